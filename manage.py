@@ -1,0 +1,20 @@
+#!/usr/bin/env python
+"""Django's command line. `init` is the only command that writes secrets."""
+
+import os
+import sys
+
+from django.core.management import execute_from_command_line
+
+from mcphost import home
+
+
+def main() -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mcphost.settings")
+    if sys.argv[1:2] == ["init"]:
+        home.prepare()
+    execute_from_command_line(sys.argv)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""mcphost: a hosted, multi-tenant MCP server platform on Django and Channels."""

@@ -1,0 +1,1 @@
+"""What a tenant offers: tools, their versions, and the kinds that run them."""

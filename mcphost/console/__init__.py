@@ -1,0 +1,1 @@
+"""The admin site: every page that people see."""

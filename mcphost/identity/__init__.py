@@ -1,0 +1,1 @@
+"""Who is calling: bearer tokens and the principals they stand for."""

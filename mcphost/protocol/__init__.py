@@ -1,0 +1,1 @@
+"""What MCP messages mean. No I/O: no clock, no logging, no asyncio."""

@@ -1,0 +1,1 @@
+"""Calls, journals, rounds and their outcomes. No Django, no HTTP."""

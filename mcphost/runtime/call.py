@@ -1,0 +1,87 @@
+"""Who is calling, and what they asked for: frozen values that every room may hold."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from mcphost.protocol.eras import Era
+
+
+class Delivery(StrEnum):
+    """How a call reached the platform, and so how its outcome is answered."""
+
+    MODERN = "modern"
+    LEGACY = "legacy"
+    TASK = "task"
+    PLAYGROUND = "playground"
+    HOSTED = "hosted"
+
+
+class PrincipalKind(StrEnum):
+    """What the caller proved itself with."""
+
+    ANONYMOUS = "anonymous"
+    TOKEN = "token"  # noqa: S105 - a kind of credential, not one
+    PERSON = "person"
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Whoever makes a request of one tenant, with the rights it has there.
+
+    `id` is stable for binding (an API token's id; empty for anonymous callers); `label` is for
+    people. `scopes` are the credential's scopes cut down to what its owner may hold today.
+    """
+
+    kind: PrincipalKind
+    tenant: UUID
+    id: str = ""
+    label: str = ""
+    scopes: frozenset[str] = frozenset()
+    user_id: int | None = None
+    token_id: str | None = None
+
+    def may(self, scope: str) -> bool:
+        return scope in self.scopes
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """What the client says of itself. Never identity: it is self-reported."""
+
+    name: str = ""
+    version: str = ""
+    capabilities: Mapping[str, Any] = field(default_factory=dict)
+
+    def can(self, capability: str) -> bool:
+        """Whether the client declared a capability, e.g. `"elicitation"` or `"elicitation.url"`."""
+        node: Any = self.capabilities
+        for step in capability.split("."):
+            if not isinstance(node, Mapping) or step not in node:
+                return False
+            node = node[step]
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One client request to a tool, prompt or resource, the same through all of its rounds.
+
+    `id` names the call, `round` counts from 1. `target` is the tool's or prompt's name or the
+    resource's URI.
+    """
+
+    id: UUID
+    tenant: UUID
+    principal: Principal
+    method: str
+    target: str
+    arguments: Mapping[str, Any]
+    client: Client
+    revision: str
+    era: Era
+    delivery: Delivery
+    round: int = 1
+    trace_id: str = ""

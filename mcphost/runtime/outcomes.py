@@ -1,0 +1,79 @@
+"""What one round of a program gives back: a value, never an act of I/O."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from mcphost.runtime.journal import Journal
+
+
+class FailureKind(StrEnum):
+    """Why a round failed. A delivery's table decides what the client is told."""
+
+    TOOL_ERROR = "tool_error"
+    INVALID_ARGUMENTS = "invalid_arguments"
+    INVALID_RESULT = "invalid_result"
+    TIMED_OUT = "timed_out"
+    OVERLOADED = "overloaded"
+    CAPABILITY_MISSING = "capability_missing"
+    CRASHED = "crashed"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A round's failure. `message` is for the caller and holds no internals; `detail` is for the log.
+
+    `required` holds the client capabilities that were missing, in the shape of
+    `ClientCapabilities`, for `CAPABILITY_MISSING` only.
+    """
+
+    kind: FailureKind
+    message: str
+    detail: str = ""
+    required: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InputRequest:
+    """One question to the client: an MCP method (`elicitation/create`, …) and its params."""
+
+    key: str
+    method: str
+    params: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """The round finished the call. `result` is the method's result in JSON, without envelope fields."""
+
+    result: Mapping[str, Any]
+
+    @property
+    def is_error(self) -> bool:
+        return bool(self.result.get("isError"))
+
+
+@dataclass(frozen=True, slots=True)
+class InputRequired:
+    """The round cannot go on without these answers."""
+
+    requests: tuple[InputRequest, ...]
+    journal: Journal
+
+
+@dataclass(frozen=True, slots=True)
+class Yielded:
+    """The round asks to be run again elsewhere, from what the journal knows."""
+
+    journal: Journal
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The round failed."""
+
+    error: Failure
+
+
+Outcome = Complete | InputRequired | Yielded | Failed

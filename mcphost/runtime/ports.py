@@ -1,0 +1,76 @@
+"""What a program may use of the outside. Each port is a Protocol; every one has a real version that ships."""
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+
+
+class Clock(Protocol):
+    def now(self) -> datetime:
+        """The present, in UTC."""
+
+
+class Randomness(Protocol):
+    def bytes(self, count: int) -> bytes:
+        """`count` bytes that nobody can guess."""
+
+
+class Notifier(Protocol):
+    """Tells the caller about the call while it runs, on the stream of its own request only.
+
+    Both methods return at once and never raise; what was not asked for is dropped.
+    """
+
+    def progress(self, progress: float, total: float | None, message: str | None) -> None: ...
+
+    def log(self, level: str, data: Any, logger: str | None) -> None: ...
+
+
+class Threads(Protocol):
+    """Runs a blocking function in a thread of its own, with the caller's context variables."""
+
+    async def run(self, owner: str, function: Callable[[], T]) -> T:
+        """Run `function`, counted against `owner` (a tenant).
+
+        Raises runtime.threads.PoolExhausted when the owner has all its threads in use. When the
+        awaiting task is cancelled the thread is counted as lost until it ends by itself.
+        """
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(time.time(), UTC)
+
+
+class SystemRandomness:
+    """The operating system's randomness."""
+
+    def bytes(self, count: int) -> bytes:
+        return secrets.token_bytes(count)
+
+
+class Silence:
+    """A notifier for calls whose caller asked for no notifications."""
+
+    def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        return None
+
+    def log(self, level: str, data: Any, logger: str | None) -> None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The outside, as one program sees it during one round."""
+
+    threads: Threads
+    notifier: Notifier = field(default_factory=Silence)
+    clock: Clock = field(default_factory=SystemClock)
+    randomness: Randomness = field(default_factory=SystemRandomness)

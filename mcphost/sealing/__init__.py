@@ -1,0 +1,1 @@
+"""Sealed tokens: what we hand out and take back unchanged. No I/O."""

@@ -1,0 +1,1 @@
+"""What an MCP server does, method by method."""

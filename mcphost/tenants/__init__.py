@@ -1,0 +1,1 @@
+"""Who owns what, and who may do what."""

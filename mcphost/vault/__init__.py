@@ -1,0 +1,1 @@
+"""Keys and secrets at rest: the key ring, tenants' salts and payload keys."""
