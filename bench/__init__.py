@@ -1,0 +1,1 @@
+"""How fast is one worker, beside its peers, in the same run? `python -m bench --help`."""

@@ -1,0 +1,50 @@
+"""From samples to figures: medians over the passes, ratios within each pass."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from bench.load import Sample
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One server's row. `ratios` has, per other server, the median of our rate over its rate."""
+
+    name: str
+    label: str
+    rate: float
+    low: float
+    high: float
+    p50: float
+    p99: float
+    errors: int
+    ratios: Mapping[str, float]
+
+
+def summarise(
+    labels: Mapping[str, str], samples: Mapping[str, Sequence[Sample]]
+) -> tuple[Figure, ...]:
+    """A figure per server. Each has one sample per pass, in the same order."""
+    return tuple(_figure(name, labels[name], samples) for name in samples)
+
+
+def _figure(name: str, label: str, samples: Mapping[str, Sequence[Sample]]) -> Figure:
+    own = samples[name]
+    rates = [sample.rate for sample in own]
+    return Figure(
+        name=name,
+        label=label,
+        rate=median(rates),
+        low=min(rates),
+        high=max(rates),
+        p50=median(sample.p50 for sample in own),
+        p99=median(sample.p99 for sample in own),
+        errors=sum(sample.errors for sample in own),
+        # Within a pass the machine was the same for both: the ratio outlives its drift.
+        ratios={other: _ratio(own, samples[other]) for other in samples},
+    )
+
+
+def _ratio(own: Sequence[Sample], other: Sequence[Sample]) -> float:
+    return median(a.rate / b.rate for a, b in zip(own, other, strict=True))

@@ -1,0 +1,79 @@
+"""One measurement: `wrk` against one address for a bounded time."""
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+SCRIPT = Path(__file__).parent / "call.lua"
+CONNECTIONS = 16
+GRACE_SECONDS = 30
+
+
+class LoadError(Exception):
+    """The load could not be made; the message says what would help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where the call goes, and the bearer token it carries (empty: none)."""
+
+    url: str
+    token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What one measurement saw. Latencies in milliseconds."""
+
+    requests: int
+    seconds: float
+    errors: int
+    p50: float
+    p99: float
+
+    @property
+    def rate(self) -> float:
+        """Answered requests per second."""
+        return self.requests / self.seconds
+
+
+def require_wrk() -> str:
+    """The path of `wrk`. Raises LoadError with the way to get it."""
+    path = shutil.which("wrk")
+    if path is None:
+        raise LoadError(
+            "the benchmark needs the load generator wrk: `apt-get install wrk` on Debian and "
+            "Ubuntu, `brew install wrk` on macOS, or https://github.com/wg/wrk"
+        )
+    return path
+
+
+def measure(target: Target, seconds: int) -> Sample:
+    """Load `target` for `seconds`; every body is looked at, what is not the echo is an error."""
+    command = [require_wrk(), "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--timeout", "10s"]
+    finished = subprocess.run(
+        [*command, "-s", str(SCRIPT), target.url],
+        env={**os.environ, "BENCH_TOKEN": target.token},
+        capture_output=True,
+        text=True,
+        timeout=seconds + GRACE_SECONDS,
+        check=False,
+    )
+    return _parse(finished.stdout, finished.stderr)
+
+
+def _parse(output: str, errors: str) -> Sample:
+    for line in output.splitlines():
+        if line.startswith("bench {"):
+            seen = json.loads(line.removeprefix("bench "))
+            return Sample(
+                requests=seen["requests"],
+                seconds=seen["microseconds"] / 1e6,
+                errors=seen["errors"],
+                p50=seen["p50"] / 1000,
+                p99=seen["p99"] / 1000,
+            )
+    raise LoadError(f"wrk gave no figures: {(errors or output).strip()}")

@@ -1,0 +1,96 @@
+"""The figures as a table, on the terminal and in `docs/benchmarks.md`."""
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from bench.figures import Figure
+from bench.load import CONNECTIONS
+from bench.passes import Plan
+from bench.processes import ROOT
+
+PAGE = ROOT / "docs" / "benchmarks.md"
+PICTURE = ROOT / "docs" / "benchmarks.svg"
+TARGET_OVER_SDK = 5.0
+TARGET_OF_BARE = 0.4
+
+
+def table(figures: Sequence[Figure]) -> str:
+    """The peers beside one another, as Markdown."""
+    lines = [
+        "| server | requests/s | lowest to highest pass | times the SDK | of the bare app | p50 ms | p99 ms | errors |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for figure in figures:
+        sdk, bare = figure.ratios.get("sdk"), figure.ratios.get("bare")
+        cells = [
+            figure.label,
+            f"{figure.rate:,.0f}",
+            f"{figure.low:,.0f} to {figure.high:,.0f}",
+            "" if sdk is None else f"{sdk:.2f}",
+            "" if bare is None else f"{bare:.0%}",
+            f"{figure.p50:.2f}",
+            f"{figure.p99:.2f}",
+            str(figure.errors),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def scale_table(figures: Sequence[Figure]) -> str:
+    """The same server over a small and a large database, as Markdown."""
+    small = figures[0].name
+    lines = [
+        "| database | requests/s | lowest to highest pass | of the small one | p50 ms | p99 ms | errors |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    lines += [
+        f"| {figure.label} | {figure.rate:,.0f} | {figure.low:,.0f} to {figure.high:,.0f} "
+        f"| {figure.ratios[small]:.0%} | {figure.p50:.2f} | {figure.p99:.2f} | {figure.errors} |"
+        for figure in figures
+    ]
+    return "\n".join(lines)
+
+
+def verdict(figures: Sequence[Figure]) -> str:
+    """Each target that was set, and whether this run reached it. Empty if a peer is missing."""
+    rows = {figure.name: figure for figure in figures}
+    if not {"mcphost", "sdk", "bare"} <= rows.keys():
+        return ""
+    ours, sdk = rows["mcphost"], rows["sdk"]
+    over_sdk, of_bare = ours.ratios["sdk"], ours.ratios["bare"]
+    lines = [
+        _line(
+            over_sdk >= TARGET_OVER_SDK, f"{over_sdk:.1f} times the SDK's throughput", "at least 5"
+        ),
+        _line(of_bare >= TARGET_OF_BARE, f"{of_bare:.0%} of the bare app's", "at least 40 %"),
+        _line(
+            ours.p99 <= sdk.p99, f"p99 of {ours.p99:.1f} ms", f"at most the SDK's {sdk.p99:.1f} ms"
+        ),
+    ]
+    return "\n".join(lines)
+
+
+def _line(reached: bool, seen: str, wanted: str) -> str:
+    return f"- {seen} (wanted: {wanted}): {'reached' if reached else '**missed**'}"
+
+
+def conditions(machine: Mapping[str, str], plan: Plan) -> str:
+    """Where, when and how it was measured, as Markdown."""
+    lines = [f"- {name}: {fact}" for name, fact in machine.items()]
+    day = time.strftime("%Y-%m-%d", time.gmtime())
+    how = (
+        f"Measured on {day}: {plan.passes} passes of {plan.seconds} s per server, in turn, "
+        f"after {plan.warm_up} s of warm-up; wrk with {CONNECTIONS} connections."
+    )
+    return "\n".join([how, "", *lines])
+
+
+def write(marker: str, text: str, page: Path = PAGE) -> None:
+    """Put `text` between the page's markers of that name; everything else stays as it is."""
+    begin, end = f"<!-- {marker}: begin -->", f"<!-- {marker}: end -->"
+    before, found, rest = page.read_text().partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        raise ValueError(f"{page} has no place for {marker!r}: {begin} … {end}")
+    page.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}")

@@ -1,0 +1,83 @@
+"""Fill a database with a crowd: `python -m bench.seed TENANTS TOOLS`, over `MCPHOST_HOME`.
+
+Every tool is a copy of the demo's echo, published; rows are written directly, because a crowd by
+way of the services would take hours.
+"""
+
+import sys
+import uuid
+from collections.abc import Iterator
+from itertools import islice
+
+import django
+
+django.setup()
+
+from django.db import transaction  # noqa: E402 - models need django.setup()
+
+from mcphost.catalogue.models import Grant, Tool, ToolVersion  # noqa: E402
+from mcphost.tenants.models import Tenant  # noqa: E402
+
+BATCH = 500
+
+
+def seed(tenants: int, tools: int) -> None:
+    """Write `tenants` tenants with `tools` tools between them, evenly."""
+    pattern = Tool.objects.select_related("live").get(tenant__slug="demo", name="echo")
+    functions = list(Grant.objects.filter(tenant__slug="demo").values_list("function", flat=True))
+    per_tenant = tools // tenants
+    crowd = (
+        Tenant(id=uuid.uuid4(), slug=f"crowd-{number}", title=f"Crowd {number}")
+        for number in range(tenants)
+    )
+    while batch := list(islice(crowd, BATCH // per_tenant or 1)):
+        with transaction.atomic():
+            Tenant.objects.bulk_create(batch)
+            Grant.objects.bulk_create(
+                Grant(tenant=tenant, function=name) for tenant in batch for name in functions
+            )
+            _publish(pattern, list(_copies(pattern, batch, per_tenant)))
+
+
+def _copies(pattern: Tool, tenants: list[Tenant], count: int) -> Iterator[Tool]:
+    for tenant in tenants:
+        for number in range(count):
+            yield Tool(
+                id=uuid.uuid4(),
+                tenant=tenant,
+                name="echo" if number == 0 else f"echo-{number}",
+                kind=pattern.kind,
+                config=pattern.config,
+                title=pattern.title,
+                description=pattern.description,
+                scopes=pattern.scopes,
+                time_limit_seconds=pattern.time_limit_seconds,
+                icons=pattern.icons,
+            )
+
+
+def _publish(pattern: Tool, copies: list[Tool]) -> None:
+    """Drafts first, then their versions, then each tool pointed at its own: as publishing does."""
+    live = pattern.live
+    assert live is not None, "the demo's echo is published"
+    Tool.objects.bulk_create(copies)
+    versions = [
+        ToolVersion(
+            id=uuid.uuid4(),
+            tool=copy,
+            number=1,
+            digest=live.digest,
+            function=live.function,
+            snapshot=live.snapshot,
+            published_by=live.published_by,
+        )
+        for copy in copies
+    ]
+    ToolVersion.objects.bulk_create(versions)
+    for copy, version in zip(copies, versions, strict=True):
+        copy.live, copy.state = version, pattern.state
+    Tool.objects.bulk_update(copies, ["live", "state"])
+
+
+if __name__ == "__main__":
+    seed(int(sys.argv[1]), int(sys.argv[2]))
