@@ -4,6 +4,7 @@
 import os
 import sys
 
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management import execute_from_command_line
 
 from mcphost import home
@@ -11,9 +12,12 @@ from mcphost import home
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mcphost.settings")
-    if sys.argv[1:2] == ["init"]:
-        home.prepare()
-    execute_from_command_line(sys.argv)
+    try:
+        if sys.argv[1:2] == ["init"]:
+            home.prepare()
+        execute_from_command_line(sys.argv)
+    except (ImproperlyConfigured, home.HomeError) as error:
+        sys.exit(f"mcphost: {error}")
 
 
 if __name__ == "__main__":

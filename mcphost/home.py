@@ -7,6 +7,7 @@ refuses to go on when something is missing.
 import base64
 import os
 import secrets
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,32 +44,87 @@ class Home:
     def demo_token(self) -> Path:
         return self.path / "demo-token"
 
+    @property
+    def mark(self) -> Path:
+        """The file that says whose folder this is, and that its secrets were all written once."""
+        return self.path / "mcphost-home"
+
+    def secrets(self) -> tuple[Path, ...]:
+        return (self.secret_key, self.master_key, self.admin_password, self.demo_token)
+
+    def is_ours(self) -> bool:
+        """Whether the folder was used before; a folder with only strange files was not."""
+        return any(path.exists() for path in (self.mark, self.database, *self.secrets()))
+
 
 def locate() -> Home:
     """The data folder named by `MCPHOST_HOME`, `./var` by default. It need not exist yet."""
-    return Home(Path(os.environ.get("MCPHOST_HOME", "var")).resolve())
+    return Home(Path(os.environ.get("MCPHOST_HOME") or "var").resolve())
 
 
 def prepare() -> Home:
-    """Make the data folder and every secret that is missing. Existing ones are left alone."""
+    """Make the data folder and every secret that is missing. Existing ones are left alone.
+
+    A master key is written once in the life of a folder: a second one would open nothing that the
+    first one wrapped. Raises HomeError if it is gone, and if the folder is somebody else's.
+    """
     home = locate()
-    home.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    home.path.chmod(0o700)
-    if "MCPHOST_SECRET_KEY" not in os.environ:
-        write_secret(home.secret_key, secrets.token_urlsafe(48))
-    if not {"MCPHOST_MASTER_KEY", "MCPHOST_MASTER_KEY_FILE"} & os.environ.keys():
-        write_secret(home.master_key, base64.b64encode(secrets.token_bytes(32)).decode())
+    try:
+        _make_folder(home)
+        _write_keys(home)
+        write_secret(
+            home.mark, "The data folder of an mcphost. Back it up as a whole; keep it secret."
+        )
+    except OSError as error:
+        raise HomeError(
+            f"cannot write {error.filename or home.path}: {error.strerror} (MCPHOST_HOME names the folder)"
+        ) from None
     return home
 
 
+def _make_folder(home: Home) -> None:
+    home.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not home.is_ours() and any(home.path.iterdir()):
+        raise HomeError(
+            f"{home.path} holds other things: name an empty or a new folder in MCPHOST_HOME"
+        )
+    home.path.chmod(0o700)
+
+
+def _write_keys(home: Home) -> None:
+    if not _given("MCPHOST_MASTER_KEY", "MCPHOST_MASTER_KEY_FILE"):
+        if home.is_ours() and not home.master_key.exists() and _was_finished(home):
+            raise HomeError(
+                f"the master key {home.master_key} is gone, and what it wrapped cannot be opened "
+                "without it: put it back from a backup, or set MCPHOST_MASTER_KEY"
+            )
+        write_secret(home.master_key, base64.b64encode(secrets.token_bytes(32)).decode())
+    if not _given("MCPHOST_SECRET_KEY"):
+        write_secret(home.secret_key, secrets.token_urlsafe(48))
+
+
+def _was_finished(home: Home) -> bool:
+    # The master key is written first: where a later file exists, it once was there or was given.
+    return any(path.exists() for path in (home.mark, home.database, home.secret_key))
+
+
 def write_secret(path: Path, value: str) -> bool:
-    """Write `value` to a new file of mode 0600; False if the file is already there."""
+    """Write `value` to a new file of mode 0600; False if the file is already there.
+
+    The file appears with all of its content or not at all. Raises OSError.
+    """
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(value + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        path.hardlink_to(part)
     except FileExistsError:
         return False
-    with os.fdopen(descriptor, "w") as file:
-        file.write(value + "\n")
+    finally:
+        part.unlink(missing_ok=True)
     return True
 
 
@@ -90,20 +146,40 @@ def read_master_key(home: Home) -> bytes:
 
     Raises HomeError if it is missing or is not 32 bytes of base64.
     """
-    named = os.environ.get("MCPHOST_MASTER_KEY_FILE")
-    text = os.environ.get("MCPHOST_MASTER_KEY") or _read(Path(named) if named else home.master_key)
+    path = Path(os.environ.get("MCPHOST_MASTER_KEY_FILE") or home.master_key)
+    text = os.environ.get("MCPHOST_MASTER_KEY") or _read(path)
     if not text:
         raise HomeError(
-            "no master key: set MCPHOST_MASTER_KEY or MCPHOST_MASTER_KEY_FILE, "
-            f"or run `manage.py init` to write {home.master_key}"
+            f"no master key in {path}: set MCPHOST_MASTER_KEY or MCPHOST_MASTER_KEY_FILE, "
+            "or run `manage.py init` to write one for a new data folder"
         )
     try:
         key = base64.b64decode(text, validate=True)
     except ValueError:
         key = b""
     if len(key) != MASTER_KEY_BYTES:
-        raise HomeError("the master key must be 32 bytes, written as base64")
+        raise HomeError(
+            "the master key must be 32 bytes, written as base64 (`openssl rand -base64 32` makes one)"
+        )
     return key
+
+
+def exposed(home: Home) -> tuple[Path, ...]:
+    """What in the data folder other users of the machine can read or write."""
+    paths = (home.path, home.database, *home.secrets())
+    others = stat.S_IRWXG | stat.S_IRWXO
+    return tuple(
+        path
+        for path in paths
+        if path.exists()
+        and path.stat().st_mode & others
+        # Within a closed folder only secrets have to be closed themselves.
+        and (path != home.database or home.path.stat().st_mode & others)
+    )
+
+
+def _given(*names: str) -> bool:
+    return any(os.environ.get(name) for name in names)
 
 
 def _read(path: Path) -> str:
@@ -111,3 +187,6 @@ def _read(path: Path) -> str:
         return path.read_text().strip()
     except FileNotFoundError:
         return ""
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise HomeError(f"cannot read {path}: {reason}") from None

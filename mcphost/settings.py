@@ -5,24 +5,34 @@ reads `django.conf.settings` at the moment of use, so that tests can override it
 """
 
 from functools import partial
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 from pydantic import Field, ValidationError
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from mcphost import home
 
 
 class Environment(BaseSettings):
-    """What operators set, each as `MCPHOST_<NAME>` (two names that the field knows keep their own)."""
+    """What operators set, each as `MCPHOST_<NAME>`; a few names are common property and keep theirs."""
 
     model_config = SettingsConfigDict(env_prefix="MCPHOST_", extra="ignore")
 
+    host: str = Field("127.0.0.1", validation_alias="HOST", min_length=1)
+    port: int = Field(8000, validation_alias="PORT", gt=0, lt=65536)
     database_url: str = Field("", validation_alias="DATABASE_URL")
     allowed_hosts: str = "localhost,127.0.0.1,[::1]"
+    trusted_origins: str = ""
+    https: bool | None = None
+    hsts_seconds: int = Field(0, ge=0)
+    session_seconds: int = Field(12 * 3600, gt=0)
+    conformance: bool = False
+    expose_demo: bool = False
     tools_path: str = ""
     log_format: str = Field("console", pattern="^(console|json)$")
     log_level: str = Field("INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
@@ -38,28 +48,54 @@ class Environment(BaseSettings):
     result_limit: int = Field(8 * 1024 * 1024, gt=0)
     feed_seconds: float = Field(0.5, gt=0)
 
+    @classmethod
+    def variable(cls, name: str) -> str:
+        """The environment variable that sets the field `name`."""
+        alias = cls.model_fields[name].validation_alias
+        return alias if isinstance(alias, str) else f"MCPHOST_{name.upper()}"
+
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach the server."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ip_address(self.host.strip("[]")).is_loopback
+        except ValueError:
+            return False
+
 
 def _environment() -> Environment:
     try:
-        return Environment()  # type: ignore[call-arg]  # fields come from the environment
+        return Environment()
     except ValidationError as error:
-        lines = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
-        raise ImproperlyConfigured("; ".join(lines)) from None
+        raise ImproperlyConfigured("; ".join(map(_complaint, error.errors()))) from None
+
+
+def _complaint(error: ErrorDetails) -> str:
+    name = str(error["loc"][0])
+    variable = Environment.variable(name) if name in Environment.model_fields else name
+    return f"{variable} is {error['input']!r}: {error['msg']}"
+
+
+def _listed(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",") if item.strip()]
 
 
 def _database(url: str, path: Path) -> dict[str, Any]:
-    if url:
-        return {**dj_database_url.parse(url, conn_max_age=None, conn_health_checks=True)}
-    return {
-        "ENGINE": "django.db.backends.sqlite3",
-        "NAME": str(path),
-        "CONN_MAX_AGE": None,
-        "OPTIONS": {
-            "timeout": 20,
-            "transaction_mode": "IMMEDIATE",
-            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
-        },
-    }
+    """The one database. Raises ImproperlyConfigured, without the URL: it may hold a password."""
+    if not url:
+        return {"ENGINE": SQLITE, "NAME": str(path), **_SQLITE_WAYS}
+    try:
+        found: dict[str, Any] = {**dj_database_url.parse(url, conn_health_checks=True)}
+    except ValueError:
+        raise ImproperlyConfigured(
+            "DATABASE_URL cannot be read: it looks like postgres://user:password@host:5432/name"
+        ) from None
+    if found["ENGINE"] == SQLITE:
+        return {**found, **_SQLITE_WAYS}
+    if found["ENGINE"] != POSTGRESQL:
+        raise ImproperlyConfigured("DATABASE_URL names neither PostgreSQL nor SQLite")
+    return found
 
 
 def _secret_key(data: home.Home) -> str:
@@ -69,14 +105,51 @@ def _secret_key(data: home.Home) -> str:
         raise ImproperlyConfigured(str(error)) from None
 
 
+SQLITE = "django.db.backends.sqlite3"
+POSTGRESQL = "django.db.backends.postgresql"
+_SQLITE_WAYS = {
+    "OPTIONS": {
+        "timeout": 20,
+        # A deferred transaction that reads and then writes fails at once when another one writes.
+        "transaction_mode": "IMMEDIATE",
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
+    }
+}
+
 BASE = Path(__file__).resolve().parent.parent
 HOME = home.locate()
 ENVIRONMENT = _environment()
 
 DEBUG = False
 SECRET_KEY = _secret_key(HOME)
-ALLOWED_HOSTS = [host.strip() for host in ENVIRONMENT.allowed_hosts.split(",") if host.strip()]
+ALLOWED_HOSTS = _listed(ENVIRONMENT.allowed_hosts)
 
+# Whether browsers come over HTTPS. Said outright behind a proxy; otherwise anything but loopback.
+MCPHOST_HTTPS = (
+    ENVIRONMENT.https if ENVIRONMENT.https is not None else not ENVIRONMENT.is_loopback()
+)
+CSRF_TRUSTED_ORIGINS = _listed(ENVIRONMENT.trusted_origins)
+CSRF_COOKIE_SECURE = MCPHOST_HTTPS
+CSRF_COOKIE_HTTPONLY = True
+CSRF_COOKIE_SAMESITE = "Lax"
+# Browsers do not keep the cookies of two ports apart, so the names are our own.
+CSRF_COOKIE_NAME = "mcphost_csrf"
+SESSION_COOKIE_NAME = "mcphost_session"
+SESSION_COOKIE_SECURE = MCPHOST_HTTPS
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_AGE = ENVIRONMENT.session_seconds
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+SECURE_HSTS_SECONDS = ENVIRONMENT.hsts_seconds if MCPHOST_HTTPS else 0
+X_FRAME_OPTIONS = "DENY"
+
+MCPHOST_HOST = ENVIRONMENT.host
+MCPHOST_PORT = ENVIRONMENT.port
+MCPHOST_LOOPBACK = ENVIRONMENT.is_loopback()
+MCPHOST_CONFORMANCE = ENVIRONMENT.conformance
+MCPHOST_EXPOSE_DEMO = ENVIRONMENT.expose_demo
 MCPHOST_HOME = HOME.path
 # Read at access, never kept: who holds the settings does not hold the key.
 MCPHOST_MASTER_KEY = partial(home.read_master_key, HOME)
@@ -146,6 +219,8 @@ TEMPLATES = [
     }
 ]
 
+# The rooms' own threads keep their connections by themselves. Django's requests must not: under ASGI
+# each runs in a thread of its own, and a connection that outlives it would never be closed.
 DATABASES = {"default": _database(ENVIRONMENT.database_url, HOME.database)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
@@ -154,6 +229,15 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+
+# Set up by mcphost.observability.logs when a server or a command starts.
+LOGGING_CONFIG = None
+
+UNFOLD = {
+    "SITE_TITLE": "mcphost",
+    "SITE_HEADER": "mcphost",
+    "SITE_SUBHEADER": "MCP servers for everyone here",
+}
 
 LANGUAGE_CODE = "en-us"
 TIME_ZONE = "UTC"

@@ -1,0 +1,61 @@
+# Everything a newcomer, a developer or CI runs. `make` alone lists it.
+# Needs python3 (3.11 or newer) with venv and pip; everything else is put into .venv.
+
+SHELL := /bin/sh
+PYTHON ?= python3
+VENV := .venv/bin
+PURE := mcphost/protocol/*,mcphost/sealing/*,mcphost/runtime/*
+# Two workers suit two cores; TESTS narrows a run: make test TESTS=tests/protocol
+WORKERS ?= 2
+TESTS ?= tests
+
+.DEFAULT_GOAL := help
+.PHONY: help up test lint conformance e2e bench clean lock runtime dev
+
+help: ## list these commands
+	@echo "mcphost: a hosted, multi-tenant MCP server platform"
+	@echo
+	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
+
+up: ## set up what is missing, then serve on http://127.0.0.1:8000 (PORT, HOST, MCPHOST_HOME)
+	@command -v $(PYTHON) >/dev/null || { echo "mcphost: there is no $(PYTHON): install Python 3.11 or newer (Debian, Ubuntu: apt install python3 python3-venv)" >&2; exit 1; }
+	@$(PYTHON) -m bootstrap runtime --serve
+	@exec $(VENV)/python manage.py up
+
+test: dev ## unit and interaction tests with coverage (TESTS=tests/<room> for some of them)
+	@rm -f .coverage .coverage.*
+	$(VENV)/python -m pytest $(TESTS) -n $(WORKERS) --cov --cov-report=
+	@if [ "$(TESTS)" = tests ]; then \
+	  echo "coverage of mcphost/ (95 % or more)" && $(VENV)/coverage report --fail-under=95 && \
+	  echo "coverage of the pure rooms (100 %)" && $(VENV)/coverage report --fail-under=100 --include='$(PURE)'; \
+	fi
+
+lint: dev ## format, lint, types, layers and the shape of the code
+	$(VENV)/ruff format --check .
+	$(VENV)/ruff check .
+	$(VENV)/mypy
+	$(VENV)/lint-imports
+	$(VENV)/python -m pytest -q tests/test_shape.py
+
+conformance: dev ## the official MCP conformance suite against a server of its own
+	$(VENV)/python -m tests.conformance.run
+
+e2e: dev ## real processes, real clients, a real browser
+	$(VENV)/python -m pytest tests/e2e --ignore=tests/e2e/browser
+	@if [ -d tests/e2e/browser ]; then $(VENV)/python -m pytest tests/e2e/browser -p no:asyncio; fi
+
+bench: dev ## throughput beside other servers; writes docs/benchmarks.md (SMOKE=1: a second each)
+	$(VENV)/python -m bench $(if $(SMOKE),--smoke)
+
+clean: ## remove .venv and everything that was built; never the data in var/
+	rm -rf .venv build htmlcov .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf tests/conformance/node_modules tests/e2e/node_modules
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+lock: dev ## resolve requirements*.in again into the hashed locks
+	$(VENV)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header requirements.in -o requirements.lock
+	$(VENV)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header requirements-dev.in -c requirements.lock -o requirements-dev.lock
+
+runtime dev:
+	@command -v $(PYTHON) >/dev/null || { echo "mcphost: there is no $(PYTHON): install Python 3.11 or newer (Debian, Ubuntu: apt install python3 python3-venv)" >&2; exit 1; }
+	@$(PYTHON) -m bootstrap $@
