@@ -1,0 +1,116 @@
+"""What was done, for good; and what was said, until it is erased."""
+
+from typing import Any, NoReturn
+
+from django.db import models
+
+
+class AppendOnlyError(RuntimeError):
+    """Somebody tried to change or delete what was recorded."""
+
+    def __init__(self) -> None:
+        super().__init__("entries are never changed or deleted")
+
+
+class EntryQuerySet(models.QuerySet["Entry"]):
+    """Entries, which no query changes or deletes."""
+
+    def update(self, **kwargs: Any) -> NoReturn:
+        raise AppendOnlyError
+
+    def bulk_update(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise AppendOnlyError
+
+    def delete(self) -> NoReturn:
+        raise AppendOnlyError
+
+
+class Entry(models.Model):
+    """One thing that was done, with ids and names as they were. No foreign keys.
+
+    A round of a call is the entries that share (`call`, `round`): `round.started` if its tool is
+    not read-only, and `round.finished`. Verbs of people and of the machine have no call.
+    `at` is UTC, `duration_us` in microseconds, sizes in bytes. `commitment` is an HMAC over the
+    payload under a random salt that lies, encrypted, with the payload.
+    """
+
+    id = models.UUIDField(primary_key=True)
+    at = models.DateTimeField(db_index=True)
+    tenant = models.UUIDField(null=True)
+    call = models.UUIDField(null=True)
+    leg = models.UUIDField(null=True)
+    round = models.BigIntegerField(null=True)
+    duration_us = models.BigIntegerField(null=True)
+    bytes_in = models.BigIntegerField(null=True)
+    bytes_out = models.BigIntegerField(null=True)
+    action = models.TextField()
+    actor_kind = models.TextField()
+    actor_id = models.TextField(default="", blank=True)
+    actor_label = models.TextField(default="", blank=True)
+    token_id = models.TextField(default="", blank=True)
+    method = models.TextField(default="", blank=True)
+    target = models.TextField(default="", blank=True)
+    target_version = models.TextField(default="", blank=True)
+    revision = models.TextField(default="", blank=True)
+    era = models.TextField(default="", blank=True)
+    delivery = models.TextField(default="", blank=True)
+    client_name = models.TextField(default="", blank=True)
+    client_version = models.TextField(default="", blank=True)
+    outcome = models.TextField(default="", blank=True)
+    reason = models.TextField(default="", blank=True)
+    source = models.TextField(default="", blank=True)
+    trace_id = models.TextField(default="", blank=True)
+    facts = models.JSONField(default=dict, blank=True)
+    commitment = models.BinaryField(null=True)
+
+    objects = EntryQuerySet.as_manager()
+
+    class Meta:
+        db_table = "audit_entry"
+        ordering = ["-at", "-id"]
+        base_manager_name = "objects"
+        verbose_name_plural = "entries"
+        indexes = [
+            models.Index(fields=["tenant", "at"], name="audit_entry_tenant_at"),
+            models.Index(
+                fields=["call", "round"],
+                name="audit_entry_call_round",
+                condition=models.Q(call__isnull=False),
+            ),
+            models.Index(
+                fields=["at"], name="audit_entry_verbs", condition=models.Q(call__isnull=True)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.target}".rstrip()
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            raise AppendOnlyError
+        super().save(*args, **{**kwargs, "force_insert": True})
+
+    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise AppendOnlyError
+
+
+class Payload(models.Model):
+    """What was sent and what came back, encrypted under the tenant's payload key.
+
+    Erasing empties `ciphertext` and sets `erased_at`: a tombstone, while the entry's commitment
+    stays whole.
+    """
+
+    entry = models.UUIDField(primary_key=True)
+    tenant = models.UUIDField()
+    key_id = models.TextField()
+    ciphertext = models.BinaryField()
+    erased_at = models.DateTimeField(null=True)
+    erased_by = models.TextField(default="", blank=True)
+
+    class Meta:
+        db_table = "audit_payload"
+        ordering = ["entry"]
+
+    def __str__(self) -> str:
+        return str(self.entry)
