@@ -1,0 +1,88 @@
+"""A bounded map that fills itself: least recently used out first, one load per key at a time."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from typing import Generic, Literal, TypeVar
+
+from mcphost.feed.cache import MISS, Miss
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class FilledCache(Generic[K, V]):
+    """Thread-safe. `load` is called without the lock held, and may take as long as it needs.
+
+    A key dropped while it is being loaded is not stored by that load: whoever asks after the drop
+    starts a load that sees what made it necessary.
+    """
+
+    def __init__(self, load: Callable[[K], V], size: int) -> None:
+        self._load, self._size = load, size
+        self._entries: OrderedDict[K, V] = OrderedDict()
+        self._loading: dict[K, Future[V]] = {}
+        self._lock = threading.Lock()
+
+    def peek(self, key: K) -> V | Literal[Miss.MISS]:
+        """The value if it is here, without loading it."""
+        with self._lock:
+            if key not in self._entries:
+                return MISS
+            self._entries.move_to_end(key)
+            return self._entries[key]
+
+    def get(self, key: K) -> V:
+        """The value, loaded by this thread or by the one that is already at it.
+
+        Raises whatever `load` raises, for each that waited for it; a failure is not kept.
+        """
+        with self._lock:
+            if key in self._entries:
+                self._entries.move_to_end(key)
+                return self._entries[key]
+            flight = self._loading.get(key)
+            if leading := flight is None:
+                flight = self._loading[key] = Future()
+        if leading:
+            self._fill(key, flight)
+        return flight.result()
+
+    def drop(self, key: K) -> None:
+        with self._lock:
+            self._entries.pop(key, None)
+            self._loading.pop(key, None)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._entries.clear()
+            self._loading.clear()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def _fill(self, key: K, flight: Future[V]) -> None:
+        try:
+            value = self._load(key)
+        except BaseException as error:  # noqa: BLE001 - passed on to every waiter, by result()
+            with self._lock:
+                self._settle(key, flight)
+            flight.set_exception(error)
+        else:
+            with self._lock:
+                if self._settle(key, flight):
+                    self._keep(key, value)
+            flight.set_result(value)
+
+    def _settle(self, key: K, flight: Future[V]) -> bool:
+        """End a load; whether it is still the key's own, with nothing dropped since it began."""
+        if self._loading.get(key) is not flight:
+            return False
+        del self._loading[key]
+        return True
+
+    def _keep(self, key: K, value: V) -> None:
+        self._entries[key] = value
+        if len(self._entries) > self._size:
+            self._entries.popitem(last=False)

@@ -1,0 +1,62 @@
+"""The working copy of a tool, as forms and commands hand it over, and what is published of it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from mcphost.catalogue.models import Tool
+from mcphost.kinds.kind import Compiled
+
+OVERRIDES = ("title", "description", "scopes", "time_limit_seconds", "icons")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFields:
+    """All that an operator may set. Empty texts and None leave it to the code.
+
+    `config` is the kind's own (for Python: `{"function": "module.name"}`), `scopes` are those a
+    caller needs beside `mcp:list` and `mcp:call`, `icons` as on the wire (spec: basic, `icons`).
+    """
+
+    name: str
+    config: Mapping[str, Any]
+    kind: str = "python"
+    title: str = ""
+    description: str = ""
+    scopes: Iterable[str] = ()
+    time_limit_seconds: float | None = None
+    icons: Iterable[Mapping[str, Any]] = ()
+
+
+NAMES = tuple(field.name for field in fields(ToolFields))
+
+
+def working_copy(tool: Tool) -> ToolFields:
+    """The fields of a row."""
+    return ToolFields(**{name: getattr(tool, name) for name in NAMES})
+
+
+def changed(before: ToolFields, after: ToolFields) -> list[str]:
+    """The names of the fields that differ, in their order."""
+    return [name for name in NAMES if getattr(before, name) != getattr(after, name)]
+
+
+def snapshot(tool: ToolFields, compiled: Compiled) -> dict[str, Any]:
+    """What a publication writes down: the operator's fields, and what the code said at that time.
+
+    Only the operator's part decides what is served. The code's part is history: what is served of
+    it is what the code says today, because that is what will run.
+    """
+    return {
+        "kind": tool.kind,
+        "config": dict(tool.config),
+        **{name: getattr(tool, name) for name in OVERRIDES},
+        "code": {
+            "title": compiled.title,
+            "description": compiled.description,
+            "input_schema": compiled.input_schema,
+            "output_schema": compiled.output_schema,
+            "annotations": dict(compiled.annotations),
+            "author_version": compiled.author_version,
+        },
+    }

@@ -1,0 +1,81 @@
+"""Which icons a tool may have (spec: basic, `icons`)."""
+
+import binascii
+import re
+from base64 import b64decode
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+MAX_ICONS = 8
+MAX_SOURCE = 64 * 1024
+TYPES = ("image/png", "image/jpeg", "image/jpg", "image/svg+xml", "image/webp", "image/gif")
+THEMES = ("light", "dark")
+
+_DATA = re.compile(r"data:(?P<type>[^;,]*);base64,(?P<data>[A-Za-z0-9+/]+={0,2})")
+_HTTPS = re.compile(r"https://[A-Za-z0-9\[][^\s\"'<>\\]*")
+_SIZE = re.compile(r"[1-9][0-9]{0,4}x[1-9][0-9]{0,4}|any")
+
+
+def check_icons(icons: Any) -> list[str]:
+    """What is wrong with a tool's icons, in sentences; nothing when they may be served."""
+    if not isinstance(icons, list | tuple):
+        return ["Icons are a list of objects."]
+    if len(icons) > MAX_ICONS:
+        return [f"A tool has at most {MAX_ICONS} icons."]
+    return [
+        f"Icon {number}: {problem}"
+        for number, icon in enumerate(icons, start=1)
+        for problem in _problems(icon)
+    ]
+
+
+def _problems(icon: Any) -> Iterator[str]:
+    if not isinstance(icon, Mapping):
+        yield "it is an object with `src`."
+        return
+    for unknown in sorted(set(map(str, icon)) - set(_CHECKS)):
+        yield f"`{unknown}` is not a field of an icon."
+    for field, check in _CHECKS.items():
+        if field == "src" or field in icon:
+            problem = check(icon.get(field))
+            if problem:
+                yield problem
+
+
+def _src(value: Any) -> str | None:
+    if not isinstance(value, str) or len(value) > MAX_SOURCE:
+        return f"`src` is an address of at most {MAX_SOURCE} characters."
+    if data := _DATA.fullmatch(value):
+        return _data(data["type"], data["data"])
+    if not _HTTPS.fullmatch(value):
+        return "`src` is an https: address or a data: URI in Base64."
+    return None
+
+
+def _data(type_: str, data: str) -> str | None:
+    if type_ not in TYPES:
+        return f"the data: URI is of one of these types: {', '.join(TYPES)}."
+    try:
+        b64decode(data, validate=True)
+    except binascii.Error:
+        return "the data: URI does not hold Base64."
+    return None
+
+
+def _mime_type(value: Any) -> str | None:
+    return None if value in TYPES else f"`mimeType` is one of {', '.join(TYPES)}."
+
+
+def _sizes(value: Any) -> str | None:
+    if not isinstance(value, list | tuple) or not all(
+        isinstance(size, str) and _SIZE.fullmatch(size) for size in value
+    ):
+        return '`sizes` is a list such as ["48x48"] or ["any"].'
+    return None
+
+
+def _theme(value: Any) -> str | None:
+    return None if value in THEMES else f"`theme` is one of {', '.join(THEMES)}."
+
+
+_CHECKS = {"src": _src, "mimeType": _mime_type, "sizes": _sizes, "theme": _theme}

@@ -1,0 +1,114 @@
+"""Reading what a tenant serves: one query, then compiled.
+
+What decides is the version that was published (the operator's title, description, scopes, limits,
+icons and configuration) and, for everything else, the code as it is now: schemas, annotations and
+the texts that the operator left to it. When a deployment changed the code's schemas since the
+publication, what is served are the new ones, because they are what the function will accept, and
+the digest in the version's label is that of what is served.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Exists, F, OuterRef, Q
+
+from mcphost.catalogue import compiling
+from mcphost.catalogue.compiling import NotServableError, Ready
+from mcphost.catalogue.kinds import KindError
+from mcphost.catalogue.models import Grant, Tool
+from mcphost.catalogue.snapshots import Toolbox, ToolProblem, ToolSnapshot, toolbox_of
+from mcphost.catalogue.states import State
+from mcphost.protocol.tools import ToolListing
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A published tool with its live version. `granted` is true where no grant is needed."""
+
+    id: UUID
+    name: str
+    number: int
+    snapshot: Mapping[str, Any]
+    granted: bool
+
+
+def load_toolbox(tenant_id: UUID) -> Toolbox:
+    """Read and compile a tenant's published tools."""
+    tools: list[ToolSnapshot] = []
+    problems: list[ToolProblem] = []
+    for row in published(Q(tenant=tenant_id)):
+        try:
+            tools.append(_serve(row))
+        except (KindError, NotServableError) as error:
+            problems.append(ToolProblem(row.id, row.name, str(error)))
+        except Exception as error:  # one tool's surprise must not take the others off the list
+            log.exception("a tool could not be loaded", extra={"tool": row.name})
+            problems.append(ToolProblem(row.id, row.name, f"It could not be loaded: {error!r}"))
+    return toolbox_of(tools, problems)
+
+
+def published(which: Q) -> list[Row]:
+    """The published tools among `which`, read by one query."""
+    grant = Grant.objects.filter(tenant=OuterRef("tenant"), function=OuterRef("live__function"))
+    rows = (
+        Tool.objects.filter(which, state=State.PUBLISHED)
+        .annotate(granted=Q(live__function="") | Exists(grant))
+        .order_by(F("tenant"), F("name"))
+        .values_list("id", "name", "live__number", "live__snapshot", "granted")
+    )
+    return [Row(*row) for row in rows]
+
+
+def problem(row: Row) -> str | None:
+    """Why a row cannot be served, or None."""
+    try:
+        _serve(row)
+    except (KindError, NotServableError) as error:
+        return str(error)
+    return None
+
+
+def _serve(row: Row) -> ToolSnapshot:
+    published = row.snapshot
+    if not row.granted:
+        raise NotServableError(["The function is no longer granted to the tenant."])
+    ready = compiling.ready(published["kind"], published["config"])
+    compiled, shape = ready.compiled, ready.shape
+    listing = compiling.listing_of(ready, _listing(row, ready))
+    limit = published["time_limit_seconds"]
+    return ToolSnapshot(
+        id=row.id,
+        name=row.name,
+        version=compiling.label(row.number, ready.digest),
+        scopes=frozenset(published["scopes"]),
+        listing=listing.wire,
+        encoded=listing.encoded,
+        param_headers=shape.param_headers,
+        input_validator=shape.input_validator,
+        output_validator=shape.output_validator,
+        input_redactor=shape.input_redactor,
+        output_redactor=shape.output_redactor,
+        program=compiled.program,
+        annotations=compiled.annotations,
+        read_only=compiled.annotations.get("readOnlyHint") is True,
+        idempotent=compiled.annotations.get("idempotentHint") is True,
+        time_limit=compiled.time_limit if limit is None else limit,
+        requires=tuple(compiled.requires),
+    )
+
+
+def _listing(row: Row, ready: Ready) -> ToolListing:
+    return ToolListing(
+        name=row.name,
+        title=row.snapshot["title"] or ready.compiled.title,
+        description=row.snapshot["description"] or ready.compiled.description,
+        input_schema=ready.compiled.input_schema,
+        output_schema=ready.compiled.output_schema,
+        annotations=ready.compiled.annotations,
+        icons=row.snapshot["icons"],
+    )

@@ -1,0 +1,118 @@
+"""Whether a tool's fields may be what they are, as the protocol and its kind see it.
+
+Every problem is found at once, so that a form can show each beside its field.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from mcphost.catalogue import compiling, kinds
+from mcphost.catalogue.compiling import NotServableError, Ready
+from mcphost.catalogue.errors import Invalid
+from mcphost.catalogue.fields import ToolFields
+from mcphost.catalogue.icons import check_icons
+from mcphost.catalogue.kinds import KindError
+from mcphost.catalogue.models import Grant, Tool
+from mcphost.catalogue.texts import (
+    check_description,
+    check_scopes,
+    check_time_limit,
+    check_title,
+)
+from mcphost.protocol.tools import check_tool_name
+
+TAKEN = "Another tool of this tenant has that name."
+_CHECKS = {
+    "title": check_title,
+    "description": check_description,
+    "scopes": check_scopes,
+    "time_limit_seconds": check_time_limit,
+    "icons": check_icons,
+}
+
+
+class _Findings(dict[str, list[str]]):
+    """Problems by field."""
+
+    def note(self, field: str, *problems: str) -> None:
+        if problems:
+            self.setdefault(field, []).extend(problems)
+
+
+def normal(fields: ToolFields) -> ToolFields:
+    """The fields as they are stored: texts trimmed, lists as lists, scopes once and in order.
+
+    What has the wrong type is left as it is, for `check` to refuse.
+    """
+    scopes = fields.scopes if isinstance(fields.scopes, str) else list(fields.scopes)
+    known = all(isinstance(scope, str) for scope in scopes)
+    return ToolFields(
+        name=_trimmed(fields.name),
+        config=fields.config,
+        kind=fields.kind,
+        title=_trimmed(fields.title),
+        description=_trimmed(fields.description),
+        scopes=sorted(set(scopes)) if known and isinstance(scopes, list) else scopes,
+        time_limit_seconds=fields.time_limit_seconds,
+        icons=fields.icons if isinstance(fields.icons, str) else list(fields.icons),
+    )
+
+
+def check(tenant_id: UUID, fields: ToolFields, tool_id: UUID | None = None) -> Ready:
+    """What the fields stand for, compiled. `tool_id` is the tool's own, once it has one.
+
+    Raises Invalid with all problems by field; those of the configuration are at `config` or
+    `config.<field>`.
+    """
+    findings = _Findings()
+    for field, look in _CHECKS.items():
+        findings.note(field, *look(getattr(fields, field)))
+    _check_name(findings, tenant_id, fields.name, tool_id)
+    ready = _check_config(findings, tenant_id, fields)
+    if ready and not fields.description and not ready.compiled.description.strip():
+        findings.note("description", "The function has no description; write one here.")
+    if findings or ready is None:
+        raise Invalid(findings)
+    return ready
+
+
+def check_grant(tenant_id: UUID, function: str) -> list[str]:
+    """What keeps a tenant from using a function; nothing where no grant is needed."""
+    if not function or Grant.objects.filter(tenant=tenant_id, function=function).exists():
+        return []
+    return [f"{function[:200]} is not granted to this tenant."]
+
+
+def _check_name(findings: _Findings, tenant_id: UUID, name: Any, tool_id: UUID | None) -> None:
+    problem = check_tool_name(name) if isinstance(name, str) else "A name is a text."
+    if problem:
+        findings.note("name", problem)
+    elif Tool.objects.filter(tenant=tenant_id, name=name).exclude(pk=tool_id).exists():
+        findings.note("name", TAKEN)
+
+
+def _check_config(findings: _Findings, tenant_id: UUID, fields: ToolFields) -> Ready | None:
+    if fields.kind not in kinds.KINDS:
+        findings.note("kind", f"There is no kind of tool called {fields.kind!r}.")
+        return None
+    if not isinstance(fields.config, Mapping):
+        findings.note("config", "The configuration is an object.")
+        return None
+    # What is not granted is not looked at either: its problems are none of this tenant's business.
+    refused = check_grant(tenant_id, kinds.function_of(fields.kind, fields.config))
+    if refused:
+        findings.note(f"config.{kinds.GRANTED_BY_STAFF[fields.kind]}", *refused)
+        return None
+    try:
+        return compiling.ready(fields.kind, fields.config)
+    except KindError as error:
+        for field, problems in error.problems.items():
+            findings.note(f"config.{field}" if field else "config", *problems)
+    except NotServableError as error:
+        findings.note("config", *error.problems)
+    return None
+
+
+def _trimmed(text: Any) -> Any:
+    return text.strip() if isinstance(text, str) else text
