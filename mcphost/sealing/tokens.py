@@ -1,0 +1,226 @@
+"""Sealing: what we hand out as an opaque token and accept back only if it is exactly ours.
+
+A token is `mcps1.<key id>.<body>`, where the body is the canonical unpadded base64url of
+`r ‖ AES-256-GCM(one-use key, nonce 0, payload)`:
+
+- `r` is 24 random bytes, new for every token;
+- the one-use key is HKDF-SHA256(ring key, salt = the tenant's secret salt,
+  info = purpose ‖ tenant UUID ‖ r). The last two have a fixed length, so no two (purpose, tenant, r)
+  make the same info. Without the tenant's salt no token of the tenant opens any more, whoever holds
+  the ring key;
+- the nonce is twelve zero bytes. A nonce must not repeat *under one key*, and each key encrypts one
+  payload; the randomness that would make a nonce unique has gone into the key, where 192 bits of it
+  make a repetition impossible in practice. A nonce derived from the same `r` would add nothing;
+- prefix, key id, tenant and purpose are the additional authenticated data.
+
+Nothing here does I/O: time is the payload's business, randomness is an argument. Every failure is
+the one `SealError`; its text never says why, its `reason` is for the log.
+"""
+
+import base64
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+from uuid import UUID
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+PREFIX: Final = "mcps1."
+RANDOM_BYTES: Final = 24
+KEY_BYTES: Final = 32
+SALT_BYTES: Final = 32
+STATE_STEP: Final = 512
+TEXT: Final = "the token is not valid"
+
+_TAG_BYTES = 16
+_NONCE = bytes(12)
+_SHA256 = SHA256()
+_KEY_ID = re.compile(r"[a-z0-9]{1,16}")
+
+
+class Purpose(StrEnum):
+    """What a token is for. A token of one purpose never opens as another."""
+
+    STATE = "state"
+    SESSION = "session"
+    REQUEST_ID = "request-id"
+    EVENT_ID = "event-id"
+    CURSOR = "cursor"
+    LINK = "link"
+    ROW = "row"
+
+
+LIMITS: Final[Mapping[Purpose, int]] = MappingProxyType(
+    {
+        Purpose.STATE: 64 * 1024,
+        Purpose.SESSION: 512,
+        Purpose.REQUEST_ID: 256,
+        Purpose.EVENT_ID: 256,
+        Purpose.CURSOR: 2 * 1024,
+        Purpose.LINK: 512,
+        Purpose.ROW: 16 * 1024 * 1024,
+    }
+)
+"""The longest token of each purpose, in characters, when sealing and when opening."""
+
+
+class Reason(StrEnum):
+    """Why a token was refused. For the log and the record, never for the wire."""
+
+    TOO_LARGE = "too-large"
+    MALFORMED = "malformed"
+    NOT_CANONICAL = "not-canonical"
+    UNKNOWN_KEY = "unknown-key"
+    NOT_AUTHENTIC = "not-authentic"  # changed, or of another purpose, tenant, salt or key
+    BAD_PADDING = "bad-padding"
+    BAD_SALT = "bad-salt"  # none, or destroyed
+    BAD_RANDOMNESS = "bad-randomness"
+
+
+class SealError(Exception):
+    """A payload could not be sealed or a token could not be opened. `str()` is the same for all."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(TEXT)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key of the ring: a short public id and 32 secret bytes. ValueError if it is not that."""
+
+    id: str
+    secret: bytes = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if not _KEY_ID.fullmatch(self.id):
+            raise ValueError("a key id is 1 to 16 lower case letters and digits")
+        if len(self.secret) != KEY_BYTES:
+            raise ValueError(f"a key is {KEY_BYTES} bytes long")
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """The key that seals and the keys, by id, that still open (the active one among them).
+
+    ValueError if the mapping contradicts the keys in it.
+    """
+
+    active: Key
+    opening: Mapping[str, Key]
+
+    def __post_init__(self) -> None:
+        if self.opening.get(self.active.id) != self.active:
+            raise ValueError("the active key is not among those that open")
+        if any(key_id != key.id for key_id, key in self.opening.items()):
+            raise ValueError("a key is kept under another id than its own")
+        object.__setattr__(self, "opening", MappingProxyType(dict(self.opening)))
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """What a token is bound to: purpose, tenant and the tenant's secret salt (32 bytes)."""
+
+    purpose: Purpose
+    tenant: UUID
+    salt: bytes = field(repr=False)
+
+
+def seal(
+    payload: bytes, binding: Binding, key: Key, random24: bytes, limit: int | None = None
+) -> str:
+    """Seal `payload` under `key` into an ASCII token that is safe in headers and URLs.
+
+    `random24` are 24 random bytes never used before. `limit` is the longest token allowed, in
+    characters; by default the purpose's. Raises SealError.
+    """
+    if len(random24) != RANDOM_BYTES:
+        raise SealError(Reason.BAD_RANDOMNESS)
+    cipher = _cipher(binding, key, random24)
+    plaintext = _pad(payload) if binding.purpose is Purpose.STATE else payload
+    sealed = cipher.encrypt(_NONCE, plaintext, _authenticated(binding, key))
+    token = f"{PREFIX}{key.id}.{_encode(random24 + sealed)}"
+    if len(token) > _limit(binding, limit):
+        raise SealError(Reason.TOO_LARGE)
+    return token
+
+
+def unseal(token: str, binding: Binding, ring: Ring, limit: int | None = None) -> bytes:
+    """The payload of a token that one of the ring's keys sealed for exactly this binding.
+
+    `limit` as in `seal`. Raises SealError for everything else.
+    """
+    if len(token) > _limit(binding, limit):
+        raise SealError(Reason.TOO_LARGE)
+    key, body = _split(token, ring)
+    raw = _decode(body)
+    cipher = _cipher(binding, key, raw[:RANDOM_BYTES])
+    try:
+        plaintext = cipher.decrypt(_NONCE, raw[RANDOM_BYTES:], _authenticated(binding, key))
+    except InvalidTag:
+        raise SealError(Reason.NOT_AUTHENTIC) from None
+    return _unpad(plaintext) if binding.purpose is Purpose.STATE else plaintext
+
+
+def _limit(binding: Binding, limit: int | None) -> int:
+    return LIMITS[binding.purpose] if limit is None else limit
+
+
+def _split(token: str, ring: Ring) -> tuple[Key, str]:
+    if not token.startswith(PREFIX):
+        raise SealError(Reason.MALFORMED)
+    key_id, _, body = token[len(PREFIX) :].partition(".")
+    key = ring.opening.get(key_id)
+    if key is None:
+        raise SealError(Reason.UNKNOWN_KEY)
+    return key, body
+
+
+def _cipher(binding: Binding, key: Key, random24: bytes) -> AESGCM:
+    # HKDF would take any salt, an empty one too: what was destroyed must not seal or open.
+    if len(binding.salt) != SALT_BYTES:
+        raise SealError(Reason.BAD_SALT)
+    info = binding.purpose.encode() + binding.tenant.bytes + random24
+    return AESGCM(HKDF(_SHA256, KEY_BYTES, binding.salt, info).derive(key.secret))
+
+
+def _authenticated(binding: Binding, key: Key) -> bytes:
+    # The dot ends the key id and the tenant has a fixed length, so this reads in one way only.
+    return f"{PREFIX}{key.id}.".encode() + binding.tenant.bytes + binding.purpose.encode()
+
+
+def _encode(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def _decode(body: str) -> bytes:
+    """Strict base64url: the library skips what it does not know, so only a body that is written
+    back the same is taken."""
+    try:
+        raw = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
+    except ValueError:
+        raise SealError(Reason.MALFORMED) from None
+    if _encode(raw) != body:
+        raise SealError(Reason.NOT_CANONICAL)
+    if len(raw) < RANDOM_BYTES + _TAG_BYTES:
+        raise SealError(Reason.MALFORMED)
+    return raw
+
+
+def _pad(payload: bytes) -> bytes:
+    """One marker byte, then zeros up to the next step: the length says little about the content."""
+    marked = payload + b"\x80"
+    return marked + bytes(-len(marked) % STATE_STEP)
+
+
+def _unpad(plaintext: bytes) -> bytes:
+    payload = plaintext.rstrip(b"\0")
+    if len(plaintext) % STATE_STEP or not payload.endswith(b"\x80"):
+        raise SealError(Reason.BAD_PADDING)
+    return payload[:-1]
