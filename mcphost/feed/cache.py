@@ -39,7 +39,7 @@ class Cache(Generic[K, V]):
     def __len__(self) -> int:
         return len(self._values)
 
-    def get(self, key: K) -> V | Literal[Miss.MISS]:
+    def get(self, key: K) -> V | Miss:
         """What is remembered under `key`. Takes no lock: it is on the path of every request."""
         return self._values.get(key, MISS)
 

@@ -1,15 +1,20 @@
 """Tenants and their members."""
 
 import uuid
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from django.conf import settings
-from django.db import models
+from django.contrib.auth.models import User
+from django.db import models, transaction
+from django.db.models.signals import post_delete, post_save
+from django.dispatch import receiver
 
+from mcphost.feed.services import announce
 from mcphost.tenants.roles import Role
 
 
-class NeverDeleted(RuntimeError):
+class DeletionError(RuntimeError):
     """Somebody tried to delete a tenant. Tenants are closed: the row keeps the slug from reuse."""
 
     def __init__(self) -> None:
@@ -20,7 +25,7 @@ class TenantQuerySet(models.QuerySet["Tenant"]):
     """Tenants, which no query deletes."""
 
     def delete(self) -> NoReturn:
-        raise NeverDeleted
+        raise DeletionError
 
     def open(self) -> "TenantQuerySet":
         return self.filter(closed_at=None)
@@ -51,7 +56,7 @@ class Tenant(models.Model):
         return self.slug
 
     def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise NeverDeleted
+        raise DeletionError
 
 
 class Membership(models.Model):
@@ -78,3 +83,28 @@ class Membership(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user_id} is {self.role} of {self.tenant_id}"
+
+
+# People are Django's, and are changed by code that is not ours (the admin, the shell). Wherever
+# that happens, the feed tells of it, so these two are connected as soon as there are models.
+
+
+@receiver(post_save, sender=User, dispatch_uid="mcphost.tenants.person_saved")
+def person_saved(
+    instance: User, created: bool, update_fields: Iterable[str] | None, **_: Any
+) -> None:
+    """A person who is known already may have been switched off; a mere log-in is no news."""
+    if created or (update_fields is not None and "is_active" not in update_fields):
+        return
+    _announce_person(instance)
+
+
+@receiver(post_delete, sender=User, dispatch_uid="mcphost.tenants.person_deleted")
+def person_deleted(instance: User, **_: Any) -> None:
+    """With a person go their memberships."""
+    _announce_person(instance)
+
+
+def _announce_person(person: User) -> None:
+    with transaction.atomic():
+        announce("member", object_id=str(person.pk))

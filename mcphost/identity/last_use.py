@@ -1,0 +1,62 @@
+"""When tokens were last used: noted in memory on each request, written now and then."""
+
+from datetime import datetime, timedelta
+
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
+
+WRITE_AFTER = timedelta(minutes=1)
+WRITTEN_AT_ONCE = 500
+
+# Never backwards: another process may have seen a later use.
+_UPDATE = (
+    "UPDATE identity_token SET last_used_at = %s "
+    "WHERE id = %s AND (last_used_at IS NULL OR last_used_at < %s)"
+)
+
+
+class LastUse:
+    """Notes of uses, and when those of a token were last written.
+
+    `note` is for the path of every request; `flush` is called every few seconds by whoever keeps
+    the process's clock, in a thread that may wait for the database.
+    """
+
+    def __init__(self) -> None:
+        self._noted: dict[str, datetime] = {}
+        self._written: dict[str, datetime] = {}
+
+    def note(self, token_id: str, now: datetime) -> None:
+        self._noted[token_id] = now
+
+    def flush(self, now: datetime) -> int:
+        """Write the notes of tokens not written for a minute, at most 500; return how many.
+
+        A database error leaves the notes for the next time, and is raised.
+        """
+        recent = now - WRITE_AFTER
+        self._written = {token: at for token, at in self._written.items() if at > recent}
+        due = [use for use in list(self._noted.items()) if use[0] not in self._written]
+        due = due[:WRITTEN_AT_ONCE]
+        if due:
+            _write(due)
+        for token_id, used_at in due:
+            self._written[token_id] = now
+            if self._noted.get(token_id) == used_at:
+                del self._noted[token_id]
+        return len(due)
+
+    def forget_all(self) -> None:
+        """Drop what is noted, unwritten."""
+        self._noted = {}
+        self._written = {}
+
+
+def _write(uses: list[tuple[str, datetime]]) -> None:
+    connection = connections[DEFAULT_DB_ALIAS]
+    adapt = connection.ops.adapt_datetimefield_value
+    rows = [(adapt(used_at), token_id, adapt(used_at)) for token_id, used_at in sorted(uses)]
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.executemany(_UPDATE, rows)
+
+
+last_use = LastUse()

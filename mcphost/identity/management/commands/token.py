@@ -1,0 +1,147 @@
+"""`manage.py token issue|revoke|list`: bearer tokens from the command line."""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+
+from mcphost.audit.records import Actor
+from mcphost.identity import selectors, services
+from mcphost.identity.models import Token
+from mcphost.tenants.errors import InvalidError
+from mcphost.tenants.models import Tenant
+from mcphost.tenants.roles import CALL_TOOLS, LIST_TOOLS, READ_API, WRITE_API, Audience
+
+_ACTOR = Actor.system("manage.py token")
+_DEFAULT_SCOPES = {
+    Audience.MCP: (LIST_TOOLS, CALL_TOOLS),
+    Audience.API: (READ_API, WRITE_API),
+}
+_COLUMNS = ("ID", "TENANT", "OWNER", "NAME", "STATE", "EXPIRES", "LAST USED", "SCOPES")
+
+
+class Command(BaseCommand):
+    """Issue, revoke and list bearer tokens. Running processes hear of it through the feed."""
+
+    help = "Issue, revoke or list bearer tokens."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        verbs = parser.add_subparsers(dest="verb", required=True, metavar="issue|revoke|list")
+        issue = verbs.add_parser("issue", help="make a token and show it, once")
+        issue.add_argument("--tenant", required=True, metavar="SLUG")
+        issue.add_argument("--owner", required=True, metavar="USERNAME", help="a member")
+        issue.add_argument("--name", required=True, help="what it is for")
+        issue.add_argument("--audience", choices=[str(a) for a in Audience], default="mcp")
+        issue.add_argument(
+            "--scope",
+            action="append",
+            dest="scopes",
+            help="may be given more than once (default: mcp:list and mcp:call, or api:read and api:write)",
+        )
+        issue.add_argument("--days", type=int, help="how long it is good for (default: no end)")
+        revoke = verbs.add_parser("revoke", help="make a token worthless, for good")
+        revoke.add_argument("id", help="the token's id, the part after mcph_")
+        listing = verbs.add_parser("list", help="show tokens, never their secrets")
+        listing.add_argument("--tenant", metavar="SLUG", help="only this tenant's")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        verbs: dict[str, Callable[[dict[str, Any]], None]] = {
+            "issue": self._issue,
+            "revoke": self._revoke,
+            "list": self._list,
+        }
+        verbs[options["verb"]](options)
+
+    def _issue(self, options: dict[str, Any]) -> None:
+        audience = Audience(options["audience"])
+        wanted = services.TokenRequest(
+            name=options["name"],
+            scopes=options["scopes"] or _DEFAULT_SCOPES[audience],
+            audience=audience,
+            expires_at=_expiry(options["days"], timezone.now()),
+        )
+        try:
+            issued = services.issue(
+                _tenant(options["tenant"]), _owner(options["owner"]), wanted, actor=_ACTOR
+            )
+        except InvalidError as error:
+            raise CommandError(str(error)) from None
+        self.stderr.write(
+            f"Token {issued.id} of {options['owner']} for {audience.value} of {options['tenant']}: "
+            f"{' '.join(issued.scopes)}; {_until(issued.expires_at)}. It is shown this once:"
+        )
+        self.stdout.write(issued.plaintext)
+
+    def _revoke(self, options: dict[str, Any]) -> None:
+        token = Token.objects.filter(pk=options["id"]).only("tenant_id").first()
+        if token is None:
+            raise CommandError(f"There is no token {options['id']!r}.")
+        if services.revoke(token.tenant_id, token.pk, actor=_ACTOR):
+            self.stdout.write(f"Token {token.pk} is revoked.")
+        else:
+            self.stdout.write(f"Token {token.pk} was revoked already.")
+
+    def _list(self, options: dict[str, Any]) -> None:
+        slug = options["tenant"]
+        found = selectors.tokens(_tenant(slug)) if slug else selectors.all_tokens()
+        if not found:
+            self.stdout.write("No tokens.")
+            return
+        now = timezone.now()
+        for line in _table([_COLUMNS, *(_row(token, now) for token in found)]):
+            self.stdout.write(line)
+
+
+def _tenant(slug: str) -> UUID:
+    tenant = Tenant.objects.filter(slug=slug).first()
+    if tenant is None:
+        raise CommandError(f"There is no tenant {slug!r}.")
+    return tenant.id
+
+
+def _owner(username: str) -> User:
+    try:
+        return User.objects.get_by_natural_key(username)
+    except User.DoesNotExist:
+        raise CommandError(f"There is no user {username!r}.") from None
+
+
+def _expiry(days: int | None, now: datetime) -> datetime | None:
+    try:
+        return None if days is None else now + timedelta(days=days)
+    except OverflowError:
+        raise CommandError("--days is too large.") from None
+
+
+def _until(expires_at: datetime | None) -> str:
+    return "no end" if expires_at is None else f"until {expires_at:%Y-%m-%d %H:%M} UTC"
+
+
+def _time(at: datetime | None) -> str:
+    return "never" if at is None else f"{at:%Y-%m-%d %H:%M}"
+
+
+def _row(token: selectors.TokenListing, now: datetime) -> tuple[str, ...]:
+    return (
+        token.id,
+        token.slug,
+        token.owner,
+        token.name,
+        token.state(now),
+        _time(token.expires_at),
+        _time(token.last_used_at),
+        " ".join(token.scopes),
+    )
+
+
+def _table(rows: Iterable[tuple[str, ...]]) -> list[str]:
+    rows = list(rows)
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]

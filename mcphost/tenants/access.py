@@ -1,0 +1,71 @@
+"""The one place that decides what a person may do. Every read of tenant data starts here.
+
+Staff are the platform's: they have their permissions in every tenant. Everybody else has those of
+their role, in the tenants where they have one.
+"""
+
+from uuid import UUID
+
+from django.contrib.auth.models import AnonymousUser, User
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+
+from mcphost.tenants.models import Membership, Tenant
+from mcphost.tenants.roles import (
+    READING,
+    ROLE_PERMISSIONS,
+    STAFF_PERMISSIONS,
+    Permission,
+    Role,
+    roles_with,
+)
+from mcphost.tenants.selectors import TenantSnapshot
+
+Person = User | AnonymousUser
+
+
+def visible_tenants(user: Person) -> QuerySet[Tenant]:
+    """The tenants that a person may look at in the admin and the API."""
+    return tenants_where(user, Permission.VIEW_TOOLS)
+
+
+def tenants_where(user: Person, permission: Permission) -> QuerySet[Tenant]:
+    """The tenants in which a person has a permission. Closed ones can only be read."""
+    if not user.is_active or user.pk is None:
+        return Tenant.objects.none()
+    tenants = Tenant.objects.all() if permission in READING else Tenant.objects.open()
+    if user.is_staff and permission in STAFF_PERMISSIONS:
+        return tenants
+    mine = Membership.objects.filter(user_id=user.pk, role__in=roles_with(permission))
+    return tenants.filter(pk__in=mine.values("tenant_id"))
+
+
+def allowed(user: Person, tenant: Tenant | TenantSnapshot | None, permission: Permission) -> bool:
+    """Whether a person has a permission in a tenant; without one, whether the platform gives it."""
+    if not user.is_active or user.pk is None:
+        return False
+    if tenant is not None and tenant.closed_at is not None and permission not in READING:
+        return False
+    if user.is_staff and permission in STAFF_PERMISSIONS:
+        return True
+    return tenant is not None and permission in _permissions(user.pk, tenant.id)
+
+
+def require(user: Person, tenant: Tenant | TenantSnapshot | None, permission: Permission) -> None:
+    """Raises PermissionDenied, saying nothing more, unless the person has the permission."""
+    if not allowed(user, tenant, permission):
+        raise PermissionDenied
+
+
+def tenant_for(user: Person, slug: str, permission: Permission) -> Tenant:
+    """The tenant of that slug. Raises PermissionDenied alike for unknown and for foreign ones."""
+    tenant = tenants_where(user, permission).filter(slug=slug).first()
+    if tenant is None:
+        raise PermissionDenied
+    return tenant
+
+
+def _permissions(user_id: int, tenant_id: UUID) -> frozenset[Permission]:
+    found = Membership.objects.filter(user_id=user_id, tenant_id=tenant_id)
+    role = found.values_list("role", flat=True).first()
+    return frozenset() if role is None else ROLE_PERMISSIONS[Role(role)]

@@ -1,0 +1,168 @@
+"""What an owner may set on a tenant, and what makes it valid. No database here."""
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from mcphost.tenants.errors import InvalidError
+
+TITLE_LIMIT = 120
+INSTRUCTIONS_LIMIT = 16 * 1024
+ORIGINS_LIMIT = 50
+ICON_BYTES = 64 * 1024
+
+_SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_CONTROL_BUT_LINES = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_ICON = re.compile(r"data:(image/(?:png|jpeg|webp));base64,([A-Za-z0-9+/]+={0,2})")
+_ICON_TEXT_LIMIT = ICON_BYTES * 4 // 3 + 64
+_MAGIC: Mapping[str, Callable[[bytes], bool]] = {
+    "image/png": lambda data: data.startswith(b"\x89PNG\r\n\x1a\n"),
+    "image/jpeg": lambda data: data.startswith(b"\xff\xd8\xff"),
+    "image/webp": lambda data: data[:4] == b"RIFF" and data[8:12] == b"WEBP",
+}
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
+_HOST = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}|\[[0-9a-f:.]+\]")
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class TenantFields:
+    """All that can be edited of a tenant. Limits are None when there is none."""
+
+    title: str = ""
+    icon: str = ""
+    instructions: str = ""
+    allowed_origins: tuple[str, ...] = ()
+    public: bool = False
+    calls_per_minute: int | None = None
+    concurrent_calls: int | None = None
+
+
+def check_slug(slug: str) -> str:
+    """The slug itself. Raises InvalidError if no tenant can have it."""
+    if not _SLUG.fullmatch(slug):
+        raise InvalidError(
+            {
+                "slug": [
+                    "Use 1 to 40 lower-case letters, digits and hyphens; no hyphen first or last."
+                ]
+            }
+        )
+    return slug
+
+
+def check_fields(fields: TenantFields) -> TenantFields:
+    """The fields as they are kept: trimmed, origins as browsers send them, each once.
+
+    Raises InvalidError with every problem of every field.
+    """
+    origins, origin_problems = _check_origins(fields.allowed_origins)
+    found: dict[str, Sequence[str]] = {
+        "title": _title_problems(fields.title.strip()),
+        "icon": icon_problems(fields.icon),
+        "instructions": _instructions_problems(fields.instructions),
+        "allowed_origins": origin_problems,
+        "calls_per_minute": limit_problems(fields.calls_per_minute),
+        "concurrent_calls": limit_problems(fields.concurrent_calls),
+    }
+    problems = {name: texts for name, texts in found.items() if texts}
+    if problems:
+        raise InvalidError(problems)
+    return TenantFields(
+        title=fields.title.strip(),
+        icon=fields.icon,
+        instructions=fields.instructions,
+        allowed_origins=origins,
+        public=fields.public,
+        calls_per_minute=fields.calls_per_minute,
+        concurrent_calls=fields.concurrent_calls,
+    )
+
+
+def icon_problems(icon: str) -> list[str]:
+    """What is wrong with an icon: a data URI of a small image whose bytes are what it says."""
+    if not icon:
+        return []
+    if len(icon) > _ICON_TEXT_LIMIT:
+        return [f"The image is larger than {ICON_BYTES // 1024} KiB."]
+    match = _ICON.fullmatch(icon)
+    if match is None:
+        return ["Give a data URI: data:image/png;base64,… (or jpeg, or webp)."]
+    kind, text = match.groups()
+    try:
+        data = base64.b64decode(text, validate=True)
+    except binascii.Error:
+        return ["The Base64 of the image is broken."]
+    if len(data) > ICON_BYTES:
+        return [f"The image is larger than {ICON_BYTES // 1024} KiB."]
+    if not _MAGIC[kind](data):
+        return [f"The content is not what it says it is ({kind})."]
+    return []
+
+
+def normal_origin(text: str) -> str:
+    """An origin as browsers send it: lower case, without the scheme's default port.
+
+    Raises ValueError, saying what is wrong, for everything that is not `scheme://host[:port]`.
+    """
+    lowered = text.strip().lower()
+    scheme, separator, rest = lowered.partition("://")
+    if not separator or not _SCHEME.fullmatch(scheme):
+        raise ValueError(f"{text!r} is not scheme://host[:port].")
+    if any(sign in rest for sign in "/?#@"):
+        raise ValueError(f"{text!r} has more than scheme, host and port.")
+    return _with_port(text, scheme, rest)
+
+
+def limit_problems(limit: int | None) -> list[str]:
+    """What is wrong with a limit: it is a positive number that the database can keep, or none."""
+    if limit is None or 0 < limit < 2**31:
+        return []
+    return ["Give a number above zero, or leave it empty for no limit."]
+
+
+def _with_port(text: str, scheme: str, rest: str) -> str:
+    try:
+        parts = urlsplit(f"//{rest}")
+        port = parts.port
+    except ValueError:
+        raise ValueError(f"{text!r} has a bad host or port.") from None
+    host = rest.removesuffix(f":{rest.rpartition(':')[2]}") if port is not None else rest
+    if not _HOST.fullmatch(host):
+        raise ValueError(f"{text!r} has a bad host or port; write other scripts in punycode.")
+    if port is None or port == _DEFAULT_PORTS.get(scheme):
+        return f"{scheme}://{host}"
+    return f"{scheme}://{host}:{port}"
+
+
+def _check_origins(origins: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
+    if len(origins) > ORIGINS_LIMIT:
+        return (), [f"Give at most {ORIGINS_LIMIT} origins."]
+    kept: dict[str, None] = {}
+    problems = []
+    for origin in origins:
+        try:
+            kept[normal_origin(origin)] = None
+        except ValueError as error:
+            problems.append(str(error))
+    return tuple(kept), problems
+
+
+def _title_problems(title: str) -> list[str]:
+    if not title:
+        return ["Give a title."]
+    if len(title) > TITLE_LIMIT:
+        return [f"Use at most {TITLE_LIMIT} characters."]
+    return ["Use one line of plain text."] if _CONTROL.search(title) else []
+
+
+def _instructions_problems(text: str) -> list[str]:
+    if len(text) > INSTRUCTIONS_LIMIT:
+        return [f"Use at most {INSTRUCTIONS_LIMIT} characters."]
+    if _CONTROL_BUT_LINES.search(text.replace("\r\n", "\n")):
+        return ["Use plain text without control characters."]
+    return []
