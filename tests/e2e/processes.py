@@ -1,0 +1,183 @@
+"""A real server on loopback: started over a throw-away home, waited for, ended by pid."""
+
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(sys.executable).parent
+START_SECONDS = 60
+STOP_SECONDS = 40
+COMMAND_SECONDS = 120
+ABSENT = ("DATABASE_URL", "DJANGO_SETTINGS_MODULE", "HOST", "PORT")
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server that answers. `pid` leads a process group of its own."""
+
+    pid: int
+    port: int
+    home: Path
+    output: Path
+    log: Path
+
+    @property
+    def base(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def url(self) -> str:
+        return f"{self.base}/t/demo/mcp"
+
+    @property
+    def token(self) -> str:
+        return (self.home / "demo-token").read_text().strip()
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    """What a stranger's shell would hold: nothing of ours but the data folder."""
+    mine = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("MCPHOST_") and name not in ABSENT
+    }
+    return {**mine, "MCPHOST_HOME": str(home), "PYTHONUNBUFFERED": "1", **more}
+
+
+def manage(
+    home: Path, *arguments: str, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a management command to its end, within two minutes."""
+    return subprocess.run(
+        [sys.executable, str(ROOT / "manage.py"), *arguments],
+        cwd=ROOT,
+        env=environment(home, **(env or {})),
+        capture_output=True,
+        text=True,
+        timeout=COMMAND_SECONDS,
+        check=False,
+    )
+
+
+def free_port() -> int:
+    """A TCP port of 127.0.0.1 that nobody listens on right now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _argv(kind: str, port: int) -> list[str]:
+    python = [sys.executable, str(ROOT / "manage.py")]
+    daphne = [str(BIN / "daphne"), "-b", "127.0.0.1", "-p", str(port)]
+    return {
+        "uvicorn": [*python, "up"],
+        "daphne": [*daphne, "mcphost.asgi:application"],
+        "runserver": [*python, "runserver", "--noreload", f"127.0.0.1:{port}"],
+    }[kind]
+
+
+@contextmanager
+def serving(
+    kind: str, home: Path, ending: signal.Signals = signal.SIGTERM, **more: str
+) -> Iterator[Server]:
+    """A server of one kind over `home` (made if need be), ready; afterwards nothing is left of it.
+
+    Leaving asserts that the signal ended it, with status 0 for our own command, that its process
+    group is empty, and that its log holds no traceback and no token.
+    """
+    if kind != "uvicorn" and not (home / "demo-token").exists():
+        made = manage(home, "init", "--demo", env=more)
+        assert made.returncode == 0, made.stderr
+    port = free_port()
+    folder = home.parent
+    server, process = _start(kind, port, home, folder, more)
+    try:
+        _wait_until_ready(server, process)
+        yield server
+    except BaseException:
+        _kill(process)
+        raise
+    status = stop(process, ending)
+    assert status is not None, f"{ending.name} did not end it: {server.log.read_text()}"
+    assert status == 0 or kind != "uvicorn", f"status {status}: {server.log.read_text()}"
+    assert not group_lives(process.pid), "a process is left"
+    _look_at_log(server)
+
+
+def _start(
+    kind: str, port: int, home: Path, folder: Path, more: Mapping[str, str]
+) -> tuple[Server, subprocess.Popen[bytes]]:
+    output, log = folder / f"{kind}-{port}.out", folder / f"{kind}-{port}.log"
+    with output.open("wb") as stdout, log.open("wb") as stderr:
+        process = subprocess.Popen(
+            _argv(kind, port),
+            cwd=ROOT,
+            env=environment(home, HOST="127.0.0.1", PORT=str(port), **more),
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+        )
+    return Server(process.pid, port, home, output, log), process
+
+
+def _wait_until_ready(server: Server, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        assert process.poll() is None, f"it ended: {server.log.read_text()}"
+        if _ready(server.port):
+            return
+        time.sleep(0.05)  # between looks at another process; nothing it does could wake us
+    raise AssertionError(f"not ready within {START_SECONDS} s: {server.log.read_text()}")
+
+
+def _ready(port: int) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def stop(process: subprocess.Popen[bytes], ending: signal.Signals) -> int | None:
+    """End a server politely; None if it had to be killed."""
+    process.send_signal(ending)
+    try:
+        return process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        _kill(process)
+        return None
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(STOP_SECONDS)
+
+
+def group_lives(leader: int) -> bool:
+    """Whether any process of the group that `leader` led is still there."""
+    try:
+        os.killpg(leader, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _look_at_log(server: Server) -> None:
+    log = server.log.read_text(errors="replace")
+    assert "Traceback" not in log, log
+    assert server.token not in log, "the log holds a token"

@@ -1,0 +1,95 @@
+"""HTTP by hand, for what no client library would send or do."""
+
+import http.client
+import json
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tests.e2e.processes import Server
+
+REVISION = "2026-07-28"
+PREFIX = "io.modelcontextprotocol/"
+PATIENCE = 20.0
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An HTTP response, read to its end. Header names are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+def call(name: str, arguments: Mapping[str, Any], **meta: Any) -> dict[str, Any]:
+    """A `tools/call` of this revision."""
+    envelope = {
+        f"{PREFIX}protocolVersion": REVISION,
+        f"{PREFIX}clientInfo": {"name": "e2e", "version": "1"},
+        f"{PREFIX}clientCapabilities": {},
+        **meta,
+    }
+    params = {"name": name, "arguments": arguments, "_meta": envelope}
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+
+
+def headers(message: Mapping[str, Any], token: str | None) -> dict[str, str]:
+    """The headers that the revision demands for a message."""
+    wanted = {
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": REVISION,
+        "Mcp-Method": message["method"],
+    }
+    if name := message["params"].get("name"):
+        wanted["Mcp-Name"] = name
+    return wanted | ({"Authorization": f"Bearer {token}"} if token is not None else {})
+
+
+def send(server: Server, method: str, path: str, body: bytes = b"", **fields: str) -> Reply:
+    """One request on a connection of its own. Keyword names become header names."""
+    named = {name.replace("_", "-"): value for name, value in fields.items()}
+    return exchange(server, method, path, body, named)
+
+
+def exchange(
+    server: Server, method: str, path: str, body: bytes, fields: Mapping[str, str]
+) -> Reply:
+    """One request with exactly these headers."""
+    with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)) as line:
+        line.request(method, path, body or None, dict(fields))
+        response = line.getresponse()
+        found = {name.lower(): value for name, value in response.getheaders()}
+        return Reply(response.status, found, response.read())
+
+
+def post(
+    server: Server, message: Mapping[str, Any], token: str | None, tenant: str = "demo"
+) -> Reply:
+    """A message to a tenant's endpoint."""
+    fields = headers(message, token)
+    return exchange(server, "POST", f"/t/{tenant}/mcp", json.dumps(message).encode(), fields)
+
+
+@contextmanager
+def streaming(server: Server, message: Mapping[str, Any], awaited: bytes) -> Iterator[bytes]:
+    """Post a message and read until `awaited` was seen; leaving hangs up. What was read by then."""
+    body = json.dumps(message).encode()
+    fields = {**headers(message, server.token), "Content-Length": str(len(body))}
+    lines = [f"{name}: {value}" for name, value in {"Host": "localhost", **fields}.items()]
+    head = "\r\n".join(["POST /t/demo/mcp HTTP/1.1", *lines, "", ""]).encode()
+    seen = b""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as line:
+        line.sendall(head + body)
+        while awaited not in seen:
+            piece = line.recv(65536)
+            assert piece, f"the server hung up first: {seen!r}"
+            seen += piece
+        yield seen

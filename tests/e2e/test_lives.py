@@ -1,0 +1,71 @@
+"""Starting, hanging up, stopping: the life of a real server and of its connections."""
+
+import signal
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e import raw
+from tests.e2e.processes import Server, manage, serving
+
+ECHO = raw.call("echo", {"text": "still there"})
+STEP = b"notifications/progress"
+
+
+def countdown(start: int) -> dict[str, Any]:
+    """A call whose answer is a stream with a first event long before its last."""
+    return raw.call("countdown", {"start": start}, progressToken="steps")
+
+
+def test_health_and_readiness_are_answered(any_server: Server) -> None:
+    assert raw.send(any_server, "GET", "/healthz").status == 200
+    assert raw.send(any_server, "GET", "/readyz").status == 200
+
+
+def test_a_server_survives_clients_that_hang_up_in_the_middle_of_a_stream(
+    any_server: Server,
+) -> None:
+    for _ in range(10):
+        with raw.streaming(any_server, countdown(10), STEP) as seen:
+            assert seen.startswith(b"HTTP/1.1 200")
+    reply = raw.post(any_server, ECHO, any_server.token)
+    assert reply.status == 200
+    assert reply.json["result"]["content"] == [{"type": "text", "text": "still there"}]
+
+
+def test_started_again_it_is_what_it_was_before(home: Path) -> None:
+    with serving("uvicorn", home) as first:
+        token = first.token
+        password = (home / "admin-password").read_text()
+    with serving("uvicorn", home) as second:
+        assert second.token == token
+        assert (home / "admin-password").read_text() == password
+        assert raw.post(second, ECHO, token).status == 200
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
+def test_it_stops_cleanly_while_a_stream_is_open(home: Path, ending: signal.Signals) -> None:
+    with ExitStack() as outlives, serving("uvicorn", home, ending) as server:
+        outlives.enter_context(raw.streaming(server, countdown(10), STEP))
+
+
+def test_a_taken_port_is_a_refusal_that_names_the_variable(server: Server, home: Path) -> None:
+    refused = manage(home, "up", env={"HOST": "127.0.0.1", "PORT": str(server.port)})
+    assert refused.returncode != 0
+    assert "PORT" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_the_secrets_of_a_new_home_are_its_owners_alone(server: Server) -> None:
+    assert server.home.stat().st_mode & 0o777 == 0o700
+    for name in ("secret-key", "master-key", "admin-password", "demo-token"):
+        assert (server.home / name).stat().st_mode & 0o777 == 0o600
+
+
+def test_the_conformance_tenant_is_there_when_asked_for_and_open_to_anyone(home: Path) -> None:
+    with serving("uvicorn", home, MCPHOST_CONFORMANCE="1") as server:
+        message = raw.call("test_simple_text", {})
+        assert raw.post(server, message, None, tenant="conformance").status == 200
+        assert raw.post(server, message, "wrong", tenant="conformance").status == 401
