@@ -1,0 +1,204 @@
+"""Request headers, and that they say what the body says.
+
+Intermediaries route by `MCP-Protocol-Version`, `Mcp-Method`, `Mcp-Name` and `Mcp-Param-*` without
+reading the body, so a header that is missing, doubled or different from the body is refused
+(spec: basic/transports/streamable-http, "Request Metadata" and "Server Validation").
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+from mcphost.protocol.errors import ProtocolError, header_mismatch, shown
+from mcphost.protocol.schemas import ParamHeader
+
+_PREFIX: Final = "=?base64?"
+_SUFFIX: Final = "?="
+
+_PLAIN: Final = re.compile(rb"(?!=\?)[!-~]+")
+"""What stands for itself and nothing else: no spaces, no Base64 markers."""
+
+_UNSAFE: Final = re.compile(r"[^\t\x20-\x7e]")
+_DECIMAL: Final = re.compile(r"-?[0-9]{1,32}(?:\.[0-9]{1,32})?", re.ASCII)
+
+MAX_SAFE_INTEGER: Final = 2**53 - 1
+"""The largest integer that may be mirrored, and below zero the smallest."""
+
+
+class Headers:
+    """The headers of one request: ASGI's raw pairs, whose names are lower case.
+
+    Built for every request, so it only keeps what it was given, and the last value of each name.
+    """
+
+    __slots__ = ("_last", "_raw")
+
+    def __init__(self, raw: Sequence[tuple[bytes, bytes]]) -> None:
+        self._raw = raw
+        self._last = dict(raw)
+
+    def get(self, name: str) -> str | None:
+        """The value without surrounding white space; several of one name joined by commas.
+
+        Bytes beyond ASCII come out as Latin-1. `name` is lower case.
+        """
+        key = name.encode()
+        value = self._last.get(key)
+        if value is None:
+            return None
+        if self.count(name) > 1:
+            return ", ".join(_text(each) for other, each in self._raw if other == key)
+        return _text(value)
+
+    def says(self, key: bytes, text: str) -> bool:
+        """Whether the header was sent once, plainly, as this text: the usual case, in one look.
+
+        False says nothing yet: the value may be encoded, or be wrong.
+        """
+        value = self._last.get(key)
+        return (
+            value == text.encode()
+            and len(self._last) == len(self._raw)
+            and _PLAIN.fullmatch(value) is not None
+        )
+
+    def count(self, name: str) -> int:
+        """How often the header was sent."""
+        key = name.encode()
+        if key not in self._last:
+            return 0
+        if len(self._last) == len(self._raw):
+            return 1
+        return sum(other == key for other, _ in self._raw)
+
+
+def _text(value: bytes) -> str:
+    return value.decode("latin-1").strip(" \t")
+
+
+def decode_value(text: str) -> str:
+    """What a header value stands for: itself, or the UTF-8 text within `=?base64?` and `?=`.
+
+    Raises ValueError when what is between the markers is not canonical Base64 of UTF-8 text.
+    """
+    if not text.startswith(_PREFIX) or not text.endswith(_SUFFIX):
+        return text
+    if len(text) < len(_PREFIX) + len(_SUFFIX):
+        return text
+    encoded = text[len(_PREFIX) : -len(_SUFFIX)]
+    try:
+        decoded = base64.b64decode(encoded, validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError("not valid Base64") from None
+    if base64.b64encode(decoded).decode() != encoded:
+        raise ValueError("not canonical Base64")
+    try:
+        return decoded.decode()
+    except UnicodeDecodeError:
+        raise ValueError("not UTF-8 inside its Base64") from None
+
+
+def check_version(headers: Headers, version: str) -> None:
+    """`MCP-Protocol-Version` must be the version in `_meta`. Raises HEADER_MISMATCH."""
+    if headers.says(b"mcp-protocol-version", version):
+        return
+    value = _single(headers, "mcp-protocol-version", "MCP-Protocol-Version")
+    if value != version:
+        raise header_mismatch(
+            f"MCP-Protocol-Version says {shown(value)}, but params._meta says {shown(version)}"
+        )
+
+
+def check_method(headers: Headers, method: str) -> None:
+    """`Mcp-Method` must be the body's method. Raises HEADER_MISMATCH."""
+    if headers.says(b"mcp-method", method):
+        return
+    value = _single(headers, "mcp-method", "Mcp-Method")
+    if value != method:
+        raise header_mismatch(f"Mcp-Method says {shown(value)}, but method is {shown(method)}")
+
+
+def check_name(headers: Headers, field: str, name: str) -> None:
+    """`Mcp-Name`, decoded, must be `params.<field>`. Raises HEADER_MISMATCH."""
+    if headers.says(b"mcp-name", name):
+        return
+    value = _decoded(_single(headers, "mcp-name", "Mcp-Name"), "Mcp-Name")
+    if value != name:
+        raise header_mismatch(f"Mcp-Name says {shown(value)}, but params.{field} is {shown(name)}")
+
+
+def check_param_headers(
+    headers: Headers, params: Sequence[ParamHeader], arguments: Mapping[str, Any]
+) -> None:
+    """Each `Mcp-Param-*` header of a tool must be there and be its argument, or neither be there.
+
+    `params` is what `schemas.param_headers` found in the tool's input schema. An argument that is
+    null counts as absent. One that is no text, number or boolean cannot be mirrored: without a
+    header it is left to the input schema to refuse. Raises HEADER_MISMATCH; values are not quoted,
+    they may be personal.
+    """
+    for param in params:
+        _check_param(headers, param, _argument(arguments, param.path))
+
+
+def _check_param(headers: Headers, param: ParamHeader, value: object) -> None:
+    name = f"Mcp-Param-{param.name}"
+    where = ".".join(("params.arguments", *param.path))
+    key = name.lower()
+    if headers.count(key) == 0:
+        if isinstance(value, str | int | float):
+            raise header_mismatch(f"{name} is missing, but {where} has a value")
+        return
+    if value is None:
+        raise header_mismatch(f"{name} was sent, but {where} has no value")
+    text = _decoded(_single(headers, key, name), name)
+    if isinstance(value, int) and abs(value) > MAX_SAFE_INTEGER:
+        raise header_mismatch(f"{where} is beyond the integers that {name} can carry (2**53 - 1)")
+    if not _same(text, value):
+        raise header_mismatch(f"{name} does not match {where}")
+
+
+def _argument(arguments: object, path: Sequence[str]) -> object:
+    """The value at the end of a chain of properties, None where there is none."""
+    for step in path:
+        if not isinstance(arguments, Mapping):
+            return None
+        arguments = arguments.get(step)
+    return arguments
+
+
+def _same(text: str, value: object) -> bool:
+    """Whether a decoded header says what the argument is; numbers are compared as numbers."""
+    if isinstance(value, bool):
+        return text == ("true" if value else "false")
+    if isinstance(value, str):
+        return text == value
+    if isinstance(value, int | float):
+        return _DECIMAL.fullmatch(text) is not None and Decimal(text) == value
+    return False
+
+
+def _single(headers: Headers, key: str, name: str) -> str:
+    """The one value of a header that is required. Raises HEADER_MISMATCH."""
+    value = headers.get(key)
+    if value is None:
+        raise header_mismatch(f"{name} is missing")
+    if headers.count(key) > 1:
+        raise header_mismatch(f"{name} was sent more than once")
+    if _UNSAFE.search(value):
+        raise header_mismatch(f"{name} has characters that a header must not have")
+    return value
+
+
+def _decoded(value: str, name: str) -> str:
+    try:
+        return decode_value(value)
+    except ValueError as error:
+        raise _undecodable(name, error) from None
+
+
+def _undecodable(name: str, error: ValueError) -> ProtocolError:
+    return header_mismatch(f"{name} is {error}")

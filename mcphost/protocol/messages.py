@@ -1,0 +1,77 @@
+"""The messages we send, as bytes: responses, errors and notifications (spec: basic/index).
+
+Dicts are built by hand and encoded at once: these lines run for every answer. What cannot be
+JSON (integers beyond 64 bits, lone surrogates, keys that are not text, objects) raises TypeError.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, get_args
+
+import orjson
+from mcp_types import LoggingLevel
+
+from mcphost.protocol.errors import ProtocolError
+
+LOG_LEVELS: Final[tuple[str, ...]] = get_args(LoggingLevel)
+"""From the least to the most severe (spec: server/utilities/logging, after RFC 5424)."""
+
+_SEVERITY: Final = {level: severity for severity, level in enumerate(LOG_LEVELS)}
+
+
+def response(request_id: str | int, result: Mapping[str, Any]) -> bytes:
+    """The answer to a request. `result` is whole: see `results` for what it must hold."""
+    return orjson.dumps({"jsonrpc": "2.0", "id": request_id, "result": result})
+
+
+def error_response(error: ProtocolError) -> bytes:
+    """The refusal of a request; without an `id` (never with a null one) when none could be read.
+
+    Never raises for the text of the message: what UTF-8 cannot hold is escaped.
+    """
+    body: dict[str, Any] = {"code": error.code, "message": _encodable(error.message)}
+    if error.data is not None:
+        body["data"] = error.data
+    if error.request_id is None:
+        return orjson.dumps({"jsonrpc": "2.0", "error": body})
+    return orjson.dumps({"jsonrpc": "2.0", "id": error.request_id, "error": body})
+
+
+def notification(method: str, params: Mapping[str, Any]) -> bytes:
+    """A message that is not answered."""
+    return orjson.dumps({"jsonrpc": "2.0", "method": method, "params": params})
+
+
+def progress(
+    token: str | int, progress: float, total: float | None = None, message: str | None = None
+) -> bytes:
+    """`notifications/progress` (spec: basic/patterns/progress).
+
+    `token` is the request's own. The numbers are finite, and `progress` rises with each
+    notification; both are the caller's to see to.
+    """
+    params: dict[str, Any] = {"progressToken": token, "progress": progress}
+    if total is not None:
+        params["total"] = total
+    if message is not None:
+        params["message"] = message
+    return notification("notifications/progress", params)
+
+
+def log_message(level: str, data: Any, logger: str | None = None) -> bytes:
+    """`notifications/message` (spec: server/utilities/logging). `data` is any JSON."""
+    params: dict[str, Any] = {"level": level, "data": data}
+    if logger is not None:
+        params["logger"] = logger
+    return notification("notifications/message", params)
+
+
+def wants(level: str, minimum: str | None) -> bool:
+    """Whether a client that asked for `minimum` and above is sent a message of `level`.
+
+    A client that asked for nothing (None) is sent nothing.
+    """
+    return minimum is not None and _SEVERITY[level] >= _SEVERITY[minimum]
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

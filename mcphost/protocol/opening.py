@@ -1,0 +1,182 @@
+"""From headers and a body to an `Exchange`, or to the error that answers it.
+
+The order of the checks is part of the behaviour: a client that speaks another revision must hear
+so before it hears that something else of it is wrong.
+
+1. the body is JSON, one object, a request or a notification, nested at most 64 deep
+2. its era: a legacy one ends here, until sessions are served
+3. `_meta` has what every modern request must carry
+4. `MCP-Protocol-Version` says what `_meta` says
+5. the version is one of ours
+6. `Mcp-Method` and `Mcp-Name` say what the body says
+7. the rest of `_meta`, and the params of methods that the revision defines
+
+Spec: basic/index, basic/versioning, basic/transports/streamable-http.
+"""
+
+from typing import Any, Final
+
+import orjson
+from mcp_types import CLIENT_CAPABILITIES_META_KEY, PROTOCOL_VERSION_META_KEY
+
+from mcphost.protocol.eras import SUPPORTED, UNNAMED_REVISION, Era, era_of
+from mcphost.protocol.errors import (
+    PARSE_ERROR,
+    ProtocolError,
+    invalid_request,
+    shown,
+    unsupported_version,
+)
+from mcphost.protocol.exchange import Exchange
+from mcphost.protocol.headers import Headers, check_method, check_name, check_version
+from mcphost.protocol.params import NAME_FIELDS, check_params, check_type, read_meta, required
+
+MAX_DEPTH: Final = 64
+"""How many objects and arrays may lie within one another, the message itself counted."""
+
+_NOTIFICATIONS: Final = "notifications/"
+_META: Final = "params._meta"
+
+RequestId = str | int | None
+
+
+def open_message(headers: Headers, body: bytes) -> Exchange:
+    """Open one POST body.
+
+    Raises ProtocolError, with the request's id wherever one could be read. It never carries the
+    id of a response: that is one of ours, and the client would take the error for an answer to
+    its own.
+    """
+    message = _parse(body)
+    request_id = _read_id(message)
+    try:
+        return _open(headers, message, request_id, body)
+    except ProtocolError as error:
+        raise error.with_id(request_id) from None
+
+
+def _parse(body: bytes) -> dict[str, Any]:
+    try:
+        message = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise ProtocolError(PARSE_ERROR, f"The body is not valid JSON: {error}") from None
+    if type(message) is dict:
+        return message
+    if type(message) is list:
+        raise invalid_request("Batches are not supported: send one message per POST")
+    raise invalid_request("The body must be a JSON object: one request or notification")
+
+
+def _read_id(message: dict[str, Any]) -> RequestId:
+    if "id" not in message:
+        return None
+    if "method" not in message and ("result" in message or "error" in message):
+        return None
+    request_id = message["id"]
+    if type(request_id) is str or type(request_id) is int:
+        return request_id
+    raise invalid_request("id must be a string or an integer of at most 64 bits")
+
+
+def _open(
+    headers: Headers, message: dict[str, Any], request_id: RequestId, body: bytes
+) -> Exchange:
+    method = _check_shape(message, request_id)
+    params = message.get("params", {})
+    check_type("params", params, dict)
+    _check_depth(message, body)
+    meta = params.get("_meta", {})
+    check_type(_META, meta, dict)
+    if PROTOCOL_VERSION_META_KEY not in meta:
+        _check_era(headers, params)
+    if request_id is None:
+        return _open_notification(headers, method, params, meta)
+    return _open_request(headers, request_id, method, params, meta)
+
+
+def _check_shape(message: dict[str, Any], request_id: RequestId) -> str:
+    """The method of a message that is a JSON-RPC request or notification."""
+    if message.get("jsonrpc") != "2.0":
+        raise invalid_request('jsonrpc must be "2.0"')
+    if _is_response(message):
+        raise invalid_request("Responses are not taken: this revision sends no requests")
+    method = message.get("method")
+    if type(method) is not str:
+        raise invalid_request("method must be a string")
+    if request_id is None and not method.startswith(_NOTIFICATIONS):
+        raise invalid_request(f"id is missing: {shown(method)} is not a notification")
+    return method
+
+
+def _is_response(message: dict[str, Any]) -> bool:
+    return "method" not in message and ("result" in message or "error" in message)
+
+
+def _check_depth(message: dict[str, Any], body: bytes) -> None:
+    # Hardly a message has more brackets than it may have levels, and counting them is cheap.
+    if body.count(b"{") + body.count(b"[") <= MAX_DEPTH:
+        return
+    level: list[Any] = [message]
+    for _ in range(MAX_DEPTH):
+        level = [child for node in level for child in _children(node)]
+        if not level:
+            return
+    raise invalid_request(f"The message is nested deeper than {MAX_DEPTH} levels")
+
+
+def _children(node: dict[str, Any] | list[Any]) -> list[Any]:
+    values = node.values() if type(node) is dict else node
+    return [value for value in values if type(value) is dict or type(value) is list]
+
+
+def _check_era(headers: Headers, params: dict[str, Any]) -> None:
+    """End what a legacy client sent, by the name of the version that it wanted."""
+    header = headers.get("mcp-protocol-version")
+    if era_of(header) is Era.MODERN:
+        return
+    requested = params.get("protocolVersion")  # `initialize` has it, and sends no header
+    if type(requested) is not str:
+        requested = header or UNNAMED_REVISION
+    raise unsupported_version(requested)
+
+
+def _open_notification(
+    headers: Headers, method: str, params: dict[str, Any], meta: dict[str, Any]
+) -> Exchange:
+    """The revision demands no headers of notifications: only those that were sent must fit."""
+    sent = headers.count("mcp-protocol-version") > 0
+    if PROTOCOL_VERSION_META_KEY in meta or not sent:
+        version = required(meta, PROTOCOL_VERSION_META_KEY, str, _META)
+    else:
+        version = headers.get("mcp-protocol-version") or ""
+    if sent:
+        check_version(headers, version)
+    _check_supported(version)
+    if headers.count("mcp-method") > 0:
+        check_method(headers, method)
+    return Exchange(None, method, params, read_meta(meta), Era.MODERN, version)
+
+
+def _open_request(
+    headers: Headers,
+    request_id: str | int,
+    method: str,
+    params: dict[str, Any],
+    meta: dict[str, Any],
+) -> Exchange:
+    version: str = required(meta, PROTOCOL_VERSION_META_KEY, str, _META)
+    required(meta, CLIENT_CAPABILITIES_META_KEY, dict, _META)
+    check_version(headers, version)
+    _check_supported(version)
+    check_method(headers, method)
+    if method in NAME_FIELDS:
+        field = NAME_FIELDS[method]
+        check_name(headers, field, required(params, field, str, "params"))
+    opened = read_meta(meta)
+    check_params(method, params)
+    return Exchange(request_id, method, params, opened, Era.MODERN, version)
+
+
+def _check_supported(version: str) -> None:
+    if version not in SUPPORTED:
+        raise unsupported_version(version)

@@ -1,0 +1,30 @@
+"""Server-sent events: the frames of a response stream (WHATWG HTML, section 9.2).
+
+Ids are written only for revisions whose streams can be resumed; 2026-07-28 has none.
+"""
+
+import re
+from typing import Final
+
+_LINE_BREAK: Final = re.compile(rb"\r\n|\n|\r")
+
+_COMMENT: Final = b":\n\n"
+
+
+def event(data: bytes, id: str | None = None) -> bytes:
+    """One event that carries a message. A reader gets `data` back, its line breaks as LF.
+
+    An `id` with a line break or a NUL in it would end or void the event: ValueError.
+    """
+    if b"\n" in data or b"\r" in data:
+        data = _LINE_BREAK.sub(b"\ndata: ", data)
+    if id is None:
+        return b"data: " + data + b"\n\n"
+    if any(character in id for character in "\n\r\0"):
+        raise ValueError("an event id holds no line breaks and no NUL")
+    return b"id: " + id.encode() + b"\ndata: " + data + b"\n\n"
+
+
+def comment() -> bytes:
+    """A frame that says nothing and keeps the connection open."""
+    return _COMMENT
