@@ -62,10 +62,10 @@ def measure(target: Target, seconds: int) -> Sample:
         timeout=seconds + GRACE_SECONDS,
         check=False,
     )
-    return _parse(finished.stdout, finished.stderr)
+    return parse(finished.stdout, finished.stderr)
 
 
-def _parse(output: str, errors: str) -> Sample:
+def parse(output: str, errors: str) -> Sample:
     for line in output.splitlines():
         if line.startswith("bench {"):
             seen = json.loads(line.removeprefix("bench "))

@@ -1,0 +1,1 @@
+"""Tests of the benchmark's own arithmetic and pages; the figures themselves are asserted nowhere."""

@@ -1,0 +1,95 @@
+"""What becomes of samples: figures, a table, a page, a picture."""
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from bench import plot, report
+from bench.figures import Figure, summarise
+from bench.load import LoadError, Sample, parse
+
+LABELS = {"mcphost": "mcphost", "sdk": "SDK", "bare": "bare"}
+
+
+def sample(requests: int, p99: float = 2.0, errors: int = 0) -> Sample:
+    return Sample(requests, seconds=1.0, errors=errors, p50=1.0, p99=p99)
+
+
+def drifting() -> tuple[Figure, ...]:
+    """A machine that is half as fast in the second pass, and slower still in the third."""
+    return summarise(
+        LABELS,
+        {
+            "mcphost": [sample(1000), sample(500), sample(100)],
+            "sdk": [sample(100, p99=9.0), sample(50, p99=9.0), sample(10, p99=9.0)],
+            "bare": [sample(2000), sample(1000), sample(200)],
+        },
+    )
+
+
+def test_a_ratio_outlives_the_drift_of_the_machine() -> None:
+    ours = drifting()[0]
+    assert ours.ratios == {"mcphost": 1.0, "sdk": 10.0, "bare": 0.5}
+    assert (ours.rate, ours.low, ours.high) == (500, 100, 1000)
+
+
+def test_errors_of_every_pass_are_counted() -> None:
+    figures = summarise(LABELS, {"sdk": [sample(1, errors=2), sample(1, errors=3)]})
+    assert figures[0].errors == 5
+
+
+def test_each_server_has_a_row_and_each_target_a_line() -> None:
+    figures = drifting()
+    assert report.table(figures).count("\n") == 4
+    assert report.verdict(figures).count("reached") == 3
+    assert report.verdict(figures[:2]) == ""
+
+
+def test_a_missed_target_is_said_to_be_missed() -> None:
+    slow = summarise(
+        LABELS,
+        {"mcphost": [sample(10, p99=99.0)], "sdk": [sample(10)], "bare": [sample(100)]},
+    )
+    assert report.verdict(slow).count("**missed**") == 3
+
+
+def test_only_what_stands_between_the_markers_is_written(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- x: begin -->\nold\n<!-- x: end -->\nafter\n")
+    report.write("x", "new", page)
+    assert page.read_text() == "before\n<!-- x: begin -->\n\nnew\n\n<!-- x: end -->\nafter\n"
+
+
+def test_a_page_without_the_markers_is_left_alone(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("no place here\n")
+    with pytest.raises(ValueError, match="no place"):
+        report.write("x", "new", page)
+    assert page.read_text() == "no place here\n"
+
+
+def test_the_page_has_a_place_for_every_scenario() -> None:
+    text = report.PAGE.read_text()
+    for marker in ("bench call", "bench scale"):
+        assert text.count(f"<!-- {marker}: begin -->") == 1
+        assert text.count(f"<!-- {marker}: end -->") == 1
+
+
+def test_the_picture_is_xml_with_the_fastest_first() -> None:
+    root = ET.fromstring(plot.svg("a < b", "a note", drifting()))
+    texts = [node.text for node in root.iter() if node.tag.endswith("text")]
+    assert texts[0] == "a < b"
+    assert [text for text in texts if text in LABELS.values()] == ["bare", "mcphost", "SDK"]
+
+
+def test_what_wrk_says_is_read_in_milliseconds() -> None:
+    said = (
+        'Running\nbench {"requests":10,"microseconds":2000000,"errors":1,"p50":1500,"p99":9000}\n'
+    )
+    assert parse(said, "") == Sample(10, 2.0, 1, 1.5, 9.0)
+
+
+def test_a_wrk_that_says_nothing_is_an_error_with_its_words() -> None:
+    with pytest.raises(LoadError, match="unable to connect"):
+        parse("", "unable to connect to 127.0.0.1:1")
