@@ -6,7 +6,7 @@ from typing import Any
 from mcphost.kinds.kind import Compiled, Kind, KindError
 from mcphost.kinds.python.kind import python_kind
 
-__all__ = ["KINDS", "KindError", "compile_config", "function_of", "functions"]
+__all__ = ["KINDS", "KindError", "compile_config", "function_of", "functions", "name_of"]
 
 KINDS: Mapping[str, Kind] = {
     "python": python_kind,
@@ -31,4 +31,9 @@ def function_of(kind: str, config: Mapping[str, Any]) -> str:
 
 def functions() -> tuple[tuple[str, str], ...]:
     """Reference and label of every function that the code offers, by reference."""
-    return tuple(sorted(python_kind.choices()))
+    return tuple(sorted(KINDS["python"].choices()))
+
+
+def name_of(function: str) -> str:
+    """What a function's author calls its tool. Raises KindError when there is no such function."""
+    return compile_config("python", {"function": function}).name

@@ -8,12 +8,12 @@ the digest in the version's label is that of what is served.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from mcphost.catalogue import compiling
 from mcphost.catalogue.compiling import NotServableError, Ready
@@ -22,6 +22,9 @@ from mcphost.catalogue.models import Grant, Tool
 from mcphost.catalogue.snapshots import Toolbox, ToolProblem, ToolSnapshot, toolbox_of
 from mcphost.catalogue.states import State
 from mcphost.protocol.tools import ToolListing
+from mcphost.tenants.models import Tenant
+
+READ_AT_ONCE = 500
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +34,7 @@ class Row:
     """A published tool with its live version. `granted` is true where no grant is needed."""
 
     id: UUID
+    tenant_id: UUID
     name: str
     number: int
     snapshot: Mapping[str, Any]
@@ -38,42 +42,39 @@ class Row:
 
 
 def load_toolbox(tenant_id: UUID) -> Toolbox:
-    """Read and compile a tenant's published tools."""
-    tools: list[ToolSnapshot] = []
-    problems: list[ToolProblem] = []
-    for row in published(Q(tenant=tenant_id)):
-        try:
-            tools.append(_serve(row))
-        except (KindError, NotServableError) as error:
-            problems.append(ToolProblem(row.id, row.name, str(error)))
-        except Exception as error:  # one tool's surprise must not take the others off the list
-            log.exception("a tool could not be loaded", extra={"tool": row.name})
-            problems.append(ToolProblem(row.id, row.name, f"It could not be loaded: {error!r}"))
-    return toolbox_of(tools, problems)
+    """Read and compile a tenant's published tools: one query."""
+    rows = _published().filter(tenant=tenant_id)
+    return toolbox_of(serve(Row(*row)) for row in rows)
 
 
-def published(which: Q) -> list[Row]:
-    """The published tools among `which`, read by one query."""
+def rows_of(tenants: QuerySet[Tenant]) -> Iterator[Row]:
+    """The published tools of many tenants, read in chunks, tenant by tenant."""
+    rows = _published().filter(tenant__in=tenants).order_by("tenant_id", "name")
+    return (Row(*row) for row in rows.iterator(READ_AT_ONCE))
+
+
+def _published() -> QuerySet[Tool, tuple[Any, ...]]:
     grant = Grant.objects.filter(tenant=OuterRef("tenant"), function=OuterRef("live__function"))
-    rows = (
-        Tool.objects.filter(which, state=State.PUBLISHED)
+    return (
+        Tool.objects.filter(state=State.PUBLISHED)
         .annotate(granted=Q(live__function="") | Exists(grant))
-        .order_by(F("tenant"), F("name"))
-        .values_list("id", "name", "live__number", "live__snapshot", "granted")
+        .order_by()
+        .values_list("id", "tenant_id", "name", "live__number", "live__snapshot", "granted")
     )
-    return [Row(*row) for row in rows]
 
 
-def problem(row: Row) -> str | None:
-    """Why a row cannot be served, or None."""
+def serve(row: Row) -> ToolSnapshot | ToolProblem:
+    """The row compiled, or why it cannot be. Raises nothing: each tool fails alone."""
     try:
-        _serve(row)
+        return _compile(row)
     except (KindError, NotServableError) as error:
-        return str(error)
-    return None
+        return ToolProblem(row.id, row.tenant_id, row.name, str(error))
+    except Exception as error:
+        log.exception("a tool could not be loaded", extra={"tool": row.name})
+        return ToolProblem(row.id, row.tenant_id, row.name, f"It could not be loaded: {error!r}")
 
 
-def _serve(row: Row) -> ToolSnapshot:
+def _compile(row: Row) -> ToolSnapshot:
     published = row.snapshot
     if not row.granted:
         raise NotServableError(["The function is no longer granted to the tenant."])

@@ -1,18 +1,19 @@
 """What others may read of the catalogue: toolboxes for serving, rows for the console."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Literal
 from uuid import UUID
 
 from django.db import connection
+from django.db.models import QuerySet
 
-from mcphost.catalogue import kinds
+from mcphost.catalogue import kinds, loading
 from mcphost.catalogue.cache import FilledCache
-from mcphost.catalogue.loading import load_toolbox
 from mcphost.catalogue.models import Grant, Tool, ToolVersion
 from mcphost.catalogue.rows import FunctionRow, ToolRow, VersionRow, tool_row, version_row
 from mcphost.catalogue.snapshots import Toolbox, ToolProblem, ToolSnapshot
 from mcphost.feed.cache import MISS, Miss
+from mcphost.tenants.models import Tenant
 
 __all__ = [
     "FunctionRow",
@@ -26,6 +27,7 @@ __all__ = [
     "forget_all",
     "functions",
     "problems",
+    "problems_of",
     "tool",
     "toolbox",
     "tools",
@@ -34,7 +36,7 @@ __all__ = [
 
 MAX_TENANTS = 2000
 
-_toolboxes: FilledCache[UUID, Toolbox] = FilledCache(load_toolbox, MAX_TENANTS)
+_toolboxes: FilledCache[UUID, Toolbox] = FilledCache(loading.load_toolbox, MAX_TENANTS)
 
 
 def toolbox(tenant_id: UUID) -> Toolbox:
@@ -47,7 +49,7 @@ def toolbox(tenant_id: UUID) -> Toolbox:
     if found is not MISS:
         return found
     if connection.in_atomic_block:
-        return load_toolbox(tenant_id)
+        return loading.load_toolbox(tenant_id)
     return _toolboxes.get(tenant_id)
 
 
@@ -71,9 +73,17 @@ def problems(tenant_id: UUID) -> tuple[ToolProblem, ...]:
     return toolbox(tenant_id).problems
 
 
-def tools(tenant_ids: Iterable[UUID]) -> tuple[ToolRow, ...]:
-    """The tools of these tenants in every state, by tenant's slug and name."""
-    rows = Tool.objects.filter(tenant__in=list(tenant_ids)).select_related("tenant", "live")
+def problems_of(tenants: QuerySet[Tenant]) -> Iterator[ToolProblem]:
+    """The same for many tenants (see `tenants.access`), read in chunks, nothing kept."""
+    for row in loading.rows_of(tenants):
+        served = loading.serve(row)
+        if isinstance(served, ToolProblem):
+            yield served
+
+
+def tools(tenants: QuerySet[Tenant]) -> tuple[ToolRow, ...]:
+    """The tools of these tenants (see `tenants.access`) in every state, by slug and name."""
+    rows = Tool.objects.filter(tenant__in=tenants).select_related("tenant", "live")
     return tuple(sorted(map(tool_row, rows), key=lambda row: (row.tenant_slug, row.name)))
 
 

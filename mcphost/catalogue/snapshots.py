@@ -1,6 +1,6 @@
 """What serving sees of a tenant's tools: frozen, compiled, shared between requests."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -46,6 +46,7 @@ class ToolProblem:
     """Why a published tool is not served."""
 
     tool_id: UUID
+    tenant_id: UUID
     name: str
     message: str
 
@@ -62,11 +63,12 @@ class Toolbox:
         return self.by_name.get(name)
 
 
-def toolbox_of(tools: list[ToolSnapshot], problems: list[ToolProblem]) -> Toolbox:
+def toolbox_of(served: Iterable[ToolSnapshot | ToolProblem]) -> Toolbox:
     """A toolbox in the order of names' code points, alike on every database and node."""
-    ordered = tuple(sorted(tools, key=lambda tool: tool.name))
+    ordered = sorted(served, key=lambda one: one.name)
+    tools = tuple(one for one in ordered if isinstance(one, ToolSnapshot))
     return Toolbox(
-        ordered,
-        tuple(sorted(problems, key=lambda problem: problem.name)),
-        {tool.name: tool for tool in ordered},
+        tools=tools,
+        problems=tuple(one for one in ordered if isinstance(one, ToolProblem)),
+        by_name={tool.name: tool for tool in tools},
     )

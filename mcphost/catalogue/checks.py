@@ -1,0 +1,52 @@
+"""What `manage.py check` says of tools: warnings, because a broken tool must stop nothing else."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from django.apps.config import AppConfig
+from django.core.checks import CheckMessage, Tags, Warning, register
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, transaction
+
+from mcphost.catalogue import kinds, selectors
+from mcphost.tenants.models import Tenant
+
+MAX_SHOWN = 100
+
+
+@register()
+def check_kinds(
+    app_configs: Sequence[AppConfig] | None = None, **options: Any
+) -> list[CheckMessage]:
+    """What each kind finds wrong with its own surroundings, e.g. a file in `tools/` that is broken."""
+    return [
+        Warning(str(problem), obj=name, id="mcphost.catalogue.W001")
+        for name, kind in kinds.KINDS.items()
+        for problem in kind.check()
+    ]
+
+
+@register(Tags.database)
+def check_published_tools(
+    app_configs: Sequence[AppConfig] | None = None,
+    databases: Sequence[str] | None = None,
+    **options: Any,
+) -> list[CheckMessage]:
+    """The published tools that cannot be served, at most a hundred of them."""
+    if DEFAULT_DB_ALIAS not in (databases or ()):
+        return []
+    try:
+        with transaction.atomic():
+            return list(islice(_unservable(), MAX_SHOWN))
+    except DatabaseError:
+        # The tables are not there yet, or not as they will be: `migrate` runs these checks first.
+        return []
+
+
+def _unservable() -> Iterator[CheckMessage]:
+    for problem in selectors.problems_of(Tenant.objects.open()):
+        yield Warning(
+            f"The published tool {problem.name} is not served: {problem.message}",
+            obj=f"tenant {problem.tenant_id}",
+            id="mcphost.catalogue.W002",
+        )

@@ -1,0 +1,78 @@
+"""`manage.py tools`: what tenants offer, from the command line."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from mcphost.audit.records import Actor
+from mcphost.catalogue import selectors, services
+from mcphost.catalogue.errors import CatalogueError
+from mcphost.catalogue.models import Tool
+from mcphost.catalogue.states import diagram
+from mcphost.tenants.models import Tenant
+
+ACTOR = Actor.system("manage.py tools")
+
+
+class Command(BaseCommand):
+    """Lists tools, publishes one, grants a function."""
+
+    help = "List tools, publish a tool, grant a Python function to a tenant."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        verbs = parser.add_subparsers(dest="verb", required=True)
+        listing = verbs.add_parser("list", help="tools in every state, and what keeps them back")
+        listing.add_argument("tenant", nargs="?", help="a tenant's slug; every tenant without it")
+        publish = verbs.add_parser("publish", help="serve what a tool's working copy holds")
+        publish.add_argument("tenant")
+        publish.add_argument("tool")
+        grant = verbs.add_parser("grant", help="let a tenant use a Python function")
+        grant.add_argument("tenant")
+        grant.add_argument("function", help="a reference, as `tools/` has it")
+        verbs.add_parser("states", help="which verb leads from which state to which")
+
+    def handle(self, *args: Any, verb: str, **options: Any) -> None:
+        try:
+            getattr(self, f"_{verb}")(options)
+        except CatalogueError as error:
+            raise CommandError(str(error)) from None
+
+    def _list(self, options: dict[str, Any]) -> None:
+        tenants = Tenant.objects.open()
+        if slug := options["tenant"]:
+            tenants = tenants.filter(pk=_tenant(slug).pk)
+        broken = {problem.tool_id: problem.message for problem in selectors.problems_of(tenants)}
+        for row in selectors.tools(tenants):
+            columns = [row.tenant_slug, row.name, row.state.value, row.version or "-"]
+            if row.edited:
+                columns.append("(edited since)")
+            if row.id in broken:
+                columns.append(f"NOT SERVED: {broken[row.id]}")
+            self.stdout.write("\t".join(columns))
+
+    def _publish(self, options: dict[str, Any]) -> None:
+        tenant, name = _tenant(options["tenant"]), options["tool"]
+        tool_id = Tool.objects.filter(tenant=tenant, name=name).values_list("id", flat=True).first()
+        if tool_id is None:
+            raise CommandError(f"{tenant.slug} has no tool {name!r}")
+        version = services.publish(tool_id, ACTOR).version
+        self.stdout.write(f"{tenant.slug}/{name} is published as {version}")
+
+    def _grant(self, options: dict[str, Any]) -> None:
+        tenant, function = _tenant(options["tenant"]), options["function"]
+        new = services.grant_function(tenant.id, function, ACTOR)
+        self.stdout.write(
+            f"{tenant.slug} {'may now use' if new else 'could already use'} {function}"
+        )
+
+    def _states(self, options: dict[str, Any]) -> None:
+        for line in diagram():
+            self.stdout.write(line)
+
+
+def _tenant(slug: str) -> Tenant:
+    tenant = Tenant.objects.open().filter(slug=slug).first()
+    if tenant is None:
+        raise CommandError(f"there is no open tenant {slug!r}")
+    return tenant

@@ -1,0 +1,171 @@
+"""The bounded map that fills itself, under one thread and under many."""
+
+import threading
+from collections.abc import Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcphost.catalogue.cache import FilledCache
+from mcphost.feed.cache import MISS
+
+SECONDS = 20
+
+
+class Source:
+    """What a cache loads from: counts loads, and can hold them at a gate."""
+
+    def __init__(self) -> None:
+        self.loads: list[Hashable] = []
+        self.value = 0
+        self.gate = threading.Event()
+        self.gate.set()
+        self.entered = threading.Semaphore(0)
+
+    def load(self, key: Hashable) -> tuple[Hashable, int]:
+        value = self.value
+        self.loads.append(key)
+        self.entered.release()
+        assert self.gate.wait(SECONDS)
+        return key, value
+
+
+def test_a_value_is_loaded_once_and_then_remembered() -> None:
+    source = Source()
+    cache = FilledCache(source.load, 10)
+    assert cache.get("a") == cache.get("a") == ("a", 0)
+    assert source.loads == ["a"]
+
+
+def test_peeking_never_loads() -> None:
+    source = Source()
+    cache = FilledCache(source.load, 10)
+    assert cache.peek("a") is MISS
+    cache.get("a")
+    assert cache.peek("a") == ("a", 0)
+    assert source.loads == ["a"]
+
+
+def test_none_can_be_remembered() -> None:
+    cache: FilledCache[str, None] = FilledCache(lambda _: None, 10)
+    cache.get("a")
+    assert cache.peek("a") is None
+
+
+def test_the_least_recently_used_goes_first() -> None:
+    source = Source()
+    cache = FilledCache(source.load, 2)
+    cache.get("a")
+    cache.get("b")
+    cache.get("a")
+    cache.get("c")
+    assert cache.peek("b") is MISS
+    assert cache.peek("a") is not MISS
+    cache.get("d")
+    assert cache.peek("c") is MISS
+    assert len(cache) == 2
+
+
+def test_dropping_a_key_reads_it_anew_and_leaves_the_others() -> None:
+    source = Source()
+    cache = FilledCache(source.load, 10)
+    cache.get("a")
+    cache.get("b")
+    source.value = 1
+    cache.drop("a")
+    assert cache.get("a") == ("a", 1)
+    assert cache.get("b") == ("b", 0)
+
+
+def test_dropping_what_is_not_there_is_fine() -> None:
+    cache = FilledCache(Source().load, 10)
+    cache.drop("a")
+    assert len(cache) == 0
+
+
+def test_a_burst_of_misses_loads_once() -> None:
+    source = Source()
+    source.gate.clear()
+    cache = FilledCache(source.load, 10)
+    with ThreadPoolExecutor(8) as pool:
+        futures = [pool.submit(cache.get, "a") for _ in range(8)]
+        assert source.entered.acquire(timeout=SECONDS)
+        source.gate.set()
+        assert {future.result(SECONDS) for future in futures} == {("a", 0)}
+    assert source.loads == ["a"]
+
+
+def test_different_keys_do_not_wait_for_one_another() -> None:
+    source = Source()
+    source.gate.clear()
+    cache = FilledCache(source.load, 10)
+    with ThreadPoolExecutor(2) as pool:
+        futures = [pool.submit(cache.get, key) for key in "ab"]
+        assert all(source.entered.acquire(timeout=SECONDS) for _ in range(2))
+        source.gate.set()
+        assert [future.result(SECONDS)[0] for future in futures] == ["a", "b"]
+
+
+@pytest.mark.parametrize("drop", ["drop", "clear"])
+def test_what_was_dropped_while_it_was_loaded_is_not_remembered(drop: str) -> None:
+    source = Source()
+    source.gate.clear()
+    cache = FilledCache(source.load, 10)
+    forget: Callable[[], None] = cache.clear if drop == "clear" else lambda: cache.drop("a")
+    with ThreadPoolExecutor(2) as pool:
+        before = pool.submit(cache.get, "a")
+        assert source.entered.acquire(timeout=SECONDS)
+        source.value = 1
+        forget()
+        after = pool.submit(cache.get, "a")
+        assert source.entered.acquire(timeout=SECONDS), "who asks after the drop loads anew"
+        source.gate.set()
+        assert before.result(SECONDS) == ("a", 0)
+        assert after.result(SECONDS) == ("a", 1)
+    assert cache.peek("a") == ("a", 1)
+
+
+def test_a_failed_load_is_raised_for_each_that_waited_and_not_remembered() -> None:
+    source = Source()
+    source.gate.clear()
+
+    def fail(key: str) -> str:
+        source.load(key)
+        raise LookupError(key)
+
+    cache = FilledCache(fail, 10)
+    with ThreadPoolExecutor(3) as pool:
+        futures = [pool.submit(cache.get, "a") for _ in range(3)]
+        assert source.entered.acquire(timeout=SECONDS)
+        source.gate.set()
+        for future in futures:
+            with pytest.raises(LookupError):
+                future.result(SECONDS)
+    assert cache.peek("a") is MISS
+
+
+operations = st.lists(
+    st.tuples(st.sampled_from(["get", "drop", "clear", "change"]), st.integers(0, 5)), max_size=60
+)
+
+
+@given(operations=operations, size=st.integers(1, 4))
+def test_it_never_answers_what_was_dropped_and_never_grows_past_its_size(
+    operations: list[tuple[str, int]], size: int
+) -> None:
+    truth = dict.fromkeys(range(6), 0)
+    cache = FilledCache(truth.__getitem__, size)
+    for verb, key in operations:
+        match verb:
+            case "get":
+                assert cache.get(key) == truth[key]
+            case "drop":
+                cache.drop(key)
+            case "clear":
+                cache.clear()
+            case _:
+                truth[key] += 1
+                cache.drop(key)
+        assert len(cache) <= size

@@ -1,0 +1,92 @@
+"""Icons: which may be served."""
+
+from base64 import b64encode
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp_types import Icon
+
+from mcphost.catalogue.icons import MAX_ICONS, MAX_SOURCE, check_icons
+
+PNG = "data:image/png;base64," + b64encode(b"\x89PNG\r\n").decode()
+
+
+@pytest.mark.parametrize(
+    "icon",
+    [
+        {"src": "https://example.com/a.png"},
+        {"src": "https://[::1]:8443/a.png?b=c#d"},
+        {"src": PNG},
+        {
+            "src": "data:image/svg+xml;base64,PHN2Zy8+",
+            "mimeType": "image/svg+xml",
+            "sizes": ["48x48", "any"],
+            "theme": "dark",
+        },
+    ],
+)
+def test_an_icon_of_the_specification_is_fine(icon: dict[str, Any]) -> None:
+    assert check_icons([icon]) == []
+    Icon.model_validate(icon)
+
+
+@pytest.mark.parametrize(
+    ("icon", "said"),
+    [
+        ("https://example.com/a.png", "object with `src`"),
+        ({}, "`src` is an address"),
+        ({"src": 5}, "`src` is an address"),
+        ({"src": "https://a/" + "a" * MAX_SOURCE}, "`src` is an address of at most"),
+        ({"src": "http://example.com/a.png"}, "an https: address or a data: URI"),
+        ({"src": "javascript:alert(1)"}, "an https: address or a data: URI"),
+        ({"src": "file:///etc/passwd"}, "an https: address or a data: URI"),
+        ({"src": "https://example.com/a b.png"}, "an https: address or a data: URI"),
+        ({"src": PNG + "\n"}, "an https: address or a data: URI"),
+        ({"src": "data:text/html;base64,PHN2Zy8+"}, "one of these types"),
+        ({"src": "data:image/png;base64,AAA"}, "does not hold Base64"),
+        ({"src": PNG, "mimeType": "text/html"}, "`mimeType` is one of"),
+        ({"src": PNG, "mimeType": None}, "`mimeType` is one of"),
+        ({"src": PNG, "mimeType": ["image/png"]}, "`mimeType` is one of"),
+        ({"src": PNG, "sizes": "48x48"}, "`sizes` is a list"),
+        ({"src": PNG, "sizes": ["big"]}, "`sizes` is a list"),
+        ({"src": PNG, "sizes": [48]}, "`sizes` is a list"),
+        ({"src": PNG, "theme": "blue"}, "`theme` is one of"),
+        ({"src": PNG, "onload": "alert(1)"}, "`onload` is not a field"),
+    ],
+)
+def test_an_icon_that_may_not_be_served_says_why(icon: Any, said: str) -> None:
+    (problem,) = check_icons([icon])
+    assert said in problem
+    assert problem.startswith("Icon 1: ")
+
+
+def test_icons_are_a_short_list() -> None:
+    assert check_icons({"src": PNG}) == ["Icons are a list of objects."]
+    assert check_icons([{"src": PNG}] * MAX_ICONS) == []
+    assert check_icons([{"src": PNG}] * (MAX_ICONS + 1)) == ["A tool has at most 8 icons."]
+
+
+def test_every_problem_of_every_icon_is_said() -> None:
+    problems = check_icons([{"src": "ftp://a", "theme": 1}, {"src": PNG}, {"src": ""}])
+    assert [problem.split(":")[0] for problem in problems] == ["Icon 1", "Icon 1", "Icon 3"]
+
+
+json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=8,
+)
+icons = st.lists(
+    json
+    | st.fixed_dictionaries({"src": st.just(PNG) | json}, optional={"theme": json, "sizes": json}),
+    max_size=4,
+)
+
+
+@given(value=icons | json)
+def test_whatever_is_given_is_judged_and_what_passes_is_an_icon_of_the_protocol(value: Any) -> None:
+    if not check_icons(value):
+        for icon in value:
+            Icon.model_validate(icon)

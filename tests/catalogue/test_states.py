@@ -1,0 +1,45 @@
+"""Every pair of state and verb, and what each leads to."""
+
+import itertools
+
+import pytest
+
+from mcphost.catalogue.states import TRANSITIONS, State, Verb, diagram, following
+
+EXPECTED = {
+    (State.DRAFT, Verb.PUBLISH): State.PUBLISHED,
+    (State.PUBLISHED, Verb.PUBLISH): State.PUBLISHED,
+    (State.PUBLISHED, Verb.DISABLE): State.DISABLED,
+    (State.DISABLED, Verb.PUBLISH): State.PUBLISHED,
+    (State.DISABLED, Verb.ENABLE): State.PUBLISHED,
+}
+
+
+@pytest.mark.parametrize(("state", "verb"), list(itertools.product(State, Verb)))
+def test_each_verb_leads_from_each_state_where_the_table_says(state: State, verb: Verb) -> None:
+    assert following(state, verb) == EXPECTED.get((state, verb))
+
+
+def test_the_states_change_only_from_draft_to_published_and_back_and_forth_to_disabled() -> None:
+    pairs = {
+        (state, target)
+        for state, verbs in TRANSITIONS.items()
+        for target in verbs.values()
+        if state != target
+    }
+    assert pairs == {
+        (State.DRAFT, State.PUBLISHED),
+        (State.PUBLISHED, State.DISABLED),
+        (State.DISABLED, State.PUBLISHED),
+    }
+
+
+def test_every_state_has_its_row_and_no_published_tool_becomes_a_draft_again() -> None:
+    assert set(TRANSITIONS) == set(State)
+    assert State.DRAFT not in {target for verbs in TRANSITIONS.values() for target in verbs.values()}
+
+
+def test_the_diagram_has_a_line_for_each_transition() -> None:
+    lines = list(diagram())
+    assert len(lines) == len(EXPECTED)
+    assert "draft --publish--> published" in lines

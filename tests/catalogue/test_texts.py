@@ -1,0 +1,89 @@
+"""Titles, descriptions, scopes and time limits."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcphost.catalogue.texts import (
+    MAX_DESCRIPTION,
+    MAX_SCOPES,
+    MAX_SECONDS,
+    MAX_TITLE,
+    check_description,
+    check_scopes,
+    check_time_limit,
+    check_title,
+)
+
+
+def test_a_title_is_one_line_and_a_description_many() -> None:
+    assert check_title("Grüße, 世界 🎉") == check_title("") == []
+    assert check_title("two\nlines") == ["The character U+000A is not allowed here."]
+    assert check_description("two\r\nlines\tand a tab") == []
+
+
+@pytest.mark.parametrize(
+    ("check", "longest"), [(check_title, MAX_TITLE), (check_description, MAX_DESCRIPTION)]
+)
+def test_texts_are_bounded(check: Any, longest: int) -> None:
+    assert check("x" * longest) == []
+    assert check("x" * (longest + 1)) == [
+        f"At most {longest} characters; this has {longest + 1}."
+    ]
+
+
+@pytest.mark.parametrize("bad", ["\x00", "\x1b", "\x7f", "\ud800"])
+def test_what_no_database_or_terminal_can_take_is_named(bad: str) -> None:
+    expected = [f"The character U+{ord(bad):04X} is not allowed here."]
+    assert check_title(f"a{bad}") == check_description(f"a{bad}") == expected
+
+
+@pytest.mark.parametrize("value", [None, 5, ["a"]])
+def test_what_is_no_text_is_refused(value: Any) -> None:
+    assert check_title(value) == check_description(value) == ["This is a text."]
+
+
+@given(text=st.text(max_size=40))
+def test_a_description_that_passes_can_be_stored_and_sent(text: str) -> None:
+    if not check_description(text):
+        assert "\0" not in text
+        text.encode()
+
+
+def test_scopes_are_names_under_mcp() -> None:
+    assert check_scopes(["mcp:echo", "mcp:work.items_2-x"]) == check_scopes(()) == []
+
+
+@pytest.mark.parametrize(
+    "scope",
+    ["", "mcp:", "echo", "api:read", "MCP:echo", "mcp:a b", "mcp:ä", "mcp:" + "a" * 65, "mcp:a\n", 5],
+)
+def test_what_is_no_scope_is_named(scope: Any) -> None:
+    (problem,) = check_scopes([scope])
+    assert "is not a scope" in problem
+
+
+@pytest.mark.parametrize("scope", ["mcp:list", "mcp:call"])
+def test_a_scope_that_everybody_needs_is_left_out(scope: str) -> None:
+    assert check_scopes([scope]) == [f"{scope} is asked of every caller anyway; leave it out."]
+
+
+def test_scopes_are_a_short_list() -> None:
+    assert check_scopes("mcp:echo") == ["Scopes are a list of texts."]
+    names = [f"mcp:{number}" for number in range(MAX_SCOPES + 1)]
+    assert check_scopes(names[1:]) == []
+    assert check_scopes(names) == ["A tool asks for at most 16 scopes."]
+
+
+@pytest.mark.parametrize("seconds", [None, 1, 0.05, MAX_SECONDS])
+def test_a_time_limit_is_some_seconds_or_nothing(seconds: Any) -> None:
+    assert check_time_limit(seconds) == []
+
+
+@pytest.mark.parametrize(
+    "seconds", [0, -1, MAX_SECONDS + 1, float("nan"), float("inf"), True, "5", [5]]
+)
+def test_a_time_limit_out_of_range_is_refused(seconds: Any) -> None:
+    assert check_time_limit(seconds) == ["A time limit is more than 0 and at most 3600 seconds."]
