@@ -34,10 +34,12 @@ class Notifier(Protocol):
 class Threads(Protocol):
     """Runs a blocking function in a thread of its own, with the caller's context variables."""
 
-    async def run(self, owner: str, function: Callable[[], T]) -> T:
-        """Run `function`, counted against `owner` (a tenant).
+    async def run(
+        self, owner: str, function: Callable[[], T], *, tool: str = "", cap: int | None = None
+    ) -> T:
+        """Run `function`, counted against `owner` (a tenant) and against its `tool`, up to `cap`.
 
-        Raises runtime.threads.PoolExhausted when the owner has all its threads in use. When the
+        Raises runtime.threads.PoolExhausted when either has all its threads in use. When the
         awaiting task is cancelled the thread is counted as lost until it ends by itself.
         """
 
@@ -67,6 +69,14 @@ class Silence:
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """What one round may take. `seconds` is None where the program's own limit holds."""
+
+    seconds: float | None = None
+    result_bytes: int = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
 class Ports:
     """The outside, as one program sees it during one round."""
 
@@ -74,3 +84,4 @@ class Ports:
     notifier: Notifier = field(default_factory=Silence)
     clock: Clock = field(default_factory=SystemClock)
     randomness: Randomness = field(default_factory=SystemRandomness)
+    limits: Limits = field(default_factory=Limits)

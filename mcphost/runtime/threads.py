@@ -1,0 +1,177 @@
+"""Threads for tools that block: daemon threads of our own, reused, and capped per owner.
+
+`ThreadPoolExecutor` will not do: it queues without a bound, carries no context variables, and
+makes the interpreter wait at exit for a function that never returns.
+"""
+
+import asyncio
+import logging
+from asyncio import AbstractEventLoop, Future
+from collections import Counter
+from collections.abc import Callable
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
+from itertools import count
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+MOST_IDLE = 32
+
+log = logging.getLogger(__name__)
+_numbers = count(1)
+
+
+class PoolExhausted(Exception):  # noqa: N818 - a refusal that says what happened
+    """The owner, or the tool, has all the threads it may have in use, lost ones among them."""
+
+
+@dataclass(eq=False, slots=True)
+class _Job:
+    """One function on its way through a thread. `lost` and `over` change under the pool's lock."""
+
+    function: Callable[[], Any]
+    shares: tuple[str, ...]
+    future: "Future[tuple[Any, BaseException | None]]"
+    loop: AbstractEventLoop
+    context: Context = field(default_factory=copy_context)
+    lost: bool = False
+    over: bool = False
+
+    def run(self) -> tuple[Any, BaseException | None]:
+        try:
+            return self.context.run(self.function), None
+        except BaseException as error:  # noqa: BLE001 - raised again where it is awaited
+            return None, error
+
+    def deliver(self, outcome: tuple[Any, BaseException | None]) -> None:
+        try:
+            self.loop.call_soon_threadsafe(self._settle, outcome)
+        except RuntimeError:
+            log.info("the loop of a tool's thread is closed; its result is dropped")
+
+    def _settle(self, outcome: tuple[Any, BaseException | None]) -> None:
+        if not self.future.done():
+            self.future.set_result(outcome)
+
+
+class ToolThreads:
+    """Fills `ports.Threads`. One per process; safe to use from several event loops.
+
+    `per_owner` caps the threads one owner (a tenant) has in use, `per_tool` those of one tool of
+    one owner, unless `run` says otherwise. A thread whose caller was cancelled cannot be stopped:
+    it is lost, counts against its owner until its function returns, and is not used again.
+    """
+
+    def __init__(self, per_owner: int, per_tool: int | None = None) -> None:
+        self._per_owner = per_owner
+        self._per_tool = per_tool
+        self._lock = Lock()
+        self._used: Counter[str] = Counter()
+        self._idle: list[SimpleQueue[_Job]] = []
+        self._lost = 0
+
+    @property
+    def lost(self) -> int:
+        """How many threads run on though nobody waits for them."""
+        return self._lost
+
+    @property
+    def idle(self) -> int:
+        """How many threads wait for work."""
+        return len(self._idle)
+
+    def in_use(self, owner: str) -> int:
+        """How many threads `owner` has, lost ones among them."""
+        return self._used[owner]
+
+    async def run(
+        self, owner: str, function: Callable[[], T], *, tool: str = "", cap: int | None = None
+    ) -> T:
+        """Run `function` in a thread, with the caller's context variables, and give its result.
+
+        Counted against `owner`, and against `tool` of that owner up to `cap`. Raises PoolExhausted
+        at once when either has no thread left, and whatever `function` raises. When cancelled, the
+        thread is counted as lost until it ends by itself.
+        """
+        loop = asyncio.get_running_loop()
+        job = _Job(function, self._take(owner, tool, cap), loop.create_future(), loop)
+        self._hand_over(job)
+        try:
+            value, error = await job.future
+        except asyncio.CancelledError:
+            self._abandon(job)
+            raise
+        if error is not None:
+            raise error
+        result: T = value
+        return result
+
+    def _take(self, owner: str, tool: str, cap: int | None) -> tuple[str, ...]:
+        """Count one thread more, or raise PoolExhausted and count nothing."""
+        caps = {owner: self._per_owner}
+        if tool and (limit := self._per_tool if cap is None else cap) is not None:
+            caps[f"{owner}\0{tool}"] = limit
+        with self._lock:
+            for share, limit in caps.items():
+                if self._used[share] >= limit:
+                    raise PoolExhausted(f"all {limit} threads are in use")
+            self._used.update(caps.keys())
+        return tuple(caps)
+
+    def _hand_over(self, job: _Job) -> None:
+        with self._lock:
+            inbox = self._idle.pop() if self._idle else None
+        if inbox is not None:
+            inbox.put(job)
+            return
+        inbox = SimpleQueue()
+        inbox.put(job)
+        thread = Thread(
+            target=self._work, args=(inbox,), name=f"tool-{next(_numbers)}", daemon=True
+        )
+        try:
+            thread.start()
+        except RuntimeError:
+            with self._lock:
+                self._give_back(job)
+            raise PoolExhausted("the machine has no thread left") from None
+
+    def _work(self, inbox: "SimpleQueue[_Job]") -> None:
+        """A thread's life: one job after another, until one is lost or too many threads idle."""
+        going = True
+        while going:
+            job = inbox.get()
+            outcome = job.run()
+            # Counted as free first: who sees the result may use the thread at once.
+            going = self._end(job, inbox)
+            job.deliver(outcome)
+            del job, outcome  # an idle thread keeps nothing alive
+
+    def _end(self, job: _Job, inbox: "SimpleQueue[_Job]") -> bool:
+        """Count the job as over; whether its thread goes on to serve others."""
+        with self._lock:
+            self._give_back(job)
+            if job.lost:
+                self._lost -= 1
+            stays = not job.lost and len(self._idle) < MOST_IDLE
+            if stays:
+                self._idle.append(inbox)
+        return stays
+
+    def _give_back(self, job: _Job) -> None:
+        job.over = True
+        for share in job.shares:
+            self._used[share] -= 1
+            if not self._used[share]:
+                del self._used[share]
+
+    def _abandon(self, job: _Job) -> None:
+        with self._lock:
+            if job.over:
+                return
+            job.lost = True
+            self._lost += 1
+        log.warning("a tool's thread is lost: it runs on past its call")

@@ -1,0 +1,131 @@
+"""What a tool says arrives in order, only rises, and stops with its call."""
+
+import asyncio
+from contextvars import ContextVar
+from typing import Any
+
+import pytest
+
+from mcphost.protocol.messages import LOG_LEVELS
+from mcphost.runtime.line import CallEnded, Line
+
+scene: ContextVar[str] = ContextVar("scene", default="outside")
+
+
+class Notes:
+    """A notifier that writes down what it is told, and in whose context."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[Any, ...]] = []
+        self.scenes: list[str] = []
+
+    def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        self.said.append((progress, total, message))
+        self.scenes.append(scene.get())
+
+    def log(self, level: str, data: Any, logger: str | None) -> None:
+        self.said.append((level, data, logger))
+
+
+async def test_progress_that_does_not_rise_is_dropped() -> None:
+    notes = Notes()
+    line = Line(notes)
+    for value in (0, 2, 2, 1, 3.5):
+        line.progress(value, 10, None)
+    assert [said[0] for said in notes.said] == [0, 2, 3.5]
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf"), 10**400])
+async def test_progress_and_total_are_finite(number: float) -> None:
+    line = Line(Notes())
+    with pytest.raises(ValueError, match="finite"):
+        line.progress(number, None, None)
+    with pytest.raises(ValueError, match="finite"):
+        line.progress(1, number, None)
+
+
+@pytest.mark.parametrize("level", LOG_LEVELS)
+async def test_every_level_of_the_specification_is_known(level: str) -> None:
+    notes = Notes()
+    Line(notes).log(level, "said", "tests")
+    assert notes.said == [(level, "said", "tests")]
+
+
+async def test_an_unknown_level_is_the_authors_error() -> None:
+    with pytest.raises(ValueError, match="'warn' is not a log level: use one of debug"):
+        Line(Notes()).log("warn", "said", None)
+
+
+async def test_log_data_is_made_json() -> None:
+    notes = Notes()
+    Line(notes).log("info", {"set": {1}, "object": len}, None)
+    assert notes.said[0][1] == {"set": [1], "object": "<built-in function len>"}
+
+
+@pytest.mark.parametrize("data", ["\ud800", 2**70, [object, "\ud800"], {"a": 2**70}])
+async def test_what_json_cannot_hold_is_logged_as_its_text(data: Any) -> None:
+    notes = Notes()
+    Line(notes).log("info", data, None)
+    Line(notes).progress(1, None, "half a \ud800")
+    assert notes.said[0][1].isascii()
+    assert notes.said[1][2].isascii()
+
+
+async def test_data_that_holds_itself_is_logged_as_its_text() -> None:
+    notes, circle = Notes(), []
+    circle.append(circle)
+    Line(notes).log("info", circle, None)
+    assert notes.said[0][1] == "[[...]]"
+
+
+async def test_after_the_end_nothing_can_be_said() -> None:
+    notes = Notes()
+    line = Line(notes)
+    assert line.open
+    line.end()
+    assert not line.open
+    with pytest.raises(CallEnded):
+        line.progress(1, None, None)
+    with pytest.raises(CallEnded):
+        line.log("info", "late", None)
+    assert notes.said == []
+
+
+async def test_what_a_thread_says_is_told_on_the_loop_in_order() -> None:
+    notes = Notes()
+    line = Line(notes)
+
+    def work() -> None:
+        line.log("info", "begun", None)
+        line.progress(1, 2, "half")
+        line.progress(2, 2, "done")
+
+    await asyncio.to_thread(work)
+    assert notes.said == [("info", "begun", None), (1, 2, "half"), (2, 2, "done")]
+
+
+async def test_what_a_thread_said_too_late_is_dropped() -> None:
+    notes = Notes()
+    line = Line(notes)
+    said = asyncio.to_thread(line.progress, 1, None, None)
+    task = asyncio.ensure_future(said)
+    task.add_done_callback(lambda _: None)
+    loop = asyncio.get_running_loop()
+    original = loop.call_soon_threadsafe
+
+    def first_end(*call: Any, **options: Any) -> Any:
+        line.end()
+        return original(*call, **options)
+
+    loop.call_soon_threadsafe = first_end  # type: ignore[method-assign]
+    await task
+    assert notes.said == []
+
+
+async def test_the_notifier_runs_in_the_context_of_whoever_made_the_line() -> None:
+    notes = Notes()
+    line = Line(notes)
+    scene.set("inside the tool")
+    line.progress(1, None, None)
+    await asyncio.to_thread(line.progress, 2, None, None)
+    assert notes.scenes == ["outside", "outside"]

@@ -1,0 +1,129 @@
+"""The validator names the field, quotes no value, fetches nothing and raises for nothing."""
+
+from typing import Any
+
+import pytest
+
+from mcphost.runtime.schema import MOST_PROBLEMS, Problem, UnusableSchema, Validator
+
+PERSON = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "fields": {
+            "type": "object",
+            "properties": {"System": {"type": "object", "required": ["State"]}},
+            "unevaluatedProperties": False,
+        },
+        "tags": {"type": "array", "items": {"type": "string"}},
+    },
+    "required": ["name"],
+    "additionalProperties": False,
+}
+
+
+def paths(schema: Any, value: Any) -> list[str]:
+    return [problem.path for problem in Validator(schema).problems(value)]
+
+
+def test_a_value_that_fits_has_no_problems() -> None:
+    assert Validator(PERSON).problems({"name": "Ada", "tags": ["x"]}) == ()
+
+
+def test_a_missing_field_is_reported_under_its_own_name() -> None:
+    assert Validator(PERSON).problems({}) == (Problem("name", "is required"),)
+
+
+def test_a_nested_field_is_named_by_its_path() -> None:
+    assert paths(PERSON, {"name": "Ada", "fields": {"System": {}}}) == ["fields.System.State"]
+
+
+def test_an_item_of_a_list_is_named_by_its_index() -> None:
+    assert paths(PERSON, {"name": "Ada", "tags": ["x", 1]}) == ["tags.1"]
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [({"name": "Ada", "nmae": 1}, "nmae"), ({"name": "Ada", "fields": {"x": 1}}, "fields.x")],
+)
+def test_an_unexpected_field_is_reported_under_its_own_name(value: Any, path: str) -> None:
+    assert Validator(PERSON).problems(value) == (Problem(path, "is not expected"),)
+
+
+def test_an_object_that_allows_no_fields_says_so() -> None:
+    schema = {"properties": {"a": {"additionalProperties": False}}}
+    assert Validator(schema).problems({"a": {"b": 1}}) == (
+        Problem("a", "holds a field that is not expected"),
+    )
+
+
+def test_a_problem_with_the_whole_value_has_an_empty_path() -> None:
+    assert Validator(PERSON).problems([]) == (Problem("", 'is not of type "object"'),)
+
+
+def test_a_problem_never_quotes_the_value() -> None:
+    schema = {"properties": {"pin": {"type": "integer", "minimum": 5}, "kind": {"enum": ["a"]}}}
+    problems = Validator(schema).problems({"pin": "hunter2", "kind": "hunter2"})
+    assert len(problems) == 2
+    assert "hunter2" not in str(problems)
+
+
+def test_a_problem_reads_as_field_and_message() -> None:
+    assert str(Problem("name", "is required")) == "name: is required"
+    assert str(Problem("", "is not JSON")) == "is not JSON"
+
+
+def test_at_most_twenty_problems_are_reported() -> None:
+    assert len(paths({"items": {"type": "string"}}, [1] * 1000)) == MOST_PROBLEMS
+
+
+def test_a_long_name_is_cut() -> None:
+    [path] = paths({"properties": {}, "additionalProperties": False}, {"x" * 10_000: 1})
+    assert len(path) == 300
+    assert path.endswith("…")
+
+
+@pytest.mark.parametrize("value", [{"a": b"bytes"}, {1: 2}])
+def test_what_is_not_json_is_a_problem_and_not_an_exception(value: Any) -> None:
+    assert Validator({"properties": {"a": {"type": "string"}}}).problems(value) == (
+        Problem("", "is not JSON"),
+    )
+
+
+def test_a_boolean_is_a_schema() -> None:
+    assert Validator(True).problems({"any": "thing"}) == ()
+    assert paths(False, 1) == [""]
+
+
+def test_draft_07_schemas_are_read_by_their_own_rules() -> None:
+    schema = {"$schema": "http://json-schema.org/draft-07/schema#", "items": [{"type": "string"}]}
+    assert paths(schema, [1]) == ["0"]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "strin"},
+        {"pattern": "("},
+        {"pattern": "(?=look)ahead"},
+        {"$ref": "#/$defs/missing"},
+        {"$schema": "https://example.com/own"},
+        {"const": object()},
+        {"const": b"bytes"},
+        {"properties": {"x": 5}},
+    ],
+)
+def test_what_is_no_schema_is_refused_when_it_is_compiled(schema: Any) -> None:
+    with pytest.raises(UnusableSchema):
+        Validator(schema)
+
+
+@pytest.mark.parametrize("reference", ["http://127.0.0.1:9/x.json", "file:///etc/passwd"])
+def test_nothing_is_ever_fetched(reference: str) -> None:
+    with pytest.raises(UnusableSchema, match="disabled") as caught:
+        Validator({"$ref": reference})
+    assert "root:" not in str(caught.value)
+
+
+def test_a_catastrophic_pattern_runs_in_linear_time() -> None:
+    assert paths({"type": "string", "pattern": "^(a+)+$"}, "a" * 50_000 + "!") == [""]

@@ -1,0 +1,80 @@
+"""The values of a round: who calls, what came of it, and what the outside is by default."""
+
+from datetime import UTC
+from uuid import UUID, uuid4
+
+import pytest
+
+from mcphost.protocol.eras import REVISION, Era
+from mcphost.runtime.call import Call, Client, Delivery, Principal, PrincipalKind
+from mcphost.runtime.journal import EMPTY, Journal
+from mcphost.runtime.outcomes import Complete, Outcome
+from mcphost.runtime.ports import Limits, Ports, Silence, SystemClock, SystemRandomness
+from mcphost.runtime.program import Program
+from mcphost.runtime.threads import ToolThreads
+
+TENANT = UUID(int=1)
+
+
+def test_a_principal_may_do_what_its_scopes_say() -> None:
+    principal = Principal(PrincipalKind.TOKEN, uuid4(), scopes=frozenset({"mcp:call"}))
+    assert principal.may("mcp:call")
+    assert not principal.may("mcp:list")
+
+
+@pytest.mark.parametrize(
+    ("capability", "declared"),
+    [
+        ("elicitation", True),
+        ("elicitation.url", True),
+        ("elicitation.form", False),
+        ("elicitation.url.deeper.still", False),
+        ("sampling", False),
+    ],
+)
+def test_a_client_can_what_it_declared(capability: str, declared: bool) -> None:
+    client = Client(capabilities={"elicitation": {"url": {"deeper": 1}}})
+    assert client.can(capability) is declared
+
+
+def test_a_complete_outcome_knows_whether_it_is_an_error() -> None:
+    assert Complete({"isError": True}).is_error
+    assert not Complete({"content": []}).is_error
+
+
+def test_by_default_the_outside_is_silent_and_real() -> None:
+    ports = Ports(threads=ToolThreads(1))
+    ports.notifier.progress(1, None, None)
+    ports.notifier.log("info", "nothing is sent", None)
+    assert isinstance(ports.notifier, Silence)
+    assert isinstance(ports.clock, SystemClock)
+    assert ports.clock.now().tzinfo is UTC
+    assert len(SystemRandomness().bytes(24)) == 24
+    assert ports.limits == Limits(seconds=None, result_bytes=8 * 1024 * 1024)
+
+
+class Greeter:
+    """The least that a program can be."""
+
+    async def advance(self, call: Call, journal: Journal, ports: Ports) -> Outcome:
+        text = f"Hello, {call.arguments['name']}!"
+        return Complete({"content": [{"type": "text", "text": text}]})
+
+
+async def test_a_program_gives_back_a_value() -> None:
+    program: Program = Greeter()
+    call = Call(
+        id=uuid4(),
+        tenant=TENANT,
+        principal=Principal(PrincipalKind.ANONYMOUS, TENANT),
+        method="tools/call",
+        target="greet",
+        arguments={"name": "Ada"},
+        client=Client(),
+        revision=REVISION,
+        era=Era.MODERN,
+        delivery=Delivery.MODERN,
+    )
+    outcome = await program.advance(call, EMPTY, Ports(threads=ToolThreads(1)))
+    assert outcome == Complete({"content": [{"type": "text", "text": "Hello, Ada!"}]})
+    assert call.round == 1
