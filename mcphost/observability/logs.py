@@ -1,0 +1,98 @@
+"""Structured logs on standard error: for people (`console`) or for machines (`json`).
+
+Rooms log with `logging.getLogger(__name__)` and put facts into `extra`, or with
+`structlog.get_logger(__name__)` and keyword arguments; both end in the same line. A line never
+holds a secret: redaction is the last step before it is written.
+"""
+
+import logging
+import sys
+from collections.abc import MutableMapping
+from typing import IO, Any, Literal
+
+import orjson
+import structlog
+from structlog.types import Processor
+
+from mcphost.observability import context, redaction
+
+LogFormat = Literal["console", "json"]
+
+_HANDLER = "mcphost"
+# A server's own line per request would say less than the record does, and more than it may.
+_QUIET = ("uvicorn.access", "daphne.http_protocol", "daphne.ws_protocol", "asyncio", "httpx2")
+
+
+def configure(log_format: str, level: str, stream: IO[str] | None = None) -> None:
+    """Send everything that is logged in this process to `stream` (standard error).
+
+    Replaces what an earlier call set up and leaves other handlers alone.
+    """
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.name = _HANDLER
+    handler.setFormatter(formatter(log_format))
+    root = logging.getLogger()
+    for old in [other for other in root.handlers if other.name == _HANDLER]:
+        root.removeHandler(old)
+    root.addHandler(handler)
+    root.setLevel(level)
+    for name in _QUIET:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *_facts(),
+            structlog.stdlib.PositionalArgumentsFormatter(),
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+
+
+def formatter(log_format: str) -> logging.Formatter:
+    """The formatter that turns any log record into one redacted line."""
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=[*_facts(), structlog.stdlib.ExtraAdder()],
+        processors=[
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            structlog.processors.StackInfoRenderer(),
+            structlog.processors.format_exc_info,
+            redaction.processor,
+            _renderer(log_format),
+        ],
+    )
+
+
+def _facts() -> list[Processor]:
+    return [
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        add_request_facts,
+    ]
+
+
+def add_request_facts(
+    logger: Any, method: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """The structlog processor that says which request a line belongs to."""
+    facts = context.current()
+    if facts is not None:
+        event.setdefault("request_id", str(facts.request))
+        event.setdefault("tenant", facts.tenant)
+        event.setdefault("trace_id", facts.trace)
+    return event
+
+
+def _renderer(log_format: str) -> Processor:
+    if log_format == "json":
+        return structlog.processors.JSONRenderer(serializer=_json)
+    return structlog.dev.ConsoleRenderer(
+        colors=False, exception_formatter=structlog.dev.plain_traceback
+    )
+
+
+def _json(value: Any, **_: Any) -> str:
+    return orjson.dumps(value, default=repr, option=orjson.OPT_NON_STR_KEYS).decode()

@@ -1,0 +1,115 @@
+"""The second net under the log: what must not be in it is taken out, whoever tried to put it there.
+
+The first net is that nothing secret is logged. This one knows secrets by their look (our own
+tokens, credentials in headers, anything long and opaque) and by the name of their key.
+"""
+
+import re
+from collections.abc import Mapping, MutableMapping
+from typing import Any
+
+REDACTED = "[redacted]"
+DEEPEST = 6
+
+_RULES: tuple[tuple[re.Pattern[str], str], ...] = (
+    # API tokens (`mcph_<id>_<secret>_<checksum>`) and sealed tokens (`mcps1.<key id>.<body>`).
+    (re.compile(r"mcph_[0-9A-Za-z_-]+"), f"mcph_{REDACTED}"),
+    (re.compile(r"mcps[0-9]\.[0-9A-Za-z_.-]+"), f"mcps_{REDACTED}"),
+    # Credentials as headers are written, printed as pairs or as a dict.
+    (
+        re.compile(
+            r"""(?ix) ( \b (?:proxy-)? authorization | \b (?:set-)? cookie ) ( ["']? \s* [:=,] \s* b? ["']? )
+            [^"'\r\n]+"""
+        ),
+        rf"\1\2{REDACTED}",
+    ),
+    (re.compile(r"(?i)\b(bearer)\s+[0-9A-Za-z._~+/=-]{6,}"), rf"\1 {REDACTED}"),
+    # A password in a URL.
+    (re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://[^\s:/@]*):[^\s/@]+@"), rf"\1:{REDACTED}@"),
+    # Whatever else is long and opaque. Digests in hex (64 digits) are shorter and stay.
+    (re.compile(r"(?<![0-9A-Za-z_+/-])[0-9A-Za-z_-]{80,}={0,2}"), REDACTED),
+)
+_SECRET_WORDS = frozenset(
+    [
+        "authorization",
+        "cookie",
+        "cookies",
+        "credential",
+        "credentials",
+        "passphrase",
+        "passwd",
+        "password",
+        "passwords",
+        "secret",
+        "secrets",
+        "token",
+        "tokens",
+    ]
+)
+_SECRET_KEYS = frozenset(
+    ["api", "access", "master", "private", "secret", "session", "signing", "wrapping", "payload"]
+)
+_HARMLESS = frozenset({"progress_token"})
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\u0085\u2028\u2029]")
+
+
+def is_secret_key(name: str) -> bool:
+    """Whether a key names a secret: `password`, `api_token`, `requestState`, `master-key`, …
+
+    Judged by its last word, so that `token_id` and `secret_count` are not.
+    """
+    words = _HUMP.sub("_", name).lower().replace("-", "_").split("_")
+    if "_".join(words) in _HARMLESS:
+        return False
+    last = words[-1]
+    before = words[-2] if len(words) > 1 else ""
+    return (
+        last in _SECRET_WORDS
+        or (last == "apikey")
+        or (last == "key" and before in _SECRET_KEYS)
+        or (last == "state" and before == "request")
+    )
+
+
+def redact_text(text: str) -> str:
+    """`text` without anything that looks like a secret."""
+    for pattern, replacement in _RULES:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def redact(value: Any, depth: int = 0) -> Any:
+    """`value` as plain data without secrets. Objects become their `repr`; deep ones are cut."""
+    match value:
+        case None | bool() | int() | float():
+            return value
+        case str():
+            return redact_text(value)
+        case bytes() | bytearray():
+            return redact_text(repr(bytes(value)))
+        case _ if depth >= DEEPEST:
+            return "[too deep]"
+        case Mapping():
+            return {str(k): _redact_item(str(k), v, depth) for k, v in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [redact(item, depth + 1) for item in value]
+        case _:
+            return redact_text(repr(value))
+
+
+def _redact_item(key: str, value: Any, depth: int) -> Any:
+    if is_secret_key(key) and value not in (None, "", False, True):
+        return REDACTED
+    return redact(value, depth + 1)
+
+
+def processor(logger: Any, method: str, event: MutableMapping[str, Any]) -> dict[str, Any]:
+    """The structlog processor: redacts the whole line, and keeps its message on one line."""
+    clean = {key: _redact_item(key, value, 0) for key, value in event.items()}
+    clean["event"] = _CONTROLS.sub(_escaped, str(clean.get("event", "")))
+    return clean
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode("ascii")

@@ -1,0 +1,40 @@
+"""The W3C trace context that a client sends in `_meta.traceparent` (spec: basic/index, `_meta`).
+
+Only the trace id is taken up: it goes into logs and records, so that a client's trace and our lines
+about it can be laid side by side.
+"""
+
+import os
+import re
+
+# version-traceid-parentid-flags; later versions may append fields, version ff is forbidden.
+_TRACEPARENT = re.compile(
+    r"(?P<version>[0-9a-f]{2})-(?P<trace>[0-9a-f]{32})-(?P<parent>[0-9a-f]{16})-[0-9a-f]{2}"
+    r"(?P<more>-.*)?"
+)
+_NO_TRACE = "0" * 32
+_NO_PARENT = "0" * 16
+_LONGEST = 512
+
+
+def trace_id(traceparent: str | None) -> str:
+    """The trace id (32 hex digits) of `traceparent`, or a new one if there is none to read."""
+    return parse(traceparent) or new_trace_id()
+
+
+def parse(traceparent: str | None) -> str | None:
+    """The trace id in a valid `traceparent` (W3C Trace Context 3.2.2), else None."""
+    if not traceparent or len(traceparent) > _LONGEST:
+        return None
+    match = _TRACEPARENT.fullmatch(traceparent)
+    if match is None or match["version"] == "ff":
+        return None
+    if match["version"] == "00" and match["more"] is not None:
+        return None
+    if match["trace"] == _NO_TRACE or match["parent"] == _NO_PARENT:
+        return None
+    return match["trace"]
+
+
+def new_trace_id() -> str:
+    return os.urandom(16).hex()

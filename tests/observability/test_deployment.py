@@ -1,0 +1,53 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mcphost.observability.deployment import Deployment, findings
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Deployment:
+    return Deployment(
+        host="0.0.0.0",
+        loopback=False,
+        https=True,
+        allowed_hosts=("mcp.example.com",),
+        trusted_origins=("https://mcp.example.com",),
+        tools=tmp_path,
+        exposed=(),
+    )
+
+
+def test_a_good_deployment_has_no_findings(good):
+    assert findings(good) == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "id", "fatal"),
+    [
+        ({"allowed_hosts": ("*",)}, "mcphost.E101", True),
+        ({"allowed_hosts": ()}, "mcphost.E102", True),
+        ({"allowed_hosts": ("localhost", "127.0.0.1", "[::1]")}, "mcphost.E103", True),
+        ({"https": False, "trusted_origins": ()}, "mcphost.W104", False),
+        ({"trusted_origins": ("http://mcp.example.com",)}, "mcphost.E105", True),
+        ({"exposed": (Path("/srv/master-key"),)}, "mcphost.E106", True),
+        ({"tools": Path("/nowhere")}, "mcphost.E107", True),
+        ({"conformance": True}, "mcphost.W108", False),
+        ({"expose_demo": True}, "mcphost.E109", True),
+    ],
+)
+def test_what_cannot_work_is_told_with_a_hint(good, change, id, fatal):
+    (finding,) = findings(replace(good, **change))
+    assert (finding.id, finding.fatal) == (id, fatal)
+    assert finding.message
+    assert finding.hint
+
+
+def test_on_loopback_the_default_names_are_right(good):
+    local = replace(good, host="127.0.0.1", loopback=True, allowed_hosts=("localhost", "127.0.0.1"))
+    assert findings(local) == ()
+
+
+def test_the_demo_may_be_open_where_only_this_machine_comes_in(good):
+    assert findings(replace(good, loopback=True, expose_demo=True)) == ()

@@ -1,0 +1,51 @@
+import logging
+
+from mcphost.observability import health
+
+
+def test_a_process_in_which_all_is_well_has_no_problems():
+    registry = health.Registry()
+    registry.register("writer", lambda: None)
+    assert registry.problems() == {}
+
+
+def test_what_is_wrong_is_told_by_the_name_of_its_probe():
+    registry = health.Registry()
+    registry.register("writer", lambda: "the oldest record waits for 3 s")
+    registry.register("feed", lambda: None)
+    assert registry.problems() == {"writer": "the oldest record waits for 3 s"}
+
+
+def test_the_last_probe_of_a_name_counts():
+    registry = health.Registry()
+    registry.register("feed", lambda: "old")
+    registry.register("feed", lambda: None)
+    assert registry.problems() == {}
+
+
+def test_a_probe_can_be_taken_back():
+    registry = health.Registry()
+    registry.register("feed", lambda: "behind")
+    registry.unregister("feed")
+    registry.unregister("never there")
+    assert registry.problems() == {}
+
+
+def test_a_probe_that_fails_is_a_problem_without_its_details(caplog):
+    def broken() -> str | None:
+        raise RuntimeError("postgres://app:hunter2@db")
+
+    registry = health.Registry()
+    registry.register("database", broken)
+    with caplog.at_level(logging.ERROR):
+        assert registry.problems() == {"database": "its probe failed"}
+    assert "the health probe database failed" in caplog.text
+
+
+def test_the_process_has_one_registry():
+    health.register("test-probe", lambda: "seen")
+    try:
+        assert health.problems()["test-probe"] == "seen"
+    finally:
+        health.unregister("test-probe")
+    assert "test-probe" not in health.problems()

@@ -1,0 +1,118 @@
+import io
+import json
+import logging
+from uuid import UUID
+
+import pytest
+import structlog
+
+from mcphost.observability import context, logs
+
+LEG = UUID("2f1c7f8e-4a53-4a39-9d0e-0a1f3c1c9c11")
+TOKEN = "mcph_" + "a1B2c3D4e5F6" + "_" + "s" * 43 + "_" + "c0ffee"
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_it_was():
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    yield
+    root.setLevel(level)
+    for handler in [other for other in root.handlers if other not in handlers]:
+        root.removeHandler(handler)
+    structlog.reset_defaults()
+
+
+@pytest.fixture
+def lines():
+    stream = io.StringIO()
+    logs.configure("json", "INFO", stream)
+    return lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_a_line_says_when_who_and_how_bad(lines):
+    logging.getLogger("mcphost.feed").warning("a gap of %d", 3)
+    (line,) = lines()
+    assert line["event"] == "a gap of 3"
+    assert line["level"] == "warning"
+    assert line["logger"] == "mcphost.feed"
+    assert line["timestamp"].endswith("Z")
+
+
+def test_a_line_of_a_request_carries_its_request_tenant_and_trace(lines):
+    with context.bound(LEG, "acme", "ab" * 16):
+        logging.getLogger("mcphost.serving").info("inside")
+        structlog.get_logger("mcphost.serving").info("inside too", tool="echo")
+    logging.getLogger("mcphost.serving").info("outside")
+    inside, too, outside = lines()
+    for line in (inside, too):
+        assert line["request_id"] == str(LEG)
+        assert line["tenant"] == "acme"
+        assert line["trace_id"] == "ab" * 16
+    assert too["tool"] == "echo"
+    assert "request_id" not in outside
+
+
+def test_extra_facts_of_a_stdlib_line_are_kept(lines):
+    logging.getLogger("mcphost.runtime").info("slow", extra={"tool": "echo", "seconds": 1.5})
+    (line,) = lines()
+    assert line["tool"] == "echo"
+    assert line["seconds"] == 1.5
+
+
+def test_secrets_are_taken_out_of_messages_arguments_facts_and_tracebacks(lines):
+    log = logging.getLogger("mcphost.identity")
+    log.info("token %s", TOKEN)
+    log.info(
+        "facts", extra={"password": "hunter2", "headers": [(b"authorization", b"Bearer x1y2z3w4")]}
+    )
+    structlog.get_logger("mcphost.identity").info("state", requestState="mcps1.k1.AAAA")
+    try:
+        raise ValueError(f"no such token: {TOKEN}")
+    except ValueError:
+        log.exception("it failed")
+    text = json.dumps(lines())
+    for secret in (TOKEN, "hunter2", "x1y2z3w4", "mcps1.k1.AAAA"):
+        assert secret not in text
+    assert "Traceback" in lines()[-1]["exception"]
+
+
+def test_the_level_decides_what_is_written(lines):
+    logging.getLogger("mcphost.feed").debug("not this")
+    structlog.get_logger("mcphost.feed").debug("nor this")
+    assert lines() == []
+
+
+def test_servers_do_not_write_a_line_per_request(lines):
+    logging.getLogger("uvicorn.access").info("GET /?token=x")
+    assert lines() == []
+
+
+def test_configuring_twice_writes_every_line_once():
+    first, second = io.StringIO(), io.StringIO()
+    logs.configure("json", "INFO", first)
+    logs.configure("console", "INFO", second)
+    logging.getLogger("mcphost.feed").info("hello")
+    assert first.getvalue() == ""
+    assert len(second.getvalue().splitlines()) == 1
+
+
+def test_the_console_format_is_for_people():
+    stream = io.StringIO()
+    logs.configure("console", "INFO", stream)
+    with context.bound(LEG, "acme", "ab" * 16):
+        logging.getLogger("mcphost.feed").info("hello %s", "there")
+    assert "hello there" in stream.getvalue()
+    assert "tenant=acme" in stream.getvalue()
+
+
+def test_facts_that_json_does_not_know_are_written_by_their_repr(lines):
+    logging.getLogger("mcphost.feed").info("odd", extra={"where": object, "numbers": {1: 2}})
+    (line,) = lines()
+    assert line["where"] == "<class 'object'>"
+    assert line["numbers"] == {"1": 2}
+
+
+def test_a_stack_can_be_asked_for(lines):
+    logging.getLogger("mcphost.feed").info("here", stack_info=True)
+    assert "test_a_stack_can_be_asked_for" in lines()[0]["stack"]

@@ -1,0 +1,144 @@
+"""The loop really stands still here: until the watch has said so, and never longer than `LIMIT`."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from types import FrameType
+
+import pytest
+
+from mcphost.observability import counters
+from mcphost.observability.loop_watch import LoopWatch, Patience
+
+LIMIT = 10.0
+QUICK = Patience(blocked=0.05, pause=0.005)
+
+
+class Listener(logging.Handler):
+    """Keeps the watch's lines and lets a test wait for them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[logging.LogRecord] = []
+        self.blocked = threading.Event()
+        self.freed = threading.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record)
+        if record.msg == "the event loop is blocked":
+            self.blocked.set()
+        if record.msg == "the event loop runs again":
+            self.freed.set()
+
+    def said(self, message: str) -> list[logging.LogRecord]:
+        return [line for line in self.lines if line.msg == message]
+
+
+@pytest.fixture
+def listener():
+    listener = Listener()
+    log = logging.getLogger("mcphost.observability.loop_watch")
+    log.addHandler(listener)
+    yield listener
+    log.removeHandler(listener)
+
+
+@pytest.fixture
+def watching():
+    watches: list[LoopWatch] = []
+
+    def begin(locate: Callable[[FrameType], str | None]) -> LoopWatch:
+        watch = LoopWatch(locate, QUICK)
+        watches.append(watch)
+        watch.start()
+        return watch
+
+    yield begin
+    for watch in watches:
+        watch.stop()
+        assert watch.join(LIMIT)
+
+
+def hog(until: threading.Event) -> None:
+    assert until.wait(LIMIT)
+
+
+def name_of_hog(frame: FrameType | None) -> str | None:
+    while frame is not None:
+        if frame.f_code is hog.__code__:
+            return "hog"
+        frame = frame.f_back
+    return None
+
+
+async def test_a_blocked_loop_is_told_once_with_the_tool_and_how_long_it_took(listener, watching):
+    before = counters.snapshot()["loop_blocks"]
+    watching(name_of_hog)
+    hog(listener.blocked)
+    assert await asyncio.to_thread(listener.freed.wait, LIMIT)
+    (blocked,) = listener.said("the event loop is blocked")
+    (freed,) = listener.said("the event loop runs again")
+    assert blocked.__dict__["tool"] == freed.__dict__["tool"] == "hog"
+    assert freed.__dict__["seconds"] >= QUICK.blocked
+    assert counters.snapshot()["loop_blocks"] == before + 1
+
+
+async def test_a_loop_that_turns_is_left_alone(listener, watching):
+    watch = LoopWatch(lambda frame: None, Patience(blocked=LIMIT, pause=0.001))
+    watch.start()
+    for _ in range(100):
+        await asyncio.sleep(0)
+    watch.stop()
+    assert await asyncio.to_thread(watch.join, LIMIT)
+    assert listener.lines == []
+
+
+async def test_a_block_in_nobodys_code_says_where_it_stands(listener, watching):
+    watching(lambda frame: None)
+    hog(listener.blocked)
+    (line,) = listener.said("the event loop is blocked")
+    assert line.__dict__["tool"] is None
+    assert "threading.py" in line.__dict__["at"]
+
+
+async def test_a_hook_that_fails_does_not_end_the_watch(listener, watching):
+    def broken(frame: FrameType) -> str | None:
+        raise RuntimeError("no idea")
+
+    watching(broken)
+    hog(listener.blocked)
+    assert await asyncio.to_thread(listener.freed.wait, LIMIT)
+    assert listener.said("could not tell whose code blocks the event loop")
+
+
+async def test_stopping_during_a_block_ends_the_watch_without_waiting_for_the_loop(
+    listener, watching
+):
+    watch = watching(name_of_hog)
+    hog(listener.blocked)
+    watch.stop()
+    assert watch.join(LIMIT)
+
+
+def test_the_watch_ends_with_its_loop():
+    async def start() -> LoopWatch:
+        watch = LoopWatch(lambda frame: None, QUICK)
+        watch.start()
+        return watch
+
+    assert asyncio.run(start()).join(LIMIT)
+
+
+def test_a_watch_that_never_began_has_nothing_to_end():
+    watch = LoopWatch(lambda frame: None)
+    watch.stop()
+    assert watch.join(LIMIT)
+
+
+def test_a_thread_that_is_gone_stands_nowhere():
+    assert LoopWatch(lambda frame: None)._look(-1) == (None, "nowhere")
+
+
+def test_the_shipped_patience_keeps_the_promise_of_a_quarter_of_a_second():
+    assert Patience().blocked + Patience().pause <= 0.25

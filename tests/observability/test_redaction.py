@@ -1,0 +1,116 @@
+import string
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from mcphost.observability import redaction
+
+API_TOKEN = "mcph_" + "a1B2c3D4e5F6" + "_" + "s" * 43 + "_" + "c0ffee"
+SEALED = "mcps1.k1." + "A" * 40
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        (f"token {API_TOKEN} was refused", API_TOKEN),
+        (f"/t/demo/mcp?token={API_TOKEN}", API_TOKEN),
+        (f"state={SEALED};", SEALED),
+        ("Authorization: Basic dXNlcjpodW50ZXIy", "dXNlcjpodW50ZXIy"),
+        ("{'authorization': 'Basic dXNlcjpodW50ZXIy'}", "dXNlcjpodW50ZXIy"),
+        ("[(b'authorization', b'Basic dXNlcjpodW50ZXIy')]", "dXNlcjpodW50ZXIy"),
+        ("Proxy-Authorization: Digest username=hunter2", "hunter2"),
+        ("it said Bearer abcdef123456 and left", "abcdef123456"),
+        ("Cookie: mcphost_session=hunter2; other=1", "hunter2"),
+        ("Set-Cookie: mcphost_session=hunter2", "hunter2"),
+        ("postgres://app:hunter2@db:5432/mcphost", "hunter2"),
+        ("opaque " + "Zx9-" * 25, "Zx9-Zx9-"),
+    ],
+)
+def test_what_looks_like_a_secret_is_taken_out_of_text(text, secret):
+    clean = redaction.redact_text(text)
+    assert secret not in clean
+    assert redaction.REDACTED in clean
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the event loop is blocked",
+        "trace 0af7651916cd43dd8448eb211c80319c",
+        "digest " + "ab" * 32,
+        "/home/someone/projects/a-long-path/that/goes/on/and/on/until/it/is/really/quite/long/tool.py",
+        "https://example.com:8443/t/demo/mcp",
+        "2f1c7f8e-4a53-4a39-9d0e-0a1f3c1c9c11",
+    ],
+)
+def test_ordinary_text_is_left_alone(text):
+    assert redaction.redact_text(text) == text
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "password", "PASSWORD", "admin_password", "token", "api-token", "accessToken", "secret",
+        "client_secret", "clientSecret", "Authorization", "cookie", "api_key", "apiKey", "apikey",
+        "master-key", "privateKey", "requestState", "request_state", "credentials",
+    ],
+)  # fmt: skip
+def test_a_key_that_names_a_secret_is_known(name):
+    assert redaction.is_secret_key(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "token_id", "tokenId", "key", "key_id", "keyboard", "progressToken", "progress_token",
+        "secret_count", "state", "tool", "event", "tokenizer", "author",
+    ],
+)  # fmt: skip
+def test_a_key_that_names_no_secret_is_left_alone(name):
+    assert not redaction.is_secret_key(name)
+
+
+def test_secrets_are_found_at_any_depth_and_in_any_container():
+    value = {
+        "outer": [{"password": "hunter2", "tool": "echo"}, (API_TOKEN, b"Bearer abcdef123456")]
+    }
+    clean = redaction.redact(value)
+    assert clean["outer"][0] == {"password": redaction.REDACTED, "tool": "echo"}
+    assert "hunter2" not in repr(clean)
+    assert API_TOKEN not in repr(clean)
+    assert "abcdef123456" not in repr(clean)
+
+
+def test_an_object_is_shown_by_its_repr_and_that_is_redacted_too():
+    class Leaky:
+        def __repr__(self) -> str:
+            return f"<Leaky {API_TOKEN}>"
+
+    assert redaction.redact(Leaky()) == "<Leaky mcph_[redacted]>"
+
+
+def test_what_nests_too_deeply_is_cut():
+    value: list[object] = []
+    value.append(value)
+    assert "[too deep]" in repr(redaction.redact(value))
+
+
+def test_numbers_truth_and_nothing_stay_what_they_are():
+    assert redaction.redact([1, 2.5, True, None]) == [1, 2.5, True, None]
+
+
+def test_a_secret_key_without_a_value_still_says_so():
+    assert redaction.redact({"password": "", "token": None}) == {"password": "", "token": None}
+
+
+def test_a_line_of_the_log_stays_one_line_whatever_a_caller_put_into_it():
+    clean = redaction.processor(None, "info", {"event": "tool a\nERROR forged\x1b[2J\u2028x\r"})
+    assert clean["event"] == "tool a\\nERROR forged\\x1b[2J\\u2028x\\r"
+
+
+@given(st.text(alphabet=string.ascii_letters + string.digits, min_size=43, max_size=43), st.text())
+def test_a_token_never_survives_whatever_stands_around_it(secret, around):
+    assume(secret not in around)
+    token = f"mcph_a1B2c3D4e5F6_{secret}_c0ffee"
+    assert secret not in redaction.redact_text(f"{around}{token}{around}")

@@ -1,0 +1,50 @@
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcphost.observability import trace
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+PARENT = "00f067aa0ba902b7"
+
+
+def test_the_trace_id_of_the_client_is_taken_up():
+    assert trace.trace_id(f"00-{TRACE}-{PARENT}-01") == TRACE
+
+
+def test_a_later_version_may_append_fields():
+    assert trace.parse(f"cc-{TRACE}-{PARENT}-01-what-the-future-brings") == TRACE
+
+
+@pytest.mark.parametrize(
+    "traceparent",
+    [
+        "",
+        "nonsense",
+        f"00-{TRACE}-{PARENT}",
+        f"00-{TRACE}-{PARENT}-01-more",
+        f"00-{TRACE}-{PARENT}-1",
+        f"ff-{TRACE}-{PARENT}-01",
+        f"cc-{TRACE}-{PARENT}-01.more",
+        f"00-{TRACE.upper()}-{PARENT}-01",
+        f"00-{'0' * 32}-{PARENT}-01",
+        f"00-{TRACE}-{'0' * 16}-01",
+        f" 00-{TRACE}-{PARENT}-01",
+        f"00-{TRACE}-{PARENT}-01\n",
+        f"cc-{TRACE}-{PARENT}-01-" + "x" * 600,
+    ],
+)
+def test_an_invalid_traceparent_is_ignored_and_a_new_trace_begins(traceparent):
+    assert trace.parse(traceparent) is None
+    assert re.fullmatch(r"[0-9a-f]{32}", trace.trace_id(traceparent))
+
+
+def test_without_a_traceparent_every_request_begins_a_trace_of_its_own():
+    assert trace.trace_id(None) != trace.trace_id(None)
+
+
+@given(st.text(max_size=80))
+def test_no_text_breaks_the_parser_or_makes_an_id_of_another_shape(text):
+    assert re.fullmatch(r"[0-9a-f]{32}", trace.trace_id(text))
