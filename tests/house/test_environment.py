@@ -1,0 +1,209 @@
+"""The environment is made by a stand-in for Python that notes what it was asked to do."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from bootstrap import __main__ as command
+from bootstrap import environment, preflight
+from bootstrap.environment import Environment, SetupError
+
+PYTHON = """#!/bin/sh
+echo "$@" >> {log}
+case "$*" in
+  *"-m venv"*) mkdir -p {venv}/bin && cp "$0" {venv}/bin/python ;;
+  *"-m pip"*) if [ -e {root}/offline ]; then exit 1; fi ;;
+esac
+exit 0
+"""
+
+
+class Workshop:
+    """A checkout with two locks, a stand-in for Python, and a log of what that was asked."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.log = root / "log"
+        self.log.touch()
+        (root / "requirements.lock").write_text("django==5.2.19\n")
+        (root / "requirements-dev.lock").write_text("django==5.2.19\npytest==9.2\n")
+        self.python = root / "python3"
+        self.python.write_text(PYTHON.format(log=self.log, venv=root / ".venv", root=root))
+        self.python.chmod(0o755)
+        self.place = Environment(root)
+
+    def make(self, profile: str) -> None:
+        self.log.write_text("")
+        self.place.make(profile, str(self.python))
+
+    def asked(self) -> list[str]:
+        lines = self.log.read_text().splitlines()
+        return [
+            "venv" if "venv" in x.split() else x.split()[-1].rsplit("/")[-1]
+            for x in lines
+            if x.startswith("-m")
+        ]
+
+
+@pytest.fixture
+def workshop(tmp_path):
+    return Workshop(tmp_path)
+
+
+def test_a_fresh_checkout_gets_an_environment_from_the_hashed_lock(workshop):
+    assert not workshop.place.is_complete("runtime")
+    workshop.make("runtime")
+    assert workshop.asked() == ["venv", "requirements.lock"]
+    assert "--require-hashes" in workshop.log.read_text()
+    assert workshop.place.is_complete("runtime")
+    assert not workshop.place.is_complete("dev")
+
+
+def test_the_tools_of_developers_are_added_to_what_is_there(workshop):
+    workshop.make("runtime")
+    workshop.make("dev")
+    assert workshop.asked() == ["requirements-dev.lock"]
+    assert workshop.place.is_complete("dev")
+    assert workshop.place.is_complete("runtime")
+
+
+def test_a_changed_lock_makes_the_environment_anew(workshop):
+    workshop.make("dev")
+    (workshop.root / "requirements.lock").write_text("django==5.2.20\n")
+    assert not workshop.place.is_complete("dev")
+    (workshop.place.path / "old").touch()
+    workshop.make("dev")
+    assert workshop.asked() == ["venv", "requirements-dev.lock"]
+    assert not (workshop.place.path / "old").exists()
+
+
+def test_a_changed_lock_for_developers_does_not_concern_the_server(workshop):
+    workshop.make("dev")
+    (workshop.root / "requirements-dev.lock").write_text("pytest==9.3\n")
+    assert workshop.place.is_complete("runtime")
+    assert not workshop.place.is_complete("dev")
+
+
+def test_an_interrupted_installation_is_repaired_by_the_next_run(workshop):
+    (workshop.root / "offline").touch()
+    with pytest.raises(SetupError, match=r"could not install requirements.lock"):
+        workshop.make("runtime")
+    assert not workshop.place.is_complete("runtime")
+    (workshop.root / "offline").unlink()
+    workshop.make("runtime")
+    assert workshop.asked() == ["venv", "requirements.lock"]
+    assert workshop.place.is_complete("runtime")
+
+
+def test_an_interrupted_addition_leaves_nothing_that_counts_as_complete(workshop):
+    workshop.make("runtime")
+    (workshop.root / "offline").touch()
+    with pytest.raises(SetupError):
+        workshop.make("dev")
+    assert not workshop.place.is_complete("runtime")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"requirements.lock": "another"}'])
+def test_a_stamp_that_says_something_else_does_not_count(workshop, text):
+    workshop.make("runtime")
+    workshop.place.stamp.write_text(text)
+    assert not workshop.place.is_complete("runtime")
+
+
+def test_an_environment_whose_python_is_gone_does_not_count(workshop):
+    workshop.make("runtime")
+    workshop.place.python.unlink()
+    assert not workshop.place.is_complete("runtime")
+
+
+def test_the_stamp_says_what_was_installed(workshop):
+    workshop.make("dev")
+    stamp = json.loads(workshop.place.stamp.read_text())
+    assert set(stamp) == {"requirements.lock", "requirements-dev.lock"}
+    assert stamp == workshop.place.wanted("dev")
+
+
+def test_a_python_that_cannot_be_started_is_told(workshop):
+    with pytest.raises(SetupError, match="virtual environment"):
+        workshop.place.make("runtime", str(workshop.root / "nowhere"))
+
+
+@pytest.fixture
+def at_home(workshop, monkeypatch):
+    monkeypatch.setattr(command, "ROOT", workshop.root)
+    found = preflight.Interpreter(str(workshop.python), "3.12.4", ())
+    monkeypatch.setattr(preflight, "choose_interpreter", lambda: found)
+    monkeypatch.delenv("HOST", raising=False)
+    return workshop
+
+
+def test_the_command_makes_what_is_missing_and_then_nothing_more(at_home, capsys):
+    assert command.main(["dev"]) == 0
+    assert "Setting up .venv with Python 3.12.4" in capsys.readouterr().out
+    assert command.main(["dev"]) == 0
+    assert command.main(["runtime"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_the_command_looks_at_the_port_before_it_installs_anything(at_home, monkeypatch, capsys):
+    monkeypatch.setenv("PORT", "none")
+    assert command.main(["runtime", "--serve"]) == 1
+    assert "mcphost: PORT is 'none'" in capsys.readouterr().err
+    assert at_home.asked() == []
+    monkeypatch.delenv("PORT")
+    monkeypatch.setattr(preflight, "address_problem", lambda environ: "")
+    assert command.main(["runtime", "--serve"]) == 0
+
+
+def test_the_command_says_what_would_help(at_home, monkeypatch, capsys):
+    old = preflight.Interpreter("python3", "3.9.2", ("version",))
+    monkeypatch.setattr(preflight, "choose_interpreter", lambda: old)
+    assert command.main(["runtime"]) == 1
+    assert "too old" in capsys.readouterr().err
+    monkeypatch.setattr(preflight, "choose_interpreter", lambda: None)
+    assert command.main(["runtime"]) == 1
+
+
+def test_the_command_fails_when_the_installation_does(at_home, capsys):
+    (at_home.root / "offline").touch()
+    assert command.main(["runtime"]) == 1
+    assert "could not install" in capsys.readouterr().err
+
+
+def test_the_locks_have_hashes_and_name_no_index():
+    root = Path(environment.__file__).parent.parent
+    for name in environment.LOCKS["dev"]:
+        text = (root / name).read_text()
+        assert "--hash=sha256:" in text
+        assert "://" not in text
+
+
+def test_the_developers_lock_holds_the_servers_in_the_same_versions():
+    root = Path(environment.__file__).parent.parent
+    runtime, dev = (_pins(root / name) for name in environment.LOCKS["dev"])
+    assert runtime <= dev
+
+
+def _pins(lock: Path) -> set[str]:
+    return {
+        line.split()[0] for line in lock.read_text().splitlines() if "==" in line and line[0] != " "
+    }
+
+
+def test_the_package_starts_on_an_old_python_far_enough_to_say_so():
+    """No syntax of ours younger than 3.7: an old interpreter must get to the advice."""
+    root = Path(environment.__file__).parent
+    for path in root.glob("*.py"):
+        done = subprocess.run(
+            [
+                "python3",
+                "-c",
+                "import ast, sys; ast.parse(sys.stdin.read(), feature_version=(3, 7))",
+            ],
+            input=path.read_text(),
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, path.name

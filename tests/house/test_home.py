@@ -1,0 +1,168 @@
+import base64
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from mcphost import home
+from mcphost.home import Home, HomeError
+
+VARIABLES = ("MCPHOST_HOME", "MCPHOST_SECRET_KEY", "MCPHOST_MASTER_KEY", "MCPHOST_MASTER_KEY_FILE")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch) -> Path:
+    """A data folder that does not exist yet, and nothing said in the environment."""
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    path = tmp_path / "data"
+    monkeypatch.setenv("MCPHOST_HOME", str(path))
+    return path
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_the_data_folder_is_var_unless_the_environment_names_another(monkeypatch, folder):
+    assert home.locate().path == folder
+    monkeypatch.setenv("MCPHOST_HOME", "")
+    assert home.locate().path == Path("var").resolve()
+
+
+def test_preparing_makes_a_closed_folder_with_closed_secrets(folder):
+    prepared = home.prepare()
+    assert mode(folder) == 0o700
+    assert mode(prepared.secret_key) == mode(prepared.master_key) == 0o600
+    assert len(home.read_master_key(prepared)) == 32
+    assert len(home.read_secret_key(prepared)) >= 50
+
+
+def test_preparing_again_changes_nothing():
+    prepared = home.prepare()
+    before = {path.name: path.read_bytes() for path in prepared.path.iterdir()}
+    home.prepare()
+    assert {path.name: path.read_bytes() for path in prepared.path.iterdir()} == before
+
+
+def test_a_folder_that_stood_open_is_closed(folder):
+    folder.mkdir(mode=0o755)
+    home.prepare()
+    assert mode(folder) == 0o700
+
+
+def test_a_folder_with_other_things_in_it_is_not_taken(folder):
+    folder.mkdir(mode=0o755)
+    (folder / "thesis.tex").touch()
+    with pytest.raises(HomeError, match="holds other things"):
+        home.prepare()
+    assert mode(folder) == 0o755
+
+
+def test_secrets_from_the_environment_are_not_written_to_the_folder(monkeypatch):
+    monkeypatch.setenv("MCPHOST_SECRET_KEY", "from-outside")
+    monkeypatch.setenv("MCPHOST_MASTER_KEY", base64.b64encode(bytes(32)).decode())
+    prepared = home.prepare()
+    assert not prepared.secret_key.exists()
+    assert not prepared.master_key.exists()
+    assert home.read_secret_key(prepared) == "from-outside"
+    assert home.read_master_key(prepared) == bytes(32)
+
+
+def test_a_master_key_that_is_gone_is_never_replaced():
+    prepared = home.prepare()
+    prepared.master_key.unlink()
+    with pytest.raises(HomeError, match="is gone"):
+        home.prepare()
+    assert not prepared.master_key.exists()
+
+
+def test_a_database_without_its_master_key_gets_no_new_one(folder):
+    folder.mkdir()
+    (folder / "db.sqlite3").touch()
+    with pytest.raises(HomeError, match="put it back"):
+        home.prepare()
+
+
+def test_a_preparation_that_was_interrupted_is_finished(folder):
+    prepared = home.prepare()
+    prepared.mark.unlink()
+    prepared.secret_key.unlink()
+    key = home.read_master_key(prepared)
+    home.prepare()
+    assert home.read_master_key(prepared) == key
+    assert home.read_secret_key(prepared)
+
+
+def test_a_folder_that_cannot_be_made_says_which(monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("MCPHOST_HOME", str(tmp_path / "file" / "data"))
+    with pytest.raises(HomeError, match="MCPHOST_HOME"):
+        home.prepare()
+
+
+def test_a_secret_is_written_once_and_leaves_no_parts(tmp_path):
+    path = tmp_path / "secret"
+    assert home.write_secret(path, "first")
+    assert not home.write_secret(path, "second")
+    assert path.read_text() == "first\n"
+    assert [found.name for found in tmp_path.iterdir()] == ["secret"]
+
+
+def test_without_secrets_nothing_starts(folder):
+    with pytest.raises(HomeError, match="no secret key"):
+        home.read_secret_key(Home(folder))
+    with pytest.raises(HomeError, match="no master key"):
+        home.read_master_key(Home(folder))
+
+
+def test_the_master_key_may_lie_in_a_file_of_its_own(monkeypatch, tmp_path, folder):
+    path = tmp_path / "key"
+    path.write_text(base64.b64encode(b"k" * 32).decode() + "\n")
+    monkeypatch.setenv("MCPHOST_MASTER_KEY_FILE", str(path))
+    assert home.read_master_key(Home(folder)) == b"k" * 32
+    path.unlink()
+    with pytest.raises(HomeError, match=str(path)):
+        home.read_master_key(Home(folder))
+
+
+@pytest.mark.parametrize(
+    "text", ["short", "ä" * 32, base64.b64encode(bytes(31)).decode(), "=" * 44]
+)
+def test_a_master_key_that_is_not_32_bytes_is_refused(monkeypatch, folder, text):
+    monkeypatch.setenv("MCPHOST_MASTER_KEY", text)
+    with pytest.raises(HomeError, match="32 bytes"):
+        home.read_master_key(Home(folder))
+
+
+def test_a_secret_that_is_not_text_is_refused_without_showing_it(folder):
+    prepared = home.prepare()
+    prepared.secret_key.write_bytes(b"\xff\xfe")
+    with pytest.raises(HomeError, match="it is not text"):
+        home.read_secret_key(prepared)
+
+
+def test_a_secret_that_cannot_be_read_says_so(folder):
+    prepared = home.prepare()
+    prepared.secret_key.unlink()
+    prepared.secret_key.mkdir()
+    with pytest.raises(HomeError, match="cannot read"):
+        home.read_secret_key(prepared)
+
+
+def test_what_others_can_read_is_found():
+    prepared = home.prepare()
+    prepared.database.touch(mode=0o644)
+    assert home.exposed(prepared) == ()
+    prepared.master_key.chmod(0o640)
+    assert home.exposed(prepared) == (prepared.master_key,)
+    prepared.path.chmod(0o755)
+    assert home.exposed(prepared) == (prepared.path, prepared.database, prepared.master_key)
+
+
+def test_every_secret_has_its_place_in_the_folder(folder):
+    assert {path.name for path in Home(folder).secrets()} == {
+        "secret-key", "master-key", "admin-password", "demo-token",
+    }  # fmt: skip
+    assert os.path.commonpath(Home(folder).secrets()) == str(folder)

@@ -1,0 +1,39 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def manage(home: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    clean = {"PATH": os.environ["PATH"], "MCPHOST_HOME": str(home)}
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=ROOT,
+        env=clean | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def test_a_command_without_secrets_is_refused_in_one_line(tmp_path):
+    done = manage(tmp_path, "check")
+    assert done.returncode == 1
+    assert done.stderr.startswith("mcphost: no secret key")
+    assert "Traceback" not in done.stderr
+
+
+def test_no_command_but_init_writes_a_secret(tmp_path):
+    manage(tmp_path, "check")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_init_in_a_strange_folder_is_refused_in_one_line(tmp_path):
+    (tmp_path / "thesis.tex").touch()
+    done = manage(tmp_path, "init")
+    assert done.returncode == 1
+    assert done.stderr.startswith("mcphost: ")
+    assert len(done.stderr.splitlines()) == 1

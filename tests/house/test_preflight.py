@@ -1,0 +1,155 @@
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bootstrap import preflight
+from bootstrap.preflight import Interpreter
+
+HOST = "127.0.0.1"
+
+
+@pytest.fixture
+def path(tmp_path, monkeypatch):
+    """An empty PATH to put interpreters on."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    return folder
+
+
+def install(folder: Path, name: str, script: str) -> str:
+    command = folder / name
+    command.write_text(f"#!/bin/sh\n{script}\n")
+    command.chmod(command.stat().st_mode | stat.S_IXUSR)
+    return str(command)
+
+
+def test_this_python_will_do():
+    found = preflight.look_at(sys.executable)
+    assert found is not None
+    assert found.version == ".".join(map(str, sys.version_info[:3]))
+    assert preflight.interpreter_problem(found) == ""
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo 'pyenv: python3.13: command not found' >&2; exit 127",
+        "echo 'pyenv: python3.13: command not found'; exit 0",
+        "exit 0",
+    ],
+)
+def test_a_shim_that_only_prints_an_error_is_no_python(path, script):
+    assert preflight.look_at(install(path, "python3.13", script)) is None
+
+
+def test_a_command_that_is_not_there_is_no_python(path):
+    assert preflight.look_at("python-that-is-not-there") is None
+
+
+def test_a_command_that_never_answers_is_no_python(path, monkeypatch):
+    def hang(*arguments: object, **keywords: object) -> None:
+        raise subprocess.TimeoutExpired("python3", 30)
+
+    monkeypatch.setattr(subprocess, "run", hang)
+    assert preflight.look_at("python3") is None
+
+
+def test_the_given_python_is_taken_when_it_lacks_nothing(path):
+    given = install(path, "python3", "echo found 3.12.4")
+    install(path, "python3.13", "echo found 3.13.1")
+    chosen = preflight.choose_interpreter(given)
+    assert chosen is not None
+    assert chosen.command == given
+
+
+def test_another_python_is_taken_when_the_given_one_is_too_old(path):
+    given = install(path, "python3", "echo found 3.9.2 version")
+    install(path, "python3.13", "echo shim >&2; exit 127")
+    install(path, "python3.12", "echo found 3.12.4 venv")
+    install(path, "python3.11", "echo found 3.11.2")
+    chosen = preflight.choose_interpreter(given)
+    assert chosen is not None
+    assert (chosen.command, chosen.version) == ("python3.11", "3.11.2")
+
+
+def test_when_none_is_complete_the_advice_is_about_the_given_one(path):
+    given = install(path, "python3", "echo found 3.9.2 version")
+    for name in preflight.OTHER_INTERPRETERS:
+        install(path, name, "exit 127")
+    chosen = preflight.choose_interpreter(given)
+    assert chosen is not None
+    assert "Python 3.9.2 is too old" in preflight.interpreter_problem(chosen)
+
+
+@pytest.mark.parametrize(
+    ("lacks", "words"),
+    [
+        (("version", "venv"), "too old"),
+        (("venv",), "apt install python3-venv"),
+        (("ensurepip",), "python3.11-venv"),
+        (("sqlite3",), "libsqlite3-dev"),
+        (("old-sqlite3",), "SQLite older than"),
+    ],
+)
+def test_what_is_missing_is_told_with_what_would_help(lacks, words):
+    assert words in preflight.interpreter_problem(Interpreter("python3", "3.11.2", lacks))
+
+
+def test_no_python_at_all_is_told():
+    assert "install Python" in preflight.interpreter_problem(None)
+
+
+@pytest.fixture
+def taken():
+    with socket.socket() as server:
+        server.bind((HOST, 0))
+        server.listen()
+        yield str(server.getsockname()[1])
+
+
+def test_a_taken_port_is_a_refusal_that_names_port(taken):
+    problem = preflight.address_problem({"HOST": HOST, "PORT": taken})
+    assert f"port {taken} on {HOST} is taken" in problem
+    assert "set PORT" in problem
+
+
+def test_a_free_port_is_no_problem(taken):
+    with socket.socket() as server:
+        server.bind((HOST, 0))
+        free = str(server.getsockname()[1])
+    assert preflight.address_problem({"HOST": HOST, "PORT": free}) == ""
+
+
+@pytest.mark.parametrize("port", ["eighty", "0", "65536", "-1", "80.5"])
+def test_a_port_that_is_no_port_is_told_by_its_name(port):
+    assert preflight.address_problem({"PORT": port}).startswith("PORT is")
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "no such name"])
+def test_a_host_that_is_not_this_machine_is_told_by_its_name(host, taken):
+    assert preflight.address_problem({"HOST": host, "PORT": taken}).startswith("HOST is")
+
+
+@pytest.mark.parametrize(
+    ("number", "words"), [(13, "may only be opened by root"), (12, "cannot listen on HOST")]
+)
+def test_other_refusals_of_the_system_are_told_too(number, words):
+    assert words in preflight._listening_problem(OSError(number, "strange"), HOST, 80)
+
+
+def test_without_a_word_the_defaults_are_looked_at(monkeypatch):
+    seen = []
+
+    def resolve(host: str, port: int, **keywords: object) -> list[object]:
+        seen.append((host, port))
+        raise OSError
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    preflight.address_problem({})
+    preflight.address_problem({"HOST": "", "PORT": ""})
+    assert seen == [("127.0.0.1", 8000)] * 2

@@ -1,0 +1,167 @@
+"""The settings are loaded anew in a process of their own: what Django has loaded here stays."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from mcphost import settings
+from mcphost.settings import Environment
+
+ROOT = Path(settings.__file__).parent.parent
+SHOW = """
+import json, sys
+from mcphost import settings
+print(json.dumps({name: getattr(settings, name) for name in sys.argv[1:]}, default=str))
+"""
+
+
+def load(tmp_path: Path, *names: str, **environment: str) -> dict[str, Any]:
+    """The named settings under an environment that says only this."""
+    clean = {"PATH": os.environ["PATH"], "MCPHOST_SECRET_KEY": "x", "MCPHOST_HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", SHOW, *names],
+        cwd=ROOT,
+        env=clean | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_by_default_only_this_machine_is_served_without_https(tmp_path):
+    found = load(
+        tmp_path,
+        "DEBUG", "MCPHOST_HOST", "MCPHOST_PORT", "MCPHOST_HTTPS", "ALLOWED_HOSTS",
+        "SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE", "SECURE_HSTS_SECONDS", "MCPHOST_CONFORMANCE",
+    )  # fmt: skip
+    assert found == {
+        "DEBUG": False,
+        "MCPHOST_HOST": "127.0.0.1",
+        "MCPHOST_PORT": 8000,
+        "MCPHOST_HTTPS": False,
+        "ALLOWED_HOSTS": ["localhost", "127.0.0.1", "[::1]"],
+        "SESSION_COOKIE_SECURE": False,
+        "CSRF_COOKIE_SECURE": False,
+        "SECURE_HSTS_SECONDS": 0,
+        "MCPHOST_CONFORMANCE": False,
+    }
+
+
+def test_elsewhere_cookies_travel_only_over_https(tmp_path):
+    found = load(
+        tmp_path, "SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE", "SECURE_HSTS_SECONDS",
+        HOST="0.0.0.0", MCPHOST_HSTS_SECONDS="3600",
+    )  # fmt: skip
+    assert found == {
+        "SESSION_COOKIE_SECURE": True,
+        "CSRF_COOKIE_SECURE": True,
+        "SECURE_HSTS_SECONDS": 3600,
+    }
+
+
+def test_behind_a_proxy_https_can_be_said_outright(tmp_path):
+    assert load(tmp_path, "SESSION_COOKIE_SECURE", MCPHOST_HTTPS="1")["SESSION_COOKIE_SECURE"]
+    found = load(tmp_path, "SESSION_COOKIE_SECURE", MCPHOST_HTTPS="0", HOST="10.0.0.1")
+    assert not found["SESSION_COOKIE_SECURE"]
+
+
+def test_lists_may_have_spaces_and_empty_places(tmp_path):
+    found = load(
+        tmp_path, "ALLOWED_HOSTS", "CSRF_TRUSTED_ORIGINS",
+        MCPHOST_ALLOWED_HOSTS=" a.example , b.example,,", MCPHOST_TRUSTED_ORIGINS="https://a.example",
+    )  # fmt: skip
+    assert found["ALLOWED_HOSTS"] == ["a.example", "b.example"]
+    assert found["CSRF_TRUSTED_ORIGINS"] == ["https://a.example"]
+
+
+def test_sqlite_is_set_up_alike_in_the_data_folder_and_by_url(tmp_path):
+    by_default = load(tmp_path, "DATABASES")["DATABASES"]["default"]
+    by_url = load(tmp_path, "DATABASES", DATABASE_URL=f"sqlite:///{tmp_path}/x.db")["DATABASES"]
+    assert by_default["NAME"] == str(tmp_path / "db.sqlite3")
+    assert by_default["OPTIONS"] == by_url["default"]["OPTIONS"]
+    assert by_default["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
+
+
+def test_postgresql_is_found_by_its_url(tmp_path):
+    found = load(tmp_path, "DATABASES", DATABASE_URL="postgres://app:pw@db.example:5433/mcphost")
+    database = found["DATABASES"]["default"]
+    assert database["ENGINE"] == "django.db.backends.postgresql"
+    assert (database["HOST"], database["PORT"], database["NAME"]) == ("db.example", 5433, "mcphost")
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("nonsense://app:hunter2@db/x", "cannot be read"),
+        ("mysql://app:hunter2@db/x", "neither PostgreSQL nor SQLite"),
+    ],
+)
+def test_an_unusable_database_url_is_refused_without_its_password(url, words):
+    with pytest.raises(ImproperlyConfigured) as refusal:
+        settings._database(url, Path("unused"))
+    assert "DATABASE_URL" in str(refusal.value)
+    assert words in str(refusal.value)
+    assert "hunter2" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("PORT", "eighty"),
+        ("PORT", "65536"),
+        ("MCPHOST_BODY_LIMIT", "0"),
+        ("MCPHOST_PAGE_SIZE", "1001"),
+        ("MCPHOST_LOG_FORMAT", "xml"),
+        ("MCPHOST_HTTPS", "perhaps"),
+        ("MCPHOST_FEED_SECONDS", "-1"),
+    ],
+)
+def test_a_bad_value_is_refused_by_the_name_of_its_variable(monkeypatch, variable, value):
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ImproperlyConfigured, match=rf"{variable} is '{value}': "):
+        settings._environment()
+
+
+def test_several_bad_values_are_told_at_once(monkeypatch):
+    monkeypatch.setenv("PORT", "0")
+    monkeypatch.setenv("MCPHOST_LOG_LEVEL", "LOUD")
+    with pytest.raises(ImproperlyConfigured, match=r"PORT.*; MCPHOST_LOG_LEVEL"):
+        settings._environment()
+
+
+def test_without_a_secret_key_the_refusal_says_how_to_get_one(monkeypatch, tmp_path):
+    monkeypatch.delenv("MCPHOST_SECRET_KEY")
+    with pytest.raises(ImproperlyConfigured, match=r"manage\.py init"):
+        settings._secret_key(settings.home.Home(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [
+        ("127.0.0.1", True),
+        ("127.0.0.2", True),
+        ("::1", True),
+        ("[::1]", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("mcp.example.com", False),
+    ],
+)
+def test_which_addresses_only_this_machine_reaches(monkeypatch, host, loopback):
+    monkeypatch.setenv("HOST", host)
+    assert Environment().is_loopback() is loopback
+
+
+def test_every_field_knows_its_variable():
+    assert Environment.variable("port") == "PORT"
+    assert Environment.variable("body_limit") == "MCPHOST_BODY_LIMIT"
