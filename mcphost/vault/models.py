@@ -1,0 +1,58 @@
+"""The key ring and the tenants' secrets, wrapped. Only this room reads these tables."""
+
+from django.db import models
+
+from mcphost.vault.states import KeyState
+
+
+class RingKey(models.Model):
+    """One key of the platform's ring. `wrapped` is emptied when the key is destroyed."""
+
+    id = models.CharField(max_length=16, primary_key=True)
+    state = models.CharField(max_length=16, choices=KeyState.choices, default=KeyState.STANDBY)
+    wrapped = models.TextField(blank=True)
+    created_at = models.DateTimeField()
+    activated_at = models.DateTimeField(null=True, blank=True)
+    state_since = models.DateTimeField()
+
+    class Meta:
+        db_table = "vault_ring_key"
+        ordering = ("created_at", "id")
+        constraints = (
+            models.UniqueConstraint(
+                fields=("state",),
+                condition=models.Q(state=KeyState.ACTIVE),
+                name="vault_one_active_key",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(state__in=KeyState.values), name="vault_key_state_known"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.id} ({self.state})"
+
+
+class TenantSecret(models.Model):
+    """A tenant's secret salt, for its tokens, and its payload key, for its records.
+
+    An empty `wrapped_salt` was destroyed: the row stays, so that no new one is made in its place.
+    """
+
+    tenant = models.UUIDField(primary_key=True)
+    wrapped_salt = models.TextField(blank=True)
+    wrapped_payload_key = models.TextField()
+    payload_key_id = models.CharField(max_length=16)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "vault_tenant_secret"
+        ordering = ("created_at", "tenant")
+
+    def __str__(self) -> str:
+        return str(self.tenant)
+
+
+def place(row: models.Model, field: str) -> str:
+    """Where a wrapped secret lies, as it is authenticated with it."""
+    return f"{row._meta.label_lower}:{field}:{row.pk}"

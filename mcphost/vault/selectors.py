@@ -1,0 +1,109 @@
+"""Reading keys and secrets, unwrapped, from memory once they were read."""
+
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import UUID
+
+from mcphost.feed.cache import MISS, Cache
+from mcphost.sealing.tokens import Key, Ring
+from mcphost.vault.errors import NoActiveKeyError, NoSecretsError
+from mcphost.vault.master import master_key
+from mcphost.vault.models import RingKey, TenantSecret, place
+from mcphost.vault.states import OPENS, SEALS, KeyState
+from mcphost.vault.wrapping import unwrap
+
+TENANTS_KEPT: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadKey:
+    """The key of a tenant's payloads: a short public id and 32 secret bytes."""
+
+    id: str
+    secret: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TenantSecrets:
+    """A tenant's secrets. An empty salt was destroyed."""
+
+    salt: bytes = field(repr=False)
+    payload_key: PayloadKey
+
+
+_rings: Cache[str, Ring] = Cache(1)
+_tenants: Cache[UUID, TenantSecrets] = Cache(TENANTS_KEPT)
+
+
+def ring() -> Ring:
+    """The keys that seal and open. Raises NoActiveKeyError, MasterKeyMismatch, DamagedSecretError."""
+    known = _rings.get("ring")
+    if known is not MISS:
+        return known
+    mark = _rings.mark()
+    loaded = _load_ring()
+    _rings.put("ring", loaded, mark)
+    return loaded
+
+
+def secrets(tenant: UUID) -> TenantSecrets:
+    """A tenant's secrets. Raises NoSecretsError, MasterKeyMismatch, DamagedSecretError."""
+    known = _tenants.get(tenant)
+    if known is not MISS:
+        return known
+    mark = _tenants.mark()
+    loaded = _load_tenant(tenant)
+    _tenants.put(tenant, loaded, mark)
+    return loaded
+
+
+def salt(tenant: UUID) -> bytes:
+    """A tenant's secret salt; empty when it was destroyed. Raises as `secrets`."""
+    return secrets(tenant).salt
+
+
+def payload_key(tenant: UUID) -> PayloadKey:
+    """The key of a tenant's payloads. Raises as `secrets`."""
+    return secrets(tenant).payload_key
+
+
+def is_warm(tenant: UUID) -> bool:
+    """Whether sealing for this tenant needs no database now."""
+    return _rings.get("ring") is not MISS and _tenants.get(tenant) is not MISS
+
+
+def forget_ring() -> None:
+    """Read the ring again at its next use."""
+    _rings.clear()
+
+
+def forget_tenant(tenant: UUID) -> None:
+    """Read this tenant's secrets again at their next use."""
+    _tenants.forget(tenant)
+
+
+def forget_everything() -> None:
+    """Read everything again at its next use."""
+    _rings.clear()
+    _tenants.clear()
+
+
+def _load_ring() -> Ring:
+    rows = list(RingKey.objects.filter(state__in=OPENS))
+    kek = master_key()
+    opening = {row.id: Key(row.id, unwrap(row.wrapped, place(row, "wrapped"), kek)) for row in rows}
+    for row in rows:
+        if KeyState(row.state) is SEALS:
+            return Ring(opening[row.id], opening)
+    raise NoActiveKeyError("the key ring has no active key: run `manage.py init`")
+
+
+def _load_tenant(tenant: UUID) -> TenantSecrets:
+    row = TenantSecret.objects.filter(tenant=tenant).first()
+    if row is None:
+        raise NoSecretsError(f"the tenant {tenant} has no secrets yet")
+    kek = master_key()
+    opened = unwrap(row.wrapped_payload_key, place(row, "wrapped_payload_key"), kek)
+    kept = row.wrapped_salt
+    salt_or_nothing = unwrap(kept, place(row, "wrapped_salt"), kek) if kept else b""
+    return TenantSecrets(salt_or_nothing, PayloadKey(row.payload_key_id, opened))

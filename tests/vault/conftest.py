@@ -1,0 +1,50 @@
+import base64
+from collections.abc import Callable, Iterator
+
+import pytest
+from pytest_django import Settings
+
+from mcphost.vault import selectors
+
+
+@pytest.fixture(autouse=True)
+def _nothing_remembered() -> Iterator[None]:
+    selectors.forget_everything()
+    yield
+    selectors.forget_everything()
+
+
+@pytest.fixture
+def give_master_key(settings: Settings) -> Callable[[bytes], None]:
+    """Put another master key in the place of the one that the tests began with."""
+
+    def give(key: bytes) -> None:
+        settings.MCPHOST_MASTER_KEY = lambda: key
+
+    return give
+
+
+@pytest.fixture
+def lose_master_key(settings: Settings) -> Callable[[], None]:
+    """Take the master key away, as an operator does who forgets to set it."""
+
+    def missing() -> bytes:
+        raise LookupError("no master key: set MCPHOST_MASTER_KEY")
+
+    def lose() -> None:
+        settings.MCPHOST_MASTER_KEY = missing
+
+    return lose
+
+
+@pytest.fixture
+def spoil() -> Callable[[str], str]:
+    """Change one bit in the middle of a wrapped secret."""
+
+    def change(wrapped: str) -> str:
+        head, _, body = wrapped.rpartition(".")
+        raw = bytearray(base64.urlsafe_b64decode(body))
+        raw[len(raw) // 2] ^= 1
+        return f"{head}.{base64.urlsafe_b64encode(raw).decode()}"
+
+    return change

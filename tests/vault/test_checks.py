@@ -1,0 +1,76 @@
+from collections.abc import Callable
+from uuid import uuid4
+
+import pytest
+from django.core import checks
+from django.core.management import call_command
+from django.core.management.base import SystemCheckError
+from django.db import connection
+from pytest_django import DjangoAssertNumQueries
+
+from mcphost.vault.checks import check_master_key
+from mcphost.vault.services import ensure_ring, ensure_tenant
+
+pytestmark = pytest.mark.django_db
+
+STRANGE_KEY = bytes(range(32))
+
+
+def found() -> list[str | None]:
+    return [message.id for message in check_master_key(None, databases=["default"])]
+
+
+def test_the_right_master_key_passes() -> None:
+    ensure_tenant(uuid4())
+    assert found() == []
+
+
+def test_a_database_without_keys_passes_without_a_master_key(
+    lose_master_key: Callable[[], None],
+) -> None:
+    lose_master_key()
+    assert found() == []
+
+
+@pytest.mark.parametrize("table", ["vault_ring_key", "vault_tenant_secret"])
+def test_a_database_without_our_tables_passes(
+    table: str, lose_master_key: Callable[[], None]
+) -> None:
+    ensure_ring()
+    lose_master_key()
+    with connection.cursor() as cursor:
+        cursor.execute(f"ALTER TABLE {table} RENAME TO somewhere_else")
+    assert found() == []
+
+
+def test_a_missing_master_key_is_an_error(lose_master_key: Callable[[], None]) -> None:
+    ensure_ring()
+    lose_master_key()
+    assert found() == ["vault.E001"]
+
+
+def test_a_wrong_master_key_stops_migrate_and_check(
+    give_master_key: Callable[[bytes], None],
+) -> None:
+    ensure_ring()
+    give_master_key(STRANGE_KEY)
+    with pytest.raises(SystemCheckError, match=r"vault\.E001"):
+        call_command("check", databases=["default"])
+    with pytest.raises(SystemCheckError, match=r"vault\.E001"):
+        call_command("migrate", verbosity=0, skip_checks=False)
+
+
+def test_a_check_that_may_not_use_the_database_does_not(
+    give_master_key: Callable[[bytes], None],
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
+    ensure_ring()
+    give_master_key(STRANGE_KEY)
+    with django_assert_num_queries(0):
+        assert check_master_key(None) == []
+        assert check_master_key(None, databases=["elsewhere"]) == []
+
+
+def test_the_check_is_registered_for_databases() -> None:
+    assert check_master_key in checks.registry.registry.registered_checks
+    assert checks.Tags.database in check_master_key.tags

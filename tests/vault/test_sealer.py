@@ -1,0 +1,106 @@
+import asyncio
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import connections
+from pytest_django import DjangoAssertNumQueries
+
+from mcphost.sealing.tokens import LIMITS, Purpose, Reason, SealError
+from mcphost.vault import sealer, selectors
+from mcphost.vault.errors import NoActiveKeyError
+from mcphost.vault.models import RingKey, TenantSecret
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.mark.parametrize("purpose", Purpose)
+def test_a_token_opens_on_a_node_that_never_saw_it(purpose: Purpose) -> None:
+    tenant = uuid4()
+    token = sealer.seal(purpose, tenant, b"payload")
+    selectors.forget_everything()
+    assert sealer.unseal(purpose, tenant, token) == b"payload"
+
+
+def test_no_two_tokens_are_alike() -> None:
+    tenant = uuid4()
+    assert len({sealer.seal(Purpose.CURSOR, tenant, b"x") for _ in range(20)}) == 20
+
+
+def test_a_token_of_another_tenant_or_purpose_is_refused() -> None:
+    tenant, other = uuid4(), uuid4()
+    token = sealer.seal(Purpose.CURSOR, tenant, b"x")
+    sealer.warm(other)
+    for purpose, owner in [(Purpose.CURSOR, other), (Purpose.LINK, tenant)]:
+        with pytest.raises(SealError) as caught:
+            sealer.unseal(purpose, owner, token)
+        assert caught.value.reason is Reason.NOT_AUTHENTIC
+
+
+def test_a_token_for_a_tenant_without_secrets_is_refused_and_makes_none() -> None:
+    token = sealer.seal(Purpose.CURSOR, uuid4(), b"x")
+    before = TenantSecret.objects.count()
+    with pytest.raises(SealError) as caught:
+        sealer.unseal(Purpose.CURSOR, uuid4(), token)
+    assert caught.value.reason is Reason.BAD_SALT
+    assert TenantSecret.objects.count() == before
+
+
+def test_destroying_a_tenants_salt_makes_its_tokens_worthless_and_no_new_ones() -> None:
+    tenant = uuid4()
+    token = sealer.seal(Purpose.STATE, tenant, b"x")
+    TenantSecret.objects.filter(tenant=tenant).update(wrapped_salt="")
+    selectors.forget_tenant(tenant)
+    with pytest.raises(SealError):
+        sealer.unseal(Purpose.STATE, tenant, token)
+    with pytest.raises(SealError):
+        sealer.seal(Purpose.STATE, tenant, b"x")
+
+
+def test_sealing_and_opening_read_nothing_once_warm(
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
+    tenant = uuid4()
+    sealer.warm(tenant)
+    assert sealer.is_warm(tenant)
+    with django_assert_num_queries(0):
+        token = sealer.seal(Purpose.STATE, tenant, b"x")
+        assert sealer.unseal(Purpose.STATE, tenant, token) == b"x"
+
+
+def warm_in_thread(tenant: UUID) -> None:
+    try:
+        sealer.warm(tenant)
+    finally:
+        connections.close_all()
+
+
+async def test_a_warm_sealer_works_on_the_event_loop() -> None:
+    tenant = uuid4()
+    await asyncio.to_thread(warm_in_thread, tenant)
+    token = sealer.seal(Purpose.STATE, tenant, b"x")
+    assert sealer.unseal(Purpose.STATE, tenant, token) == b"x"
+
+
+def test_an_unknown_tenant_is_cold() -> None:
+    assert not sealer.is_warm(uuid4())
+
+
+def test_a_platform_without_keys_fails_closed() -> None:
+    tenant = uuid4()
+    token = sealer.seal(Purpose.CURSOR, tenant, b"x")
+    RingKey.objects.all().delete()
+    selectors.forget_ring()
+    with pytest.raises(NoActiveKeyError):
+        sealer.unseal(Purpose.CURSOR, tenant, token)
+
+
+def test_the_cap_of_a_purpose_holds_and_can_be_set() -> None:
+    tenant = uuid4()
+    large = bytes(LIMITS[Purpose.STATE])
+    with pytest.raises(SealError) as caught:
+        sealer.seal(Purpose.STATE, tenant, large)
+    assert caught.value.reason is Reason.TOO_LARGE
+    token = sealer.seal(Purpose.STATE, tenant, large, limit=100_000)
+    assert sealer.unseal(Purpose.STATE, tenant, token, limit=100_000) == large
+    with pytest.raises(SealError):
+        sealer.unseal(Purpose.STATE, tenant, token)

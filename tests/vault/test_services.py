@@ -1,0 +1,257 @@
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import IntegrityError, connection, connections, transaction
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from mcphost.audit.models import Entry
+from mcphost.feed.models import Change
+from mcphost.vault import selectors
+from mcphost.vault.errors import DamagedSecretError, MasterKeyMismatch
+from mcphost.vault.models import RingKey, TenantSecret
+from mcphost.vault.services import ensure_ring, ensure_tenant, verify_master_key
+from mcphost.vault.states import KeyState
+
+pytestmark = pytest.mark.django_db
+
+STRANGE_KEY = bytes(range(32))
+PROCESSES = 4
+
+
+def at_once(work: Callable[[], Any]) -> list[Any]:
+    """Run `work` in several threads that start together, each on a connection of its own."""
+    barrier = Barrier(PROCESSES)
+
+    def run() -> Any:
+        try:
+            barrier.wait(10)
+            return work()
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(PROCESSES) as pool:
+        futures = [pool.submit(run) for _ in range(PROCESSES)]
+        return [future.result(30) for future in futures]
+
+
+def test_the_first_key_is_made_once() -> None:
+    first = ensure_ring()
+    assert ensure_ring() == first
+    row = RingKey.objects.get()
+    assert (row.id, row.state) == (first, KeyState.ACTIVE)
+    assert str(row) == f"{first} (active)"
+
+
+def test_making_the_first_key_is_recorded_and_announced_once() -> None:
+    made = ensure_ring()
+    ensure_ring()
+    entry = Entry.objects.get(action="key.created")
+    assert (entry.target, entry.actor_kind, entry.tenant) == (made, "system", None)
+    change = Change.objects.get(what="key")
+    assert (change.object_id, change.tenant) == (made, None)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_processes_that_start_at_once_agree_on_one_first_key() -> None:
+    assert len(set(at_once(ensure_ring))) == 1
+    assert RingKey.objects.count() == 1
+    assert Entry.objects.filter(action="key.created").count() == 1
+    assert Change.objects.filter(what="key").count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_key_that_another_process_makes_in_between_is_the_one_that_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    theirs = ensure_ring()
+    answers = iter([None, theirs])  # not there when looked for, there after the insert
+    monkeypatch.setattr("mcphost.vault.services._active_key_id", lambda: next(answers))
+    assert ensure_ring() == theirs
+    assert RingKey.objects.get().id == theirs
+
+
+def test_the_database_takes_no_second_active_key() -> None:
+    ensure_ring()
+    now = timezone.now()
+    with pytest.raises(IntegrityError), transaction.atomic():
+        RingKey.objects.create(id="k2", state=KeyState.ACTIVE, created_at=now, state_since=now)
+    RingKey.objects.create(id="k2", state=KeyState.STANDBY, created_at=now, state_since=now)
+
+
+def test_the_database_takes_no_unknown_state() -> None:
+    now = timezone.now()
+    with pytest.raises(IntegrityError), transaction.atomic():
+        RingKey.objects.create(id="k2", state="lost", created_at=now, state_since=now)
+
+
+def test_a_tenants_secrets_are_made_once() -> None:
+    tenant = uuid4()
+    made = ensure_tenant(tenant)
+    selectors.forget_everything()
+    assert ensure_tenant(tenant) == made
+    assert len(made.salt) == len(made.payload_key.secret) == 32
+    assert str(TenantSecret.objects.get()) == str(tenant)
+    entry = Entry.objects.get(action="secrets.created")
+    assert (entry.tenant, entry.target) == (tenant, made.payload_key.id)
+    assert Change.objects.filter(what="key", tenant=tenant).count() == 1
+
+
+def test_no_two_tenants_share_a_secret() -> None:
+    made = [ensure_tenant(uuid4()) for _ in range(3)]
+    assert len({secret.salt for secret in made} | {s.payload_key.secret for s in made}) == 6
+
+
+@pytest.mark.django_db(transaction=True)
+def test_processes_that_meet_a_new_tenant_at_once_agree_on_its_secrets() -> None:
+    tenant = uuid4()
+    ensure_ring()
+    made = at_once(lambda: ensure_tenant(tenant))
+    selectors.forget_everything()
+    assert {secrets.salt for secrets in made} == {selectors.salt(tenant)}
+    assert Entry.objects.filter(action="secrets.created").count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_secrets_that_another_process_made_in_between_are_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tenant = uuid4()
+    theirs = ensure_tenant(tenant)
+    selectors.forget_everything()
+    load = selectors._load_tenant
+    missed = []
+
+    def load_too_early(tenant: UUID) -> selectors.TenantSecrets:
+        if not missed:
+            missed.append(tenant)
+            raise selectors.NoSecretsError("not there yet")
+        return load(tenant)
+
+    monkeypatch.setattr(selectors, "_load_tenant", load_too_early)
+    assert ensure_tenant(tenant) == theirs
+    assert Entry.objects.filter(action="secrets.created").count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_tenant_met_before_costs_no_query(
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
+    tenant = uuid4()
+    ensure_tenant(tenant)
+    with django_assert_num_queries(0):
+        ensure_tenant(tenant)
+
+
+def test_a_destroyed_salt_is_never_made_again() -> None:
+    tenant = uuid4()
+    ensure_tenant(tenant)
+    TenantSecret.objects.update(wrapped_salt="")
+    selectors.forget_everything()
+    assert ensure_tenant(tenant).salt == b""
+    assert TenantSecret.objects.get().wrapped_salt == ""
+    verify_master_key()
+
+
+def test_an_empty_database_asks_for_no_master_key(lose_master_key: Callable[[], None]) -> None:
+    lose_master_key()
+    verify_master_key()
+
+
+def test_without_a_master_key_no_first_key_is_made(lose_master_key: Callable[[], None]) -> None:
+    lose_master_key()
+    with pytest.raises(MasterKeyMismatch, match="set MCPHOST_MASTER_KEY"):
+        ensure_ring()
+    assert not RingKey.objects.exists()
+    assert not Entry.objects.exists()
+
+
+def test_the_right_master_key_is_confirmed() -> None:
+    ensure_tenant(uuid4())
+    verify_master_key()
+
+
+def test_a_missing_master_key_with_existing_keys_is_refused_and_makes_no_new_key(
+    lose_master_key: Callable[[], None],
+) -> None:
+    made = ensure_ring()
+    lose_master_key()
+    with pytest.raises(MasterKeyMismatch, match="already holds keys"):
+        verify_master_key()
+    with pytest.raises(MasterKeyMismatch):
+        ensure_ring()
+    assert RingKey.objects.get().id == made
+
+
+def test_a_wrong_master_key_with_existing_keys_is_refused_and_makes_no_new_key(
+    give_master_key: Callable[[bytes], None],
+) -> None:
+    made = ensure_ring()
+    give_master_key(STRANGE_KEY)
+    with pytest.raises(MasterKeyMismatch, match="belongs to this database"):
+        verify_master_key()
+    with pytest.raises(MasterKeyMismatch):
+        ensure_ring()
+    assert RingKey.objects.get().id == made
+
+
+def test_a_wrong_master_key_makes_no_secrets_for_a_new_tenant(
+    give_master_key: Callable[[bytes], None],
+) -> None:
+    ensure_ring()
+    selectors.forget_everything()
+    give_master_key(STRANGE_KEY)
+    with pytest.raises(MasterKeyMismatch):
+        ensure_tenant(uuid4())
+    assert not TenantSecret.objects.exists()
+
+
+def test_secrets_without_a_ring_are_existing_keys_too(
+    give_master_key: Callable[[bytes], None],
+) -> None:
+    ensure_tenant(uuid4())
+    RingKey.objects.all().delete()
+    give_master_key(STRANGE_KEY)
+    with pytest.raises(MasterKeyMismatch):
+        ensure_ring()
+    assert not RingKey.objects.exists()
+
+
+@pytest.mark.parametrize("name", ["wrapped_salt", "wrapped_payload_key"])
+def test_one_tenants_secret_under_another_master_key_is_found(name: str) -> None:
+    ensure_tenant(uuid4())
+    stranger = uuid4()
+    ensure_tenant(stranger)
+    TenantSecret.objects.filter(tenant=stranger).update(**{name: "v1.000000000000.AAAA"})
+    with pytest.raises(MasterKeyMismatch, match="000000000000"):
+        verify_master_key()
+
+
+def test_a_damaged_key_of_the_ring_is_told_from_a_wrong_master_key(
+    spoil: Callable[[str], str],
+) -> None:
+    ensure_ring()
+    row = RingKey.objects.get()
+    RingKey.objects.update(wrapped=spoil(row.wrapped))
+    with pytest.raises(DamagedSecretError, match=f"vault.ringkey:wrapped:{row.id}"):
+        verify_master_key()
+
+
+def test_nothing_secret_reaches_the_database_in_the_clear() -> None:
+    tenant = uuid4()
+    made = ensure_tenant(tenant)
+    key = selectors.ring().active
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT wrapped FROM vault_ring_key")
+        stored = repr(cursor.fetchall())
+        cursor.execute("SELECT * FROM vault_tenant_secret")
+        stored += repr(cursor.fetchall())
+        cursor.execute("SELECT target, facts FROM audit_entry")
+        stored += repr(cursor.fetchall())
+    for secret in (key.secret, made.salt, made.payload_key.secret):
+        assert secret.hex() not in stored
+        assert repr(secret)[2:-1] not in stored

@@ -1,0 +1,76 @@
+"""The vault listens: other processes' changes, new tenants, audit's port."""
+
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import transaction
+from pytest_django import DjangoAssertNumQueries
+
+from mcphost.audit.ports import payload_cipher
+from mcphost.feed.loop import loop
+from mcphost.feed.services import announce
+from mcphost.tenants.models import Tenant
+from mcphost.tenants.signals import tenant_created
+from mcphost.vault import selectors, wiring
+from mcphost.vault.models import RingKey, TenantSecret
+from mcphost.vault.payloads import VaultPayloadCipher
+from mcphost.vault.services import ensure_tenant
+from mcphost.vault.states import KeyState
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def warm() -> UUID:
+    """A tenant whose keys this process has read, with the feed read up to its end."""
+    tenant = uuid4()
+    ensure_tenant(tenant)
+    assert loop.poll()
+    selectors.ring()
+    selectors.secrets(tenant)
+    return tenant
+
+
+def tell(tenant: UUID | None = None) -> None:
+    with transaction.atomic():
+        announce("key", tenant=tenant)
+    assert loop.poll()
+
+
+def test_a_salt_destroyed_elsewhere_is_noticed(warm: UUID) -> None:
+    TenantSecret.objects.update(wrapped_salt="")
+    assert selectors.salt(warm)
+    tell(warm)
+    assert selectors.salt(warm) == b""
+
+
+def test_a_change_of_the_ring_elsewhere_is_noticed(warm: UUID) -> None:
+    RingKey.objects.update(state=KeyState.RETIRING)
+    assert selectors.ring()
+    tell()
+    with pytest.raises(selectors.NoActiveKeyError):
+        selectors.ring()
+
+
+def test_a_change_at_one_tenant_leaves_the_others_in_memory(
+    warm: UUID, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    tell(uuid4())
+    with django_assert_num_queries(0):
+        assert selectors.is_warm(warm)
+
+
+def test_after_a_gap_in_the_feed_everything_is_read_again(warm: UUID) -> None:
+    loop._tell(loop._gap_callbacks)
+    assert not selectors.is_warm(warm)
+
+
+def test_a_new_tenant_gets_its_secrets_at_once() -> None:
+    tenant = uuid4()
+    tenant_created.send(sender=Tenant, tenant_id=tenant)
+    assert TenantSecret.objects.filter(tenant=tenant).exists()
+
+
+def test_audits_port_is_filled() -> None:
+    wiring.set_payload_cipher(wiring.VaultPayloadCipher())
+    assert isinstance(payload_cipher(), VaultPayloadCipher)

@@ -1,0 +1,72 @@
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcphost.vault.errors import DamagedSecretError, MasterKeyMismatch
+from mcphost.vault.wrapping import head, kek_id, unwrap, wrap
+
+KEK = bytes(range(32))
+OTHER_KEK = bytes(range(1, 33))
+PLACE = "vault.ringkey:wrapped:k1"
+NONCE = bytes(range(12))
+SECRET = b"a secret of thirty-two bytes ...."
+WRAPPED_BEFORE = "v1.591183460cd0.AAECAwQFBgcICQoLJiKlfqaXp2-tLvGrxYERH_evqkCHFH8eQROA9j1HLpwvOZ4R-iQRn9lDD3UZfEE35g=="
+
+
+@given(
+    secret=st.binary(max_size=100),
+    place=st.text(max_size=50),
+    nonce=st.binary(min_size=12, max_size=12),
+)
+def test_what_was_wrapped_is_unwrapped_in_its_place(
+    secret: bytes, place: str, nonce: bytes
+) -> None:
+    assert unwrap(wrap(secret, place, KEK, nonce), place, KEK) == secret
+
+
+@given(place=st.text(max_size=50).filter(lambda place: place != PLACE))
+def test_a_wrapped_secret_opens_in_no_other_place(place: str) -> None:
+    with pytest.raises(DamagedSecretError, match="moved from another row"):
+        unwrap(wrap(SECRET, PLACE, KEK, NONCE), place, KEK)
+
+
+def test_a_changed_wrapped_secret_is_refused(spoil: Callable[[str], str]) -> None:
+    with pytest.raises(DamagedSecretError, match=PLACE):
+        unwrap(spoil(wrap(SECRET, PLACE, KEK, NONCE)), PLACE, KEK)
+
+
+@pytest.mark.parametrize("body", ["", "A", "AAAA", "é", "A" * 40])
+def test_a_mangled_wrapped_secret_is_refused(body: str) -> None:
+    with pytest.raises(DamagedSecretError):
+        unwrap(head(KEK) + body, PLACE, KEK)
+
+
+def test_another_master_key_is_a_mismatch_that_names_both_and_says_what_would_help() -> None:
+    with pytest.raises(MasterKeyMismatch) as caught:
+        unwrap(wrap(SECRET, PLACE, KEK, NONCE), PLACE, OTHER_KEK)
+    message = str(caught.value)
+    assert kek_id(KEK) in message
+    assert kek_id(OTHER_KEK) in message
+    assert "MCPHOST_MASTER_KEY_FILE" in message
+
+
+@pytest.mark.parametrize("wrapped", ["", "v2.abc.AAAA", "nonsense", "v1."])
+def test_a_text_of_unknown_version_is_not_ours(wrapped: str) -> None:
+    with pytest.raises(MasterKeyMismatch):
+        unwrap(wrapped, PLACE, KEK)
+
+
+def test_the_version_and_the_key_that_wrapped_it_can_be_read_off_a_wrapped_secret() -> None:
+    wrapped = wrap(SECRET, PLACE, KEK, NONCE)
+    assert wrapped.startswith(f"v1.{kek_id(KEK)}.")
+    assert kek_id(KEK) != kek_id(OTHER_KEK)
+
+
+def test_the_name_of_a_master_key_shows_none_of_its_bytes() -> None:
+    assert not any(KEK[n : n + 2].hex() in kek_id(KEK) for n in range(31))
+
+
+def test_a_secret_wrapped_by_an_earlier_release_still_opens() -> None:
+    assert unwrap(WRAPPED_BEFORE, PLACE, KEK) == SECRET
