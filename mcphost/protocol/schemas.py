@@ -1,7 +1,72 @@
-"""The JSON Schemas that tools register: whether they are legal, and which headers they ask for."""
+"""The JSON Schemas that tools register: whether they are legal, and which headers they ask for.
 
+Checked when a schema is registered, so that what is served is valid for its dialect, opens no
+connection, cannot be made to take for ever, and breaks no client (spec: basic/index, "JSON Schema
+Usage"; server/tools, "x-mcp-header"; streamable-http, "Schema Extension").
+
+Supported dialects: 2020-12, which is the default, and draft-07.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from itertools import islice
+from typing import Any, Final, Literal, get_args
+
+import jsonschema_rs
+import orjson
+
+from mcphost.protocol.secret_names import looks_secret as looks_secret
+from mcphost.protocol.subschemas import (
+    Document,
+    Subschema,
+    anchors,
+    pointer,
+    references,
+    walk,
+    weigh,
+)
+
+Kind = Literal["string", "integer", "boolean"]
+
+MAX_BYTES: Final = 64 * 1024
+MAX_DEPTH: Final = 32
+"""How many schemas may lie within one another, the root counted."""
+MAX_NESTING: Final = 2 * MAX_DEPTH + 16
+"""How many objects and arrays may: two for each schema, and some for a default or an enum."""
+MAX_SUBSCHEMAS: Final = 2_000
+MAX_REFERENCES: Final = 500
+MAX_WRITTEN_OUT: Final = 50_000
+"""How many schemas there may be once every reference is replaced by what it refers to."""
+
+_MAX_PROBLEMS: Final = 20
+_MAX_MESSAGE: Final = 300
+
+DEFAULT_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+DRAFT_7: Final = "http://json-schema.org/draft-07/schema"
+
+_METASCHEMAS: Final = {
+    DEFAULT_DIALECT: jsonschema_rs.Draft202012Validator({"$ref": DEFAULT_DIALECT}, offline=True),
+    DRAFT_7: jsonschema_rs.Draft7Validator({"$ref": f"{DRAFT_7}#"}, offline=True),
+}
+
+_HEADER: Final = "x-mcp-header"
+_TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+"""RFC 9110, section 5.6.2: `1*tchar`."""
+
+_AS_IS: Final = (
+    orjson.OPT_PASSTHROUGH_DATACLASS
+    | orjson.OPT_PASSTHROUGH_DATETIME
+    | orjson.OPT_PASSTHROUGH_SUBCLASS
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with a schema. `path` is a JSON Pointer into it, empty for the whole."""
+
+    path: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,4 +78,178 @@ class ParamHeader:
 
     path: tuple[str, ...]
     name: str
-    kind: Literal["string", "integer", "boolean"]
+    kind: Kind
+
+
+def check_schema(schema: Any, *, role: Literal["input", "output"]) -> tuple[Problem, ...]:
+    """What keeps a schema from being a tool's `inputSchema` or `outputSchema`; empty if nothing.
+
+    `schema` may be anything. Later checks are left out when earlier ones found something that they
+    rely on, so a second look may find more.
+    """
+    plain = _plain(schema)
+    if isinstance(plain, Problem):
+        return (plain,)
+    problems = tuple(islice(_metaschema_problems(plain), _MAX_PROBLEMS))
+    if problems:
+        return problems
+    subschemas = tuple(walk(plain))
+    problems = (*_root_problems(plain, role), *_size_problems(subschemas))
+    if not problems:
+        document = Document(subschemas)
+        problems = tuple(_reference_problems(subschemas, document))
+        problems = problems or tuple(_effort_problems(document))
+    if role == "input":
+        problems = (*problems, *_header_problems(subschemas))
+    return (problems or tuple(_compile_problems(plain)))[:_MAX_PROBLEMS]
+
+
+def param_headers(schema: Mapping[str, Any]) -> tuple[ParamHeader, ...]:
+    """The headers that an input schema asks for. It must be one that `check_schema` passed."""
+    return tuple(
+        ParamHeader(
+            subschema.properties or (), subschema.keywords[_HEADER], subschema.keywords["type"]
+        )
+        for subschema in walk(schema)
+        if _HEADER in subschema.keywords
+    )
+
+
+def _plain(schema: Any) -> dict[str, Any] | Problem:
+    """The schema as JSON and nothing but JSON, small enough to look at."""
+    try:
+        encoded = orjson.dumps(schema, option=_AS_IS)
+    except TypeError as error:
+        return Problem("", f"The schema is not JSON: {error}")
+    if len(encoded) > MAX_BYTES:
+        return Problem("", f"The schema has {len(encoded)} bytes, more than {MAX_BYTES}")
+    plain = orjson.loads(encoded)
+    if not isinstance(plain, dict):
+        return Problem("", "The schema must be a JSON object")
+    if _nesting(plain) > MAX_NESTING:
+        return Problem("", f"The schema is nested deeper than {MAX_NESTING} levels")
+    dialect = plain.get("$schema", DEFAULT_DIALECT)
+    if not isinstance(dialect, str) or dialect.removesuffix("#") not in _METASCHEMAS:
+        supported = " and ".join(_METASCHEMAS)
+        return Problem("/$schema", f"This dialect is not supported; supported are {supported}")
+    return plain
+
+
+def _nesting(value: Any) -> int:
+    nesting = 0
+    level = [value]
+    while level:
+        nesting += 1
+        parts = (part.values() if isinstance(part, dict) else part for part in level)
+        level = [child for part in parts for child in part if isinstance(child, dict | list)]
+    return nesting
+
+
+def _metaschema_problems(schema: dict[str, Any]) -> Iterator[Problem]:
+    dialect = schema.get("$schema", DEFAULT_DIALECT).removesuffix("#")
+    metaschema = _METASCHEMAS[dialect]
+    if not metaschema.is_valid(schema):
+        yield from (_problem(error) for error in metaschema.iter_errors(schema))
+
+
+def _root_problems(schema: dict[str, Any], role: str) -> Iterator[Problem]:
+    if role == "input" and schema.get("type") != "object":
+        yield Problem("/type", 'The type must be "object": arguments are always an object')
+
+
+def _size_problems(subschemas: Sequence[Subschema]) -> Iterator[Problem]:
+    if len(subschemas) > MAX_SUBSCHEMAS:
+        yield Problem("", f"There are {len(subschemas)} subschemas, more than {MAX_SUBSCHEMAS}")
+    if subschemas[-1].depth > MAX_DEPTH:
+        yield Problem("", f"The subschemas are nested deeper than {MAX_DEPTH} levels")
+    count = sum(len(references(subschema)) for subschema in subschemas)
+    if count > MAX_REFERENCES:
+        yield Problem("", f"There are {count} references, more than {MAX_REFERENCES}")
+
+
+def _reference_problems(subschemas: Sequence[Subschema], document: Document) -> Iterator[Problem]:
+    names: set[str] = set()
+    for subschema in subschemas:
+        for keyword, name in anchors(subschema):
+            if name in names:
+                yield _at(subschema, keyword, f"The anchor {name!r} is there already")
+            names.add(name)
+        for keyword in ("$id", "$schema"):
+            if subschema.path and keyword in subschema.keywords:
+                yield _at(subschema, keyword, f"{keyword} may stand at the root only")
+        for keyword, reference in references(subschema):
+            if not reference.startswith("#"):
+                message = "Only references within the schema (#…) are allowed: nothing is fetched"
+                yield _at(subschema, keyword, message)
+            elif document.find(reference) is None:
+                yield _at(subschema, keyword, f"{reference!r} leads to no schema")
+
+
+def _effort_problems(document: Document) -> Iterator[Problem]:
+    _, loop = weigh(document.edges(in_place=True))
+    if loop is not None:
+        yield Problem(
+            pointer(loop), "The schema refers to itself for the same value: it never ends"
+        )
+        return
+    weight, _ = weigh(document.edges(in_place=False))
+    if weight > MAX_WRITTEN_OUT:
+        message = f"With its references written out it has more than {MAX_WRITTEN_OUT} subschemas"
+        yield Problem("", message)
+
+
+def _header_problems(subschemas: Iterable[Subschema]) -> Iterator[Problem]:
+    names: set[str] = set()
+    for subschema in subschemas:
+        if _HEADER not in subschema.keywords:
+            continue
+        name = subschema.keywords[_HEADER]
+        message = _header_problem(subschema, name)
+        if message is None and name.lower() in names:
+            message = f"{name!r} is there already; the case of letters does not count"
+        if message is None:
+            names.add(name.lower())
+        else:
+            yield _at(subschema, _HEADER, message)
+
+
+def _header_problem(subschema: Subschema, name: Any) -> str | None:
+    if not isinstance(name, str) or not _TOKEN.fullmatch(name):
+        return "A header name is one or more of letters, digits and !#$%&'*+-.^_`|~"
+    if not subschema.properties:
+        return "Only a property that is reached by `properties` alone can be mirrored"
+    if subschema.keywords.get("type") not in get_args(Kind):
+        return 'Only a property whose type is "string", "integer" or "boolean" can be mirrored'
+    if _holds_secret(subschema, name):
+        return "A secret must not be mirrored: proxies see and log headers"
+    return None
+
+
+def _holds_secret(subschema: Subschema, name: str) -> bool:
+    keywords = subschema.keywords
+    hidden = keywords.get("writeOnly") is True or keywords.get("format") == "password"
+    names = (subschema.path[-1], name, str(keywords.get("title", "")))
+    return hidden or any(looks_secret(each) for each in names)
+
+
+def _compile_problems(schema: dict[str, Any]) -> Iterator[Problem]:
+    """What only shows when a validator is made of it, above all patterns that are none."""
+    try:
+        jsonschema_rs.validator_for(
+            schema, offline=True, pattern_options=jsonschema_rs.RegexOptions()
+        )
+    except jsonschema_rs.ValidationError as error:
+        yield _problem(error)
+
+
+def _problem(error: jsonschema_rs.ValidationError) -> Problem:
+    message = error.message
+    if message.endswith('is not a "regex"'):
+        message += ": a pattern has no look-around, no back-references and no huge repetitions"
+    if len(message) > _MAX_MESSAGE:
+        message = f"{message[:_MAX_MESSAGE]}…"
+    return Problem(pointer([str(step) for step in error.instance_path]), message)
+
+
+def _at(subschema: Subschema, keyword: str, message: str) -> Problem:
+    return Problem(pointer((*subschema.path, keyword)), message)
