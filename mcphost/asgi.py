@@ -1,0 +1,15 @@
+"""The ASGI application that servers load. It refuses to load with a wrong master key."""
+
+import os
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mcphost.settings")
+django.setup()
+
+from mcphost.routing import application  # noqa: E402 - Django is set up first
+from mcphost.serving import lifecycle  # noqa: E402
+
+__all__ = ["application"]
+
+lifecycle.prepare()

@@ -1,0 +1,51 @@
+"""`manage.py init`: everything a new server needs, and nothing it has already."""
+
+import secrets
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandParser
+from django.utils.module_loading import autodiscover_modules
+
+from mcphost import home
+from mcphost.management import demo
+from mcphost.vault.services import ensure_ring, verify_master_key
+
+ADMIN = "admin"
+
+
+class Command(BaseCommand):
+    """Makes what is missing. Running it again changes nothing."""
+
+    help = "Make secrets, tables and the first administrator; with --demo also the demo tenant."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--demo", action="store_true", help="seed the demo tenant")
+        parser.add_argument(
+            "--conformance", action="store_true", help="seed the public tenant `conformance`"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        data = home.Home(settings.MCPHOST_HOME)
+        call_command("migrate", verbosity=0, interactive=False)
+        autodiscover_modules("wiring")
+        verify_master_key()
+        ensure_ring()
+        self._administrator(data)
+        if options["demo"]:
+            demo.seed_demo(data)
+        if options["conformance"]:
+            demo.seed_conformance()
+        self.stdout.write(f"Ready in {data.path}")
+
+    def _administrator(self, data: home.Home) -> None:
+        """The first administrator, with a generated password in a file of the data folder."""
+        users = get_user_model()
+        if users.objects.filter(is_superuser=True).exists():
+            return
+        password = secrets.token_urlsafe(12)
+        data.admin_password.unlink(missing_ok=True)
+        home.write_secret(data.admin_password, password)
+        users.objects.create_superuser(ADMIN, password=password)

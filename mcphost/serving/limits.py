@@ -1,0 +1,70 @@
+"""How much a tenant or a credential may do at once and per minute. Unset is unlimited."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from limits import RateLimitItemPerMinute
+from limits.aio.storage import MemoryStorage
+from limits.aio.strategies import MovingWindowRateLimiter
+
+from mcphost.protocol.errors import OVER_LIMIT, ProtocolError
+from mcphost.serving.incoming import Incoming
+
+RETRY_CONCURRENT_SECONDS = 1
+RETRY_RATE_SECONDS = 60
+
+Limit = tuple[str, int]
+
+_running: Counter[str] = Counter()
+_rates = MovingWindowRateLimiter(MemoryStorage())
+
+
+async def take_turn(incoming: Incoming) -> None:
+    """Count one call against its per-minute limits.
+
+    Raises ProtocolError (OVER_LIMIT) with `data.retryAfter` in seconds.
+    """
+    for key, limit in _per_minute(incoming):
+        if not await _rates.hit(RateLimitItemPerMinute(limit), key):
+            message = f"Over the limit of {limit} calls per minute"
+            raise ProtocolError(OVER_LIMIT, message, {"retryAfter": RETRY_RATE_SECONDS})
+
+
+@contextmanager
+def occupy(incoming: Incoming) -> Iterator[None]:
+    """Hold one place of the concurrent calls.
+
+    Raises ProtocolError (OVER_LIMIT) with `data.retryAfter` in seconds when all are taken.
+    """
+    places = _concurrent(incoming)
+    for key, limit in places:
+        if _running[key] >= limit:
+            message = f"Over the limit of {limit} calls at once"
+            raise ProtocolError(OVER_LIMIT, message, {"retryAfter": RETRY_CONCURRENT_SECONDS})
+    for key, _ in places:
+        _running[key] += 1
+    try:
+        yield
+    finally:
+        for key, _ in places:
+            _running[key] -= 1
+            if not _running[key]:
+                del _running[key]
+
+
+def _per_minute(incoming: Incoming) -> list[Limit]:
+    return _set(incoming, incoming.tenant.calls_per_minute, incoming.quota.calls_per_minute)
+
+
+def _concurrent(incoming: Incoming) -> list[Limit]:
+    return _set(incoming, incoming.tenant.concurrent_calls, incoming.quota.concurrent_calls)
+
+
+def _set(incoming: Incoming, tenant: int | None, credential: int | None) -> list[Limit]:
+    limits: list[Limit] = []
+    if tenant is not None:
+        limits.append((f"tenant:{incoming.tenant.id}", tenant))
+    if credential is not None and incoming.principal.token_id is not None:
+        limits.append((f"token:{incoming.principal.token_id}", credential))
+    return limits

@@ -1,0 +1,82 @@
+"""Running one round and recording it.
+
+A tool that is not read-only runs only after its `started` entry is committed; no answer leaves
+before its `finished` entry is. So what was answered is recorded, and what could not be recorded
+was not run.
+"""
+
+import asyncio
+import logging
+import time
+
+from mcphost.audit.records import Record
+from mcphost.audit.writer import RecordLost, RecordRefused, writer
+from mcphost.protocol.errors import INTERNAL_ERROR, UNAVAILABLE, ProtocolError
+from mcphost.runtime.outcomes import Failed, Failure, FailureKind, Outcome
+from mcphost.runtime.ports import Ports
+from mcphost.serving import records
+from mcphost.serving.turn import Turn
+
+RETRY_SECONDS = 2
+
+log = logging.getLogger(__name__)
+
+
+async def run(turn: Turn, ports: Ports) -> Outcome:
+    """Run the round and commit its records.
+
+    Raises ProtocolError (UNAVAILABLE) when it cannot be recorded. A cancelled round is recorded as
+    such, without anybody waiting for it.
+    """
+    if writer.refuse_new():
+        raise _unavailable("The server cannot record calls at the moment")
+    if not turn.tool.read_only:
+        await _commit(records.started(turn))
+    began = time.perf_counter()
+    try:
+        outcome = await _advance(turn, ports)
+    except asyncio.CancelledError:
+        _leave(records.cancelled(turn, time.perf_counter() - began))
+        raise
+    await _commit(records.finished(turn, outcome, time.perf_counter() - began))
+    return outcome
+
+
+async def _advance(turn: Turn, ports: Ports) -> Outcome:
+    try:
+        outcome = await turn.tool.program.advance(turn.call, turn.journal, ports)
+    except Exception as error:
+        log.exception("a program raised instead of failing", extra={"tool": turn.tool.name})
+        return Failed(Failure(FailureKind.CRASHED, "The tool failed unexpectedly", repr(error)))
+    if isinstance(outcome, Failed):
+        _explain(turn, outcome.error)
+    return outcome
+
+
+def _explain(turn: Turn, error: Failure) -> None:
+    facts = {"tool": turn.tool.name, "call": str(turn.call.id), "kind": error.kind.value}
+    log.warning("a tool failed: %s", error.detail or error.message, extra=facts)
+
+
+async def _commit(record: Record) -> None:
+    try:
+        await asyncio.shield(writer.submit((record,)))
+    except RecordLost:
+        raise _unavailable("The server could not record the call") from None
+    except RecordRefused:
+        message = "The call could not be recorded as it is"
+        raise ProtocolError(INTERNAL_ERROR, message) from None
+
+
+def _leave(record: Record) -> None:
+    """Submit without waiting. Should it be lost, the log of the writer says so."""
+    writer.submit((record,)).add_done_callback(_look)
+
+
+def _look(future: "asyncio.Future[None]") -> None:
+    if not future.cancelled() and future.exception() is not None:
+        log.warning("the record of a cancelled round was lost")
+
+
+def _unavailable(message: str) -> ProtocolError:
+    return ProtocolError(UNAVAILABLE, message, {"retryAfter": RETRY_SECONDS})

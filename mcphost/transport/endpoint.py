@@ -1,0 +1,153 @@
+"""The MCP endpoint, `/t/<tenant>/mcp`: a plain ASGI application.
+
+Not a Channels consumer: that one sees neither a hang-up nor a channel-layer message while it
+handles a request.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+
+from mcphost.observability import context
+from mcphost.protocol import messages
+from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError
+from mcphost.protocol.opening import open_message
+from mcphost.serving.dispatch import dispatch
+from mcphost.serving.incoming import Incoming
+from mcphost.serving.lifecycle import ensure_started
+from mcphost.transport import cors, guard, refusals
+from mcphost.transport.admission import Admitted, admit
+from mcphost.transport.bodies import ClientGoneError, Receive, read_body
+from mcphost.transport.http import HttpRequest
+from mcphost.transport.responder import (
+    RawHeaders,
+    Responder,
+    Send,
+    StreamLimits,
+    send_empty,
+    send_json,
+)
+
+PATH = re.compile(r"/t/([^/]+)/mcp")
+
+log = logging.getLogger(__name__)
+
+
+async def endpoint(scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+    """Serve one HTTP request below `/t/`. Everything there is answered here, in JSON."""
+    ensure_started()
+    match = PATH.fullmatch(scope["path"])
+    if match is None:
+        await send_json(send, 404, b'{"error":"not_found"}', cors.ANYONE)
+        return
+    request = HttpRequest.from_scope(scope, match[1])
+    headers: RawHeaders = cors.ANYONE
+    try:
+        guard.check_host(request)
+        if request.method == "OPTIONS":
+            asked = request.headers.get("access-control-request-headers") or ""
+            await send_empty(send, 204, cors.preflight(asked))
+            return
+        guard.check_post(request)
+        admitted = await admit(request)
+        headers = ()
+        headers = cors.allow(request.headers.get("origin"), admitted.tenant.allowed_origins)
+        incoming = await _open(request, admitted, receive)
+    except ClientGoneError:
+        return
+    except ProtocolError as error:
+        await _refuse(send, error, headers)
+        return
+    if incoming.exchange.id is None:
+        await send_empty(send, 202, headers)
+        return
+    with context.bound(incoming.leg, incoming.tenant.slug, incoming.trace_id):
+        await _converse(incoming, receive, send, headers)
+
+
+async def _open(request: HttpRequest, admitted: Admitted, receive: Receive) -> Incoming:
+    body = await read_body(receive, settings.MCPHOST_BODY_LIMIT, settings.MCPHOST_BODY_SECONDS)
+    exchange = open_message(request.headers, body)
+    return admitted.incoming(request, exchange, len(body))
+
+
+async def _converse(incoming: Incoming, receive: Receive, send: Send, headers: RawHeaders) -> None:
+    """Answer a request, and cancel its work when the client hangs up or reads too slowly."""
+    line = Line(receive)
+    responder = Responder(send, _limits(), headers, line.cut)
+    try:
+        status, body, more = await _answer(incoming, responder)
+        await responder.finish(status, body, more)
+    except asyncio.CancelledError:
+        if not line.lost:
+            raise
+        line.forgive()
+    finally:
+        line.release()
+        responder.abandon()
+
+
+async def _answer(incoming: Incoming, responder: Responder) -> tuple[int, bytes, RawHeaders]:
+    identifier = incoming.exchange.id
+    assert identifier is not None
+    try:
+        result = await dispatch(incoming, responder)
+        return 200, messages.response(identifier, result), ()
+    except ProtocolError as error:
+        named = error.with_id(identifier)
+    except Exception:
+        log.exception("a request failed")
+        named = ProtocolError(INTERNAL_ERROR, "Internal error").with_id(identifier)
+    return refusals.status_of(named), refusals.body_of(named), refusals.headers_of(named)
+
+
+async def _refuse(send: Send, error: ProtocolError, headers: RawHeaders) -> None:
+    log.info("refused: %s", error.message, extra={"code": error.code})
+    extra = [*refusals.headers_of(error), *headers]
+    await send_json(send, refusals.status_of(error), refusals.body_of(error), extra)
+
+
+def _limits() -> StreamLimits:
+    return StreamLimits(
+        stream_after=settings.MCPHOST_STREAM_AFTER_SECONDS,
+        comment_every=settings.MCPHOST_COMMENT_SECONDS,
+        unread=settings.MCPHOST_UNREAD_LIMIT,
+    )
+
+
+class Line:
+    """The connection under one request: notices its loss, and cancels the work then.
+
+    Spec: basic/transports/streamable-http, Cancellation.
+    """
+
+    def __init__(self, receive: Receive) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._work = task
+        self.lost = False
+        self._watch = asyncio.get_running_loop().create_task(self._listen(receive))
+
+    async def _listen(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self.cut()
+
+    def cut(self) -> None:
+        """The reader has gone, or does not read: cancel the work, once."""
+        if not self.lost:
+            self.lost = True
+            self._work.cancel("the client hung up")
+
+    def forgive(self) -> None:
+        """The cancellation was ours and has done its work."""
+        self._work.uncancel()
+
+    def release(self) -> None:
+        """Stop listening: the request has been answered or abandoned."""
+        self.lost = True
+        self._watch.cancel()

@@ -1,0 +1,27 @@
+"""The parts of an HTTP request that the transport looks at."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mcphost.protocol.headers import Headers
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """One HTTP request's line and headers. `slug` is whatever stood where a tenant's slug belongs."""
+
+    method: str
+    slug: str
+    headers: Headers
+    source: str
+
+    @classmethod
+    def from_scope(cls, scope: Mapping[str, Any], slug: str) -> "HttpRequest":
+        client = scope.get("client")
+        return cls(
+            method=scope["method"],
+            slug=slug,
+            headers=Headers(scope["headers"]),
+            source=client[0] if client else "",
+        )

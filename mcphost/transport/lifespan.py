@@ -1,0 +1,22 @@
+"""The ASGI lifespan: start before the first request, stop after the last."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from mcphost.serving import lifecycle
+from mcphost.transport.bodies import Receive
+from mcphost.transport.responder import Send
+
+
+async def lifespan(scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+    """Follow the lifespan protocol. Daphne has none: there the first request starts."""
+    while True:
+        event = await receive()
+        if event["type"] == "lifespan.startup":
+            lifecycle.ensure_started()
+            await send({"type": "lifespan.startup.complete"})
+        else:
+            await asyncio.to_thread(lifecycle.stop)
+            await send({"type": "lifespan.shutdown.complete"})
+            return

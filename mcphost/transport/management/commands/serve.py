@@ -1,0 +1,29 @@
+"""`manage.py serve`: one uvicorn process."""
+
+from typing import Any
+
+from channels.routing import get_default_application
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from mcphost.transport.server import build
+
+
+class Command(BaseCommand):
+    """Serves until SIGTERM or Ctrl-C, then ends with status 0."""
+
+    help = "Serve MCP, the admin and health on HOST and PORT, with uvicorn."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--host", default=settings.MCPHOST_HOST)
+        parser.add_argument("--port", type=int, default=settings.MCPHOST_PORT)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        application = get_default_application()
+        host, port = options["host"], options["port"]
+        server = build(application, host, port, settings.MCPHOST_HEADER_SECONDS)
+        server.run()
+        if not server.started:
+            raise CommandError(
+                f"Could not listen on {host}:{port}. If the port is taken, set PORT to another one."
+            )

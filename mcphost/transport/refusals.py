@@ -1,0 +1,48 @@
+"""Turning a ProtocolError into an HTTP response: status, headers, JSON-RPC body."""
+
+from mcphost.protocol.errors import (
+    FORBIDDEN,
+    METHOD_NOT_ALLOWED,
+    UNAUTHORIZED,
+    ProtocolError,
+)
+from mcphost.protocol.messages import error_response
+from mcphost.transport.guard import ALLOWED_METHODS
+from mcphost.transport.responder import RawHeaders
+
+CHALLENGE_SCOPE = "mcp:list mcp:call"
+
+
+def status_of(error: ProtocolError) -> int:
+    """The HTTP status that the error's code stands for."""
+    return error.status
+
+
+def headers_of(error: ProtocolError) -> RawHeaders:
+    """What the status needs besides: a challenge, the methods allowed, when to come back."""
+    headers: list[tuple[bytes, bytes]] = []
+    if error.code == UNAUTHORIZED:
+        headers.append((b"www-authenticate", _challenge(error).encode()))
+    elif error.code == FORBIDDEN and "scope" in (error.data or {}):
+        headers.append((b"www-authenticate", _step_up(error).encode()))
+    elif error.code == METHOD_NOT_ALLOWED:
+        headers.append((b"allow", ALLOWED_METHODS.encode()))
+    retry_after = (error.data or {}).get("retryAfter")
+    if retry_after is not None:
+        headers.append((b"retry-after", b"%d" % retry_after))
+    return headers
+
+
+def body_of(error: ProtocolError) -> bytes:
+    return error_response(error)
+
+
+def _challenge(error: ProtocolError) -> str:
+    """RFC 6750 section 3: an error only where a credential was presented."""
+    presented = ', error="invalid_token"' if (error.data or {}).get("presented") else ""
+    return f'Bearer realm="mcphost"{presented}, scope="{CHALLENGE_SCOPE}"'
+
+
+def _step_up(error: ProtocolError) -> str:
+    scope = (error.data or {})["scope"]
+    return f'Bearer realm="mcphost", error="insufficient_scope", scope="{scope}"'

@@ -1,0 +1,149 @@
+"""Answering one HTTP request: with JSON, or with an event stream once something must be streamed."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mcphost.protocol import sse
+
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+RawHeaders = Sequence[tuple[bytes, bytes]]
+
+JSON_HEADERS: RawHeaders = ((b"content-type", b"application/json"), (b"cache-control", b"no-store"))
+STREAM_HEADERS: RawHeaders = (
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamLimits:
+    """Seconds before a silent call becomes a stream, seconds between comments on a silent stream,
+    and how many bytes a reader may leave unread before it is cut."""
+
+    stream_after: float
+    comment_every: float
+    unread: int
+
+
+async def send_json(send: Send, status: int, body: bytes, headers: RawHeaders = ()) -> None:
+    """Answer with one JSON body."""
+    await send(
+        {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [*JSON_HEADERS, (b"content-length", b"%d" % len(body)), *headers],
+        }
+    )
+    await send({"type": "http.response.body", "body": body})
+
+
+async def send_empty(send: Send, status: int, headers: RawHeaders = ()) -> None:
+    """Answer with a status and headers alone."""
+    length = () if status == 204 else ((b"content-length", b"0"),)
+    await send({"type": "http.response.start", "status": status, "headers": [*length, *headers]})
+    await send({"type": "http.response.body", "body": b""})
+
+
+class Responder:
+    """The response to one request (spec: basic/transports/streamable-http, Receiving Messages).
+
+    It is JSON until something must be streamed: the first notification, or a while without an
+    answer, turns it into an event stream, whose last event is then the answer. Nothing leaves
+    after that. `cut` is called once when the reader is too slow or the connection fails.
+    """
+
+    def __init__(
+        self, send: Send, limits: StreamLimits, headers: RawHeaders, cut: Callable[[], None]
+    ) -> None:
+        self._send = send
+        self._limits = limits
+        self._headers = headers
+        self._cut = cut
+        self._queue: deque[bytes] = deque()
+        self._unread = 0
+        self._ended = False
+        self._wake = asyncio.Event()
+        self._pump: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(limits.stream_after, self.open)
+
+    @property
+    def closed(self) -> bool:
+        return self._ended
+
+    @property
+    def streaming(self) -> bool:
+        return self._pump is not None
+
+    def open(self) -> None:
+        """Turn the response into an event stream, unless it is one already or has ended."""
+        if self._pump is None and not self._ended:
+            self._pump = asyncio.get_running_loop().create_task(self._run())
+
+    def send(self, message: bytes) -> None:
+        """Stream one notification."""
+        if not self._ended:
+            self.open()
+            self._push(sse.event(message))
+
+    async def finish(self, status: int, body: bytes, headers: RawHeaders = ()) -> None:
+        """Send the answer and end the response; on a stream, the status has been sent already."""
+        if self._pump is None:
+            self.close()
+            await send_json(self._send, status, body, [*self._headers, *headers])
+            return
+        self._push(sse.event(body))
+        self.close()
+        await self._pump
+
+    def close(self) -> None:
+        """Let nothing more in. What was let in before still leaves, unless the pump is cancelled."""
+        self._ended = True
+        self._timer.cancel()
+        self._wake.set()
+
+    def abandon(self) -> None:
+        """The client has gone: drop everything."""
+        self.close()
+        if self._pump is not None:
+            self._pump.cancel()
+
+    def _push(self, frame: bytes) -> None:
+        self._queue.append(frame)
+        self._unread += len(frame)
+        self._wake.set()
+        if self._unread > self._limits.unread and len(self._queue) > 1:
+            self._cut()
+
+    async def _run(self) -> None:
+        headers = [*STREAM_HEADERS, *self._headers]
+        await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+        while True:
+            await self._flush()
+            if self._ended and not self._queue:
+                break
+            await self._silence()
+        await self._body(b"", more=False)
+
+    async def _flush(self) -> None:
+        while self._queue:
+            frames = b"".join(self._queue)
+            self._queue.clear()
+            await self._body(frames, more=True)
+            self._unread -= len(frames)
+
+    async def _silence(self) -> None:
+        self._wake.clear()
+        if self._queue or self._ended:
+            return
+        try:
+            async with asyncio.timeout(self._limits.comment_every):
+                await self._wake.wait()
+        except TimeoutError:
+            await self._body(sse.comment(), more=True)
+
+    async def _body(self, body: bytes, *, more: bool) -> None:
+        await self._send({"type": "http.response.body", "body": body, "more_body": more})

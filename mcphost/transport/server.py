@@ -1,0 +1,82 @@
+"""uvicorn, with a limit on the time a client may take to send a request's headers."""
+
+import asyncio
+import signal
+from types import FrameType
+from typing import Any
+
+from uvicorn import Config, Server
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+GRACE_SECONDS = 20
+
+
+class PatientHttpProtocol(HttpToolsProtocol):
+    """Closes a connection whose request headers do not arrive in time.
+
+    uvicorn itself waits for ever for the headers of a connection's first request, and for the
+    rest of headers half sent.
+    """
+
+    header_seconds = 10.0
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._expect_headers()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._expect_headers()
+
+    def on_headers_complete(self) -> None:
+        self._stop_waiting()
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _expect_headers(self) -> None:
+        self._stop_waiting()
+        self._deadline = self.loop.call_later(self.header_seconds, self.transport.close)
+
+    def _stop_waiting(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+class QuietServer(Server):
+    """Treats SIGTERM and Ctrl-C as the ordinary way to stop: `serve` then ends with status 0.
+
+    uvicorn would raise the signal again once it has shut down. A second Ctrl-C forces the end.
+    """
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self.should_exit and sig == signal.SIGINT:
+            self.force_exit = True
+        self.should_exit = True
+
+
+def protocol_with(header_seconds: float) -> type[PatientHttpProtocol]:
+    """The HTTP protocol class with its limit set; uvicorn makes one instance per connection."""
+    return type("Http", (PatientHttpProtocol,), {"header_seconds": header_seconds})
+
+
+def build(application: Any, host: str, port: int, header_seconds: float) -> QuietServer:
+    """One uvicorn process over `application`, quiet where we log ourselves."""
+    config = Config(
+        application,
+        host=host,
+        port=port,
+        http=protocol_with(header_seconds),
+        ws="none",
+        lifespan="on",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        date_header=True,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+    return QuietServer(config)

@@ -1,0 +1,208 @@
+"""A client that speaks ASGI to the application in this process, and checks every message it gets."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from mcphost.routing import application
+from tests.wire import check_message, check_response
+
+REVISION = "2026-07-28"
+PREFIX = "io.modelcontextprotocol/"
+PATIENCE = 10.0
+
+
+def meta(**extra: Any) -> dict[str, Any]:
+    """The `_meta` of a well-behaved client. A keyword `logLevel` gets the protocol's prefix."""
+    fields = {
+        f"{PREFIX}protocolVersion": REVISION,
+        f"{PREFIX}clientInfo": {"name": "tests", "version": "1"},
+        f"{PREFIX}clientCapabilities": extra.pop("capabilities", {}),
+    }
+    if "logLevel" in extra:
+        fields[f"{PREFIX}logLevel"] = extra.pop("logLevel")
+    return {**fields, **extra}
+
+
+def request(method: str, params: Mapping[str, Any] | None = None, **extra: Any) -> dict[str, Any]:
+    """A JSON-RPC request of this revision."""
+    body = {"_meta": meta(**extra), **(params or {})}
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": body}
+
+
+def headers_for(body: Any, token: str | None = None) -> dict[str, str]:
+    """The headers that the revision demands for a body."""
+    headers = {
+        "host": "localhost",
+        "accept": "application/json, text/event-stream",
+        "content-type": "application/json",
+        "mcp-protocol-version": REVISION,
+    }
+    if isinstance(body, dict) and isinstance(body.get("method"), str):
+        headers["mcp-method"] = body["method"]
+        params = body.get("params")
+        name = params.get("name", params.get("uri")) if isinstance(params, dict) else None
+        if isinstance(name, str):
+            headers["mcp-name"] = name
+    if token is not None:
+        headers["authorization"] = f"Bearer {token}"
+    return headers
+
+
+@dataclass
+class Reply:
+    """What came back: the status, the headers, and the JSON-RPC messages in order."""
+
+    status: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
+    raw: bytes = b""
+    method: str = ""
+
+    @property
+    def streamed(self) -> bool:
+        return self.headers.get("content-type") == "text/event-stream"
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        if not self.streamed:
+            return [orjson.loads(self.raw)]
+        lines = self.raw.decode().splitlines()
+        return [orjson.loads(line[6:]) for line in lines if line.startswith("data: ")]
+
+    @property
+    def last(self) -> dict[str, Any]:
+        return self.messages[-1]
+
+    @property
+    def result(self) -> dict[str, Any]:
+        assert "result" in self.last, self.last
+        result: dict[str, Any] = self.last["result"]
+        return result
+
+    @property
+    def error(self) -> dict[str, Any]:
+        assert "error" in self.last, self.last
+        error: dict[str, Any] = self.last["error"]
+        return error
+
+    @property
+    def text(self) -> str:
+        text: str = self.result["content"][0]["text"]
+        return text
+
+    def check(self) -> "Reply":
+        """Hold every message against the schema of the revision."""
+        for message in self.messages[:-1]:
+            check_message(message)
+        if "result" in self.last:
+            check_response(self.method, self.last)
+        else:
+            check_message(self.last)
+        return self
+
+
+class Exchange:
+    """One HTTP request under way: its body can be sent late, its response read as it comes."""
+
+    def __init__(self, path: str, headers: Mapping[str, str], http_method: str = "POST") -> None:
+        self._incoming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._outgoing: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self.reply = Reply()
+        self.reading = asyncio.Event()
+        self.reading.set()
+        raw = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
+        self._scope = {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "http_version": "1.1",
+            "method": http_method,
+            "scheme": "http",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "root_path": "",
+            "headers": raw,
+            "client": ("127.0.0.1", 50000),
+            "server": ("127.0.0.1", 8000),
+        }
+        self.task = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        await application(self._scope, self._incoming.get, self._collect)  # type: ignore[arg-type]
+
+    async def _collect(self, event: Any) -> None:
+        await self.reading.wait()
+        if event["type"] == "http.response.start":
+            self.reply.status = event["status"]
+            self.reply.headers = {k.decode(): v.decode() for k, v in event["headers"]}
+        else:
+            self.reply.raw += event.get("body", b"")
+        await self._outgoing.put(event)
+
+    def write(self, body: bytes, *, more: bool = False) -> None:
+        self._incoming.put_nowait({"type": "http.request", "body": body, "more_body": more})
+
+    def hang_up(self) -> None:
+        self._incoming.put_nowait({"type": "http.disconnect"})
+
+    async def event(self) -> dict[str, Any]:
+        """The next ASGI event of the response."""
+        async with asyncio.timeout(PATIENCE):
+            return await self._outgoing.get()
+
+    async def until(self, text: bytes) -> None:
+        """Wait until `text` has been received."""
+        while text not in self.reply.raw:
+            await self.event()
+
+    async def done(self) -> Reply:
+        async with asyncio.timeout(PATIENCE):
+            await self.task
+        return self.reply
+
+
+@asynccontextmanager
+async def begun(
+    tenant: str, body: Any, token: str | None = None, headers: Mapping[str, str] | None = None
+) -> AsyncIterator[Exchange]:
+    """A POST to a tenant's URL whose response is read inside the block."""
+    wanted = {**headers_for(body, token), **(headers or {})}
+    exchange = Exchange(f"/t/{tenant}/mcp", {k: v for k, v in wanted.items() if v})
+    exchange.reply.method = body.get("method", "") if isinstance(body, dict) else ""
+    exchange.write(body if isinstance(body, bytes) else orjson.dumps(body))
+    try:
+        yield exchange
+    finally:
+        exchange.hang_up()
+        await exchange.done()
+
+
+async def send(
+    tenant: str, body: Any, token: str | None = None, headers: Mapping[str, str] | None = None
+) -> Reply:
+    """POST a body (bytes as they are) and wait for the whole reply. An empty header is left out."""
+    wanted = {**headers_for(body, token), **(headers or {})}
+    exchange = Exchange(f"/t/{tenant}/mcp", {k: v for k, v in wanted.items() if v})
+    exchange.reply.method = body.get("method", "") if isinstance(body, dict) else ""
+    exchange.write(body if isinstance(body, bytes) else orjson.dumps(body))
+    return await exchange.done()
+
+
+async def ask(
+    tenant: str, method: str, params: Any = None, token: str | None = None, **extra: Any
+) -> Reply:
+    """Send a request and hold every message of the reply against the schema."""
+    reply = await send(tenant, request(method, params, **extra), token)
+    return reply.check()
+
+
+async def call(
+    tenant: str, tool: str, arguments: Any = None, token: str | None = None, **extra: Any
+) -> Reply:
+    """Call a tool."""
+    params = {"name": tool, **({} if arguments is None else {"arguments": arguments})}
+    return await ask(tenant, "tools/call", params, token, **extra)

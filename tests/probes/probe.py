@@ -1,0 +1,134 @@
+"""Tools that misbehave, or do nothing, in ways that tests can watch."""
+
+import asyncio
+import threading
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from mcphost.sdk import Context, ToolAnnotations, ToolError, tool
+
+READ_ONLY = ToolAnnotations(readOnlyHint=True)
+
+cancelled = asyncio.Event()
+running = asyncio.Event()
+release = threading.Event()
+ran: list[str] = []
+
+
+@tool(annotations=READ_ONLY)
+async def echo(text: str) -> str:
+    """Returns its text."""
+    return text
+
+
+@tool
+async def write(text: Annotated[str, Field(json_schema_extra={"writeOnly": True})]) -> str:
+    """Changes something: it is not read-only."""
+    ran.append(text)
+    return f"wrote {len(text)}"
+
+
+@tool(annotations=READ_ONLY)
+async def fail() -> str:
+    """Raises."""
+    raise RuntimeError("canary-of-the-traceback")
+
+
+@tool(annotations=READ_ONLY)
+async def refuse(reason: str = "no") -> str:
+    """Fails on purpose, with words for the model."""
+    raise ToolError(reason)
+
+
+@tool
+async def hang() -> str:
+    """Waits for ever."""
+    running.set()
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        cancelled.set()
+        raise
+    return "never"
+
+
+@tool(annotations=READ_ONLY, time_limit=0.05)
+async def late() -> str:
+    """Takes longer than it may."""
+    await asyncio.Event().wait()
+    return "never"
+
+
+@tool(annotations=READ_ONLY)
+async def wait_until_told() -> str:
+    """Waits until the test lets it go."""
+    running.set()
+    await asyncio.to_thread(release.wait, 10)
+    return "released"
+
+
+@tool(annotations=READ_ONLY)
+def block() -> str:
+    """A synchronous tool that blocks its thread."""
+    release.wait(10)
+    return "released"
+
+
+@tool(annotations=READ_ONLY)
+async def steps(ctx: Context, count: int = 3) -> str:
+    """Reports progress and logs."""
+    for number in range(1, count + 1):
+        ctx.progress(number, count, f"step {number}")
+        ctx.log("info", {"step": number})
+    ctx.log("debug", "done")
+    return "done"
+
+
+@tool(annotations=READ_ONLY)
+def threaded_steps(ctx: Context) -> str:
+    """Reports progress from a thread."""
+    for number in range(1, 4):
+        ctx.progress(number, 3)
+    return "done"
+
+
+@tool(annotations=READ_ONLY)
+async def flood(ctx: Context) -> str:
+    """Sends far more than anybody reads, then waits for ever."""
+    for number in range(400):
+        ctx.progress(number, 400, "x" * 10_000)
+    await hang()
+    return "never"
+
+
+@tool(annotations=READ_ONLY)
+async def big(size: int) -> str:
+    """Returns a long text."""
+    return "x" * size
+
+
+@tool(annotations=READ_ONLY, output_schema={"type": "object", "required": ["answer"]})
+async def wrong() -> Any:
+    """Returns what its output schema does not allow."""
+    return {"question": 1}
+
+
+@tool(annotations=READ_ONLY)
+async def needs_sampling(ctx: Context) -> str:
+    """Cannot do without a capability of the client's."""
+    ctx.require("sampling")
+    return "sampled"
+
+
+@tool(
+    annotations=READ_ONLY,
+    input_schema={
+        "type": "object",
+        "properties": {"region": {"type": "string", "x-mcp-header": "Region"}},
+        "required": ["region"],
+    },
+)
+async def regional(region: str) -> str:
+    """Mirrors an argument into a header."""
+    return region

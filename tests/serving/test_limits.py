@@ -1,0 +1,73 @@
+"""Calls per minute and at once, per tenant and per token."""
+
+import asyncio
+
+import pytest
+
+from mcphost.identity.services import TokenRequest, issue
+from mcphost.serving.hop import in_database
+from mcphost.tenants.fields import TenantFields
+from mcphost.tenants.services import update_tenant
+from tests.cast import ACTOR, Cast
+from tests.mcp import Reply, begun, call, request
+from tests.served import probes
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def _over_the_limit(reply: Reply) -> None:
+    assert reply.status == 429
+    assert int(reply.headers["retry-after"]) > 0
+    assert reply.last["id"] == 1
+    assert reply.error["data"]["retryAfter"] > 0
+
+
+async def test_a_tenant_over_its_calls_per_minute_is_told_when_to_return(served: Cast) -> None:
+    fields = TenantFields(title="Acme", calls_per_minute=2)
+    await in_database(update_tenant, served.acme.id, fields, actor=ACTOR)
+    for token in (served.owner.mcp_token, served.member.mcp_token):
+        assert (await call("acme", "echo", {"text": "a"}, token)).status == 200
+    _over_the_limit(await call("acme", "echo", {"text": "a"}, served.owner.mcp_token))
+    assert (await call("commons", "echo", {"text": "a"})).status == 200
+
+
+async def test_a_token_over_its_own_limit_leaves_others_alone(served: Cast) -> None:
+    wanted = TokenRequest("slow", ("mcp:list", "mcp:call"), calls_per_minute=1)
+    slow = await in_database(issue, served.acme.id, served.owner.user, wanted, actor=ACTOR)
+    assert (await call("acme", "echo", {"text": "a"}, slow.plaintext)).status == 200
+    _over_the_limit(await call("acme", "echo", {"text": "a"}, slow.plaintext))
+    assert (await call("acme", "echo", {"text": "a"}, served.owner.mcp_token)).status == 200
+
+
+async def test_concurrent_calls_over_the_limit_are_refused_until_one_ends(served: Cast) -> None:
+    fields = TenantFields(title="Acme", concurrent_calls=1)
+    await in_database(update_tenant, served.acme.id, fields, actor=ACTOR)
+    token = served.owner.mcp_token
+    async with begun("acme", request("tools/call", {"name": "hang"}), token) as exchange:
+        async with asyncio.timeout(10):
+            await probes().running.wait()
+        _over_the_limit(await call("acme", "echo", {"text": "a"}, token))
+        exchange.hang_up()
+        await exchange.done()
+        assert (await call("acme", "echo", {"text": "a"}, token)).status == 200
+
+
+async def test_six_hung_threads_leave_records_and_other_tools_alone(served: Cast) -> None:
+    token = served.owner.mcp_token
+    hung = [asyncio.create_task(call("acme", "block", {}, token)) for _ in range(6)]
+    await asyncio.sleep(0)
+    assert (await call("acme", "echo", {"text": "a"}, token)).text == "a"
+    assert (await call("acme", "write", {"text": "a"}, token)).text == "wrote 1"
+    probes().release.set()
+    assert {reply.text for reply in await asyncio.gather(*hung)} == {"released"}
+
+
+async def test_threads_over_a_tenants_share_are_refused(served: Cast) -> None:
+    token = served.owner.mcp_token
+    hung = [asyncio.create_task(call("acme", "block", {}, token)) for _ in range(12)]
+    async with asyncio.timeout(10):
+        done, _ = await asyncio.wait(hung, return_when=asyncio.FIRST_COMPLETED)
+    _over_the_limit(done.pop().result())
+    assert (await call("commons", "threaded_steps", {})).text == "done"
+    probes().release.set()
+    await asyncio.gather(*hung)

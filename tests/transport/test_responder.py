@@ -1,0 +1,100 @@
+"""JSON until something must be streamed."""
+
+import asyncio
+from typing import Any
+
+from mcphost.transport.responder import Responder, StreamLimits
+
+QUICK = StreamLimits(stream_after=60, comment_every=60, unread=1000)
+
+
+class Wire:
+    """What the server would have written."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+        self.changed = asyncio.Event()
+        self.cut = asyncio.Event()
+
+    async def send(self, event: dict[str, Any]) -> None:
+        self.events.append(event)
+        self.changed.set()
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(event.get("body", b"") for event in self.events)
+
+    async def until(self, text: bytes) -> None:
+        async with asyncio.timeout(10):
+            while text not in self.body:
+                self.changed.clear()
+                await self.changed.wait()
+
+    def responder(self, limits: StreamLimits = QUICK) -> Responder:
+        return Responder(self.send, limits, [(b"x-test", b"1")], self.cut.set)
+
+
+async def test_an_answer_without_notifications_is_json() -> None:
+    wire = Wire()
+    responder = wire.responder()
+    await responder.finish(200, b"{}")
+    assert dict(wire.events[0]["headers"])[b"content-type"] == b"application/json"
+    assert wire.body == b"{}"
+    assert not responder.streaming
+
+
+async def test_the_first_notification_turns_it_into_a_stream() -> None:
+    wire = Wire()
+    responder = wire.responder()
+    responder.send(b'{"a":1}')
+    await responder.finish(400, b'{"b":2}')
+    assert wire.events[0]["status"] == 200
+    assert dict(wire.events[0]["headers"])[b"x-test"] == b"1"
+    assert wire.body.index(b'{"a":1}') < wire.body.index(b'{"b":2}')
+    assert wire.events[-1]["more_body"] is False
+
+
+async def test_a_while_without_an_answer_turns_it_into_a_stream() -> None:
+    wire = Wire()
+    responder = wire.responder(StreamLimits(0.001, 0.001, 1000))
+    await wire.until(b":")
+    await responder.finish(200, b"{}")
+    assert responder.streaming
+    assert wire.body.endswith(b"data: {}\n\n")
+
+
+async def test_nothing_leaves_after_the_answer() -> None:
+    wire = Wire()
+    responder = wire.responder()
+    await responder.finish(200, b"{}")
+    responder.send(b'{"late":1}')
+    responder.open()
+    assert responder.closed
+    assert wire.body == b"{}"
+
+
+async def test_a_reader_that_leaves_too_much_unread_is_cut() -> None:
+    wire = Wire()
+    responder = wire.responder()
+    for _ in range(20):
+        responder.send(b"x" * 100)
+    assert wire.cut.is_set()
+    responder.abandon()
+
+
+async def test_one_large_message_alone_cuts_nobody() -> None:
+    wire = Wire()
+    responder = wire.responder()
+    responder.send(b"x" * 5000)
+    assert not wire.cut.is_set()
+    await responder.finish(200, b"{}")
+
+
+async def test_an_abandoned_response_sends_nothing_more() -> None:
+    wire = Wire()
+    responder = wire.responder()
+    responder.send(b'{"a":1}')
+    responder.abandon()
+    responder.send(b'{"b":1}')
+    await asyncio.sleep(0)
+    assert b'"b"' not in wire.body
