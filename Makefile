@@ -49,7 +49,6 @@ bench: dev ## throughput beside other servers; writes docs/benchmarks.md (SMOKE=
 
 clean: ## remove .venv and everything that was built; never the data in var/
 	rm -rf .venv build htmlcov .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	rm -rf tests/conformance/node_modules tests/e2e/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 lock: dev ## resolve requirements*.in again into the hashed locks

@@ -1,0 +1,97 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conformance import suite, verdict
+from tests.conformance.verdict import Check, Expected, complaints
+
+GOOD = Check("wire-schema-valid", "SUCCESS")
+EXPECTED = Expected(
+    passing={"tools-list": 2, "caching": 1},
+    scenarios=frozenset({"prompts-list"}),
+    checks=frozenset({("caching", "prompts-hints")}),
+)
+RESULTS = {
+    "tools-list": (GOOD, Check("order", "SUCCESS"), Check("note", "INFO")),
+    "caching": (GOOD, Check("prompts-hints", "FAILURE", "no prompts")),
+    "prompts-list": (Check("prompts", "FAILURE", "no"),),
+}
+
+
+def test_a_run_that_is_as_expected_has_no_complaints():
+    assert complaints(RESULTS, EXPECTED) == []
+
+
+@pytest.mark.parametrize("status", ["FAILURE", "WARNING"])
+def test_a_failure_or_a_warning_in_what_is_served_is_told_with_its_message(status):
+    bad = RESULTS | {"tools-list": (GOOD, GOOD, Check("order", status, "it changed"))}
+    assert complaints(bad, EXPECTED) == [f"tools-list: {status} order: it changed"]
+
+
+def test_a_scenario_that_tests_less_than_before_is_told():
+    less = RESULTS | {"tools-list": (GOOD, Check("order", "SKIPPED"))}
+    assert complaints(less, EXPECTED) == ["tools-list: 1 checks pass, not 2"]
+
+
+def test_a_scenario_that_did_not_run_is_told():
+    fewer = {name: checks for name, checks in RESULTS.items() if name != "tools-list"}
+    assert complaints(fewer, EXPECTED) == ["tools-list: it did not run"]
+
+
+def test_a_scenario_that_nobody_expected_is_told():
+    assert complaints(RESULTS | {"new": (GOOD,)}, EXPECTED) == ["new: unknown; 1 checks pass"]
+
+
+def test_what_was_expected_to_fail_and_passes_is_told():
+    (line,) = complaints(RESULTS | {"prompts-list": (GOOD,)}, EXPECTED)
+    assert line.startswith("prompts-list: it passes now")
+    (line,) = complaints(RESULTS | {"caching": (GOOD,)}, EXPECTED)
+    assert "prompts-hints does not fail" in line
+
+
+def test_a_scenario_to_come_that_only_skips_is_as_expected():
+    assert complaints(RESULTS | {"prompts-list": (Check("x", "SKIPPED"),)}, EXPECTED) == []
+
+
+def test_results_are_read_from_what_the_suite_wrote(tmp_path):
+    _write(
+        tmp_path / "server-tools-list-2026-11-21T00-04-58-884Z", [{"id": "a", "status": "SUCCESS"}]
+    )
+    _write(
+        tmp_path / "server-server-stateless-2026-11-21T00-04-58-146Z",
+        [{"id": "b", "status": "FAILURE", "errorMessage": "no"}],
+    )
+    (tmp_path / "server-broken-2026-11-21T00-04-58-146Z").mkdir()
+    (tmp_path / "notes.txt").touch()
+    assert verdict.read_results(tmp_path) == {
+        "broken": (verdict.NOTHING,),
+        "server-stateless": (Check("b", "FAILURE", "no"),),
+        "tools-list": (Check("a", "SUCCESS"),),
+    }
+
+
+def test_the_tables_name_every_scenario_once():
+    expected = verdict.read_expected(suite.SOURCE)
+    assert len(expected.passing) + len(expected.scenarios) == 50
+    assert {scenario for scenario, _ in expected.checks} <= expected.passing.keys()
+
+
+def test_a_scenario_in_both_tables_is_refused(tmp_path):
+    (tmp_path / "expected.json").write_text('{"tools-list": 1}')
+    (tmp_path / "expected-failures.yaml").write_text("server:\n  - tools-list\n")
+    with pytest.raises(ValueError, match="to pass and to fail: tools-list"):
+        verdict.read_expected(tmp_path)
+
+
+def test_the_suite_is_pinned_to_one_version_and_its_lock_names_no_registry():
+    package = json.loads((suite.SOURCE / "package.json").read_text())
+    lock = json.loads((suite.SOURCE / "package-lock.json").read_text())
+    ((name, version),) = package["dependencies"].items()
+    assert lock["packages"][f"node_modules/{name}"]["version"] == version
+    assert not [path for path, entry in lock["packages"].items() if "resolved" in entry]
+
+
+def _write(folder: Path, checks: list[dict[str, str]]) -> None:
+    folder.mkdir()
+    (folder / "checks.json").write_text(json.dumps(checks))
