@@ -82,7 +82,10 @@ def ready(kind: str, config: Mapping[str, Any]) -> Ready:
     when its schemas break the protocol's rules.
     """
     compiled = kinds.compile_config(kind, config)
-    digest = digest_of(compiled)
+    try:
+        digest = digest_of(compiled)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise NotServableError([f"The schemas are not JSON: {error}"]) from None
     return Ready(compiled, digest, _shapes.get(_ShapeKey(digest, compiled)))
 
 
@@ -98,8 +101,8 @@ def label(number: int, digest: str) -> str:
 
 
 def canonical(value: Any) -> str:
-    """JSON that is alike for equal values: sorted keys, no spaces."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+    """JSON that is alike for equal values: sorted keys, no spaces. Raises what `json` does."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def listing_of(ready: Ready, listing: ToolListing) -> Listing:

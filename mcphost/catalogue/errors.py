@@ -3,7 +3,7 @@
 CatalogueError
 ├── Invalid          a field holds what a tool cannot have
 ├── WrongStateError  the tool's state does not allow the verb
-└── UnknownError     there is no such tool or tenant
+└── UnknownError     there is no such tool, or no such open tenant
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -49,7 +49,7 @@ class WrongStateError(CatalogueError):
 
 
 class UnknownError(CatalogueError):
-    """There is no such tool or tenant."""
+    """There is no such tool, or no such tenant that is open: nothing there can be changed."""
 
     def __init__(self, what: str, id: UUID | str) -> None:
         super().__init__(f"unknown {what}: {id}")

@@ -1,6 +1,6 @@
 """The working copy of a tool, as forms and commands hand it over, and what is published of it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -23,9 +23,9 @@ class ToolFields:
     kind: str = "python"
     title: str = ""
     description: str = ""
-    scopes: Iterable[str] = ()
+    scopes: Sequence[str] = ()
     time_limit_seconds: float | None = None
-    icons: Iterable[Mapping[str, Any]] = ()
+    icons: Sequence[Mapping[str, Any]] = ()
 
 
 NAMES = tuple(field.name for field in fields(ToolFields))

@@ -90,7 +90,7 @@ def tools(tenants: QuerySet[Tenant]) -> tuple[ToolRow, ...]:
 def tool(tool_id: UUID) -> ToolRow | None:
     """One tool, or None when there is no such row."""
     row = Tool.objects.filter(pk=tool_id).select_related("tenant", "live").first()
-    return row and tool_row(row)
+    return None if row is None else tool_row(row)
 
 
 def versions(tool_id: UUID) -> tuple[VersionRow, ...]:

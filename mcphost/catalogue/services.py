@@ -125,7 +125,7 @@ def revoke_grant(tenant_id: UUID, function: str, actor: Actor) -> bool:
 
 
 def _tenant(tenant_id: UUID) -> Tenant:
-    tenant = Tenant.objects.filter(pk=tenant_id).first()
+    tenant = Tenant.objects.open().filter(pk=tenant_id).first()
     if tenant is None:
         raise UnknownError("tenant", tenant_id)
     return tenant
@@ -134,7 +134,7 @@ def _tenant(tenant_id: UUID) -> Tenant:
 def _locked(tool_id: UUID) -> Tool:
     """The row, held until the transaction ends, so that its state and its count do not move."""
     rows = Tool.objects.select_for_update(of=("self",)).select_related("tenant", "live")
-    tool = rows.filter(pk=tool_id).first()
+    tool = rows.filter(pk=tool_id, tenant__closed_at=None).first()
     if tool is None:
         raise UnknownError("tool", tool_id)
     return tool

@@ -4,6 +4,7 @@ Every problem is found at once, so that a form can show each beside its field.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -45,17 +46,13 @@ def normal(fields: ToolFields) -> ToolFields:
 
     What has the wrong type is left as it is, for `check` to refuse.
     """
-    scopes = fields.scopes if isinstance(fields.scopes, str) else list(fields.scopes)
-    known = all(isinstance(scope, str) for scope in scopes)
-    return ToolFields(
+    return replace(
+        fields,
         name=_trimmed(fields.name),
-        config=fields.config,
-        kind=fields.kind,
         title=_trimmed(fields.title),
         description=_trimmed(fields.description),
-        scopes=sorted(set(scopes)) if known and isinstance(scopes, list) else scopes,
-        time_limit_seconds=fields.time_limit_seconds,
-        icons=fields.icons if isinstance(fields.icons, str) else list(fields.icons),
+        scopes=_sorted(fields.scopes),
+        icons=_listed(fields.icons),
     )
 
 
@@ -88,7 +85,9 @@ def _check_name(findings: _Findings, tenant_id: UUID, name: Any, tool_id: UUID |
     problem = check_tool_name(name) if isinstance(name, str) else "A name is a text."
     if problem:
         findings.note("name", problem)
-    elif Tool.objects.filter(tenant=tenant_id, name=name).exclude(pk=tool_id).exists():
+        return
+    namesake = Tool.objects.filter(tenant=tenant_id, name=name).values_list("id", flat=True).first()
+    if namesake not in (None, tool_id):
         findings.note("name", TAKEN)
 
 
@@ -112,6 +111,17 @@ def _check_config(findings: _Findings, tenant_id: UUID, fields: ToolFields) -> R
     except NotServableError as error:
         findings.note("config", *error.problems)
     return None
+
+
+def _sorted(scopes: Any) -> Any:
+    scopes = _listed(scopes)
+    texts = isinstance(scopes, list) and all(isinstance(scope, str) for scope in scopes)
+    return sorted(set(scopes)) if texts else scopes
+
+
+def _listed(values: Any) -> Any:
+    """Tuples and sets as lists, which is what JSON gives back."""
+    return list(values) if isinstance(values, tuple | set | frozenset) else values
 
 
 def _trimmed(text: Any) -> Any:

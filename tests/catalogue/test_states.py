@@ -36,7 +36,9 @@ def test_the_states_change_only_from_draft_to_published_and_back_and_forth_to_di
 
 def test_every_state_has_its_row_and_no_published_tool_becomes_a_draft_again() -> None:
     assert set(TRANSITIONS) == set(State)
-    assert State.DRAFT not in {target for verbs in TRANSITIONS.values() for target in verbs.values()}
+    assert State.DRAFT not in {
+        target for verbs in TRANSITIONS.values() for target in verbs.values()
+    }
 
 
 def test_the_diagram_has_a_line_for_each_transition() -> None:

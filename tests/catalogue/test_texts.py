@@ -29,9 +29,7 @@ def test_a_title_is_one_line_and_a_description_many() -> None:
 )
 def test_texts_are_bounded(check: Any, longest: int) -> None:
     assert check("x" * longest) == []
-    assert check("x" * (longest + 1)) == [
-        f"At most {longest} characters; this has {longest + 1}."
-    ]
+    assert check("x" * (longest + 1)) == [f"At most {longest} characters; this has {longest + 1}."]
 
 
 @pytest.mark.parametrize("bad", ["\x00", "\x1b", "\x7f", "\ud800"])
@@ -58,7 +56,18 @@ def test_scopes_are_names_under_mcp() -> None:
 
 @pytest.mark.parametrize(
     "scope",
-    ["", "mcp:", "echo", "api:read", "MCP:echo", "mcp:a b", "mcp:ä", "mcp:" + "a" * 65, "mcp:a\n", 5],
+    [
+        "",
+        "mcp:",
+        "echo",
+        "api:read",
+        "MCP:echo",
+        "mcp:a b",
+        "mcp:ä",
+        "mcp:" + "a" * 65,
+        "mcp:a\n",
+        5,
+    ],
 )
 def test_what_is_no_scope_is_named(scope: Any) -> None:
     (problem,) = check_scopes([scope])

@@ -1,0 +1,39 @@
+"""A tenant, and functions to make tools of."""
+
+from uuid import UUID
+
+import pytest
+
+from mcphost.catalogue import compiling, kinds, services
+from mcphost.catalogue.models import Grant
+from mcphost.tenants.fields import TenantFields
+from mcphost.tenants.services import create_tenant
+from tests.catalogue.kit import ACTOR, Shelf
+
+
+@pytest.fixture
+def shelf(monkeypatch: pytest.MonkeyPatch) -> Shelf:
+    """What the code has: `demo.echo`, `demo.add` and `demo.clock`."""
+    shelf = Shelf()
+    for reference in ("demo.echo", "demo.add", "demo.clock"):
+        shelf.put(reference)
+    monkeypatch.setitem(kinds.KINDS, "python", shelf)  # type: ignore[misc]
+    compiling.forget_all()
+    return shelf
+
+
+@pytest.fixture
+def acme(db: None, shelf: Shelf) -> UUID:
+    """A tenant that may use all that is on the shelf."""
+    tenant = create_tenant("acme", TenantFields(title="Acme"), actor=ACTOR).id
+    for reference in shelf.functions:
+        services.grant_function(tenant, reference, ACTOR)
+    return tenant
+
+
+@pytest.fixture
+def globex(db: None, shelf: Shelf) -> UUID:
+    """Another tenant, which was granted nothing."""
+    tenant = create_tenant("globex", TenantFields(title="Globex"), actor=ACTOR).id
+    assert not Grant.objects.filter(tenant=tenant).exists()
+    return tenant

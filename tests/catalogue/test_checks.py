@@ -1,0 +1,49 @@
+"""What `manage.py check` says of tools."""
+
+from uuid import UUID
+
+import pytest
+from django.core.checks import Tags, run_checks
+from django.db import DatabaseError
+
+from mcphost.catalogue import checks, selectors, services
+from mcphost.runtime.schema import Problem
+from tests.catalogue.kit import ACTOR, Shelf, fields
+
+OURS = "mcphost.catalogue."
+
+
+def found(**options: object) -> list[str]:
+    return [f"{one.id} {one.msg}" for one in run_checks(**options) if one.id.startswith(OURS)]  # type: ignore[arg-type, union-attr]
+
+
+def test_a_kinds_problem_is_a_warning_without_a_database(shelf: Shelf) -> None:
+    shelf.problems.append(Problem("tools/broken.py", "SyntaxError, line 3"))
+    assert found() == [f"{OURS}W001 tools/broken.py: SyntaxError, line 3"]
+
+
+def test_the_database_is_looked_at_only_when_it_is_asked_for(shelf: Shelf) -> None:
+    assert checks.check_published_tools() == checks.check_published_tools(databases=["other"]) == []
+
+
+@pytest.mark.django_db
+def test_a_published_tool_that_cannot_be_served_is_a_warning(acme: UUID, shelf: Shelf) -> None:
+    for function in ("demo.echo", "demo.add"):
+        services.publish(services.create_tool(acme, fields(function), ACTOR).id, ACTOR)
+    services.create_tool(acme, fields("demo.clock"), ACTOR)
+    assert found(tags=[Tags.database], databases=["default"]) == []
+    del shelf.functions["demo.add"]
+    del shelf.functions["demo.clock"]
+    (warning,) = checks.check_published_tools(databases=["default"])
+    assert warning.id == f"{OURS}W002"
+    assert warning.obj == f"tenant {acme}"
+    assert warning.msg == "The published tool add is not served: There is no function demo.add."
+
+
+@pytest.mark.django_db
+def test_missing_tables_are_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object) -> None:
+        raise DatabaseError("no such table: catalogue_tool")
+
+    monkeypatch.setattr(selectors, "problems_of", refuse)
+    assert checks.check_published_tools(databases=["default"]) == []

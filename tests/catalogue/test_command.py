@@ -1,0 +1,75 @@
+"""`manage.py tools`."""
+
+from io import StringIO
+from uuid import UUID
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from mcphost.audit.models import Entry
+from mcphost.catalogue import selectors, services
+from mcphost.tenants.services import close_tenant
+from tests.catalogue.kit import ACTOR, Shelf, fields
+
+pytestmark = pytest.mark.django_db
+
+
+def run(*words: str) -> list[str]:
+    out = StringIO()
+    call_command("tools", *words, stdout=out)
+    return out.getvalue().splitlines()
+
+
+def test_list_shows_every_tool_its_state_and_what_keeps_it_back(
+    acme: UUID, globex: UUID, shelf: Shelf
+) -> None:
+    services.grant_function(globex, "demo.echo", ACTOR)
+    services.create_tool(globex, fields(), ACTOR)
+    echo = services.publish(services.create_tool(acme, fields(), ACTOR).id, ACTOR)
+    add = services.publish(services.create_tool(acme, fields("demo.add"), ACTOR).id, ACTOR)
+    services.update_tool(echo.id, fields(title="Parrot"), ACTOR)
+    del shelf.functions["demo.add"]
+    ours = [
+        f"acme\tadd\tpublished\t{add.version}\tNOT SERVED: There is no function demo.add.",
+        f"acme\techo\tpublished\t{echo.version}\t(edited since)",
+    ]
+    assert run("list", "acme") == ours
+    assert run("list") == [*ours, "globex\techo\tdraft\t-"]
+
+
+def test_publish_serves_the_working_copy(acme: UUID) -> None:
+    services.create_tool(acme, fields(), ACTOR)
+    (line,) = run("publish", "acme", "echo")
+    (tool,) = selectors.toolbox(acme).tools
+    assert line == f"acme/echo is published as {tool.version}"
+    entry = Entry.objects.get(action="tool.published")
+    assert (entry.actor_kind, entry.actor_label) == ("system", "manage.py tools")
+
+
+def test_grant_says_whether_it_was_new(globex: UUID) -> None:
+    assert run("grant", "globex", "demo.echo") == ["globex may now use demo.echo"]
+    assert run("grant", "globex", "demo.echo") == ["globex could already use demo.echo"]
+
+
+def test_states_prints_the_diagram() -> None:
+    assert "draft --publish--> published" in run("states")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["list", "nobody"], "there is no open tenant 'nobody'"),
+        (["publish", "acme", "nothing"], "acme has no tool 'nothing'"),
+        (["grant", "acme", "demo.nothing"], "There is no function 'demo.nothing'"),
+    ],
+)
+def test_what_is_not_there_is_said_in_one_line(acme: UUID, words: list[str], said: str) -> None:
+    with pytest.raises(CommandError, match=said):
+        run(*words)
+
+
+def test_a_closed_tenant_is_not_there(acme: UUID) -> None:
+    close_tenant(acme, actor=ACTOR)
+    with pytest.raises(CommandError, match="no open tenant 'acme'"):
+        run("publish", "acme", "echo")
+    assert run("list") == []

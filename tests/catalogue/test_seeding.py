@@ -1,0 +1,52 @@
+"""Setting up a tenant's tools by a command."""
+
+from uuid import UUID
+
+import pytest
+
+from mcphost.audit.models import Entry
+from mcphost.catalogue import selectors, services
+from mcphost.catalogue.errors import Invalid
+from mcphost.catalogue.seeding import publish_functions
+from mcphost.catalogue.states import State
+from mcphost.feed.models import Change
+from tests.catalogue.kit import ACTOR, Shelf, fields
+
+pytestmark = pytest.mark.django_db
+REFERENCES = ("demo.echo", "demo.add")
+
+
+def test_each_function_is_granted_and_published_under_its_authors_name(
+    globex: UUID, shelf: Shelf
+) -> None:
+    shelf.put("demo.add", name="sum-up")
+    rows = publish_functions(globex, REFERENCES, ACTOR)
+    assert [(row.name, row.state) for row in rows] == [
+        ("echo", State.PUBLISHED),
+        ("sum-up", State.PUBLISHED),
+    ]
+    assert [tool.name for tool in selectors.toolbox(globex).tools] == ["echo", "sum-up"]
+
+
+def test_doing_it_again_changes_nothing(globex: UUID) -> None:
+    publish_functions(globex, REFERENCES, ACTOR)
+    toolbox = selectors.toolbox(globex)
+    traces = Entry.objects.count(), Change.objects.count()
+    assert publish_functions(globex, REFERENCES, ACTOR) == ()
+    assert (Entry.objects.count(), Change.objects.count()) == traces
+    assert selectors.toolbox(globex) == toolbox
+
+
+def test_what_operators_made_of_a_tool_is_left_as_it_is(globex: UUID) -> None:
+    (row,) = publish_functions(globex, ["demo.echo"], ACTOR)
+    services.update_tool(row.id, fields(title="Parrot"), ACTOR)
+    disabled = services.disable(row.id, ACTOR)
+    publish_functions(globex, REFERENCES, ACTOR)
+    assert selectors.tool(row.id) == disabled
+
+
+def test_a_function_that_is_not_there_leaves_nothing_half_done(globex: UUID) -> None:
+    with pytest.raises(Invalid):
+        publish_functions(globex, ["demo.echo", "demo.nothing"], ACTOR)
+    assert selectors.toolbox(globex).tools == ()
+    assert not any(row.granted for row in selectors.functions(globex))

@@ -1,0 +1,69 @@
+"""What the console reads."""
+
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from mcphost.catalogue import selectors, services
+from mcphost.catalogue.rows import FunctionRow
+from mcphost.catalogue.states import State
+from mcphost.tenants.models import Tenant
+from tests.catalogue.kit import ACTOR, Shelf, fields
+
+pytestmark = pytest.mark.django_db
+
+
+def test_tools_of_some_tenants_are_listed_in_every_state_by_one_query(
+    acme: UUID, globex: UUID
+) -> None:
+    services.grant_function(globex, "demo.echo", ACTOR)
+    draft = services.create_tool(acme, fields("demo.echo"), ACTOR)
+    published = services.publish(services.create_tool(acme, fields("demo.add"), ACTOR).id, ACTOR)
+    foreign = services.create_tool(globex, fields("demo.echo"), ACTOR)
+    with CaptureQueriesContext(connection) as queries:
+        rows = selectors.tools(Tenant.objects.all())
+    assert len(queries) == 1
+    assert rows == (published, draft, foreign)
+    assert [(row.tenant_slug, row.name, row.state) for row in rows] == [
+        ("acme", "add", State.PUBLISHED),
+        ("acme", "echo", State.DRAFT),
+        ("globex", "echo", State.DRAFT),
+    ]
+    assert selectors.tools(Tenant.objects.filter(pk=globex)) == (foreign,)
+    assert selectors.tools(Tenant.objects.none()) == ()
+
+
+def test_a_tool_nobody_has_is_none_and_has_no_versions(db: None) -> None:
+    assert selectors.tool(uuid4()) is None
+    assert selectors.versions(uuid4()) == ()
+
+
+def test_the_problems_of_many_tenants_are_read_by_one_query_and_not_kept(
+    acme: UUID, globex: UUID, shelf: Shelf
+) -> None:
+    for function in ("demo.echo", "demo.add"):
+        services.publish(services.create_tool(acme, fields(function), ACTOR).id, ACTOR)
+    shelf.functions.clear()
+    with CaptureQueriesContext(connection) as queries:
+        problems = list(selectors.problems_of(Tenant.objects.all()))
+    assert len(queries) == 1
+    assert [(problem.tenant_id, problem.name) for problem in problems] == [
+        (acme, "add"),
+        (acme, "echo"),
+    ]
+    assert list(selectors.problems_of(Tenant.objects.filter(pk=globex))) == []
+
+
+def test_functions_are_those_of_the_code_and_those_that_were_granted(
+    globex: UUID, shelf: Shelf
+) -> None:
+    services.grant_function(globex, "demo.clock", ACTOR)
+    services.grant_function(globex, "demo.add", ACTOR)
+    del shelf.functions["demo.clock"]
+    assert selectors.functions(globex) == (
+        FunctionRow("demo.add", "add", granted=True, known=True),
+        FunctionRow("demo.clock", "demo.clock", granted=True, known=False),
+        FunctionRow("demo.echo", "echo", granted=False, known=True),
+    )

@@ -1,0 +1,305 @@
+"""What operators and staff do to tools: each verb whole, recorded once, told once, or not at all."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import IntegrityError
+
+from mcphost.audit.models import Entry
+from mcphost.catalogue import selectors, services
+from mcphost.catalogue.errors import Invalid, UnknownError, WrongStateError
+from mcphost.catalogue.models import Grant, Tool, ToolVersion
+from mcphost.catalogue.states import State, Verb, following
+from mcphost.feed.models import Change
+from mcphost.tenants.services import close_tenant
+from tests.catalogue.kit import ACTOR, OTHER, Shelf, fields
+
+pytestmark = pytest.mark.django_db
+
+VERBS: dict[Verb, Callable[..., Any]] = {
+    Verb.PUBLISH: services.publish,
+    Verb.DISABLE: services.disable,
+    Verb.ENABLE: services.enable,
+}
+
+
+class Traces:
+    """What was recorded and announced since it was made."""
+
+    def __init__(self) -> None:
+        self.entries = set(Entry.objects.values_list("id", flat=True))
+        self.changes = set(Change.objects.values_list("seq", flat=True))
+
+    def entry(self) -> Entry:
+        """The one entry there is, with the one change that goes with it."""
+        entry = Entry.objects.exclude(pk__in=self.entries).get()
+        change = Change.objects.exclude(pk__in=self.changes).get()
+        assert (change.what, change.tenant) == ("tool", entry.tenant)
+        assert (entry.actor_kind, entry.actor_id, entry.actor_label) == ("person", "7", "olga")
+        return entry
+
+    def none(self) -> bool:
+        return not (
+            Entry.objects.exclude(pk__in=self.entries).exists()
+            or Change.objects.exclude(pk__in=self.changes).exists()
+        )
+
+
+def in_state(tenant: UUID, state: State) -> UUID:
+    tool = services.create_tool(tenant, fields(), ACTOR).id
+    if state != State.DRAFT:
+        services.publish(tool, ACTOR)
+    if state == State.DISABLED:
+        services.disable(tool, ACTOR)
+    return tool
+
+
+def test_a_new_tool_is_a_draft_that_nobody_is_served(acme: UUID) -> None:
+    traces = Traces()
+    row = services.create_tool(
+        acme,
+        fields(title=" Echo ", scopes=["mcp:b", "mcp:a", "mcp:b"], time_limit_seconds=2),
+        ACTOR,
+    )
+    assert (row.state, row.version, row.edited) == (State.DRAFT, "", False)
+    assert row.fields.title == "Echo"
+    assert row.fields.scopes == ["mcp:a", "mcp:b"]
+    assert selectors.toolbox(acme).tools == ()
+    entry = traces.entry()
+    assert (entry.action, entry.tenant, entry.target) == ("tool.created", acme, "echo")
+    assert selectors.tool(row.id) == row
+
+
+def test_a_tool_of_an_unknown_or_closed_tenant_cannot_be_made(acme: UUID) -> None:
+    with pytest.raises(UnknownError):
+        services.create_tool(uuid4(), fields(), ACTOR)
+    tool = services.create_tool(acme, fields(), ACTOR).id
+    close_tenant(acme, actor=ACTOR)
+    with pytest.raises(UnknownError):
+        services.create_tool(acme, fields("demo.add"), ACTOR)
+    with pytest.raises(UnknownError):
+        services.publish(tool, ACTOR)
+
+
+def test_the_same_name_twice_in_a_tenant_is_a_problem_of_the_name(acme: UUID, globex: UUID) -> None:
+    services.create_tool(acme, fields(), ACTOR)
+    traces = Traces()
+    with pytest.raises(Invalid) as refusal:
+        services.create_tool(acme, fields("demo.add", name="echo"), ACTOR)
+    assert list(refusal.value.problems) == ["name"]
+    assert traces.none()
+    services.grant_function(globex, "demo.echo", ACTOR)
+    services.create_tool(globex, fields(), ACTOR)
+
+
+def test_a_name_taken_between_the_check_and_the_write_is_the_same_problem(
+    acme: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services.create_tool(acme, fields(), ACTOR)
+    monkeypatch.setattr(services.validation, "check", lambda *args: None)
+    traces = Traces()
+    with pytest.raises(Invalid) as refusal:
+        services.create_tool(acme, fields(), ACTOR)
+    assert list(refusal.value.problems) == ["name"]
+    assert traces.none()
+
+
+def test_an_edit_of_a_published_tool_is_served_only_when_it_is_published(acme: UUID) -> None:
+    tool = in_state(acme, State.PUBLISHED)
+    traces = Traces()
+    row = services.update_tool(tool, fields(title="Louder", scopes=("mcp:loud",)), ACTOR)
+    assert row.edited
+    assert row.state == State.PUBLISHED
+    assert traces.entry().facts == {"changed": ["title", "scopes"]}
+    served = selectors.toolbox(acme).tools[0]
+    assert "title" not in served.listing
+    assert served.scopes == frozenset()
+
+    row = services.publish(tool, ACTOR)
+    assert not row.edited
+    served = selectors.toolbox(acme).tools[0]
+    assert served.listing["title"] == "Louder"
+    assert served.scopes == {"mcp:loud"}
+
+
+def test_an_edit_that_changes_nothing_leaves_no_trace(acme: UUID) -> None:
+    tool = services.create_tool(acme, fields(title="Echo", scopes=("mcp:a",)), ACTOR)
+    traces = Traces()
+    again = services.update_tool(tool.id, fields(title="Echo ", scopes=["mcp:a"]), ACTOR)
+    assert again == tool
+    assert traces.none()
+
+
+def test_an_edit_that_is_refused_changes_nothing(acme: UUID) -> None:
+    tool = services.create_tool(acme, fields(), ACTOR)
+    traces = Traces()
+    with pytest.raises(Invalid):
+        services.update_tool(tool.id, fields(title="x" * 201), ACTOR)
+    assert selectors.tool(tool.id) == tool
+    assert traces.none()
+
+
+def test_a_draft_can_be_renamed_and_a_published_tool_cannot(acme: UUID) -> None:
+    tool = services.create_tool(acme, fields(), ACTOR).id
+    assert services.update_tool(tool, fields(name="parrot"), ACTOR).name == "parrot"
+    services.publish(tool, ACTOR)
+    services.disable(tool, ACTOR)
+    with pytest.raises(Invalid) as refusal:
+        services.update_tool(tool, fields(name="polly"), ACTOR)
+    assert list(refusal.value.problems) == ["name"]
+
+
+def test_the_kind_of_a_tool_stays(acme: UUID) -> None:
+    tool = services.create_tool(acme, fields(), ACTOR).id
+    with pytest.raises(Invalid) as refusal:
+        services.update_tool(tool, fields(kind="http"), ACTOR)
+    assert list(refusal.value.problems) == ["kind"]
+
+
+@pytest.mark.parametrize("state", list(State))
+@pytest.mark.parametrize("verb", list(Verb))
+def test_a_verb_does_what_the_table_says_or_refuses_and_leaves_no_trace(
+    acme: UUID, state: State, verb: Verb
+) -> None:
+    tool = in_state(acme, state)
+    before = selectors.tool(tool)
+    traces = Traces()
+    expected = following(state, verb)
+    if expected is None:
+        with pytest.raises(WrongStateError, match=f"cannot {verb.value} echo: it is {state.value}"):
+            VERBS[verb](tool, ACTOR)
+        assert selectors.tool(tool) == before
+        assert traces.none()
+        return
+    row = VERBS[verb](tool, ACTOR)
+    assert row.state == expected
+    served = [one.id for one in selectors.toolbox(acme).tools]
+    assert served == ([tool] if expected == State.PUBLISHED else [])
+    assert traces.entry().action == f"tool.{verb.value.rstrip('e')}ed"
+
+
+def test_each_publication_is_the_next_version_and_the_earlier_ones_stay(acme: UUID) -> None:
+    tool = in_state(acme, State.PUBLISHED)
+    services.update_tool(tool, fields(title="Second"), ACTOR)
+    traces = Traces()
+    row = services.publish(tool, ACTOR)
+    newest, oldest = selectors.versions(tool)
+    assert (newest.number, newest.live, newest.snapshot["title"]) == (2, True, "Second")
+    assert (oldest.number, oldest.live, oldest.snapshot["title"]) == (1, False, "")
+    assert newest.published_by == "olga"
+    assert row.version == newest.label == f"2+{newest.digest[:8]}"
+    facts = {"number": 2, "digest": newest.digest, "version": newest.label}
+    assert traces.entry().facts == facts
+
+
+def test_a_version_says_what_the_code_said_when_it_was_published(acme: UUID, shelf: Shelf) -> None:
+    tool = in_state(acme, State.PUBLISHED)
+    (version,) = selectors.versions(tool)
+    compiled = shelf.functions["demo.echo"]
+    assert version.snapshot["code"]["input_schema"] == compiled.input_schema
+    assert version.snapshot["code"]["description"] == "Does echo."
+
+
+def test_a_version_is_never_changed(acme: UUID) -> None:
+    in_state(acme, State.PUBLISHED)
+    version = ToolVersion.objects.get()
+    version.number = 5
+    with pytest.raises(TypeError, match="never changes"):
+        version.save()
+
+
+def test_publishing_what_has_become_invalid_says_why_and_keeps_serving(
+    acme: UUID, shelf: Shelf
+) -> None:
+    tool = in_state(acme, State.PUBLISHED)
+    services.update_tool(tool, fields("demo.add", name="echo"), ACTOR)
+    del shelf.functions["demo.add"]
+    traces = Traces()
+    with pytest.raises(Invalid) as refusal:
+        services.publish(tool, ACTOR)
+    assert list(refusal.value.problems) == ["config.function"]
+    assert traces.none()
+    assert [one.version[:2] for one in selectors.toolbox(acme).tools] == ["1+"]
+
+
+def test_enabling_serves_what_was_published_last_whatever_was_edited(acme: UUID) -> None:
+    tool = in_state(acme, State.DISABLED)
+    services.update_tool(tool, fields(title="Unpublished"), ACTOR)
+    services.enable(tool, ACTOR)
+    (served,) = selectors.toolbox(acme).tools
+    assert "title" not in served.listing
+    assert served.version.startswith("1+")
+
+
+def test_a_tool_whose_function_was_taken_away_cannot_be_enabled(acme: UUID) -> None:
+    tool = in_state(acme, State.DISABLED)
+    services.revoke_grant(acme, "demo.echo", ACTOR)
+    with pytest.raises(Invalid) as refusal:
+        services.enable(tool, ACTOR)
+    assert list(refusal.value.problems) == ["config.function"]
+
+
+@pytest.mark.parametrize("verb", [services.publish, services.disable, services.enable])
+def test_an_unknown_tool_is_said_to_be_unknown(acme: UUID, verb: Callable[..., Any]) -> None:
+    with pytest.raises(UnknownError, match="unknown tool"):
+        verb(uuid4(), ACTOR)
+
+
+def test_granting_is_recorded_once_and_doing_it_again_changes_nothing(globex: UUID) -> None:
+    traces = Traces()
+    assert services.grant_function(globex, "demo.echo", ACTOR)
+    entry = traces.entry()
+    assert (entry.action, entry.target) == ("function.granted", "demo.echo")
+    again = Traces()
+    assert not services.grant_function(globex, "demo.echo", ACTOR)
+    assert again.none()
+
+
+def test_a_function_that_the_code_does_not_have_cannot_be_granted(globex: UUID) -> None:
+    with pytest.raises(Invalid) as refusal:
+        services.grant_function(globex, "demo.nothing", ACTOR)
+    assert list(refusal.value.problems) == ["function"]
+    with pytest.raises(UnknownError, match="unknown tenant"):
+        services.grant_function(uuid4(), "demo.echo", ACTOR)
+
+
+def test_what_is_taken_away_is_served_no_more_and_comes_back_with_the_grant(acme: UUID) -> None:
+    tool = in_state(acme, State.PUBLISHED)
+    traces = Traces()
+    assert services.revoke_grant(acme, "demo.echo", ACTOR)
+    assert traces.entry().action == "function.revoked"
+    assert selectors.toolbox(acme).tools == ()
+    (problem,) = selectors.problems(acme)
+    assert (problem.tool_id, problem.tenant_id) == (tool, acme)
+    assert problem.message == "The function is no longer granted to the tenant."
+    again = Traces()
+    assert not services.revoke_grant(acme, "demo.echo", ACTOR)
+    assert again.none()
+    services.grant_function(acme, "demo.echo", ACTOR)
+    assert [one.id for one in selectors.toolbox(acme).tools] == [tool]
+
+
+def test_a_grant_to_one_tenant_is_none_to_another(acme: UUID, globex: UUID) -> None:
+    services.revoke_grant(globex, "demo.echo", ACTOR)
+    assert Grant.objects.filter(tenant=acme, function="demo.echo").exists()
+    with pytest.raises(Invalid) as refusal:
+        services.create_tool(globex, fields(), ACTOR)
+    assert refusal.value.problems == {
+        "config.function": ["demo.echo is not granted to this tenant."]
+    }
+
+
+def test_the_database_itself_refuses_a_published_tool_without_a_version(acme: UUID) -> None:
+    tool = services.create_tool(acme, fields(), ACTOR).id
+    with pytest.raises(IntegrityError):
+        Tool.objects.filter(pk=tool).update(state=State.PUBLISHED)
+
+
+def test_a_publication_of_a_changed_schema_has_another_digest(acme: UUID, shelf: Shelf) -> None:
+    tool = in_state(acme, State.PUBLISHED)
+    shelf.put("demo.echo", input_schema=OTHER)
+    services.publish(tool, ACTOR)
+    newest, oldest = selectors.versions(tool)
+    assert newest.digest != oldest.digest

@@ -1,0 +1,277 @@
+"""What serving sees: compiled once, shared, in memory, and never older than the last change."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from typing import Any
+from uuid import UUID, uuid4
+
+import orjson
+import pytest
+from django.db import connection, connections
+from django.test.utils import CaptureQueriesContext
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcphost.catalogue import compiling, loading, selectors, services
+from mcphost.catalogue.snapshots import Toolbox, ToolProblem, toolbox_of
+from mcphost.feed.cache import MISS
+from mcphost.feed.loop import loop
+from mcphost.feed.services import announce
+from tests.catalogue.kit import ACTOR, OTHER, TEXT, Says, Shelf, fields
+
+SECONDS = 20
+Elsewhere = Callable[[], AbstractContextManager[None]]
+
+
+def publish(tenant: UUID, function: str = "demo.echo", **others: Any) -> UUID:
+    tool = services.create_tool(tenant, fields(function, **others), ACTOR).id
+    services.publish(tool, ACTOR)
+    return tool
+
+
+def only(toolbox: Toolbox) -> selectors.ToolSnapshot:
+    (tool,) = toolbox.tools
+    return tool
+
+
+@pytest.mark.django_db
+def test_a_published_tool_is_served_with_all_that_calls_need(acme: UUID, shelf: Shelf) -> None:
+    shelf.put(
+        "demo.echo",
+        title="Echo",
+        output_schema=TEXT,
+        annotations={"readOnlyHint": True, "idempotentHint": True},
+        requires=("elicitation",),
+        time_limit=4.0,
+    )
+    tool_id = publish(acme, scopes=("mcp:echo",))
+    tool = only(selectors.toolbox(acme))
+    assert (tool.id, tool.name, tool.scopes) == (tool_id, "echo", {"mcp:echo"})
+    assert tool.listing == {
+        "name": "echo",
+        "title": "Echo",
+        "description": "Does echo.",
+        "inputSchema": TEXT,
+        "outputSchema": TEXT,
+        "annotations": {"readOnlyHint": True, "idempotentHint": True},
+    }
+    assert orjson.loads(tool.encoded) == tool.listing
+    assert tool.program == Says("demo.echo")
+    assert (tool.read_only, tool.idempotent, tool.time_limit) == (True, True, 4.0)
+    assert tool.requires == ("elicitation",)
+    assert tool.input_validator.problems({}) != ()
+    assert tool.output_validator is not None
+    assert tool.param_headers == ()
+    assert selectors.toolbox(acme).get("echo") == tool
+    assert selectors.toolbox(acme).get("Echo") is None
+
+
+@pytest.mark.django_db
+def test_what_the_operator_says_goes_before_what_the_code_says(acme: UUID, shelf: Shelf) -> None:
+    shelf.put("demo.echo", title="Echo", time_limit=4.0)
+    icon = {"src": "https://example.com/a.png"}
+    publish(acme, title="Parrot", description="Repeats.", time_limit_seconds=9, icons=(icon,))
+    tool = only(selectors.toolbox(acme))
+    assert (tool.listing["title"], tool.listing["description"]) == ("Parrot", "Repeats.")
+    assert tool.listing["icons"] == [icon]
+    assert tool.time_limit == 9
+    assert not tool.read_only
+    assert not tool.idempotent
+    assert tool.output_validator is None
+
+
+@pytest.mark.django_db
+def test_tools_are_in_the_order_of_their_names_code_points(acme: UUID) -> None:
+    for name in ("b", "a.b", "B", "a_b", "a-b", "a"):
+        publish(acme, name=name)
+    names = [tool.name for tool in selectors.toolbox(acme).tools]
+    assert names == ["B", "a", "a-b", "a.b", "a_b", "b"]
+
+
+@pytest.mark.django_db
+def test_a_tenant_sees_its_own_tools_only_and_nobody_has_none(acme: UUID, globex: UUID) -> None:
+    publish(acme)
+    assert selectors.toolbox(globex) == selectors.toolbox(uuid4()) == Toolbox()
+
+
+@pytest.mark.django_db
+def test_loading_is_one_query_however_many_tools_there_are(acme: UUID) -> None:
+    for name in "abcdefgh":
+        publish(acme, name=name)
+    with CaptureQueriesContext(connection) as queries:
+        assert len(selectors.toolbox(acme).tools) == 8
+    assert len(queries) == 1
+
+
+@pytest.mark.django_db
+def test_the_schemas_are_the_codes_of_today_and_so_is_the_label(acme: UUID, shelf: Shelf) -> None:
+    publish(acme, description="The operator's.")
+    before = only(selectors.toolbox(acme))
+    shelf.put("demo.echo", input_schema=OTHER, annotations={"readOnlyHint": True})
+    after = only(selectors.toolbox(acme))
+    assert after.listing["inputSchema"] == OTHER
+    assert after.input_validator.problems({}) == ()
+    assert after.read_only
+    assert after.listing["description"] == "The operator's."
+    assert before.version != after.version
+    assert before.version.startswith("1+")
+    assert after.version.startswith("1+")
+
+
+@pytest.mark.django_db
+def test_the_authors_version_is_part_of_the_label(acme: UUID, shelf: Shelf) -> None:
+    publish(acme)
+    before = only(selectors.toolbox(acme)).version
+    shelf.put("demo.echo", author_version="2")
+    assert only(selectors.toolbox(acme)).version != before
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("fault", ["gone", "broken", "illegal", "no json", "surprising"])
+def test_a_tool_that_cannot_be_served_is_left_out_and_stops_nothing_else(
+    acme: UUID, shelf: Shelf, fault: str
+) -> None:
+    publish(acme, "demo.echo")
+    publish(acme, "demo.add")
+    match fault:
+        case "gone":
+            del shelf.functions["demo.add"]
+        case "broken":
+            shelf.broken["demo.add"] = loading.KindError({"function": ["The file is broken."]})
+        case "illegal":
+            shelf.put("demo.add", input_schema={"type": "array"})
+        case "no json":
+            shelf.put("demo.add", input_schema={"type": "object", "default": {1, 2}})
+        case _:
+            shelf.broken["demo.add"] = RuntimeError("boo")
+    assert only(selectors.toolbox(acme)).name == "echo"
+    (problem,) = selectors.problems(acme)
+    assert problem.name == "add"
+    said = {
+        "gone": "There is no function demo.add.",
+        "broken": "The file is broken.",
+        "illegal": "The input schema, at ",
+        "no json": "The schemas are not JSON: ",
+        "surprising": "It could not be loaded: RuntimeError('boo')",
+    }
+    assert problem.message.startswith(said[fault])
+
+
+@pytest.mark.django_db
+def test_tools_that_run_the_same_function_share_what_is_compiled(acme: UUID, globex: UUID) -> None:
+    services.grant_function(globex, "demo.echo", ACTOR)
+    publish(acme)
+    publish(globex)
+    publish(globex, name="other", title="Other")
+    ours = only(selectors.toolbox(acme))
+    theirs = selectors.toolbox(globex)
+    same, other = theirs.get("echo"), theirs.get("other")
+    assert same is not None
+    assert other is not None
+    assert ours.listing is same.listing
+    assert ours.encoded is same.encoded
+    assert ours.input_validator is same.input_validator is other.input_validator
+    assert other.listing["title"] == "Other"
+
+
+def test_digests_are_of_the_value_not_of_the_order_it_was_written_in(shelf: Shelf) -> None:
+    first = {"type": "object", "properties": {"a": {}, "b": {}}}
+    shelf.put("a.a", input_schema=first)
+    shelf.put("a.b", input_schema={"properties": {"b": {}, "a": {}}, "type": "object"})
+    shelf.put("a.c", input_schema=first, output_schema=first)
+    one, same, other = (compiling.digest_of(shelf.functions[f"a.{name}"]) for name in "abc")
+    assert one == same != other
+    assert compiling.label(3, one) == f"3+{one[:8]}"
+
+
+@given(names=st.lists(st.text("AZaz09_.-", min_size=1, max_size=4), unique=True, max_size=8))
+def test_a_toolbox_is_the_same_in_whatever_order_its_rows_came(names: list[str]) -> None:
+    tenant, ids = uuid4(), [uuid4() for _ in names]
+    rows = [ToolProblem(id_, tenant, name, "") for id_, name in zip(ids, names, strict=True)]
+    assert toolbox_of(rows) == toolbox_of(reversed(rows))
+    assert [row.name for row in toolbox_of(rows).problems] == sorted(names)
+
+
+@pytest.mark.django_db
+def test_nothing_read_inside_a_transaction_is_kept(acme: UUID) -> None:
+    publish(acme)
+    only(selectors.toolbox(acme))
+    assert selectors.cached_toolbox(acme) is MISS
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_second_look_asks_the_database_nothing(acme: UUID) -> None:
+    publish(acme)
+    assert selectors.cached_toolbox(acme) is MISS
+    first = selectors.toolbox(acme)
+    with CaptureQueriesContext(connection) as queries:
+        assert selectors.toolbox(acme) is first
+        assert selectors.cached_toolbox(acme) is first
+    assert len(queries) == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_change_is_seen_by_the_next_look_in_this_process(acme: UUID, globex: UUID) -> None:
+    tool = publish(acme)
+    foreign = selectors.toolbox(globex)
+    assert only(selectors.toolbox(acme)).version.startswith("1+")
+    services.publish(tool, ACTOR)
+    assert only(selectors.toolbox(acme)).version.startswith("2+")
+    services.disable(tool, ACTOR)
+    assert selectors.toolbox(acme).tools == ()
+    services.enable(tool, ACTOR)
+    assert only(selectors.toolbox(acme)).version.startswith("2+")
+    services.revoke_grant(acme, "demo.echo", ACTOR)
+    assert selectors.toolbox(acme).tools == ()
+    assert selectors.cached_toolbox(globex) is foreign
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_change_in_another_process_is_seen_after_one_poll(
+    acme: UUID, elsewhere: Elsewhere
+) -> None:
+    tool = publish(acme)
+    assert selectors.toolbox(acme).tools
+    with elsewhere():
+        services.disable(tool, ACTOR)
+    assert selectors.toolbox(acme).tools
+    loop.poll()
+    assert selectors.toolbox(acme).tools == ()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_change_of_everybodys_tools_drops_every_toolbox(acme: UUID, globex: UUID) -> None:
+    for tenant in (acme, globex):
+        selectors.toolbox(tenant)
+    with services.transaction.atomic():
+        announce("tool")
+    assert selectors.cached_toolbox(acme) is selectors.cached_toolbox(globex) is MISS
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_burst_of_first_calls_reads_once(acme: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish(acme)
+    loads: list[UUID] = []
+    held = threading.Event()
+    load = loading.load_toolbox
+
+    def slowly(tenant_id: UUID) -> Toolbox:
+        loads.append(tenant_id)
+        assert held.wait(SECONDS)
+        return load(tenant_id)
+
+    monkeypatch.setattr(selectors._toolboxes, "_load", slowly)
+
+    def look() -> Toolbox:
+        try:
+            return selectors.toolbox(acme)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(6) as pool:
+        futures = [pool.submit(look) for _ in range(6)]
+        held.set()
+        assert len({id(future.result(SECONDS)) for future in futures}) == 1
+    assert loads == [acme]

@@ -1,0 +1,117 @@
+"""A form learns of every problem at once, each beside its field."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from mcphost.catalogue import validation
+from mcphost.catalogue.errors import Invalid
+from tests.catalogue.kit import TEXT, Shelf, fields
+
+pytestmark = pytest.mark.django_db
+
+
+def problems_of(tenant: UUID, tool: Any) -> dict[str, list[str]]:
+    with pytest.raises(Invalid) as refusal:
+        validation.check(tenant, validation.normal(tool))
+    return refusal.value.problems
+
+
+def test_fields_that_are_fine_come_back_compiled(acme: UUID, shelf: Shelf) -> None:
+    ready = validation.check(acme, fields())
+    assert ready.compiled is shelf.functions["demo.echo"]
+    assert ready.shape.input_validator.problems({"text": "a"}) == ()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("name", ""),
+        ("name", "has space"),
+        ("name", "a" * 65),
+        ("name", None),
+        ("title", "x" * 201),
+        ("title", 5),
+        ("description", "bad\0"),
+        ("scopes", ["echo"]),
+        ("scopes", [5]),
+        ("scopes", "mcp:echo"),
+        ("time_limit_seconds", 0),
+        ("icons", [{"src": "http://example.com"}]),
+        ("icons", "https://example.com/a.png"),
+        ("kind", "carrier-pigeon"),
+        ("config", ["demo.echo"]),
+    ],
+)
+def test_a_bad_value_is_a_problem_of_its_field_alone(acme: UUID, field: str, value: Any) -> None:
+    assert list(problems_of(acme, fields(**{field: value}))) == [field]
+
+
+def test_all_problems_are_said_at_once(acme: UUID) -> None:
+    tool = fields("demo.nothing", name="a b", title="x" * 201, scopes=("x",), time_limit_seconds=-1)
+    assert set(problems_of(acme, tool)) == {
+        "name",
+        "title",
+        "scopes",
+        "time_limit_seconds",
+        "config.function",
+    }
+
+
+def test_what_the_kind_refuses_is_a_problem_inside_the_configuration(acme: UUID) -> None:
+    assert problems_of(acme, fields(config={})) == {"config.function": ["A text is needed."]}
+
+
+def test_a_function_that_is_not_granted_is_not_even_looked_at(globex: UUID, shelf: Shelf) -> None:
+    for function in ("demo.echo", "demo.nothing"):
+        assert problems_of(globex, fields(function)) == {
+            "config.function": [f"{function} is not granted to this tenant."]
+        }
+    assert shelf.compiled == []
+
+
+@pytest.mark.parametrize("function", [["demo.echo"], {"a": 1}, 5, None, ""])
+def test_a_function_of_a_wrong_type_slips_through_no_grant(acme: UUID, function: Any) -> None:
+    found = problems_of(acme, fields(config={"function": function}))
+    assert list(found) == ["config.function"]
+
+
+def test_schemas_that_break_the_protocols_rules_are_a_problem_of_the_configuration(
+    acme: UUID, shelf: Shelf
+) -> None:
+    shelf.put("demo.echo", input_schema={"type": "array"}, output_schema={"type": "nonsense"})
+    (messages,) = problems_of(acme, fields()).values()
+    assert messages[0].startswith("The input schema, at ")
+    assert any(message.startswith("The output schema, at ") for message in messages)
+
+
+def test_a_kind_may_refuse_as_a_whole(acme: UUID, shelf: Shelf) -> None:
+    shelf.broken["demo.echo"] = validation.KindError({"": ["The file is broken."]})
+    assert problems_of(acme, fields()) == {"config": ["The file is broken."]}
+
+
+def test_a_description_comes_from_the_code_or_from_the_operator_but_from_somewhere(
+    acme: UUID, shelf: Shelf
+) -> None:
+    shelf.put("demo.echo", description=" \n")
+    assert list(problems_of(acme, fields(description="  "))) == ["description"]
+    validation.check(acme, fields(description="Says it again."))
+
+
+def test_a_tool_keeps_its_own_name(acme: UUID, shelf: Shelf) -> None:
+    shelf.put("demo.echo", output_schema=TEXT)
+    ready = validation.check(acme, fields(), None)
+    assert ready.shape.output_validator is not None
+    assert ready.shape.output_validator.problems({}) != ()
+
+
+def test_a_form_gets_each_problem_where_it_has_a_place_for_it() -> None:
+    invalid = Invalid({"name": ["a"], "config.function": ["b"], "kind": ["c"], "config": ["d"]})
+    assert invalid.beside(["name", "config"]) == {"name": ["a"], "config": ["b", "d"], None: ["c"]}
+    assert invalid.beside(["name", "function"]) == {
+        "name": ["a"],
+        "function": ["b"],
+        None: ["c", "d"],
+    }
+    assert str(invalid) == "name: a; config.function: b; kind: c; config: d"
