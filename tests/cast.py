@@ -3,9 +3,10 @@
 Built with the services, so that it is what the product would have made.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from django.contrib.auth.models import User
+from django.db import transaction
 
 from mcphost.audit.records import Actor
 from mcphost.identity.services import TokenRequest, issue
@@ -23,8 +24,8 @@ class Person:
     """Somebody who can sign in with PASSWORD. A token they may not have is an empty text."""
 
     user: User
-    mcp_token: str = ""
-    api_token: str = ""
+    mcp_token: str = field(default="", repr=False)
+    api_token: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ class Cast:
     stranger: Person
 
 
+@transaction.atomic
 def build_cast() -> Cast:
     """Make everybody and everything. Needs the database, empty of them."""
     acme = create_tenant("acme", TenantFields(title="Acme"), actor=ACTOR)

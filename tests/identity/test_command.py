@@ -1,0 +1,118 @@
+"""`manage.py token`, as somebody at a terminal meets it."""
+
+from datetime import timedelta
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from mcphost.audit.models import Entry
+from mcphost.identity.models import Token
+from mcphost.identity.selectors import authenticate
+from mcphost.tenants.roles import Audience
+from tests.cast import Cast
+
+pytestmark = pytest.mark.django_db
+
+
+def _run(*arguments: str) -> tuple[str, str]:
+    out, err = StringIO(), StringIO()
+    call_command("token", *arguments, stdout=out, stderr=err)
+    return out.getvalue(), err.getvalue()
+
+
+def _issue(*more: str) -> tuple[str, str]:
+    return _run("issue", "--tenant=acme", "--owner=operator", "--name=CI", *more)
+
+
+def test_issuing_writes_the_token_alone_to_the_output_and_the_rest_beside_it(cast: Cast) -> None:
+    out, err = _issue()
+    found = authenticate(out.strip(), Audience.MCP, "acme")
+    assert found is not None
+    assert found.principal.scopes == {"mcp:list", "mcp:call"}
+    assert found.principal.token_id in err
+    assert "no end. It is shown this once" in err
+    assert out.strip() not in err
+
+
+def test_scopes_audience_and_life_can_be_given(cast: Cast) -> None:
+    out, err = _issue("--audience=api", "--scope=api:read", "--days=30")
+    found = authenticate(out.strip(), Audience.API, None)
+    assert found is not None
+    assert found.principal.scopes == {"api:read"}
+    assert found.expires_at is not None
+    assert found.expires_at > timezone.now() + timedelta(days=29)
+    assert "until" in err
+
+
+def test_a_token_for_the_api_reads_and_writes_unless_told_otherwise(cast: Cast) -> None:
+    found = authenticate(_issue("--audience=api")[0].strip(), Audience.API, None)
+    assert found is not None
+    assert found.principal.scopes == {"api:read", "api:write"}
+
+
+def test_the_record_names_the_command(cast: Cast) -> None:
+    _issue()
+    entry = Entry.objects.filter(action="token.issued").latest("at")
+    assert (entry.actor_kind, entry.actor_label) == ("system", "manage.py token")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--tenant=nowhere", "--owner=operator", "--name=x"], "no tenant 'nowhere'"),
+        (["--tenant=acme", "--owner=nobody", "--name=x"], "no user 'nobody'"),
+        (["--tenant=acme", "--owner=stranger", "--name=x"], "owner: The owner is not"),
+        (["--tenant=acme", "--owner=owner", "--name=x", "--scope=all"], "'all' is not a scope"),
+        (["--tenant=acme", "--owner=owner", "--name=x", "--days=0"], "expires_at"),
+        (["--tenant=acme", "--owner=owner", "--name=x", "--days=99999999"], "too large"),
+        (["--tenant=acme", "--owner=owner"], "--name"),
+    ],
+)
+def test_what_cannot_be_issued_is_refused_in_words(
+    cast: Cast, arguments: list[str], said: str
+) -> None:
+    with pytest.raises(CommandError, match=said):
+        _run("issue", *arguments)
+
+
+def test_revoking_says_what_happened(cast: Cast) -> None:
+    token_id = cast.member.mcp_token.split("_")[1]
+    assert _run("revoke", token_id)[0] == f"Token {token_id} is revoked.\n"
+    assert _run("revoke", token_id)[0] == f"Token {token_id} was revoked already.\n"
+    assert Token.objects.get(pk=token_id).revoked_at is not None
+    with pytest.raises(CommandError, match="no token 'unknown'"):
+        _run("revoke", "unknown")
+
+
+def test_the_list_is_a_table_of_all_tokens_or_a_tenants(cast: Cast) -> None:
+    lines = _run("list")[0].splitlines()
+    assert lines[0].split() == [
+        "ID",
+        "TENANT",
+        "OWNER",
+        "NAME",
+        "STATE",
+        "EXPIRES",
+        "LAST",
+        "USED",
+        "SCOPES",
+    ]
+    assert len(lines) == 1 + 8
+    lines = _run("list", "--tenant=globex")[0].splitlines()
+    assert len(lines) == 1 + 2
+    assert all("globex" in line and "live" in line and "never" in line for line in lines[1:])
+    secret = cast.stranger.mcp_token.split("_")[2]
+    assert secret not in "".join(lines)
+
+
+def test_an_empty_list_says_so(cast: Cast) -> None:
+    assert _run("list", "--tenant=commons")[0] == "No tokens.\n"
+    with pytest.raises(CommandError, match="no tenant 'nowhere'"):
+        _run("list", "--tenant=nowhere")
+
+
+def test_a_verb_is_needed() -> None:
+    with pytest.raises(CommandError, match="issue"):
+        _run()

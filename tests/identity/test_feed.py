@@ -1,0 +1,150 @@
+"""What another process takes away holds here after a poll of the feed.
+
+The other process is played by writing to the database and the feed while this process's loop is
+deaf (`elsewhere`); the loop is then polled by hand. One poll is enough, so two are.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import transaction
+from django.utils import timezone
+
+from mcphost.feed.cache import MISS
+from mcphost.feed.loop import ChangeNews, loop
+from mcphost.feed.services import announce
+from mcphost.identity import selectors, wiring
+from mcphost.identity.models import Token
+from mcphost.tenants.models import Membership, Tenant
+from mcphost.tenants.roles import Audience
+from tests.cast import Cast
+from tests.conftest import Elsewhere
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def _enter(token: str, slug: str | None = "acme") -> Any:
+    return selectors.authenticate(token, Audience.MCP, slug)
+
+
+def _cached(token: str, slug: str = "acme") -> Any:
+    return selectors.cached(token, Audience.MCP, slug, timezone.now())
+
+
+def _revoke(cast: Cast) -> None:
+    token_id = cast.member.mcp_token.split("_")[1]
+    Token.objects.filter(pk=token_id).update(revoked_at=timezone.now())
+    announce("token", tenant=cast.acme.id, object_id=token_id)
+
+
+def _remove(cast: Cast) -> None:
+    Membership.objects.filter(user=cast.member.user).delete()
+    announce("member", tenant=cast.acme.id, object_id=str(cast.member.user.pk))
+
+
+def _switch_off(cast: Cast) -> None:
+    cast.member.user.is_active = False
+    cast.member.user.save()
+
+
+def _delete(cast: Cast) -> None:
+    cast.member.user.delete()
+
+
+def _close(cast: Cast) -> None:
+    Tenant.objects.filter(pk=cast.acme.id).update(closed_at=timezone.now())
+    announce("tenant", tenant=cast.acme.id, object_id="acme")
+
+
+@pytest.mark.parametrize("take_away", [_revoke, _remove, _switch_off, _delete, _close])
+def test_a_token_taken_away_elsewhere_is_refused_after_a_poll(
+    cast: Cast, elsewhere: Elsewhere, take_away: Callable[[Cast], None]
+) -> None:
+    token = cast.member.mcp_token
+    known, stranger = _enter(token), _enter(cast.stranger.mcp_token, "globex")
+    with elsewhere(), transaction.atomic():
+        take_away(cast)
+    assert _cached(token) is known
+    assert loop.poll()
+    assert _enter(token) is None
+    assert _cached(cast.stranger.mcp_token, "globex") is stranger
+
+
+def test_a_role_changed_elsewhere_holds_after_a_poll(cast: Cast, elsewhere: Elsewhere) -> None:
+    def rights() -> frozenset[str]:
+        found = selectors.authenticate(cast.owner.api_token, Audience.API, None)
+        assert found is not None
+        return found.principal.scopes
+
+    assert rights() == {"api:read", "api:write"}
+    with elsewhere(), transaction.atomic():
+        Membership.objects.filter(user=cast.owner.user).update(role="member")
+        announce("member", tenant=cast.acme.id, object_id=str(cast.owner.user.pk))
+    assert rights() == {"api:read", "api:write"}
+    loop.poll()
+    assert rights() == set()
+
+
+def test_a_person_switched_on_again_elsewhere_is_let_in_after_a_poll(
+    cast: Cast, elsewhere: Elsewhere
+) -> None:
+    user = cast.member.user
+    user.is_active = False
+    user.save()
+    assert _enter(cast.member.mcp_token) is None
+    with elsewhere():
+        user.is_active = True
+        user.save()
+    assert _enter(cast.member.mcp_token) is None
+    loop.poll()
+    assert _enter(cast.member.mcp_token) is not None
+
+
+def test_news_of_one_person_leaves_the_others_remembered(cast: Cast, elsewhere: Elsewhere) -> None:
+    owner = _enter(cast.owner.mcp_token)
+    with elsewhere(), transaction.atomic():
+        _remove(cast)
+    loop.poll()
+    assert _cached(cast.owner.mcp_token) is owner
+
+
+def test_a_gap_in_the_feed_forgets_everything(cast: Cast) -> None:
+    _enter(cast.owner.mcp_token)
+    for drop in tuple(loop._gap_callbacks):
+        drop()
+    assert _cached(cast.owner.mcp_token) is MISS
+
+
+@pytest.mark.parametrize(
+    ("callback", "news"),
+    [
+        (wiring.member_changed, ChangeNews(1, None, "member", "")),
+        (wiring.tenant_changed, ChangeNews(1, None, "tenant", "")),
+    ],
+)
+def test_news_of_nobody_in_particular_forgets_everybody(
+    cast: Cast, callback: Callable[[ChangeNews], None], news: ChangeNews
+) -> None:
+    _enter(cast.owner.mcp_token)
+    callback(news)
+    assert _cached(cast.owner.mcp_token) is MISS
+
+
+def test_a_token_read_just_before_it_was_taken_away_is_not_remembered(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The row is read, the token is revoked and the news arrives, and only then is it kept."""
+    read = selectors._read
+
+    def slow_read(token_id: str) -> Any:
+        found = read(token_id)
+        with transaction.atomic():
+            _revoke(cast)
+        return found
+
+    monkeypatch.setattr(selectors, "_read", slow_read)
+    assert _enter(cast.member.mcp_token) is not None
+    monkeypatch.undo()
+    assert _cached(cast.member.mcp_token) is MISS
+    assert _enter(cast.member.mcp_token) is None

@@ -1,0 +1,129 @@
+"""The last use of a token: noted for nothing, written at most once a minute."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import DatabaseError
+
+from mcphost.identity import last_use
+from mcphost.identity.last_use import LastUse
+from mcphost.identity.models import Token
+from tests.cast import Cast
+
+pytestmark = pytest.mark.django_db
+
+CountQueries = Callable[[int], AbstractContextManager[Any]]
+NOW = datetime(2026, 7, 28, 12, 0, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+MINUTE = timedelta(minutes=1)
+
+
+def _ids(cast: Cast) -> tuple[str, str]:
+    return cast.owner.mcp_token.split("_")[1], cast.member.mcp_token.split("_")[1]
+
+
+def _written(token_id: str) -> datetime | None:
+    return Token.objects.values_list("last_used_at", flat=True).get(pk=token_id)
+
+
+def test_noting_touches_no_database(cast: Cast, django_assert_num_queries: CountQueries) -> None:
+    with django_assert_num_queries(0):
+        LastUse().note("any", NOW)
+
+
+def test_the_last_of_several_uses_is_written(cast: Cast) -> None:
+    uses, (one, two) = LastUse(), _ids(cast)
+    uses.note(one, NOW)
+    uses.note(two, NOW + SECOND)
+    uses.note(one, NOW + 2 * SECOND)
+    assert uses.flush(NOW + 3 * SECOND) == 2
+    assert _written(one) == NOW + 2 * SECOND
+    assert _written(two) == NOW + SECOND
+
+
+def test_nothing_noted_is_nothing_written(
+    cast: Cast, django_assert_num_queries: CountQueries
+) -> None:
+    with django_assert_num_queries(0):
+        assert LastUse().flush(NOW) == 0
+
+
+def test_a_token_is_written_at_most_once_a_minute(cast: Cast) -> None:
+    uses, (one, two) = LastUse(), _ids(cast)
+    uses.note(one, NOW)
+    uses.flush(NOW)
+    uses.note(one, NOW + SECOND)
+    uses.note(two, NOW + SECOND)
+    assert uses.flush(NOW + 2 * SECOND) == 1
+    assert _written(one) == NOW
+    assert _written(two) == NOW + SECOND
+    assert uses.flush(NOW + MINUTE) == 1
+    assert _written(one) == NOW + SECOND
+
+
+def test_what_is_written_is_not_written_again(cast: Cast) -> None:
+    uses, (one, _) = LastUse(), _ids(cast)
+    uses.note(one, NOW)
+    assert uses.flush(NOW) == 1
+    assert uses.flush(NOW + 2 * MINUTE) == 0
+
+
+def test_a_later_use_that_another_process_wrote_stays(cast: Cast) -> None:
+    uses, (one, _) = LastUse(), _ids(cast)
+    later = NOW + timedelta(microseconds=1)
+    Token.objects.filter(pk=one).update(last_used_at=later)
+    uses.note(one, NOW)
+    uses.flush(NOW)
+    assert _written(one) == later
+
+
+def test_many_are_written_in_batches(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(last_use, "WRITTEN_AT_ONCE", 1)
+    uses = LastUse()
+    for token_id in _ids(cast):
+        uses.note(token_id, NOW)
+    assert [uses.flush(NOW) for _ in range(3)] == [1, 1, 0]
+
+
+def test_a_use_noted_while_others_are_written_is_kept_for_the_next_time(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uses, (one, _) = LastUse(), _ids(cast)
+    write = last_use._write
+
+    def write_while_it_is_used(due: list[tuple[str, datetime]]) -> None:
+        write(due)
+        uses.note(one, NOW + SECOND)
+
+    monkeypatch.setattr(last_use, "_write", write_while_it_is_used)
+    uses.note(one, NOW)
+    uses.flush(NOW)
+    monkeypatch.undo()
+    assert uses.flush(NOW + MINUTE) == 1
+    assert _written(one) == NOW + SECOND
+
+
+def test_what_could_not_be_written_is_written_the_next_time(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def disk_full(_: object) -> None:
+        raise DatabaseError("disk full")
+
+    uses, (one, _) = LastUse(), _ids(cast)
+    uses.note(one, NOW)
+    monkeypatch.setattr(last_use, "_write", disk_full)
+    with pytest.raises(DatabaseError):
+        uses.flush(NOW)
+    monkeypatch.undo()
+    assert uses.flush(NOW + SECOND) == 1
+    assert _written(one) == NOW
+
+
+def test_what_is_forgotten_is_not_written(cast: Cast) -> None:
+    uses, (one, _) = LastUse(), _ids(cast)
+    uses.note(one, NOW)
+    uses.forget_all()
+    assert uses.flush(NOW) == 0

@@ -1,0 +1,127 @@
+"""Who may do what, walked pair by pair, and for the stranger nothing at all."""
+
+import pytest
+from django.contrib.auth.models import AnonymousUser, User
+from django.core.exceptions import PermissionDenied
+
+from mcphost.tenants import access
+from mcphost.tenants.models import Tenant
+from mcphost.tenants.roles import (
+    READING,
+    ROLE_PERMISSIONS,
+    STAFF_PERMISSIONS,
+    Permission,
+    Role,
+)
+from mcphost.tenants.selectors import TenantSnapshot
+from mcphost.tenants.services import close_tenant, set_member
+from tests.cast import ACTOR, Cast
+
+pytestmark = pytest.mark.django_db
+
+PEOPLE = {
+    "owner": ROLE_PERMISSIONS[Role.OWNER],
+    "operator": ROLE_PERMISSIONS[Role.OPERATOR],
+    "auditor": ROLE_PERMISSIONS[Role.AUDITOR],
+    "member": ROLE_PERMISSIONS[Role.MEMBER],
+    "staff": STAFF_PERMISSIONS,
+    "stranger": frozenset[Permission](),
+}
+
+
+def _user(cast: Cast, name: str) -> User:
+    user: User = getattr(cast, name).user
+    return user
+
+
+def _ids(user: User | AnonymousUser, permission: Permission) -> set[object]:
+    return {tenant.pk for tenant in access.tenants_where(user, permission)}
+
+
+@pytest.mark.parametrize("name", PEOPLE)
+def test_a_person_has_in_acme_exactly_what_their_role_gives(cast: Cast, name: str) -> None:
+    user = _user(cast, name)
+    assert {p for p in Permission if access.allowed(user, cast.acme, p)} == PEOPLE[name]
+
+
+@pytest.mark.parametrize("name", PEOPLE)
+def test_the_list_of_tenants_agrees_with_the_decision_on_each(cast: Cast, name: str) -> None:
+    user = _user(cast, name)
+    close_tenant(cast.commons.id, actor=ACTOR)
+    for permission in Permission:
+        listed = _ids(user, permission)
+        for tenant in Tenant.objects.all():
+            assert (tenant.pk in listed) is access.allowed(user, tenant, permission)
+
+
+@pytest.mark.parametrize("name", PEOPLE)
+def test_only_staff_have_permissions_of_the_platform(cast: Cast, name: str) -> None:
+    user = _user(cast, name)
+    given = {p for p in Permission if access.allowed(user, None, p)}
+    assert given == (STAFF_PERMISSIONS if name == "staff" else set())
+
+
+def test_require_is_silent_or_denies_without_a_reason(cast: Cast) -> None:
+    access.require(cast.owner.user, cast.acme, Permission.EDIT_TOOLS)
+    with pytest.raises(PermissionDenied) as denied:
+        access.require(cast.stranger.user, cast.acme, Permission.VIEW_TOOLS)
+    assert str(denied.value) == ""
+
+
+def test_staff_who_are_appointed_auditor_of_a_tenant_read_its_payloads(cast: Cast) -> None:
+    set_member(cast.acme.id, cast.staff.user, Role.AUDITOR, actor=ACTOR)
+    assert access.allowed(cast.staff.user, cast.acme, Permission.VIEW_PAYLOADS)
+    assert not access.allowed(cast.staff.user, cast.globex, Permission.VIEW_PAYLOADS)
+    assert _ids(cast.staff.user, Permission.VIEW_PAYLOADS) == {cast.acme.id}
+
+
+def test_staff_see_all_tenants_and_others_their_own(cast: Cast) -> None:
+    def slugs(user: User) -> set[str]:
+        return {tenant.slug for tenant in access.visible_tenants(user)}
+
+    assert slugs(cast.staff.user) == {"acme", "globex", "commons"}
+    assert slugs(cast.owner.user) == slugs(cast.auditor.user) == {"acme"}
+    assert slugs(cast.stranger.user) == {"globex"}
+    assert slugs(cast.member.user) == set()
+
+
+@pytest.mark.parametrize("name", PEOPLE)
+def test_a_person_who_was_switched_off_may_nothing(cast: Cast, name: str) -> None:
+    user = _user(cast, name)
+    user.is_active = False
+    assert not any(access.allowed(user, cast.acme, permission) for permission in Permission)
+    assert not any(_ids(user, permission) for permission in Permission)
+
+
+def test_nobody_in_particular_may_nothing(cast: Cast) -> None:
+    nobody = AnonymousUser()
+    assert not any(access.allowed(nobody, cast.commons, permission) for permission in Permission)
+    assert not any(access.allowed(nobody, None, permission) for permission in Permission)
+    assert not any(_ids(nobody, permission) for permission in Permission)
+
+
+def test_somebody_not_saved_yet_may_nothing(cast: Cast) -> None:
+    unsaved = User(username="new", is_staff=True)
+    assert not access.allowed(unsaved, cast.acme, Permission.VIEW_TOOLS)
+    assert not access.visible_tenants(unsaved).exists()
+
+
+@pytest.mark.parametrize("name", ["owner", "auditor", "staff"])
+def test_a_closed_tenant_can_be_read_and_not_changed(cast: Cast, name: str) -> None:
+    closed: TenantSnapshot = close_tenant(cast.acme.id, actor=ACTOR)
+    user = _user(cast, name)
+    assert {p for p in Permission if access.allowed(user, closed, p)} == PEOPLE[name] & READING
+
+
+def test_a_tenant_is_handed_out_to_those_who_may(cast: Cast) -> None:
+    found = access.tenant_for(cast.operator.user, "acme", Permission.EDIT_TOOLS)
+    assert found.pk == cast.acme.id
+
+
+@pytest.mark.parametrize("slug", ["acme", "commons", "nowhere", ""])
+def test_foreign_and_unknown_tenants_are_denied_alike_and_at_the_same_cost(
+    cast: Cast, slug: str, django_assert_num_queries: object
+) -> None:
+    with django_assert_num_queries(1), pytest.raises(PermissionDenied) as denied:  # type: ignore[operator]
+        access.tenant_for(cast.stranger.user, slug, Permission.VIEW_TOOLS)
+    assert str(denied.value) == ""

@@ -1,0 +1,130 @@
+"""Snapshots are read once, and until the feed says so."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from mcphost.feed.cache import MISS
+from mcphost.feed.loop import loop
+from mcphost.feed.services import announce
+from mcphost.tenants import selectors
+from mcphost.tenants.models import Tenant
+from mcphost.tenants.services import close_tenant, create_tenant, update_tenant
+from tests.cast import ACTOR, Cast
+from tests.conftest import Elsewhere
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CountQueries = Callable[[int], AbstractContextManager[Any]]
+
+
+def test_a_tenant_is_read_once(cast: Cast, django_assert_num_queries: CountQueries) -> None:
+    assert selectors.cached_tenant(cast.acme.id) is MISS
+    with django_assert_num_queries(1):
+        first = selectors.tenant(cast.acme.id)
+    with django_assert_num_queries(0):
+        assert selectors.tenant(cast.acme.id) is first
+        assert selectors.cached_tenant(cast.acme.id) is first
+    assert first == cast.acme
+
+
+def test_an_unknown_id_is_no_tenant(cast: Cast) -> None:
+    assert selectors.tenant(uuid4()) is None
+
+
+def test_a_snapshot_gives_the_fields_to_start_an_edit_from(cast: Cast) -> None:
+    assert update_tenant(cast.acme.id, cast.acme.fields, actor=ACTOR) == cast.acme
+
+
+def test_a_closed_tenant_is_still_found_by_id_and_says_that_it_is_closed(cast: Cast) -> None:
+    close_tenant(cast.acme.id, actor=ACTOR)
+    found = selectors.tenant(cast.acme.id)
+    assert found is not None
+    assert not found.open
+    assert cast.acme.open
+
+
+def test_a_public_tenant_is_found_by_its_slug(cast: Cast) -> None:
+    assert selectors.cached_public_tenant("commons") is MISS
+    assert selectors.public_tenant("commons") == cast.commons
+    assert selectors.cached_public_tenant("commons") == cast.commons
+
+
+def test_unknown_closed_and_private_tenants_cannot_be_told_apart_not_even_by_queries(
+    cast: Cast,
+) -> None:
+    gone = create_tenant("gone", replace(cast.commons.fields, title="Gone"), actor=ACTOR)
+    close_tenant(gone.id, actor=ACTOR)
+    seen = set()
+    for slug in ("nowhere", "gone", "acme", "-not a slug-", "x" * 5000):
+        selectors.forget_all()
+        with CaptureQueriesContext(connection) as cold:
+            assert selectors.public_tenant(slug) is None
+        with CaptureQueriesContext(connection) as warm:
+            assert selectors.public_tenant(slug) is None
+        assert selectors.cached_public_tenant(slug) is None
+        seen.add((tuple(q["sql"] for q in cold), tuple(q["sql"] for q in warm)))
+    assert len(seen) == 1
+    (queries,) = seen
+    assert [len(part) for part in queries] == [1, 0]
+
+
+def test_what_this_process_changes_holds_in_it_at_once(cast: Cast) -> None:
+    selectors.tenant(cast.acme.id)
+    assert selectors.public_tenant("acme") is None
+    update_tenant(cast.acme.id, replace(cast.acme.fields, public=True, title="New"), actor=ACTOR)
+    found = selectors.public_tenant("acme")
+    assert found is not None
+    assert found.title == "New"
+    assert selectors.tenant(cast.acme.id) == found
+
+
+def test_what_another_process_changes_holds_after_one_poll(
+    cast: Cast, elsewhere: Elsewhere
+) -> None:
+    assert selectors.public_tenant("commons") is not None
+    before = selectors.tenant(cast.commons.id)
+    with elsewhere(), transaction.atomic():
+        Tenant.objects.filter(pk=cast.commons.id).update(closed_at=timezone.now())
+        announce("tenant", tenant=cast.commons.id, object_id="commons")
+    assert selectors.tenant(cast.commons.id) is before
+    loop.poll()
+    assert selectors.public_tenant("commons") is None
+    after = selectors.tenant(cast.commons.id)
+    assert after is not None
+    assert not after.open
+
+
+def test_news_of_one_tenant_leaves_the_others_remembered(cast: Cast) -> None:
+    selectors.tenant(cast.acme.id)
+    globex = selectors.tenant(cast.globex.id)
+    update_tenant(cast.acme.id, replace(cast.acme.fields, title="New"), actor=ACTOR)
+    assert selectors.cached_tenant(cast.acme.id) is MISS
+    assert selectors.cached_tenant(cast.globex.id) is globex
+
+
+def test_news_of_no_tenant_in_particular_forgets_them_all(cast: Cast) -> None:
+    selectors.tenant(cast.acme.id)
+    with transaction.atomic():
+        announce("tenant")
+    assert selectors.cached_tenant(cast.acme.id) is MISS
+
+
+def test_a_change_that_is_rolled_back_is_not_remembered(cast: Cast) -> None:
+    class Undone(Exception):  # noqa: N818 - not an error, a way out
+        pass
+
+    with pytest.raises(Undone), transaction.atomic():
+        update_tenant(cast.acme.id, replace(cast.acme.fields, title="Never"), actor=ACTOR)
+        seen = selectors.tenant(cast.acme.id)
+        assert seen is not None
+        assert seen.title == "Never"
+        raise Undone
+    assert selectors.tenant(cast.acme.id) == cast.acme
