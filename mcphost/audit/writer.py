@@ -1,0 +1,379 @@
+"""Group commit: one thread and one connection per process commit what many requests wait for."""
+
+import asyncio
+import concurrent.futures
+import logging
+import os
+import threading
+import time
+import weakref
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from queue import SimpleQueue
+
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    DataError,
+    Error,
+    IntegrityError,
+    NotSupportedError,
+    ProgrammingError,
+    connections,
+)
+
+from mcphost.audit.records import Record
+from mcphost.audit.rows import RecordRefused, Row, prepare
+from mcphost.audit.sinks import Sink, sink
+
+logger = logging.getLogger(__name__)
+
+# What one transaction may hold of payloads, unless a single submission is larger.
+PAYLOAD_BYTES = 4 * 1024 * 1024
+
+__all__ = ["Limits", "RecordLost", "RecordRefused", "Writer", "writer"]
+
+
+class RecordLost(Exception):  # noqa: N818 - a record's fate
+    """The record was not confirmed by the database, and nobody goes on trying.
+
+    It did not land, unless a connection was lost in the very moment of its commit.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a writer takes on. Times are in seconds of its clock, but `pause` is real time.
+
+    A transaction holds `rows` rows or few more; at most `waiting` submissions wait. A row that
+    waited `late` makes the process unready; one that could not be written for `give_up` is lost.
+    """
+
+    rows: int = 500
+    waiting: int = 20_000
+    late: float = 2.0
+    give_up: float = 10.0
+    pause: float = 0.05
+
+
+class _Job:
+    """What one caller submitted: lands together or not at all."""
+
+    __slots__ = ("future", "loop", "records", "rows", "since")
+
+    def __init__(
+        self,
+        records: Sequence[Record],
+        since: float,
+        future: "asyncio.Future[None] | concurrent.futures.Future[None]",
+        loop: asyncio.AbstractEventLoop | None,
+    ) -> None:
+        self.records = records
+        self.since = since
+        self.future = future
+        self.loop = loop
+        self.rows: list[Row] | None = None
+
+
+_Verdict = tuple[_Job, Exception | None]
+
+
+def _is_transient(error: Exception) -> bool:
+    """Whether the database, and not the row, is the reason."""
+    of_the_row = (DataError, IntegrityError, ProgrammingError, NotSupportedError)
+    return isinstance(error, Error) and not isinstance(error, of_the_row)
+
+
+class Writer:
+    """Commits records in batches: whatever waits is taken and committed at once.
+
+    `submit` is for event loops and costs them next to nothing; encoding and encryption are done in
+    the writer's thread. `clock` is compared only with itself.
+    """
+
+    def __init__(
+        self, limits: Limits | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._limits = limits or Limits()
+        self._clock = clock
+        self._reset()
+        _writers.add(self)
+
+    def _reset(self) -> None:
+        """Begin anew, as at the start and in a forked child, where the thread is not."""
+        self._jobs: deque[_Job] = deque()
+        self._wake: SimpleQueue[None] = SimpleQueue()
+        self._starting = threading.Lock()
+        self._abandoned = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._idle = False
+        self._running = False
+        self._closed = True
+        self._since: float | None = None
+        self._sink: Sink | None = None
+
+    def submit(self, records: Sequence[Record]) -> "asyncio.Future[None]":
+        """Have `records` committed, all or none; the future is resolved after the commit.
+
+        To be called on an event loop. The future raises RecordRefused for what can never be
+        written, RecordLost for what could not be. Cancelling it cancels only the waiting.
+        Raises RecordLost at once when the writer does not run or its queue is full.
+        """
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+        self._enqueue(_Job(records, self._clock(), future, loop))
+        return future
+
+    def submit_and_wait(self, records: Sequence[Record], timeout: float | None = None) -> None:
+        """Have `records` committed and wait for it, in a thread without an event loop.
+
+        Raises what `submit` raises, and TimeoutError after `timeout` seconds: the records may
+        still land.
+        """
+        future: concurrent.futures.Future[None] = concurrent.futures.Future()
+        self._enqueue(_Job(records, self._clock(), future, None))
+        future.result(timeout)
+
+    def problem(self) -> str | None:
+        """Why new calls must be refused now, for people; None when all is well."""
+        thread = self._thread
+        if not self._running or thread is None:
+            return "the record writer does not run"
+        if not thread.is_alive():
+            return "the record writer's thread has died"
+        if len(self._jobs) >= self._limits.waiting // 2:
+            return "the record writer's queue is filling up"
+        since = self._oldest()
+        if since is None or (waited := self._clock() - since) < self._limits.late:
+            return None
+        return f"the oldest record has been waiting for {waited:.0f} s"
+
+    def refuse_new(self) -> bool:
+        """Whether to refuse a new call before its tool runs."""
+        return self.problem() is not None
+
+    def start(self) -> None:
+        """Start the thread, if it does not run already in this process."""
+        with self._starting:
+            if self._thread is not None and self._thread.is_alive():
+                if self._running:
+                    return
+                self._thread.join()  # it was stopped and ends by itself
+            self._abandoned.clear()
+            self._closed = False
+            self._running = True
+            self._thread = threading.Thread(target=self._run, name="mcphost-writer", daemon=True)
+            self._thread.start()
+
+    def stop(self, timeout: float = 10.0) -> bool:
+        """Refuse what is new, write what waits, end the thread; False if `timeout` seconds (of
+        real time) were not enough: what is left is then lost.
+        """
+        with self._starting:
+            thread = self._thread
+            self._running = False
+            self._wake.put(None)
+            if thread is None:
+                return True
+            thread.join(timeout)
+            drained = not thread.is_alive()
+            self._abandoned.set()
+            return drained
+
+    def _enqueue(self, job: _Job) -> None:
+        if not self._running:
+            raise RecordLost("the record writer does not run")
+        if len(self._jobs) >= self._limits.waiting:
+            raise RecordLost("the record writer's queue is full")
+        self._jobs.append(job)
+        # The thread says that it is idle, then looks once more: one of the two sees the other.
+        if self._idle:
+            self._idle = False
+            self._wake.put(None)
+        if self._closed:
+            self._lose_waiting()
+
+    def _oldest(self) -> float | None:
+        since = self._since
+        if since is not None:
+            return since
+        try:
+            return self._jobs[0].since
+        except IndexError:
+            return None
+
+    def _run(self) -> None:
+        left: list[_Job] = []
+        try:
+            while not self._abandoned.is_set() and (batch := self._take(left)):
+                left = self._round(batch)
+        finally:
+            self._closed = True
+            self._since = None
+            _settle([(job, RecordLost("the record writer ended")) for job in left])
+            self._lose_waiting()
+            connections.close_all()
+
+    def _lose_waiting(self) -> None:
+        while self._jobs:
+            try:
+                job = self._jobs.popleft()
+            except IndexError:
+                return
+            _settle([(job, RecordLost("the record writer ended"))])
+
+    def _take(self, left: list[_Job]) -> list[_Job]:
+        """What to write next: what is left of the last batch, and what waits; empty at the end."""
+        jobs, batch = self._jobs, left
+        while not jobs and not batch:
+            self._since = None
+            if not self._running:
+                return []
+            self._idle = True
+            if not jobs and self._running:
+                self._wake.get()
+            self._idle = False
+        rows = sum(len(job.records) for job in batch)
+        while jobs and rows < self._limits.rows:
+            job = jobs.popleft()
+            batch.append(job)
+            rows += len(job.records)
+        self._since = batch[0].since
+        return batch
+
+    def _round(self, batch: list[_Job]) -> list[_Job]:
+        """Write a batch, tell those who wait, and return what is to be tried again."""
+        verdicts: list[_Verdict] = []
+        left: list[_Job] = []
+        try:
+            self._commit(batch, verdicts)
+        except Exception as error:  # noqa: BLE001 - the thread outlives whatever happens
+            self._let_go(error)
+            done = {id(job) for job, _ in verdicts}
+            left = self._give_up([job for job in batch if id(job) not in done], verdicts)
+        _settle(verdicts)
+        if left:
+            self._abandoned.wait(self._limits.pause)
+        return left
+
+    def _give_up(self, jobs: list[_Job], verdicts: list[_Verdict]) -> list[_Job]:
+        before = self._clock() - self._limits.give_up
+        verdicts += [
+            (job, RecordLost("the database took no records")) for job in jobs if job.since <= before
+        ]
+        return [job for job in jobs if job.since > before]
+
+    def _commit(self, batch: list[_Job], verdicts: list[_Verdict]) -> None:
+        """Commit `batch`; when something in it is refused, in halves, down to the bad job.
+
+        Raises whatever keeps the database from taking anything.
+        """
+        groups = _portions(self._prepared(batch, verdicts))
+        while groups:
+            group = groups.pop()
+            error = self._write(group)
+            if error is None:
+                verdicts += [(job, None) for job in group]
+            elif len(group) == 1:
+                logger.error("a record was refused: %s", type(error).__name__)
+                refused = RecordRefused(f"the database refused it: {type(error).__name__}")
+                verdicts.append((group[0], refused))
+            else:
+                half = len(group) // 2
+                groups += [group[half:], group[:half]]
+
+    def _prepared(self, batch: list[_Job], verdicts: list[_Verdict]) -> list[_Job]:
+        ready = []
+        for job in batch:
+            try:
+                if job.rows is None:
+                    job.rows = [prepare(record) for record in job.records]
+                ready.append(job)
+            except Error:
+                raise
+            except RecordRefused as error:
+                verdicts.append((job, error))
+            except Exception as error:  # noqa: BLE001 - a cipher may raise anything
+                # Never the error's text: it may hold what the payload held.
+                logger.error("a record could not be prepared: %s", type(error).__name__)
+                verdicts.append((job, RecordRefused(f"unusable: {type(error).__name__}")))
+        return ready
+
+    def _write(self, group: list[_Job]) -> Exception | None:
+        """Commit a group; the error if it is the group's own fault."""
+        rows = [row for job in group for row in job.rows or ()]
+        if not rows:
+            return None
+        connection = connections[DEFAULT_DB_ALIAS]
+        try:
+            if self._sink is None:
+                connection.ensure_connection()
+                self._sink = sink(connection)
+            with connection.wrap_database_errors:
+                self._sink.write(rows)
+        except Exception as error:
+            if _is_transient(error):
+                raise
+            return error
+        return None
+
+    def _let_go(self, error: Exception) -> None:
+        """Drop the connection that failed: the next attempt opens another."""
+        logger.warning("records could not be written now: %s", type(error).__name__)
+        self._sink = None
+        try:
+            connections[DEFAULT_DB_ALIAS].close()
+        except Exception:
+            logger.exception("a failed connection could not be closed")
+
+
+def _portions(jobs: list[_Job]) -> list[list[_Job]]:
+    """`jobs` in groups of a few megabytes of payload each, the last to be written first."""
+    portions: list[list[_Job]] = [[]]
+    held = 0
+    for job in jobs:
+        size = sum(len(row.sealed.ciphertext) for row in job.rows or () if row.sealed is not None)
+        if held + size > PAYLOAD_BYTES and portions[-1]:
+            portions.append([])
+            held = 0
+        portions[-1].append(job)
+        held += size
+    return portions[::-1]
+
+
+def _settle(verdicts: Sequence[_Verdict]) -> None:
+    """Tell those who wait: one call per event loop, however many there are."""
+    by_loop: dict[asyncio.AbstractEventLoop | None, list[_Verdict]] = defaultdict(list)
+    for verdict in verdicts:
+        by_loop[verdict[0].loop].append(verdict)
+    for loop, of_loop in by_loop.items():
+        if loop is None:
+            _resolve(of_loop)
+            continue
+        try:
+            loop.call_soon_threadsafe(_resolve, of_loop)
+        except RuntimeError:  # the loop is closed: nobody waits there any more
+            logger.warning("%s records were settled after their event loop ended", len(of_loop))
+
+
+def _resolve(verdicts: Sequence[_Verdict]) -> None:
+    for job, error in verdicts:
+        if job.future.done():
+            continue
+        if error is None:
+            job.future.set_result(None)
+        else:
+            job.future.set_exception(error)
+
+
+_writers: "weakref.WeakSet[Writer]" = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for each in _writers:
+        each._reset()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+writer = Writer()
