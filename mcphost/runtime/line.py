@@ -1,6 +1,7 @@
 """What a running tool says to its caller: in order, from any thread, and never after its end."""
 
 import asyncio
+import logging
 import math
 import threading
 from contextvars import copy_context
@@ -13,6 +14,8 @@ from mcphost.protocol.messages import LOG_LEVELS
 from mcphost.runtime.ports import Notifier
 
 LARGEST = 2**63
+
+log = logging.getLogger(__name__)
 
 
 class CallEnded(Exception):  # noqa: N818 - a refusal that says what happened
@@ -45,8 +48,9 @@ class Line:
         self._open = False
 
     def check(self) -> None:
-        """Raises CallEnded once the round is over."""
+        """Raises CallEnded once the round is over, and says so in the log: no tool may do that."""
         if not self._open:
+            log.warning("a tool used its context after its call had ended")
             raise CallEnded("the call this context belongs to has ended")
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:

@@ -78,7 +78,9 @@ async def test_data_that_holds_itself_is_logged_as_its_text() -> None:
     assert notes.said[0][1] == "[[...]]"
 
 
-async def test_after_the_end_nothing_can_be_said() -> None:
+async def test_after_the_end_nothing_can_be_said_and_the_log_knows_who_tried(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     notes = Notes()
     line = Line(notes)
     assert line.open
@@ -89,6 +91,7 @@ async def test_after_the_end_nothing_can_be_said() -> None:
     with pytest.raises(CallEnded):
         line.log("info", "late", None)
     assert notes.said == []
+    assert caplog.text.count("after its call had ended") == 2
 
 
 async def test_what_a_thread_says_is_told_on_the_loop_in_order() -> None:

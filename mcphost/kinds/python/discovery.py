@@ -1,0 +1,111 @@
+"""The tools in a folder: every `*.py` is imported once, and what breaks, breaks alone."""
+
+import importlib.util
+import inspect
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from mcphost.kinds.python.function import ToolFunction, look_at
+from mcphost.kinds.python.schemas import SignatureError
+from mcphost.runtime.schema import Problem
+from mcphost.sdk import ATTRIBUTE, ToolDefinition
+
+PREFIX = "mcphost_tools"
+"""Modules are known as `mcphost_tools.<stem>`, so that they meet no other module's name."""
+
+
+@dataclass(slots=True)
+class Found:
+    """What a folder holds, by reference (`<stem>.<name>`), and what is broken, by reference or stem."""
+
+    functions: dict[str, ToolFunction] = field(default_factory=dict)
+    broken: dict[str, Problem] = field(default_factory=dict)
+
+    def why_not(self, reference: str) -> str:
+        """Why there is no such function."""
+        for name in (reference, reference.partition(".")[0]):
+            if name in self.broken:
+                return str(self.broken[name])
+        return f"There is no tool function {reference!r}."
+
+
+def discover(folder: Path) -> Found:
+    """Import the folder's files and look at every function they offer. Raises nothing.
+
+    A problem's path is `<folder>/<file>:<line>`. Files whose name begins with `_` are left alone.
+    """
+    found = Found()
+    if not folder.is_dir():
+        found.broken[folder.name] = Problem(str(folder), "there is no such folder of tools")
+    for path in sorted(folder.glob("[!_]*.py")):
+        _read(path, found)
+    return found
+
+
+def _read(path: Path, found: Found) -> None:
+    try:
+        module = _load(path)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - a file may raise anything, sys.exit() too
+        found.broken[path.stem] = Problem(_place(path, _line(error, path)), _told(error))
+        return
+    for name, function, definition in _offered(module):
+        reference = f"{path.stem}.{name}"
+        try:
+            found.functions[reference] = look_at(reference, function, definition)
+        except SignatureError as error:
+            line = inspect.unwrap(function).__code__.co_firstlineno
+            found.broken[reference] = Problem(_place(path, line), f"{name}: {error}")
+
+
+def _load(path: Path) -> ModuleType:
+    if not path.stem.isidentifier():
+        raise ImportError("the file's name is no name that Python could import")
+    spec = importlib.util.spec_from_file_location(f"{PREFIX}.{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[spec.name]
+        raise
+    return module
+
+
+def _offered(
+    module: ModuleType,
+) -> Iterator[tuple[str, Callable[..., Any], ToolDefinition]]:
+    """The functions that are marked in this module; those it imported are another's."""
+    for name, value in list(vars(module).items()):
+        definition = getattr(value, ATTRIBUTE, None)
+        if (
+            inspect.isfunction(value)
+            and isinstance(definition, ToolDefinition)
+            and value.__module__ == module.__name__
+        ):
+            yield name, value, definition
+
+
+def _line(error: BaseException, path: Path) -> int:
+    """The line of the file that the error is about, or came from; 1 if there is none."""
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        return error.lineno or 1
+    frames = traceback.extract_tb(error.__traceback__)
+    return next((f.lineno or 1 for f in reversed(frames) if f.filename == str(path)), 1)
+
+
+def _place(path: Path, line: int) -> str:
+    return f"{path.parent.name}/{path.name}:{line}"
+
+
+def _told(error: BaseException) -> str:
+    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{type(error).__name__}: {text.strip().partition(chr(10))[0]}"

@@ -1,0 +1,94 @@
+"""The kind `python`: functions of the folder with tools, marked with `mcphost.sdk.tool`."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from mcphost.kinds.kind import Compiled, KindError
+from mcphost.kinds.python.discovery import Found, discover
+from mcphost.kinds.python.function import ToolFunction
+from mcphost.kinds.python.program import PythonProgram
+from mcphost.runtime.schema import Problem
+
+
+class PythonConfig(BaseModel):
+    """What a catalogue row says of a Python tool."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    function: str = Field(
+        title="Function", description="Module and function, e.g. `demo.echo`.", min_length=1
+    )
+
+
+class PythonKind:
+    """Fills `kinds.kind.Kind`. `configure` is called once, at start, before anything else."""
+
+    name = "python"
+    label = "Python function"
+    can_ask = False
+    can_stream = True
+    config_model: type[BaseModel] = PythonConfig
+
+    def __init__(self) -> None:
+        self._folder: Path | None = None
+        self._found = Found()
+        self._compiled: dict[str, Compiled] = {}
+
+    def configure(self, folder: Path) -> None:
+        """Take the tools from `folder`. The same folder again changes nothing."""
+        if folder == self._folder:
+            return
+        self._folder = folder
+        self._found = discover(folder)
+        self._compiled = {name: _compile(tool) for name, tool in self._found.functions.items()}
+
+    def compile(self, config: Mapping[str, Any]) -> Compiled:
+        """The function that `config` refers to. Raises KindError if there is none, or says why not."""
+        try:
+            reference = PythonConfig.model_validate(config).function
+        except ValidationError as error:
+            problems: dict[str, list[str]] = {}
+            for each in error.errors():
+                problems.setdefault(".".join(map(str, each["loc"])), []).append(each["msg"])
+            raise KindError(problems) from None
+        if reference not in self._compiled:
+            raise KindError({"function": [self._found.why_not(reference)]})
+        return self._compiled[reference]
+
+    def check(self) -> Sequence[Problem]:
+        """The files and functions that are broken."""
+        return tuple(self._found.broken.values())
+
+    def choices(self) -> Sequence[tuple[str, str]]:
+        """Every function by reference, with its title."""
+        tools = sorted(self._found.functions.items())
+        return tuple((name, _label(name, tool.definition.title)) for name, tool in tools)
+
+
+def _label(reference: str, title: str) -> str:
+    return f"{title} ({reference})" if title else reference
+
+
+def _compile(tool: ToolFunction) -> Compiled:
+    definition = tool.definition
+    return Compiled(
+        name=tool.name,
+        input_schema=tool.parameters.schema,
+        output_schema=tool.returns.schema,
+        title=definition.title,
+        description=tool.description,
+        annotations=definition.annotations.model_dump(
+            mode="json", by_alias=True, exclude_none=True
+        ),
+        author_version=definition.version,
+        requires=tuple(definition.requires),
+        time_limit=definition.time_limit,
+        program=PythonProgram(tool),
+    )
+
+
+python_kind = PythonKind()
+"""The one that the platform uses."""

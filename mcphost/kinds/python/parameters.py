@@ -1,0 +1,158 @@
+"""The arguments of a Python tool: their schema from its signature, and from JSON to objects.
+
+A parameter annotated with `Context` gets the call's context and is no argument. All others are
+named arguments; their schema is what pydantic says of their annotations, and what arrives is held
+against that schema first, then read by pydantic, so that the function gets dates, enums and models.
+With a schema given verbatim, arguments arrive as plain JSON.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from inspect import Parameter
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic.fields import FieldInfo
+
+from mcphost.kinds.python.schemas import SignatureError, input_validator, schema_of
+from mcphost.runtime.schema import Problem, Validator
+from mcphost.sdk import Context
+
+Hints = Mapping[str, Any]
+Read = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+class InvalidArguments(Exception):  # noqa: N818 - a refusal that says what happened
+    """The caller's arguments do not fit; each problem names the field."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        self.problems = problems
+        super().__init__("; ".join(map(str, problems)))
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """What a function takes. `context` names the parameters that get the call's context."""
+
+    validator: Validator
+    read: Read
+    context: tuple[str, ...] = ()
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        schema = self.validator.schema
+        assert isinstance(schema, Mapping)
+        return schema
+
+    def bind(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Keyword arguments for the function, without the context. Raises InvalidArguments."""
+        plain = dict(arguments)
+        problems = self.validator.problems(plain)
+        if problems:
+            raise InvalidArguments(problems)
+        return self.read(plain)
+
+
+def parameters_of(
+    function: Callable[..., Any], hints: Hints, given: Mapping[str, Any] | None
+) -> Parameters:
+    """What `function` takes, by its signature, or by the schema `given` verbatim.
+
+    Raises SignatureError, or whatever pydantic says of an annotation that it cannot read.
+    """
+    own: list[Parameter] = []
+    context: list[str] = []
+    for parameter in inspect.signature(function).parameters.values():
+        if is_context(hints.get(parameter.name)):
+            context.append(_nameable(parameter, verbatim=False).name)
+        else:
+            own.append(_nameable(parameter, verbatim=given is not None))
+    if given is None:
+        return _typed(own, hints, tuple(context))
+    return Parameters(input_validator(given), _pass_on(own, given), tuple(context))
+
+
+def is_context(annotation: Any) -> bool:
+    """Whether an annotation is `Context`, or a union with it."""
+    if get_origin(annotation) in (Union, UnionType):
+        return any(map(is_context, get_args(annotation)))
+    return annotation is Context
+
+
+def _nameable(parameter: Parameter, *, verbatim: bool) -> Parameter:
+    """The parameter, if a caller can give it by name. `**rest` is for verbatim schemas only."""
+    named = {Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY}
+    if parameter.kind in named or (verbatim and parameter.kind is Parameter.VAR_KEYWORD):
+        return parameter
+    raise SignatureError(f"the parameter {str(parameter)!r} cannot be given by name")
+
+
+def _typed(own: list[Parameter], hints: Hints, context: tuple[str, ...]) -> Parameters:
+    """A model with a field per parameter. Its own names are neutral: `copy`, `schema` are taken."""
+    fields = {f"p{i}": _field(p, hints.get(p.name, Any)) for i, p in enumerate(own)}
+    model: type[BaseModel] = create_model(
+        "Arguments", __config__=ConfigDict(extra="forbid"), **fields
+    )
+    schema = schema_of(TypeAdapter(model), "validation")
+    del schema["title"]
+    names = tuple((f"p{i}", p.name) for i, p in enumerate(own))
+    return Parameters(input_validator(schema), _reader(model, names), context)
+
+
+def _field(parameter: Parameter, annotation: Any) -> Any:
+    """Annotation and default as pydantic takes them, under the argument's name on the wire."""
+    default = parameter.default
+    if isinstance(default, FieldInfo):
+        annotation, default = Annotated[annotation, default], Parameter.empty
+    info = FieldInfo.from_annotation(annotation)
+    wire = info.alias or parameter.name
+    if default is Parameter.empty:
+        return annotation, Field(alias=wire)
+    return annotation, Field(default=default, alias=wire)
+
+
+def _reader(model: type[BaseModel], names: tuple[tuple[str, str], ...]) -> Read:
+    validate = model.__pydantic_validator__.validate_json
+
+    def read(arguments: dict[str, Any]) -> dict[str, Any]:
+        try:
+            values = validate(orjson.dumps(arguments)).__dict__
+        except ValidationError as error:
+            raise InvalidArguments(tuple(map(_problem, error.errors(**_BRIEF)))) from None
+        except TypeError as error:
+            raise InvalidArguments((Problem("", "hold what JSON cannot"),)) from error
+        return {name: values[field] for field, name in names}
+
+    return read
+
+
+_BRIEF: Any = {"include_url": False, "include_context": False, "include_input": False}
+
+
+def _problem(error: Mapping[str, Any]) -> Problem:
+    return Problem(".".join(map(str, error["loc"])), error["msg"])
+
+
+def _pass_on(own: list[Parameter], given: Mapping[str, Any]) -> Read:
+    """Hand arguments on as they are: all of them to `**rest`, else those that the function names.
+
+    Raises SignatureError where schema and function cannot agree.
+    """
+    takes_rest = any(p.kind is Parameter.VAR_KEYWORD for p in own)
+    names = {p.name for p in own if p.kind is not Parameter.VAR_KEYWORD}
+    needed = {p.name for p in own if p.default is Parameter.empty} & names
+    required, known = set(given.get("required", ())), set(given.get("properties", ()))
+    if missing := needed - required:
+        raise SignatureError(f"the input schema does not require {_listed(missing)}")
+    if not takes_rest and (unknown := known - names):
+        raise SignatureError(f"the function does not take {_listed(unknown)} of the input schema")
+    if takes_rest:
+        return dict
+    return lambda arguments: {name: arguments[name] for name in names & arguments.keys()}
+
+
+def _listed(names: set[str]) -> str:
+    return ", ".join(map(repr, sorted(names)))

@@ -1,0 +1,148 @@
+"""One round of a Python tool: arguments in, an outcome out, and nothing left running."""
+
+import asyncio
+import traceback
+from functools import partial
+from typing import Any
+
+from mcphost.kinds.python.function import ToolFunction
+from mcphost.kinds.python.parameters import InvalidArguments
+from mcphost.kinds.python.returns import InvalidResult
+from mcphost.runtime.call import Call
+from mcphost.runtime.children import Children
+from mcphost.runtime.journal import Journal
+from mcphost.runtime.line import Line
+from mcphost.runtime.outcomes import Complete, Failed, Failure, FailureKind, Outcome
+from mcphost.runtime.ports import Ports
+from mcphost.runtime.threads import PoolExhausted
+from mcphost.sdk import RUNNING, CapabilityMissing, Context, ToolError
+
+SECONDS = 60.0
+MOST_DETAIL = 20_000
+
+
+class TimedOut(Exception):  # noqa: N818 - a refusal that says what happened
+    """The round took longer than it may."""
+
+
+class PythonProgram:
+    """Runs one function. Holds no state of any call, so one may serve all tenants at once.
+
+    `ports.limits.seconds` bounds a round, else what the author said, else a minute. A function that
+    neither waits nor returns cannot be interrupted: only a thread (a plain `def`) can be given up.
+    """
+
+    __slots__ = ("_seconds", "_tool")
+
+    def __init__(self, tool: ToolFunction) -> None:
+        self._tool = tool
+        self._seconds = tool.definition.time_limit or SECONDS
+
+    async def advance(self, call: Call, journal: Journal, ports: Ports) -> Outcome:
+        """Run the function once. Whatever it does becomes an outcome; cancellation passes through.
+
+        Tasks that it leaves behind are cancelled and have ended before the outcome leaves.
+        """
+        line = Line(ports.notifier)
+        context = Context(call, line)
+        children = Children()
+        children.enter()
+        token = RUNNING.set(context)
+        try:
+            return await self._outcome(context, call, ports)
+        finally:
+            RUNNING.reset(token)
+            children.leave()
+            try:
+                await children.end()
+            finally:
+                line.end()
+
+    async def _outcome(self, context: Context, call: Call, ports: Ports) -> Outcome:
+        try:
+            for capability in self._tool.definition.requires:
+                context.require(capability)
+            arguments = self._tool.parameters.bind(call.arguments)
+            for name in self._tool.parameters.context:
+                arguments[name] = context
+            value = await self._limited(arguments, call, ports)
+            return Complete(self._tool.returns.encode(value, ports.limits.result_bytes))
+        except asyncio.CancelledError as error:
+            if _is_being_cancelled():
+                raise
+            return _failed(error)
+        except BaseException as error:  # noqa: BLE001 - the function may raise anything
+            return _failed(error)
+
+    async def _limited(self, arguments: dict[str, Any], call: Call, ports: Ports) -> Any:
+        """The function's value, or TimedOut if its time was up, whatever it made of that."""
+        seconds = ports.limits.seconds or self._seconds
+        timer = asyncio.timeout(seconds)
+        try:
+            async with timer:
+                value = await self._run(arguments, call, ports)
+        except Exception as error:
+            if timer.expired():
+                raise TimedOut(f"The tool did not finish within {seconds:g} seconds.") from error
+            raise
+        if timer.expired():
+            raise TimedOut(f"The tool did not finish within {seconds:g} seconds.")
+        return value
+
+    async def _run(self, arguments: dict[str, Any], call: Call, ports: Ports) -> Any:
+        tool = self._tool
+        if tool.waits:
+            return await tool.function(**arguments)
+        function = partial(tool.function, **arguments)
+        cap = tool.definition.threads
+        return await ports.threads.run(str(call.tenant), function, tool=tool.reference, cap=cap)
+
+
+def _is_being_cancelled() -> bool:
+    """Whether somebody cancelled this round, rather than the tool having met a cancelled task."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
+
+
+def _failed(error: BaseException) -> Outcome:
+    """What an exception means. Only what its author meant for the caller is told to the caller."""
+    match _cause(error):
+        case InvalidArguments() as invalid:
+            return _error(f"Invalid arguments: {invalid}")
+        case ToolError() as refusal:
+            return _error(str(refusal))
+        case CapabilityMissing() as missing:
+            kind, text = FailureKind.CAPABILITY_MISSING, str(missing)
+            return Failed(Failure(kind, text, required=missing.required))
+        case TimedOut() as late:
+            return Failed(Failure(FailureKind.TIMED_OUT, str(late)))
+        case PoolExhausted() as full:
+            text = "The tool is busy: all its threads are in use. Try again later."
+            return Failed(Failure(FailureKind.OVERLOADED, text, str(full)))
+        case InvalidResult() as wrong:
+            return Failed(Failure(FailureKind.INVALID_RESULT, wrong.message, wrong.detail))
+        case crash:
+            text = "The tool failed. What went wrong has been logged."
+            return Failed(Failure(FailureKind.CRASHED, text, _told(crash)))
+
+
+def _cause(error: BaseException) -> BaseException:
+    """The exception itself; of a group, what its author meant for the caller, if it is that alone."""
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    causes = [_cause(part) for part in error.exceptions]
+    if all(isinstance(cause, ToolError | CapabilityMissing) for cause in causes):
+        return causes[0]
+    return error
+
+
+def _error(text: str) -> Complete:
+    """A result that says what went wrong, for models to learn from (spec: server/tools)."""
+    clean = text.encode("utf-8", "backslashreplace").decode()
+    return Complete({"content": [{"type": "text", "text": clean}], "isError": True})
+
+
+def _told(error: BaseException) -> str:
+    """Exception and traceback for the log, the end of it if it is long."""
+    text = "".join(traceback.format_exception(error))
+    return text.encode("utf-8", "backslashreplace").decode()[-MOST_DETAIL:]

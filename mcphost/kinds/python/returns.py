@@ -1,0 +1,157 @@
+"""What a Python tool returns: its schema from the return type, and from objects to a result.
+
+A result leaves here as JSON that can be sent, or not at all (spec: server/tools, Tool Result).
+"""
+
+import collections.abc
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import Annotated, Any, Never, NoReturn, Union, get_args, get_origin
+
+import orjson
+from pydantic import TypeAdapter
+
+from mcphost.kinds.python.schemas import output_validator, schema_of
+from mcphost.runtime.schema import Validator
+from mcphost.sdk import (
+    NOTHING,
+    Audio,
+    Content,
+    EmbeddedResource,
+    Image,
+    ResourceLink,
+    Result,
+    Text,
+)
+
+ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
+BLOCKS = (Text, Image, Audio, ResourceLink, EmbeddedResource)
+LISTS = (list, tuple, collections.abc.Sequence, collections.abc.Iterable)
+WORDS = {str, None, NoneType, Any, object, Never, NoReturn}
+
+
+class InvalidResult(Exception):  # noqa: N818 - a refusal that says what happened
+    """What the tool returned cannot be sent. `message` is for the caller, `detail` for the log."""
+
+    def __init__(self, detail: str, message: str = "") -> None:
+        self.message = message or "The tool returned a result that is not valid."
+        self.detail = detail
+        super().__init__(detail)
+
+
+@dataclass(frozen=True, slots=True)
+class Returns:
+    """What a function returns. Without a validator there is no output schema."""
+
+    adapter: TypeAdapter[Any] = ANYTHING
+    validator: Validator | None = None
+
+    @property
+    def schema(self) -> Mapping[str, Any] | None:
+        schema = self.validator and self.validator.schema
+        return schema if isinstance(schema, Mapping) else None
+
+    def encode(self, value: Any, limit: int) -> dict[str, Any]:
+        """The `CallToolResult` of what the function returned, in at most `limit` bytes of JSON.
+
+        Raises InvalidResult.
+        """
+        try:
+            result = self._result(value)
+            size = len(orjson.dumps(result))
+        except InvalidResult:
+            raise
+        except Exception as error:
+            raise InvalidResult(f"the result cannot be JSON: {error!r}") from error
+        if size > limit:
+            message = f"The tool's result is too large: more than {limit} bytes."
+            raise InvalidResult(f"the result has {size} bytes, more than {limit}", message)
+        return result
+
+    def _result(self, value: Any) -> dict[str, Any]:
+        if isinstance(value, Result):
+            return self._explicit(value)
+        if self.validator is None:
+            content = _content(value)
+            if content is not None:
+                return {"content": content}
+        return self._structured(value)
+
+    def _explicit(self, value: Result) -> dict[str, Any]:
+        """A result said in full. An error need not fit the schema."""
+        result: dict[str, Any] = {"content": [_block(block) for block in value.content]}
+        if value.structured is not NOTHING:
+            structured = self._structured(value.structured, check=not value.is_error)
+            result = {**structured, "content": result["content"] or structured["content"]}
+        elif self.validator is not None and not value.is_error:
+            raise InvalidResult("there is an output schema but no structured content")
+        if value.is_error:
+            result["isError"] = True
+        return result
+
+    def _structured(self, value: Any, *, check: bool = True) -> dict[str, Any]:
+        plain = self.adapter.dump_python(value, mode="json", by_alias=True, warnings=False)
+        encoded = orjson.dumps(plain)
+        if orjson.loads(encoded) != plain:
+            raise InvalidResult("the result holds NaN or an infinite number")
+        problems = self.validator.problems(plain) if self.validator and check else ()
+        if problems:
+            raise InvalidResult("; ".join(map(str, problems)))
+        return {"content": [_text(encoded.decode())], "structuredContent": plain}
+
+
+def returns_of(annotation: Any, given: Mapping[str, Any] | None) -> Returns:
+    """What a function with this return annotation returns, or by the schema `given` verbatim.
+
+    Raises SignatureError, or whatever pydantic says of an annotation that it cannot write.
+    """
+    if given is not None:
+        return Returns(ANYTHING, output_validator(given))
+    if _is_unstructured(annotation):
+        return Returns()
+    adapter: TypeAdapter[Any] = TypeAdapter(annotation)
+    return Returns(adapter, output_validator(schema_of(adapter, "serialization")))
+
+
+def _is_unstructured(annotation: Any) -> bool:
+    """Text, content or nothing, or a union with content: then there is no schema to promise."""
+    leaves = _leaves(annotation)
+    return any(map(_is_content, leaves)) or all(leaf in WORDS for leaf in leaves)
+
+
+def _leaves(annotation: Any) -> list[Any]:
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return _leaves(get_args(annotation)[0])
+    if origin in (Union, UnionType):
+        return [leaf for choice in get_args(annotation) for leaf in _leaves(choice)]
+    return [annotation]
+
+
+def _is_content(leaf: Any) -> bool:
+    if get_origin(leaf) in LISTS:
+        items = [item for item in get_args(leaf) if item is not Ellipsis]
+        return bool(items) and all(_is_content(part) for item in items for part in _leaves(item))
+    return isinstance(leaf, type) and issubclass(leaf, (Result, *BLOCKS))
+
+
+def _content(value: Any) -> list[dict[str, Any]] | None:
+    """The blocks of what is content already; None if it is not."""
+    if isinstance(value, str):
+        return [_text(str.__str__(value))]
+    if value is None:
+        return []
+    if isinstance(value, BLOCKS):
+        return [_block(value)]
+    if isinstance(value, list | tuple) and all(isinstance(item, BLOCKS) for item in value):
+        return [_block(block) for block in value]
+    return None
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _block(block: Content) -> dict[str, Any]:
+    return block.model_dump(mode="json", by_alias=True, exclude_none=True)
