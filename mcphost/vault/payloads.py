@@ -14,7 +14,6 @@ from typing import Final
 from uuid import UUID
 
 from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from mcphost.audit.ports import SealedPayload, UnreadablePayloadError
 from mcphost.vault import selectors
@@ -38,7 +37,7 @@ class VaultPayloadCipher:
         key = ensure_tenant(tenant).payload_key
         random = secrets.token_bytes(COMMITMENT_SALT_BYTES + _NONCE_BYTES)
         salt, nonce = random[:COMMITMENT_SALT_BYTES], random[COMMITMENT_SALT_BYTES:]
-        sealed = AESGCM(key.secret).encrypt(nonce, salt + plaintext, _bound(tenant, key.id))
+        sealed = key.cipher.encrypt(nonce, salt + plaintext, _bound(tenant, key.id))
         return SealedPayload(commitment(salt, plaintext), key.id, nonce + sealed)
 
     def open(self, tenant: UUID, key_id: str, ciphertext: bytes) -> bytes:
@@ -50,7 +49,7 @@ class VaultPayloadCipher:
         key = _key(tenant, key_id)
         nonce, sealed = ciphertext[:_NONCE_BYTES], ciphertext[_NONCE_BYTES:]
         try:
-            opened = AESGCM(key.secret).decrypt(nonce, sealed, _bound(tenant, key_id))
+            opened = key.cipher.decrypt(nonce, sealed, _bound(tenant, key_id))
         except (ValueError, InvalidTag):
             raise UnreadablePayloadError("this payload was changed, or is another's") from None
         return opened[:COMMITMENT_SALT_BYTES], opened[COMMITMENT_SALT_BYTES:]

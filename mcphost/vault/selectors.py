@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
 from mcphost.feed.cache import MISS, Cache
 from mcphost.sealing.tokens import Key, Ring
 from mcphost.vault.errors import NoActiveKeyError, NoSecretsError
@@ -17,10 +19,17 @@ TENANTS_KEPT: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class PayloadKey:
-    """The key of a tenant's payloads: a short public id and 32 secret bytes."""
+    """The key of a tenant's payloads: a short public id, 32 secret bytes, and the cipher of them.
+
+    The cipher is kept because making one costs more than most payloads do.
+    """
 
     id: str
     secret: bytes = field(repr=False)
+    cipher: AESGCM = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cipher", AESGCM(self.secret))
 
 
 @dataclass(frozen=True, slots=True)

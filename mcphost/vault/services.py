@@ -1,6 +1,7 @@
 """Making keys, each once and for good, and checking that the master key is theirs."""
 
 import secrets
+from contextlib import suppress
 from uuid import UUID
 
 from django.db import models, transaction
@@ -55,12 +56,11 @@ def ensure_tenant(tenant: UUID) -> TenantSecrets:
 
     Costs no query once they were read. Raises as `ensure_ring`.
     """
-    try:
+    with suppress(NoSecretsError):
         return selectors.secrets(tenant)
-    except NoSecretsError:
-        _ensure_readable_ring()
-        _create_tenant(tenant)
-        return selectors.secrets(tenant)
+    _ensure_readable_ring()
+    _create_tenant(tenant)
+    return selectors.secrets(tenant)
 
 
 def _master_key_of_keys() -> bytes:
@@ -75,10 +75,10 @@ def _master_key_of_keys() -> bytes:
 
 def _ensure_readable_ring() -> None:
     """Make no secrets under a master key that does not open the ring."""
-    try:
+    with suppress(NoActiveKeyError):
         selectors.ring()
-    except NoActiveKeyError:
-        ensure_ring()
+        return
+    ensure_ring()
 
 
 def _active_key_id() -> str | None:
