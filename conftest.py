@@ -1,0 +1,3 @@
+"""Plugins that look at every test of the project, wherever it lies."""
+
+pytest_plugins = ["tests.plugins.skips", "tests.plugins.canaries"]

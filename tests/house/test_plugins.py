@@ -1,0 +1,113 @@
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.plugins import canaries, skips
+
+ROOT = Path(__file__).parent.parent.parent
+ALONE = (
+    "--noconftest", "--rootdir=/", "--config-file=/dev/null", "-p", "no:django", "-p", "no:asyncio",
+    "-p", "no:cacheprovider", "-p", "no:playwright", "-p", "tests.plugins.skips",
+)  # fmt: skip
+SKIPPING = """
+import pytest
+
+@pytest.mark.skip(reason="no database")
+def test_marked():
+    pass
+
+def test_inside():
+    pytest.skip("no browser")
+
+@pytest.mark.xfail
+def test_expected_to_fail():
+    assert False
+"""
+
+
+def run(folder: Path, text: str, ci: str) -> tuple[int, str]:
+    """Run a test file in a pytest of its own, with the plugin about skips."""
+    path = folder / "test_it.py"
+    path.write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", str(path), "-q", "-ra", *ALONE],
+        cwd=ROOT,
+        env={**os.environ, "CI": ci},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    return done.returncode, done.stdout
+
+
+def test_at_home_a_test_may_skip(tmp_path):
+    code, output = run(tmp_path, SKIPPING, "")
+    assert code == 0, output
+    assert "2 skipped, 1 xfailed" in output
+
+
+def test_in_ci_a_skip_is_a_failure_with_its_reason(tmp_path):
+    code, output = run(tmp_path, SKIPPING, "true")
+    assert code == 1
+    assert "nothing may skip: Skipped: no database" in output
+    assert "nothing may skip: Skipped: no browser" in output
+    assert "1 xfailed" in output
+
+
+def test_in_ci_a_module_that_skips_is_a_failure(tmp_path):
+    code, output = run(
+        tmp_path, 'import pytest\npytest.skip("no Redis", allow_module_level=True)\n', "1"
+    )
+    assert code != 0
+    assert "nothing may skip: Skipped: no Redis" in output
+
+
+@pytest.mark.parametrize(
+    ("value", "ci"), [("true", True), ("1", True), ("", False), ("false", False)]
+)
+def test_ci_is_what_the_environment_says(monkeypatch, value, ci):
+    monkeypatch.setenv("CI", value)
+    assert skips.in_ci() is ci
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"the password was {canaries.CANARY}",
+        "token mcph_" + "a1B2c3D4e5F6" + "_" + "s" * 43 + "_" + "c0ffee",
+        "key tests-only-secret-key-tests-only-secret-key",
+        "key dGVzdHMtb25seS1tYXN0ZXIta2V5LXRlc3RzLW9ubHk=",
+    ],
+)
+def test_a_line_with_a_secret_is_found(line):
+    assert canaries.holds_a_secret(line)
+
+
+def test_an_ordinary_line_is_not():
+    assert not canaries.holds_a_secret("the token mcph_[redacted] was refused")
+
+
+def test_every_record_of_this_process_passes_the_grep():
+    before = canaries.grep.lines
+    logging.getLogger("mcphost.house").debug("a line")
+    assert canaries.grep.lines == before + 1
+    assert canaries.grep.found == []
+
+
+def test_a_secret_in_a_record_is_seen_in_the_traceback_too():
+    grep = canaries.Grep()
+    log = logging.getLogger("apart-from-everything")
+    log.propagate = False
+    log.setLevel(logging.INFO)
+    log.addHandler(grep)
+    log.info("nothing")
+    try:
+        raise ValueError(canaries.CANARY)
+    except ValueError:
+        log.exception("it failed")
+    assert len(grep.found) == 1

@@ -1,0 +1,1 @@
+"""What looks at every test; loaded by conftest.py at the root."""

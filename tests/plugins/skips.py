@@ -1,0 +1,39 @@
+"""In CI nothing skips: a test that could not run there proves nothing, and nobody reads the note."""
+
+import os
+from collections.abc import Generator
+
+import pytest
+
+EXPLANATION = "skipped, and with CI=true nothing may skip"
+
+
+def in_ci() -> bool:
+    return os.environ.get("CI", "").lower() in {"1", "true", "yes"}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if in_ci() and report.skipped and not hasattr(report, "wasxfail"):
+        report.longrepr = f"{EXPLANATION}: {_reason(report)}"
+        report.outcome = "failed"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """The same for a module that skips as a whole."""
+    report = yield
+    if in_ci() and report.skipped:
+        report.longrepr = f"{collector.nodeid} {EXPLANATION}: {_reason(report)}"
+        report.outcome = "failed"
+    return report
+
+
+def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    return report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)

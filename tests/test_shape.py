@@ -1,0 +1,204 @@
+"""The shape of the code, where no linter keeps it. What is wrong is told by file and line."""
+
+import ast
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.apps import apps
+from django.core.management import call_command
+from django.db import models
+
+ROOT = Path(__file__).resolve().parent.parent
+LONGEST_FILE = 400
+ASYNC_SAFE = "transaction=True"
+# Fixtures that open the test's database; on an `async def` they need the marker that isolates it.
+DATABASE_FIXTURES = frozenset({"db", "cast", "elsewhere"})
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def sources(*folders: str) -> list[Path]:
+    found = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+    return [path for path in found if "migrations" not in path.parts]
+
+
+def parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(), str(path))
+
+
+def at(path: Path, node: ast.stmt | ast.expr) -> str:
+    return f"{path.relative_to(ROOT)}:{node.lineno}"
+
+
+def layers() -> dict[str, int]:
+    """How high each room stands, by name: the first layer of the contract is the highest."""
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    (contract,) = (c for c in config["tool"]["importlinter"]["contracts"] if c["id"] == "layers")
+    rows = [row.replace("|", " ").replace(":", " ").split() for row in contract["layers"]]
+    return {room.strip("()"): len(rows) - height for height, row in enumerate(rows) for room in row}
+
+
+def test_no_source_file_is_longer_than_a_reader_can_hold():
+    long = {
+        str(path.relative_to(ROOT)): lines
+        for path in sources("mcphost", "tools", "bootstrap")
+        if (lines := len(path.read_text().splitlines())) > LONGEST_FILE
+    }
+    assert long == {}
+
+
+def test_no_import_hides_in_a_function():
+    hidden = [
+        at(path, node)
+        for path in sources("mcphost", "tools", "bootstrap", "tests")
+        for function in ast.walk(parse(path))
+        if isinstance(function, Function)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+    assert hidden == []
+
+
+def test_the_first_file_of_a_room_is_its_description_and_nothing_else():
+    wrong = [
+        str(path.relative_to(ROOT))
+        for path in sorted((ROOT / "mcphost").glob("*/__init__.py"))
+        if not ast.get_docstring(tree := parse(path)) or len(tree.body) != 1
+    ]
+    assert wrong == []
+
+
+def test_deeper_packages_hold_at_most_a_description():
+    wrong = [
+        str(path.relative_to(ROOT))
+        for path in sources("mcphost")
+        if path.name == "__init__.py"
+        and any(not isinstance(node, ast.Expr) for node in parse(path).body)
+    ]
+    assert wrong == []
+
+
+def test_admin_classes_live_in_the_console():
+    assert list((ROOT / "mcphost").glob("*/admin.py")) == []
+
+
+def test_a_tool_sees_nothing_of_the_server_but_the_sdk():
+    wrong = [
+        at(path, node)
+        for path in sources("tools")
+        for node in ast.walk(parse(path))
+        for name in imported(node)
+        if name.split(".")[0] == "mcphost" and name.split(".")[:2] != ["mcphost", "sdk"]
+    ]
+    assert wrong == []
+
+
+def imported(node: ast.AST) -> list[str]:
+    """The modules (or names in packages) that a statement imports."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and node.module is not None:
+        return [f"{node.module}.{alias.name}" for alias in node.names]
+    return []
+
+
+def test_every_kind_is_in_the_contract_that_keeps_kinds_apart():
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    contracts = {c["id"]: c for c in config["tool"]["importlinter"]["contracts"]}
+    folders = {path.parent.name for path in (ROOT / "mcphost" / "kinds").glob("*/__init__.py")}
+    assert {f"mcphost.kinds.{name}" for name in folders} == set(contracts["kinds"]["modules"])
+
+
+def our_models() -> list[type[models.Model]]:
+    return [model for model in apps.get_models() if model.__module__.startswith("mcphost.")]
+
+
+def room_of(model: type[models.Model]) -> str:
+    return model.__module__.split(".")[1]
+
+
+def test_every_model_says_in_which_order_its_rows_come():
+    assert our_models()
+    assert [model.__name__ for model in our_models() if not model._meta.ordering] == []
+
+
+def test_every_table_is_named_after_its_room():
+    wrong = [
+        f"{model.__name__}: {model._meta.db_table}"
+        for model in our_models()
+        if not model._meta.db_table.startswith(f"{room_of(model)}_")
+    ]
+    assert wrong == []
+
+
+def test_no_foreign_key_points_to_a_higher_room_or_beside_its_own():
+    height = layers()
+    wrong = [
+        f"{room_of(model)}.{model.__name__}.{field} -> {room_of(target)}"
+        for model in our_models()
+        for field, target in relations(model)
+        if target.__module__.startswith("mcphost.")
+        and room_of(target) != room_of(model)
+        and height[room_of(target)] >= height[room_of(model)]
+    ]
+    assert wrong == []
+
+
+def test_a_record_points_to_nothing_so_that_it_outlives_everything():
+    assert [
+        f"{model.__name__}.{field}"
+        for model in our_models()
+        if room_of(model) == "audit"
+        for field, _ in relations(model)
+    ] == []
+
+
+def relations(model: type[models.Model]) -> Iterator[tuple[str, type[models.Model]]]:
+    """The names of the fields of a model that point to another one, and where to."""
+    for field in (*model._meta.local_fields, *model._meta.local_many_to_many):
+        if isinstance(field.related_model, type):
+            yield field.name, field.related_model
+
+
+@pytest.mark.django_db
+def test_the_migrations_are_up_to_date_with_the_models():
+    call_command("makemigrations", check_changes=True, dry_run=True, verbosity=0)
+
+
+def test_an_async_test_with_the_database_isolates_what_it_writes():
+    """The plain marker does not: rows that another thread wrote leak into later tests."""
+    leaky = [
+        at(path, function)
+        for path in sources("tests")
+        for function, marks in marked_tests(parse(path))
+        if isinstance(function, ast.AsyncFunctionDef)
+        and touches_the_database(function, marks)
+        and not any("django_db" in mark and ASYNC_SAFE in mark for mark in marks)
+    ]
+    assert leaky == []
+
+
+def touches_the_database(function: Function, marks: list[str]) -> bool:
+    names = {argument.arg for argument in function.args.args}
+    return any("django_db" in mark for mark in marks) or bool(names & DATABASE_FIXTURES)
+
+
+def marked_tests(tree: ast.Module) -> Iterator[tuple[Function, list[str]]]:
+    """Every test function with the marks on it, on its class and on its module, as source."""
+    module = [
+        ast.unparse(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        and [ast.unparse(target) for target in node.targets] == ["pytestmark"]
+    ]
+    yield from _tests_in(tree.body, module)
+
+
+def _tests_in(body: list[ast.stmt], marks: list[str]) -> Iterator[tuple[Function, list[str]]]:
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            yield from _tests_in(node.body, [*marks, *map(ast.unparse, node.decorator_list)])
+        elif isinstance(node, Function) and node.name.startswith("test"):
+            yield node, [*marks, *map(ast.unparse, node.decorator_list)]
