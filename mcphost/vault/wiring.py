@@ -24,7 +24,12 @@ def equip(sender: Any, tenant_id: UUID, **kwargs: Any) -> None:
     ensure_tenant(tenant_id)
 
 
+def fill_ports() -> None:
+    """Hand audit the cipher of its payloads."""
+    set_payload_cipher(VaultPayloadCipher())
+
+
 loop.subscribe("key", forget)
 loop.on_gap(selectors.forget_everything)
 tenant_created.connect(equip, dispatch_uid="vault.equip")
-set_payload_cipher(VaultPayloadCipher())
+fill_ports()

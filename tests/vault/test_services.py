@@ -12,7 +12,7 @@ from pytest_django import DjangoAssertNumQueries
 from mcphost.audit.models import Entry
 from mcphost.feed.models import Change
 from mcphost.vault import selectors
-from mcphost.vault.errors import DamagedSecretError, MasterKeyMismatch
+from mcphost.vault.errors import DamagedSecretError, MasterKeyMismatch, NoSecretsError
 from mcphost.vault.models import RingKey, TenantSecret
 from mcphost.vault.services import ensure_ring, ensure_tenant, verify_master_key
 from mcphost.vault.states import KeyState
@@ -124,12 +124,12 @@ def test_secrets_that_another_process_made_in_between_are_kept(
     theirs = ensure_tenant(tenant)
     selectors.forget_everything()
     load = selectors._load_tenant
-    missed = []
+    missed: list[UUID] = []
 
     def load_too_early(tenant: UUID) -> selectors.TenantSecrets:
         if not missed:
             missed.append(tenant)
-            raise selectors.NoSecretsError("not there yet")
+            raise NoSecretsError("not there yet")
         return load(tenant)
 
     monkeypatch.setattr(selectors, "_load_tenant", load_too_early)
