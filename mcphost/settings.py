@@ -179,6 +179,7 @@ INSTALLED_APPS = [
     "django.contrib.admin.apps.SimpleAdminConfig",
     "channels",
     "rest_framework",
+    "mcphost",
     "mcphost.feed",
     "mcphost.audit",
     "mcphost.tenants",
@@ -244,6 +245,6 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 
 STATIC_URL = "static/"
-STATIC_ROOT = HOME.path / "static"
 STATICFILES_DIRS = [BASE / "static"]
+# Served from where they lie, compressed or not: nothing has to be collected first.
 WHITENOISE_USE_FINDERS = True
