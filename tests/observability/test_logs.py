@@ -14,10 +14,12 @@ TOKEN = "mcph_" + "a1B2c3D4e5F6" + "_" + "s" * 43 + "_" + "c0ffee"
 
 @pytest.fixture(autouse=True)
 def _logging_as_it_was():
-    root = logging.getLogger()
-    level, handlers = root.level, list(root.handlers)
+    root, ours = logging.getLogger(), logging.getLogger("mcphost")
+    levels, handlers = (root.level, ours.level), list(root.handlers)
+    ours.setLevel(logging.NOTSET)
     yield
-    root.setLevel(level)
+    root.setLevel(levels[0])
+    ours.setLevel(levels[1])
     for handler in [other for other in root.handlers if other not in handlers]:
         root.removeHandler(handler)
     structlog.reset_defaults()
