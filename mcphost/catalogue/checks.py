@@ -19,6 +19,7 @@ def check_kinds(
     app_configs: Sequence[AppConfig] | None = None, **options: Any
 ) -> list[CheckMessage]:
     """What each kind finds wrong with its own surroundings, e.g. a file in `tools/` that is broken."""
+    kinds.discover()
     return [
         Warning(str(problem), obj=name, id="mcphost.catalogue.W001")
         for name, kind in kinds.KINDS.items()
@@ -35,6 +36,7 @@ def check_published_tools(
     """The published tools that cannot be served, at most a hundred of them."""
     if DEFAULT_DB_ALIAS not in (databases or ()):
         return []
+    kinds.discover()
     try:
         with transaction.atomic():
             return list(islice(_unservable(), MAX_SHOWN))

@@ -6,7 +6,7 @@ once and shared, and so is a listing whose texts are alike.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,7 @@ from mcphost.protocol.schemas import ParamHeader, Problem, check_schema, param_h
 from mcphost.protocol.tools import ToolListing, describe_tool
 from mcphost.runtime.schema import Validator
 
-MAX_SHAPES = 4096
+MAX_CODES = 4096
 MAX_LISTINGS = 8192
 LABEL_DIGITS = 8
 
@@ -63,6 +63,29 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True)
+class Face:
+    """What tools that run the same function may differ in. `icons` as in the row."""
+
+    name: str
+    title: str
+    description: str
+    icons: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Code:
+    """The very object that a kind gave back, as a key: nothing of it has to be looked at."""
+
+    compiled: Compiled
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Code) and other.compiled is self.compiled
+
+    def __hash__(self) -> int:
+        return id(self.compiled)
+
+
+@dataclass(frozen=True, slots=True)
 class _ShapeKey:
     digest: str
     compiled: Compiled = field(compare=False)
@@ -70,23 +93,28 @@ class _ShapeKey:
 
 @dataclass(frozen=True, slots=True)
 class _ListingKey:
-    digest: str
-    texts: str
-    listing: ToolListing = field(compare=False)
+    code: _Code
+    name: str
+    title: str
+    description: str
+    icons: str
+    face: Face = field(compare=False)
 
 
 def ready(kind: str, config: Mapping[str, Any]) -> Ready:
     """Compile a configuration.
 
-    Raises kinds.KindError when the kind refuses it (no such function, a broken file), NotServableError
-    when its schemas break the protocol's rules.
+    Raises kinds.KindError when the kind refuses it (no such function, a broken file),
+    NotServableError when its schemas break the protocol's rules.
     """
-    compiled = kinds.compile_config(kind, config)
-    try:
-        digest = digest_of(compiled)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise NotServableError([f"The schemas are not JSON: {error}"]) from None
-    return Ready(compiled, digest, _shapes.get(_ShapeKey(digest, compiled)))
+    return _codes.get(_Code(kinds.compile_config(kind, config)))
+
+
+def listing_of(compiled: Compiled, face: Face) -> Listing:
+    """The listing on the wire, shared with every tool that reads the same."""
+    icons = canonical(face.icons) if face.icons else ""
+    key = _ListingKey(_Code(compiled), face.name, face.title, face.description, icons, face)
+    return _listings.get(key)
 
 
 def digest_of(compiled: Compiled) -> str:
@@ -105,16 +133,19 @@ def canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def listing_of(ready: Ready, listing: ToolListing) -> Listing:
-    """The listing on the wire, shared with every tool that reads the same."""
-    texts = [listing.name, listing.title, listing.description, listing.annotations, listing.icons]
-    return _listings.get(_ListingKey(ready.digest, canonical(texts), listing))
-
-
 def forget_all() -> None:
     """Derive everything anew. Only memory is at stake: what is kept never goes stale."""
+    _codes.clear()
     _shapes.clear()
     _listings.clear()
+
+
+def _prepare(key: _Code) -> Ready:
+    try:
+        digest = digest_of(key.compiled)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise NotServableError([f"The schemas are not JSON: {error}"]) from None
+    return Ready(key.compiled, digest, _shapes.get(_ShapeKey(digest, key.compiled)))
 
 
 def _derive(key: _ShapeKey) -> Shape:
@@ -138,9 +169,21 @@ def _sentences(which: str, problems: tuple[Problem, ...]) -> list[str]:
 
 
 def _describe(key: _ListingKey) -> Listing:
-    wire = describe_tool(key.listing)
+    compiled, face = key.code.compiled, key.face
+    wire = describe_tool(
+        ToolListing(
+            name=face.name,
+            input_schema=compiled.input_schema,
+            title=face.title or compiled.title,
+            description=face.description or compiled.description,
+            output_schema=compiled.output_schema,
+            annotations=compiled.annotations,
+            icons=face.icons,
+        )
+    )
     return Listing(wire, orjson.dumps(wire))
 
 
-_shapes: FilledCache[_ShapeKey, Shape] = FilledCache(_derive, MAX_SHAPES)
+_codes: FilledCache[_Code, Ready] = FilledCache(_prepare, MAX_CODES)
+_shapes: FilledCache[_ShapeKey, Shape] = FilledCache(_derive, MAX_CODES)
 _listings: FilledCache[_ListingKey, Listing] = FilledCache(_describe, MAX_LISTINGS)

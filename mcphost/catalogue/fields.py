@@ -41,22 +41,25 @@ def changed(before: ToolFields, after: ToolFields) -> list[str]:
     return [name for name in NAMES if getattr(before, name) != getattr(after, name)]
 
 
-def snapshot(tool: ToolFields, compiled: Compiled) -> dict[str, Any]:
-    """What a publication writes down: the operator's fields, and what the code said at that time.
-
-    Only the operator's part decides what is served. The code's part is history: what is served of
-    it is what the code says today, because that is what will run.
-    """
+def snapshot(tool: ToolFields) -> dict[str, Any]:
+    """The operators' part of a publication, which decides what is served."""
     return {
         "kind": tool.kind,
         "config": dict(tool.config),
         **{name: getattr(tool, name) for name in OVERRIDES},
-        "code": {
-            "title": compiled.title,
-            "description": compiled.description,
-            "input_schema": compiled.input_schema,
-            "output_schema": compiled.output_schema,
-            "annotations": dict(compiled.annotations),
-            "author_version": compiled.author_version,
-        },
+    }
+
+
+def code(compiled: Compiled) -> dict[str, Any]:
+    """The code's part of a publication, for the history.
+
+    What is served of it is what the code says today, because that is what will run.
+    """
+    return {
+        "title": compiled.title,
+        "description": compiled.description,
+        "input_schema": compiled.input_schema,
+        "output_schema": compiled.output_schema,
+        "annotations": dict(compiled.annotations),
+        "author_version": compiled.author_version,
     }

@@ -3,10 +3,20 @@
 from collections.abc import Mapping
 from typing import Any
 
+from django.conf import settings
+
 from mcphost.kinds.kind import Compiled, Kind, KindError
 from mcphost.kinds.python.kind import python_kind
 
-__all__ = ["KINDS", "KindError", "compile_config", "function_of", "functions", "name_of"]
+__all__ = [
+    "KINDS",
+    "KindError",
+    "compile_config",
+    "discover",
+    "function_of",
+    "functions",
+    "name_of",
+]
 
 KINDS: Mapping[str, Kind] = {
     "python": python_kind,
@@ -14,6 +24,11 @@ KINDS: Mapping[str, Kind] = {
 
 # The field of a kind's configuration that names what staff have to grant.
 GRANTED_BY_STAFF: Mapping[str, str] = {"python": "function"}
+
+
+def discover() -> None:
+    """Look for what the kinds offer where the settings say, at start. Again changes nothing."""
+    python_kind.configure(settings.MCPHOST_TOOLS)
 
 
 def compile_config(kind: str, config: Mapping[str, Any]) -> Compiled:

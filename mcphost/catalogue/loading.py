@@ -16,12 +16,11 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from mcphost.catalogue import compiling
-from mcphost.catalogue.compiling import NotServableError, Ready
+from mcphost.catalogue.compiling import Face, NotServableError
 from mcphost.catalogue.kinds import KindError
 from mcphost.catalogue.models import Grant, Tool
 from mcphost.catalogue.snapshots import Toolbox, ToolProblem, ToolSnapshot, toolbox_of
 from mcphost.catalogue.states import State
-from mcphost.protocol.tools import ToolListing
 from mcphost.tenants.models import Tenant
 
 READ_AT_ONCE = 500
@@ -80,7 +79,8 @@ def _compile(row: Row) -> ToolSnapshot:
         raise NotServableError(["The function is no longer granted to the tenant."])
     ready = compiling.ready(published["kind"], published["config"])
     compiled, shape = ready.compiled, ready.shape
-    listing = compiling.listing_of(ready, _listing(row, ready))
+    face = Face(row.name, published["title"], published["description"], published["icons"])
+    listing = compiling.listing_of(compiled, face)
     limit = published["time_limit_seconds"]
     return ToolSnapshot(
         id=row.id,
@@ -100,16 +100,4 @@ def _compile(row: Row) -> ToolSnapshot:
         idempotent=compiled.annotations.get("idempotentHint") is True,
         time_limit=compiled.time_limit if limit is None else limit,
         requires=tuple(compiled.requires),
-    )
-
-
-def _listing(row: Row, ready: Ready) -> ToolListing:
-    return ToolListing(
-        name=row.name,
-        title=row.snapshot["title"] or ready.compiled.title,
-        description=row.snapshot["description"] or ready.compiled.description,
-        input_schema=ready.compiled.input_schema,
-        output_schema=ready.compiled.output_schema,
-        annotations=ready.compiled.annotations,
-        icons=row.snapshot["icons"],
     )

@@ -53,7 +53,8 @@ class ToolVersion(models.Model):
     """What was published, once: written at publication and never changed.
 
     `function` is the Python function that the version runs (empty for kinds that need no grant).
-    `snapshot` holds everything else that is served, and what the code said at that time.
+    `snapshot` is the operators' part of what is served, `code` what the code said at that time:
+    history, which no request reads.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -62,6 +63,7 @@ class ToolVersion(models.Model):
     digest = models.CharField(max_length=64)
     function = models.CharField(max_length=200, blank=True)
     snapshot = models.JSONField()
+    code = models.JSONField()
     published_by = models.CharField(max_length=200)
     published_at = models.DateTimeField(auto_now_add=True)
 

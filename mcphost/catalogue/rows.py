@@ -36,7 +36,7 @@ class ToolRow:
 
 @dataclass(frozen=True, slots=True)
 class VersionRow:
-    """One publication. `snapshot` is what was written down then (see `fields.snapshot`)."""
+    """One publication: the operators' part (`fields.snapshot`), the code's (`fields.code`)."""
 
     id: UUID
     tool_id: UUID
@@ -45,6 +45,7 @@ class VersionRow:
     digest: str
     live: bool
     snapshot: Mapping[str, Any]
+    code: Mapping[str, Any]
     published_by: str
     published_at: datetime
 
@@ -84,6 +85,7 @@ def version_row(version: ToolVersion) -> VersionRow:
         digest=version.digest,
         live=version.tool.live_id == version.id,
         snapshot=version.snapshot,
+        code=version.code,
         published_by=version.published_by,
         published_at=version.published_at,
     )

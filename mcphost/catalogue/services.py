@@ -16,7 +16,7 @@ from mcphost.audit.records import Actor
 from mcphost.catalogue import kinds, validation
 from mcphost.catalogue.compiling import Ready, label
 from mcphost.catalogue.errors import Invalid, UnknownError, WrongStateError
-from mcphost.catalogue.fields import ToolFields, changed, snapshot, working_copy
+from mcphost.catalogue.fields import ToolFields, changed, code, snapshot, working_copy
 from mcphost.catalogue.models import Grant, Tool, ToolVersion
 from mcphost.catalogue.rows import ToolRow, tool_row
 from mcphost.catalogue.states import State, Verb, following
@@ -175,7 +175,8 @@ def _write_version(tool: Tool, fields: ToolFields, ready: Ready, actor: Actor) -
         number=last + 1,
         digest=ready.digest,
         function=kinds.function_of(fields.kind, fields.config),
-        snapshot=snapshot(fields, ready.compiled),
+        snapshot=snapshot(fields),
+        code=code(ready.compiled),
         published_by=(actor.label or actor.kind)[:200],
     )
 

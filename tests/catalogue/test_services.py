@@ -198,8 +198,8 @@ def test_a_version_says_what_the_code_said_when_it_was_published(acme: UUID, she
     tool = in_state(acme, State.PUBLISHED)
     (version,) = selectors.versions(tool)
     compiled = shelf.functions["demo.echo"]
-    assert version.snapshot["code"]["input_schema"] == compiled.input_schema
-    assert version.snapshot["code"]["description"] == "Does echo."
+    assert version.code["input_schema"] == compiled.input_schema
+    assert version.code["description"] == "Does echo."
 
 
 def test_a_version_is_never_changed(acme: UUID) -> None:

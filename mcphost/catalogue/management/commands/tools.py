@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from mcphost.audit.records import Actor
-from mcphost.catalogue import selectors, services
+from mcphost.catalogue import kinds, selectors, services
 from mcphost.catalogue.errors import CatalogueError
 from mcphost.catalogue.models import Tool
 from mcphost.catalogue.states import diagram
@@ -33,6 +33,7 @@ class Command(BaseCommand):
         verbs.add_parser("states", help="which verb leads from which state to which")
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
+        kinds.discover()
         try:
             getattr(self, f"_{verb}")(options)
         except CatalogueError as error:

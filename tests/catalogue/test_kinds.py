@@ -1,0 +1,115 @@
+"""The registered kinds, and the Python kind as rows see it: with real files."""
+
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from pytest_django import Settings
+
+from mcphost.catalogue import kinds, selectors, services
+from mcphost.catalogue.errors import Invalid
+from mcphost.catalogue.kinds import KindError
+from mcphost.catalogue.seeding import publish_functions
+from mcphost.kinds.python.kind import PythonKind
+from mcphost.tenants.fields import TenantFields
+from mcphost.tenants.services import create_tenant
+from tests.catalogue.kit import ACTOR, fields
+
+SOURCE = '''
+from mcphost.sdk import ToolAnnotations, tool
+
+
+@tool(name="shout", title="Shout", annotations=ToolAnnotations(read_only_hint=True), version="2")
+def loud(text: str) -> str:
+    """Say it louder."""
+    return text.upper()
+
+
+@tool()
+def silent(text: str):
+    return text
+'''
+
+
+@pytest.fixture
+def folder(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of tools, found by a Python kind of its own."""
+    (tmp_path / "voice.py").write_text(SOURCE)
+    (tmp_path / "broken.py").write_text("def (:\n")
+    settings.MCPHOST_TOOLS = tmp_path
+    python = PythonKind()
+    monkeypatch.setattr(kinds, "python_kind", python)
+    monkeypatch.setitem(kinds.KINDS, "python", python)  # type: ignore[misc]
+    kinds.discover()
+    return tmp_path
+
+
+@pytest.fixture
+def tenant(db: None, folder: Path) -> UUID:
+    return create_tenant("acme", TenantFields(title="Acme"), actor=ACTOR).id
+
+
+def test_every_kind_is_registered_under_its_own_name() -> None:
+    assert {name: kind.name for name, kind in kinds.KINDS.items()} == {"python": "python"}
+
+
+def test_what_needs_a_grant_is_named_by_the_kinds_configuration() -> None:
+    assert kinds.function_of("python", {"function": "demo.echo"}) == "demo.echo"
+    assert kinds.function_of("python", {}) == ""
+    assert kinds.function_of("another", {"function": "demo.echo"}) == ""
+    for kind, field in kinds.GRANTED_BY_STAFF.items():
+        assert field in kinds.KINDS[kind].config_model.model_fields
+
+
+def test_an_unknown_kind_compiles_nothing() -> None:
+    with pytest.raises(KindError, match="no kind of tool called 'another'"):
+        kinds.compile_config("another", {})
+
+
+def test_functions_are_found_where_the_settings_say(folder: Path) -> None:
+    assert [reference for reference, _ in kinds.functions()] == ["voice.loud", "voice.silent"]
+    assert kinds.name_of("voice.loud") == "shout"
+
+
+def test_a_function_of_a_file_becomes_a_tool(tenant: UUID) -> None:
+    publish_functions(tenant, ["voice.loud"], ACTOR)
+    (tool,) = selectors.toolbox(tenant).tools
+    assert (tool.name, tool.read_only) == ("shout", True)
+    assert tool.listing["title"] == "Shout"
+    assert tool.listing["description"] == "Say it louder."
+    assert tool.listing["inputSchema"]["required"] == ["text"]
+    assert tool.input_validator.problems({"text": "a"}) == ()
+    assert tool.input_validator.problems({"text": 5}) != ()
+
+
+def test_a_function_without_a_description_needs_one_from_the_operator(tenant: UUID) -> None:
+    services.grant_function(tenant, "voice.silent", ACTOR)
+    with pytest.raises(Invalid) as refusal:
+        services.create_tool(tenant, fields("voice.silent"), ACTOR)
+    assert list(refusal.value.problems) == ["description"]
+    services.create_tool(tenant, fields("voice.silent", description="Says nothing."), ACTOR)
+
+
+def test_more_than_a_function_in_the_configuration_is_a_problem_beside_it(tenant: UUID) -> None:
+    services.grant_function(tenant, "voice.loud", ACTOR)
+    config = {"function": "voice.loud", "volume": 11}
+    with pytest.raises(Invalid) as refusal:
+        services.create_tool(tenant, fields("voice.loud", config=config), ACTOR)
+    assert list(refusal.value.problems) == ["config.volume"]
+
+
+def test_a_file_that_broke_takes_only_its_own_tools_off_the_list(
+    tenant: UUID, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "other.py").write_text(SOURCE.replace("shout", "yell"))
+    publish_functions(tenant, ["voice.loud"], ACTOR)
+    (folder / "voice.py").write_text("raise RuntimeError('boo')\n")
+    python = PythonKind()
+    python.configure(folder)
+    monkeypatch.setitem(kinds.KINDS, "python", python)  # type: ignore[misc]
+    publish_functions(tenant, ["other.loud"], ACTOR)
+    assert [tool.name for tool in selectors.toolbox(tenant).tools] == ["yell"]
+    (problem,) = selectors.problems(tenant)
+    assert problem.name == "shout"
+    assert "voice.py:1" in problem.message
+    assert "boo" in problem.message
