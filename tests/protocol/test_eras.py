@@ -1,0 +1,17 @@
+"""Which era a message without a named version belongs to."""
+
+import pytest
+
+from mcphost.protocol.eras import Era, era_of
+
+
+@pytest.mark.parametrize("header", [None, "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
+def test_no_header_or_one_from_before_2026_is_legacy(header):
+    assert era_of(header) is Era.LEGACY
+
+
+@pytest.mark.parametrize(
+    "header", ["2026-07-28", "2027-01-01", "v999.0.0", "", "2025-11-25, 2025-11-25", "٢٠٢٥-11-25"]
+)
+def test_any_other_header_is_modern(header):
+    assert era_of(header) is Era.MODERN

@@ -1,0 +1,92 @@
+"""The one exception, and the one table of HTTP statuses."""
+
+import pytest
+
+from mcphost.protocol import errors
+from mcphost.protocol.errors import HTTP_STATUS, ProtocolError
+from mcphost.protocol.messages import error_response
+from tests.wire import ERRORS, check_message
+
+OURS = {code: status for code, status in HTTP_STATUS.items() if code not in ERRORS}
+
+
+def test_every_code_of_the_specification_has_a_status():
+    assert set(HTTP_STATUS) >= set(ERRORS)
+
+
+@pytest.mark.parametrize("code", OURS)
+def test_a_code_of_ours_lies_outside_of_the_reserved_range(code):
+    assert not -32768 <= code <= -32000
+
+
+@pytest.mark.parametrize(("code", "status"), OURS.items())
+def test_a_code_of_ours_reads_as_its_status(code, status):
+    assert status == -31000 - code or code == errors.MISDIRECTED
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        (errors.PARSE_ERROR, 400),
+        (errors.INVALID_REQUEST, 400),
+        (errors.INVALID_PARAMS, 400),
+        (errors.METHOD_NOT_FOUND, 404),
+        (errors.HEADER_MISMATCH, 400),
+        (errors.MISSING_REQUIRED_CLIENT_CAPABILITY, 400),
+        (errors.UNSUPPORTED_PROTOCOL_VERSION, 400),
+        (errors.INTERNAL_ERROR, 200),
+        (errors.MISDIRECTED, 403),
+        (errors.UNAVAILABLE, 503),
+        (4711, 200),
+    ],
+)
+def test_an_error_knows_its_http_status(code, status):
+    assert ProtocolError(code, "no").status == status
+
+
+def test_an_error_is_given_an_id_by_making_another():
+    first = ProtocolError(errors.INVALID_PARAMS, "no", {"field": "x"})
+    second = first.with_id("a")
+    assert (first.request_id, second.request_id) == (None, "a")
+    assert (second.code, second.message, second.data) == (first.code, "no", {"field": "x"})
+
+
+def test_an_error_shows_code_message_and_id():
+    error = ProtocolError(errors.INVALID_PARAMS, "no", request_id=3)
+    assert str(error) == "no"
+    assert repr(error) == "ProtocolError(-32602, 'no', request_id=3)"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.invalid_request("no"),
+        errors.invalid_params("no", {"field": "x"}),
+        errors.method_not_found("ping"),
+        errors.header_mismatch("Mcp-Name is missing"),
+        errors.unsupported_version("1900-01-01"),
+        errors.missing_capability({"sampling": {}}),
+    ],
+    ids=lambda error: str(error.code),
+)
+def test_every_made_error_is_what_the_specification_has(error):
+    check_message(error_response(error))
+    check_message(error_response(error.with_id(1)))
+
+
+def test_a_missing_capability_is_named_in_words_and_as_data():
+    error = errors.missing_capability({"elicitation": {"url": {}}, "sampling": {}})
+    assert error.message.endswith("elicitation, sampling")
+    assert error.data == {"requiredCapabilities": {"elicitation": {"url": {}}, "sampling": {}}}
+
+
+def test_an_unsupported_version_is_named_beside_the_supported_ones():
+    error = errors.unsupported_version("v999.0.0")
+    assert error.data == {"supported": ["2026-07-28"], "requested": "v999.0.0"}
+    assert "v999.0.0" in error.message
+    assert "2026-07-28" in error.message
+
+
+def test_a_message_quotes_no_more_than_a_little_of_what_was_sent():
+    error = errors.method_not_found("x" * 10_000)
+    assert len(error.message) < 120

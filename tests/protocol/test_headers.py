@@ -1,0 +1,331 @@
+"""Headers: how they are read, decoded, and held against the body."""
+
+import base64
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcphost.protocol.errors import HEADER_MISMATCH, ProtocolError
+from mcphost.protocol.headers import (
+    MAX_SAFE_INTEGER,
+    Headers,
+    check_method,
+    check_name,
+    check_param_headers,
+    check_version,
+    decode_value,
+)
+from mcphost.protocol.schemas import ParamHeader
+from tests.protocol.requests import raw
+
+REGION = ParamHeader(("region",), "Region", "string")
+
+
+def encoded(text: str) -> str:
+    return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
+
+
+def refusal(check, *arguments) -> str:
+    with pytest.raises(ProtocolError) as caught:
+        check(*arguments)
+    assert caught.value.code == HEADER_MISMATCH
+    return caught.value.message
+
+
+# --- reading ---
+
+
+def test_a_header_is_read_without_the_white_space_around_it():
+    assert Headers([(b"mcp-name", b" \techo\t ")]).get("mcp-name") == "echo"
+
+
+def test_a_header_that_was_not_sent_is_none():
+    headers = Headers([(b"host", b"localhost")])
+    assert headers.get("mcp-name") is None
+    assert headers.count("mcp-name") == 0
+
+
+def test_headers_of_one_name_are_joined_and_counted():
+    headers = Headers([(b"accept", b"a"), (b"host", b"h"), (b"accept", b" b")])
+    assert headers.get("accept") == "a, b"
+    assert (headers.count("accept"), headers.count("host")) == (2, 1)
+
+
+def test_bytes_beyond_ascii_are_read_and_not_raised_about():
+    assert Headers([(b"mcp-name", b"\xff")]).get("mcp-name") == "ÿ"
+
+
+# --- decoding ---
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("us-west1", "us-west1"),
+        ("=?base64?SGVsbG8sIOS4lueVjA==?=", "Hello, 世界"),
+        ("=?base64?IHBhZGRlZCA=?=", " padded "),
+        ("=?base64?bGluZTEKbGluZTI=?=", "line1\nline2"),
+        ("=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?=", "=?base64?literal?="),
+        ("=?base64??=", ""),
+        ("=?base64?SGVsbG8=", "=?base64?SGVsbG8="),
+        ("SGVsbG8=?=", "SGVsbG8=?="),
+        ("=?BASE64?SGVsbG8=?=", "=?BASE64?SGVsbG8=?="),
+        ("=?base64?=", "=?base64?="),
+    ],
+)
+def test_a_value_stands_for_what_the_specification_says(value, text):
+    assert decode_value(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ("=?base64?SGVsbG8?=", "not valid Base64"),
+        ("=?base64?SGVs!!!bG8=?=", "not valid Base64"),
+        ("=?base64?SGVs bG8=?=", "not valid Base64"),
+        ("=?base64?é?=", "not valid Base64"),
+        ("=?base64?SGVsbG9=?=", "not canonical Base64"),
+        ("=?base64?/w==?=", "not UTF-8"),
+    ],
+)
+def test_a_badly_encoded_value_is_refused(value, problem):
+    with pytest.raises(ValueError, match=problem):
+        decode_value(value)
+
+
+@given(st.text())
+def test_what_is_encoded_decodes_to_itself(text):
+    assert decode_value(encoded(text)) == text
+
+
+@given(st.text())
+def test_decoding_raises_nothing_but_value_error(text):
+    try:
+        decode_value(text)
+    except ValueError as error:
+        assert str(error).startswith("not ")
+
+
+# --- the standard headers ---
+
+
+def test_the_version_header_must_say_what_the_meta_says():
+    headers = raw({"mcp-protocol-version": "2026-07-28"})
+    check_version(headers, "2026-07-28")
+    assert "'2026-07-28'" in refusal(check_version, headers, "2025-11-25")
+
+
+def test_a_missing_standard_header_is_named():
+    assert "MCP-Protocol-Version is missing" in refusal(check_version, raw({}), "2026-07-28")
+    assert "Mcp-Method is missing" in refusal(check_method, raw({}), "tools/call")
+    assert "Mcp-Name is missing" in refusal(check_name, raw({}), "name", "echo")
+
+
+def test_a_header_that_differs_is_quoted_beside_the_body():
+    message = refusal(check_method, raw({"mcp-method": "tools/list"}), "tools/call")
+    assert message == "Header mismatch: Mcp-Method says 'tools/list', but method is 'tools/call'"
+    message = refusal(check_name, raw({"mcp-name": "foo"}), "uri", "bar")
+    assert message == "Header mismatch: Mcp-Name says 'foo', but params.uri is 'bar'"
+
+
+def test_the_values_of_headers_are_case_sensitive():
+    refusal(check_method, raw({"mcp-method": "Tools/call"}), "tools/call")
+
+
+@pytest.mark.parametrize("name", ["mcp-protocol-version", "mcp-method", "mcp-name"])
+def test_a_routing_header_sent_twice_is_refused_even_if_both_agree(name):
+    checks = {
+        "mcp-protocol-version": lambda headers: check_version(headers, "same"),
+        "mcp-method": lambda headers: check_method(headers, "same"),
+        "mcp-name": lambda headers: check_name(headers, "name", "same"),
+    }
+    headers = Headers([(name.encode(), b"same"), (name.encode(), b"same")])
+    assert "more than once" in refusal(checks[name], headers)
+
+
+def test_a_header_is_accepted_when_another_one_was_sent_twice():
+    headers = Headers([(b"accept", b"a"), (b"accept", b"b"), (b"mcp-method", b"tools/call")])
+    check_method(headers, "tools/call")
+
+
+def test_a_name_may_have_spaces_around_it_on_the_wire():
+    check_name(Headers([(b"mcp-name", b"  echo ")]), "name", "echo")
+
+
+def test_a_name_may_be_encoded():
+    check_name(raw({"mcp-name": encoded("wetter in köln")}), "name", "wetter in köln")
+    check_name(raw({"mcp-name": encoded("echo")}), "name", "echo")
+
+
+def test_a_name_may_have_spaces_and_tabs_inside():
+    check_name(raw({"mcp-name": "my\tvery tool"}), "name", "my\tvery tool")
+
+
+def test_a_method_is_never_encoded():
+    refusal(check_method, raw({"mcp-method": encoded("tools/call")}), "tools/call")
+
+
+def test_a_badly_encoded_name_is_refused():
+    headers = raw({"mcp-name": "=?base64?SGVsbG8?="})
+    assert "Mcp-Name is not valid Base64" in refusal(check_name, headers, "name", "Hello")
+
+
+@pytest.mark.parametrize("value", ["é", "a\x7fb", "a\x00b"])
+def test_a_header_with_characters_that_are_not_allowed_is_refused(value):
+    headers = Headers([(b"mcp-name", value.encode("latin-1"))])
+    assert "characters" in refusal(check_name, headers, "name", value)
+
+
+def test_a_name_as_raw_utf_8_is_refused():
+    headers = raw({"mcp-name": "köln"})
+    assert "characters" in refusal(check_name, headers, "name", "köln")
+
+
+# --- headers from arguments ---
+
+
+@pytest.mark.parametrize(
+    ("body", "header"),
+    [
+        ("Hello", "=?base64?SGVsbG8=?="),
+        ("SGVsbG8=", "SGVsbG8="),
+        ("=?base64?SGVsbG8=", "=?base64?SGVsbG8="),
+        ("", ""),
+    ],
+)
+def test_a_mirrored_text_is_accepted(body, header):
+    check_param_headers(raw({"mcp-param-region": header}), [REGION], {"region": body})
+
+
+@pytest.mark.parametrize(
+    ("body", "header"),
+    [
+        ("Hello", "=?base64?SGVsbG8?="),
+        ("Hello", "=?base64?SGVs!!!bG8=?="),
+        ("test-value", None),
+        ("a", "b"),
+        ("a", "A"),
+        (None, "a"),
+        (["a"], "a"),
+        ({"a": 1}, "a"),
+    ],
+)
+def test_a_text_that_is_not_mirrored_is_refused(body, header):
+    headers = raw({} if header is None else {"mcp-param-region": header})
+    message = refusal(check_param_headers, headers, [REGION], {"region": body})
+    assert "Mcp-Param-Region" in message
+
+
+def test_a_refusal_names_the_header_and_the_argument_but_no_value():
+    headers = raw({"mcp-param-region": "bonn"})
+    message = refusal(check_param_headers, headers, [REGION], {"region": "köln"})
+    assert message == "Header mismatch: Mcp-Param-Region does not match params.arguments.region"
+
+
+@pytest.mark.parametrize("arguments", [{}, {"region": None}])
+def test_an_argument_without_a_value_needs_no_header(arguments):
+    check_param_headers(raw({}), [REGION], arguments)
+    headers = raw({"mcp-param-region": "x"})
+    assert "has no value" in refusal(check_param_headers, headers, [REGION], arguments)
+
+
+@pytest.mark.parametrize("value", [["a"], {"a": 1}])
+def test_what_cannot_be_mirrored_is_left_to_the_schema_to_refuse(value):
+    check_param_headers(raw({}), [REGION], {"region": value})
+
+
+def test_headers_that_no_argument_asks_for_are_ignored():
+    check_param_headers(raw({"mcp-param-other": "x"}), [], {"region": "a"})
+
+
+@pytest.mark.parametrize(
+    ("body", "header"),
+    [
+        (42, "42"),
+        (42, "42.0"),
+        (42.0, "42"),
+        (-7, "-7"),
+        (0, "-0"),
+        (1.5, "1.50"),
+        (MAX_SAFE_INTEGER, str(MAX_SAFE_INTEGER)),
+        (-MAX_SAFE_INTEGER, str(-MAX_SAFE_INTEGER)),
+    ],
+)
+def test_numbers_are_compared_as_numbers(body, header):
+    count = ParamHeader(("count",), "Count", "integer")
+    check_param_headers(raw({"mcp-param-count": header}), [count], {"count": body})
+
+
+@pytest.mark.parametrize(
+    ("body", "header"),
+    [
+        (42, "43"),
+        (42, "0x2a"),
+        (42, "4_2"),
+        (42, "٤٢"),
+        (42, "42."),
+        (42, "NaN"),
+        (42, "4.2e1"),
+        (42, "9" * 10_000),
+        (1, "true"),
+        (2**53, str(2**53)),
+        (-(2**53), str(-(2**53))),
+    ],
+)
+def test_a_number_that_is_another_or_no_number_is_refused(body, header):
+    count = ParamHeader(("count",), "Count", "integer")
+    refusal(check_param_headers, raw({"mcp-param-count": header}), [count], {"count": body})
+
+
+@pytest.mark.parametrize(
+    ("body", "header", "fits"),
+    [(True, "true", True), (False, "false", True), (True, "True", False), (True, "1", False)],
+)
+def test_booleans_are_written_in_lower_case(body, header, fits):
+    flag = ParamHeader(("flag",), "Flag", "boolean")
+    arguments = (raw({"mcp-param-flag": header}), [flag], {"flag": body})
+    if fits:
+        check_param_headers(*arguments)
+    else:
+        refusal(check_param_headers, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "header"),
+    [
+        ({"where": {"region": "bonn"}}, "bonn"),
+        ({"where": {}}, None),
+        ({"where": "bonn"}, None),
+        ({}, None),
+    ],
+)
+def test_an_argument_is_read_at_the_end_of_its_path(arguments, header):
+    nested = ParamHeader(("where", "region"), "Region", "string")
+    headers = raw({} if header is None else {"mcp-param-region": header})
+    check_param_headers(headers, [nested], arguments)
+
+
+def test_a_mirrored_header_sent_twice_is_refused():
+    headers = Headers([(b"mcp-param-region", b"a"), (b"mcp-param-region", b"a")])
+    assert "more than once" in refusal(check_param_headers, headers, [REGION], {"region": "a"})
+
+
+def test_a_mirrored_header_with_bad_characters_is_refused():
+    headers = Headers([(b"mcp-param-region", "é".encode())])
+    assert "characters" in refusal(check_param_headers, headers, [REGION], {"region": "é"})
+
+
+@given(st.lists(st.tuples(st.binary(), st.binary())), st.text(), st.text())
+def test_no_headers_raise_anything_but_a_mismatch(pairs, name, value):
+    headers = Headers([*pairs, (b"mcp-param-region", value.encode("utf-8", "replace"))])
+    for check in (
+        lambda: check_version(headers, name),
+        lambda: check_method(headers, name),
+        lambda: check_name(headers, "name", name),
+        lambda: check_param_headers(headers, [REGION], {"region": value}),
+    ):
+        try:
+            check()
+        except ProtocolError as error:
+            assert error.code == HEADER_MISMATCH

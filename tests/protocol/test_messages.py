@@ -1,0 +1,94 @@
+"""What we send, held against the specification's schema."""
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcphost.protocol.errors import INVALID_PARAMS, ProtocolError
+from mcphost.protocol.messages import (
+    LOG_LEVELS,
+    error_response,
+    log_message,
+    notification,
+    progress,
+    response,
+    wants,
+)
+from tests.wire import check_message
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text() | st.floats(-1e9, 1e9),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+IDS = st.integers(-(2**63), 2**64 - 1) | st.text()
+
+
+@given(IDS)
+def test_a_response_has_the_id_of_its_request(request_id):
+    message = check_message(response(request_id, {"resultType": "complete"}))
+    assert message == {"jsonrpc": "2.0", "id": request_id, "result": {"resultType": "complete"}}
+
+
+@pytest.mark.parametrize("value", [2**64, "\ud800", {1: 2}, object()])
+def test_a_result_that_is_not_json_raises_type_error(value):
+    with pytest.raises(TypeError):
+        response(1, {"resultType": "complete", "value": value})
+
+
+@given(IDS, st.text(st.characters(exclude_categories=[]), min_size=1))
+def test_an_error_of_any_text_can_be_sent(request_id, text):
+    message = check_message(error_response(ProtocolError(INVALID_PARAMS, text, None, request_id)))
+    assert message["id"] == request_id
+    assert "data" not in message["error"]
+
+
+def test_an_error_without_an_id_has_no_id_member():
+    message = check_message(error_response(ProtocolError(INVALID_PARAMS, "no", {"a": 1})))
+    assert message == {
+        "jsonrpc": "2.0",
+        "error": {"code": INVALID_PARAMS, "message": "no", "data": {"a": 1}},
+    }
+
+
+def test_progress_leaves_out_what_is_not_known():
+    assert check_message(progress("t", 0.5))["params"] == {"progressToken": "t", "progress": 0.5}
+
+
+def test_progress_may_have_a_total_and_a_message():
+    params = check_message(progress(4, 50, 100, "half"))["params"]
+    assert params == {"progressToken": 4, "progress": 50, "total": 100, "message": "half"}
+
+
+@given(st.sampled_from(LOG_LEVELS), JSON, st.none() | st.text())
+def test_a_log_message_carries_any_json(level, data, logger):
+    params = check_message(log_message(level, data, logger))["params"]
+    assert (params["level"], params["data"], params.get("logger")) == (level, data, logger)
+
+
+def test_any_notification_can_be_built():
+    message = check_message(notification("notifications/tools/list_changed", {}))
+    assert message["method"] == "notifications/tools/list_changed"
+
+
+def test_the_levels_rise_as_in_syslog():
+    assert (
+        *("debug", "info", "notice", "warning"),
+        *("error", "critical", "alert", "emergency"),
+    ) == LOG_LEVELS
+
+
+@pytest.mark.parametrize("level", LOG_LEVELS)
+@pytest.mark.parametrize("minimum", LOG_LEVELS)
+def test_a_client_is_sent_its_level_and_above(level, minimum):
+    assert wants(level, minimum) == (LOG_LEVELS.index(level) >= LOG_LEVELS.index(minimum))
+
+
+def test_a_client_that_asked_for_no_messages_is_sent_none():
+    assert not any(wants(level, None) for level in LOG_LEVELS)
+
+
+def test_messages_are_one_line_so_that_an_event_can_carry_them():
+    assert b"\n" not in log_message("info", "two\nlines")
+    assert orjson.loads(log_message("info", "two\nlines"))["params"]["data"] == "two\nlines"

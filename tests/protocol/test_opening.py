@@ -1,0 +1,390 @@
+"""Opening a message: what is let in, what is refused, and in which order."""
+
+import itertools
+
+import orjson
+import pytest
+
+from mcphost.protocol.eras import Era
+from mcphost.protocol.errors import ProtocolError
+from mcphost.protocol.exchange import Exchange
+from mcphost.protocol.headers import Headers
+from mcphost.protocol.opening import MAX_DEPTH, open_message
+from tests.protocol.requests import (
+    ABSENT,
+    CAPABILITIES,
+    META,
+    REVISION,
+    VERSION,
+    call,
+    changed,
+    headers_of,
+    opened,
+    request,
+    with_meta,
+)
+
+PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS = -32700, -32600, -32602
+HEADER_MISMATCH, UNSUPPORTED = -32020, -32022
+
+
+def refused(message, **headers) -> ProtocolError:
+    with pytest.raises(ProtocolError) as caught:
+        opened(message, **headers)
+    assert 400 <= caught.value.status < 500
+    return caught.value
+
+
+def refused_body(body: bytes) -> ProtocolError:
+    with pytest.raises(ProtocolError) as caught:
+        open_message(headers_of(call()), body)
+    assert caught.value.status == 400
+    return caught.value
+
+
+def nested(depth: int) -> dict:
+    """A call whose message is `depth` levels deep."""
+    value: object = []
+    for level in range(depth - 4):
+        value = {"a": value} if level % 2 else [value]
+    return call(arguments={"deep": value})
+
+
+# --- what is let in ---
+
+
+def test_a_call_opens_with_everything_it_says():
+    exchange = opened(call())
+    assert exchange == Exchange(
+        id=7,
+        method="tools/call",
+        params={"_meta": META, "name": "echo", "arguments": {"text": "hello"}},
+        meta=exchange.meta,
+        era=Era.MODERN,
+        revision=REVISION,
+    )
+    assert not exchange.is_notification
+
+
+@pytest.mark.parametrize("identifier", ["a", "", 0, -1, 2**63 - 1, 2**64 - 1])
+def test_an_id_is_a_string_or_an_integer(identifier):
+    assert opened({**call(), "id": identifier}).id == identifier
+
+
+def test_a_method_that_nobody_knows_is_for_others_to_refuse():
+    for method in ("initialize", "ping", "tasks/get", "no/such/method", "notifications/cancelled"):
+        assert opened(request(method, {"_meta": META, "x": 1})).method == method
+
+
+def test_arguments_may_be_left_out():
+    assert "arguments" not in opened(call(arguments=ABSENT)).params
+
+
+def test_a_name_may_come_encoded():
+    message = call(name="köln")
+    assert opened(message, mcp_name="=?base64?a8O2bG4=?=").params["name"] == "köln"
+
+
+def test_other_headers_and_members_are_ignored():
+    exchange = opened({**call(), "extra": 1}, mcp_session_id="x", last_event_id="y")
+    assert exchange.method == "tools/call"
+
+
+def test_a_name_header_is_ignored_where_there_is_no_name():
+    assert opened(request("tools/list", {"_meta": META}), mcp_name="x").method == "tools/list"
+
+
+# --- not a message ---
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b" ", b"{", b"nul", b"\xff", b'\xef\xbb\xbf{"a":1}', b'{"a":1e999}', b'{"a":"\\ud800"}'],
+)
+def test_what_is_not_json_is_a_parse_error_without_an_id(body):
+    error = refused_body(body)
+    assert (error.code, error.request_id) == (PARSE_ERROR, None)
+    assert error.message.startswith("The body is not valid JSON: ")
+
+
+def test_a_parse_error_says_where():
+    assert "line 2 column" in refused_body(b'{"a": 1,\n b}').message
+
+
+@pytest.mark.parametrize("body", [b"1", b'"a"', b"null", b"true"])
+def test_what_is_no_object_is_an_invalid_request(body):
+    error = refused_body(body)
+    assert (error.code, error.request_id) == (INVALID_REQUEST, None)
+    assert "JSON object" in error.message
+
+
+@pytest.mark.parametrize("messages", [[], [call()], [call(), call()]])
+def test_a_batch_is_refused_whole(messages):
+    error = refused_body(orjson.dumps(messages))
+    assert (error.code, error.request_id) == (INVALID_REQUEST, None)
+    assert "Batches" in error.message
+
+
+@pytest.mark.parametrize(
+    "literal", [b"null", b"true", b"1.0", b"1e3", b"18446744073709551616", b"[]", b"{}", b"1.5"]
+)
+def test_an_id_that_is_no_id_is_refused_and_not_echoed(literal):
+    body = orjson.dumps(call()).replace(b'"id":7', b'"id":' + literal)
+    error = refused_body(body)
+    assert (error.code, error.request_id) == (INVALID_REQUEST, None)
+    assert error.message.startswith("id must be")
+
+
+@pytest.mark.parametrize("version", [ABSENT, "1.0", 2, 2.0, None])
+def test_a_message_must_be_json_rpc_2(version):
+    error = refused(changed(call(), {"jsonrpc": version}))
+    assert (error.code, error.request_id) == (INVALID_REQUEST, 7)
+    assert "jsonrpc" in error.message
+
+
+@pytest.mark.parametrize("method", [ABSENT, None, 5, ["tools/call"]])
+def test_a_method_must_be_text(method):
+    error = refused(changed(call(), {"method": method}))
+    assert (error.code, error.request_id) == (INVALID_REQUEST, 7)
+    assert "method must be a string" in error.message
+
+
+def test_a_request_without_an_id_is_refused_rather_than_taken_for_a_notification():
+    error = refused(changed(call(), {"id": ABSENT}))
+    assert (error.code, error.request_id) == (INVALID_REQUEST, None)
+    assert error.message == "id is missing: 'tools/call' is not a notification"
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        {"jsonrpc": "2.0", "id": 3, "result": {}},
+        {"jsonrpc": "2.0", "id": 3, "error": {"code": 1, "message": "no"}},
+        {"jsonrpc": "2.0", "id": None, "error": {"code": 1, "message": "no"}},
+        {"jsonrpc": "2.0", "result": {}},
+    ],
+)
+def test_a_response_is_refused_without_its_id_which_is_not_the_clients(response):
+    error = refused(response)
+    assert (error.code, error.request_id) == (INVALID_REQUEST, None)
+    assert "Responses" in error.message
+
+
+@pytest.mark.parametrize(("params", "kind"), [([], "an array"), (None, "null"), ("a", "a string")])
+def test_params_must_be_an_object(params, kind):
+    error = refused(request("tools/call", params))
+    assert (error.code, error.request_id) == (INVALID_PARAMS, 7)
+    assert error.message == f"params must be an object, not {kind}"
+
+
+@pytest.mark.parametrize(("meta", "kind"), [([], "an array"), (None, "null"), (1.5, "a number")])
+def test_meta_must_be_an_object(meta, kind):
+    error = refused(call(_meta=meta))
+    assert (error.code, error.request_id) == (INVALID_PARAMS, 7)
+    assert error.message == f"params._meta must be an object, not {kind}"
+
+
+# --- depth ---
+
+
+def test_a_message_may_be_as_deep_as_the_limit():
+    assert opened(nested(MAX_DEPTH)).method == "tools/call"
+
+
+@pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 200])
+def test_a_message_that_is_deeper_is_refused_with_its_id(depth):
+    error = refused(nested(depth))
+    assert (error.code, error.request_id) == (INVALID_REQUEST, 7)
+    assert "64 levels" in error.message
+
+
+def test_a_message_too_deep_to_be_parsed_is_a_parse_error():
+    error = refused_body(b'{"a":' * 100_000 + b"1" + b"}" * 100_000)
+    assert (error.code, error.request_id) == (PARSE_ERROR, None)
+    assert "depth" in error.message
+
+
+def test_many_brackets_are_not_depth():
+    assert opened(call(arguments={"rows": [[{}] for _ in range(1000)], "text": "[[[{{{" * 99}))
+
+
+# --- eras ---
+
+
+def legacy_call() -> dict:
+    return call(_meta={"progressToken": 1})
+
+
+@pytest.mark.parametrize(
+    ("message", "header", "requested"),
+    [
+        (legacy_call(), "2025-11-25", "2025-11-25"),
+        (legacy_call(), ABSENT, "2025-03-26"),
+        (call(_meta=ABSENT), "2025-06-18", "2025-06-18"),
+        (request("initialize", {"protocolVersion": "2025-11-25"}), ABSENT, "2025-11-25"),
+        (request("initialize", {"protocolVersion": 5}), ABSENT, "2025-03-26"),
+        (changed(request("ping", {}), {"params": ABSENT}), ABSENT, "2025-03-26"),
+    ],
+)
+def test_a_legacy_request_is_told_which_versions_there_are(message, header, requested):
+    error = refused(message, mcp_protocol_version=header, mcp_method=ABSENT)
+    assert (error.code, error.status, error.request_id) == (UNSUPPORTED, 400, 7)
+    assert error.data == {"supported": [REVISION], "requested": requested}
+    assert REVISION in error.message
+
+
+def test_a_legacy_notification_is_refused_without_an_id():
+    message = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    error = refused(message, mcp_protocol_version="2025-11-25", mcp_method=ABSENT)
+    assert (error.code, error.request_id) == (UNSUPPORTED, None)
+
+
+@pytest.mark.parametrize("header", [REVISION, "v999.0.0", "2027-01-01"])
+def test_without_meta_a_modern_header_makes_a_modern_mistake(header):
+    error = refused(call(_meta=ABSENT), mcp_protocol_version=header)
+    assert (error.code, error.status, error.request_id) == (INVALID_PARAMS, 400, 7)
+    assert VERSION in error.message
+
+
+# --- meta and headers ---
+
+
+@pytest.mark.parametrize("missing", [VERSION, CAPABILITIES])
+def test_a_required_meta_field_that_is_missing_is_named(missing):
+    error = refused(with_meta(**{missing: ABSENT}))
+    assert (error.code, error.status, error.request_id) == (INVALID_PARAMS, 400, 7)
+    assert missing in error.message
+    assert "missing" in error.message
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [(VERSION, 20260728), (VERSION, None), (CAPABILITIES, [])]
+)
+def test_a_required_meta_field_of_the_wrong_type_is_named(field, value):
+    error = refused(with_meta(**{field: value}))
+    assert (error.code, error.request_id) == (INVALID_PARAMS, 7)
+    assert field in error.message
+
+
+@pytest.mark.parametrize("header", [ABSENT, "2025-11-25", "v999.0.0", ""])
+def test_a_version_header_that_differs_is_a_mismatch(header):
+    error = refused(call(), mcp_protocol_version=header)
+    assert (error.code, error.status, error.request_id) == (HEADER_MISMATCH, 400, 7)
+    assert "MCP-Protocol-Version" in error.message
+
+
+@pytest.mark.parametrize("version", ["v999.0.0", "2025-11-25", "2027-01-01", ""])
+def test_a_version_that_is_not_ours_is_unsupported(version):
+    error = refused(with_meta(**{VERSION: version}), mcp_protocol_version=version)
+    assert (error.code, error.status, error.request_id) == (UNSUPPORTED, 400, 7)
+    assert error.data == {"supported": [REVISION], "requested": version}
+
+
+@pytest.mark.parametrize("header", [ABSENT, "tools/list", "TOOLS/CALL"])
+def test_a_method_header_that_differs_is_a_mismatch(header):
+    error = refused(call(), mcp_method=header)
+    assert (error.code, error.request_id) == (HEADER_MISMATCH, 7)
+    assert "Mcp-Method" in error.message
+
+
+@pytest.mark.parametrize(
+    ("method", "field"),
+    [("tools/call", "name"), ("prompts/get", "name"), ("resources/read", "uri")],
+)
+def test_a_name_header_that_differs_is_a_mismatch(method, field):
+    message = request(method, {"_meta": META, field: "x:y"})
+    assert opened(message).params[field] == "x:y"
+    for header in (ABSENT, "other"):
+        error = refused(message, mcp_name=header)
+        assert (error.code, error.request_id) == (HEADER_MISMATCH, 7)
+        assert "Mcp-Name" in error.message
+
+
+@pytest.mark.parametrize("name", [ABSENT, None, 5, ["echo"]])
+def test_a_call_must_name_its_tool(name):
+    error = refused(call(name=name))
+    assert (error.code, error.request_id) == (INVALID_PARAMS, 7)
+    assert error.message.startswith("params.name must be a string, ")
+
+
+# --- the order ---
+
+STEPS = [
+    ("depth", INVALID_REQUEST, "levels"),
+    ("meta", INVALID_PARAMS, CAPABILITIES),
+    ("header", HEADER_MISMATCH, "MCP-Protocol-Version"),
+    ("version", UNSUPPORTED, "v999.0.0"),
+    ("method", HEADER_MISMATCH, "Mcp-Method"),
+    ("rest", INVALID_PARAMS, "progressToken"),
+]
+
+
+def spoiled(steps: list[str]) -> ProtocolError:
+    """A call with several things wrong at once."""
+    version = "v999.0.0" if "version" in steps else REVISION
+    meta = {VERSION: version, "progressToken": [] if "rest" in steps else 1}
+    meta[CAPABILITIES] = [] if "meta" in steps else {}
+    message = nested(MAX_DEPTH + 1) if "depth" in steps else call()
+    message["params"]["_meta"] = {**META, **meta}
+    return refused(
+        message,
+        mcp_protocol_version="other" if "header" in steps else version,
+        mcp_method="tools/list" if "method" in steps else "tools/call",
+    )
+
+
+@pytest.mark.parametrize(("first", "second"), list(itertools.combinations(STEPS, 2)), ids=str)
+def test_of_two_mistakes_the_earlier_check_speaks(first, second):
+    error = spoiled([first[0], second[0]])
+    assert error.code == first[1]
+    assert first[2] in error.message
+
+
+# --- notifications ---
+
+
+def notification(**params) -> dict:
+    return {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
+
+
+def test_a_notification_has_no_id():
+    exchange = opened(notification(requestId=1))
+    assert exchange.is_notification
+    assert (exchange.method, exchange.revision) == ("notifications/cancelled", REVISION)
+    assert exchange.params == {"requestId": 1}
+
+
+def test_a_notification_needs_no_params_and_no_method_header():
+    message = changed(notification(), {"params": ABSENT})
+    assert opened(message, mcp_method=ABSENT).params == {}
+
+
+def test_a_notification_may_name_its_version_in_its_meta_alone():
+    message = notification(_meta={VERSION: REVISION})
+    assert opened(message, mcp_protocol_version=ABSENT, mcp_method=ABSENT).revision == REVISION
+
+
+@pytest.mark.parametrize(
+    ("meta", "headers", "code"),
+    [
+        ({VERSION: REVISION}, {"mcp_protocol_version": "2025-11-25"}, HEADER_MISMATCH),
+        ({VERSION: "v9"}, {"mcp_protocol_version": "v9"}, UNSUPPORTED),
+        ({VERSION: "v9"}, {"mcp_protocol_version": ABSENT}, UNSUPPORTED),
+        ({}, {"mcp_protocol_version": "v9"}, UNSUPPORTED),
+        ({VERSION: 5}, {}, INVALID_PARAMS),
+        ({}, {"mcp_method": "tools/call"}, HEADER_MISMATCH),
+        ({"progressToken": []}, {}, INVALID_PARAMS),
+        ({CAPABILITIES: 5}, {}, INVALID_PARAMS),
+    ],
+)
+def test_a_notification_that_contradicts_itself_is_refused_without_an_id(meta, headers, code):
+    error = refused(notification(_meta=meta), **headers)
+    assert (error.code, error.request_id) == (code, None)
+
+
+def test_a_version_header_sent_twice_is_refused():
+    raw = [(b"mcp-protocol-version", REVISION.encode())] * 2
+    for message in (call(), notification(_meta={VERSION: REVISION})):
+        with pytest.raises(ProtocolError) as caught:
+            open_message(Headers(raw), orjson.dumps(message))
+        assert caught.value.code == HEADER_MISMATCH

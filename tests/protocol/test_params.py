@@ -1,0 +1,252 @@
+"""The params of each method, and the `_meta` beside them."""
+
+import pytest
+
+from mcphost.protocol.errors import ProtocolError
+from mcphost.protocol.params import NAME_FIELDS
+from tests.protocol.requests import (
+    ABSENT,
+    CAPABILITIES,
+    CLIENT_INFO,
+    LOG_LEVEL,
+    META,
+    opened,
+    request,
+    with_meta,
+)
+
+LISTS = ["tools/list", "prompts/list", "resources/list", "resources/templates/list"]
+ASKING = ["tools/call", "prompts/get", "resources/read"]
+PARENT = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01"
+
+
+def asking(method: str, **params) -> dict:
+    return request(method, {"_meta": META, NAME_FIELDS[method]: "x:y", **params})
+
+
+def problem(message) -> str:
+    with pytest.raises(ProtocolError) as caught:
+        opened(message)
+    assert (caught.value.code, caught.value.status, caught.value.request_id) == (-32602, 400, 7)
+    return caught.value.message
+
+
+# --- lists ---
+
+
+@pytest.mark.parametrize("method", LISTS)
+def test_a_cursor_is_any_text(method):
+    for cursor in ("", "abc"):
+        assert opened(request(method, {"_meta": META, "cursor": cursor})).params["cursor"] == cursor
+
+
+@pytest.mark.parametrize("method", LISTS)
+@pytest.mark.parametrize(("cursor", "kind"), [(5, "a number"), (None, "null"), ([], "an array")])
+def test_a_cursor_of_another_type_is_refused(method, cursor, kind):
+    message = problem(request(method, {"_meta": META, "cursor": cursor}))
+    assert message == f"params.cursor must be a string, not {kind}"
+
+
+# --- methods that may ask ---
+
+
+@pytest.mark.parametrize("method", ["tools/call", "prompts/get"])
+@pytest.mark.parametrize("arguments", [[], "a", 5, None, True])
+def test_arguments_must_be_an_object(method, arguments):
+    assert problem(asking(method, arguments=arguments)).startswith("params.arguments must be an o")
+
+
+def test_arguments_of_a_tool_may_be_anything_below():
+    arguments = {"a": [1, 2.5, None, {"b": True}]}
+    assert opened(asking("tools/call", arguments=arguments)).params["arguments"] == arguments
+
+
+def test_arguments_of_a_prompt_are_texts():
+    assert opened(asking("prompts/get", arguments={"a": "b"})).params["arguments"] == {"a": "b"}
+    assert problem(asking("prompts/get", arguments={"a": 5})) == (
+        "params.arguments.a: input should be a valid string"
+    )
+
+
+@pytest.mark.parametrize("method", ASKING)
+@pytest.mark.parametrize("state", [5, None, {}])
+def test_a_request_state_must_be_text(method, state):
+    assert "params.requestState must be a string" in problem(asking(method, requestState=state))
+
+
+@pytest.mark.parametrize("method", ASKING)
+@pytest.mark.parametrize("responses", [None, [], "a"])
+def test_input_responses_must_be_an_object(method, responses):
+    message = problem(asking(method, inputResponses=responses))
+    assert message.startswith("params.inputResponses must be an object")
+
+
+@pytest.mark.parametrize("method", ASKING)
+@pytest.mark.parametrize("response", [12345, None, {}, {"action": "maybe"}, {"roots": 5}])
+def test_a_response_that_answers_nothing_is_named(method, response):
+    responses = {"fine": {"action": "decline"}, "user_name": response}
+    message = problem(asking(method, inputResponses=responses))
+    assert message == (
+        "params.inputResponses.user_name must be the result of an elicitation, sampling or "
+        "roots request"
+    )
+
+
+@pytest.mark.parametrize("method", ASKING)
+def test_every_kind_of_answer_is_taken(method):
+    sampled = {"role": "assistant", "content": {"type": "text", "text": "Paris"}, "model": "m"}
+    responses = {
+        "form": {"action": "accept", "content": {"name": "Alice", "age": 3, "score": 1.5}},
+        "sampling": sampled,
+        "roots": {"roots": [{"uri": "file:///test/root", "name": "Test Root"}]},
+        "url": {"action": "cancel"},
+    }
+    exchange = opened(asking(method, inputResponses=responses, requestState="s"))
+    assert exchange.params["inputResponses"] == responses
+
+
+# --- completion and subscriptions ---
+
+
+def completion(**changes) -> dict:
+    params = {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}}
+    return request("completion/complete", {"_meta": META, **params, **changes})
+
+
+def test_a_completion_names_a_reference_and_an_argument():
+    assert opened(completion()).params["ref"]["name"] == "p"
+    assert opened(completion(ref={"type": "ref/resource", "uri": "a:{b}"}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "where"),
+    [
+        ({"ref": {"type": "ref/prompt"}}, "params.ref.name: field required"),
+        ({"ref": 5}, "params.ref: "),
+        ({"argument": {"name": "a"}}, "params.argument.value: field required"),
+        ({"argument": {"name": "a", "value": 5}}, "params.argument.value: "),
+        ({"context": {"arguments": {"a": 5}}}, "params.context.arguments.a: "),
+    ],
+)
+def test_a_bad_completion_is_refused_with_the_place(changes, where):
+    assert problem(completion(**changes)).startswith(where)
+
+
+def test_a_subscription_filter_is_looked_at():
+    message = request(
+        "subscriptions/listen", {"_meta": META, "notifications": {"toolsListChanged": True}}
+    )
+    assert opened(message).params["notifications"] == {"toolsListChanged": True}
+
+
+@pytest.mark.parametrize(
+    ("params", "where"),
+    [
+        ({}, "params.notifications: field required"),
+        ({"notifications": []}, "params.notifications: "),
+        ({"notifications": {"toolsListChanged": "yes"}}, "params.notifications.toolsListChanged: "),
+        (
+            {"notifications": {"resourceSubscriptions": ["a:b", 5]}},
+            "params.notifications.resourceSubscriptions.1: ",
+        ),
+    ],
+)
+def test_a_bad_subscription_filter_is_refused_with_the_place(params, where):
+    assert problem(request("subscriptions/listen", {"_meta": META, **params})).startswith(where)
+
+
+# --- meta ---
+
+
+def test_what_meta_does_not_say_is_none_or_empty():
+    meta = opened(with_meta(**{CLIENT_INFO: ABSENT})).meta
+    assert (meta.progress_token, meta.log_level, meta.traceparent) == (None, None, None)
+    assert (meta.client_info, meta.capabilities) == ({}, {})
+
+
+def test_meta_is_read():
+    capabilities = {"elicitation": {"form": {}, "url": {}}, "roots": {"listChanged": True}}
+    changes = {
+        "progressToken": "t",
+        "traceparent": PARENT,
+        LOG_LEVEL: "warning",
+        CAPABILITIES: capabilities,
+    }
+    meta = opened(with_meta(**changes)).meta
+    assert (meta.progress_token, meta.log_level, meta.traceparent) == ("t", "warning", PARENT)
+    assert meta.client_info == {"name": "tests", "version": "1"}
+    assert meta.capabilities == capabilities
+
+
+@pytest.mark.parametrize("token", ["", "a", 0, -5, 2**63])
+def test_a_progress_token_is_a_string_or_an_integer(token):
+    assert opened(with_meta(progressToken=token)).meta.progress_token == token
+
+
+@pytest.mark.parametrize("token", [None, True, 1.0, 1.5, [], {}])
+def test_any_other_progress_token_is_refused(token):
+    assert "params._meta.progressToken must be" in problem(with_meta(progressToken=token))
+
+
+@pytest.mark.parametrize("level", ["verbose", "INFO", "", None, 5, [], {}])
+def test_a_log_level_that_is_none_is_refused(level):
+    message = problem(with_meta(**{LOG_LEVEL: level}))
+    assert LOG_LEVEL in message
+    assert "debug, info, notice" in message
+
+
+@pytest.mark.parametrize("info", [None, [], "x", {}, {"name": "x"}, {"name": 5, "version": "1"}])
+def test_a_client_that_names_itself_does_so_properly(info):
+    assert CLIENT_INFO in problem(with_meta(**{CLIENT_INFO: info}))
+
+
+def test_a_missing_member_is_said_to_be_missing():
+    message = problem(with_meta(**{CLIENT_INFO: {"name": "x"}}))
+    assert message == f"params._meta['{CLIENT_INFO}'].version must be a string, but is missing"
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "where"),
+    [
+        ({"sampling": True}, ".sampling"),
+        ({"roots": None}, ".roots"),
+        ({"elicitation": {"form": True}}, ".elicitation.form"),
+        ({"sampling": {"tools": []}}, ".sampling.tools"),
+        ({"extensions": {"com.example/x": 5}}, ".extensions['com.example/x']"),
+        ({"experimental": {"x": "on"}}, ".experimental.x"),
+    ],
+)
+def test_a_capability_that_is_no_object_is_named(capabilities, where):
+    message = problem(with_meta(**{CAPABILITIES: capabilities}))
+    assert message.startswith(f"params._meta['{CAPABILITIES}']{where} must be an object")
+
+
+@pytest.mark.parametrize(
+    "capabilities",
+    [
+        {"sampling": {}, "elicitation": {}, "roots": {"listChanged": True}},
+        {"sampling": {"context": {}, "unknown": 5}},
+        {"extensions": {"io.modelcontextprotocol/tasks": {}}},
+        {"unknown": 5, "another": True},
+    ],
+)
+def test_capabilities_are_an_open_set(capabilities):
+    assert opened(with_meta(**{CAPABILITIES: capabilities})).meta.capabilities == capabilities
+
+
+@pytest.mark.parametrize(
+    "parent",
+    [
+        5,
+        None,
+        "",
+        "x",
+        PARENT + "-1",
+        PARENT.upper(),
+        "ff" + PARENT[2:],
+        "00-" + "0" * 32 + PARENT[35:],
+        PARENT[:36] + "0" * 16 + "-01",
+    ],
+)
+def test_a_trace_parent_that_is_none_is_ignored(parent):
+    assert opened(with_meta(traceparent=parent)).meta.traceparent is None

@@ -1,0 +1,72 @@
+"""The envelope of results."""
+
+import pytest
+
+from mcphost.protocol.messages import response
+from mcphost.protocol.results import cacheable, complete, input_required
+from tests.wire import check_response
+
+SERVER = {"name": "mcphost", "version": "1"}
+INFO = "io.modelcontextprotocol/serverInfo"
+QUESTION = {
+    "method": "elicitation/create",
+    "params": {
+        "mode": "form",
+        "message": "What is your name?",
+        "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}},
+    },
+}
+
+
+def test_a_complete_result_says_so_and_who_answers():
+    result = complete({"content": []}, SERVER)
+    assert result == {"content": [], "resultType": "complete", "_meta": {INFO: SERVER}}
+    check_response("tools/call", response(1, result))
+
+
+def test_other_keys_of_meta_are_kept():
+    given = {"content": [], "_meta": {"com.example/cost": 3, INFO: {"name": "upstream"}}}
+    result = complete(given, SERVER)
+    assert result["_meta"] == {"com.example/cost": 3, INFO: SERVER}
+    assert given["_meta"][INFO] == {"name": "upstream"}
+
+
+def test_a_result_cannot_say_that_it_is_of_another_type():
+    assert complete({"resultType": "task"}, SERVER)["resultType"] == "complete"
+
+
+@pytest.mark.parametrize("scope", ["public", "private"])
+def test_a_list_carries_caching_hints(scope):
+    result = cacheable(complete({"tools": []}, SERVER), 0, scope)
+    assert (result["ttlMs"], result["cacheScope"]) == (0, scope)
+    check_response("tools/list", response(1, result))
+
+
+def test_a_result_cannot_be_fresh_for_less_than_no_time():
+    with pytest.raises(ValueError, match="ttlMs"):
+        cacheable({}, -1, "private")
+
+
+def test_an_interim_result_asks_and_carries_state():
+    result = input_required({"user_name": QUESTION}, "sealed", SERVER)
+    assert result["inputRequests"] == {"user_name": QUESTION}
+    assert result["requestState"] == "sealed"
+    assert result["_meta"] == {INFO: SERVER}
+    check_response("tools/call", response(1, result))
+
+
+def test_an_interim_result_may_only_ask():
+    result = input_required({"user_name": QUESTION}, None, SERVER)
+    assert "requestState" not in result
+    check_response("prompts/get", response(1, result))
+
+
+def test_an_interim_result_may_only_carry_state():
+    result = input_required({}, "sealed", SERVER)
+    assert result["inputRequests"] == {}
+    check_response("resources/read", response(1, result))
+
+
+def test_an_interim_result_with_nothing_to_come_back_with_is_refused():
+    with pytest.raises(ValueError, match="input requests or a state"):
+        input_required({}, None, SERVER)

@@ -1,0 +1,443 @@
+"""Which schemas a tool may register, and which headers they ask for."""
+
+import socket
+from datetime import UTC, datetime
+
+import jsonschema_rs
+import orjson
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from mcphost.protocol import schemas
+from mcphost.protocol.schemas import ParamHeader, Problem, check_schema, param_headers
+
+DRAFT_7 = "http://json-schema.org/draft-07/schema#"
+DRAFT_2020 = "https://json-schema.org/draft/2020-12/schema"
+
+CONFORMANCE = {
+    "$schema": DRAFT_2020,
+    "type": "object",
+    "$defs": {
+        "address": {
+            "$anchor": "addressDef",
+            "type": "object",
+            "properties": {"street": {"type": "string"}, "city": {"type": "string"}},
+        }
+    },
+    "properties": {
+        "name": {"type": "string"},
+        "address": {"$ref": "#/$defs/address"},
+        "contactMethod": {"type": "string", "enum": ["phone", "email"]},
+        "phone": {"type": "string"},
+        "email": {"type": "string"},
+    },
+    "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+    "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
+    "then": {"required": ["phone"]},
+    "else": {"required": ["email"]},
+    "additionalProperties": False,
+}
+
+
+def of(**keywords) -> dict:
+    return {"type": "object", **keywords}
+
+
+def having(**properties) -> dict:
+    return of(properties=properties)
+
+
+def problems(schema) -> tuple[Problem, ...]:
+    return check_schema(schema, role="input")
+
+
+def problem(schema) -> Problem:
+    found = problems(schema)
+    assert len(found) == 1, found
+    return found[0]
+
+
+# --- what is fine ---
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object"},
+        {"type": "object", "additionalProperties": False},
+        CONFORMANCE,
+        of(**{"$schema": DRAFT_2020 + "#"}),
+        of(
+            **{"$schema": DRAFT_7},
+            definitions={"a": {}},
+            properties={"a": {"$ref": "#/definitions/a"}},
+        ),
+        of(**{"$schema": DRAFT_7.rstrip("#")}, dependencies={"a": ["b"], "c": {"required": ["d"]}}),
+        of(**{"$schema": DRAFT_7}, properties={"a": {"items": [{"type": "string"}]}}),
+        of(
+            **{"$id": "https://example.com/tool"},
+            properties={"a": {"$ref": "#/properties/b"}, "b": {}},
+        ),
+        having(tree={"$ref": "#"}),
+        having(**{"a/b": {"type": "string"}, "c~d": {"$ref": "#/properties/a~1b"}}),
+        having(ä={"type": "string"}, b={"$ref": "#/properties/%C3%A4"}),
+        of(
+            **{"$defs": {"n": {"$dynamicAnchor": "node"}}},
+            properties={"a": {"$dynamicRef": "#node"}},
+        ),
+        having(**{"$ref": {"type": "string"}, "$id": {"type": "string"}, "x-mcp-header": {}}),
+        having(a={"enum": [{"$ref": "http://example.com"}], "default": {"x-mcp-header": ""}}),
+        having(a=True, b=False),
+        of(examples=[{"$schema": "x"}]),
+    ],
+)
+def test_a_legal_schema_has_no_problems(schema):
+    assert problems(schema) == ()
+
+
+@pytest.mark.parametrize("schema", [{"type": "array", "items": {}}, {"type": "string"}, {}])
+def test_an_output_may_be_any_json(schema):
+    assert check_schema(schema, role="output") == ()
+
+
+@pytest.mark.parametrize("schema", [{}, {"type": "array"}, {"type": ["object", "null"]}])
+def test_an_input_is_always_an_object(schema):
+    assert problem(schema).path == "/type"
+
+
+def test_annotations_for_headers_mean_nothing_in_an_output():
+    assert check_schema({"items": {"x-mcp-header": "A"}}, role="output") == ()
+
+
+# --- not a schema ---
+
+
+@pytest.mark.parametrize("schema", [None, True, [], "x", 5])
+def test_a_schema_is_an_object(schema):
+    assert problem(schema) == Problem("", "The schema must be a JSON object")
+
+
+CYCLE: dict = {"type": "object"}
+CYCLE["not"] = CYCLE
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {1: 2},
+        of(default=object()),
+        of(default=datetime(2026, 1, 1, tzinfo=UTC)),
+        of(maximum=2**64),
+        of(title="\ud800"),
+        CYCLE,
+    ],
+    ids=["key", "object", "date", "integer", "surrogate", "cycle"],
+)
+def test_a_schema_is_json(schema):
+    found = problem(schema)
+    assert found.path == ""
+    assert found.message.startswith("The schema is not JSON: ")
+
+
+@pytest.mark.parametrize(
+    "dialect",
+    ["http://json-schema.org/draft-04/schema#", "https://example.com/mine", "", 5, None],
+)
+def test_an_unsupported_dialect_is_refused_by_naming_the_supported_ones(dialect):
+    found = problem(of(**{"$schema": dialect}))
+    assert found.path == "/$schema"
+    assert DRAFT_2020 in found.message
+    assert DRAFT_7.rstrip("#") in found.message
+
+
+@pytest.mark.parametrize(
+    ("schema", "path"),
+    [
+        (of(properties=5), "/properties"),
+        (having(a={"type": "text"}), "/properties/a/type"),
+        (having(**{"a/b": {"minLength": -1}}), "/properties/a~1b/minLength"),
+        (of(required="a"), "/required"),
+        (of(**{"$schema": DRAFT_7}, definitions={"a": {"type": 3}}), "/definitions/a/type"),
+        (of(**{"$anchor": "1"}), "/$anchor"),
+        (having(a={"pattern": "("}), "/properties/a/pattern"),
+        (having(a={"pattern": "(?=a)b"}), "/properties/a/pattern"),
+        (having(a={"pattern": "(?:a{1000}){1000}"}), "/properties/a/pattern"),
+        (of(patternProperties={"(": {}}), "/patternProperties/("),
+        (of(**{"$id": "http://[bad"}), ""),
+    ],
+)
+def test_a_schema_that_is_invalid_for_its_dialect_is_refused_with_the_place(schema, path):
+    assert problem(schema).path == path
+
+
+def test_a_pattern_that_is_refused_says_what_patterns_lack():
+    assert "look-around" in problem(having(a={"pattern": "(?=a)b"})).message
+
+
+def test_a_long_message_is_cut():
+    assert len(problem(having(a={"minLength": "x" * 5000})).message) < 310
+
+
+def test_no_more_problems_are_listed_than_a_person_reads():
+    schema = having(**{f"p{index}": {"type": "text"} for index in range(500)})
+    assert len(problems(schema)) == 20
+    schema = having(**{f"p{index}": {"$ref": "x"} for index in range(100)})
+    assert len(problems(schema)) == 20
+
+
+# --- bounds ---
+
+
+def chained(depth: int) -> dict:
+    schema: dict = {"type": "object"}
+    for _ in range(depth - 1):
+        schema = having(a=schema)
+    return schema
+
+
+def test_subschemas_are_nested_at_most_32_deep():
+    assert problems(chained(32)) == ()
+    assert "deeper than 32" in problem(chained(33)).message
+
+
+def test_values_are_nested_at_most_80_deep():
+    default: list = []
+    for _ in range(78):
+        default = [default]
+    assert problems(of(default=default)) == ()
+    assert "deeper than 80" in problem(of(default=[default])).message
+
+
+def test_a_schema_has_at_most_64_kib():
+    assert problems(of(description="x" * 65_000)) == ()
+    assert "bytes" in problem(of(description="x" * 65_536)).message
+
+
+def test_a_schema_has_at_most_2000_subschemas():
+    many = [True] * 1999
+    assert problems(of(anyOf=many)) == ()
+    assert "2001 subschemas" in problem(of(anyOf=[*many, True])).message
+
+
+def test_a_schema_has_at_most_500_references():
+    many = [{"$ref": "#/$defs/a"}] * 500
+    assert problems(of(**{"$defs": {"a": {}}}, anyOf=many)) == ()
+    assert "501 references" in problem(of(**{"$defs": {"a": {}}}, anyOf=[*many, *many[:1]])).message
+
+
+def doubled(times: int) -> dict:
+    """A schema whose references, written out, are two to the power of `times`."""
+    defs = {f"a{step}": {"allOf": [{"$ref": f"#/$defs/a{step + 1}"}] * 2} for step in range(times)}
+    return of(**{"$defs": {**defs, f"a{times}": {}}, "$ref": "#/$defs/a0"})
+
+
+def test_references_that_multiply_are_refused():
+    assert problems(doubled(8)) == ()
+    assert "written out" in problem(doubled(60)).message
+
+
+# --- references ---
+
+
+@pytest.mark.parametrize(
+    "reference",
+    ["https://example.com/a", "file:///etc/passwd", "other.json#/a", "//example.com", "", "a"],
+)
+@pytest.mark.parametrize("keyword", ["$ref", "$dynamicRef"])
+def test_a_reference_out_of_the_schema_is_refused(keyword, reference):
+    found = problem(having(a={keyword: reference}))
+    assert found.path == f"/properties/a/{keyword}"
+    assert "nothing is fetched" in found.message
+
+
+@pytest.mark.parametrize(
+    "reference",
+    ["#/$defs/none", "#nowhere", "#/type", "#/properties", "#/x-own/a", "#/allOf/1", "#/"],
+)
+def test_a_reference_that_leads_to_no_schema_is_refused(reference):
+    schema = of(properties={"a": {"$ref": reference}}, allOf=[{}], **{"x-own": {"a": {}}})
+    assert "leads to no schema" in problem(schema).message
+
+
+@pytest.mark.parametrize("keyword", ["$id", "$schema"])
+def test_a_schema_within_cannot_be_another_document(keyword):
+    found = problem(having(a={keyword: DRAFT_2020}))
+    assert found == Problem(f"/properties/a/{keyword}", f"{keyword} may stand at the root only")
+
+
+def test_an_anchor_stands_once():
+    schema = of(**{"$defs": {"a": {"$anchor": "x"}, "b": {"$dynamicAnchor": "x"}}})
+    assert problem(schema).path == "/$defs/b/$dynamicAnchor"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        of(**{"$ref": "#"}),
+        of(allOf=[{"$ref": "#"}]),
+        of(**{"not": {"anyOf": [{"$ref": "#"}]}}),
+        of(**{"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}),
+        of(dependentSchemas={"a": {"$ref": "#"}}),
+    ],
+)
+def test_a_schema_that_refers_to_itself_for_the_same_value_is_refused(schema):
+    assert "never ends" in problem(schema).message
+
+
+def test_a_schema_may_refer_to_itself_for_a_part_of_the_value():
+    node = {"anyOf": [{"type": "null"}, {"type": "object", "properties": {"next": {"$ref": "#n"}}}]}
+    assert problems(having(list={"$anchor": "n", **node})) == ()
+
+
+def test_nothing_is_fetched():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        uri = f"http://127.0.0.1:{server.getsockname()[1]}/a"
+        for keyword in ("$schema", "$ref", "$dynamicRef", "$id"):
+            problems(of(**{keyword: uri}))
+            problems(having(a={keyword: uri}))
+        problems(of(**{"$id": uri, "$ref": "b"}))
+        with pytest.raises(BlockingIOError):
+            server.accept()
+
+
+# --- headers ---
+
+
+def mirrored(name="Region", **keywords) -> dict:
+    return {"type": "string", "x-mcp-header": name, **keywords}
+
+
+def test_the_headers_of_a_schema_are_found_with_their_paths():
+    schema = having(
+        region=mirrored(),
+        count=mirrored("Count", type="integer"),
+        nested=having(flag=mirrored("X-Flag.1", type="boolean")),
+    )
+    assert problems(schema) == ()
+    assert param_headers(schema) == (
+        ParamHeader(("region",), "Region", "string"),
+        ParamHeader(("count",), "Count", "integer"),
+        ParamHeader(("nested", "flag"), "X-Flag.1", "boolean"),
+    )
+
+
+def test_a_schema_without_annotations_asks_for_no_headers():
+    assert param_headers(CONFORMANCE) == ()
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a:b", "a\r\nb", "é", "a/b", "a\n", 5, None, []])
+def test_a_header_name_is_a_token(name):
+    found = problem(having(a=mirrored(name)))
+    assert found.path == "/properties/a/x-mcp-header"
+    assert "header name" in found.message
+
+
+def test_header_names_are_unique_whatever_their_case():
+    found = problem(having(a=mirrored("Region"), b=mirrored("rEGION")))
+    assert found.path == "/properties/b/x-mcp-header"
+    assert "already" in found.message
+
+
+@pytest.mark.parametrize(
+    "kind", ["number", "object", "array", "null", ["string", "null"], ["string"], ["a"]]
+)
+def test_only_primitive_types_are_mirrored(kind):
+    found = problems(having(a={"type": kind, "x-mcp-header": "A"}))
+    assert found
+
+
+def test_a_property_without_a_type_is_not_mirrored():
+    assert "whose type" in problem(having(a={"x-mcp-header": "A"})).message
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        of(**{"x-mcp-header": "A"}),
+        of(items=mirrored()),
+        of(additionalProperties=mirrored()),
+        of(patternProperties={"a": mirrored()}),
+        having(a={"type": "array", "items": mirrored()}),
+        having(a={"type": "array", "prefixItems": [mirrored()]}),
+        of(allOf=[having(a=mirrored())]),
+        of(anyOf=[having(a=mirrored())]),
+        of(oneOf=[having(a=mirrored())]),
+        of(**{"not": having(a=mirrored())}),
+        of(**{"if": having(a=mirrored())}),
+        of(then=having(a=mirrored())),
+        of(**{"else": having(a=mirrored())}),
+        of(dependentSchemas={"b": having(a=mirrored())}),
+        of(**{"$defs": {"a": mirrored()}}, properties={"a": {"$ref": "#/$defs/a"}}),
+    ],
+)
+def test_only_what_properties_alone_lead_to_is_mirrored(schema):
+    found = problem(schema)
+    assert found.path.endswith("/x-mcp-header")
+    assert "`properties` alone" in found.message
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        having(api_key=mirrored()),
+        having(value=mirrored("Api-Key")),
+        having(value=mirrored(title="Your password")),
+        having(value=mirrored(format="password")),
+        having(value=mirrored(writeOnly=True)),
+        having(login=having(password=mirrored())),
+    ],
+)
+def test_a_secret_is_not_mirrored(schema):
+    assert "secret" in problem(schema).message
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "tokenizer", "pinned"])
+def test_a_harmless_name_is_mirrored(name):
+    assert problems(having(**{name: mirrored()})) == ()
+
+
+# --- anything at all ---
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+KEYWORDS = [
+    *("type", "properties", "items", "prefixItems", "allOf", "anyOf", "not", "if", "then", "$ref"),
+    *("$defs", "definitions", "dependencies", "$anchor", "$dynamicRef", "$dynamicAnchor", "$id"),
+    *("$schema", "x-mcp-header", "enum", "pattern", "required", "patternProperties", "const"),
+]
+VALUES = st.sampled_from(
+    ["object", "string", "#", "#/$defs/a", "#a", "a", "(", DRAFT_7, DRAFT_2020]
+)
+SCHEMAS = st.recursive(
+    st.booleans() | st.just({}) | JSON,
+    lambda inner: st.dictionaries(
+        st.sampled_from(KEYWORDS),
+        VALUES | inner | st.lists(inner, max_size=2) | st.dictionaries(st.just("a"), inner),
+        max_size=4,
+    ),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=300)
+@given(SCHEMAS)
+@example({"type": "object", "$ref": "#/\ud800"})
+@example({"type": "object", "$ref": "#%ff"})
+def test_whatever_is_registered_is_checked_and_not_raised_about(schema):
+    for role in ("input", "output"):
+        found = check_schema(schema, role=role)
+        assert all(isinstance(each, Problem) and each.message for each in found)
+        if not found:
+            jsonschema_rs.validator_for(schema, offline=True).is_valid({})
+    if not check_schema(schema, role="input"):
+        assert isinstance(param_headers(schema), tuple)
+
+
+def test_the_limits_are_said_in_one_place():
+    assert (schemas.MAX_BYTES, schemas.MAX_SUBSCHEMAS) == (65_536, 2_000)
+    assert orjson.dumps(doubled(8)).count(b"$ref") == 17

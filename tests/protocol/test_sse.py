@@ -1,0 +1,48 @@
+"""Frames of an event stream, read back as the standard says."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcphost.protocol.sse import comment, event
+
+
+def read(stream: bytes) -> list[tuple[str | None, bytes]]:
+    """The events of a stream: each with its id and its data (WHATWG HTML, section 9.2.6)."""
+    events = []
+    for block in stream.split(b"\n\n")[:-1]:
+        lines = block.split(b"\n")
+        data = [line[len(b"data: ") :] for line in lines if line.startswith(b"data: ")]
+        ids = [line[len(b"id: ") :].decode() for line in lines if line.startswith(b"id: ")]
+        if data:
+            events.append((ids[0] if ids else None, b"\n".join(data)))
+    return events
+
+
+def test_an_event_carries_its_message():
+    assert event(b'{"a":1}') == b'data: {"a":1}\n\n'
+
+
+def test_an_event_may_have_an_id():
+    assert read(event(b"{}", id="stream-1")) == [("stream-1", b"{}")]
+
+
+@pytest.mark.parametrize("data", [b"a\nb", b"a\rb", b"a\r\nb"])
+def test_a_line_break_does_not_end_an_event(data):
+    assert read(event(data)) == [(None, b"a\nb")]
+
+
+@given(st.lists(st.binary().map(lambda data: data.replace(b"\r", b""))))
+def test_what_is_framed_is_read_back(messages):
+    stream = b"".join(event(message) for message in messages)
+    assert [data for _, data in read(stream)] == messages
+
+
+@pytest.mark.parametrize("identifier", ["a\nb", "a\rb", "a\0b"])
+def test_an_id_that_would_break_the_stream_is_refused(identifier):
+    with pytest.raises(ValueError, match="line breaks"):
+        event(b"{}", id=identifier)
+
+
+def test_a_comment_is_no_event():
+    assert read(comment() + event(b"{}") + comment()) == [(None, b"{}")]
