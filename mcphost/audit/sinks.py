@@ -157,12 +157,16 @@ def _postgres_insert(table: str, columns: tuple[str, ...]) -> str:
 class PostgresSink:
     """One JSON document per batch: one statement, one round trip, and no Python per column."""
 
+    # A lock that somebody holds must not hold the thread for ever.
+    SETTINGS = ("SET statement_timeout = '5s'",)
     ENTRIES = _postgres_insert("audit_entry", ENTRY_COLUMNS)
     BOTH = f"WITH p AS ({_postgres_insert('audit_payload', PAYLOAD_COLUMNS)}) {ENTRIES}"
 
     def __init__(self, connection: Any) -> None:
         # Django's own cursor puts the values into the text, which cannot be prepared.
         self._cursor = psycopg.Cursor(connection)
+        for setting in self.SETTINGS:
+            self._cursor.execute(setting)
 
     def write(self, rows: Sequence[Row]) -> None:
         entries = _json([_postgres_entry(row) for row in rows])

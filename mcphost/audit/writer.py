@@ -9,6 +9,7 @@ import time
 import weakref
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from queue import SimpleQueue
 
@@ -321,10 +322,8 @@ class Writer:
         """Drop the connection that failed: the next attempt opens another."""
         logger.warning("records could not be written now: %s", type(error).__name__)
         self._sink = None
-        try:
+        with suppress(Exception):
             connections[DEFAULT_DB_ALIAS].close()
-        except Exception:
-            logger.exception("a failed connection could not be closed")
 
 
 def _portions(jobs: list[_Job]) -> list[list[_Job]]:

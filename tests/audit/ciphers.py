@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import secrets
+import threading
 from uuid import UUID
 
 from mcphost.audit.ports import SealedPayload, UnreadablePayloadError
@@ -22,3 +23,36 @@ class XorCipher:
         if key_id != self.key_id:
             raise UnreadablePayloadError("its key is gone")
         return bytes(b ^ 0x5A for b in ciphertext)[16:]
+
+
+class GateCipher(XorCipher):
+    """Holds the thread that encrypts until the gate is opened."""
+
+    def __init__(self) -> None:
+        self._arrived = threading.Event()
+        self._gate = threading.Event()
+
+    def commit_and_seal(self, tenant: UUID, plaintext: bytes) -> SealedPayload:
+        self._arrived.set()
+        assert self._gate.wait(20)
+        return super().commit_and_seal(tenant, plaintext)
+
+    def await_arrival(self) -> None:
+        assert self._arrived.wait(20)
+
+    def open_gate(self) -> None:
+        self._gate.set()
+
+
+class BrokenCipher(XorCipher):
+    """Raises what it was given, as often as it was told, then works."""
+
+    def __init__(self, error: BaseException, times: int = 1_000_000) -> None:
+        self._error = error
+        self._left = times
+
+    def commit_and_seal(self, tenant: UUID, plaintext: bytes) -> SealedPayload:
+        if self._left:
+            self._left -= 1
+            raise self._error
+        return super().commit_and_seal(tenant, plaintext)

@@ -1,0 +1,82 @@
+"""Hurting the database that the tests run on, for real."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import DEFAULT_DB_ALIAS, connection, connections
+from django.db.backends.signals import connection_created
+
+from mcphost.audit.records import Record, new_id
+from mcphost.audit.sinks import PostgresSink, SqliteSink
+
+AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+
+
+def record(**columns: Any) -> Record:
+    """Some entry of a verb, with whatever differs."""
+    values = {"id": new_id(), "at": AT, "action": "test.done", "actor_kind": "system"}
+    return Record(**{**values, **columns})
+
+
+def impatient(monkeypatch: Any) -> None:
+    """Have the writer's connection notice a lock at once."""
+    monkeypatch.setattr(SqliteSink, "SETTINGS", ("PRAGMA busy_timeout = 1",))
+    monkeypatch.setattr(PostgresSink, "SETTINGS", ("SET statement_timeout = '20ms'",))
+
+
+@contextmanager
+def locked() -> Iterator[None]:
+    """Hold a lock, from a connection of its own, that no insert gets past."""
+    other = connections.create_connection(DEFAULT_DB_ALIAS)
+    try:
+        with other.cursor() as cursor:
+            if other.vendor == "sqlite":
+                cursor.execute("BEGIN IMMEDIATE")
+            else:
+                cursor.execute("BEGIN")
+                cursor.execute("LOCK TABLE audit_entry IN ACCESS EXCLUSIVE MODE")
+            try:
+                yield
+            finally:
+                cursor.execute("ROLLBACK")
+    finally:
+        other.close()
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """From the writer's next connection on, the database file cannot grow (SQLite)."""
+    with connection.cursor() as cursor:
+        cursor.execute("VACUUM")  # earlier tests left free pages
+        cursor.execute("PRAGMA page_count")
+        pages = cursor.fetchone()[0]
+
+    def limit(sender: Any, connection: Any, **kwargs: Any) -> None:
+        if threading.current_thread().name == "mcphost-writer":
+            connection.cursor().execute(f"PRAGMA max_page_count = {pages}")
+
+    connection_created.connect(limit)
+    try:
+        yield
+    finally:
+        connection_created.disconnect(limit)
+
+
+def cut_connections() -> None:
+    """Have PostgreSQL end every other connection to the test database."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+
+def stored() -> set[UUID]:
+    """The ids of all entries."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT id FROM audit_entry")
+        return {each if isinstance(each, UUID) else UUID(each) for (each,) in cursor.fetchall()}
