@@ -16,6 +16,7 @@ from mcphost.audit import redaction
 from mcphost.audit.redaction import Redactor
 from mcphost.catalogue import kinds
 from mcphost.catalogue.cache import FilledCache
+from mcphost.catalogue.redaction import ResultRedactor
 from mcphost.kinds.kind import Compiled
 from mcphost.protocol.schemas import ParamHeader, Problem, check_schema, param_headers
 from mcphost.protocol.tools import ToolListing, describe_tool
@@ -42,7 +43,7 @@ class Shape:
     input_validator: Validator
     output_validator: Validator | None
     input_redactor: Redactor
-    output_redactor: Redactor
+    output_redactor: ResultRedactor
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +160,8 @@ def _derive(key: _ShapeKey) -> Shape:
         param_headers=param_headers(inputs),
         input_validator=Validator(inputs),
         output_validator=None if outputs is None else Validator(outputs),
-        input_redactor=redaction.compile(inputs, ()),
-        output_redactor=redaction.compile(outputs or {}, ()),
+        input_redactor=redaction.compile(inputs),
+        output_redactor=ResultRedactor(redaction.compile(outputs)),
     )
 
 

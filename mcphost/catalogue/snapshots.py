@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from mcphost.audit.redaction import Redactor
+from mcphost.catalogue.redaction import ResultRedactor
 from mcphost.protocol.schemas import ParamHeader
 from mcphost.runtime.program import Program
 from mcphost.runtime.schema import Validator
@@ -18,7 +19,8 @@ class ToolSnapshot:
     `version` is `"<publications>+<8 hex digits>"`, the digits from the digest of both schemas and
     the author's version. `scopes` are the tool's own, beside `mcp:list` and `mcp:call`.
     `listing` is the tool on the wire (spec: server/tools, Tool), `encoded` the same as JSON; both
-    are shared and never changed. `time_limit` is in seconds for one round, None for the platform's.
+    are shared and never changed. `input_redactor` takes arguments, `output_redactor` the method's
+    whole result. `time_limit` is in seconds for one round, None for the platform's.
     `requires` names client capabilities.
     """
 
@@ -32,7 +34,7 @@ class ToolSnapshot:
     input_validator: Validator
     output_validator: Validator | None
     input_redactor: Redactor
-    output_redactor: Redactor
+    output_redactor: ResultRedactor
     program: Program
     annotations: Mapping[str, Any]
     read_only: bool

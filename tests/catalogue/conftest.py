@@ -17,7 +17,7 @@ def shelf(monkeypatch: pytest.MonkeyPatch) -> Shelf:
     shelf = Shelf()
     for reference in ("demo.echo", "demo.add", "demo.clock"):
         shelf.put(reference)
-    monkeypatch.setitem(kinds.KINDS, "python", shelf)  # type: ignore[misc]
+    monkeypatch.setitem(kinds.KINDS, "python", shelf)
     compiling.forget_all()
     return shelf
 

@@ -39,7 +39,7 @@ def folder(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) 
     settings.MCPHOST_TOOLS = tmp_path
     python = PythonKind()
     monkeypatch.setattr(kinds, "python_kind", python)
-    monkeypatch.setitem(kinds.KINDS, "python", python)  # type: ignore[misc]
+    monkeypatch.setitem(kinds.KINDS, "python", python)
     kinds.discover()
     return tmp_path
 
@@ -106,7 +106,7 @@ def test_a_file_that_broke_takes_only_its_own_tools_off_the_list(
     (folder / "voice.py").write_text("raise RuntimeError('boo')\n")
     python = PythonKind()
     python.configure(folder)
-    monkeypatch.setitem(kinds.KINDS, "python", python)  # type: ignore[misc]
+    monkeypatch.setitem(kinds.KINDS, "python", python)
     publish_functions(tenant, ["other.loud"], ACTOR)
     assert [tool.name for tool in selectors.toolbox(tenant).tools] == ["yell"]
     (problem,) = selectors.problems(tenant)

@@ -8,7 +8,7 @@ import pytest
 from django.db import IntegrityError
 
 from mcphost.audit.models import Entry
-from mcphost.catalogue import selectors, services
+from mcphost.catalogue import selectors, services, validation
 from mcphost.catalogue.errors import Invalid, UnknownError, WrongStateError
 from mcphost.catalogue.models import Grant, Tool, ToolVersion
 from mcphost.catalogue.states import State, Verb, following
@@ -98,7 +98,7 @@ def test_a_name_taken_between_the_check_and_the_write_is_the_same_problem(
     acme: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     services.create_tool(acme, fields(), ACTOR)
-    monkeypatch.setattr(services.validation, "check", lambda *args: None)
+    monkeypatch.setattr(validation, "check", lambda *args: None)
     traces = Traces()
     with pytest.raises(Invalid) as refusal:
         services.create_tool(acme, fields(), ACTOR)
@@ -289,6 +289,14 @@ def test_a_grant_to_one_tenant_is_none_to_another(acme: UUID, globex: UUID) -> N
     assert refusal.value.problems == {
         "config.function": ["demo.echo is not granted to this tenant."]
     }
+
+
+def test_rows_are_called_what_people_call_them(acme: UUID) -> None:
+    in_state(acme, State.PUBLISHED)
+    version = ToolVersion.objects.get()
+    assert str(Tool.objects.get()) == "echo"
+    assert str(version) == f"1+{version.digest[:8]}"
+    assert str(Grant.objects.get(function="demo.add")) == "demo.add"
 
 
 def test_the_database_itself_refuses_a_published_tool_without_a_version(acme: UUID) -> None:

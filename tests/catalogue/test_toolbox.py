@@ -9,12 +9,13 @@ from uuid import UUID, uuid4
 
 import orjson
 import pytest
-from django.db import connection, connections
+from django.db import connection, connections, transaction
 from django.test.utils import CaptureQueriesContext
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mcphost.catalogue import compiling, loading, selectors, services
+from mcphost.catalogue.kinds import KindError
 from mcphost.catalogue.snapshots import Toolbox, ToolProblem, toolbox_of
 from mcphost.feed.cache import MISS
 from mcphost.feed.loop import loop
@@ -48,7 +49,7 @@ def test_a_published_tool_is_served_with_all_that_calls_need(acme: UUID, shelf: 
     )
     tool_id = publish(acme, scopes=("mcp:echo",))
     tool = only(selectors.toolbox(acme))
-    assert (tool.id, tool.name, tool.scopes) == (tool_id, "echo", {"mcp:echo"})
+    assert (tool.id, tool.name, tool.scopes) == (tool_id, "echo", frozenset({"mcp:echo"}))
     assert tool.listing == {
         "name": "echo",
         "title": "Echo",
@@ -66,6 +67,29 @@ def test_a_published_tool_is_served_with_all_that_calls_need(acme: UUID, shelf: 
     assert tool.param_headers == ()
     assert selectors.toolbox(acme).get("echo") == tool
     assert selectors.toolbox(acme).get("Echo") is None
+
+
+@pytest.mark.django_db
+def test_what_is_secret_by_its_schema_is_redacted_on_the_way_in_and_out(
+    acme: UUID, shelf: Shelf
+) -> None:
+    secret = {"type": "object", "properties": {"pin": {"type": "string", "writeOnly": True}}}
+    shelf.put("demo.echo", input_schema=secret, output_schema=secret)
+    publish(acme)
+    publish(acme, "demo.add")
+    hidden, plain = selectors.toolbox(acme).get("echo"), selectors.toolbox(acme).get("add")
+    assert hidden is not None
+    assert plain is not None
+    assert hidden.input_redactor.redact({"pin": "1234"}) == {"pin": "[redacted]"}
+    words = [{"type": "text", "text": '{"pin": "1234"}'}]
+    result = {"content": words, "structuredContent": {"pin": "1234"}}
+    assert hidden.output_redactor.redact(result) == {
+        "content": "[redacted]",
+        "structuredContent": {"pin": "[redacted]"},
+    }
+    failed = {"content": [{"type": "text", "text": "no"}], "isError": True}
+    assert hidden.output_redactor.redact(failed) is failed
+    assert plain.output_redactor.redact(result) is result
 
 
 @pytest.mark.django_db
@@ -139,7 +163,7 @@ def test_a_tool_that_cannot_be_served_is_left_out_and_stops_nothing_else(
         case "gone":
             del shelf.functions["demo.add"]
         case "broken":
-            shelf.broken["demo.add"] = loading.KindError({"function": ["The file is broken."]})
+            shelf.broken["demo.add"] = KindError({"function": ["The file is broken."]})
         case "illegal":
             shelf.put("demo.add", input_schema={"type": "array"})
         case "no json":
@@ -245,7 +269,7 @@ def test_a_change_in_another_process_is_seen_after_one_poll(
 def test_a_change_of_everybodys_tools_drops_every_toolbox(acme: UUID, globex: UUID) -> None:
     for tenant in (acme, globex):
         selectors.toolbox(tenant)
-    with services.transaction.atomic():
+    with transaction.atomic():
         announce("tool")
     assert selectors.cached_toolbox(acme) is selectors.cached_toolbox(globex) is MISS
 

@@ -7,6 +7,7 @@ import pytest
 
 from mcphost.catalogue import validation
 from mcphost.catalogue.errors import Invalid
+from mcphost.catalogue.kinds import KindError
 from tests.catalogue.kit import TEXT, Shelf, fields
 
 pytestmark = pytest.mark.django_db
@@ -87,7 +88,7 @@ def test_schemas_that_break_the_protocols_rules_are_a_problem_of_the_configurati
 
 
 def test_a_kind_may_refuse_as_a_whole(acme: UUID, shelf: Shelf) -> None:
-    shelf.broken["demo.echo"] = validation.KindError({"": ["The file is broken."]})
+    shelf.broken["demo.echo"] = KindError({"": ["The file is broken."]})
     assert problems_of(acme, fields()) == {"config": ["The file is broken."]}
 
 
