@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Django's command line. `init` is the only command that writes secrets."""
+"""Django's command line. `init`, which `up` runs first, is the only command that writes secrets."""
 
 import os
 import sys
@@ -9,11 +9,14 @@ from django.core.management import execute_from_command_line
 
 from mcphost import home
 
+PREPARING = frozenset({"init", "up"})
+
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mcphost.settings")
     try:
-        if sys.argv[1:2] == ["init"]:
+        # Before the settings are loaded: they refuse to without secrets.
+        if PREPARING.intersection(sys.argv[1:2]):
             home.prepare()
         execute_from_command_line(sys.argv)
     except (ImproperlyConfigured, home.HomeError) as error:

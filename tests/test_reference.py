@@ -1,0 +1,117 @@
+"""docs/reference.md has a row for everything that can be set, run, registered, recorded or counted."""
+
+import ast
+import re
+from pathlib import Path
+
+from django.core.management import get_commands
+
+from mcphost import home
+from mcphost.catalogue.kinds import KINDS
+from mcphost.observability import counters, deployment
+from mcphost.settings import Environment
+
+ROOT = Path(__file__).resolve().parent.parent
+REFERENCE = (ROOT / "docs" / "reference.md").read_text()
+# What records are made with: the first argument names the action.
+RECORDING = re.compile(r"(^|\.)_?(record\w*|member_changed)$")
+ACTION = re.compile(r"[a-z]+\.[a-z_]+")
+# Actions that are kept as constants look like this wherever they stand.
+PARTICIPLE = re.compile(r"(?!mcphost\.)[a-z]+\.([a-z_]+ed|set)")
+
+
+def rows(title: str) -> dict[str, str]:
+    """The tables under a heading: the code in each row's first cell, and the whole row."""
+    level = re.search(rf"^(#+) {re.escape(title)}$", REFERENCE, re.MULTILINE)
+    assert level, title
+    rest = REFERENCE[level.end() :]
+    end = re.search(rf"^#{{1,{len(level[1])}}} ", rest, re.MULTILINE)
+    section = rest[: end.start()] if end else rest
+    return {
+        match[1]: match[0] for match in re.finditer(r"^\| `([^`]+)` \|.*$", section, re.MULTILINE)
+    }
+
+
+def strings(node: ast.AST) -> set[str]:
+    return {
+        n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)
+    }
+
+
+def sources() -> list[ast.Module]:
+    paths = sorted((ROOT / "mcphost").rglob("*.py"))
+    return [ast.parse(path.read_text()) for path in paths if "migrations" not in path.parts]
+
+
+def environment_variables() -> set[str]:
+    """The fields of the settings, and what home.py reads before there are settings."""
+    fields = {Environment.variable(name) for name in Environment.model_fields}
+    early = strings(ast.parse(Path(home.__file__).read_text()))
+    return fields | {name for name in early if re.fullmatch(r"MCPHOST_[A-Z_]+", name)}
+
+
+def actions() -> set[str]:
+    found = set()
+    for tree in sources():
+        found |= {text for text in strings(tree) if PARTICIPLE.fullmatch(text)}
+        for node in ast.walk(tree):
+            if (
+                isinstance(node, ast.Call)
+                and RECORDING.search(ast.unparse(node.func))
+                and node.args
+            ):
+                found |= {text for text in strings(node.args[0]) if ACTION.fullmatch(text)}
+    return found
+
+
+def test_every_setting_has_a_row():
+    assert set(rows("Settings")) == environment_variables()
+
+
+def test_the_rows_tell_the_true_defaults():
+    told = rows("Settings")
+    for name, field in Environment.model_fields.items():
+        if field.default not in ("", None):
+            variable = Environment.variable(name)
+            assert f"| `{field.default}` |" in told[variable], variable
+
+
+def test_every_command_has_a_row():
+    ours = {name for name, app in get_commands().items() if app.split(".")[0] == "mcphost"}
+    assert set(rows("Commands")) == ours
+
+
+def test_every_kind_of_tool_has_a_row():
+    assert set(rows("Kinds of tools")) == set(KINDS)
+
+
+def test_every_audit_action_has_a_row():
+    assert set(rows("Audit actions")) == actions()
+
+
+def test_every_health_probe_has_a_row():
+    registered = {
+        text
+        for tree in sources()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "health.register"
+        for text in strings(node.args[0])
+    }
+    assert set(rows("Health")) == registered
+
+
+def test_every_number_has_a_row():
+    assert set(rows("Numbers")) == set(counters.snapshot())
+
+
+def test_every_deployment_check_has_a_row():
+    source = ast.parse(Path(deployment.__file__).read_text())
+    ids = {text for text in strings(source) if re.fullmatch(r"mcphost\.[EW]\d+", text)}
+    assert set(rows("Deployment checks")) == ids
+
+
+def test_make_help_lists_every_target_that_people_run():
+    makefile = (ROOT / "Makefile").read_text()
+    (phony,) = re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
+    told = set(re.findall(r"^([a-z0-9]+):.*## ", makefile, re.MULTILINE))
+    assert told == set(phony.split()) - {"runtime", "dev"}
