@@ -68,9 +68,7 @@ def _parse(body: bytes) -> dict[str, Any]:
 
 
 def _read_id(message: dict[str, Any]) -> RequestId:
-    if "id" not in message:
-        return None
-    if "method" not in message and ("result" in message or "error" in message):
+    if "id" not in message or _is_response(message):
         return None
     request_id = message["id"]
     if type(request_id) is str or type(request_id) is int:

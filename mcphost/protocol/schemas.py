@@ -36,7 +36,7 @@ MAX_NESTING: Final = 2 * MAX_DEPTH + 16
 """How many objects and arrays may: two for each schema, and some for a default or an enum."""
 MAX_SUBSCHEMAS: Final = 2_000
 MAX_REFERENCES: Final = 500
-MAX_WRITTEN_OUT: Final = 50_000
+MAX_WRITTEN_OUT: Final = 20_000
 """How many schemas there may be once every reference is replaced by what it refers to."""
 
 _MAX_PROBLEMS: Final = 20
@@ -113,6 +113,16 @@ def param_headers(schema: Mapping[str, Any]) -> tuple[ParamHeader, ...]:
         for subschema in walk(schema)
         if _HEADER in subschema.keywords
     )
+
+
+def is_recursive(schema: Mapping[str, Any]) -> bool:
+    """Whether a value of the schema may hold values of the same schema, at any depth.
+
+    It must be one that `check_schema` passed. Whether a value fits such a schema is found quickly;
+    listing every error of one that does not can take time exponential in its nesting.
+    """
+    _, loop = weigh(Document(tuple(walk(schema))).edges(in_place=False))
+    return loop is not None
 
 
 def _plain(schema: Any) -> dict[str, Any] | Problem:

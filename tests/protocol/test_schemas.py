@@ -1,4 +1,4 @@
-"""Which schemas a tool may register, and which headers they ask for."""
+"""Which schemas a tool may register."""
 
 import socket
 from datetime import UTC, datetime
@@ -10,53 +10,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mcphost.protocol import schemas
-from mcphost.protocol.schemas import ParamHeader, Problem, check_schema, param_headers
+from mcphost.protocol.schemas import (
+    Problem,
+    check_schema,
+    is_recursive,
+    param_headers,
+)
+from tests.protocol.registered import CONFORMANCE, DRAFT_2020, having, of, problem, problems
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
-DRAFT_2020 = "https://json-schema.org/draft/2020-12/schema"
-
-CONFORMANCE = {
-    "$schema": DRAFT_2020,
-    "type": "object",
-    "$defs": {
-        "address": {
-            "$anchor": "addressDef",
-            "type": "object",
-            "properties": {"street": {"type": "string"}, "city": {"type": "string"}},
-        }
-    },
-    "properties": {
-        "name": {"type": "string"},
-        "address": {"$ref": "#/$defs/address"},
-        "contactMethod": {"type": "string", "enum": ["phone", "email"]},
-        "phone": {"type": "string"},
-        "email": {"type": "string"},
-    },
-    "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
-    "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
-    "then": {"required": ["phone"]},
-    "else": {"required": ["email"]},
-    "additionalProperties": False,
-}
-
-
-def of(**keywords) -> dict:
-    return {"type": "object", **keywords}
-
-
-def having(**properties) -> dict:
-    return of(properties=properties)
-
-
-def problems(schema) -> tuple[Problem, ...]:
-    return check_schema(schema, role="input")
-
-
-def problem(schema) -> Problem:
-    found = problems(schema)
-    assert len(found) == 1, found
-    return found[0]
-
 
 # --- what is fine ---
 
@@ -290,6 +252,22 @@ def test_a_schema_may_refer_to_itself_for_a_part_of_the_value():
     assert problems(having(list={"$anchor": "n", **node})) == ()
 
 
+@pytest.mark.parametrize(
+    ("schema", "recursive"),
+    [
+        ({"type": "object"}, False),
+        (CONFORMANCE, False),
+        (doubled(8), False),
+        (having(tree={"$ref": "#"}), True),
+        (of(**{"$defs": {"a": {"items": {"$ref": "#/$defs/a"}}}}), True),
+        (of(**{"$defs": {"a": {"items": {"$dynamicRef": "#n"}, "$dynamicAnchor": "n"}}}), True),
+    ],
+)
+def test_a_schema_that_comes_back_to_itself_is_recursive(schema, recursive):
+    assert problems(schema) == ()
+    assert is_recursive(schema) is recursive
+
+
 def test_nothing_is_fetched():
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)
@@ -300,102 +278,6 @@ def test_nothing_is_fetched():
         problems(of(**{"$id": uri, "$ref": "b"}))
         with pytest.raises(BlockingIOError):
             server.accept()
-
-
-# --- headers ---
-
-
-def mirrored(name="Region", **keywords) -> dict:
-    return {"type": "string", "x-mcp-header": name, **keywords}
-
-
-def test_the_headers_of_a_schema_are_found_with_their_paths():
-    schema = having(
-        region=mirrored(),
-        count=mirrored("Count", type="integer"),
-        nested=having(flag=mirrored("X-Flag.1", type="boolean")),
-    )
-    assert problems(schema) == ()
-    assert param_headers(schema) == (
-        ParamHeader(("region",), "Region", "string"),
-        ParamHeader(("count",), "Count", "integer"),
-        ParamHeader(("nested", "flag"), "X-Flag.1", "boolean"),
-    )
-
-
-def test_a_schema_without_annotations_asks_for_no_headers():
-    assert param_headers(CONFORMANCE) == ()
-
-
-@pytest.mark.parametrize("name", ["", "a b", "a:b", "a\r\nb", "é", "a/b", "a\n", 5, None, []])
-def test_a_header_name_is_a_token(name):
-    found = problem(having(a=mirrored(name)))
-    assert found.path == "/properties/a/x-mcp-header"
-    assert "header name" in found.message
-
-
-def test_header_names_are_unique_whatever_their_case():
-    found = problem(having(a=mirrored("Region"), b=mirrored("rEGION")))
-    assert found.path == "/properties/b/x-mcp-header"
-    assert "already" in found.message
-
-
-@pytest.mark.parametrize(
-    "kind", ["number", "object", "array", "null", ["string", "null"], ["string"], ["a"]]
-)
-def test_only_primitive_types_are_mirrored(kind):
-    found = problems(having(a={"type": kind, "x-mcp-header": "A"}))
-    assert found
-
-
-def test_a_property_without_a_type_is_not_mirrored():
-    assert "whose type" in problem(having(a={"x-mcp-header": "A"})).message
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        of(**{"x-mcp-header": "A"}),
-        of(items=mirrored()),
-        of(additionalProperties=mirrored()),
-        of(patternProperties={"a": mirrored()}),
-        having(a={"type": "array", "items": mirrored()}),
-        having(a={"type": "array", "prefixItems": [mirrored()]}),
-        of(allOf=[having(a=mirrored())]),
-        of(anyOf=[having(a=mirrored())]),
-        of(oneOf=[having(a=mirrored())]),
-        of(**{"not": having(a=mirrored())}),
-        of(**{"if": having(a=mirrored())}),
-        of(then=having(a=mirrored())),
-        of(**{"else": having(a=mirrored())}),
-        of(dependentSchemas={"b": having(a=mirrored())}),
-        of(**{"$defs": {"a": mirrored()}}, properties={"a": {"$ref": "#/$defs/a"}}),
-    ],
-)
-def test_only_what_properties_alone_lead_to_is_mirrored(schema):
-    found = problem(schema)
-    assert found.path.endswith("/x-mcp-header")
-    assert "`properties` alone" in found.message
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        having(api_key=mirrored()),
-        having(value=mirrored("Api-Key")),
-        having(value=mirrored(title="Your password")),
-        having(value=mirrored(format="password")),
-        having(value=mirrored(writeOnly=True)),
-        having(login=having(password=mirrored())),
-    ],
-)
-def test_a_secret_is_not_mirrored(schema):
-    assert "secret" in problem(schema).message
-
-
-@pytest.mark.parametrize("name", ["max_tokens", "tokenizer", "pinned"])
-def test_a_harmless_name_is_mirrored(name):
-    assert problems(having(**{name: mirrored()})) == ()
 
 
 # --- anything at all ---

@@ -1,0 +1,8 @@
+"""Hypothesis without clocks: how long an example takes says something of the machine only."""
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "without-clocks", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("without-clocks")

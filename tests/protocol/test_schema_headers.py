@@ -1,0 +1,99 @@
+"""Which headers a tool's input schema may ask for."""
+
+import pytest
+
+from mcphost.protocol.schemas import ParamHeader, param_headers
+from tests.protocol.registered import CONFORMANCE, having, of, problem, problems
+
+
+def mirrored(name="Region", **keywords) -> dict:
+    return {"type": "string", "x-mcp-header": name, **keywords}
+
+
+def test_the_headers_of_a_schema_are_found_with_their_paths():
+    schema = having(
+        region=mirrored(),
+        count=mirrored("Count", type="integer"),
+        nested=having(flag=mirrored("X-Flag.1", type="boolean")),
+    )
+    assert problems(schema) == ()
+    assert param_headers(schema) == (
+        ParamHeader(("region",), "Region", "string"),
+        ParamHeader(("count",), "Count", "integer"),
+        ParamHeader(("nested", "flag"), "X-Flag.1", "boolean"),
+    )
+
+
+def test_a_schema_without_annotations_asks_for_no_headers():
+    assert param_headers(CONFORMANCE) == ()
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a:b", "a\r\nb", "é", "a/b", "a\n", 5, None, []])
+def test_a_header_name_is_a_token(name):
+    found = problem(having(a=mirrored(name)))
+    assert found.path == "/properties/a/x-mcp-header"
+    assert "header name" in found.message
+
+
+def test_header_names_are_unique_whatever_their_case():
+    found = problem(having(a=mirrored("Region"), b=mirrored("rEGION")))
+    assert found.path == "/properties/b/x-mcp-header"
+    assert "already" in found.message
+
+
+@pytest.mark.parametrize(
+    "kind", ["number", "object", "array", "null", ["string", "null"], ["string"], ["a"]]
+)
+def test_only_primitive_types_are_mirrored(kind):
+    found = problems(having(a={"type": kind, "x-mcp-header": "A"}))
+    assert found
+
+
+def test_a_property_without_a_type_is_not_mirrored():
+    assert "whose type" in problem(having(a={"x-mcp-header": "A"})).message
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        of(**{"x-mcp-header": "A"}),
+        of(items=mirrored()),
+        of(additionalProperties=mirrored()),
+        of(patternProperties={"a": mirrored()}),
+        having(a={"type": "array", "items": mirrored()}),
+        having(a={"type": "array", "prefixItems": [mirrored()]}),
+        of(allOf=[having(a=mirrored())]),
+        of(anyOf=[having(a=mirrored())]),
+        of(oneOf=[having(a=mirrored())]),
+        of(**{"not": having(a=mirrored())}),
+        of(**{"if": having(a=mirrored())}),
+        of(then=having(a=mirrored())),
+        of(**{"else": having(a=mirrored())}),
+        of(dependentSchemas={"b": having(a=mirrored())}),
+        of(**{"$defs": {"a": mirrored()}}, properties={"a": {"$ref": "#/$defs/a"}}),
+    ],
+)
+def test_only_what_properties_alone_lead_to_is_mirrored(schema):
+    found = problem(schema)
+    assert found.path.endswith("/x-mcp-header")
+    assert "`properties` alone" in found.message
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        having(api_key=mirrored()),
+        having(value=mirrored("Api-Key")),
+        having(value=mirrored(title="Your password")),
+        having(value=mirrored(format="password")),
+        having(value=mirrored(writeOnly=True)),
+        having(login=having(password=mirrored())),
+    ],
+)
+def test_a_secret_is_not_mirrored(schema):
+    assert "secret" in problem(schema).message
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "tokenizer", "pinned"])
+def test_a_harmless_name_is_mirrored(name):
+    assert problems(having(**{name: mirrored()})) == ()
