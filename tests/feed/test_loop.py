@@ -1,0 +1,474 @@
+"""The reader of the feed, against a real database and real concurrent writers."""
+
+import logging
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import OperationalError, connection, connections, transaction
+from django.utils import timezone
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcphost.feed import loop as loop_module
+from mcphost.feed.loop import ChangeNews, Loop
+from mcphost.feed.models import Change, Counter
+from mcphost.feed.pruning import PRUNED_AT_ONCE, prune
+from mcphost.feed.services import announce
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class HandClock:
+    """A clock that stands still until it is moved."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Reader:
+    """A loop with one subscriber that keeps what it hears."""
+
+    def __init__(self) -> None:
+        self.clock = HandClock()
+        self.loop = Loop(self.clock)
+        self.heard: list[ChangeNews] = []
+        self.gaps = 0
+        self.loop.subscribe("tool", self.heard.append)
+        self.loop.on_gap(self._gap)
+
+    def _gap(self) -> None:
+        self.gaps += 1
+
+    @property
+    def seqs(self) -> list[int]:
+        return [news.seq for news in self.heard]
+
+
+@pytest.fixture
+def reader() -> Iterator[Reader]:
+    """A reader that stands at the feed's end."""
+    made = Reader()
+    made.loop.poll()
+    made.gaps = 0
+    yield made
+    made.loop.stop()
+
+
+def change(what: str = "tool", **columns: Any) -> int:
+    with transaction.atomic():
+        return announce(what, **columns)
+
+
+def age(seq: int) -> None:
+    Change.objects.filter(seq__lte=seq).update(at=timezone.now() - timedelta(days=2))
+
+
+def wait_until(condition: Any) -> None:
+    until = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < until, "it did not happen"
+        time.sleep(0.005)
+
+
+def test_subscribers_hear_what_they_asked_for_with_all_that_was_said(reader: Reader) -> None:
+    tenant = uuid4()
+    first = change(tenant=tenant, object_id="x")
+    change("token")
+    last = change()
+    assert reader.loop.poll()
+    assert reader.heard == [
+        ChangeNews(first, tenant, "tool", "x"),
+        ChangeNews(last, None, "tool", ""),
+    ]
+    assert last == first + 2
+    assert reader.gaps == 0
+
+
+def test_a_change_is_delivered_once(reader: Reader) -> None:
+    seq = change()
+    for _ in range(3):
+        reader.loop.poll()
+    assert reader.seqs == [seq]
+
+
+def test_a_change_that_was_rolled_back_is_never_heard_and_leaves_no_hole(reader: Reader) -> None:
+    with pytest.raises(ZeroDivisionError), transaction.atomic():
+        announce("tool")
+        raise ZeroDivisionError
+    seq = change()
+    reader.loop.poll()
+    assert reader.seqs == [seq]
+    assert reader.gaps == 0
+
+
+def test_the_first_read_of_a_feed_with_a_past_drops_what_was_kept() -> None:
+    change()
+    late = Reader()
+    late.loop.poll()
+    assert (late.seqs, late.gaps) == ([], 1)
+    seq = change()
+    late.loop.poll()
+    assert (late.seqs, late.gaps) == ([seq], 1)
+
+
+def test_a_reader_further_behind_than_one_reading_hears_everything(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop_module, "READ_AT_ONCE", 3)
+    seqs = [change() for _ in range(10)]
+    reader.loop.poll()
+    assert reader.seqs == seqs
+    assert reader.gaps == 0
+
+
+def test_a_reader_behind_the_pruning_is_told_of_the_gap_and_goes_on(reader: Reader) -> None:
+    seqs = [change() for _ in range(5)]
+    age(seqs[1])
+    assert prune(timezone.now()) == 2
+    assert prune(timezone.now()) == 0
+    reader.loop.poll()
+    assert reader.gaps == 1
+    reader.heard.clear()
+    following = change()
+    reader.loop.poll()
+    assert reader.seqs == [following]
+    assert reader.gaps == 1
+
+
+def test_a_reader_that_kept_up_does_not_notice_the_pruning(reader: Reader) -> None:
+    seqs = [change() for _ in range(5)]
+    reader.loop.poll()
+    age(seqs[-1])
+    assert prune(timezone.now()) == 5
+    reader.loop.poll()
+    seqs.append(change())
+    reader.loop.poll()
+    assert reader.seqs == seqs
+    assert reader.gaps == 0
+
+
+def test_everything_pruned_is_a_gap_too(reader: Reader) -> None:
+    age(change())
+    prune(timezone.now())
+    reader.loop.poll()
+    assert (reader.seqs, reader.gaps) == ([], 1)
+
+
+def test_pruning_is_done_in_short_transactions() -> None:
+    now = timezone.now()
+    old = now - timedelta(days=3)
+    Change.objects.bulk_create(
+        Change(seq=n, what="tool", at=old) for n in range(1, PRUNED_AT_ONCE + 11)
+    )
+    assert prune(now) == PRUNED_AT_ONCE
+    assert prune(now) == 10
+
+
+@pytest.mark.parametrize("further", [0, 1, 3])
+def test_a_counter_that_began_again_is_a_gap(reader: Reader, further: int) -> None:
+    for _ in range(2):
+        change()
+    reader.loop.poll()
+    Change.objects.all().delete()
+    Counter.objects.all().delete()
+    for _ in range(further):
+        change()
+    reader.loop.poll()
+    assert reader.gaps == 1
+    seq = change()
+    reader.loop.poll()
+    assert reader.seqs[-1] == seq == further + 1
+    assert reader.gaps == 1
+
+
+def test_a_hole_in_the_feed_is_a_gap(reader: Reader) -> None:
+    seqs = [change() for _ in range(3)]
+    Change.objects.filter(seq=seqs[1]).delete()
+    reader.loop.poll()
+    assert reader.gaps == 1
+
+
+def test_a_subscriber_that_raises_stops_no_other(
+    reader: Reader, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard: list[ChangeNews] = []
+
+    def broken(*news: ChangeNews) -> None:
+        raise ZeroDivisionError
+
+    reader.loop.subscribe("member", broken)
+    reader.loop.subscribe("member", heard.append)
+    reader.loop.on_gap(broken)
+    change("member")
+    change("member")
+    with caplog.at_level(logging.ERROR):
+        assert reader.loop.poll()
+        assert len(heard) == 2
+        Counter.objects.all().delete()
+        assert reader.loop.poll()
+    assert caplog.text.count("a subscriber of the change feed raised") == 3
+
+
+def test_a_subscriber_may_announce_and_subscribe(reader: Reader) -> None:
+    order: list[str] = []
+    news_of_second: list[ChangeNews] = []
+
+    def answering(news: ChangeNews) -> None:
+        reader.loop.subscribe("second", news_of_second.append)
+        with transaction.atomic():
+            announce("second")
+            transaction.on_commit(reader.loop.poll)
+        order.append("first done")
+
+    reader.loop.subscribe("first", answering)
+    reader.loop.subscribe("second", lambda news: order.append("second heard"))
+    change("first")
+    reader.loop.poll()
+    assert order == ["first done", "second heard"]
+    assert len(news_of_second) == 1
+
+
+def test_the_feed_is_a_problem_after_5_seconds_without_a_read() -> None:
+    fresh = Reader()
+    assert fresh.loop.problem() == "the change feed has not been read yet"
+    fresh.loop.poll()
+    fresh.clock.now += 4.9
+    assert fresh.loop.problem() is None
+    fresh.clock.now += 0.1
+    assert fresh.loop.problem() == "the change feed has not been read for 5 s"
+    fresh.loop.poll()
+    assert fresh.loop.problem() is None
+
+
+class Failing:
+    """Makes the database refuse the loop's reads, as often as it is told."""
+
+    def __init__(self, times: int, error: Exception) -> None:
+        self.times = times
+        self.error = error
+
+    def __call__(self, execute: Any, sql: str, *args: Any) -> Any:
+        if self.times and "FROM feed_counter k" in sql:
+            self.times -= 1
+            raise self.error
+        return execute(sql, *args)
+
+
+def test_a_database_error_is_survived_and_nothing_is_missed(
+    reader: Reader, caplog: pytest.LogCaptureFixture
+) -> None:
+    seq = change()
+    with connection.execute_wrapper(Failing(2, OperationalError("secret words"))):
+        reader.clock.now += 5
+        assert reader.loop.poll() is False
+        assert reader.loop.poll() is False
+        assert reader.loop.problem() is not None
+        assert reader.loop.poll() is True
+    assert reader.loop.problem() is None
+    assert reader.seqs == [seq]
+    assert "secret words" not in caplog.text
+
+
+def test_a_failed_read_inside_a_transaction_leaves_the_connection_to_its_owner(
+    reader: Reader,
+) -> None:
+    with transaction.atomic():
+        with connection.execute_wrapper(Failing(1, OperationalError())):
+            assert reader.loop.poll() is False
+        change()
+    assert Change.objects.count() == 1
+
+
+def test_a_commit_stands_even_if_its_news_cannot_be_read() -> None:
+    failing = Failing(1, OperationalError())
+    with connection.execute_wrapper(failing):
+        change()
+    assert failing.times == 0
+    assert Change.objects.count() == 1
+
+
+def test_the_thread_polls_at_once_when_woken_and_ends_when_stopped(reader: Reader) -> None:
+    reader.loop.start()
+    thread = reader.loop._thread
+    reader.loop.start()
+    assert reader.loop._thread is thread
+    seq = change()
+    reader.loop.wake()
+    wait_until(lambda: reader.seqs == [seq])
+    reader.loop.stop()
+    assert thread is not None
+    assert not thread.is_alive()
+    reader.loop.start()
+    seq = change()
+    wait_until(lambda: reader.seqs[-1] == seq)
+
+
+def test_stopping_what_never_ran_is_nothing() -> None:
+    Loop().stop()
+
+
+def test_the_thread_prunes_at_its_start_and_every_ten_minutes(reader: Reader) -> None:
+    age(change())
+    reader.loop.start()
+    wait_until(lambda: not Change.objects.exists())
+    age(change())
+    reader.loop.poll()
+    assert Change.objects.exists()
+    reader.clock.now += 600
+    wait_until(lambda: not Change.objects.exists())
+
+
+def test_the_thread_survives_everything(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    met = threading.Event()
+
+    def surprise(now: Any) -> int:
+        met.set()
+        raise RuntimeError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop_module, "prune", surprise)
+        reader.loop.start()
+        assert met.wait(20)
+    seq = change()
+    wait_until(lambda: reader.seqs == [seq])
+    assert "goes on after an error" in caplog.text
+
+
+def test_a_lost_connection_is_replaced_and_nothing_is_missed(reader: Reader) -> None:
+    if connection.vendor == "postgresql":
+        other = connections.create_connection("default")
+        with other.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        other.close()
+        assert reader.loop.poll() is False
+    else:
+        connection.close()
+    assert reader.loop.poll() is True
+    seq = change()
+    reader.loop.poll()
+    assert reader.seqs == [seq]
+
+
+def test_a_forked_child_reads_for_itself(reader: Reader) -> None:
+    reader.loop.start()
+    holding, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with reader.loop._turn:
+            holding.set()
+            release.wait(20)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    assert holding.wait(20)
+    child = os.fork()
+    if child == 0:  # pragma: no cover - measured in the parent only
+        try:
+            connections["default"].connection = None
+            polled = reader.loop.poll()
+            reader.loop.start()
+            alive = reader.loop._thread is not None and reader.loop._thread.is_alive()
+            reader.loop.stop()
+            os._exit(0 if polled and alive else 1)
+        except BaseException:  # noqa: BLE001 - a child must not go on testing
+            os._exit(2)
+    release.set()
+    holder.join(20)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_many_writers_with_late_commits_and_many_pollers_skip_and_repeat_nothing(
+    reader: Reader,
+) -> None:
+    _race(reader, writers=6, changes=15, seed=1)
+
+
+@given(
+    writers=st.integers(1, 5),
+    changes=st.integers(1, 6),
+    pollers=st.integers(0, 3),
+    seed=st.integers(0, 2**16),
+)
+@settings(
+    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_no_change_is_ever_skipped_and_numbers_come_in_the_order_of_commits(
+    writers: int, changes: int, pollers: int, seed: int
+) -> None:
+    Change.objects.all().delete()
+    Counter.objects.all().delete()
+    made = Reader()
+    made.loop.poll()
+    made.gaps = 0
+    _race(made, writers, changes, seed, pollers)
+
+
+class _Race:
+    """Many threads announce, linger before they commit or roll back, while others poll."""
+
+    def __init__(self, reader: Reader, seed: int) -> None:
+        self.reader = reader
+        self.seed = seed
+        self.committed: list[int] = []
+        self.errors: list[BaseException] = []
+        self.finished = threading.Event()
+
+    def write(self, number: int, changes: int) -> None:
+        chance = random.Random(self.seed * 100 + number)
+        for _ in range(changes):
+            with transaction.atomic():
+                seq = announce("tool", tenant=UUID(int=number), object_id=str(number))
+                time.sleep(chance.random() / 500)
+                if chance.random() < 0.2:
+                    transaction.set_rollback(True)
+                else:
+                    transaction.on_commit(lambda seq=seq: self.committed.append(seq))
+
+    def poll(self) -> None:
+        while not self.finished.is_set():
+            assert self.reader.loop.poll()
+
+    def thread(self, work: Any, *args: Any) -> threading.Thread:
+        def guarded() -> None:
+            try:
+                work(*args)
+            except BaseException as error:  # noqa: BLE001 - the test looks at it
+                self.errors.append(error)
+            finally:
+                connections.close_all()
+
+        thread = threading.Thread(target=guarded)
+        thread.start()
+        return thread
+
+
+def _race(reader: Reader, writers: int, changes: int, seed: int, pollers: int = 3) -> None:
+    race = _Race(reader, seed)
+    reader.loop.start()
+    polling = [race.thread(race.poll) for _ in range(pollers)]
+    for thread in [race.thread(race.write, number, changes) for number in range(writers)]:
+        thread.join(60)
+    race.finished.set()
+    for thread in polling:
+        thread.join(60)
+    reader.loop.stop()
+    reader.loop.poll()
+    assert race.errors == []
+    assert reader.gaps == 0
+    assert reader.seqs == sorted(race.committed), "each once, in order, none skipped"
+    numbers = list(Change.objects.values_list("seq", flat=True))
+    assert numbers == list(range(1, len(numbers) + 1)), "no holes"
