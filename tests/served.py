@@ -16,10 +16,10 @@ from mcphost.serving.hop import in_database
 from tests.cast import Cast
 
 
-def publish_probes(tenant: UUID) -> None:
-    """Publish every probe at a tenant."""
-    references = [name for name, _ in kinds.functions() if name.startswith("probe.")]
-    publish_functions(tenant, references, Actor.system("tests"))
+def publish_probes(tenant: UUID, *names: str) -> None:
+    """Publish these probes at a tenant; every one if none is named."""
+    wanted = names or [name.removeprefix("probe.") for name, _ in kinds.functions()]
+    publish_functions(tenant, [f"probe.{name}" for name in wanted], Actor.system("tests"))
 
 
 def probes() -> ModuleType:
@@ -27,20 +27,19 @@ def probes() -> ModuleType:
     return sys.modules["mcphost_tools.probe"]
 
 
-async def entries(**conditions: object) -> list[Entry]:
-    """The records so far, in the order in which they were made."""
-    return await in_database(lambda: list(Entry.objects.filter(**conditions).order_by("at", "id")))
+async def entries(tool: str) -> list[Entry]:
+    """What is recorded of calls to a tool so far, in the order in which it was made."""
+    found = Entry.objects.filter(target=tool, method="tools/call").order_by("at", "id")
+    return await in_database(lambda: list(found))
 
 
 @pytest.fixture
 def served(transactional_db: None, cast: Cast) -> Iterator[Cast]:
     """The cast, with the probes published at `acme` and `commons`."""
+    kinds.discover()
     publish_probes(cast.acme.id)
-    publish_probes(cast.commons.id)
-    for event in (probes().cancelled, probes().running, probes().release):
-        event.clear()
-    probes().ran.clear()
-    lifecycle.ensure_started()
+    publish_probes(cast.commons.id, "echo", "threaded_steps")
+    probes().reset()
     yield cast
     probes().release.set()
     lifecycle.stop()

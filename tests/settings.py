@@ -8,6 +8,7 @@ _home = Path(tempfile.mkdtemp(prefix="mcphost-tests-"))
 os.environ["MCPHOST_HOME"] = str(_home)
 os.environ["MCPHOST_SECRET_KEY"] = "tests-only-secret-key-tests-only-secret-key"
 os.environ["MCPHOST_MASTER_KEY"] = "dGVzdHMtb25seS1tYXN0ZXIta2V5LXRlc3RzLW9ubHk="
+os.environ["MCPHOST_TOOLS_PATH"] = str(Path(__file__).parent / "probes")
 os.environ["DATABASE_URL"] = os.environ.get("TEST_DATABASE_URL", "")
 
 from mcphost.settings import *  # noqa: E402, F403
@@ -15,5 +16,6 @@ from mcphost.settings import DATABASES  # noqa: E402
 
 if not os.environ["DATABASE_URL"]:
     # Threads share one file, as in production; an in-memory database would be one per connection.
+    DATABASES["default"]["OPTIONS"]["init_command"] += "PRAGMA synchronous=OFF;"
     DATABASES["default"]["TEST"] = {"NAME": str(_home / "test.sqlite3")}
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

@@ -205,6 +205,7 @@ class Writer:
 
     def _run(self) -> None:
         left: list[_Job] = []
+        self._sink = None  # a connection belongs to the thread that opened it
         try:
             while not self._abandoned.is_set() and (batch := self._take(left)):
                 left = self._round(batch)

@@ -11,21 +11,24 @@ import orjson
 from mcphost.protocol.errors import ProtocolError, invalid_params
 from mcphost.runtime.call import Principal
 from mcphost.sealing.tokens import Purpose, SealError
+from mcphost.serving.hop import in_database
 from mcphost.vault import sealer
 
 
-def issue(principal: Principal, method: str, last: str) -> str:
+async def issue(principal: Principal, method: str, last: str) -> str:
     """A cursor to what follows `last` in the list of `method`."""
+    await _warm(principal)
     payload = orjson.dumps([method, _scopes(principal), last])
     return sealer.seal(Purpose.CURSOR, principal.tenant, payload)
 
 
-def read(principal: Principal, method: str, cursor: str) -> str:
+async def read(principal: Principal, method: str, cursor: str) -> str:
     """The name after which the page starts.
 
     Raises ProtocolError (INVALID_PARAMS) for a cursor that is not ours, of another tenant, another
     list, or of a caller with other scopes.
     """
+    await _warm(principal)
     try:
         payload = sealer.unseal(Purpose.CURSOR, principal.tenant, cursor)
     except SealError:
@@ -39,6 +42,12 @@ def read(principal: Principal, method: str, cursor: str) -> str:
 
 def invalid() -> ProtocolError:
     return invalid_params("params.cursor is not a cursor of this list; start again without one")
+
+
+async def _warm(principal: Principal) -> None:
+    """Have the tenant's secrets in memory: sealing happens on the event loop."""
+    if not sealer.is_warm(principal.tenant):
+        await in_database(sealer.warm, principal.tenant)
 
 
 def _scopes(principal: Principal) -> str:

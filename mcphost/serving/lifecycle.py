@@ -1,59 +1,95 @@
 """Starting and stopping what a serving process runs beside its requests."""
 
 import atexit
+import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+from django.db import connections
 from django.utils.module_loading import autodiscover_modules
 
 from mcphost.audit.writer import writer
 from mcphost.feed.loop import loop as feed
+from mcphost.kinds.python.stacks import tool_on
+from mcphost.observability import health
+from mcphost.observability.loop_watch import LoopWatch
+from mcphost.serving.housekeeping import Housekeeping
 from mcphost.vault.services import verify_master_key
 
 STOP_SECONDS = 10.0
 
+log = logging.getLogger(__name__)
+
+
+class _Parts:
+    """What runs in a serving process, from one start to its stop."""
+
+    def __init__(self) -> None:
+        self._watch = LoopWatch(tool_on)
+        self._housekeeping = Housekeeping()
+
+    def start(self) -> None:
+        writer.start()
+        feed.start()
+        self._housekeeping.start()
+        self._watch.start()
+        health.register("records", writer.problem)
+        health.register("feed", feed.problem)
+
+    def stop(self) -> None:
+        self._watch.stop()
+        self._housekeeping.stop(STOP_SECONDS)
+        feed.stop()
+        if not writer.stop(STOP_SECONDS):
+            log.error("records were left unwritten at the end")
+
+
 _lock = threading.Lock()
-_started = False
+_parts: _Parts | None = None
 
 
 def prepare() -> None:
     """Connect the rooms and check the master key, before the first request.
 
     In a thread of its own: servers import applications inside their event loop, where Django's ORM
-    refuses to work. Raises vault.services.MasterKeyMismatch.
+    refuses to work. Raises vault.errors.MasterKeyMismatch.
     """
     autodiscover_modules("wiring")
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(verify_master_key).result()
+        pool.submit(_verify).result()
 
 
 def ensure_started() -> None:
-    """Start the record writer and the feed's loop, once per process.
+    """Start what runs beside the requests, once per process.
 
-    Called at every request, because Daphne has no lifespan to call it earlier.
+    Called on the event loop, at every request, because Daphne has no lifespan to call it earlier.
     """
-    if not _started:
+    if _parts is None:
         _start()
-
-
-def _start() -> None:
-    global _started  # noqa: PLW0603 - one process, one start
-    with _lock:
-        if _started:
-            return
-        writer.start()
-        feed.start()
-        atexit.register(stop)
-        _started = True
 
 
 def stop() -> None:
     """Commit what is queued and stop. Harmless when nothing was started."""
-    global _started  # noqa: PLW0603 - one process, one start
+    global _parts  # noqa: PLW0603 - one process, one start
     with _lock:
-        if not _started:
-            return
-        _started = False
-        atexit.unregister(stop)
-        feed.stop()
-        writer.stop(STOP_SECONDS)
+        parts, _parts = _parts, None
+        if parts is not None:
+            atexit.unregister(stop)
+            parts.stop()
+
+
+def _start() -> None:
+    global _parts  # noqa: PLW0603 - one process, one start
+    with _lock:
+        if _parts is None:
+            parts = _Parts()
+            parts.start()
+            atexit.register(stop)
+            _parts = parts
+
+
+def _verify() -> None:
+    try:
+        verify_master_key()
+    finally:
+        connections.close_all()

@@ -1,7 +1,5 @@
 """Progress and log messages of a call, on the stream of the request that asked for them."""
 
-import asyncio
-import threading
 from typing import Any
 
 from mcphost.protocol import messages
@@ -25,25 +23,17 @@ def notifier_for(exchange: Exchange, stream: Stream) -> Notifier:
 
 
 class StreamNotifier:
-    """Writes notifications to the stream, from whichever thread the tool runs in."""
+    """Writes notifications to the stream. Only ever called on the event loop's thread."""
 
     def __init__(self, stream: Stream, token: str | int | None, minimum: str | None) -> None:
         self._stream = stream
         self._token = token
         self._minimum = minimum
-        self._loop = asyncio.get_running_loop()
-        self._thread = threading.get_ident()
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:
         if self._token is not None:
-            self._send(messages.progress(self._token, progress, total, message))
+            self._stream.send(messages.progress(self._token, progress, total, message))
 
     def log(self, level: str, data: Any, logger: str | None) -> None:
         if self._minimum is not None and messages.wants(level, self._minimum):
-            self._send(messages.log_message(level, data, logger))
-
-    def _send(self, message: bytes) -> None:
-        if threading.get_ident() == self._thread:
-            self._stream.send(message)
-        else:
-            self._loop.call_soon_threadsafe(self._stream.send, message)
+            self._stream.send(messages.log_message(level, data, logger))

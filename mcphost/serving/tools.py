@@ -31,13 +31,13 @@ async def list_tools(incoming: Incoming, stream: Stream) -> Mapping[str, Any]:
     principal = incoming.principal
     policy.require_scope(principal, policy.LIST)
     cursor = incoming.exchange.params.get("cursor")
-    after = "" if cursor is None else cursors.read(principal, "tools/list", cursor)
+    after = "" if cursor is None else await cursors.read(principal, "tools/list", cursor)
     tools = (await toolbox(incoming.tenant.id)).tools
     shown = [tool for tool in tools if tool.name > after and policy.visible(principal, tool)]
     size: int = settings.MCPHOST_PAGE_SIZE
     page: dict[str, Any] = {"tools": [tool.listing for tool in shown[:size]]}
     if len(shown) > size:
-        page["nextCursor"] = cursors.issue(principal, "tools/list", shown[size - 1].name)
+        page["nextCursor"] = await cursors.issue(principal, "tools/list", shown[size - 1].name)
     scope = policy.cache_scope(incoming.tenant, same_for_all=not any(t.scopes for t in tools))
     return results.complete(results.cacheable(page, TTL_MS, scope), server_info(incoming.tenant))
 

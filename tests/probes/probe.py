@@ -8,12 +8,19 @@ from pydantic import Field
 
 from mcphost.sdk import Context, ToolAnnotations, ToolError, tool
 
-READ_ONLY = ToolAnnotations(readOnlyHint=True)
+READ_ONLY = ToolAnnotations(read_only_hint=True)
 
 cancelled = asyncio.Event()
 running = asyncio.Event()
 release = threading.Event()
 ran: list[str] = []
+
+
+def reset() -> None:
+    """Forget earlier tests. An asyncio event belongs to the loop that first waits for it."""
+    global cancelled, running, release  # noqa: PLW0603 - tools find them by name
+    cancelled, running, release = asyncio.Event(), asyncio.Event(), threading.Event()
+    ran.clear()
 
 
 @tool(annotations=READ_ONLY)

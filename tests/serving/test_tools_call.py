@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from pytest_django.fixtures import SettingsWrapper
+from pytest_django import Settings
 
 from mcphost.audit.writer import writer
 from tests.cast import Cast
@@ -61,7 +61,7 @@ async def test_a_result_of_the_wrong_shape_is_an_error(served: Cast) -> None:
     assert "structuredContent" not in reply.result
 
 
-async def test_megabytes_are_an_error(served: Cast, settings: SettingsWrapper) -> None:
+async def test_megabytes_are_an_error(served: Cast, settings: Settings) -> None:
     settings.MCPHOST_RESULT_LIMIT = 10_000
     assert len((await _call(served, "big", {"size": 1_000})).text) == 1_000
     reply = await _call(served, "big", {"size": 20_000})
@@ -131,11 +131,11 @@ async def test_a_hang_up_cancels_the_work_and_is_recorded(served: Cast) -> None:
             await probes().cancelled.wait()
     assert exchange.reply.raw == b""
     await asyncio.to_thread(writer.stop, 10)
-    recorded = [(entry.action, entry.outcome) for entry in await entries(target="hang")]
+    recorded = [(entry.action, entry.outcome) for entry in await entries("hang")]
     assert recorded == [("round.started", ""), ("round.finished", "cancelled")]
 
 
-async def test_a_reader_that_does_not_read_is_cut(served: Cast, settings: SettingsWrapper) -> None:
+async def test_a_reader_that_does_not_read_is_cut(served: Cast, settings: Settings) -> None:
     settings.MCPHOST_UNREAD_LIMIT = 100_000
     body = request("tools/call", {"name": "flood"}, progressToken="f")
     async with begun("acme", body, served.owner.mcp_token) as exchange:
@@ -149,8 +149,8 @@ async def test_a_reader_that_does_not_read_is_cut(served: Cast, settings: Settin
 async def test_a_read_only_call_is_one_entry_and_another_is_two(served: Cast) -> None:
     await _call(served, "echo", {"text": "hello"})
     await _call(served, "write", {"text": "secret"})
-    echoed = await entries(target="echo")
-    written = await entries(target="write")
+    echoed = await entries("echo")
+    written = await entries("write")
     assert [entry.action for entry in echoed] == ["round.finished"]
     assert [entry.action for entry in written] == ["round.started", "round.finished"]
     entry = echoed[0]
@@ -165,10 +165,11 @@ async def test_a_read_only_call_is_one_entry_and_another_is_two(served: Cast) ->
 async def test_the_trace_of_the_client_is_taken_up(served: Cast) -> None:
     trace = "0af7651916cd43dd8448eb211c80319c"
     await _call(served, "echo", {"text": "a"}, traceparent=f"00-{trace}-b7ad6b7169203331-01")
-    assert [entry.trace_id for entry in await entries(target="echo")] == [trace]
+    assert [entry.trace_id for entry in await entries("echo")] == [trace]
 
 
 async def test_what_cannot_be_recorded_is_not_run(served: Cast) -> None:
+    await _call(served, "echo", {"text": "x"})
     await asyncio.to_thread(writer.stop, 10)
     reply = await _call(served, "write", {"text": "x"})
     assert reply.status == 503

@@ -1,7 +1,7 @@
 """`tools/list` (spec: server/tools, server/utilities/pagination, server/utilities/caching)."""
 
 import pytest
-from pytest_django.fixtures import SettingsWrapper
+from pytest_django import Settings
 
 from mcphost.catalogue import selectors as catalogue
 from mcphost.catalogue import services as tools
@@ -26,7 +26,7 @@ async def test_tools_are_listed_in_the_order_of_their_names(served: Cast) -> Non
     assert names == await _names(served.member.mcp_token)
 
 
-async def test_pages_join_to_the_whole_list(served: Cast, settings: SettingsWrapper) -> None:
+async def test_pages_join_to_the_whole_list(served: Cast, settings: Settings) -> None:
     token = served.owner.mcp_token
     whole = await _names(token)
     settings.MCPHOST_PAGE_SIZE = 4
@@ -44,7 +44,7 @@ async def test_pages_join_to_the_whole_list(served: Cast, settings: SettingsWrap
 
 
 async def test_a_cursor_of_another_caller_tenant_or_nobody_is_refused(
-    served: Cast, settings: SettingsWrapper
+    served: Cast, settings: Settings
 ) -> None:
     settings.MCPHOST_PAGE_SIZE = 4
     own = (await ask("acme", "tools/list", token=served.owner.mcp_token)).result["nextCursor"]

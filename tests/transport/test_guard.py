@@ -1,7 +1,7 @@
 """What is refused before the caller is known, and in which words."""
 
 import pytest
-from pytest_django.fixtures import SettingsWrapper
+from pytest_django import Settings
 
 from tests.cast import Cast
 from tests.mcp import Exchange, Reply, headers_for, request, send
@@ -71,7 +71,7 @@ async def test_everything_else_there_is_a_plain_json_404(served: Cast, path: str
 
 
 async def test_a_body_that_is_too_large_is_refused_while_it_comes(
-    served: Cast, settings: SettingsWrapper
+    served: Cast, settings: Settings
 ) -> None:
     settings.MCPHOST_BODY_LIMIT = 100
     exchange = Exchange("/t/acme/mcp", headers_for({}, served.owner.mcp_token))
@@ -81,7 +81,7 @@ async def test_a_body_that_is_too_large_is_refused_while_it_comes(
 
 
 async def test_a_body_that_does_not_come_is_given_up(
-    served: Cast, settings: SettingsWrapper
+    served: Cast, settings: Settings
 ) -> None:
     settings.MCPHOST_BODY_SECONDS = 0.01
     exchange = Exchange("/t/acme/mcp", headers_for({}, served.owner.mcp_token))

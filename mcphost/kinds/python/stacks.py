@@ -1,0 +1,19 @@
+"""Whose code stands on a stack."""
+
+from types import FrameType
+
+from mcphost.kinds.python.discovery import PREFIX
+
+
+def tool_on(frame: FrameType | None) -> str | None:
+    """The tool (`<module>.<function>`) whose code is on the stack under `frame`, or None.
+
+    The outermost one counts: that is the function the platform called.
+    """
+    found = None
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if module.startswith(f"{PREFIX}."):
+            found = f"{module.removeprefix(f'{PREFIX}.')}.{frame.f_code.co_name}"
+        frame = frame.f_back
+    return found
