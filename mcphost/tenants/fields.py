@@ -26,6 +26,7 @@ _MAGIC: Mapping[str, Callable[[bytes], bool]] = {
 }
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
 _HOST = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}|\[[0-9a-f:.]+\]")
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -107,6 +108,7 @@ def icon_problems(icon: str) -> list[str]:
 def normal_origin(text: str) -> str:
     """An origin as browsers send it: lower case, without the scheme's default port.
 
+    On this machine's own names `*` stands for any port: programs there choose theirs as they run.
     Raises ValueError, saying what is wrong, for everything that is not `scheme://host[:port]`.
     """
     lowered = text.strip().lower()
@@ -115,6 +117,8 @@ def normal_origin(text: str) -> str:
         raise ValueError(f"{text!r} is not scheme://host[:port].")
     if any(sign in rest for sign in "/?#@"):
         raise ValueError(f"{text!r} has more than scheme, host and port.")
+    if rest.removesuffix(":*") in _LOOPBACK and rest.endswith(":*"):
+        return f"{scheme}://{rest}"
     return _with_port(text, scheme, rest)
 
 

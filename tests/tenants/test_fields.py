@@ -109,6 +109,14 @@ def test_any_text_is_an_origin_or_a_refusal_and_what_is_kept_is_kept_again(text:
     assert normal_origin(kept) == kept
 
 
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
+def test_any_port_of_this_machine_can_be_allowed(host: str) -> None:
+    assert normal_origin(f"HTTP://{host}:*") == f"http://{host}:*"
+    for elsewhere in ("example.com", f"{host}.example.com", "*"):
+        with pytest.raises(ValueError, match="bad host or port"):
+            normal_origin(f"http://{elsewhere}:*")
+
+
 def test_origins_are_kept_once_each_in_their_order() -> None:
     fields = replace(
         GOOD, allowed_origins=("https://b.example", "https://a.example:443", "https://B.example")
