@@ -15,8 +15,8 @@ The function stays callable as it was. What it returns is sent like this:
 
 - `str`: one text. `None`: no content. A content object (`Text`, `Image`, …), or a list of them: as
   they are. `Result`: exactly what it says. None of these has an output schema.
-- anything else that pydantic can write as JSON (a model, a dataclass, a TypedDict, a list, a
-  number, …): structured content, held against the output schema that the return type gives, and
+- anything else that pydantic can write as JSON (a model, a dataclass, a list, a dict, a number, and
+  before Python 3.12 the TypedDict of typing_extensions): structured content, held against the output schema that the return type gives, and
   the same JSON as a text for older clients.
 
 Raise ToolError to tell the caller what went wrong; any other exception is logged, and the caller

@@ -47,7 +47,9 @@ class Children:
     @property
     def left(self) -> "set[Task[Any]]":
         """Those that have not ended."""
-        return {task for task in self._tasks or () if not task.done()}
+        if self._tasks is None:
+            return set()
+        return {task for task in self._tasks if not task.done()}
 
     async def end(self) -> None:
         """Cancel what is left and wait for it, also for what it starts while it ends.

@@ -8,6 +8,7 @@ from typing import Any
 from mcphost.kinds.python.function import ToolFunction
 from mcphost.kinds.python.parameters import InvalidArguments
 from mcphost.kinds.python.returns import InvalidResult
+from mcphost.runtime.begun import Begun
 from mcphost.runtime.call import Call
 from mcphost.runtime.children import Children
 from mcphost.runtime.journal import Journal
@@ -23,6 +24,9 @@ MOST_DETAIL = 20_000
 
 class TimedOut(Exception):  # noqa: N818 - a refusal that says what happened
     """The round took longer than it may."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"The tool did not finish within {seconds:g} seconds.")
 
 
 class PythonProgram:
@@ -54,7 +58,8 @@ class PythonProgram:
             RUNNING.reset(token)
             children.leave()
             try:
-                await children.end()
+                if children.left:
+                    await children.end()
             finally:
                 line.end()
 
@@ -76,17 +81,20 @@ class PythonProgram:
 
     async def _limited(self, arguments: dict[str, Any], call: Call, ports: Ports) -> Any:
         """The function's value, or TimedOut if its time was up, whatever it made of that."""
+        begun = Begun(self._run(arguments, call, ports))
+        if begun.over:
+            return begun.value
         seconds = ports.limits.seconds or self._seconds
         timer = asyncio.timeout(seconds)
         try:
             async with timer:
-                value = await self._run(arguments, call, ports)
+                value = await begun
         except Exception as error:
             if timer.expired():
-                raise TimedOut(f"The tool did not finish within {seconds:g} seconds.") from error
+                raise TimedOut(seconds) from error
             raise
         if timer.expired():
-            raise TimedOut(f"The tool did not finish within {seconds:g} seconds.")
+            raise TimedOut(seconds)
         return value
 
     async def _run(self, arguments: dict[str, Any], call: Call, ports: Ports) -> Any:

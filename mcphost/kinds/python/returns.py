@@ -4,6 +4,7 @@ A result leaves here as JSON that can be sent, or not at all (spec: server/tools
 """
 
 import collections.abc
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import NoneType, UnionType
@@ -93,7 +94,8 @@ class Returns:
     def _structured(self, value: Any, *, check: bool = True) -> dict[str, Any]:
         plain = self.adapter.dump_python(value, mode="json", by_alias=True, warnings=False)
         encoded = orjson.dumps(plain)
-        if orjson.loads(encoded) != plain:
+        # JSON writers turn NaN into null in silence, so only a null can be one.
+        if b"null" in encoded and _is_infinite(self.adapter.dump_python(value, warnings=False)):
             raise InvalidResult("the result holds NaN or an infinite number")
         problems = self.validator.problems(plain) if self.validator and check else ()
         if problems:
@@ -147,6 +149,15 @@ def _content(value: Any) -> list[dict[str, Any]] | None:
     if isinstance(value, list | tuple) and all(isinstance(item, BLOCKS) for item in value):
         return [_block(block) for block in value]
     return None
+
+
+def _is_infinite(value: Any) -> bool:
+    """Whether a number in plain Python data is none that JSON knows."""
+    if isinstance(value, dict):
+        return any(map(_is_infinite, value.values()))
+    if isinstance(value, list | tuple | set | frozenset):
+        return any(map(_is_infinite, value))
+    return isinstance(value, float) and not math.isfinite(value)
 
 
 def _text(text: str) -> dict[str, Any]:

@@ -1,0 +1,247 @@
+"""Every file of the folder is imported once, and what breaks, breaks alone."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from mcphost.kinds.kind import Kind, KindError
+from mcphost.kinds.python.discovery import discover
+from mcphost.kinds.python.kind import PythonConfig, PythonKind, python_kind
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Iterator[Write]:
+    """Write files into a folder `tools`, and forget their modules afterwards."""
+    before = set(sys.modules)
+    folder = tmp_path / "tools"
+    folder.mkdir()
+
+    def write(**files: str) -> Path:
+        for name, text in files.items():
+            (folder / f"{name}.py").write_text(dedent(text))
+        return folder
+
+    yield write
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+GOOD = """
+    from mcphost.sdk import tool
+
+    @tool(title="Good", version="7", time_limit=5, requires=["sampling"])
+    def good(text: str = "") -> int:
+        '''Be good.'''
+        return len(text)
+
+    @tool
+    async def better() -> str:
+        return "better"
+
+    def helper(): ...
+
+    alias = helper
+"""
+
+
+def test_marked_functions_are_found_by_module_and_name(write: Write) -> None:
+    found = discover(write(first=GOOD, second=GOOD))
+    assert sorted(found.functions) == [
+        "first.better",
+        "first.good",
+        "second.better",
+        "second.good",
+    ]
+    assert found.broken == {}
+
+
+def test_modules_have_a_name_of_their_own(write: Write) -> None:
+    discover(write(json=GOOD))
+    assert sys.modules["mcphost_tools.json"].__name__ == "mcphost_tools.json"
+    assert sys.modules["json"].__name__ == "json"
+
+
+def test_models_defined_beside_a_tool_are_known_to_it(write: Write) -> None:
+    text = """
+        from __future__ import annotations
+        from pydantic import BaseModel
+        from mcphost.sdk import tool
+
+        class Node(BaseModel):
+            children: list[Node] = []
+
+        @tool
+        def grow(node: Node) -> Node:
+            return node
+    """
+    found = discover(write(trees=text))
+    assert found.broken == {}
+    assert found.functions["trees.grow"].returns.schema is not None
+
+
+def test_what_a_file_imports_from_another_is_not_its_own(write: Write) -> None:
+    folder = write(a_first=GOOD)
+    (folder / "b_second.py").write_text("from mcphost_tools.a_first import good\n")
+    found = discover(folder)
+    assert sorted(found.functions) == ["a_first.better", "a_first.good"]
+
+
+def test_files_that_begin_with_an_underscore_are_left_alone(write: Write) -> None:
+    assert discover(write(_private="raise RuntimeError")).broken == {}
+
+
+BROKEN = {
+    "syntax": ("x = 1\ndef broken(:\n", "tools/broken.py:2: SyntaxError: invalid syntax"),
+    "nul": ("x = 1\0\n", "tools/broken.py:1: SyntaxError: source code string cannot contain null"),
+    "raises": ("x = 1\n\nx / 0\n", "tools/broken.py:3: ZeroDivisionError: division by zero"),
+    "raises below": (
+        "import json\n\njson.loads('')\n",
+        "tools/broken.py:3: JSONDecodeError: Expecting value",
+    ),
+    "exits": ("import sys\nsys.exit('no')\n", "tools/broken.py:2: SystemExit: no"),
+    "import": ("import nowhere_at_all\n", "tools/broken.py:1: ModuleNotFoundError"),
+    "option": (
+        "from mcphost.sdk import tool\n@tool(colour='red')\ndef f(): ...\n",
+        "tools/broken.py:2: TypeError",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_a_broken_file_is_reported_with_its_line_and_stops_nothing(write: Write, how: str) -> None:
+    text, expected = BROKEN[how]
+    found = discover(write(good=GOOD, broken=text, later=GOOD))
+    assert str(found.broken["broken"]).startswith(expected)
+    assert len(found.functions) == 4
+    assert "mcphost_tools.broken" not in sys.modules
+
+
+def test_a_file_that_cannot_be_read_is_reported(write: Write) -> None:
+    folder = write()
+    (folder / "gone.py").symlink_to(folder / "nowhere.py")
+    (folder / "binary.py").write_bytes(b"\xff\xfe")
+    (folder / "not-a-name.py").write_text("")
+    found = discover(folder)
+    assert set(found.broken) == {"gone", "binary", "not-a-name"}
+    assert "tools/gone.py:1: FileNotFoundError" in str(found.broken["gone"])
+
+
+def test_an_interrupt_at_start_is_no_broken_file(write: Write) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        discover(write(slow="raise KeyboardInterrupt"))
+
+
+def test_a_broken_function_is_reported_with_its_line_and_stops_no_other(write: Write) -> None:
+    text = """
+        from mcphost.sdk import tool
+
+        @tool
+        def good() -> None: ...
+
+        @tool
+        def bad(*texts: str) -> None: ...
+    """
+    found = discover(write(some=text))
+    assert list(found.functions) == ["some.good"]
+    assert str(found.broken["some.bad"]) == (
+        "tools/some.py:7: bad: the parameter '*texts: str' cannot be given by name"
+    )
+
+
+def test_a_folder_that_is_not_there_is_reported(tmp_path: Path) -> None:
+    found = discover(tmp_path / "nowhere")
+    assert [str(problem) for problem in found.broken.values()] == [
+        f"{tmp_path / 'nowhere'}: there is no such folder of tools"
+    ]
+
+
+def the_kind(folder: Path) -> PythonKind:
+    kind = PythonKind()
+    kind.configure(folder)
+    return kind
+
+
+def test_a_kind_says_what_it_is(write: Write) -> None:
+    kind: Kind = the_kind(write())
+    assert (kind.name, kind.label) == ("python", "Python function")
+    assert kind.can_stream
+    assert not kind.can_ask
+    assert kind.config_model is PythonConfig
+    assert list(kind.config_model.model_json_schema()["properties"]) == ["function"]
+    assert python_kind.name == "python"
+
+
+def test_a_configuration_is_compiled_to_what_its_author_said(write: Write) -> None:
+    compiled = the_kind(write(some=GOOD)).compile({"function": "some.good"})
+    assert compiled.name == "good"
+    assert compiled.title == "Good"
+    assert compiled.description == "Be good."
+    assert compiled.author_version == "7"
+    assert compiled.time_limit == 5
+    assert compiled.requires == ("sampling",)
+    assert compiled.annotations == {}
+    assert compiled.output_schema == {"type": "integer"}
+    assert compiled.input_schema["properties"] == {"text": {"type": "string", "default": ""}}
+
+
+def test_a_function_is_compiled_once_for_all_tenants(write: Write) -> None:
+    kind = the_kind(write(some=GOOD))
+    first = kind.compile({"function": "some.better"})
+    assert kind.compile({"function": "some.better"}) is first
+
+
+def test_the_same_folder_again_changes_nothing(write: Write) -> None:
+    folder = write(some=GOOD)
+    kind = the_kind(folder)
+    first = kind.compile({"function": "some.better"})
+    write(some="raise RuntimeError")
+    kind.configure(folder)
+    assert kind.compile({"function": "some.better"}) is first
+    assert kind.check() == ()
+
+
+def test_the_choices_are_all_functions_in_order(write: Write) -> None:
+    assert the_kind(write(some=GOOD)).choices() == (
+        ("some.better", "some.better"),
+        ("some.good", "Good (some.good)"),
+    )
+
+
+def test_what_is_broken_is_checked_and_said_where_it_is_used(write: Write) -> None:
+    kind = the_kind(write(broken="1 / 0", some=GOOD))
+    [problem] = kind.check()
+    assert str(problem) == "tools/broken.py:1: ZeroDivisionError: division by zero"
+    with pytest.raises(KindError, match="division by zero") as caught:
+        kind.compile({"function": "broken.echo"})
+    assert caught.value.problems == {"function": [str(problem)]}
+
+
+@pytest.mark.parametrize(
+    ("config", "field"),
+    [
+        ({"function": "some.missing"}, "function"),
+        ({"function": "nowhere"}, "function"),
+        ({"function": ""}, "function"),
+        ({"function": 5}, "function"),
+        ({}, "function"),
+        ({"function": "some.good", "extra": 1}, "extra"),
+    ],
+)
+def test_a_wrong_configuration_names_its_field(
+    write: Write, config: dict[str, object], field: str
+) -> None:
+    with pytest.raises(KindError) as caught:
+        the_kind(write(some=GOOD)).compile(config)
+    assert list(caught.value.problems) == [field]
+
+
+def test_a_kind_that_was_not_configured_has_no_tools() -> None:
+    kind = PythonKind()
+    assert kind.choices() == ()
+    with pytest.raises(KindError, match=r"no tool function 'demo\.echo'"):
+        kind.compile({"function": "demo.echo"})

@@ -1,0 +1,78 @@
+"""A function is looked at once, and what cannot be a tool says why."""
+
+import functools
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from mcphost.kinds.python.schemas import SignatureError
+from mcphost.sdk import tool
+from tests.kinds.rounds import result, seen
+
+
+def test_the_first_paragraph_of_the_docstring_describes_the_tool() -> None:
+    def function() -> None:
+        """Count the words
+        of a text.
+
+        How they are counted is nobody's business.
+        """
+
+    assert seen(function).description == "Count the words of a text."
+
+
+def test_the_authors_own_words_come_first() -> None:
+    @tool(name="count-words", description="Counts words.")
+    def function() -> None:
+        """Count."""
+
+    assert seen(function).description == "Counts words."
+    assert seen(function).name == "count-words"
+
+
+def test_without_words_there_is_a_name_and_no_description() -> None:
+    def function() -> None: ...
+
+    assert seen(function).description == ""
+    assert seen(function).name == "function"
+
+
+def generator() -> Iterator[int]:
+    yield 1
+
+
+async def async_generator() -> AsyncIterator[int]:
+    yield 1
+
+
+@pytest.mark.parametrize("function", [generator, async_generator])
+def test_a_generator_is_no_tool(function: Any) -> None:
+    with pytest.raises(SignatureError, match="does not yield"):
+        seen(function)
+
+
+def test_a_return_type_that_cannot_be_json_is_the_authors_error() -> None:
+    def function() -> pytest.Item: ...  # type: ignore[empty-body]
+
+    with pytest.raises(SignatureError, match="Unable to generate pydantic-core schema"):
+        seen(function)
+
+
+def loud(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator that is no coroutine function itself, whatever it wraps."""
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **named: Any) -> Any:
+        return function(*args, **named)
+
+    return wrapper
+
+
+async def test_a_wrapped_coroutine_function_is_still_awaited() -> None:
+    @tool
+    @loud
+    async def function(text: str) -> str:
+        return text
+
+    assert await result(function, {"text": "a"}) == {"content": [{"type": "text", "text": "a"}]}

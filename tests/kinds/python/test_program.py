@@ -1,0 +1,523 @@
+"""Whatever a function does becomes an outcome, and nothing of it runs on."""
+
+import asyncio
+import contextlib
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, NoReturn
+from uuid import UUID
+
+import pytest
+from pydantic import AfterValidator
+
+from mcphost.runtime.journal import EMPTY
+from mcphost.runtime.outcomes import Complete, Failed, FailureKind
+from mcphost.runtime.threads import ToolThreads
+from mcphost.sdk import CallEnded, CapabilityMissing, Context, ToolError, current, tool
+from tests.kinds.rounds import (
+    TENANT,
+    Notes,
+    a_call,
+    failure,
+    outcome,
+    ports,
+    program,
+    refusal,
+    result,
+)
+
+CRASHED = "The tool failed. What went wrong has been logged."
+
+
+def raising(error: BaseException) -> list[Callable[[], Any]]:
+    """A coroutine function and a plain one, and a coroutine function that waits first."""
+
+    async def waiting() -> NoReturn:
+        await asyncio.sleep(0)
+        raise error
+
+    async def at_once() -> NoReturn:
+        raise error
+
+    def plain() -> NoReturn:
+        raise error
+
+    return [waiting, at_once, plain]
+
+
+async def test_a_coroutine_function_runs_on_the_loop() -> None:
+    async def function(text: str) -> str:
+        assert threading.current_thread() is threading.main_thread()
+        return text.upper()
+
+    assert await result(function, {"text": "a"}) == {"content": [{"type": "text", "text": "A"}]}
+
+
+async def test_a_plain_function_runs_in_a_thread() -> None:
+    def function() -> str:
+        assert threading.current_thread() is not threading.main_thread()
+        return threading.current_thread().name
+
+    sent = await result(function)
+    assert sent["content"][0]["text"].startswith("tool-")
+
+
+async def test_invalid_arguments_are_a_result_that_names_the_field() -> None:
+    ran = []
+
+    async def function(text: str, count: int = 1) -> None:
+        ran.append(text)
+
+    said = await refusal(function, {"count": "many"})
+    assert said == 'Invalid arguments: count: is not of type "integer"; text: is required'
+    assert ran == []
+
+
+async def test_a_tool_error_is_a_result_for_the_caller() -> None:
+    for function in raising(ToolError("There is no such city.")):
+        assert await refusal(function) == "There is no such city."
+
+
+async def test_a_tool_error_with_a_lone_surrogate_can_be_sent() -> None:
+    for function in raising(ToolError("no \ud800")):
+        assert await refusal(function) == "no \\ud800"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("the password is hunter2"),
+        ValueError("bad \ud800"),
+        TimeoutError("of its own"),
+        StopAsyncIteration(),
+        SystemExit(3),
+        KeyboardInterrupt(),
+        GeneratorExit(),
+        BaseException("bare"),
+        asyncio.CancelledError("of its own"),
+        ExceptionGroup("several", [ToolError("told"), ValueError("real")]),
+        BaseExceptionGroup("several", [SystemExit(3)]),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+async def test_any_other_exception_is_a_crash_that_tells_the_caller_nothing(
+    error: BaseException,
+) -> None:
+    for function in raising(error):
+        failed = await failure(function)
+        assert failed.kind is FailureKind.CRASHED
+        assert failed.message == CRASHED
+        assert type(error).__name__ in failed.detail
+        assert "Traceback" in failed.detail
+        assert failed.detail.encode()
+
+
+async def test_a_stop_iteration_is_a_crash_too() -> None:
+    for function in raising(StopIteration(42)):
+        assert (await failure(function)).kind is FailureKind.CRASHED
+
+
+async def test_an_endless_message_is_cut_in_the_log() -> None:
+    async def function() -> None:
+        raise RuntimeError("x" * 1_000_000)
+
+    assert len((await failure(function)).detail) == 20_000
+
+
+async def test_a_group_of_errors_for_the_caller_is_told_to_the_caller() -> None:
+    async def function() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(raising(ToolError("There is no such city."))[0]())
+
+    assert await refusal(function) == "There is no such city."
+
+
+async def test_a_missing_capability_is_a_failure_that_names_it() -> None:
+    async def function(ctx: Context) -> None:
+        ctx.require("elicitation.url")
+
+    failed = await failure(function)
+    assert failed.kind is FailureKind.CAPABILITY_MISSING
+    assert failed.required == {"elicitation": {"url": {}}}
+    assert "'elicitation.url'" in failed.message
+
+
+async def test_a_tool_may_do_without_the_capability() -> None:
+    async def function(ctx: Context) -> str:
+        try:
+            ctx.require("sampling")
+        except CapabilityMissing as missing:
+            return f"without {missing.capability}"
+        return "with it"
+
+    run = program(function).advance
+    assert (await run(a_call(), EMPTY, ports())) == Complete(
+        {"content": [{"type": "text", "text": "without sampling"}]}
+    )
+    sampled = await run(a_call(sampling={}), EMPTY, ports())
+    assert isinstance(sampled, Complete)
+    assert sampled.result["content"][0]["text"] == "with it"
+
+
+async def test_what_a_tool_requires_is_asked_for_before_it_runs() -> None:
+    ran = []
+
+    @tool(requires=["sampling"])
+    async def function(text: str) -> None:
+        ran.append(text)
+
+    assert (await failure(function, {"text": 1})).required == {"sampling": {}}
+    assert ran == []
+    ended = await program(function).advance(a_call({"text": "a"}, sampling={}), EMPTY, ports())
+    assert ended == Complete({"content": []})
+
+
+async def test_a_result_that_does_not_fit_is_a_failure_with_the_reason_in_the_log_only() -> None:
+    async def function() -> int:
+        return "five"  # type: ignore[return-value]
+
+    failed = await failure(function)
+    assert failed.kind is FailureKind.INVALID_RESULT
+    assert failed.message == "The tool returned a result that is not valid."
+    assert failed.detail == 'is not of type "integer"'
+
+
+async def test_a_result_above_the_limit_is_a_failure_that_says_so() -> None:
+    async def function() -> str:
+        return "x" * 1000
+
+    failed = await failure(function, outside=ports(result_bytes=100))
+    assert failed.kind is FailureKind.INVALID_RESULT
+    assert failed.message == "The tool's result is too large: more than 100 bytes."
+
+
+async def hang() -> None:
+    await asyncio.Event().wait()
+
+
+async def test_the_round_ends_when_its_time_is_up() -> None:
+    failed = await failure(hang, outside=ports(seconds=0.01))
+    assert failed.kind is FailureKind.TIMED_OUT
+    assert failed.message == "The tool did not finish within 0.01 seconds."
+
+
+async def test_the_authors_limit_holds_where_no_other_is_set() -> None:
+    @tool(time_limit=0.01)
+    async def impatient() -> None:
+        await hang()
+
+    failed = await failure(impatient)
+    assert failed.message == "The tool did not finish within 0.01 seconds."
+
+
+@pytest.mark.parametrize("instead", ["a value", "another error", "its own timeout"])
+async def test_whatever_a_tool_makes_of_its_time_being_up_it_is_up(instead: str) -> None:
+    async def stubborn() -> str:
+        try:
+            await hang()
+        except asyncio.CancelledError:
+            if instead == "another error":
+                raise ValueError("late") from None
+            if instead == "its own timeout":
+                raise TimeoutError from None
+        return "late"
+
+    assert (await failure(stubborn, outside=ports(seconds=0.01))).kind is FailureKind.TIMED_OUT
+
+
+async def test_a_timeout_inside_the_tool_is_the_tools_own() -> None:
+    async def function() -> str:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.001):
+                await hang()
+        await asyncio.sleep(0)
+        return "went on"
+
+    assert (await result(function))["content"][0]["text"] == "went on"
+
+
+async def test_a_plain_function_past_its_time_loses_its_thread() -> None:
+    gate, said = threading.Event(), []
+
+    def function(ctx: Context) -> None:
+        assert gate.wait(10)
+        try:
+            ctx.progress(1)
+        except CallEnded:
+            said.append("too late")
+
+    threads = ToolThreads(1)
+    failed = await failure(function, outside=ports(threads=threads, seconds=0.01))
+    assert failed.kind is FailureKind.TIMED_OUT
+    assert threads.lost == 1
+    assert threads.in_use(str(TENANT)) == 1
+    busy = await failure(function, outside=ports(threads=threads))
+    assert busy.kind is FailureKind.OVERLOADED
+    gate.set()
+    async with asyncio.timeout(10):
+        while threads.lost:  # noqa: ASYNC110 - threads set no asyncio event
+            await asyncio.sleep(0.001)
+    assert said == ["too late"]
+
+
+async def test_one_tool_has_at_most_the_threads_its_author_gave_it() -> None:
+    gate, begun = threading.Event(), threading.Event()
+
+    @tool(threads=1)
+    def function() -> None:
+        begun.set()
+        assert gate.wait(10)
+
+    run, outside = program(function), ports(threads=ToolThreads(4))
+    first = asyncio.create_task(run.advance(a_call(), EMPTY, outside))
+    assert await asyncio.to_thread(begun.wait, 10)
+    second = await run.advance(a_call(), EMPTY, outside)
+    assert isinstance(second, Failed)
+    assert second.error.kind is FailureKind.OVERLOADED
+    assert second.error.message == (
+        "The tool is busy: all its threads are in use. Try again later."
+    )
+    gate.set()
+    assert await first == Complete({"content": []})
+
+
+async def cancel_once_begun(
+    run: Callable[[], Awaitable[Any]], begun: asyncio.Event
+) -> "asyncio.Task[Any]":
+    task = asyncio.ensure_future(run())
+    await asyncio.wait_for(begun.wait(), 10)
+    task.cancel()
+    await asyncio.wait([task])
+    return task
+
+
+async def test_a_hang_up_cancels_the_function_and_passes_through() -> None:
+    begun, heard = asyncio.Event(), []
+
+    async def function() -> None:
+        begun.set()
+        try:
+            await hang()
+        except asyncio.CancelledError:
+            await asyncio.sleep(0)
+            heard.append("cancelled")
+            raise
+
+    task = await cancel_once_begun(lambda: outcome(function), begun)
+    assert task.cancelled()
+    assert heard == ["cancelled"]
+
+
+async def test_a_hang_up_cancels_what_the_function_started_too() -> None:
+    begun, heard = asyncio.Event(), []
+
+    async def child() -> None:
+        try:
+            begun.set()
+            await hang()
+        finally:
+            heard.append("child")
+
+    async def function() -> None:
+        children.append(asyncio.create_task(child()))
+        await hang()
+
+    children: list[asyncio.Task[None]] = []
+    task = await cancel_once_begun(lambda: outcome(function), begun)
+    assert task.cancelled()
+    assert heard == ["child"]
+
+
+async def test_a_hang_up_during_the_tidying_up_ends_the_line_all_the_same() -> None:
+    begun, contexts = asyncio.Event(), []
+
+    async def slow_to_end() -> None:
+        try:
+            await hang()
+        finally:
+            begun.set()
+            await asyncio.shield(asyncio.sleep(0))
+            await asyncio.sleep(0.01)
+
+    async def function(ctx: Context) -> str:
+        contexts.append(ctx)
+        children.append(asyncio.create_task(slow_to_end()))
+        await asyncio.sleep(0)
+        return "done"
+
+    children: list[asyncio.Task[None]] = []
+    task = await cancel_once_begun(lambda: outcome(function), begun)
+    assert task.cancelled()
+    with pytest.raises(CallEnded):
+        contexts[0].progress(1)
+    await asyncio.wait(children)
+
+
+async def test_a_task_that_the_function_cancelled_itself_is_no_hang_up() -> None:
+    async def function() -> None:
+        task = asyncio.create_task(hang())
+        await asyncio.sleep(0)
+        task.cancel()
+        await task
+
+    assert (await failure(function)).kind is FailureKind.CRASHED
+
+
+async def test_tasks_left_behind_have_ended_before_the_outcome_leaves() -> None:
+    ended = []
+
+    async def left_behind() -> None:
+        try:
+            await hang()
+        finally:
+            await asyncio.sleep(0)
+            ended.append(True)
+
+    async def function() -> str:
+        tasks.append(asyncio.create_task(left_behind()))
+        await asyncio.sleep(0)
+        return "done"
+
+    tasks: list[asyncio.Task[None]] = []
+    await result(function)
+    assert ended == [True]
+    assert tasks[0].cancelled()
+
+
+async def test_a_task_that_exits_takes_only_its_own_call_with_it() -> None:
+    async def exits() -> None:
+        sys.exit(3)
+
+    async def function() -> None:
+        await asyncio.create_task(exits())
+
+    assert (await failure(function)).kind is FailureKind.CRASHED
+
+
+async def test_progress_and_logs_arrive_in_order_and_only_rise() -> None:
+    async def function(ctx: Context) -> None:
+        ctx.progress(1, 3, "one")
+        ctx.progress(1, 3, "one again")
+        await asyncio.sleep(0)
+        ctx.progress(3, 3)
+        ctx.debug("a")
+        ctx.info({"b": 1}, logger="x")
+        ctx.warning("c")
+        ctx.error("d")
+        ctx.log("notice", "e")
+
+    notes = Notes()
+    await result(function, outside=ports(notes))
+    assert notes.progressed == [(1, 3, "one"), (3, 3, None)]
+    assert notes.logged == [
+        ("debug", "a", None),
+        ("info", {"b": 1}, "x"),
+        ("warning", "c", None),
+        ("error", "d", None),
+        ("notice", "e", None),
+    ]
+
+
+async def test_a_plain_function_says_the_same_in_the_same_words() -> None:
+    def function(ctx: Context) -> str:
+        for number in range(1, 4):
+            current().progress(number, 3)
+        ctx.info("done")
+        return "done"
+
+    notes = Notes()
+    await result(function, outside=ports(notes))
+    assert [said[0] for said in notes.progressed] == [1, 2, 3]
+    assert notes.logged == [("info", "done", None)]
+
+
+async def test_the_context_knows_the_call() -> None:
+    seen: list[tuple[Any, ...]] = []
+
+    async def function(ctx: Context) -> None:
+        assert isinstance(ctx.call_id, UUID)
+        seen.append((ctx.tenant, ctx.principal, ctx.client, ctx.round))
+
+    await result(function)
+    assert seen == [(TENANT, "Ada's laptop", "Inspector", 1)]
+
+
+async def test_the_context_is_at_hand_in_tasks_and_threads_of_the_tool() -> None:
+    async def in_task() -> Context:
+        return current()
+
+    async def function(ctx: Context) -> None:
+        assert current() is ctx
+        assert await asyncio.create_task(in_task()) is ctx
+        assert await asyncio.to_thread(current) is ctx
+
+    assert await result(function) == {"content": []}
+    with pytest.raises(RuntimeError, match="no tool is running here"):
+        current()
+
+
+async def test_after_the_call_everything_about_its_context_raises() -> None:
+    kept: list[Context] = []
+
+    async def function(ctx: Context) -> None:
+        kept.append(ctx)
+
+    await result(function)
+    [ctx] = kept
+    uses: list[Callable[[], Any]] = [
+        lambda: ctx.progress(1),
+        lambda: ctx.log("info", "late"),
+        lambda: ctx.info("late"),
+        lambda: ctx.require("sampling"),
+        lambda: ctx.tenant,
+        lambda: ctx.principal,
+        lambda: ctx.client,
+        lambda: ctx.call_id,
+        lambda: ctx.round,
+    ]
+    for use in uses:
+        with pytest.raises(CallEnded):
+            use()
+
+
+async def test_many_calls_at_once_do_not_meet() -> None:
+    async def function(ctx: Context, number: int) -> int:
+        await asyncio.sleep(0)
+        assert current() is ctx
+        ctx.progress(number + 1)
+        return number
+
+    run, all_notes = program(function), [Notes() for _ in range(20)]
+    outcomes = await asyncio.gather(
+        *(run.advance(a_call({"number": n}), EMPTY, ports(all_notes[n])) for n in range(20))
+    )
+    for number, ended in enumerate(outcomes):
+        assert isinstance(ended, Complete)
+        assert ended.result["structuredContent"] == number
+        assert all_notes[number].progressed == [(number + 1, None, None)]
+
+
+async def test_a_notifier_that_starts_a_task_keeps_it() -> None:
+    class Sender(Notes):
+        def progress(self, progress: float, total: float | None, message: str | None) -> None:
+            tasks.append(asyncio.create_task(hang()))
+
+    async def function(ctx: Context) -> None:
+        ctx.progress(1)
+
+    tasks: list[asyncio.Task[None]] = []
+    await result(function, outside=ports(Sender()))
+    assert not tasks[0].cancelled()
+    tasks[0].cancel()
+    await asyncio.wait(tasks)
+
+
+def breaks(value: int) -> int:
+    raise LookupError("no table")
+
+
+async def test_a_validator_that_breaks_is_a_crash_and_not_the_callers_fault() -> None:
+    async def function(value: Annotated[int, AfterValidator(breaks)]) -> None: ...
+
+    assert (await failure(function, {"value": 1})).kind is FailureKind.CRASHED

@@ -1,0 +1,368 @@
+"""The output schema comes from the return type, and only what can be sent becomes a result."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any, NoReturn
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field, field_serializer
+from typing_extensions import TypedDict
+
+from mcphost.kinds.python.returns import InvalidResult, Returns, returns_of
+from mcphost.kinds.python.schemas import SignatureError
+from mcphost.sdk import (
+    Annotations,
+    Audio,
+    BlobResource,
+    EmbeddedResource,
+    Image,
+    ResourceLink,
+    Result,
+    Text,
+    TextResource,
+)
+
+ENOUGH = 1_000_000
+
+
+class Weather(BaseModel):
+    city: str
+    degrees: Annotated[int, Field(alias="temperature", le=60)]
+
+
+@dataclass
+class Point:
+    x: int
+    y: int
+
+
+class Pair(TypedDict):
+    left: str
+    right: str
+
+
+class Node(BaseModel):
+    children: "list[Node]" = []
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+def encoded(annotation: Any, value: Any, limit: int = ENOUGH) -> dict[str, Any]:
+    return returns_of(annotation, None).encode(value, limit)
+
+
+def detail(annotation: Any, value: Any, given: dict[str, Any] | None = None) -> str:
+    with pytest.raises(InvalidResult) as caught:
+        returns_of(annotation, given).encode(value, ENOUGH)
+    assert caught.value.message == "The tool returned a result that is not valid."
+    return caught.value.detail
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        str,
+        None,
+        type(None),
+        str | None,
+        Any,
+        object,
+        NoReturn,
+        Annotated[str, Field(description="said")],
+        Text,
+        Image | Text,
+        Text | None,
+        list[Text],
+        list[Text | Image],
+        tuple[Text, ...],
+        tuple[Text, Annotated[Image, "seen"]],
+        Sequence[Audio],
+        Result,
+        Result | Weather,
+    ],
+)
+def test_text_content_and_nothing_promise_no_schema(annotation: Any) -> None:
+    assert returns_of(annotation, None).schema is None
+
+
+@pytest.mark.parametrize(
+    ("annotation", "root"),
+    [
+        (int, "integer"),
+        (bool, "boolean"),
+        (float, "number"),
+        (list[str], "array"),
+        (list, "array"),
+        (tuple[int, str], "array"),
+        (dict[str, int], "object"),
+        (Weather, "object"),
+        (Point, "object"),
+        (Pair, "object"),
+        (Colour, "string"),
+    ],
+)
+def test_everything_else_gives_an_output_schema(annotation: Any, root: str) -> None:
+    schema = returns_of(annotation, None).schema
+    assert schema is not None
+    assert schema["type"] == root
+
+
+def test_a_union_with_more_than_text_has_a_schema() -> None:
+    assert returns_of(str | int, None).schema == {
+        "anyOf": [{"type": "string"}, {"type": "integer"}]
+    }
+
+
+def test_a_recursive_model_refers_to_itself_locally() -> None:
+    schema = returns_of(Node, None).schema
+    assert schema is not None
+    assert schema["$ref"] == "#/$defs/Node"
+    assert encoded(Node, Node(children=[Node()]))["structuredContent"] == {
+        "children": [{"children": []}]
+    }
+
+
+def test_the_schema_is_that_of_what_is_sent() -> None:
+    schema = returns_of(Weather, None).schema
+    assert schema is not None
+    assert list(schema["properties"]) == ["city", "temperature"]
+
+
+def test_a_model_is_structured_content_and_the_same_as_text() -> None:
+    assert encoded(Weather, Weather(city="Oslo", temperature=3)) == {
+        "content": [{"type": "text", "text": '{"city":"Oslo","temperature":3}'}],
+        "structuredContent": {"city": "Oslo", "temperature": 3},
+    }
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "json"),
+    [
+        (Point, Point(1, 2), {"x": 1, "y": 2}),
+        (Pair, {"left": "a", "right": "b"}, {"left": "a", "right": "b"}),
+        (Weather, {"city": "Oslo", "temperature": 3}, {"city": "Oslo", "temperature": 3}),
+        (list[Point], [Point(1, 2)], [{"x": 1, "y": 2}]),
+        (tuple[int, str], (1, "a"), [1, "a"]),
+        (set[int], {1}, [1]),
+        (int, 5, 5),
+        (float, 5, 5),
+        (bool, False, False),
+        (int | None, None, None),
+        (Colour, Colour.RED, "red"),
+        (dict[int, str], {1: "a"}, {"1": "a"}),
+        (Any, {"a": [1, None]}, {"a": [1, None]}),
+        (Any, 5, 5),
+        (Any, [5], [5]),
+        (Any, Weather(city="Oslo", temperature=3), {"city": "Oslo", "temperature": 3}),
+    ],
+)
+def test_structured_content_may_be_any_json(annotation: Any, value: Any, json: Any) -> None:
+    assert encoded(annotation, value)["structuredContent"] == json
+
+
+@pytest.mark.parametrize(("value", "text"), [("héllo", "héllo"), (Colour.RED, "red"), ("", "")])
+def test_text_is_sent_as_text_alone(value: str, text: str) -> None:
+    assert encoded(str, value) == {"content": [{"type": "text", "text": text}]}
+
+
+@pytest.mark.parametrize("value", [None, [], ()])
+def test_nothing_is_a_result_without_content(value: Any) -> None:
+    assert encoded(None, value) == {"content": []}
+
+
+BLOCKS = [
+    (
+        Text(text="a", annotations=Annotations(priority=0.5)),
+        {"type": "text", "text": "a", "annotations": {"priority": 0.5}},
+    ),
+    (
+        Image(data="aGk=", mime_type="image/png"),
+        {"type": "image", "data": "aGk=", "mimeType": "image/png"},
+    ),
+    (
+        Audio(data="aGk=", mime_type="audio/wav"),
+        {"type": "audio", "data": "aGk=", "mimeType": "audio/wav"},
+    ),
+    (
+        ResourceLink(uri="test://a", name="a", mime_type="text/plain"),
+        {"type": "resource_link", "uri": "test://a", "name": "a", "mimeType": "text/plain"},
+    ),
+    (
+        EmbeddedResource(resource=TextResource(uri="test://a", text="a")),
+        {"type": "resource", "resource": {"uri": "test://a", "text": "a"}},
+    ),
+    (
+        EmbeddedResource(resource=BlobResource(uri="test://a", blob="aGk=")),
+        {"type": "resource", "resource": {"uri": "test://a", "blob": "aGk="}},
+    ),
+]
+
+
+@pytest.mark.parametrize(("block", "wire"), BLOCKS)
+def test_content_of_every_type_is_sent_as_it_is(block: Any, wire: dict[str, Any]) -> None:
+    assert encoded(type(block), block) == {"content": [wire]}
+    assert encoded(list[type(block)], [block, block]) == {"content": [wire, wire]}  # type: ignore[misc]
+    assert encoded(Any, (block,)) == {"content": [wire]}
+
+
+def test_a_result_says_exactly_what_is_sent() -> None:
+    assert encoded(Result, Result([Text(text="Look:")], {"a": 1})) == {
+        "content": [{"type": "text", "text": "Look:"}],
+        "structuredContent": {"a": 1},
+    }
+    assert encoded(Result, Result([Text(text="No.")], is_error=True)) == {
+        "content": [{"type": "text", "text": "No."}],
+        "isError": True,
+    }
+    assert encoded(Result, Result()) == {"content": []}
+
+
+def test_structured_content_alone_is_told_as_text_too() -> None:
+    assert encoded(Result, Result(structured=None)) == {
+        "content": [{"type": "text", "text": "null"}],
+        "structuredContent": None,
+    }
+
+
+GIVEN = {"type": "object", "required": ["answer"]}
+
+
+def test_a_schema_given_verbatim_is_kept_and_held_against_the_result() -> None:
+    returns = returns_of(Any, GIVEN)
+    assert returns.schema == GIVEN
+    assert returns.encode({"answer": 42}, ENOUGH)["structuredContent"] == {"answer": 42}
+    assert detail(Any, {"question": 1}, GIVEN) == "answer: is required"
+    assert returns.encode(Result(structured={"answer": 1}), ENOUGH)["structuredContent"]
+
+
+def test_a_promised_schema_needs_structured_content() -> None:
+    assert detail(Any, Result([Text(text="42")]), GIVEN) == (
+        "there is an output schema but no structured content"
+    )
+    assert detail(Any, "42", GIVEN) == 'is not of type "object"'
+
+
+def test_an_error_need_not_fit_the_schema() -> None:
+    returns = returns_of(Any, GIVEN)
+    refusal = Result([Text(text="No.")], is_error=True)
+    assert returns.encode(refusal, ENOUGH)["isError"] is True
+    explained = Result(structured={"code": 7}, is_error=True)
+    assert returns.encode(explained, ENOUGH)["structuredContent"] == {"code": 7}
+
+
+def test_an_illegal_schema_is_the_authors_error() -> None:
+    with pytest.raises(SignatureError, match="output schema is not legal"):
+        returns_of(Any, {"$ref": "https://example.com/schema.json"})
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (Weather, {"city": "Oslo"}),
+        (Weather, Weather.model_construct(city="Oslo", degrees=61)),
+        (Weather, "sunny"),
+        (Weather, None),
+        (Weather, Text(text="sunny")),
+        (int, "5"),
+        (list[int], [1, "2"]),
+    ],
+)
+def test_what_does_not_fit_the_return_type_is_not_sent(annotation: Any, value: Any) -> None:
+    assert detail(annotation, value)
+
+
+class Stubborn(BaseModel):
+    value: int = 1
+
+    @field_serializer("value")
+    def refuse(self, value: int) -> int:
+        raise LookupError("cannot")
+
+
+CIRCLE: list[Any] = []
+CIRCLE.append(CIRCLE)
+DEEP: list[Any] = []
+for _ in range(2000):
+    DEEP = [DEEP]
+
+
+UNSENDABLE: dict[str, Any] = {
+    "an object": object(),
+    "an object inside": {"a": object()},
+    "not a number": math.nan,
+    "infinity inside": {"a": [math.inf]},
+    "minus infinity": {"a": -math.inf},
+    "a huge integer": 2**64,
+    "a huge negative integer": {"a": -(2**63) - 1},
+    "a lone surrogate": "lone \ud800 surrogate",
+    "a lone surrogate inside": {"a": "\udfff"},
+    "a lone surrogate as a key": {"\ud800": 1},
+    "bytes": b"\xff",
+    "a circle": CIRCLE,
+    "a deep list": DEEP,
+    "a serialiser that raises": Stubborn(),
+    "a block with a lone surrogate": Text(text="\ud800"),
+    "one such block among others": [Text(text="fine"), Text(text="\ud800")],
+    "a result with not a number": Result(structured=math.nan),
+    "a result with what is no block": Result(["no block"]),  # type: ignore[list-item]
+    "a function": len,
+}
+
+
+@pytest.mark.parametrize("what", UNSENDABLE)
+def test_what_cannot_be_json_is_not_sent_and_raises_nothing_else(what: str) -> None:
+    assert detail(Any, UNSENDABLE[what])
+
+
+class Reading(BaseModel):
+    value: float | None = None
+    data: Any = None
+
+
+@pytest.mark.parametrize(
+    "reading",
+    [
+        Reading(value=math.nan),
+        Reading(data=math.nan),
+        Reading(data={"a": [(1.0, {math.inf})]}),
+        Reading(data=Reading(value=-math.inf)),
+    ],
+)
+def test_not_a_number_is_never_sent_as_null(reading: Reading) -> None:
+    assert "NaN" in detail(Reading, reading)
+
+
+def test_a_null_that_is_meant_is_sent() -> None:
+    sent = encoded(Reading, Reading(data={"a": [None, 1.5]}))
+    assert sent["structuredContent"] == {"value": None, "data": {"a": [None, 1.5]}}
+
+
+def test_a_result_at_the_limit_is_sent_and_one_byte_more_is_not() -> None:
+    size = len('{"content":[{"type":"text","text":"aaaa"}]}')
+    assert encoded(str, "aaaa", size)
+    with pytest.raises(InvalidResult) as caught:
+        encoded(str, "aaaaa", size)
+    assert caught.value.message == f"The tool's result is too large: more than {size} bytes."
+
+
+TEXT = st.text(st.characters(codec="utf-8"))
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXT,
+    lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner),
+    max_leaves=20,
+)
+
+
+@given(JSON)
+def test_any_json_comes_through_unchanged(value: Any) -> None:
+    assert Returns().encode(Result(structured=value), ENOUGH)["structuredContent"] == value

@@ -1,0 +1,106 @@
+"""Running one round of a tool by hand, and hearing what it said."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from uuid import UUID, uuid4
+
+from mcphost.kinds.python.function import ToolFunction, look_at
+from mcphost.kinds.python.program import PythonProgram
+from mcphost.protocol.eras import REVISION, Era
+from mcphost.runtime.call import Call, Client, Delivery, Principal, PrincipalKind
+from mcphost.runtime.journal import EMPTY
+from mcphost.runtime.outcomes import Complete, Failed, Failure, Outcome
+from mcphost.runtime.ports import Limits, Ports
+from mcphost.runtime.program import Program
+from mcphost.runtime.threads import ToolThreads
+from mcphost.sdk import ATTRIBUTE, tool
+
+TENANT = UUID("01020304-0506-0708-090a-0b0c0d0e0f10")
+
+
+class Notes:
+    """A notifier that writes down what it is told."""
+
+    def __init__(self) -> None:
+        self.progressed: list[tuple[float, float | None, str | None]] = []
+        self.logged: list[tuple[str, Any, str | None]] = []
+
+    def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        self.progressed.append((progress, total, message))
+
+    def log(self, level: str, data: Any, logger: str | None) -> None:
+        self.logged.append((level, data, logger))
+
+
+def a_call(arguments: Mapping[str, Any] | None = None, **capabilities: Any) -> Call:
+    """A call of somebody's, with a client that has these capabilities."""
+    return Call(
+        id=uuid4(),
+        tenant=TENANT,
+        principal=Principal(PrincipalKind.TOKEN, TENANT, id="t1", label="Ada's laptop"),
+        method="tools/call",
+        target="tool",
+        arguments=arguments or {},
+        client=Client("Inspector", "1.0", capabilities),
+        revision=REVISION,
+        era=Era.MODERN,
+        delivery=Delivery.MODERN,
+    )
+
+
+def ports(notes: Notes | None = None, threads: ToolThreads | None = None, **limits: Any) -> Ports:
+    """An outside with a pool of four threads, unless another is given."""
+    return Ports(
+        threads=threads or ToolThreads(4),
+        notifier=notes or Notes(),
+        limits=Limits(**limits),
+    )
+
+
+def seen(function: Callable[..., Any]) -> ToolFunction:
+    """A function as the kind sees it, marked as a tool if it is not."""
+    marked = function if hasattr(function, ATTRIBUTE) else tool(function)
+    return look_at(f"tests.{function.__name__}", marked, getattr(marked, ATTRIBUTE))
+
+
+def program(function: Callable[..., Any]) -> Program:
+    return PythonProgram(seen(function))
+
+
+async def outcome(
+    function: Callable[..., Any],
+    arguments: Mapping[str, Any] | None = None,
+    outside: Ports | None = None,
+) -> Outcome:
+    """One round of a function as a tool."""
+    return await program(function).advance(a_call(arguments), EMPTY, outside or ports())
+
+
+async def result(
+    function: Callable[..., Any],
+    arguments: Mapping[str, Any] | None = None,
+    outside: Ports | None = None,
+) -> Mapping[str, Any]:
+    """The result of a round that must have completed."""
+    ended = await outcome(function, arguments, outside)
+    assert isinstance(ended, Complete), ended
+    return ended.result
+
+
+async def refusal(function: Callable[..., Any], arguments: Mapping[str, Any] | None = None) -> str:
+    """The text of a result that must be an error."""
+    ended = await result(function, arguments)
+    assert ended["isError"] is True
+    text: str = ended["content"][0]["text"]
+    return text
+
+
+async def failure(
+    function: Callable[..., Any],
+    arguments: Mapping[str, Any] | None = None,
+    outside: Ports | None = None,
+) -> Failure:
+    """The failure of a round that must have failed."""
+    ended = await outcome(function, arguments, outside)
+    assert isinstance(ended, Failed), ended
+    return ended.error

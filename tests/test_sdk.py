@@ -1,0 +1,150 @@
+"""What a tool author imports, on its own: marking a function leaves it as it was."""
+
+import asyncio
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from mcphost import sdk
+from mcphost.runtime.line import CallEnded, Line
+from mcphost.runtime.ports import Silence
+from mcphost.sdk import (
+    ATTRIBUTE,
+    CapabilityMissing,
+    Context,
+    Result,
+    ToolAnnotations,
+    ToolDefinition,
+    current,
+    tool,
+)
+from tests.kinds.rounds import TENANT, Notes, a_call
+
+
+def definition(function: Any) -> ToolDefinition:
+    marked = getattr(function, ATTRIBUTE)
+    assert isinstance(marked, ToolDefinition)
+    return marked
+
+
+def test_a_bare_mark_leaves_everything_to_the_function() -> None:
+    @tool
+    def double(number: int) -> int:
+        return number * 2
+
+    assert double(4) == 8
+    assert definition(double) == ToolDefinition()
+
+
+def test_a_mark_with_options_says_more() -> None:
+    @tool(
+        name="double-it",
+        title="Double",
+        description="Doubles.",
+        annotations=ToolAnnotations(read_only_hint=True),
+        version="2",
+        input_schema={"type": "object"},
+        output_schema={"type": "integer"},
+        time_limit=5,
+        requires=["sampling"],
+        threads=1,
+    )
+    async def double(number: int) -> int:
+        return number * 2
+
+    assert asyncio.run(double(4)) == 8
+    marked = definition(double)
+    assert marked.name == "double-it"
+    assert marked.annotations.read_only_hint is True
+    assert marked.requires == ["sampling"]
+
+
+def test_the_mark_is_where_everybody_looks_and_cannot_be_changed() -> None:
+    @tool
+    def function() -> None: ...
+
+    marked = function.__mcphost_tool__  # type: ignore[attr-defined]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        marked.title = "other"
+
+
+def test_an_option_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(TypeError, match="colour"):
+        tool(colour="red")  # type: ignore[call-overload]
+
+
+def test_a_name_given_by_position_is_refused_with_what_to_do() -> None:
+    with pytest.raises(TypeError, match="takes its options by name"):
+        tool("double")  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize("option", ["time_limit", "threads"])
+@pytest.mark.parametrize("value", [0, -1, float("nan")])
+def test_a_limit_is_above_nothing(option: str, value: float) -> None:
+    options: Mapping[str, Any] = {option: value}
+    with pytest.raises(ValueError, match=f"{option} must be above 0"):
+        tool(**options)
+
+
+def test_a_single_capability_is_still_a_list() -> None:
+    with pytest.raises(TypeError, match=r'requires is a list of capabilities: \["sampling"\]'):
+        tool(requires="sampling")
+
+
+@pytest.mark.parametrize(
+    ("capability", "shape"),
+    [("sampling", {"sampling": {}}), ("elicitation.url", {"elicitation": {"url": {}}})],
+)
+def test_a_missing_capability_has_the_shape_of_capabilities(
+    capability: str, shape: dict[str, Any]
+) -> None:
+    missing = CapabilityMissing(capability)
+    assert missing.required == shape
+    assert str(missing) == f"This tool needs a client with the capability {capability!r}."
+
+
+def test_a_result_has_no_structured_content_unless_it_says_so() -> None:
+    assert Result().structured is not None
+    assert Result(structured=None).structured is None
+
+
+def test_everything_on_offer_is_there() -> None:
+    assert all(hasattr(sdk, name) for name in sdk.__all__)
+
+
+async def test_a_context_speaks_knows_and_ends() -> None:
+    notes = Notes()
+    line = Line(notes)
+    ctx = Context(a_call(sampling={}), line)
+    ctx.progress(1, 2, "half")
+    ctx.debug(1)
+    ctx.info(2)
+    ctx.warning(3)
+    ctx.error(4, logger="here")
+    ctx.log("critical", 5)
+    ctx.require("sampling")
+    with pytest.raises(CapabilityMissing):
+        ctx.require("elicitation")
+    assert (ctx.tenant, ctx.principal, ctx.client, ctx.round) == (
+        TENANT,
+        "Ada's laptop",
+        "Inspector",
+        1,
+    )
+    assert ctx.call_id.version == 4
+    assert notes.progressed == [(1, 2, "half")]
+    assert [said[0] for said in notes.logged] == ["debug", "info", "warning", "error", "critical"]
+    line.end()
+    with pytest.raises(CallEnded):
+        ctx.require("sampling")
+
+
+async def test_the_context_of_a_call_is_found_where_it_runs_and_nowhere_else() -> None:
+    with pytest.raises(RuntimeError, match="no tool is running here"):
+        current()
+    ctx = Context(a_call(), Line(Silence()))
+    token = sdk.RUNNING.set(ctx)
+    assert current() is ctx
+    sdk.RUNNING.reset(token)

@@ -1,0 +1,163 @@
+"""What the conformance suite expects, to the letter."""
+
+import base64
+import re
+from typing import Any
+
+import pytest
+
+from mcphost.protocol.schemas import param_headers
+from mcphost.runtime.outcomes import Complete, Failed, FailureKind
+from tests.kinds.rounds import Notes
+from tests.tools.shelf import assert_listable, call, compiled, names
+
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
+WAV = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA="
+
+ANSWERS: dict[str, list[dict[str, Any]]] = {
+    "greet": [{"type": "text", "text": "Hello, world!"}],
+    "test_simple_text": [{"type": "text", "text": "This is a simple text response for testing."}],
+    "test_image_content": [{"type": "image", "data": PNG, "mimeType": "image/png"}],
+    "test_audio_content": [{"type": "audio", "data": WAV, "mimeType": "audio/wav"}],
+    "test_embedded_resource": [
+        {
+            "type": "resource",
+            "resource": {
+                "uri": "test://embedded-resource",
+                "mimeType": "text/plain",
+                "text": "This is an embedded resource content.",
+            },
+        }
+    ],
+    "test_multiple_content_types": [
+        {"type": "text", "text": "Multiple content types test:"},
+        {"type": "image", "data": PNG, "mimeType": "image/png"},
+        {
+            "type": "resource",
+            "resource": {
+                "uri": "test://mixed-content-resource",
+                "mimeType": "application/json",
+                "text": '{"test":"data","value":123}',
+            },
+        },
+    ],
+}
+
+
+async def content(name: str, notes: Notes | None = None, /, **arguments: Any) -> Any:
+    outcome = await call(f"conformance.{name}", arguments, notes)
+    assert isinstance(outcome, Complete), outcome
+    return outcome.result["content"]
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+async def test_the_answer_is_the_suites_to_the_letter(name: str) -> None:
+    assert await content(name) == ANSWERS[name]
+    outcome = await call(f"conformance.{name}")
+    assert isinstance(outcome, Complete)
+    assert set(outcome.result) == {"content"}
+
+
+@pytest.mark.parametrize("data", [PNG, WAV])
+def test_pictures_and_sounds_are_base64(data: str) -> None:
+    assert base64.b64decode(data, validate=True)
+
+
+@pytest.mark.parametrize("reference", names("conformance"))
+def test_every_tool_can_be_listed_under_its_name(reference: str) -> None:
+    assert_listable(compiled(reference))
+    assert re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", compiled(reference).name)
+
+
+async def test_the_first_of_the_list_answers_without_arguments() -> None:
+    first = min(compiled(reference).name for reference in names("conformance"))
+    assert first == "greet"
+    assert await content(first) == [{"type": "text", "text": "Hello, world!"}]
+
+
+async def test_greet_greets_whom_it_is_told_to() -> None:
+    assert await content("greet", name="Ada") == [{"type": "text", "text": "Hello, Ada!"}]
+
+
+async def test_the_error_is_a_result() -> None:
+    outcome = await call("conformance.test_error_handling")
+    assert outcome == Complete(
+        {
+            "content": [
+                {
+                    "type": "text",
+                    "text": "This tool intentionally returns an error for testing",
+                }
+            ],
+            "isError": True,
+        }
+    )
+
+
+async def test_progress_goes_from_nothing_over_half_to_all() -> None:
+    notes = Notes()
+    await content("test_tool_with_progress", notes)
+    assert notes.progressed == [(0, 100, None), (50, 100, None), (100, 100, None)]
+
+
+async def test_three_messages_are_logged() -> None:
+    notes = Notes()
+    await content("test_tool_with_logging", notes)
+    assert notes.logged == [
+        ("info", "Tool execution started", None),
+        ("info", "Tool processing data", None),
+        ("info", "Tool execution completed", None),
+    ]
+
+
+async def test_the_logging_diagnostic_logs() -> None:
+    notes = Notes()
+    await content("test_logging_tool", notes)
+    assert len(notes.logged) == 1
+
+
+async def test_the_streaming_diagnostic_answers_without_asking() -> None:
+    notes = Notes()
+    assert await content("test_streaming_elicitation", notes)
+    assert len(notes.progressed) == 1
+
+
+async def test_a_client_that_cannot_sample_is_told_what_is_missing() -> None:
+    outcome = await call("conformance.test_missing_capability")
+    assert isinstance(outcome, Failed)
+    assert outcome.error.kind is FailureKind.CAPABILITY_MISSING
+    assert outcome.error.required == {"sampling": {}}
+
+
+async def test_the_region_is_mirrored_into_a_header_and_returned() -> None:
+    schema = compiled("conformance.test_x_mcp_header").input_schema
+    assert schema == {
+        "type": "object",
+        "properties": {"region": {"type": "string", "x-mcp-header": "Region"}},
+        "required": ["region"],
+    }
+    [header] = param_headers(schema)
+    assert (header.path, header.name, header.kind) == (("region",), "Region", "string")
+    assert await content("test_x_mcp_header", region="Hello") == [{"type": "text", "text": "Hello"}]
+
+
+async def test_the_schema_of_2020_12_is_served_verbatim_and_held_against_arguments() -> None:
+    schema = compiled("conformance.json_schema_2020_12_tool").input_schema
+    assert list(schema) == [
+        "$schema",
+        "type",
+        "$defs",
+        "properties",
+        "allOf",
+        "if",
+        "then",
+        "else",
+        "additionalProperties",
+    ]
+    assert schema["$defs"]["address"]["$anchor"] == "addressDef"
+    good = {"contactMethod": "phone", "phone": "1", "address": {"city": "Oslo"}}
+    assert await content("json_schema_2020_12_tool", **good)
+    for bad in ({}, {"contactMethod": "phone", "email": "a"}, {"phone": "1"}, {**good, "x": 1}):
+        outcome = await call("conformance.json_schema_2020_12_tool", bad)
+        assert isinstance(outcome, Complete)
+        assert outcome.is_error
