@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Optional
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -406,6 +406,7 @@ EVERYTHING = st.builds(
 EVERYTHING_TOOL = seen(takes_everything)
 
 
+@settings(deadline=None)
 @given(EVERYTHING)
 def test_what_is_sent_as_a_result_can_be_taken_as_arguments(value: Everything) -> None:
     sent = EVERYTHING_TOOL.returns.encode(value, 1_000_000)["structuredContent"]
@@ -421,6 +422,7 @@ JSON = st.recursive(
 NAMES = st.sampled_from([*Everything.__dataclass_fields__, "other"])
 
 
+@settings(deadline=None)
 @given(st.dictionaries(NAMES, JSON))
 def test_any_arguments_fit_or_are_refused_with_a_problem(arguments: dict[str, Any]) -> None:
     try:

@@ -330,15 +330,14 @@ async def test_a_hang_up_cancels_what_the_function_started_too() -> None:
 
 
 async def test_a_hang_up_during_the_tidying_up_ends_the_line_all_the_same() -> None:
-    begun, contexts = asyncio.Event(), []
+    begun, enough, contexts = asyncio.Event(), asyncio.Event(), []
 
     async def slow_to_end() -> None:
         try:
             await hang()
         finally:
             begun.set()
-            await asyncio.shield(asyncio.sleep(0))
-            await asyncio.sleep(0.01)
+            await enough.wait()
 
     async def function(ctx: Context) -> str:
         contexts.append(ctx)
@@ -351,6 +350,7 @@ async def test_a_hang_up_during_the_tidying_up_ends_the_line_all_the_same() -> N
     assert task.cancelled()
     with pytest.raises(CallEnded):
         contexts[0].progress(1)
+    enough.set()
     await asyncio.wait(children)
 
 

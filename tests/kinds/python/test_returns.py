@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Annotated, Any, NoReturn
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, field_serializer
 from typing_extensions import TypedDict
@@ -134,6 +134,7 @@ def test_the_schema_is_that_of_what_is_sent() -> None:
     assert list(schema["properties"]) == ["city", "temperature"]
 
 
+@pytest.mark.requirement("tools.call.structured-as-text")
 def test_a_model_is_structured_content_and_the_same_as_text() -> None:
     assert encoded(Weather, Weather(city="Oslo", temperature=3)) == {
         "content": [{"type": "text", "text": '{"city":"Oslo","temperature":3}'}],
@@ -204,6 +205,7 @@ BLOCKS = [
 ]
 
 
+@pytest.mark.requirement("tools.call.content")
 @pytest.mark.parametrize(("block", "wire"), BLOCKS)
 def test_content_of_every_type_is_sent_as_it_is(block: Any, wire: dict[str, Any]) -> None:
     assert encoded(type(block), block) == {"content": [wire]}
@@ -233,6 +235,7 @@ def test_structured_content_alone_is_told_as_text_too() -> None:
 GIVEN = {"type": "object", "required": ["answer"]}
 
 
+@pytest.mark.requirement("tools.call.structured")
 def test_a_schema_given_verbatim_is_kept_and_held_against_the_result() -> None:
     returns = returns_of(Any, GIVEN)
     assert returns.schema == GIVEN
@@ -363,6 +366,7 @@ JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(JSON)
 def test_any_json_comes_through_unchanged(value: Any) -> None:
     assert Returns().encode(Result(structured=value), ENOUGH)["structuredContent"] == value
