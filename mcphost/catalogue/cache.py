@@ -28,10 +28,7 @@ class FilledCache(Generic[K, V]):
     def peek(self, key: K) -> V | Literal[Miss.MISS]:
         """The value if it is here, without loading it."""
         with self._lock:
-            if key not in self._entries:
-                return MISS
-            self._entries.move_to_end(key)
-            return self._entries[key]
+            return self._look(key)
 
     def get(self, key: K) -> V:
         """The value, loaded by this thread or by the one that is already at it.
@@ -39,9 +36,9 @@ class FilledCache(Generic[K, V]):
         Raises whatever `load` raises, for each that waited for it; a failure is not kept.
         """
         with self._lock:
-            if key in self._entries:
-                self._entries.move_to_end(key)
-                return self._entries[key]
+            found = self._look(key)
+            if found is not MISS:
+                return found
             flight = self._loading.get(key)
             if leading := flight is None:
                 flight = self._loading[key] = Future()
@@ -61,6 +58,13 @@ class FilledCache(Generic[K, V]):
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def _look(self, key: K) -> V | Literal[Miss.MISS]:
+        # Keys are hashed as seldom as can be: a UUID does it in Python, at every call of a tool.
+        found = self._entries.get(key, MISS)
+        if found is not MISS:
+            self._entries.move_to_end(key)
+        return found
 
     def _fill(self, key: K, flight: Future[V]) -> None:
         try:

@@ -83,6 +83,7 @@ def test_a_tool_of_an_unknown_or_closed_tenant_cannot_be_made(acme: UUID) -> Non
         services.publish(tool, ACTOR)
 
 
+@pytest.mark.requirement("tools.names-unique")
 def test_the_same_name_twice_in_a_tenant_is_a_problem_of_the_name(acme: UUID, globex: UUID) -> None:
     services.create_tool(acme, fields(), ACTOR)
     traces = Traces()

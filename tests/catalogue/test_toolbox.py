@@ -106,6 +106,7 @@ def test_what_the_operator_says_goes_before_what_the_code_says(acme: UUID, shelf
     assert tool.output_validator is None
 
 
+@pytest.mark.requirement("tools.list.deterministic-order")
 @pytest.mark.django_db
 def test_tools_are_in_the_order_of_their_names_code_points(acme: UUID) -> None:
     for name in ("b", "a.b", "B", "a_b", "a-b", "a"):

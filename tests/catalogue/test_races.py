@@ -1,0 +1,65 @@
+"""Two people at once: each verb is whole, one after the other, on either database."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import connections
+
+from mcphost.audit.models import Entry
+from mcphost.catalogue import selectors, services
+from mcphost.catalogue.errors import Invalid, WrongStateError
+from tests.catalogue.kit import ACTOR, fields
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SECONDS = 30
+PEOPLE = 4
+
+
+def at_once(verb: Callable[[], Any]) -> list[Any]:
+    """What `verb` gave, or raised, for each of four people who start together."""
+    ready = threading.Barrier(PEOPLE)
+
+    def one() -> Any:
+        try:
+            ready.wait(SECONDS)
+            return verb()
+        except (Invalid, WrongStateError) as error:
+            return error
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(PEOPLE) as pool:
+        return [future.result(SECONDS) for future in [pool.submit(one) for _ in range(PEOPLE)]]
+
+
+def test_publications_at_once_are_versions_one_after_the_other(acme: UUID) -> None:
+    tool = services.create_tool(acme, fields(), ACTOR).id
+    rows = at_once(lambda: services.publish(tool, ACTOR))
+    assert sorted(row.version[:2] for row in rows) == ["1+", "2+", "3+", "4+"]
+    assert selectors.versions(tool)[0].live
+    assert Entry.objects.filter(action="tool.published").count() == PEOPLE
+
+
+def test_a_name_is_taken_by_one_of_those_who_want_it_at_once(acme: UUID) -> None:
+    outcomes = at_once(lambda: services.create_tool(acme, fields(), ACTOR))
+    refused = [outcome for outcome in outcomes if isinstance(outcome, Invalid)]
+    assert len(refused) == PEOPLE - 1
+    assert all(list(refusal.problems) == ["name"] for refusal in refused)
+
+
+def test_a_tool_is_disabled_by_one_of_those_who_do_it_at_once(acme: UUID) -> None:
+    tool = services.create_tool(acme, fields(), ACTOR).id
+    services.publish(tool, ACTOR)
+    outcomes = at_once(lambda: services.disable(tool, ACTOR))
+    assert sum(isinstance(outcome, WrongStateError) for outcome in outcomes) == PEOPLE - 1
+    assert Entry.objects.filter(action="tool.disabled").count() == 1
+
+
+def test_a_function_is_granted_by_one_of_those_who_do_it_at_once(globex: UUID) -> None:
+    outcomes = at_once(lambda: services.grant_function(globex, "demo.echo", ACTOR))
+    assert sorted(outcomes) == [False, False, False, True]
+    assert Entry.objects.filter(action="function.granted").count() == 1
