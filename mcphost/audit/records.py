@@ -15,10 +15,15 @@ ROUND_FINISHED = "round.finished"
 
 
 def new_id() -> UUID:
-    """A fresh id for an entry: UUIDv7 (RFC 9562), so that rows written together lie together."""
-    random = int.from_bytes(os.urandom(10), "big")
-    bits = (time.time_ns() // 1_000_000) << 80 | random
-    return UUID(int=bits & ~(0xF << 76 | 0x3 << 62) | 0x7 << 76 | 0x2 << 62)
+    """A fresh UUIDv7 (RFC 9562, 6.2 method 3), so that rows written together lie together.
+
+    The 12 bits after the milliseconds count 4096ths of them: ids made one after the other in a
+    process sort in that order.
+    """
+    milliseconds, rest = divmod(time.time_ns(), 1_000_000)
+    fraction = (rest << 12) // 1_000_000
+    random = int.from_bytes(os.urandom(8), "big") >> 2
+    return UUID(int=milliseconds << 80 | 0x7 << 76 | fraction << 64 | 0x2 << 62 | random)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,11 @@ from urllib.parse import unquote
 REDACTED = "[redacted]"
 
 _MOST_NODES = 5_000
-_ALTERNATIVES = ("allOf", "anyOf", "oneOf")
+_OTHER_PROPERTIES = ("additionalProperties", "unevaluatedProperties")
+_ITEMS = ("items", "additionalItems", "prefixItems", "unevaluatedItems", "contains")
+_ALTERNATIVES = ("allOf", "anyOf", "oneOf", "if", "then", "else")
+_DEPENDENT = ("dependentSchemas", "dependencies")
+_REFERENCES = ("$ref", "$dynamicRef")
 _STEP = re.compile(
     r"""\.?(?P<name>[^.\[\]*"]+)|\.?(?P<any>\*)|(?P<items>\[\*\])|\[(?P<quoted>"(?:[^"\\]|\\.)*")\]"""
 )
@@ -39,18 +43,15 @@ class _Rule:
     """What to do with one place in a value. Rules may form circles, as schemas do."""
 
     secret: bool = False
-    properties: dict[str, "_Rule"] = field(default_factory=dict)
-    other_properties: list["_Rule"] = field(default_factory=list)
-    any_property: list["_Rule"] = field(default_factory=list)
-    items: list["_Rule"] = field(default_factory=list)
-    also: list["_Rule"] = field(default_factory=list)
+    properties: "dict[str, list[_Rule]]" = field(default_factory=dict)
+    other_properties: "list[_Rule]" = field(default_factory=list)
+    any_property: "list[_Rule]" = field(default_factory=list)
+    items: "list[_Rule]" = field(default_factory=list)
+    also: "list[_Rule]" = field(default_factory=list)
 
-    def children(self) -> Iterable["_Rule"]:
+    def branches(self) -> "Iterable[list[_Rule]]":
         yield from self.properties.values()
-        yield from self.other_properties
-        yield from self.any_property
-        yield from self.items
-        yield from self.also
+        yield from (self.other_properties, self.any_property, self.items, self.also)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +80,8 @@ def compile(schema: Any = None, extra_paths: Sequence[str] = ()) -> Redactor:
 
     Raises BadPathError.
     """
-    rules = [_SchemaReader(schema).rule()]
-    rules += [_path_rule(path) for path in extra_paths]
-    return Redactor(tuple(rule for rule in rules if _holds_a_secret(rule)))
+    rules = [*_SchemaReader(schema).rules(), *(_path_rule(path) for path in extra_paths)]
+    return Redactor(tuple(rules))
 
 
 def _apply(rules: Sequence[_Rule], value: Any) -> Any:
@@ -107,11 +107,7 @@ def _apply_to_object(rules: Sequence[_Rule], value: Mapping[str, Any]) -> Any:
 
 def _of_property(rule: _Rule, name: str) -> Iterable[_Rule]:
     yield from rule.any_property
-    named = rule.properties.get(name)
-    if named is not None:
-        yield named
-    else:
-        yield from rule.other_properties
+    yield from rule.properties.get(name, rule.other_properties)
 
 
 def _with_alternatives(rules: Sequence[_Rule]) -> list[_Rule]:
@@ -126,17 +122,24 @@ def _with_alternatives(rules: Sequence[_Rule]) -> list[_Rule]:
     return list(found.values())
 
 
-def _holds_a_secret(root: _Rule) -> bool:
-    seen: set[int] = set()
-    waiting = [root]
+def _prune(rules: Sequence[_Rule]) -> set[int]:
+    """Take out of `rules` whatever leads to no secret; return the ids of those that do."""
+    parents: dict[int, list[_Rule]] = {}
+    for rule in rules:
+        for branch in rule.branches():
+            for child in branch:
+                parents.setdefault(id(child), []).append(rule)
+    waiting = [rule for rule in rules if rule.secret]
+    kept = set(map(id, waiting))
     while waiting:
-        rule = waiting.pop()
-        if rule.secret:
-            return True
-        if id(rule) not in seen:
-            seen.add(id(rule))
-            waiting += rule.children()
-    return False
+        for parent in parents.get(id(waiting.pop()), ()):
+            if id(parent) not in kept:
+                kept.add(id(parent))
+                waiting.append(parent)
+    for rule in rules:
+        for branch in rule.branches():
+            branch[:] = [child for child in branch if id(child) in kept]
+    return kept
 
 
 def _path_rule(path: str) -> _Rule:
@@ -152,7 +155,7 @@ def _path_rule(path: str) -> _Rule:
         elif match["any"]:
             rule.any_property.append(following)
         else:
-            rule.properties[match["name"] or json.loads(match["quoted"])] = following
+            rule.properties[match["name"] or json.loads(match["quoted"])] = [following]
         rule, at = following, match.end()
     if rule is root:
         raise BadPathError("a redaction path names at least one property")
@@ -165,23 +168,28 @@ class _SchemaReader:
 
     def __init__(self, schema: Any) -> None:
         self._schema = schema
-        self._rules: dict[int, _Rule] = {}
+        self._known: dict[int, _Rule] = {}
+        self._nowhere = _Rule(secret=True)
         self._waiting: list[tuple[_Rule, Mapping[str, Any]]] = []
 
-    def rule(self) -> _Rule:
-        root = self._of(self._schema)
+    def rules(self) -> list[_Rule]:
+        """The root's rule, if it leads to a secret."""
+        roots = self._of(self._schema)
         while self._waiting:
-            if len(self._rules) > _MOST_NODES:
-                return _Rule(secret=True)
+            if len(self._known) > _MOST_NODES:
+                return [_Rule(secret=True)]
             self._read(*self._waiting.pop())
-        return root
+        kept = _prune([*self._known.values(), self._nowhere])
+        return [rule for rule in roots if id(rule) in kept]
 
-    def _of(self, schema: Any) -> _Rule:
-        if not isinstance(schema, Mapping):  # true, false, or no schema at all
-            return _Rule()
-        known = self._rules.get(id(schema))
+    def _of(self, *schemas: Any) -> list[_Rule]:
+        """The rules of those that are schemas with something in them."""
+        return [self._rule(each) for each in schemas if isinstance(each, Mapping)]
+
+    def _rule(self, schema: Mapping[str, Any]) -> _Rule:
+        known = self._known.get(id(schema))
         if known is None:
-            known = self._rules[id(schema)] = _Rule()
+            known = self._known[id(schema)] = _Rule()
             self._waiting.append((known, schema))
         return known
 
@@ -189,28 +197,21 @@ class _SchemaReader:
         rule.secret = schema.get("writeOnly") is True or schema.get("format") == "password"
         for name, each in _mapping(schema.get("properties")).items():
             rule.properties[name] = self._of(each)
-        for each in _mapping(schema.get("patternProperties")).values():
-            rule.any_property.append(self._of(each))
-        for key in ("additionalProperties", "unevaluatedProperties"):
-            rule.other_properties.append(self._of(schema.get(key)))
-        for key in ("items", "additionalItems", "prefixItems", "unevaluatedItems", "contains"):
-            rule.items += [self._of(each) for each in _list(schema.get(key))]
-        self._read_alternatives(rule, schema)
-
-    def _read_alternatives(self, rule: _Rule, schema: Mapping[str, Any]) -> None:
+        rule.any_property = self._of(*_mapping(schema.get("patternProperties")).values())
+        rule.other_properties = self._of(*map(schema.get, _OTHER_PROPERTIES))
+        for key in _ITEMS:
+            rule.items += self._of(*_list(schema.get(key)))
         for key in _ALTERNATIVES:
-            rule.also += [self._of(each) for each in _list(schema.get(key))]
-        for key in ("dependentSchemas", "dependencies"):
-            rule.also += [self._of(each) for each in _mapping(schema.get(key)).values()]
-        for key in ("if", "then", "else"):
-            rule.also.append(self._of(schema.get(key)))
-        for key in ("$ref", "$dynamicRef"):
+            rule.also += self._of(*_list(schema.get(key)))
+        for key in _DEPENDENT:
+            rule.also += self._of(*_mapping(schema.get(key)).values())
+        for key in _REFERENCES:
             if key in schema:
-                rule.also.append(self._target(schema[key]))
+                rule.also += self._target(schema[key])
 
-    def _target(self, reference: Any) -> _Rule:
+    def _target(self, reference: Any) -> list[_Rule]:
         found = _resolve(self._schema, reference)
-        return _Rule(secret=True) if found is None else self._of(found)
+        return [self._nowhere] if found is None else self._of(found)
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

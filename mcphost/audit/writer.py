@@ -212,17 +212,14 @@ class Writer:
         finally:
             self._closed = True
             self._since = None
-            _settle([(job, RecordLost("the record writer ended")) for job in left])
+            _lose(left, "the record writer ended")
             self._lose_waiting()
             connections.close_all()
 
     def _lose_waiting(self) -> None:
-        while self._jobs:
-            try:
-                job = self._jobs.popleft()
-            except IndexError:
-                return
-            _settle([(job, RecordLost("the record writer ended"))])
+        with suppress(IndexError):
+            while True:
+                _lose([self._jobs.popleft()], "the record writer ended")
 
     def _take(self, left: list[_Job]) -> list[_Job]:
         """What to write next: what is left of the last batch, and what waits; empty at the end."""
@@ -252,17 +249,15 @@ class Writer:
         except Exception as error:  # noqa: BLE001 - the thread outlives whatever happens
             self._let_go(error)
             done = {id(job) for job, _ in verdicts}
-            left = self._give_up([job for job in batch if id(job) not in done], verdicts)
+            left = self._give_up([job for job in batch if id(job) not in done])
         _settle(verdicts)
         if left:
             self._abandoned.wait(self._limits.pause)
         return left
 
-    def _give_up(self, jobs: list[_Job], verdicts: list[_Verdict]) -> list[_Job]:
+    def _give_up(self, jobs: list[_Job]) -> list[_Job]:
         before = self._clock() - self._limits.give_up
-        verdicts += [
-            (job, RecordLost("the database took no records")) for job in jobs if job.since <= before
-        ]
+        _lose([job for job in jobs if job.since <= before], "the database took no records")
         return [job for job in jobs if job.since > before]
 
     def _commit(self, batch: list[_Job], verdicts: list[_Verdict]) -> None:
@@ -339,6 +334,13 @@ def _portions(jobs: list[_Job]) -> list[list[_Job]]:
         portions[-1].append(job)
         held += size
     return portions[::-1]
+
+
+def _lose(jobs: list[_Job], why: str) -> None:
+    """Tell those who wait that their records are lost, and the log how many are."""
+    if jobs:
+        logger.error("%s records are lost: %s", sum(len(job.records) for job in jobs), why)
+        _settle([(job, RecordLost(why)) for job in jobs])
 
 
 def _settle(verdicts: Sequence[_Verdict]) -> None:

@@ -86,3 +86,12 @@ def start(clock: HandClock) -> Iterator[Start]:
     for writer in writers:
         clock.now += 1_000_000
         writer.stop(20)
+
+
+@pytest.fixture
+def writer() -> Iterator[Writer]:
+    """A running writer on the machine's clock."""
+    made = Writer()
+    made.start()
+    yield made
+    assert made.stop(20)

@@ -1,22 +1,36 @@
+"""Announcing what changed."""
+
+from uuid import uuid4
+
 import pytest
 from django.db import transaction
 
-from mcphost.feed.loop import loop
+from mcphost.feed.loop import ChangeNews, loop
+from mcphost.feed.models import Change, Counter
 from mcphost.feed.services import announce
 
+pytestmark = pytest.mark.django_db(transaction=True)
 
-@pytest.mark.django_db(transaction=True)
-def test_a_committed_announcement_is_heard_at_once_in_its_own_process():
-    heard = []
+
+def test_a_committed_announcement_is_heard_at_once_in_its_own_process() -> None:
+    heard: list[ChangeNews] = []
     loop.subscribe("test", heard.append)
     loop.poll()
+    tenant = uuid4()
     with transaction.atomic():
-        seq = announce("test", object_id="x")
+        seq = announce("test", tenant=tenant, object_id="x")
         assert heard == []
-    assert [(n.seq, n.object_id) for n in heard] == [(seq, "x")]
+    assert heard == [ChangeNews(seq, tenant, "test", "x")]
 
 
-@pytest.mark.django_db(transaction=True)
-def test_announcing_outside_a_transaction_is_refused():
+def test_announcing_outside_a_transaction_is_refused() -> None:
     with pytest.raises(transaction.TransactionManagementError, match="inside the transaction"):
         announce("test")
+    assert not Change.objects.exists()
+
+
+def test_rows_have_names_for_people() -> None:
+    with transaction.atomic():
+        seq = announce("tool", object_id="x")
+    assert str(Change.objects.get()) == f"{seq} tool x"
+    assert str(Counter.objects.get()) == str(seq)

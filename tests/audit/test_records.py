@@ -1,0 +1,64 @@
+"""What is recorded of rounds, and who did it."""
+
+import time
+from uuid import UUID, uuid4
+
+from mcphost.audit.records import Actor, Ending, Leg, Record, finished, new_id, started
+from mcphost.audit.rows import ENTRY_COLUMNS
+from mcphost.protocol.eras import Era
+from mcphost.runtime.call import Call, Client, Delivery, Principal, PrincipalKind
+from tests.audit.databases import AT
+
+TENANT = UUID(int=1)
+PRINCIPAL = Principal(
+    PrincipalKind.TOKEN, TENANT, "tok_1", "Ada's laptop", frozenset({"mcp:call"}), 7, "tok_1"
+)
+CALL = Call(
+    uuid4(), TENANT, PRINCIPAL, "tools/call", "echo", {"text": "hello"}, Client("client", "1.2"),
+    "2026-07-28", Era.MODERN, Delivery.MODERN, 2, "00af",
+)  # fmt: skip
+
+
+def test_ids_are_distinct_time_ordered_and_version_7() -> None:
+    before = time.time_ns() // 1_000_000
+    ids = [new_id() for _ in range(10_000)]
+    after = time.time_ns() // 1_000_000
+    assert len(set(ids)) == len(ids)
+    assert {(each.version, each.variant) for each in ids} == {(7, "specified in RFC 4122")}
+    stamps = [each.int >> 80 for each in ids]
+    assert [each.int >> 64 for each in ids] == sorted(each.int >> 64 for each in ids)
+    assert before <= stamps[0] <= stamps[-1] <= after
+
+
+def test_a_finished_round_says_who_what_how_and_from_where() -> None:
+    leg = Leg(uuid4(), "192.0.2.1", 321)
+    ending = Ending("tool_error", "it broke", 1500, 99, {"result": {}})
+    record = finished(CALL, leg, AT, ending, "3+ab12cd")
+    assert record == Record(
+        id=record.id, at=AT, tenant=TENANT, call=CALL.id, leg=leg.id, round=2, duration_us=1500,
+        bytes_in=321, bytes_out=99, action="round.finished", actor_kind="token", actor_id="tok_1",
+        actor_label="Ada's laptop", token_id="tok_1", method="tools/call", target="echo",
+        target_version="3+ab12cd", revision="2026-07-28", era="modern", delivery="modern",
+        client_name="client", client_version="1.2", outcome="tool_error", reason="it broke",
+        source="192.0.2.1", trace_id="00af", facts=None, payload={"result": {}},
+    )  # fmt: skip
+    assert {type(text) for text in record[9:26]} == {str}, "no enum that a driver must look at"
+
+
+def test_a_started_round_has_no_end() -> None:
+    record = started(CALL, Leg(uuid4()), AT, "3")
+    assert (record.action, record.round, record.outcome) == ("round.started", 2, "")
+    assert (record.duration_us, record.bytes_out, record.payload) == (None, None, None)
+    assert record.target_version == "3"
+
+
+def test_actors_are_of_every_kind() -> None:
+    assert Actor.system("seed") == Actor("system", "", "seed", "")
+    assert Actor.person(7, "ada") == Actor("person", "7", "ada", "")
+    assert Actor.of(PRINCIPAL) == Actor("token", "tok_1", "Ada's laptop", "tok_1")
+    nobody = Principal(PrincipalKind.ANONYMOUS, TENANT)
+    assert Actor.of(nobody) == Actor("anonymous", "", "", "")
+
+
+def test_every_column_of_an_entry_has_its_place() -> None:
+    assert (*Record._fields[:-1], "commitment") == ENTRY_COLUMNS

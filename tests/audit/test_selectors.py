@@ -1,0 +1,195 @@
+"""What the console sees of the records."""
+
+from dataclasses import replace
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+import pytest
+from django.utils import timezone
+
+from mcphost.audit import selectors
+from mcphost.audit.models import Payload
+from mcphost.audit.ports import set_payload_cipher
+from mcphost.audit.records import Actor, Ending, Leg, Record, finished, new_id, started
+from mcphost.audit.selectors import Filter, RoundView
+from mcphost.audit.services import record as record_verb
+from mcphost.audit.writer import Writer
+from mcphost.runtime.call import Call
+from tests.audit.databases import record
+from tests.audit.test_records import CALL, PRINCIPAL
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ACME, OTHER = uuid4(), uuid4()
+EVERYONE = Filter(None)
+
+
+def a_call(
+    tenant: UUID = ACME, target: str = "echo", round: int = 1, id: UUID | None = None
+) -> Call:
+    return replace(CALL, id=id or new_id(), tenant=tenant, target=target, round=round)
+
+
+class Book:
+    """Writes rounds, in order."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+
+    def start(self, call: Call) -> Record:
+        return self._write(started(call, Leg(uuid4()), timezone.now()))
+
+    def finish(self, call: Call, outcome: str = "complete") -> Record:
+        return self._write(finished(call, Leg(uuid4()), timezone.now(), Ending(outcome)))
+
+    def _write(self, entry: Record) -> Record:
+        self._writer.submit_and_wait([entry], 20)
+        return entry
+
+
+@pytest.fixture
+def book(writer: Writer) -> Book:
+    return Book(writer)
+
+
+def found(chosen: Filter) -> list[UUID]:
+    return [view.entry.id for view in selectors.rounds(chosen).rounds]
+
+
+def test_a_round_is_one_row_however_many_entries_it_has(book: Book) -> None:
+    one, two = a_call(), a_call(round=2)
+    begin = book.start(one)
+    end = book.finish(one, "tool_error")
+    read_only = book.finish(two)
+    newest, older = selectors.rounds(EVERYONE).rounds
+    assert newest == RoundView(newest.entry, None, read_only.at, "complete")
+    assert newest.entry.id == read_only.id
+    assert older == RoundView(older.entry, begin.at, end.at, "tool_error")
+    assert older.entry.id == end.id
+
+
+def test_a_round_whose_end_was_never_recorded_is_unknown(book: Book) -> None:
+    call = a_call()
+    book.finish(call)
+    begin = book.start(replace(call, round=2))
+    unknown = selectors.rounds(EVERYONE).rounds[0]
+    assert unknown == RoundView(unknown.entry, begin.at, None, "unknown")
+    assert found(Filter(None, outcome="unknown")) == [begin.id]
+
+
+def test_an_entry_view_has_every_column(book: Book, writer: Writer) -> None:
+    written = finished(
+        a_call(), Leg(uuid4(), "192.0.2.1", 1), timezone.now(),
+        Ending("complete", "r", 2, 3, {"a": 1}), "v",
+    )  # fmt: skip
+    writer.submit_and_wait([written], 20)
+    view = selectors.entry(written.id, frozenset({ACME}))
+    assert view is not None
+    for name in Record._fields[:-2]:
+        assert getattr(view, name) == getattr(written, name)
+    assert view.facts == {}
+    assert isinstance(view.commitment, bytes)
+    assert selectors.entry(written.id, frozenset({OTHER})) is None
+    assert selectors.entry(uuid4(), None) is None
+
+
+def test_each_filter_chooses(book: Book) -> None:
+    mine = book.finish(a_call())
+    foreign = book.finish(a_call(tenant=OTHER))
+    other_tool = book.finish(a_call(target="rm"), "timed_out")
+    somebody = book.finish(
+        replace(a_call(), principal=replace(PRINCIPAL, id="u1", token_id="tok_2"))
+    )
+    everything = [somebody.id, other_tool.id, foreign.id, mine.id]
+    assert found(EVERYONE) == everything
+    assert found(Filter(frozenset({ACME}))) == [somebody.id, other_tool.id, mine.id]
+    assert found(Filter(frozenset({ACME, OTHER}))) == everything
+    assert found(Filter(frozenset())) == []
+    assert found(Filter(None, target="rm")) == [other_tool.id]
+    assert found(Filter(None, outcome="timed_out")) == [other_tool.id]
+    assert found(Filter(None, principal="u1")) == [somebody.id]
+    assert found(Filter(None, principal="tok_2")) == [somebody.id]
+    assert found(Filter(None, since=foreign.at)) == everything[:3]
+    assert found(Filter(None, until=foreign.at)) == [mine.id]
+    assert found(Filter(None, since=mine.at, until=other_tool.at)) == [foreign.id, mine.id]
+    later = timezone.now() + timedelta(hours=3)
+    assert found(Filter(None, since=later)) == []
+
+
+def test_calls_are_found_by_the_beginning_of_their_id(book: Book) -> None:
+    one = book.finish(a_call(id=UUID("abc00000-0000-7000-8000-000000000001")))
+    two = book.finish(a_call(id=UUID("abcf0000-0000-7000-8000-000000000002")))
+    assert found(Filter(None, call="abc")) == [two.id, one.id]
+    assert found(Filter(None, call=" ABC0 ")) == [one.id]
+    assert found(Filter(None, call=str(two.call))) == [two.id]
+    for nothing in ("abd", "x", "-", "a" * 33, "%", "abc_"):
+        assert found(Filter(None, call=nothing)) == []
+
+
+def test_pages_hold_every_round_once_though_more_come_in(book: Book) -> None:
+    expected = [book.finish(a_call()).id for _ in range(7)][::-1]
+    seen: list[UUID] = []
+    after = None
+    while True:
+        page = selectors.rounds(EVERYONE, after=after, limit=3)
+        seen += [view.entry.id for view in page.rounds]
+        book.finish(a_call())
+        after = page.after
+        if after is None:
+            break
+    assert seen == expected
+
+
+def test_one_calls_entries_come_in_order_and_to_its_tenant_only(book: Book) -> None:
+    call = a_call()
+    written = [
+        book.start(call),
+        book.finish(call, "input_required"),
+        book.finish(replace(call, round=2)),
+    ]
+    book.finish(a_call())
+    entries = selectors.call_entries(call.id, frozenset({ACME}))
+    assert [each.id for each in entries] == [each.id for each in written]
+    assert selectors.call_entries(call.id, None) == entries
+    assert selectors.call_entries(call.id, frozenset({OTHER})) == ()
+
+
+def test_verbs_are_listed_apart_from_rounds(book: Book) -> None:
+    book.finish(a_call())
+    ada = Actor.person(7, "ada")
+    ids = [
+        record_verb("tool.published", actor=ada, tenant=ACME, target="echo"),
+        record_verb("key.rotated", actor=Actor.system()),
+        record_verb("token.revoked", actor=ada, tenant=OTHER, target="tok"),
+    ]
+    assert [each.id for each in selectors.verbs(EVERYONE).entries] == ids[::-1]
+    assert [each.id for each in selectors.verbs(Filter(frozenset({ACME}))).entries] == ids[:1]
+    assert [each.id for each in selectors.verbs(Filter(None, principal="7")).entries] == [
+        ids[2], ids[0],
+    ]  # fmt: skip
+    page = selectors.verbs(EVERYONE, limit=2)
+    assert [each.id for each in selectors.verbs(EVERYONE, after=page.after).entries] == ids[:1]
+    assert found(EVERYONE) != ids
+
+
+def test_a_payload_is_read_by_its_own_tenant_only(writer: Writer) -> None:
+    said = record(tenant=ACME, payload={"n": 2**70, "s": "\ud800"})
+    writer.submit_and_wait([said], 20)
+    view = selectors.payload(said.id, ACME)
+    assert view is not None
+    assert view.content == {"n": 2**70, "s": "\ud800"}
+    assert selectors.payload(said.id, OTHER) is None
+    assert selectors.payload(uuid4(), ACME) is None
+
+
+def test_a_payload_that_cannot_be_opened_says_why(writer: Writer) -> None:
+    said = record(tenant=ACME, payload={"a": 1})
+    writer.submit_and_wait([said], 20)
+    Payload.objects.update(key_id="destroyed")
+    view = selectors.payload(said.id, ACME)
+    assert view is not None
+    assert (view.content, view.problem) == (None, "its key is gone")
+    set_payload_cipher(None)
+    view = selectors.payload(said.id, ACME)
+    assert view is not None
+    assert view.problem == "no payload cipher is set"

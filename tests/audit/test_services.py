@@ -1,0 +1,71 @@
+"""Recording verbs, and erasing what was said."""
+
+from uuid import uuid4
+
+import pytest
+from django.db import transaction
+
+from mcphost.audit import selectors
+from mcphost.audit.models import Entry, Payload
+from mcphost.audit.records import Actor
+from mcphost.audit.services import NoSuchPayloadError, erase_payload, record
+from mcphost.audit.writer import Writer
+from tests.audit.databases import record as some_record
+
+TENANT = uuid4()
+ADA = Actor.person(7, "ada")
+
+
+@pytest.mark.django_db
+def test_a_verb_is_recorded_with_who_did_what_to_what() -> None:
+    entry_id = record(
+        "tool.published", actor=Actor("person", "7", "a\0da", "tok"), tenant=TENANT,
+        target="echo", facts={"number": 3, "why\0": ["\ud800"]},
+    )  # fmt: skip
+    entry = Entry.objects.get(id=entry_id)
+    assert (entry.action, entry.tenant, entry.target) == ("tool.published", TENANT, "echo")
+    assert (entry.actor_kind, entry.actor_id) == ("person", "7")
+    assert (entry.actor_label, entry.token_id) == ("a\\u0000da", "tok")
+    assert entry.facts == {"number": 3, "why\\u0000": ["\\ud800"]}
+    assert entry.call is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_verb_that_is_rolled_back_was_not_done() -> None:
+    with pytest.raises(ZeroDivisionError), transaction.atomic():
+        record("tool.published", actor=Actor.system())
+        raise ZeroDivisionError
+    assert not Entry.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_erased_payload_leaves_a_tombstone_its_proof_and_an_entry_of_its_own(
+    writer: Writer,
+) -> None:
+    said = some_record(tenant=TENANT, payload={"text": "hello"})
+    writer.submit_and_wait([said], 20)
+    commitment = Entry.objects.get(id=said.id).commitment
+    assert selectors.payload(said.id, TENANT) == selectors.PayloadView(said.id, {"text": "hello"})
+
+    assert erase_payload(said.id, ADA) is True
+    row = Payload.objects.get()
+    assert bytes(row.ciphertext) == b""
+    view = selectors.payload(said.id, TENANT)
+    assert view == selectors.PayloadView(said.id, None, row.erased_at, "ada")
+    assert row.erased_at is not None
+    assert Entry.objects.get(id=said.id).commitment == commitment
+    verb = Entry.objects.get(action="payload.erased")
+    assert (verb.tenant, verb.target, verb.actor_id) == (TENANT, str(said.id), "7")
+
+    assert erase_payload(said.id, ADA) is False
+    assert Entry.objects.filter(action="payload.erased").count() == 1
+
+    writer.submit_and_wait([said], 20)
+    assert bytes(Payload.objects.get().ciphertext) == b"", "a late repetition brings nothing back"
+
+
+@pytest.mark.django_db
+def test_erasing_what_was_never_kept_is_refused() -> None:
+    with pytest.raises(NoSuchPayloadError):
+        erase_payload(uuid4(), ADA)
+    assert not Entry.objects.exists()
