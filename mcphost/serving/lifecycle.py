@@ -70,7 +70,7 @@ def ensure_started() -> None:
 
 def stop() -> None:
     """Commit what is queued and stop. Harmless when nothing was started."""
-    global _parts  # noqa: PLW0603 - one process, one start
+    global _parts
     with _lock:
         parts, _parts = _parts, None
         if parts is not None:

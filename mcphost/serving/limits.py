@@ -1,5 +1,7 @@
 """How much a tenant or a credential may do at once and per minute. Unset is unlimited."""
 
+import math
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +14,6 @@ from mcphost.protocol.errors import OVER_LIMIT, ProtocolError
 from mcphost.serving.incoming import Incoming
 
 RETRY_CONCURRENT_SECONDS = 1
-RETRY_RATE_SECONDS = 60
 
 Limit = tuple[str, int]
 
@@ -26,9 +27,12 @@ async def take_turn(incoming: Incoming) -> None:
     Raises ProtocolError (OVER_LIMIT) with `data.retryAfter` in seconds.
     """
     for key, limit in _per_minute(incoming):
-        if not await _rates.hit(RateLimitItemPerMinute(limit), key):
+        rate = RateLimitItemPerMinute(limit)
+        if not await _rates.hit(rate, key):
+            window = await _rates.get_window_stats(rate, key)
+            seconds = max(1, math.ceil(window.reset_time - time.time()))
             message = f"Over the limit of {limit} calls per minute"
-            raise ProtocolError(OVER_LIMIT, message, {"retryAfter": RETRY_RATE_SECONDS})
+            raise ProtocolError(OVER_LIMIT, message, {"retryAfter": seconds})
 
 
 @contextmanager

@@ -22,8 +22,8 @@ def started(turn: Turn) -> Record:
     return records.started(turn.call, _leg(turn), timezone.now(), turn.tool.version)
 
 
-def finished(turn: Turn, outcome: Outcome, seconds: float) -> Record:
-    """The entry of a round that ran to an outcome."""
+def finished(turn: Turn, outcome: Outcome, seconds: float, size: int) -> Record:
+    """The entry of a round that ran to an outcome, whose result is `size` bytes of JSON."""
     match outcome:
         case Complete(result):
             word, reason = (TOOL_ERROR if outcome.is_error else COMPLETE), ""
@@ -36,7 +36,7 @@ def finished(turn: Turn, outcome: Outcome, seconds: float) -> Record:
             word, reason, answer = YIELDED, "", None
         case _:
             assert_never(outcome)
-    return _finished(turn, Ending(word, reason, _micros(seconds), None, _payload(turn, answer)))
+    return _finished(turn, Ending(word, reason, _micros(seconds), size, _payload(turn, answer)))
 
 
 def cancelled(turn: Turn, seconds: float) -> Record:

@@ -9,10 +9,12 @@ import asyncio
 import logging
 import time
 
+import orjson
+
 from mcphost.audit.records import Record
 from mcphost.audit.writer import RecordLost, RecordRefused, writer
 from mcphost.protocol.errors import INTERNAL_ERROR, UNAVAILABLE, ProtocolError
-from mcphost.runtime.outcomes import Failed, Failure, FailureKind, Outcome
+from mcphost.runtime.outcomes import Complete, Failed, Failure, FailureKind, Outcome
 from mcphost.runtime.ports import Ports
 from mcphost.serving import records
 from mcphost.serving.turn import Turn
@@ -34,23 +36,33 @@ async def run(turn: Turn, ports: Ports) -> Outcome:
         await _commit(records.started(turn))
     began = time.perf_counter()
     try:
-        outcome = await _advance(turn, ports)
+        outcome, size = _measured(await _advance(turn, ports))
     except asyncio.CancelledError:
         _leave(records.cancelled(turn, time.perf_counter() - began))
         raise
-    await _commit(records.finished(turn, outcome, time.perf_counter() - began))
+    if isinstance(outcome, Failed):
+        _explain(turn, outcome.error)
+    await _commit(records.finished(turn, outcome, time.perf_counter() - began, size))
     return outcome
 
 
 async def _advance(turn: Turn, ports: Ports) -> Outcome:
     try:
-        outcome = await turn.tool.program.advance(turn.call, turn.journal, ports)
+        return await turn.tool.program.advance(turn.call, turn.journal, ports)
     except Exception as error:
         log.exception("a program raised instead of failing", extra={"tool": turn.tool.name})
         return Failed(Failure(FailureKind.CRASHED, "The tool failed unexpectedly", repr(error)))
-    if isinstance(outcome, Failed):
-        _explain(turn, outcome.error)
-    return outcome
+
+
+def _measured(outcome: Outcome) -> tuple[Outcome, int]:
+    """The outcome with the size of its result as JSON: what cannot be sent is a failure now."""
+    if not isinstance(outcome, Complete):
+        return outcome, 0
+    try:
+        return outcome, len(orjson.dumps(outcome.result))
+    except TypeError as error:
+        message = "The tool returned a result that is not valid."
+        return Failed(Failure(FailureKind.INVALID_RESULT, message, repr(error))), 0
 
 
 def _explain(turn: Turn, error: Failure) -> None:

@@ -22,6 +22,7 @@ def _over_the_limit(reply: Reply) -> None:
     assert reply.error["data"]["retryAfter"] > 0
 
 
+@pytest.mark.requirement("tools.call.rate")
 async def test_a_tenant_over_its_calls_per_minute_is_told_when_to_return(served: Cast) -> None:
     fields = TenantFields(title="Acme", calls_per_minute=2)
     await in_database(update_tenant, served.acme.id, fields, actor=ACTOR)
@@ -31,6 +32,7 @@ async def test_a_tenant_over_its_calls_per_minute_is_told_when_to_return(served:
     assert (await call("commons", "echo", {"text": "a"})).status == 200
 
 
+@pytest.mark.requirement("tools.call.rate")
 async def test_a_token_over_its_own_limit_leaves_others_alone(served: Cast) -> None:
     wanted = TokenRequest("slow", ("mcp:list", "mcp:call"), calls_per_minute=1)
     slow = await in_database(issue, served.acme.id, served.owner.user, wanted, actor=ACTOR)

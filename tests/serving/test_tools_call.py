@@ -17,6 +17,7 @@ async def _call(served: Cast, tool: str, arguments: object = None, **extra: obje
     return await call("acme", tool, arguments, served.owner.mcp_token, **extra)
 
 
+@pytest.mark.requirement("tools.call.served")
 async def test_a_call_returns_what_the_tool_returned(served: Cast) -> None:
     reply = await _call(served, "echo", {"text": "hello"})
     assert reply.status == 200
@@ -25,10 +26,12 @@ async def test_a_call_returns_what_the_tool_returned(served: Cast) -> None:
     assert reply.result["resultType"] == "complete"
 
 
+@pytest.mark.requirement("tools.call.without-arguments")
 async def test_arguments_left_out_mean_none(served: Cast) -> None:
     assert (await _call(served, "refuse")).text == "no"
 
 
+@pytest.mark.requirement("tools.call.invalid-arguments")
 async def test_invalid_arguments_are_a_result_that_names_the_field(served: Cast) -> None:
     for arguments in ({}, {"text": 5}, {"text": "a", "other": 1}):
         reply = await _call(served, "echo", arguments)
@@ -37,11 +40,13 @@ async def test_invalid_arguments_are_a_result_that_names_the_field(served: Cast)
         assert "other" in reply.text if "other" in arguments else "text" in reply.text
 
 
+@pytest.mark.requirement("tools.call.failure")
 async def test_a_tools_own_refusal_reaches_the_model(served: Cast) -> None:
     reply = await _call(served, "refuse", {"reason": "the printer is out of paper"})
     assert (reply.result["isError"], reply.text) == (True, "the printer is out of paper")
 
 
+@pytest.mark.requirement("tools.call.sanitized")
 async def test_a_tool_that_raises_shows_nothing_of_its_insides(served: Cast) -> None:
     reply = await _call(served, "fail")
     assert reply.result["isError"] is True
@@ -49,12 +54,14 @@ async def test_a_tool_that_raises_shows_nothing_of_its_insides(served: Cast) -> 
     assert b"Traceback" not in reply.raw
 
 
+@pytest.mark.requirement("cancellation.timeout")
 async def test_a_tool_that_takes_too_long_is_stopped(served: Cast) -> None:
     reply = await _call(served, "late")
     assert reply.result["isError"] is True
     assert "0.05" in reply.text
 
 
+@pytest.mark.requirement("tools.call.structured")
 async def test_a_result_of_the_wrong_shape_is_an_error(served: Cast) -> None:
     reply = await _call(served, "wrong")
     assert reply.result["isError"] is True
@@ -69,12 +76,14 @@ async def test_megabytes_are_an_error(served: Cast, settings: Settings) -> None:
     assert len(reply.raw) < 1_000
 
 
+@pytest.mark.requirement("tools.call.unknown")
 async def test_an_unknown_tool_is_a_protocol_error(served: Cast) -> None:
     reply = await _call(served, "no_such_tool", {})
     assert (reply.status, reply.error["code"]) == (400, -32602)
     assert "no_such_tool" in reply.error["message"]
 
 
+@pytest.mark.requirement("base.undeclared-capability")
 async def test_a_capability_that_was_not_declared_is_named(served: Cast) -> None:
     reply = await _call(served, "needs_sampling")
     assert (reply.status, reply.error["code"]) == (400, -32021)
@@ -83,6 +92,7 @@ async def test_a_capability_that_was_not_declared_is_named(served: Cast) -> None
     assert able.text == "sampled"
 
 
+@pytest.mark.requirement("headers.param-matches")
 async def test_a_mirrored_argument_must_match_its_header(served: Cast) -> None:
     body = request("tools/call", {"name": "regional", "arguments": {"region": "eu-west"}})
     token = served.owner.mcp_token
@@ -93,6 +103,11 @@ async def test_a_mirrored_argument_must_match_its_header(served: Cast) -> None:
         assert (reply.status, reply.check().error["code"]) == (400, -32020)
 
 
+@pytest.mark.requirement("http.response-ends-stream")
+@pytest.mark.requirement("http.no-buffering")
+@pytest.mark.requirement("http.related-notifications")
+@pytest.mark.requirement("logging.own-stream")
+@pytest.mark.requirement("progress.asked-for")
 async def test_progress_and_logs_come_in_order_before_the_result(served: Cast) -> None:
     reply = await _call(served, "steps", {}, progressToken="p1", logLevel="info")
     assert reply.streamed
@@ -105,6 +120,8 @@ async def test_progress_and_logs_come_in_order_before_the_result(served: Cast) -
     assert reply.text == "done"
 
 
+@pytest.mark.requirement("logging.asked-for")
+@pytest.mark.requirement("progress.asked-for")
 async def test_nothing_is_notified_that_was_not_asked_for(served: Cast) -> None:
     plain = await _call(served, "steps", {})
     assert not plain.streamed
@@ -121,6 +138,7 @@ async def test_progress_from_a_thread_arrives_in_order(served: Cast) -> None:
     assert progress == [1, 2, 3]
 
 
+@pytest.mark.requirement("cancellation.hang-up")
 async def test_a_hang_up_cancels_the_work_and_is_recorded(served: Cast) -> None:
     body = request("tools/call", {"name": "hang"})
     async with begun("acme", body, served.owner.mcp_token) as exchange:
@@ -158,10 +176,13 @@ async def test_a_read_only_call_is_one_entry_and_another_is_two(served: Cast) ->
     assert (entry.era, entry.delivery, entry.revision) == ("modern", "modern", "2026-07-28")
     assert (entry.client_name, entry.source) == ("tests", "127.0.0.1")
     assert entry.tenant == served.acme.id
+    assert (entry.bytes_in or 0) > 100
+    assert entry.bytes_out == len('{"content":[{"type":"text","text":"hello"}]}')
     assert entry.token_id == served.owner.mcp_token.split("_")[1]
     assert len({entry.call for entry in written}) == 1
 
 
+@pytest.mark.requirement("base.trace-context")
 async def test_the_trace_of_the_client_is_taken_up(served: Cast) -> None:
     trace = "0af7651916cd43dd8448eb211c80319c"
     await _call(served, "echo", {"text": "a"}, traceparent=f"00-{trace}-b7ad6b7169203331-01")

@@ -19,6 +19,8 @@ async def _names(token: str) -> list[str]:
     return [tool["name"] for tool in reply.result["tools"]]
 
 
+@pytest.mark.requirement("tools.list.deterministic-order")
+@pytest.mark.requirement("tools.list.served")
 async def test_tools_are_listed_in_the_order_of_their_names(served: Cast) -> None:
     names = await _names(served.owner.mcp_token)
     assert names == sorted(names)
@@ -26,6 +28,7 @@ async def test_tools_are_listed_in_the_order_of_their_names(served: Cast) -> Non
     assert names == await _names(served.member.mcp_token)
 
 
+@pytest.mark.requirement("pages.complete")
 async def test_pages_join_to_the_whole_list(served: Cast, settings: Settings) -> None:
     token = served.owner.mcp_token
     whole = await _names(token)
@@ -43,6 +46,7 @@ async def test_pages_join_to_the_whole_list(served: Cast, settings: Settings) ->
     assert seen == whole
 
 
+@pytest.mark.requirement("pages.invalid-cursor")
 async def test_a_cursor_of_another_caller_tenant_or_nobody_is_refused(
     served: Cast, settings: Settings
 ) -> None:
@@ -85,6 +89,8 @@ async def test_a_published_change_is_what_the_next_request_sees(served: Cast) ->
     assert (await call("acme", "second_echo", {"text": "hi"}, token)).error["code"] == -32602
 
 
+@pytest.mark.requirement("tools.call.access")
+@pytest.mark.requirement("tools.list.by-authorization")
 async def test_a_tool_with_a_scope_is_unknown_to_callers_without_it(served: Cast) -> None:
     def publish() -> str:
         fields = ToolFields(
@@ -104,6 +110,7 @@ async def test_a_tool_with_a_scope_is_unknown_to_callers_without_it(served: Cast
     assert hidden.error["message"].replace("guarded", "nothing") == unknown.error["message"]
 
 
+@pytest.mark.requirement("auth.insufficient-scope")
 async def test_a_missing_scope_is_a_403_that_names_it(served: Cast) -> None:
     wanted = TokenRequest("lists only", ("mcp:list",))
     narrow = await in_database(issue, served.acme.id, served.owner.user, wanted, actor=ACTOR)
@@ -114,6 +121,7 @@ async def test_a_missing_scope_is_a_403_that_names_it(served: Cast) -> None:
     assert (await ask("acme", "tools/list", token=narrow.plaintext)).status == 200
 
 
+@pytest.mark.requirement("caching.scope")
 async def test_only_a_list_that_is_the_same_for_all_is_public(served: Cast) -> None:
     assert (await ask("commons", "tools/list")).result["cacheScope"] == "public"
     listed = await ask("acme", "tools/list", token=served.owner.mcp_token)

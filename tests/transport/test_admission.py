@@ -23,6 +23,8 @@ async def _close_one() -> None:
     await in_database(tenants.close_tenant, made.id, actor=ACTOR)
 
 
+@pytest.mark.requirement("auth.challenge")
+@pytest.mark.requirement("http.authentication")
 async def test_without_a_token_every_slug_but_a_public_one_is_answered_alike(served: Cast) -> None:
     await _close_one()
     replies = [await send(slug, request("tools/list")) for slug in SLUGS]
@@ -36,6 +38,8 @@ async def test_without_a_token_every_slug_but_a_public_one_is_answered_alike(ser
     assert (await send("commons", request("tools/list"))).status == 200
 
 
+@pytest.mark.requirement("auth.audience")
+@pytest.mark.requirement("auth.invalid-token")
 async def test_with_a_foreign_token_every_slug_is_answered_alike(served: Cast) -> None:
     await _close_one()
     stranger = served.stranger.mcp_token
@@ -79,6 +83,7 @@ def _forgetful_look_up(slug: str, token: str | None) -> None:
         assert selectors.load(token, Audience.MCP, slug, timezone.now()) is None
 
 
+@pytest.mark.requirement("auth.every-request")
 async def test_a_revoked_token_is_refused_at_the_next_request(served: Cast) -> None:
     token = served.member.mcp_token
     assert (await call("acme", "echo", {"text": "a"}, token)).status == 200

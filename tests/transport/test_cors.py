@@ -61,6 +61,7 @@ async def test_a_refused_credential_can_be_read_by_any_page(served: Cast) -> Non
     assert "WWW-Authenticate" in reply.headers["access-control-expose-headers"]
 
 
+@pytest.mark.requirement("http.origin")
 async def test_after_authentication_the_tenants_list_decides(served: Cast) -> None:
     token = served.owner.mcp_token
     refused = await send("acme", request("tools/list"), token, {"origin": PAGE})

@@ -15,6 +15,8 @@ async def _plain(path: str, headers: dict[str, str], method: str = "POST") -> Re
     return await exchange.done()
 
 
+@pytest.mark.requirement("http.host")
+@pytest.mark.requirement("http.accept")
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
@@ -45,6 +47,7 @@ async def test_headers_that_cannot_be_an_mcp_message_are_refused(
         assert "id" not in reply.check().last
 
 
+@pytest.mark.requirement("http.one-endpoint")
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "HEAD"])
 async def test_other_methods_are_not_allowed(served: Cast, method: str) -> None:
     reply = await _plain("/t/acme/mcp", headers_for({}, served.owner.mcp_token), method)
@@ -96,6 +99,9 @@ async def test_a_client_that_leaves_before_its_body_is_whole_gets_nothing(served
     assert (await exchange.done()).status == 0
 
 
+@pytest.mark.requirement("http.no-client-responses")
+@pytest.mark.requirement("http.single-message")
+@pytest.mark.requirement("http.parse-error")
 @pytest.mark.parametrize(
     ("body", "code"),
     [
@@ -118,6 +124,8 @@ async def test_a_body_that_is_no_message_is_a_400(served: Cast, body: bytes, cod
     assert (reply.status, reply.error["code"]) == (400, code)
 
 
+@pytest.mark.requirement("base.notification-unanswered")
+@pytest.mark.requirement("http.notification-accepted")
 async def test_a_notification_is_accepted_with_nothing(served: Cast) -> None:
     body = {**request("notifications/cancelled", {"requestId": 1}), "id": 1}
     del body["id"]

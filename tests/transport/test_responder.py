@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from mcphost.transport.responder import Responder, StreamLimits
 
 QUICK = StreamLimits(stream_after=60, comment_every=60, unread=1000)
@@ -34,6 +36,7 @@ class Wire:
         return Responder(self.send, limits, [(b"x-test", b"1")], self.cut.set)
 
 
+@pytest.mark.requirement("http.answer-type")
 async def test_an_answer_without_notifications_is_json() -> None:
     wire = Wire()
     responder = wire.responder()
@@ -43,6 +46,7 @@ async def test_an_answer_without_notifications_is_json() -> None:
     assert not responder.streaming
 
 
+@pytest.mark.requirement("http.answer-type")
 async def test_the_first_notification_turns_it_into_a_stream() -> None:
     wire = Wire()
     responder = wire.responder()
@@ -54,6 +58,7 @@ async def test_the_first_notification_turns_it_into_a_stream() -> None:
     assert wire.events[-1]["more_body"] is False
 
 
+@pytest.mark.requirement("http.keep-alive")
 async def test_a_while_without_an_answer_turns_it_into_a_stream() -> None:
     wire = Wire()
     responder = wire.responder(StreamLimits(0.001, 0.001, 1000))
@@ -63,6 +68,8 @@ async def test_a_while_without_an_answer_turns_it_into_a_stream() -> None:
     assert wire.body.endswith(b"data: {}\n\n")
 
 
+@pytest.mark.requirement("progress.ends")
+@pytest.mark.requirement("http.response-ends-stream")
 async def test_nothing_leaves_after_the_answer() -> None:
     wire = Wire()
     responder = wire.responder()
@@ -90,6 +97,7 @@ async def test_one_large_message_alone_cuts_nobody() -> None:
     await responder.finish(200, b"{}")
 
 
+@pytest.mark.requirement("cancellation.silence")
 async def test_an_abandoned_response_sends_nothing_more() -> None:
     wire = Wire()
     responder = wire.responder()

@@ -1,0 +1,88 @@
+"""What a modern server owes every request, whatever came before it (spec: basic/index, server/tools)."""
+
+import pytest
+from pytest_django import Settings
+
+from mcphost.catalogue import services as tools
+from mcphost.catalogue.fields import ToolFields
+from mcphost.serving.hop import in_database
+from tests.cast import ACTOR, Cast
+from tests.mcp import ask, call
+from tests.plugins.canaries import CANARY, grep
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.mark.requirement("base.stateless")
+async def test_what_one_request_declared_does_not_hold_for_the_next(served: Cast) -> None:
+    token = served.owner.mcp_token
+    able = await call("acme", "needs_sampling", token=token, capabilities={"sampling": {}})
+    assert able.text == "sampled"
+    assert (await call("acme", "needs_sampling", token=token)).error["code"] == -32021
+
+
+@pytest.mark.requirement("tools.list.not-by-connection")
+async def test_the_list_does_not_change_with_what_was_asked_before(served: Cast) -> None:
+    token = served.owner.mcp_token
+    first = await ask("acme", "tools/list", token=token)
+    await ask("acme", "server/discover", token=token)
+    await call("acme", "echo", {"text": "a"}, token)
+    await call("acme", "no_such_tool", {}, token, capabilities={"sampling": {}})
+    again = await ask("acme", "tools/list", token=token, capabilities={"sampling": {}})
+    assert again.result == first.result
+
+
+@pytest.mark.requirement("tools.names-case")
+async def test_a_name_in_another_case_is_another_tool(served: Cast) -> None:
+    token = served.owner.mcp_token
+    assert (await call("acme", "echo", {"text": "a"}, token)).text == "a"
+    assert (await call("acme", "Echo", {"text": "a"}, token)).error["code"] == -32602
+
+
+@pytest.mark.requirement("pages.stable-cursors")
+async def test_a_cursor_goes_on_where_it_was_although_tools_came_in_before_it(
+    served: Cast, settings: Settings
+) -> None:
+    token = served.owner.mcp_token
+    settings.MCPHOST_PAGE_SIZE = 2
+    first = (await ask("acme", "tools/list", token=token)).result
+    expected = (await ask("acme", "tools/list", {"cursor": first["nextCursor"]}, token)).result
+
+    def publish() -> None:
+        fields = ToolFields(name="AAA_first", config={"function": "probe.echo"})
+        tools.publish(tools.create_tool(served.acme.id, fields, ACTOR).id, ACTOR)
+
+    await in_database(publish)
+    again = (await ask("acme", "tools/list", {"cursor": first["nextCursor"]}, token)).result
+    assert [tool["name"] for tool in again["tools"]] == [t["name"] for t in expected["tools"]]
+
+
+@pytest.mark.requirement("caching.scope-of-pages")
+@pytest.mark.parametrize(("tenant", "scope"), [("acme", "private"), ("commons", "public")])
+async def test_all_pages_of_a_list_are_cached_alike(
+    served: Cast, settings: Settings, tenant: str, scope: str
+) -> None:
+    settings.MCPHOST_PAGE_SIZE = 1
+    token = served.owner.mcp_token if tenant == "acme" else None
+    page = (await ask(tenant, "tools/list", token=token)).result
+    scopes = [page["cacheScope"]]
+    while cursor := page.get("nextCursor"):
+        page = (await ask(tenant, "tools/list", {"cursor": cursor}, token)).result
+        scopes.append(page["cacheScope"])
+    assert len(scopes) > 1
+    assert set(scopes) == {scope}
+
+
+async def test_no_secret_that_a_caller_sends_is_logged(served: Cast) -> None:
+    """The grep of every log (tests/plugins/canaries.py) looks on; here is what it looks for."""
+    token = served.owner.mcp_token
+    lines = grep.lines
+    for wrong in (CANARY, f"{token}{CANARY}", f"mcph_{CANARY}", token[:-1]):
+        assert (await ask("acme", "tools/list", token=wrong)).status == 401
+    assert (await call("acme", "echo", {"text": CANARY}, token)).text == CANARY
+    assert (await call("acme", "echo", {"text": 1, CANARY: CANARY}, token)).result["isError"]
+    assert (await call("acme", CANARY, {"text": CANARY}, token)).error["code"] == -32602
+    assert (await ask("acme", "tools/list", {"cursor": CANARY}, token)).error["code"] == -32602
+    assert (await ask("acme", CANARY, {CANARY: CANARY}, token)).error["code"] == -32601
+    assert grep.lines > lines
+    assert grep.found == []
