@@ -74,7 +74,7 @@ class Environment:
         self._run([interpreter, "-m", "venv", str(self.path)], "the virtual environment failed")
 
     def _install(self, lock: str) -> None:
-        pip = [str(self.python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+        pip = [str(self.python), "-m", "pip", "--disable-pip-version-check", "install", "-qq"]
         self._run(
             [*pip, "--require-hashes", "--requirement", str(self.root / lock)],
             "pip could not install {0} (is the package index reachable from here?)".format(lock),

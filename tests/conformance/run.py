@@ -42,14 +42,16 @@ def main() -> int:
 
 
 def _run_against_a_server(home: Path) -> list[str]:
-    """Run the suite; what it complained of, or nothing."""
-    with serving("uvicorn", home, MCPHOST_CONFORMANCE="1") as server:
-        url = f"{server.base}/t/conformance/mcp"
-        warm(url)
-        try:
+    """Run the suite; what it or the server's end complained of, or nothing."""
+    try:
+        with serving("uvicorn", home, MCPHOST_CONFORMANCE="1") as server:
+            url = f"{server.base}/t/conformance/mcp"
+            warm(url)
             suite.run(url, OUTPUT)
-        except suite.SuiteError as error:
-            return [f"the suite ended with {error}"]
+    except suite.SuiteError as error:
+        return [f"the suite ended with {error}"]
+    except (AssertionError, OSError) as error:
+        return [f"the server: {error}"]
     return []
 
 

@@ -55,6 +55,7 @@ async def test_a_client_finds_out_the_revision_and_who_serves(any_server: Server
         assert client.server_capabilities.tools is not None
 
 
+@pytest.mark.requirement("pages.complete")
 async def test_all_pages_together_list_each_demo_tool_once(any_server: Server) -> None:
     async with connected(any_server.url, any_server.token) as client:
         names = await every_tool(client)
@@ -99,6 +100,7 @@ async def test_log_messages_come_only_when_asked_for(server: Server) -> None:
     assert lines
 
 
+@pytest.mark.requirement("http.related-notifications")
 async def test_calls_side_by_side_get_their_own_progress_and_result(server: Server) -> None:
     async with connected(server.url, server.token) as client:
 

@@ -13,6 +13,7 @@ UNSUPPORTED = -32022
 FORGED = "mcph_aaaaaaaaaaaa_bbbbbbbbbbbb_cccccc"
 
 
+@pytest.mark.requirement("auth.challenge")
 @pytest.mark.parametrize("token", [None, "", "wrong", FORGED])
 def test_without_a_good_token_it_is_401_with_a_challenge(
     any_server: Server, token: str | None
@@ -31,6 +32,7 @@ def test_a_token_is_good_for_its_own_tenant_only(any_server: Server) -> None:
     assert elsewhere.json["error"]["code"] == nobody.json["error"]["code"]
 
 
+@pytest.mark.requirement("auth.not-in-query")
 def test_a_token_in_the_query_string_is_no_credential(any_server: Server) -> None:
     path = f"/t/demo/mcp?access_token={any_server.token}"
     fields = raw.headers(ECHO, None)
@@ -38,6 +40,7 @@ def test_a_token_in_the_query_string_is_no_credential(any_server: Server) -> Non
     assert reply.status == 401
 
 
+@pytest.mark.requirement("versions.named-to-legacy-clients")
 def test_an_older_client_is_told_which_revision_is_spoken(any_server: Server) -> None:
     message = {
         "jsonrpc": "2.0",
@@ -63,12 +66,14 @@ def test_an_older_client_is_told_which_revision_is_spoken(any_server: Server) ->
     assert reply.json["error"]["data"]["requested"] == "2025-11-25"
 
 
+@pytest.mark.requirement("http.one-endpoint")
 def test_only_post_is_answered_there(any_server: Server) -> None:
     reply = raw.send(any_server, "GET", "/t/demo/mcp", Accept="text/event-stream")
     assert reply.status == 405
     assert "POST" in reply.headers["allow"]
 
 
+@pytest.mark.requirement("http.host")
 def test_a_foreign_host_is_refused(any_server: Server) -> None:
     fields = {**raw.headers(ECHO, any_server.token), "Host": "evil.example.com"}
     reply = raw.exchange(any_server, "POST", "/t/demo/mcp", json.dumps(ECHO).encode(), fields)

@@ -37,6 +37,7 @@ def load(tmp_path: Path, *names: str, **environment: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.requirement("http.loopback-by-default")
 def test_by_default_only_this_machine_is_served_without_https(tmp_path):
     found = load(
         tmp_path,

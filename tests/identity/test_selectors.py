@@ -139,6 +139,7 @@ def test_a_flood_of_guesses_is_bounded_and_pushes_no_real_token_out(
     assert _cached(cast.member.mcp_token) is found
 
 
+@pytest.mark.requirement("auth.audience")
 @pytest.mark.parametrize(
     ("audience", "slug", "opens"),
     [
@@ -169,6 +170,7 @@ def test_a_token_for_the_api_is_refused_at_an_endpoint(cast: Cast) -> None:
     assert found.principal.scopes == {"api:read", "api:write"}
 
 
+@pytest.mark.requirement("auth.invalid-token")
 def test_a_token_expires_by_the_clock_it_is_asked_with_even_when_remembered(cast: Cast) -> None:
     until = timezone.now() + timedelta(hours=1)
     token = _issue(cast, expires_at=until)

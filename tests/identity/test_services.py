@@ -60,6 +60,7 @@ def test_a_token_is_issued_with_its_record_and_its_news(cast: Cast) -> None:
     assert change.tenant == cast.acme.id
 
 
+@pytest.mark.requirement("auth.storage")
 def test_what_is_kept_is_the_sha256_of_the_whole_text_and_never_the_text(
     cast: Cast, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -10,6 +10,7 @@ TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = "00f067aa0ba902b7"
 
 
+@pytest.mark.requirement("base.trace-context")
 def test_the_trace_id_of_the_client_is_taken_up():
     assert trace.trace_id(f"00-{TRACE}-{PARENT}-01") == TRACE
 
@@ -18,6 +19,7 @@ def test_a_later_version_may_append_fields():
     assert trace.parse(f"cc-{TRACE}-{PARENT}-01-what-the-future-brings") == TRACE
 
 
+@pytest.mark.requirement("base.trace-context")
 @pytest.mark.parametrize(
     "traceparent",
     [

@@ -14,6 +14,7 @@ def test_every_code_of_the_specification_has_a_status():
     assert set(HTTP_STATUS) >= set(ERRORS)
 
 
+@pytest.mark.requirement("base.own-error-codes")
 @pytest.mark.parametrize("code", OURS)
 def test_a_code_of_ours_lies_outside_of_the_reserved_range(code):
     assert not -32768 <= code <= -32000
@@ -57,6 +58,8 @@ def test_an_error_shows_code_message_and_id():
     assert repr(error) == "ProtocolError(-32602, 'no', request_id=3)"
 
 
+@pytest.mark.requirement("base.error-codes")
+@pytest.mark.requirement("base.error-shape")
 @pytest.mark.parametrize(
     "error",
     [
@@ -80,6 +83,7 @@ def test_a_missing_capability_is_named_in_words_and_as_data():
     assert error.data == {"requiredCapabilities": {"elicitation": {"url": {}}, "sampling": {}}}
 
 
+@pytest.mark.requirement("versions.unsupported")
 def test_an_unsupported_version_is_named_beside_the_supported_ones():
     error = errors.unsupported_version("v999.0.0")
     assert error.data == {"supported": ["2026-07-28"], "requested": "v999.0.0"}

@@ -59,6 +59,7 @@ def test_bytes_beyond_ascii_are_read_and_not_raised_about():
 # --- decoding ---
 
 
+@pytest.mark.requirement("headers.base64")
 @pytest.mark.parametrize(
     ("value", "text"),
     [
@@ -78,6 +79,7 @@ def test_a_value_stands_for_what_the_specification_says(value, text):
     assert decode_value(value) == text
 
 
+@pytest.mark.requirement("headers.base64")
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
@@ -116,12 +118,16 @@ def test_the_version_header_must_say_what_the_meta_says():
     assert "'2026-07-28'" in refusal(check_version, headers, "2025-11-25")
 
 
+@pytest.mark.requirement("headers.name")
+@pytest.mark.requirement("headers.method")
+@pytest.mark.requirement("headers.version-required")
 def test_a_missing_standard_header_is_named():
     assert "MCP-Protocol-Version is missing" in refusal(check_version, raw({}), "2026-07-28")
     assert "Mcp-Method is missing" in refusal(check_method, raw({}), "tools/call")
     assert "Mcp-Name is missing" in refusal(check_name, raw({}), "name", "echo")
 
 
+@pytest.mark.requirement("headers.mismatch")
 def test_a_header_that_differs_is_quoted_beside_the_body():
     message = refusal(check_method, raw({"mcp-method": "tools/list"}), "tools/call")
     assert message == "Header mismatch: Mcp-Method says 'tools/list', but method is 'tools/call'"
@@ -129,6 +135,7 @@ def test_a_header_that_differs_is_quoted_beside_the_body():
     assert message == "Header mismatch: Mcp-Name says 'foo', but params.uri is 'bar'"
 
 
+@pytest.mark.requirement("headers.case-insensitive-names")
 def test_the_values_of_headers_are_case_sensitive():
     refusal(check_method, raw({"mcp-method": "Tools/call"}), "tools/call")
 
@@ -185,6 +192,7 @@ def test_a_name_as_raw_utf_8_is_refused():
 # --- headers from arguments ---
 
 
+@pytest.mark.requirement("headers.param-matches")
 @pytest.mark.parametrize(
     ("body", "header"),
     [
@@ -198,6 +206,8 @@ def test_a_mirrored_text_is_accepted(body, header):
     check_param_headers(raw({"mcp-param-region": header}), [REGION], {"region": body})
 
 
+@pytest.mark.requirement("headers.param-missing")
+@pytest.mark.requirement("headers.param-matches")
 @pytest.mark.parametrize(
     ("body", "header"),
     [
@@ -223,6 +233,7 @@ def test_a_refusal_names_the_header_and_the_argument_but_no_value():
     assert message == "Header mismatch: Mcp-Param-Region does not match params.arguments.region"
 
 
+@pytest.mark.requirement("headers.param-absent")
 @pytest.mark.parametrize("arguments", [{}, {"region": None}])
 def test_an_argument_without_a_value_needs_no_header(arguments):
     check_param_headers(raw({}), [REGION], arguments)
@@ -239,6 +250,7 @@ def test_headers_that_no_argument_asks_for_are_ignored():
     check_param_headers(raw({"mcp-param-other": "x"}), [], {"region": "a"})
 
 
+@pytest.mark.requirement("headers.param-integers")
 @pytest.mark.parametrize(
     ("body", "header"),
     [
@@ -311,6 +323,7 @@ def test_a_mirrored_header_sent_twice_is_refused():
     assert "more than once" in refusal(check_param_headers, headers, [REGION], {"region": "a"})
 
 
+@pytest.mark.requirement("headers.param-characters")
 def test_a_mirrored_header_with_bad_characters_is_refused():
     headers = Headers([(b"mcp-param-region", "é".encode())])
     assert "characters" in refusal(check_param_headers, headers, [REGION], {"region": "é"})

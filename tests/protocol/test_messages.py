@@ -25,6 +25,7 @@ JSON = st.recursive(
 IDS = st.integers(-(2**63), 2**64 - 1) | st.text()
 
 
+@pytest.mark.requirement("base.response-id")
 @given(IDS)
 def test_a_response_has_the_id_of_its_request(request_id):
     message = check_message(response(request_id, {"resultType": "complete"}))
@@ -37,6 +38,7 @@ def test_a_result_that_is_not_json_raises_type_error(value):
         response(1, {"resultType": "complete", "value": value})
 
 
+@pytest.mark.requirement("base.error-shape")
 @given(IDS, st.text(st.characters(exclude_categories=[]), min_size=1))
 def test_an_error_of_any_text_can_be_sent(request_id, text):
     message = check_message(error_response(ProtocolError(INVALID_PARAMS, text, None, request_id)))
@@ -44,6 +46,7 @@ def test_an_error_of_any_text_can_be_sent(request_id, text):
     assert "data" not in message["error"]
 
 
+@pytest.mark.requirement("base.error-id")
 def test_an_error_without_an_id_has_no_id_member():
     message = check_message(error_response(ProtocolError(INVALID_PARAMS, "no", {"a": 1})))
     assert message == {
@@ -79,12 +82,14 @@ def test_the_levels_rise_as_in_syslog():
     ) == LOG_LEVELS
 
 
+@pytest.mark.requirement("logging.level")
 @pytest.mark.parametrize("level", LOG_LEVELS)
 @pytest.mark.parametrize("minimum", LOG_LEVELS)
 def test_a_client_is_sent_its_level_and_above(level, minimum):
     assert wants(level, minimum) == (LOG_LEVELS.index(level) >= LOG_LEVELS.index(minimum))
 
 
+@pytest.mark.requirement("logging.asked-for")
 def test_a_client_that_asked_for_no_messages_is_sent_none():
     assert not any(wants(level, None) for level in LOG_LEVELS)
 

@@ -66,6 +66,7 @@ def test_a_call_opens_with_everything_it_says():
     assert not exchange.is_notification
 
 
+@pytest.mark.requirement("base.request-id")
 @pytest.mark.parametrize("identifier", ["a", "", 0, -1, 2**63 - 1, 2**64 - 1])
 def test_an_id_is_a_string_or_an_integer(identifier):
     assert opened({**call(), "id": identifier}).id == identifier
@@ -97,6 +98,7 @@ def test_a_name_header_is_ignored_where_there_is_no_name():
 # --- not a message ---
 
 
+@pytest.mark.requirement("http.parse-error")
 @pytest.mark.parametrize(
     "body",
     [b"", b" ", b"{", b"nul", b"\xff", b'\xef\xbb\xbf{"a":1}', b'{"a":1e999}', b'{"a":"\\ud800"}'],
@@ -118,6 +120,7 @@ def test_what_is_no_object_is_an_invalid_request(body):
     assert "JSON object" in error.message
 
 
+@pytest.mark.requirement("http.single-message")
 @pytest.mark.parametrize("messages", [[], [call()], [call(), call()]])
 def test_a_batch_is_refused_whole(messages):
     error = refused_body(orjson.dumps(messages))
@@ -125,6 +128,7 @@ def test_a_batch_is_refused_whole(messages):
     assert "Batches" in error.message
 
 
+@pytest.mark.requirement("base.request-id")
 @pytest.mark.parametrize(
     "literal", [b"null", b"true", b"1.0", b"1e3", b"18446744073709551616", b"[]", b"{}", b"1.5"]
 )
@@ -155,6 +159,7 @@ def test_a_request_without_an_id_is_refused_rather_than_taken_for_a_notification
     assert error.message == "id is missing: 'tools/call' is not a notification"
 
 
+@pytest.mark.requirement("http.no-client-responses")
 @pytest.mark.parametrize(
     "response",
     [
@@ -215,6 +220,7 @@ def legacy_call() -> dict:
     return call(_meta={"progressToken": 1})
 
 
+@pytest.mark.requirement("versions.named-to-legacy-clients")
 @pytest.mark.parametrize(
     ("message", "header", "requested"),
     [
@@ -249,6 +255,7 @@ def test_without_meta_a_modern_header_makes_a_modern_mistake(header):
 # --- meta and headers ---
 
 
+@pytest.mark.requirement("base.meta-required")
 @pytest.mark.parametrize("missing", [VERSION, CAPABILITIES])
 def test_a_required_meta_field_that_is_missing_is_named(missing):
     error = refused(with_meta(**{missing: ABSENT}))
@@ -266,6 +273,9 @@ def test_a_required_meta_field_of_the_wrong_type_is_named(field, value):
     assert field in error.message
 
 
+@pytest.mark.requirement("headers.mismatch")
+@pytest.mark.requirement("headers.version-matches")
+@pytest.mark.requirement("headers.version-required")
 @pytest.mark.parametrize("header", [ABSENT, "2025-11-25", "v999.0.0", ""])
 def test_a_version_header_that_differs_is_a_mismatch(header):
     error = refused(call(), mcp_protocol_version=header)
@@ -273,6 +283,8 @@ def test_a_version_header_that_differs_is_a_mismatch(header):
     assert "MCP-Protocol-Version" in error.message
 
 
+@pytest.mark.requirement("headers.version-unsupported")
+@pytest.mark.requirement("versions.unsupported")
 @pytest.mark.parametrize("version", ["v999.0.0", "2025-11-25", "2027-01-01", ""])
 def test_a_version_that_is_not_ours_is_unsupported(version):
     error = refused(with_meta(**{VERSION: version}), mcp_protocol_version=version)
@@ -280,6 +292,8 @@ def test_a_version_that_is_not_ours_is_unsupported(version):
     assert error.data == {"supported": [REVISION], "requested": version}
 
 
+@pytest.mark.requirement("headers.mismatch")
+@pytest.mark.requirement("headers.method")
 @pytest.mark.parametrize("header", [ABSENT, "tools/list", "TOOLS/CALL"])
 def test_a_method_header_that_differs_is_a_mismatch(header):
     error = refused(call(), mcp_method=header)
@@ -287,6 +301,8 @@ def test_a_method_header_that_differs_is_a_mismatch(header):
     assert "Mcp-Method" in error.message
 
 
+@pytest.mark.requirement("headers.mismatch")
+@pytest.mark.requirement("headers.name")
 @pytest.mark.parametrize(
     ("method", "field"),
     [("tools/call", "name"), ("prompts/get", "name"), ("resources/read", "uri")],
@@ -364,6 +380,7 @@ def test_a_notification_may_name_its_version_in_its_meta_alone():
     assert opened(message, mcp_protocol_version=ABSENT, mcp_method=ABSENT).revision == REVISION
 
 
+@pytest.mark.requirement("http.notification-refused")
 @pytest.mark.parametrize(
     ("meta", "headers", "code"),
     [

@@ -1,6 +1,7 @@
 """Whatever is sent, it is opened or it is refused: nothing else comes out."""
 
 import orjson
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from mcp_types.methods import CLIENT_REQUESTS
@@ -134,6 +135,7 @@ def test_any_json_is_refused_or_opened(headers, value):
         assert result.request_id == readable_id(body)
 
 
+@pytest.mark.requirement("base.error-id")
 @given(st.data(), MESSAGES)
 def test_any_message_is_refused_or_opened_with_its_id(data, message):
     headers = data.draw(st.just(headers_of(message)) | RAW_HEADERS.map(Headers))

@@ -158,6 +158,7 @@ def test_a_bad_subscription_filter_is_refused_with_the_place(params, where):
 # --- meta ---
 
 
+@pytest.mark.requirement("base.client-info-optional")
 def test_what_meta_does_not_say_is_none_or_empty():
     meta = opened(with_meta(**{CLIENT_INFO: ABSENT})).meta
     assert (meta.progress_token, meta.log_level, meta.traceparent) == (None, None, None)
@@ -178,16 +179,19 @@ def test_meta_is_read():
     assert meta.capabilities == capabilities
 
 
+@pytest.mark.requirement("progress.token")
 @pytest.mark.parametrize("token", ["", "a", 0, -5, 2**63])
 def test_a_progress_token_is_a_string_or_an_integer(token):
     assert opened(with_meta(progressToken=token)).meta.progress_token == token
 
 
+@pytest.mark.requirement("progress.token")
 @pytest.mark.parametrize("token", [None, True, 1.0, 1.5, [], {}])
 def test_any_other_progress_token_is_refused(token):
     assert "params._meta.progressToken must be" in problem(with_meta(progressToken=token))
 
 
+@pytest.mark.requirement("logging.unknown-level")
 @pytest.mark.parametrize("level", ["verbose", "INFO", "", None, 5, [], {}])
 def test_a_log_level_that_is_none_is_refused(level):
     message = problem(with_meta(**{LOG_LEVEL: level}))
@@ -234,6 +238,7 @@ def test_capabilities_are_an_open_set(capabilities):
     assert opened(with_meta(**{CAPABILITIES: capabilities})).meta.capabilities == capabilities
 
 
+@pytest.mark.requirement("base.trace-context")
 @pytest.mark.parametrize(
     "parent",
     [

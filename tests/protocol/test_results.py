@@ -18,6 +18,8 @@ QUESTION = {
 }
 
 
+@pytest.mark.requirement("base.server-info")
+@pytest.mark.requirement("base.result-type")
 def test_a_complete_result_says_so_and_who_answers():
     result = complete({"content": []}, SERVER)
     assert result == {"content": [], "resultType": "complete", "_meta": {INFO: SERVER}}
@@ -35,6 +37,7 @@ def test_a_result_cannot_say_that_it_is_of_another_type():
     assert complete({"resultType": "task"}, SERVER)["resultType"] == "complete"
 
 
+@pytest.mark.requirement("caching.hints")
 @pytest.mark.parametrize("scope", ["public", "private"])
 def test_a_list_carries_caching_hints(scope):
     result = cacheable(complete({"tools": []}, SERVER), 0, scope)
@@ -42,6 +45,7 @@ def test_a_list_carries_caching_hints(scope):
     check_response("tools/list", response(1, result))
 
 
+@pytest.mark.requirement("caching.ttl")
 def test_a_result_cannot_be_fresh_for_less_than_no_time():
     with pytest.raises(ValueError, match="ttlMs"):
         cacheable({}, -1, "private")

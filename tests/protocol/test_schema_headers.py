@@ -28,6 +28,7 @@ def test_a_schema_without_annotations_asks_for_no_headers():
     assert param_headers(CONFORMANCE) == ()
 
 
+@pytest.mark.requirement("headers.annotation-legal")
 @pytest.mark.parametrize("name", ["", "a b", "a:b", "a\r\nb", "é", "a/b", "a\n", 5, None, []])
 def test_a_header_name_is_a_token(name):
     found = problem(having(a=mirrored(name)))
@@ -35,12 +36,14 @@ def test_a_header_name_is_a_token(name):
     assert "header name" in found.message
 
 
+@pytest.mark.requirement("headers.annotation-legal")
 def test_header_names_are_unique_whatever_their_case():
     found = problem(having(a=mirrored("Region"), b=mirrored("rEGION")))
     assert found.path == "/properties/b/x-mcp-header"
     assert "already" in found.message
 
 
+@pytest.mark.requirement("headers.annotation-legal")
 @pytest.mark.parametrize(
     "kind", ["number", "object", "array", "null", ["string", "null"], ["string"], ["a"]]
 )
@@ -53,6 +56,7 @@ def test_a_property_without_a_type_is_not_mirrored():
     assert "whose type" in problem(having(a={"x-mcp-header": "A"})).message
 
 
+@pytest.mark.requirement("headers.annotation-legal")
 @pytest.mark.parametrize(
     "schema",
     [
@@ -79,6 +83,7 @@ def test_only_what_properties_alone_lead_to_is_mirrored(schema):
     assert "`properties` alone" in found.message
 
 
+@pytest.mark.requirement("headers.annotation-secret")
 @pytest.mark.parametrize(
     "schema",
     [

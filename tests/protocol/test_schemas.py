@@ -23,6 +23,7 @@ DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 # --- what is fine ---
 
 
+@pytest.mark.requirement("schema.dialect-2020-12")
 @pytest.mark.parametrize(
     "schema",
     [
@@ -63,6 +64,7 @@ def test_an_output_may_be_any_json(schema):
     assert check_schema(schema, role="output") == ()
 
 
+@pytest.mark.requirement("tools.input-schema")
 @pytest.mark.parametrize("schema", [{}, {"type": "array"}, {"type": ["object", "null"]}])
 def test_an_input_is_always_an_object(schema):
     assert problem(schema).path == "/type"
@@ -102,6 +104,7 @@ def test_a_schema_is_json(schema):
     assert found.message.startswith("The schema is not JSON: ")
 
 
+@pytest.mark.requirement("schema.other-dialects")
 @pytest.mark.parametrize(
     "dialect",
     ["http://json-schema.org/draft-04/schema#", "https://example.com/mine", "", 5, None],
@@ -113,6 +116,7 @@ def test_an_unsupported_dialect_is_refused_by_naming_the_supported_ones(dialect)
     assert DRAFT_7.rstrip("#") in found.message
 
 
+@pytest.mark.requirement("schema.valid")
 @pytest.mark.parametrize(
     ("schema", "path"),
     [
@@ -158,6 +162,7 @@ def chained(depth: int) -> dict:
     return schema
 
 
+@pytest.mark.requirement("schema.bounded")
 def test_subschemas_are_nested_at_most_32_deep():
     assert problems(chained(32)) == ()
     assert "deeper than 32" in problem(chained(33)).message
@@ -171,11 +176,13 @@ def test_values_are_nested_at_most_80_deep():
     assert "deeper than 80" in problem(of(default=[default])).message
 
 
+@pytest.mark.requirement("schema.bounded")
 def test_a_schema_has_at_most_64_kib():
     assert problems(of(description="x" * 65_000)) == ()
     assert "bytes" in problem(of(description="x" * 65_536)).message
 
 
+@pytest.mark.requirement("schema.bounded")
 def test_a_schema_has_at_most_2000_subschemas():
     many = [True] * 1999
     assert problems(of(anyOf=many)) == ()
@@ -202,6 +209,7 @@ def test_references_that_multiply_are_refused():
 # --- references ---
 
 
+@pytest.mark.requirement("schema.no-network-reference")
 @pytest.mark.parametrize(
     "reference",
     ["https://example.com/a", "file:///etc/passwd", "other.json#/a", "//example.com", "", "a"],
@@ -268,6 +276,7 @@ def test_a_schema_that_comes_back_to_itself_is_recursive(schema, recursive):
     assert is_recursive(schema) is recursive
 
 
+@pytest.mark.requirement("schema.no-network-reference")
 def test_nothing_is_fetched():
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)

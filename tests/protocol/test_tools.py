@@ -10,11 +10,13 @@ from tests.wire import check_response
 SCHEMA = {"type": "object", "additionalProperties": False}
 
 
+@pytest.mark.requirement("tools.names")
 @pytest.mark.parametrize("name", ["a", "getUser", "DATA_EXPORT_v2", "admin.tools-list", "x" * 64])
 def test_a_name_is_letters_digits_and_three_signs(name):
     assert check_tool_name(name) is None
 
 
+@pytest.mark.requirement("tools.names")
 @pytest.mark.parametrize(
     "name", ["", "x" * (MAX_NAME + 1), "a b", "a/b", "a,b", "é", "a\n", "٣", "a:b"]
 )

@@ -15,6 +15,7 @@ def error(code: int, **more) -> dict:
     return {"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": "no", **more}}
 
 
+@pytest.mark.requirement("http.no-server-requests")
 @pytest.mark.parametrize(
     ("message", "problem"),
     [

@@ -27,6 +27,7 @@ class Notes:
         self.said.append((level, data, logger))
 
 
+@pytest.mark.requirement("progress.rises")
 async def test_progress_that_does_not_rise_is_dropped() -> None:
     notes = Notes()
     line = Line(notes)
@@ -78,6 +79,7 @@ async def test_data_that_holds_itself_is_logged_as_its_text() -> None:
     assert notes.said[0][1] == "[[...]]"
 
 
+@pytest.mark.requirement("progress.ends")
 async def test_after_the_end_nothing_can_be_said_and_the_log_knows_who_tried(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

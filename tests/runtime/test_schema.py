@@ -95,6 +95,7 @@ def test_a_boolean_is_a_schema() -> None:
     assert paths(False, 1) == [""]
 
 
+@pytest.mark.requirement("schema.other-dialects")
 def test_draft_07_schemas_are_read_by_their_own_rules() -> None:
     schema = {"$schema": "http://json-schema.org/draft-07/schema#", "items": [{"type": "string"}]}
     assert paths(schema, [1]) == ["0"]
@@ -118,6 +119,7 @@ def test_what_is_no_schema_is_refused_when_it_is_compiled(schema: Any) -> None:
         Validator(schema)
 
 
+@pytest.mark.requirement("schema.no-network-reference")
 @pytest.mark.parametrize("reference", ["http://127.0.0.1:9/x.json", "file:///etc/passwd"])
 def test_nothing_is_ever_fetched(reference: str) -> None:
     with pytest.raises(UnusableSchema, match="disabled") as caught:

@@ -1,0 +1,162 @@
+"""The behaviours that the server promises, each tied to the page of the specification that asks for it.
+
+A test that proves one is marked `@pytest.mark.requirement("<id>")`; tests/test_requirements.py fails
+for an entry without a test and for a mark without an entry. What later parts of the server bring is
+entered when it is served. The pages are those of `modelcontextprotocol.io/specification/<revision>/`.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+REVISION = "2026-07-28"
+
+Era = Literal["modern", "legacy"]
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """One promised behaviour: what the specification says, short, and where (page and section)."""
+
+    id: str
+    section: str
+    text: str
+    era: Era = "modern"
+
+    @property
+    def link(self) -> str:
+        return f"https://modelcontextprotocol.io/specification/{REVISION}/{self.section}"
+
+
+_BASE = "basic/index"
+_VERSIONS = "basic/versioning"
+_HTTP = "basic/transports/streamable-http"
+_AUTH = "basic/authorization/index"
+_DISCOVER = "server/discover"
+_TOOLS = "server/tools"
+_CACHING = "server/utilities/caching"
+_PAGES = "server/utilities/pagination"
+_LOGGING = "server/utilities/logging"
+_PROGRESS = "basic/patterns/progress"
+_CANCEL = "basic/patterns/cancellation"
+
+# (id, page, section, what it says)
+_ENTRIES: tuple[tuple[str, str, str, str], ...] = (
+    # Messages.
+    ("base.request-id", _BASE, "requests", "an id is a string or an integer and never null"),
+    ("base.response-id", _BASE, "result-responses", "a result carries the id of its request"),
+    ("base.error-id", _BASE, "error-responses", "an error carries the id wherever one could be read"),
+    ("base.error-shape", _BASE, "error-responses", "an error has an integer code and a message"),
+    ("base.error-codes", _BASE, "error-codes", "no reserved code but the defined ones is emitted"),
+    ("base.own-error-codes", _BASE, "error-codes", "codes of our own lie outside the reserved range"),
+    ("base.result-type", _BASE, "result-responses", "every result has a resultType"),
+    ("base.notification-unanswered", _BASE, "notifications", "a notification gets no response"),
+    ("base.stateless", _BASE, "statelessness", "no answer depends on an earlier request"),
+    ("base.meta-required", _BASE, "meta", "a request without the required _meta is -32602, HTTP 400"),
+    ("base.client-info-optional", _BASE, "meta", "a request may leave clientInfo out"),
+    ("base.undeclared-capability", _BASE, "meta", "what needs an undeclared capability is -32021, HTTP 400"),
+    ("base.server-info", _BASE, "meta", "results name the server in _meta"),
+    ("base.trace-context", _BASE, "meta", "a valid traceparent is taken up, another is ignored"),
+    # JSON Schema.
+    ("schema.dialect-2020-12", _BASE, "schema-dialect", "without $schema a schema is read as 2020-12"),
+    ("schema.other-dialects", _BASE, "schema-dialect", "draft-07 is read by its own rules; others are refused by name"),
+    ("schema.valid", _BASE, "schema-validation", "a schema that is invalid in its dialect is refused"),
+    ("schema.no-network-reference", _BASE, "ref-resolution", "no $ref is ever fetched"),
+    ("schema.bounded", _BASE, "composition-keyword-resource-use", "depth, size and subschemas are bounded"),
+    # Versions and discovery.
+    ("versions.unsupported", _VERSIONS, "protocol-version-negotiation", "an unknown version is -32022 with the supported ones"),
+    ("versions.named-to-legacy-clients", _VERSIONS, "backward-compatibility-with-initialization-based-versions", "initialize is answered with the versions that are supported"),
+    ("discover.implemented", _DISCOVER, "discoverresult", "server/discover tells versions and capabilities"),
+    ("discover.server-info", _DISCOVER, "discoverresult", "server/discover names the server"),
+    ("discover.instructions", _DISCOVER, "discoverresult", "server/discover carries the tenant's instructions"),
+    ("discover.same-versions", _DISCOVER, "discoverresult", "an error names no version that discover does not"),
+    # HTTP.
+    ("http.one-endpoint", _HTTP, "security-endpoint", "one path answers POST; other methods are 405"),
+    ("http.origin", _HTTP, "security-endpoint", "a foreign Origin is 403"),
+    ("http.host", _HTTP, "security-endpoint", "a foreign Host is 403 (DNS rebinding)"),
+    ("http.loopback-by-default", _HTTP, "security-endpoint", "only localhost is bound by default"),
+    ("http.authentication", _HTTP, "security-endpoint", "a private tenant asks for a credential"),
+    ("http.accept", _HTTP, "sending-messages", "a client that cannot read both kinds of answer is 406"),
+    ("http.single-message", _HTTP, "sending-messages", "a batch is refused"),
+    ("http.no-client-responses", _HTTP, "sending-messages", "a JSON-RPC response from a client is refused"),
+    ("http.notification-accepted", _HTTP, "sending-messages", "an accepted notification is 202 without a body"),
+    ("http.notification-refused", _HTTP, "sending-messages", "a notification that is not accepted is an HTTP error"),
+    ("http.answer-type", _HTTP, "sending-messages", "an answer is one JSON object or one event stream"),
+    ("http.related-notifications", _HTTP, "receiving-messages", "a stream carries only what relates to its request"),
+    ("http.no-server-requests", _HTTP, "receiving-messages", "no stream ever carries a request to the client"),
+    ("http.response-ends-stream", _HTTP, "receiving-messages", "the response is the last event of its stream"),
+    ("http.no-buffering", _HTTP, "receiving-messages", "a stream tells proxies not to buffer it"),
+    ("http.keep-alive", _HTTP, "receiving-messages", "a quiet stream sends comments"),
+    ("http.unknown-method", _HTTP, "protocol-version-header", "an unknown method is -32601, HTTP 404"),
+    ("http.parse-error", _HTTP, "sending-messages", "a body that is not JSON is -32700, HTTP 400"),
+    # Headers.
+    ("headers.version-required", _HTTP, "protocol-version-header", "a request without MCP-Protocol-Version is refused"),
+    ("headers.version-matches", _HTTP, "protocol-version-header", "the version in the header is the one in the body"),
+    ("headers.version-unsupported", _HTTP, "protocol-version-header", "an unsupported version is -32022, HTTP 400"),
+    ("headers.method", _HTTP, "standard-request-headers", "Mcp-Method is there and is the method"),
+    ("headers.name", _HTTP, "standard-request-headers", "Mcp-Name is there and is the name"),
+    ("headers.mismatch", _HTTP, "server-validation", "a header that contradicts the body is -32020, HTTP 400"),
+    ("headers.case-insensitive-names", _HTTP, "case-sensitivity", "names of headers are compared in any case, values are not"),
+    ("headers.base64", _HTTP, "value-encoding", "encoded values are decoded, strictly, before they are compared"),
+    ("headers.param-matches", _HTTP, "server-behavior-for-custom-headers", "Mcp-Param-* is the value in the body"),
+    ("headers.param-missing", _HTTP, "server-behavior-for-custom-headers", "a value in the body without its header is refused"),
+    ("headers.param-absent", _HTTP, "server-behavior-for-custom-headers", "no header is expected for null and for what is not given"),
+    ("headers.param-characters", _HTTP, "server-behavior-for-custom-headers", "a header with invalid characters is refused"),
+    ("headers.param-integers", _HTTP, "server-validation", "integers are compared as numbers"),
+    ("headers.annotation-legal", _HTTP, "schema-extension", "an illegal x-mcp-header is refused when a tool is registered"),
+    ("headers.annotation-secret", _TOOLS, "x-mcp-header", "no field with a secret's name is mirrored into a header"),
+    # Tools.
+    ("tools.capability", _TOOLS, "capabilities", "the tools capability is declared"),
+    ("tools.list.served", _TOOLS, "listing-tools", "tools/list gives every tool the caller may see"),
+    ("tools.list.deterministic-order", _TOOLS, "capabilities", "the same tools come in the same order"),
+    ("tools.list.by-authorization", _TOOLS, "capabilities", "the list holds what the caller's scopes allow"),
+    ("tools.list.not-by-connection", _TOOLS, "capabilities", "the list does not vary by connection or by earlier requests"),
+    ("tools.names", _TOOLS, "tool-names", "a name has only letters, digits, _, - and ."),
+    ("tools.names-unique", _TOOLS, "tool-names", "a name is unique within its server"),
+    ("tools.names-case", _TOOLS, "tool-names", "names are compared in their case"),
+    ("tools.input-schema", _TOOLS, "tool", "every tool has an input schema that is an object"),
+    ("tools.call.served", _TOOLS, "calling-tools", "tools/call runs the tool and gives its result"),
+    ("tools.call.without-arguments", _TOOLS, "calling-tools", "absent arguments are an empty object"),
+    ("tools.call.content", _TOOLS, "tool-result", "every type of content can be returned"),
+    ("tools.call.structured", _TOOLS, "output-schema", "structured content conforms to the output schema"),
+    ("tools.call.structured-as-text", _TOOLS, "structured-content", "structured content comes as text too"),
+    ("tools.call.unknown", _TOOLS, "error-handling", "an unknown tool is a protocol error, -32602"),
+    ("tools.call.invalid-arguments", _TOOLS, "error-handling", "invalid arguments are an isError result that names the field"),
+    ("tools.call.failure", _TOOLS, "error-handling", "a tool's failure is an isError result"),
+    ("tools.call.access", _TOOLS, "security-considerations", "a tool that a caller may not see is an unknown tool"),
+    ("tools.call.rate", _TOOLS, "security-considerations", "calls are limited per tenant and token"),
+    ("tools.call.sanitized", _TOOLS, "security-considerations", "no internals of the server are in a result"),
+    # Caching.
+    ("caching.hints", _CACHING, "cacheable-results", "discover and tools/list carry ttlMs and cacheScope"),
+    ("caching.ttl", _CACHING, "time-to-live-ttl-field", "ttlMs is an integer, zero or more"),
+    ("caching.scope", _CACHING, "cache-scope-field", "public only where everybody gets the same"),
+    ("caching.scope-of-pages", _CACHING, "interaction-with-pagination", "all pages of a list have one cacheScope"),
+    # Pages.
+    ("pages.complete", _PAGES, "pagination-model", "following the cursors gives every tool once"),
+    ("pages.stable-cursors", _PAGES, "implementation-guidelines", "a cursor holds on every node and after a change"),
+    ("pages.invalid-cursor", _PAGES, "error-handling", "an invalid cursor is -32602"),
+    # Progress, logs, cancellation.
+    ("progress.asked-for", _PROGRESS, "behavior-requirements", "progress is sent only for the token of its own request"),
+    ("progress.token", _PROGRESS, "progress-flow", "a token is a string or an integer"),
+    ("progress.rises", _PROGRESS, "progress-flow", "progress rises with every notification"),
+    ("progress.ends", _PROGRESS, "implementation-notes", "no progress after the response"),
+    ("logging.capability", _LOGGING, "capabilities", "the logging capability is declared"),
+    ("logging.asked-for", _LOGGING, "per-request-log-level", "no log message without a log level"),
+    ("logging.level", _LOGGING, "per-request-log-level", "only messages at or above the level"),
+    ("logging.own-stream", _LOGGING, "per-request-log-level", "only on the stream of its own request"),
+    ("logging.unknown-level", _LOGGING, "error-handling", "an unknown level is -32602"),
+    ("cancellation.hang-up", _CANCEL, "transport-specific-cancellation", "a hang-up cancels the request's work"),
+    ("cancellation.silence", _HTTP, "cancellation", "nothing is sent for a cancelled request"),
+    ("cancellation.timeout", _CANCEL, "timeouts", "a tool that runs too long is ended"),
+    # Authorization.
+    ("auth.invalid-token", _AUTH, "token-handling", "an invalid or expired token is 401, on a public tenant too"),
+    ("auth.audience", _AUTH, "token-handling", "a token is good for its own audience only"),
+    ("auth.every-request", _AUTH, "token-requirements", "every request is authorized anew"),
+    ("auth.not-in-query", _AUTH, "token-requirements", "a token in the query string is no credential"),
+    ("auth.challenge", _AUTH, "scope-selection-strategy", "the 401 challenge names the scope"),
+    ("auth.insufficient-scope", _AUTH, "runtime-insufficient-scope-errors", "a missing scope is 403 with a challenge that names it"),
+    ("auth.storage", "basic/authorization/security-considerations", "token-theft", "tokens are stored as digests only"),
+)  # fmt: skip
+
+REQUIREMENTS: dict[str, Requirement] = {
+    id: Requirement(id, f"{page}#{section}", text) for id, page, section, text in _ENTRIES
+}

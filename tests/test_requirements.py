@@ -1,0 +1,41 @@
+"""Every promise has a test, and every test that names a promise names one that is made."""
+
+import ast
+import re
+from collections import defaultdict
+from pathlib import Path
+
+from tests.requirements import _ENTRIES, REQUIREMENTS
+
+TESTS = Path(__file__).resolve().parent
+
+
+def marks() -> dict[str, list[str]]:
+    """Where each id is marked, read from the source: nothing has to be imported or collected."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in sorted(TESTS.rglob("test_*.py")):
+        for node in ast.walk(ast.parse(path.read_text(), str(path))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.requirement":
+                for argument in node.args:
+                    id = ast.literal_eval(argument)
+                    found[id].append(f"{path.relative_to(TESTS)}:{node.lineno}")
+    return found
+
+
+def test_every_promise_is_proved_by_a_test():
+    assert sorted(REQUIREMENTS.keys() - marks().keys()) == []
+
+
+def test_every_mark_names_a_promise():
+    unknown = {id: places for id, places in marks().items() if id not in REQUIREMENTS}
+    assert unknown == {}
+
+
+def test_every_promise_is_made_once_and_says_where_it_stands():
+    assert len(REQUIREMENTS) == len(_ENTRIES)
+    for requirement in REQUIREMENTS.values():
+        assert re.fullmatch(r"[a-z]+(\.[a-z0-9-]+)+", requirement.id)
+        assert re.fullmatch(r"[a-z/-]+#[a-z0-9-]+", requirement.section), requirement.id
+        assert requirement.link.startswith(
+            "https://modelcontextprotocol.io/specification/2026-07-28/"
+        )
