@@ -11,8 +11,13 @@ from typing import Any
 
 from jsonschema_rs import RegexOptions, ValidationError, ValidationErrorKind, validator_for
 
+from mcphost.protocol.schemas import is_recursive
+
 MOST_PROBLEMS = 20
 MOST_CHARACTERS = 300
+EXPLAINED_DEPTH = 4
+"""How deep a value may nest for its errors against a recursive schema to be listed."""
+
 _STAND_IN = "the value"
 
 
@@ -37,10 +42,11 @@ class Validator:
     Problems never quote the value they are about, so they may be logged and sent.
     """
 
-    __slots__ = ("_compiled", "schema")
+    __slots__ = ("_compiled", "_recursive", "schema")
 
     def __init__(self, schema: Mapping[str, Any] | bool) -> None:
         self.schema = schema
+        self._recursive = isinstance(schema, Mapping) and is_recursive(schema)
         try:
             self._compiled = validator_for(
                 schema if isinstance(schema, bool) else dict(schema),
@@ -57,15 +63,31 @@ class Validator:
         """What keeps `value` from fitting, at most twenty things; nothing when it fits.
 
         `value` must be JSON of bounded depth, as `orjson` reads and writes it; anything else is
-        one problem.
+        one problem. So is a deep value that does not fit a recursive schema: to list what is wrong
+        with it takes time exponential in its depth, to see that it does not fit does not.
         """
         try:
             if self._compiled.is_valid(value):
                 return ()
+            if self._recursive and _deeper(value, EXPLAINED_DEPTH):
+                return (Problem("", "does not fit the schema"),)
             errors = self._compiled.iter_errors(value)
             return tuple(islice((p for e in errors for p in _problems(e)), MOST_PROBLEMS))
         except ValueError:
             return (Problem("", "is not JSON"),)
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    """Whether `value` nests more than `levels` deep."""
+    inner: list[Any] = [value]
+    for _ in range(levels + 1):
+        inner = [
+            part
+            for node in inner
+            if isinstance(node, dict | list)
+            for part in (node.values() if isinstance(node, dict) else node)
+        ]
+    return bool(inner)
 
 
 def _problems(error: ValidationError) -> Iterator[Problem]:

@@ -129,3 +129,35 @@ def test_nothing_is_ever_fetched(reference: str) -> None:
 
 def test_a_catastrophic_pattern_runs_in_linear_time() -> None:
     assert paths({"type": "string", "pattern": "^(a+)+$"}, "a" * 50_000 + "!") == [""]
+
+
+TREE = {
+    "type": "object",
+    "properties": {"tree": {"$ref": "#/$defs/node"}},
+    "$defs": {
+        "node": {
+            "anyOf": [
+                {"type": "object", "properties": {"all": {"$ref": "#/$defs/node"}}},
+                {"type": "object", "properties": {"any": {"$ref": "#/$defs/node"}}},
+                {"type": "string"},
+            ]
+        }
+    },
+}
+
+
+def _tree(depth: int) -> dict[str, object]:
+    """Trees of both branches, with a number at the end, which no branch allows."""
+    node: object = 5
+    for _ in range(depth):
+        node = {"all": node, "any": node}
+    return {"tree": node}
+
+
+def test_a_shallow_misfit_of_a_recursive_schema_is_named() -> None:
+    assert [problem.path for problem in Validator(TREE).problems(_tree(1))] == ["tree"]
+
+
+def test_a_deep_misfit_of_a_recursive_schema_is_one_problem_at_once() -> None:
+    assert Validator(TREE).problems(_tree(24)) == (Problem("", "does not fit the schema"),)
+    assert Validator(TREE).problems({"tree": [[[[[[5]]]]]]}) != ()

@@ -50,7 +50,7 @@ async def test_pages_join_to_the_whole_list(served: Cast, settings: Settings) ->
 async def test_a_cursor_of_another_caller_tenant_or_nobody_is_refused(
     served: Cast, settings: Settings
 ) -> None:
-    settings.MCPHOST_PAGE_SIZE = 4
+    settings.MCPHOST_PAGE_SIZE = 1
     own = (await ask("acme", "tools/list", token=served.owner.mcp_token)).result["nextCursor"]
     foreign = (await ask("commons", "tools/list")).result["nextCursor"]
     wanted = TokenRequest("narrow", ("mcp:list",))

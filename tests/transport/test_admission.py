@@ -1,11 +1,16 @@
 """Who may speak to a tenant (spec: basic/authorization; RFC 6750)."""
 
 import pytest
+from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
+from mcphost.identity import selectors
 from mcphost.identity import services as identity
 from mcphost.serving.hop import in_database
 from mcphost.tenants import services as tenants
+from mcphost.tenants.roles import Audience
+from mcphost.tenants.selectors import forget_all, public_tenant
 from tests.cast import ACTOR, Cast
 from tests.mcp import Reply, ask, call, request, send
 
@@ -55,8 +60,6 @@ async def test_no_look_up_tells_an_unknown_tenant_from_a_closed_one(served: Cast
     stranger = served.stranger.mcp_token
 
     def queries(slug: str, token: str | None) -> list[str]:
-        from django.db import connection
-
         with CaptureQueriesContext(connection) as captured:
             _forgetful_look_up(slug, token)
         return [query["sql"] for query in captured.captured_queries]
@@ -69,12 +72,6 @@ async def test_no_look_up_tells_an_unknown_tenant_from_a_closed_one(served: Cast
 
 
 def _forgetful_look_up(slug: str, token: str | None) -> None:
-    from django.utils import timezone
-
-    from mcphost.identity import selectors
-    from mcphost.tenants.roles import Audience
-    from mcphost.tenants.selectors import forget_all, public_tenant
-
     forget_all()
     selectors.forget_all()
     if token is None:
