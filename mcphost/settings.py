@@ -153,6 +153,8 @@ MCPHOST_EXPOSE_DEMO = ENVIRONMENT.expose_demo
 MCPHOST_HOME = HOME.path
 # Read at access, never kept: who holds the settings does not hold the key.
 MCPHOST_MASTER_KEY = partial(home.read_master_key, HOME)
+# Likewise: looked at when somebody asks.
+MCPHOST_EXPOSED = partial(home.exposed, HOME)
 MCPHOST_TOOLS = Path(ENVIRONMENT.tools_path or BASE / "tools")
 MCPHOST_LOG_FORMAT = ENVIRONMENT.log_format
 MCPHOST_LOG_LEVEL = ENVIRONMENT.log_level
@@ -193,6 +195,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "mcphost.console.middleware.SecurityHeadersMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -234,10 +237,31 @@ AUTH_PASSWORD_VALIDATORS = [
 # Set up by mcphost.observability.logs when a server or a command starts.
 LOGGING_CONFIG = None
 
+INDIGO = {
+    "50": "#eef2ff",
+    "100": "#e0e7ff",
+    "200": "#c7d2fe",
+    "300": "#a5b4fc",
+    "400": "#818cf8",
+    "500": "#6366f1",
+    "600": "#4f46e5",
+    "700": "#4338ca",
+    "800": "#3730a3",
+    "900": "#312e81",
+    "950": "#1e1b4b",
+}
 UNFOLD = {
     "SITE_TITLE": "mcphost",
     "SITE_HEADER": "mcphost",
     "SITE_SUBHEADER": "MCP servers for everyone here",
+    "SITE_SYMBOL": "hub",
+    "SITE_URL": None,
+    "SITE_FAVICONS": [
+        {"rel": "icon", "type": "image/svg+xml", "href": "/static/console/favicon.svg"}
+    ],
+    "SHOW_HISTORY": False,
+    "SHOW_VIEW_ON_SITE": False,
+    "COLORS": {"primary": INDIGO},
 }
 
 LANGUAGE_CODE = "en-us"

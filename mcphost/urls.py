@@ -1,5 +1,10 @@
 """Django's URLs. The MCP endpoint, `.well-known` and health are answered before Django, in asgi.py."""
 
-from django.urls import URLPattern, URLResolver
+from django.urls import include, path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from mcphost.console.dashboard import home
+
+urlpatterns = [
+    path("", home, name="home"),
+    path("admin/", include("mcphost.console.urls", namespace="admin")),
+]

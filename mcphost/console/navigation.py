@@ -1,0 +1,100 @@
+"""The sidebar: what a person may go to, and the pages of the tenant they are looking at."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.http import HttpRequest
+from django.urls import reverse
+
+from mcphost.tenants.access import allowed, visible_tenants
+from mcphost.tenants.models import Tenant
+from mcphost.tenants.roles import Permission
+
+MOST_TENANTS = 8
+
+# Unfold shows titles of items unescaped, so these are our own words or slugs, never what people
+# wrote; titles of groups are escaped.
+_TENANT_PAGES = (
+    ("Overview", "space_dashboard", "tenant", Permission.VIEW_TOOLS),
+    ("Tools", "build", "tools", Permission.VIEW_TOOLS),
+    ("Tokens", "key", "tokens", Permission.MANAGE_TOKENS),
+    ("Records", "receipt_long", "records", Permission.VIEW_RECORDS),
+    ("Changes", "history", "changes", Permission.VIEW_RECORDS),
+    ("Members", "group", "members", Permission.MANAGE_MEMBERS),
+    ("Functions", "code", "functions", Permission.VIEW_TOOLS),
+    ("Settings", "tune", "settings", Permission.MANAGE_TENANT),
+)
+_PLATFORM_PAGES = (
+    ("All tenants", "apartment", "tenants", Permission.MANAGE_TENANT),
+    ("All records", "receipt_long", "all_records", Permission.VIEW_RECORDS),
+    ("All changes", "history", "all_changes", Permission.VIEW_RECORDS),
+    ("Users", "group", "users", Permission.MANAGE_MEMBERS),
+    ("Code", "code", "code", Permission.GRANT_FUNCTIONS),
+)
+
+Group = dict[str, Any]
+
+
+def groups(request: HttpRequest) -> list[Group]:
+    """The groups of the sidebar, as unfold's templates take them."""
+    user = request.user
+    if not isinstance(user, User):
+        return []
+    # One more than is shown, so that "more" is known without counting thousands.
+    tenants = list(visible_tenants(user).order_by("slug")[: MOST_TENANTS + 1])
+    here: Tenant | None = getattr(request, "tenant", None)
+    if here is None and len(tenants) == 1:
+        here = tenants[0]
+    found = [_group("", [_item("Dashboard", "home", reverse("admin:index"), request)])]
+    if here is not None:
+        found.append(_group(here.title, list(_tenant_items(here, user, request))))
+    if len(tenants) > 1:
+        found.append(_group("Tenants", _switch(tenants, here, user, request)))
+    found.append(_group("Platform", list(_platform_items(user, request))))
+    return [group for group in found if group["items"]]
+
+
+def _tenant_items(tenant: Tenant, user: User, request: HttpRequest) -> Iterator[Group]:
+    for title, icon, name, permission in _TENANT_PAGES:
+        if allowed(user, tenant, permission):
+            yield _item(title, icon, reverse(f"admin:{name}", args=[tenant.slug]), request)
+
+
+def _platform_items(user: User, request: HttpRequest) -> Iterator[Group]:
+    for title, icon, name, permission in _PLATFORM_PAGES:
+        if allowed(user, None, permission):
+            yield _item(title, icon, reverse(f"admin:{name}"), request)
+
+
+def _switch(
+    tenants: list[Tenant], here: Tenant | None, user: User, request: HttpRequest
+) -> list[Group]:
+    others = [tenant for tenant in tenants[:MOST_TENANTS] if here is None or tenant.pk != here.pk]
+    items = [
+        _item(tenant.slug, "domain", reverse("admin:tenant", args=[tenant.slug]), request)
+        for tenant in others
+    ]
+    if len(tenants) > MOST_TENANTS and not user.is_staff:
+        items.append(_item("More…", "more_horiz", reverse("admin:tenants"), request))
+    return items
+
+
+def _group(title: str, items: list[Group]) -> Group:
+    return {"title": title, "items": items}
+
+
+def _item(title: str, icon: str, link: str, request: HttpRequest) -> Group:
+    return {
+        "title": title,
+        "icon": icon,
+        "link": link,
+        "active": _is_active(link, request.path),
+        "has_permission": True,
+    }
+
+
+def _is_active(link: str, path: str) -> bool:
+    """Pages below a list light up the list; an overview lights up for itself alone."""
+    overview = link == reverse("admin:index") or link.strip("/").count("/") == 2
+    return path == link or (not overview and path.startswith(link))

@@ -1,0 +1,220 @@
+"""Tenants: the list, a new one, one's overview and settings, and closing one for good."""
+
+import base64
+from dataclasses import replace
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.http import HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from mcphost.audit import selectors as audit
+from mcphost.catalogue import selectors as catalogue
+from mcphost.console import forms
+from mcphost.console.base import Crumb, Visit, actor, mcp_url, of_platform, of_tenant, page_of, show
+from mcphost.console.record_views import named_rounds
+from mcphost.tenants import services
+from mcphost.tenants.access import allowed, visible_tenants
+from mcphost.tenants.fields import ICON_BYTES, TenantFields
+from mcphost.tenants.models import Tenant
+from mcphost.tenants.roles import Permission
+from mcphost.tenants.selectors import snapshot
+
+PER_PAGE = 50
+RECENT = 8
+
+_SLUG_HINT = (
+    "Part of the address that clients connect to. It never changes and is never given again."
+)
+_ICON_HINT = (
+    f"PNG, JPEG or WebP of at most {ICON_BYTES // 1024} KiB. Clients show it beside the name."
+)
+
+
+class TenantForm(forms.ConsoleForm):
+    """What an owner may set."""
+
+    title = forms.text("Title", "What people call it.")
+    instructions = forms.lines(
+        "Instructions", "Told to every client that connects: what these tools are good for."
+    )
+    icon_file = forms.upload("Icon", _ICON_HINT)
+    remove_icon = forms.switch("Remove the icon")
+    public = forms.switch(
+        "Public", "Anybody may list and call the tools without a token. Off unless you mean it."
+    )
+    allowed_origins = forms.lines(
+        "Allowed origins",
+        "Web pages that may connect from a browser, one per line, such as https://app.example. "
+        "Other clients need no entry.",
+        rows=3,
+    )
+    calls_per_minute = forms.number("Calls per minute", "For the whole tenant. Empty: no limit.")
+    concurrent_calls = forms.number("Calls at a time", "For the whole tenant. Empty: no limit.")
+
+    @classmethod
+    def starting(cls, fields: TenantFields) -> dict[str, Any]:
+        """What the form shows first."""
+        return {
+            "title": fields.title,
+            "instructions": fields.instructions,
+            "public": fields.public,
+            "allowed_origins": "\n".join(fields.allowed_origins),
+            "calls_per_minute": fields.calls_per_minute,
+            "concurrent_calls": fields.concurrent_calls,
+        }
+
+    def wanted(self, before: TenantFields) -> TenantFields:
+        """What the person wants the fields to be."""
+        given = self.cleaned_data
+        return replace(
+            before,
+            title=given["title"],
+            icon=self._icon(before.icon),
+            instructions=given["instructions"].replace("\r\n", "\n"),
+            allowed_origins=tuple(given["allowed_origins"].split()),
+            public=given["public"],
+            calls_per_minute=given["calls_per_minute"],
+            concurrent_calls=given["concurrent_calls"],
+        )
+
+    def place(self, problems: forms.Problems) -> None:
+        """Problems of the icon belong beside the field that it is uploaded with."""
+        super().place({"icon_file" if f == "icon" else f: said for f, said in problems.items()})
+
+    def _icon(self, before: str) -> str:
+        file = self.cleaned_data["icon_file"]
+        if file is None:
+            return "" if self.cleaned_data["remove_icon"] else before
+        # One byte more than may be, so that the service sees that it is too large.
+        data = base64.b64encode(file.read(ICON_BYTES + 1)).decode()
+        return f"data:{file.content_type};base64,{data}"
+
+
+class NewTenantForm(TenantForm):
+    """The same, with the slug that stays."""
+
+    slug = forms.text("Slug", _SLUG_HINT, placeholder="acme", autofocus=True)
+    field_order = ("slug", "title")
+
+
+class CloseForm(forms.ConsoleForm):
+    """Closing cannot be undone, so the slug is typed."""
+
+    slug = forms.text("Type the slug to confirm", required=True)
+
+    def __init__(self, tenant: Tenant, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._slug = tenant.slug
+
+    def clean_slug(self) -> str:
+        if self.cleaned_data["slug"] != self._slug:
+            raise ValidationError("This is not the tenant's slug.")
+        return self._slug
+
+
+@require_safe
+def listing(request: Visit) -> HttpResponseBase:
+    """The tenants a person may look at."""
+    wanted = request.GET.get("q", "").strip()[:40]
+    found = visible_tenants(request.user).order_by("slug")
+    if wanted:
+        found = found.filter(slug__contains=wanted.lower())
+    after = request.GET.get("after", "")[:40]
+    rows = list(found.filter(slug__gt=after)[: PER_PAGE + 1])
+    return show(
+        request,
+        "tenants.html",
+        "Tenants",
+        tenants=rows[:PER_PAGE],
+        after=rows[PER_PAGE - 1].slug if len(rows) > PER_PAGE else "",
+        wanted=wanted,
+        may_create=allowed(request.user, None, Permission.MANAGE_TENANT),
+    )
+
+
+@of_platform(Permission.MANAGE_TENANT)
+def add(request: Visit) -> HttpResponseBase:
+    """A new tenant."""
+    form = NewTenantForm(request.POST or None, request.FILES or None)
+    if request.method == "POST" and form.is_valid():
+        slug, fields = form.cleaned_data["slug"], form.wanted(TenantFields())
+        made = form.attempt(lambda: services.create_tenant(slug, fields, actor=actor(request)))
+        if made is not None:
+            messages.success(request, f"{made.slug} is open. Next, give somebody a role in it.")
+            return redirect("admin:members", made.slug)
+    return show(
+        request,
+        "tenant_form.html",
+        "New tenant",
+        Crumb("Tenants", reverse("admin:tenants")),
+        form=form,
+        verb="Create tenant",
+    )
+
+
+@require_safe
+@of_tenant(Permission.VIEW_TOOLS)
+def overview(request: Visit, tenant: Tenant) -> HttpResponseBase:
+    """One tenant at a glance: where clients connect, its tools, problems and latest calls."""
+    tools = catalogue.tools(Tenant.objects.filter(pk=tenant.pk))
+    chosen = audit.Filter(tenants=frozenset({tenant.pk}))
+    return show(
+        request,
+        "tenant.html",
+        "Overview",
+        tools=tools,
+        counts=count_states(tools),
+        problems=catalogue.problems(tenant.pk),
+        rounds=named_rounds(audit.rounds(chosen, limit=RECENT).rounds),
+        url=mcp_url(request, tenant.slug),
+    )
+
+
+def count_states(tools: tuple[catalogue.ToolRow, ...]) -> dict[str, int]:
+    """How many tools there are in each state."""
+    counts = {"published": 0, "draft": 0, "disabled": 0}
+    for tool in tools:
+        counts[tool.state.value] += 1
+    return counts
+
+
+@of_tenant(Permission.MANAGE_TENANT)
+def settings(request: Visit, tenant: Tenant) -> HttpResponseBase:
+    """What an owner may set."""
+    before = snapshot(tenant).fields
+    form = TenantForm(
+        request.POST or None, request.FILES or None, initial=TenantForm.starting(before)
+    )
+    if request.method == "POST" and form.is_valid():
+        wanted = form.wanted(before)
+        if form.attempt(lambda: services.update_tenant(tenant.pk, wanted, actor=actor(request))):
+            messages.success(request, "Saved.")
+            return redirect("admin:settings", tenant.slug)
+    return show(request, "tenant_form.html", "Settings", form=form, verb="Save", icon=before.icon)
+
+
+@of_tenant(Permission.MANAGE_TENANT)
+def close(request: Visit, tenant: Tenant) -> HttpResponseBase:
+    """Closing a tenant for good, confirmed by its slug."""
+    form = CloseForm(tenant, request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        services.close_tenant(tenant.pk, actor=actor(request))
+        messages.success(request, f"{tenant.slug} is closed. Its history can still be read.")
+        return redirect("admin:tenant", tenant.slug)
+    return show(
+        request,
+        "confirm.html",
+        "Close the tenant",
+        page_of(tenant, "settings", "Settings"),
+        form=form,
+        verb="Close for good",
+        back=reverse("admin:settings", args=[tenant.slug]),
+        explanation=(
+            "Every token of it stops working at once, for good. The slug is never given again. "
+            "What was recorded can still be read."
+        ),
+    )

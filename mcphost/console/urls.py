@@ -1,0 +1,85 @@
+"""The addresses of the console, all under `/admin/`.
+
+A page that is about a tenant says so in its address (`t/<slug>/`), and nowhere else.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.http import HttpResponseBase
+from django.urls import URLPattern, path, register_converter
+from django.urls.converters import StringConverter
+
+from mcphost.catalogue.states import Verb
+from mcphost.console import (
+    dashboard,
+    functions,
+    members,
+    records,
+    tenants,
+    tokens,
+    tools,
+    users,
+)
+from mcphost.console.site import site
+
+
+class VerbConverter(StringConverter):
+    """What can be done to a tool's state."""
+
+    regex = "|".join(Verb)
+
+
+class TokenConverter(StringConverter):
+    """A token's id."""
+
+    regex = "[0-9A-Za-z]{1,32}"
+
+
+register_converter(VerbConverter, "verb")
+register_converter(TokenConverter, "token")
+
+
+def _page(route: str, view: Any, name: str) -> URLPattern:
+    """A page for those who may enter; others are led to the sign-in."""
+    guarded: Callable[..., HttpResponseBase] = site.admin_view(view)
+    return path(route, guarded, name=name)
+
+
+app_name = "admin"
+urlpatterns = [
+    path("login/", site.login, name="login"),
+    _page("logout/", site.logout, "logout"),
+    _page("", dashboard.index, "index"),
+    _page("password/", users.own_password, "password_change"),
+    _page("tenants/", tenants.listing, "tenants"),
+    _page("tenants/new/", tenants.add, "tenant_add"),
+    _page("records/", records.all_rounds, "all_records"),
+    _page("changes/", records.all_changes, "all_changes"),
+    _page("code/", functions.code, "code"),
+    _page("users/", users.listing, "users"),
+    _page("users/new/", users.add, "user_add"),
+    _page("users/<int:user_id>/", users.edit, "user"),
+    _page("users/<int:user_id>/password/", users.set_password, "user_password"),
+    _page("t/<slug:slug>/", tenants.overview, "tenant"),
+    _page("t/<slug:slug>/settings/", tenants.settings, "settings"),
+    _page("t/<slug:slug>/close/", tenants.close, "close"),
+    _page("t/<slug:slug>/tools/", tools.listing, "tools"),
+    _page("t/<slug:slug>/tools/new/", tools.add, "tool_add"),
+    _page("t/<slug:slug>/tools/<uuid:tool_id>/", tools.detail, "tool"),
+    _page("t/<slug:slug>/tools/<uuid:tool_id>/edit/", tools.edit, "tool_edit"),
+    _page("t/<slug:slug>/tools/<uuid:tool_id>/<verb:verb>/", tools.move, "tool_move"),
+    _page("t/<slug:slug>/functions/", functions.listing, "functions"),
+    _page("t/<slug:slug>/functions/change/", functions.change, "functions_change"),
+    _page("t/<slug:slug>/tokens/", tokens.listing, "tokens"),
+    _page("t/<slug:slug>/tokens/new/", tokens.issue, "token_add"),
+    _page("t/<slug:slug>/tokens/<token:token_id>/revoke/", tokens.revoke, "token_revoke"),
+    _page("t/<slug:slug>/members/", members.listing, "members"),
+    _page("t/<slug:slug>/members/<int:user_id>/role/", members.change, "member_role"),
+    _page("t/<slug:slug>/members/<int:user_id>/remove/", members.remove, "member_remove"),
+    _page("t/<slug:slug>/records/", records.rounds, "records"),
+    _page("t/<slug:slug>/records/<uuid:call_id>/", records.call, "call"),
+    _page("t/<slug:slug>/payloads/<uuid:entry_id>/", records.payload, "payload"),
+    _page("t/<slug:slug>/payloads/<uuid:entry_id>/erase/", records.erase, "payload_erase"),
+    _page("t/<slug:slug>/changes/", records.changes, "changes"),
+]
