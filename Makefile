@@ -4,13 +4,15 @@
 SHELL := /bin/sh
 PYTHON ?= python3
 VENV := .venv/bin
+# What reaches a database is tested on PostgreSQL too.
+SQL := $(addprefix tests/,audit feed tenants vault identity catalogue serving transport)
 PURE := mcphost/protocol/*,mcphost/sealing/*,mcphost/runtime/*
 # Two workers suit two cores; TESTS narrows a run: make test TESTS=tests/protocol
 WORKERS ?= 2
 TESTS ?= tests
 
 .DEFAULT_GOAL := help
-.PHONY: help up test lint conformance e2e bench clean lock runtime dev
+.PHONY: help up test postgresql lint conformance e2e bench clean lock runtime dev
 
 help: ## list these commands
 	@echo "mcphost: a hosted, multi-tenant MCP server platform"
@@ -24,11 +26,17 @@ up: ## set up what is missing, then serve on http://127.0.0.1:8000 (PORT, HOST, 
 
 test: dev ## unit and interaction tests with coverage (TESTS=tests/<room> for some of them)
 	@rm -f .coverage .coverage.*
-	$(VENV)/python -m pytest $(TESTS) -n $(WORKERS) --cov --cov-report=
+	env -u TEST_DATABASE_URL $(VENV)/python -m pytest $(TESTS) -n $(WORKERS) --cov --cov-report=
 	@if [ "$(TESTS)" = tests ]; then \
-	  echo "coverage of mcphost/ (95 % or more)" && $(VENV)/coverage report --fail-under=95 && \
-	  echo "coverage of the pure rooms (100 %)" && $(VENV)/coverage report --fail-under=100 --include='$(PURE)'; \
+	  echo "Coverage of mcphost/ (95 % or more)" && $(VENV)/coverage report --fail-under=95 && \
+	  echo "Coverage of the pure rooms (100 %)" && $(VENV)/coverage report --fail-under=100 --include='$(PURE)'; \
 	fi
+	@if [ -n "$$TEST_DATABASE_URL" ]; then $(MAKE) --no-print-directory postgresql; \
+	elif [ -n "$$CI" ]; then echo "mcphost: in CI, TEST_DATABASE_URL has to name a PostgreSQL" >&2; exit 1; \
+	else echo; echo "NOT TESTED ON POSTGRESQL: set TEST_DATABASE_URL to one whose role may create databases"; fi
+
+postgresql: dev ## the rooms with SQL, and what stands on them, on the PostgreSQL of TEST_DATABASE_URL
+	$(VENV)/python -m pytest $(SQL) -n $(WORKERS)
 
 lint: dev ## format, lint, types, layers and the shape of the code
 	$(VENV)/ruff format --check .

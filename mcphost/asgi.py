@@ -7,9 +7,13 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mcphost.settings")
 django.setup()
 
-from mcphost.routing import application  # noqa: E402 - Django is set up first
+from django.conf import settings  # noqa: E402 - Django is set up first
+
+from mcphost.observability import logs  # noqa: E402
+from mcphost.routing import application  # noqa: E402
 from mcphost.serving import lifecycle  # noqa: E402
 
 __all__ = ["application"]
 
+logs.configure(settings.MCPHOST_LOG_FORMAT, settings.MCPHOST_LOG_LEVEL)
 lifecycle.prepare()

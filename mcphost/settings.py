@@ -144,6 +144,8 @@ SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 SECURE_HSTS_SECONDS = ENVIRONMENT.hsts_seconds if MCPHOST_HTTPS else 0
 X_FRAME_OPTIONS = "DENY"
+# Sending browsers on to HTTPS is for the proxy in front: only it knows how they came.
+SILENCED_SYSTEM_CHECKS = ["security.W008"]
 
 MCPHOST_HOST = ENVIRONMENT.host
 MCPHOST_PORT = ENVIRONMENT.port
@@ -153,6 +155,8 @@ MCPHOST_EXPOSE_DEMO = ENVIRONMENT.expose_demo
 MCPHOST_HOME = HOME.path
 # Read at access, never kept: who holds the settings does not hold the key.
 MCPHOST_MASTER_KEY = partial(home.read_master_key, HOME)
+# Likewise: looked at when somebody asks.
+MCPHOST_EXPOSED = partial(home.exposed, HOME)
 # Likewise: looked at when somebody asks.
 MCPHOST_EXPOSED = partial(home.exposed, HOME)
 MCPHOST_TOOLS = Path(ENVIRONMENT.tools_path or BASE / "tools")

@@ -23,12 +23,24 @@ _HANDLER = "mcphost"
 _QUIET = ("uvicorn.access", "daphne.http_protocol", "daphne.ws_protocol", "asyncio", "httpx2")
 
 
+class _ToStandardError(logging.StreamHandler[IO[str]]):
+    """Writes to what standard error is at the time, wherever it has been redirected since."""
+
+    @property
+    def stream(self) -> IO[str]:
+        return sys.stderr
+
+    @stream.setter
+    def stream(self, stream: IO[str]) -> None:
+        """What the base class wants to keep is not kept."""
+
+
 def configure(log_format: str, level: str, stream: IO[str] | None = None) -> None:
     """Send everything that is logged in this process to `stream` (standard error).
 
     Replaces what an earlier call set up and leaves other handlers alone.
     """
-    handler = logging.StreamHandler(stream or sys.stderr)
+    handler = logging.StreamHandler(stream) if stream else _ToStandardError()
     handler.name = _HANDLER
     handler.setFormatter(formatter(log_format))
     root = logging.getLogger()

@@ -118,3 +118,13 @@ def test_facts_that_json_does_not_know_are_written_by_their_repr(lines):
 def test_a_stack_can_be_asked_for(lines):
     logging.getLogger("mcphost.feed").info("here", stack_info=True)
     assert "test_a_stack_can_be_asked_for" in lines()[0]["stack"]
+
+
+def test_lines_go_to_standard_error_wherever_that_is_by_now(capsys, monkeypatch):
+    logs.configure("json", "INFO")
+    logging.getLogger("mcphost.feed").info("first")
+    assert "first" in capsys.readouterr().err
+    elsewhere = io.StringIO()
+    monkeypatch.setattr("sys.stderr", elsewhere)
+    logging.getLogger("mcphost.feed").info("second")
+    assert "second" in elsewhere.getvalue()

@@ -1,0 +1,45 @@
+from pathlib import Path
+
+import pytest
+from django.core.checks import Tags, run_checks
+from pytest_django import Settings
+
+from mcphost.transport.checks import check_deployment
+
+
+@pytest.fixture(autouse=True)
+def _deployed(settings: Settings, tmp_path: Path) -> None:
+    settings.MCPHOST_HOST = "0.0.0.0"
+    settings.MCPHOST_LOOPBACK = False
+    settings.MCPHOST_HTTPS = True
+    settings.ALLOWED_HOSTS = ["mcp.example.com"]
+    settings.CSRF_TRUSTED_ORIGINS = []
+    settings.MCPHOST_TOOLS = tmp_path
+    settings.MCPHOST_EXPOSED = tuple
+
+
+def test_a_good_deployment_passes() -> None:
+    assert check_deployment() == []
+
+
+def test_what_cannot_work_is_an_error_and_what_is_unsafe_a_warning(settings: Settings) -> None:
+    settings.MCPHOST_TOOLS = Path("/nowhere")
+    settings.MCPHOST_HTTPS = False
+    found = {message.id: message.is_serious() for message in check_deployment()}
+    assert found == {"mcphost.W104": False, "mcphost.E107": True}
+
+
+def test_it_is_asked_when_deploying_only(settings: Settings) -> None:
+    settings.ALLOWED_HOSTS = ["*"]
+    plain = {message.id for message in run_checks(tags=[Tags.security])}
+    deploying = {
+        message.id for message in run_checks(tags=[Tags.security], include_deployment_checks=True)
+    }
+    assert "mcphost.E101" not in plain
+    assert "mcphost.E101" in deploying
+
+
+def test_a_secret_that_others_can_read_is_refused(settings: Settings) -> None:
+    settings.MCPHOST_EXPOSED = lambda: (Path("/srv/master-key"),)
+    (message,) = check_deployment()
+    assert "/srv/master-key" in message.msg
