@@ -133,7 +133,7 @@ def read_secret_key(home: Home) -> str:
 
     Raises HomeError if there is none.
     """
-    value = os.environ.get("MCPHOST_SECRET_KEY") or _read(home.secret_key)
+    value = os.environ.get("MCPHOST_SECRET_KEY") or read(home.secret_key)
     if not value:
         raise HomeError(
             f"no secret key: set MCPHOST_SECRET_KEY, or run `manage.py init` to write {home.secret_key}"
@@ -147,7 +147,7 @@ def read_master_key(home: Home) -> bytes:
     Raises HomeError if it is missing or is not 32 bytes of base64.
     """
     path = Path(os.environ.get("MCPHOST_MASTER_KEY_FILE") or home.master_key)
-    text = os.environ.get("MCPHOST_MASTER_KEY") or _read(path)
+    text = os.environ.get("MCPHOST_MASTER_KEY") or read(path)
     if not text:
         raise HomeError(
             f"no master key in {path}: set MCPHOST_MASTER_KEY or MCPHOST_MASTER_KEY_FILE, "
@@ -182,7 +182,8 @@ def _given(*names: str) -> bool:
     return any(os.environ.get(name) for name in names)
 
 
-def _read(path: Path) -> str:
+def read(path: Path) -> str:
+    """The text of a secret's file; empty if there is none."""
     try:
         return path.read_text().strip()
     except FileNotFoundError:
