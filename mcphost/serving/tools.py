@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from typing import Any
-from uuid import uuid4
 
 from django.conf import settings
 
+from mcphost.audit.records import new_id
 from mcphost.catalogue.selectors import ToolSnapshot
 from mcphost.protocol import results
 from mcphost.protocol.errors import invalid_params, shown
@@ -80,7 +80,7 @@ def _call(incoming: Incoming, tool: ToolSnapshot, arguments: Mapping[str, Any]) 
         capabilities=meta.capabilities,
     )
     return Call(
-        id=uuid4(),
+        id=new_id(),
         tenant=incoming.tenant.id,
         principal=incoming.principal,
         method=incoming.exchange.method,
