@@ -135,7 +135,9 @@ async def test_a_picture_arrives_as_an_image(server: Server) -> None:
 
 async def test_a_tool_that_blocks_its_thread_holds_up_nobody_else(server: Server) -> None:
     async with connected(server.url, server.token) as client:
-        slow = asyncio.create_task(client.call_tool("slow_report", {}))
+        slow = asyncio.create_task(
+            client.call_tool("slow_report", {"title": "Slow", "sections": 4})
+        )
         result = await client.call_tool("echo", {"text": "meanwhile"})
         assert text_of(result) == "meanwhile"
         assert not slow.done()
@@ -144,7 +146,7 @@ async def test_a_tool_that_blocks_its_thread_holds_up_nobody_else(server: Server
 
 async def test_a_tool_that_changes_something_runs_too(server: Server) -> None:
     async with connected(server.url, server.token) as client:
-        result = await client.call_tool("send_note", {"text": "hello"})
+        result = await client.call_tool("send_note", {"recipient": "Ada", "note": "hello"})
         assert not result.is_error
 
 
@@ -169,6 +171,6 @@ async def test_an_unknown_tool_is_refused_by_name(any_server: Server) -> None:
 async def test_without_a_good_token_a_client_does_not_connect(
     any_server: Server, token: str | None
 ) -> None:
-    with pytest.raises(MCPError):
-        async with connected(any_server.url, token, mode=REVISION) as client:
+    async with connected(any_server.url, token, mode=REVISION) as client:
+        with pytest.raises(MCPError):
             await client.list_tools()

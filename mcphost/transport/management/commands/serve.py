@@ -1,5 +1,6 @@
 """`manage.py serve`: one uvicorn process."""
 
+from contextlib import suppress
 from typing import Any
 
 from channels.routing import get_default_application
@@ -22,7 +23,8 @@ class Command(BaseCommand):
         application = get_default_application()
         host, port = options["host"], options["port"]
         server = build(application, host, port, settings.MCPHOST_HEADER_SECONDS)
-        server.run()
+        with suppress(SystemExit):  # how uvicorn gives up; what it cannot do is said below
+            server.run()
         if not server.started:
             raise CommandError(
                 f"Could not listen on {host}:{port}. If the port is taken, set PORT to another one."
