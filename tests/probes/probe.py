@@ -18,7 +18,7 @@ ran: list[str] = []
 
 def reset() -> None:
     """Forget earlier tests. An asyncio event belongs to the loop that first waits for it."""
-    global cancelled, running, release  # noqa: PLW0603 - tools find them by name
+    global cancelled, running, release
     cancelled, running, release = asyncio.Event(), asyncio.Event(), threading.Event()
     ran.clear()
 

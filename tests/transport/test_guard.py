@@ -83,9 +83,7 @@ async def test_a_body_that_is_too_large_is_refused_while_it_comes(
     assert (await exchange.done()).status == 413
 
 
-async def test_a_body_that_does_not_come_is_given_up(
-    served: Cast, settings: Settings
-) -> None:
+async def test_a_body_that_does_not_come_is_given_up(served: Cast, settings: Settings) -> None:
     settings.MCPHOST_BODY_SECONDS = 0.01
     exchange = Exchange("/t/acme/mcp", headers_for({}, served.owner.mcp_token))
     exchange.write(b"{", more=True)
