@@ -32,7 +32,7 @@ def test_the_ring_seals_with_the_active_key_and_opens_with_those_that_may() -> N
     assert set(ring.opening) == {active, "standby", "retiring"}
 
 
-@pytest.mark.parametrize("state", set(KeyState) - {KeyState.ACTIVE})
+@pytest.mark.parametrize("state", sorted(set(KeyState) - {KeyState.ACTIVE}))
 def test_a_ring_without_an_active_key_says_what_would_help(state: KeyState) -> None:
     add_key("k1", state)
     with pytest.raises(NoActiveKeyError, match=r"manage\.py init"):
