@@ -88,8 +88,7 @@ class Record(NamedTuple):
     payload: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Leg:
+class Leg(NamedTuple):
     """One HTTP request, as rounds are recorded under it. `source` is the peer's address."""
 
     id: UUID
@@ -97,8 +96,7 @@ class Leg:
     bytes_in: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(NamedTuple):
     """How a round ended: `outcome` in a word, `reason` for people, the time it took, the payload."""
 
     outcome: str

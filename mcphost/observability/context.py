@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 
-@dataclass(frozen=True, slots=True)
-class RequestFacts:
+class RequestFacts(NamedTuple):
     """What every line of one request's log carries.
 
     `request` is the leg (one HTTP request, as in the records), `tenant` a slug, `trace` the W3C
@@ -21,6 +20,14 @@ class RequestFacts:
 
 
 _current: ContextVar[RequestFacts | None] = ContextVar("mcphost_request", default=None)
+
+
+def bind(request: UUID, tenant: str, trace: str) -> None:
+    """Put the request's facts on every line logged from here on, to the end of this task.
+
+    For a task that serves one request and ends with it: there is nothing to put back.
+    """
+    _current.set(RequestFacts(request, tenant, trace))
 
 
 @contextmanager

@@ -1,14 +1,13 @@
 """One message of a client, opened and checked: what the rest of the platform works with."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from mcphost.protocol.eras import Era
 
 
-@dataclass(frozen=True, slots=True)
-class Meta:
+class Meta(NamedTuple):
     """What the sender says beside the params (spec: basic/index, "_meta").
 
     `progress_token` and `log_level` opt in to notifications, None means none are wanted.
@@ -18,13 +17,12 @@ class Meta:
 
     progress_token: str | int | None = None
     log_level: str | None = None
-    client_info: Mapping[str, Any] = field(default_factory=dict)
-    capabilities: Mapping[str, Any] = field(default_factory=dict)
+    client_info: Mapping[str, Any] = MappingProxyType({})
+    capabilities: Mapping[str, Any] = MappingProxyType({})
     traceparent: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(NamedTuple):
     """A request (`id` is set) or a notification (`id` is None), of a revision that we speak.
 
     `params` is as the client sent it, `_meta` included; for a method that the revision defines

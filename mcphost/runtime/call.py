@@ -1,9 +1,10 @@
 """Who is calling, and what they asked for: frozen values that every room may hold."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from mcphost.protocol.eras import Era
@@ -47,13 +48,12 @@ class Principal:
         return scope in self.scopes
 
 
-@dataclass(frozen=True, slots=True)
-class Client:
+class Client(NamedTuple):
     """What the client says of itself. Never identity: it is self-reported."""
 
     name: str = ""
     version: str = ""
-    capabilities: Mapping[str, Any] = field(default_factory=dict)
+    capabilities: Mapping[str, Any] = MappingProxyType({})
 
     def can(self, capability: str) -> bool:
         """Whether the client declared a capability, e.g. `"elicitation"` or `"elicitation.url"`."""
@@ -65,8 +65,7 @@ class Client:
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One client request to a tool, prompt or resource, the same through all of its rounds.
 
     `id` names the call, `round` counts from 1. `target` is the tool's or prompt's name or the

@@ -3,9 +3,8 @@
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -68,20 +67,18 @@ class Silence:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """What one round may take. `seconds` is None where the program's own limit holds."""
 
     seconds: float | None = None
     result_bytes: int = 8 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Ports:
+class Ports(NamedTuple):
     """The outside, as one program sees it during one round."""
 
     threads: Threads
-    notifier: Notifier = field(default_factory=Silence)
-    clock: Clock = field(default_factory=SystemClock)
-    randomness: Randomness = field(default_factory=SystemRandomness)
-    limits: Limits = field(default_factory=Limits)
+    notifier: Notifier = Silence()
+    clock: Clock = SystemClock()
+    randomness: Randomness = SystemRandomness()
+    limits: Limits = Limits()

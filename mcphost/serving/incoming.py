@@ -1,6 +1,6 @@
 """One request that has been admitted: who, where, what."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from mcphost.protocol.exchange import Exchange
@@ -9,8 +9,17 @@ from mcphost.runtime.call import Principal
 from mcphost.tenants.selectors import TenantSnapshot
 
 
-@dataclass(frozen=True, slots=True)
-class Incoming:
+class Quota(NamedTuple):
+    """How much a credential may do, besides what its tenant may. None is no limit."""
+
+    calls_per_minute: int | None = None
+    concurrent_calls: int | None = None
+
+
+NO_QUOTA = Quota()
+
+
+class Incoming(NamedTuple):
     """An authenticated request of one tenant.
 
     `leg` names this HTTP request in the records; `source` is the peer's address; `size` is the
@@ -22,18 +31,7 @@ class Incoming:
     headers: Headers
     principal: Principal
     tenant: TenantSnapshot
-    quota: "Quota"
+    quota: Quota
     source: str
     size: int
     trace_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Quota:
-    """How much a credential may do, besides what its tenant may. None is no limit."""
-
-    calls_per_minute: int | None = None
-    concurrent_calls: int | None = None
-
-
-NO_QUOTA = Quota()

@@ -11,7 +11,7 @@ from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import MovingWindowRateLimiter
 
 from mcphost.protocol.errors import OVER_LIMIT, ProtocolError
-from mcphost.serving.incoming import Incoming
+from mcphost.serving.incoming import NO_QUOTA, Incoming
 
 RETRY_CONCURRENT_SECONDS = 1
 
@@ -19,6 +19,14 @@ Limit = tuple[str, int]
 
 _running: Counter[str] = Counter()
 _rates = MovingWindowRateLimiter(MemoryStorage())
+
+
+def are_set(incoming: Incoming) -> bool:
+    """Whether there is any limit to hold this call against."""
+    tenant = incoming.tenant
+    return incoming.quota != NO_QUOTA or not (
+        tenant.calls_per_minute is None and tenant.concurrent_calls is None
+    )
 
 
 async def take_turn(incoming: Incoming) -> None:

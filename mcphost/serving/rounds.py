@@ -72,7 +72,7 @@ def _explain(turn: Turn, error: Failure) -> None:
 
 async def _commit(record: Record) -> None:
     try:
-        await asyncio.shield(writer.submit((record,)))
+        await writer.submit((record,))  # to cancel the wait does not cancel the commit
     except RecordLost:
         raise _unavailable("The server could not record the call") from None
     except RecordRefused:

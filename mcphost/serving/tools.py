@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from django.conf import settings
-
 from mcphost.audit.records import new_id
 from mcphost.catalogue.selectors import ToolSnapshot
 from mcphost.protocol import results
@@ -18,6 +16,7 @@ from mcphost.serving.deliveries import modern
 from mcphost.serving.identification import server_info
 from mcphost.serving.incoming import Incoming
 from mcphost.serving.notifier import notifier_for
+from mcphost.serving.options import options
 from mcphost.serving.programs import threads
 from mcphost.serving.snapshots import toolbox
 from mcphost.serving.streams import Stream
@@ -34,7 +33,7 @@ async def list_tools(incoming: Incoming, stream: Stream) -> Mapping[str, Any]:
     after = "" if cursor is None else await cursors.read(principal, "tools/list", cursor)
     tools = (await toolbox(incoming.tenant.id)).tools
     shown = [tool for tool in tools if tool.name > after and policy.visible(principal, tool)]
-    size: int = settings.MCPHOST_PAGE_SIZE
+    size = options().page_size
     page: dict[str, Any] = {"tools": [tool.listing for tool in shown[:size]]}
     if len(shown) > size:
         page["nextCursor"] = await cursors.issue(principal, "tools/list", shown[size - 1].name)
@@ -48,19 +47,23 @@ async def call_tool(incoming: Incoming, stream: Stream) -> Mapping[str, Any]:
     tool = await _find(incoming)
     arguments = incoming.exchange.params.get("arguments") or {}
     check_param_headers(incoming.headers, tool.param_headers, arguments)
-    await limits.take_turn(incoming)
-    with limits.occupy(incoming):
-        turn = Turn(incoming, tool, _call(incoming, tool, arguments), EMPTY)
-        outcome = await rounds.run(turn, _ports(incoming, tool, stream))
+    turn = Turn(incoming, tool, _call(incoming, tool, arguments), EMPTY)
+    ports = _ports(incoming, tool, stream)
+    if limits.are_set(incoming):
+        await limits.take_turn(incoming)
+        with limits.occupy(incoming):
+            outcome = await rounds.run(turn, ports)
+    else:
+        outcome = await rounds.run(turn, ports)
     return results.complete(modern.deliver(outcome), server_info(incoming.tenant))
 
 
 def _ports(incoming: Incoming, tool: ToolSnapshot, stream: Stream) -> Ports:
-    seconds = tool.time_limit or settings.MCPHOST_TOOL_SECONDS
+    seconds = tool.time_limit or options().tool_seconds
     return Ports(
         threads=threads(),
         notifier=notifier_for(incoming.exchange, stream),
-        limits=Limits(seconds, settings.MCPHOST_RESULT_LIMIT),
+        limits=Limits(seconds, options().result_limit),
     )
 
 

@@ -1,6 +1,6 @@
 """One round about to run."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from mcphost.catalogue.selectors import ToolSnapshot
 from mcphost.runtime.call import Call
@@ -8,8 +8,7 @@ from mcphost.runtime.journal import Journal
 from mcphost.serving.incoming import Incoming
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(NamedTuple):
     """Which tool runs, for which call, from which journal, because of which request."""
 
     incoming: Incoming

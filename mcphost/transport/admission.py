@@ -4,11 +4,11 @@ Unknown, foreign and closed tenants are answered alike: the same 401, the same c
 look-ups (spec: basic/authorization, Error Handling; RFC 6750).
 """
 
-from dataclasses import dataclass
-from uuid import uuid4
+from typing import NamedTuple
 
 from django.utils import timezone
 
+from mcphost.audit.records import new_id
 from mcphost.identity.last_use import last_use
 from mcphost.identity.selectors import anonymous
 from mcphost.observability.trace import trace_id
@@ -21,8 +21,7 @@ from mcphost.tenants.selectors import TenantSnapshot
 from mcphost.transport.http import HttpRequest
 
 
-@dataclass(frozen=True, slots=True)
-class Admitted:
+class Admitted(NamedTuple):
     """A caller that may speak to a tenant, with the limits of its credential."""
 
     principal: Principal
@@ -32,7 +31,7 @@ class Admitted:
     def incoming(self, request: HttpRequest, exchange: Exchange, size: int) -> Incoming:
         """The caller's request, once its body of `size` bytes has been opened."""
         return Incoming(
-            leg=uuid4(),
+            leg=new_id(),
             exchange=exchange,
             headers=request.headers,
             principal=self.principal,

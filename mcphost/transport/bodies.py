@@ -1,12 +1,13 @@
 """Reading a request's body within its limits of size and time."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from mcphost.protocol.errors import REQUEST_TIMEOUT, TOO_LARGE, ProtocolError
+from mcphost.runtime.begun import Begun
 
-Receive = Callable[[], Awaitable[dict[str, Any]]]
+Receive = Callable[[], Coroutine[Any, Any, dict[str, Any]]]
 
 
 class ClientGoneError(Exception):
@@ -18,9 +19,12 @@ async def read_body(receive: Receive, limit: int, seconds: float) -> bytes:
 
     Raises ProtocolError (TOO_LARGE past `limit` bytes, REQUEST_TIMEOUT past `seconds`), and ClientGoneError.
     """
+    reading = Begun(_read(receive, limit))
+    if reading.over:  # it had arrived with the headers, as most do: no timer is needed
+        return reading.value
     try:
         async with asyncio.timeout(seconds):
-            return await _read(receive, limit)
+            return await reading
     except TimeoutError:
         message = f"The body did not arrive within {seconds:g} seconds"
         raise ProtocolError(REQUEST_TIMEOUT, message) from None

@@ -10,8 +10,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from django.conf import settings
-
 from mcphost.observability import context
 from mcphost.protocol import messages
 from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError
@@ -23,11 +21,11 @@ from mcphost.transport import cors, guard, refusals
 from mcphost.transport.admission import Admitted, admit
 from mcphost.transport.bodies import ClientGoneError, Receive, read_body
 from mcphost.transport.http import HttpRequest
+from mcphost.transport.options import options
 from mcphost.transport.responder import (
     RawHeaders,
     Responder,
     Send,
-    StreamLimits,
     send_empty,
     send_json,
 )
@@ -65,12 +63,12 @@ async def endpoint(scope: Mapping[str, Any], receive: Receive, send: Send) -> No
     if incoming.exchange.id is None:
         await send_empty(send, 202, headers)
         return
-    with context.bound(incoming.leg, incoming.tenant.slug, incoming.trace_id):
-        await _converse(incoming, receive, send, headers)
+    context.bind(incoming.leg, incoming.tenant.slug, incoming.trace_id)
+    await _converse(incoming, receive, send, headers)
 
 
 async def _open(request: HttpRequest, admitted: Admitted, receive: Receive) -> Incoming:
-    body = await read_body(receive, settings.MCPHOST_BODY_LIMIT, settings.MCPHOST_BODY_SECONDS)
+    body = await read_body(receive, options().body_limit, options().body_seconds)
     exchange = open_message(request.headers, body)
     return admitted.incoming(request, exchange, len(body))
 
@@ -78,7 +76,7 @@ async def _open(request: HttpRequest, admitted: Admitted, receive: Receive) -> I
 async def _converse(incoming: Incoming, receive: Receive, send: Send, headers: RawHeaders) -> None:
     """Answer a request, and cancel its work when the client hangs up or reads too slowly."""
     line = Line(receive)
-    responder = Responder(send, _limits(), headers, line.cut)
+    responder = Responder(send, options().stream, headers, line.cut)
     try:
         status, body, more = await _answer(incoming, responder)
         await responder.finish(status, body, more)
@@ -111,29 +109,29 @@ async def _refuse(send: Send, error: ProtocolError, headers: RawHeaders) -> None
     await send_json(send, refusals.status_of(error), refusals.body_of(error), extra)
 
 
-def _limits() -> StreamLimits:
-    return StreamLimits(
-        stream_after=settings.MCPHOST_STREAM_AFTER_SECONDS,
-        comment_every=settings.MCPHOST_COMMENT_SECONDS,
-        unread=settings.MCPHOST_UNREAD_LIMIT,
-    )
-
-
 class Line:
     """The connection under one request: notices its loss, and cancels the work then.
 
-    Spec: basic/transports/streamable-http, Cancellation.
+    Spec: basic/transports/streamable-http, Cancellation. Most calls are over before anybody could
+    hang up, so it listens only from a moment after the start: a timer costs less than a task.
     """
+
+    LISTEN_AFTER = 0.02
 
     def __init__(self, receive: Receive) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._work = task
+        self._receive = receive
         self.lost = False
-        self._watch = asyncio.get_running_loop().create_task(self._listen(receive))
+        self._watch: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(self.LISTEN_AFTER, self._begin)
 
-    async def _listen(self, receive: Receive) -> None:
-        while (await receive())["type"] != "http.disconnect":
+    def _begin(self) -> None:
+        self._watch = asyncio.get_running_loop().create_task(self._listen())
+
+    async def _listen(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
             pass
         self.cut()
 
@@ -150,4 +148,6 @@ class Line:
     def release(self) -> None:
         """Stop listening: the request has been answered or abandoned."""
         self.lost = True
-        self._watch.cancel()
+        self._timer.cancel()
+        if self._watch is not None:
+            self._watch.cancel()

@@ -6,7 +6,6 @@ Endpoint, Sending Messages) and RFC 9110.
 
 from functools import lru_cache
 
-from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
 from mcphost.protocol.errors import (
@@ -18,6 +17,7 @@ from mcphost.protocol.errors import (
     ProtocolError,
 )
 from mcphost.transport.http import HttpRequest
+from mcphost.transport.options import options
 
 ALLOWED_METHODS = "POST, OPTIONS"
 
@@ -28,7 +28,7 @@ def check_host(request: HttpRequest) -> None:
     Django's own check acts only where `get_host()` is called, which is never on this path.
     """
     host = request.headers.get("host") or ""
-    if request.headers.count("host") > 1 or not _host_allowed(host, tuple(settings.ALLOWED_HOSTS)):
+    if request.headers.count("host") > 1 or not _host_allowed(host, options().allowed_hosts):
         raise ProtocolError(MISDIRECTED, "This server does not answer for the Host of the request")
 
 
@@ -43,7 +43,7 @@ def check_post(request: HttpRequest) -> None:
     if not _is_json(request.headers.get("content-type") or ""):
         raise ProtocolError(UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json")
     length = request.headers.get("content-length") or "0"
-    limit: int = settings.MCPHOST_BODY_LIMIT
+    limit = options().body_limit
     if length.isdecimal() and int(length[:20]) > limit:
         raise ProtocolError(TOO_LARGE, f"The body is larger than {limit} bytes")
 

@@ -1,14 +1,12 @@
 """The parts of an HTTP request that the transport looks at."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from mcphost.protocol.headers import Headers
 
 
-@dataclass(frozen=True, slots=True)
-class HttpRequest:
+class HttpRequest(NamedTuple):
     """One HTTP request's line and headers. `slug` is whatever stood where a tenant's slug belongs."""
 
     method: str

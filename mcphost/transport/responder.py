@@ -3,8 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from mcphost.protocol import sse
 
@@ -19,8 +18,7 @@ STREAM_HEADERS: RawHeaders = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class StreamLimits:
+class StreamLimits(NamedTuple):
     """Seconds before a silent call becomes a stream, seconds between comments on a silent stream,
     and how many bytes a reader may leave unread before it is cut."""
 
@@ -63,10 +61,8 @@ class Responder:
         self._limits = limits
         self._headers = headers
         self._cut = cut
-        self._queue: deque[bytes] = deque()
         self._unread = 0
         self._ended = False
-        self._wake = asyncio.Event()
         self._pump: asyncio.Task[None] | None = None
         self._timer = asyncio.get_running_loop().call_later(limits.stream_after, self.open)
 
@@ -81,6 +77,8 @@ class Responder:
     def open(self) -> None:
         """Turn the response into an event stream, unless it is one already or has ended."""
         if self._pump is None and not self._ended:
+            self._queue: deque[bytes] = deque()
+            self._wake = asyncio.Event()
             self._pump = asyncio.get_running_loop().create_task(self._run())
 
     def send(self, message: bytes) -> None:
@@ -103,7 +101,8 @@ class Responder:
         """Let nothing more in. What was let in before still leaves, unless the pump is cancelled."""
         self._ended = True
         self._timer.cancel()
-        self._wake.set()
+        if self._pump is not None:
+            self._wake.set()
 
     def abandon(self) -> None:
         """The client has gone: drop everything."""

@@ -19,30 +19,36 @@ class PatientHttpProtocol(HttpToolsProtocol):
     """
 
     header_seconds = 10.0
+    _headers_missing = True
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._expect_headers()
+        self._watch_headers()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._headers_missing or self._deadline is not None:
+            self._watch_headers()
 
     def on_message_begin(self) -> None:
+        self._headers_missing = True
         super().on_message_begin()
-        self._expect_headers()
 
     def on_headers_complete(self) -> None:
-        self._stop_waiting()
+        self._headers_missing = False
         super().on_headers_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_waiting()
+        self._headers_missing = False
+        self._watch_headers()
         super().connection_lost(exc)
 
-    def _expect_headers(self) -> None:
-        self._stop_waiting()
-        self._deadline = self.loop.call_later(self.header_seconds, self.transport.close)
-
-    def _stop_waiting(self) -> None:
-        if self._deadline is not None:
+    def _watch_headers(self) -> None:
+        """One deadline per set of headers, from its first byte (the first: from the connection)."""
+        if self._headers_missing and self._deadline is None:
+            self._deadline = self.loop.call_later(self.header_seconds, self.transport.close)
+        elif not self._headers_missing and self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
 

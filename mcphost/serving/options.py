@@ -1,0 +1,24 @@
+"""The settings that every call needs, read once. A changed setting is read anew."""
+
+from functools import cache
+from typing import NamedTuple
+
+from django.conf import settings
+
+
+class Options(NamedTuple):
+    """Sizes are in bytes, times in seconds."""
+
+    page_size: int
+    tool_seconds: float
+    result_limit: int
+
+
+@cache
+def options() -> Options:
+    """What holds now. `wiring` forgets it when a setting is changed, which only tests do."""
+    return Options(
+        page_size=settings.MCPHOST_PAGE_SIZE,
+        tool_seconds=settings.MCPHOST_TOOL_SECONDS,
+        result_limit=settings.MCPHOST_RESULT_LIMIT,
+    )
