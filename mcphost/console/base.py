@@ -11,9 +11,12 @@ from functools import wraps
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.datastructures import MultiValueDict
+from django.views.defaults import permission_denied
 
 from mcphost.audit.records import Actor
 from mcphost.console.site import site
@@ -35,13 +38,17 @@ View = Callable[..., HttpResponseBase]
 def of_tenant(permission: Permission) -> Callable[[View], View]:
     """A page of one tenant: `slug` in its address becomes the tenant.
 
-    Raises PermissionDenied alike for tenants that are not there and those that are not one's own.
+    A tenant that is not there and one that is not one's own are refused alike.
     """
+    # Refused here and not by raising: Django would write a traceback for each into the log.
 
     def decorate(view: View) -> View:
         @wraps(view)
         def guarded(request: Visit, slug: str, **rest: Any) -> HttpResponseBase:
-            request.tenant = tenant_for(request.user, slug, permission)
+            try:
+                request.tenant = tenant_for(request.user, slug, permission)
+            except PermissionDenied as refusal:
+                return permission_denied(request, refusal)
             return view(request, request.tenant, **rest)
 
         return guarded
@@ -55,7 +62,10 @@ def of_platform(permission: Permission) -> Callable[[View], View]:
     def decorate(view: View) -> View:
         @wraps(view)
         def guarded(request: Visit, **rest: Any) -> HttpResponseBase:
-            require(request.user, None, permission)
+            try:
+                require(request.user, None, permission)
+            except PermissionDenied as refusal:
+                return permission_denied(request, refusal)
             return view(request, **rest)
 
         return guarded
@@ -121,6 +131,6 @@ def mcp_url(request: HttpRequest, slug: str) -> str:
     return request.build_absolute_uri(f"/t/{slug}/mcp")
 
 
-def refuse_method(*allowed_methods: str) -> HttpResponse:
-    """The answer to a method that a page has no use for."""
-    return HttpResponse(status=405, headers={"Allow": ", ".join(allowed_methods)})
+def sent(request: HttpRequest) -> tuple[QueryDict | None, MultiValueDict[str, Any] | None]:
+    """What a form takes first: fields and files that were sent, if this is a form sent at all."""
+    return (request.POST, request.FILES) if request.method == "POST" else (None, None)

@@ -17,8 +17,8 @@ from mcphost.tenants.roles import Permission
 GRANT = "grant"
 
 
-@require_safe
 @of_tenant(Permission.VIEW_TOOLS)
+@require_safe
 def listing(request: Visit, tenant: Tenant) -> HttpResponseBase:
     """What is granted to a tenant; staff also see what could be."""
     may_grant = allowed(request.user, tenant, Permission.GRANT_FUNCTIONS)
@@ -26,8 +26,8 @@ def listing(request: Visit, tenant: Tenant) -> HttpResponseBase:
     return show(request, "functions.html", "Functions", functions=rows, may_grant=may_grant)
 
 
-@require_POST
 @of_tenant(Permission.GRANT_FUNCTIONS)
+@require_POST
 def change(request: Visit, tenant: Tenant) -> HttpResponseBase:
     """Grant a function to a tenant, or take it away."""
     function = request.POST.get("function", "")[:200]
@@ -43,8 +43,8 @@ def change(request: Visit, tenant: Tenant) -> HttpResponseBase:
     return redirect("admin:functions", tenant.slug)
 
 
-@require_safe
 @of_platform(Permission.GRANT_FUNCTIONS)
+@require_safe
 def code(request: Visit) -> HttpResponseBase:
     """What the folder with tools holds: functions, who uses them, and what is broken."""
     counted = Grant.objects.order_by().values("function").annotate(tenants=Count("tenant"))

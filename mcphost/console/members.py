@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from mcphost.console import forms
-from mcphost.console.base import Visit, actor, of_tenant, page_of, show
+from mcphost.console.base import Visit, actor, of_tenant, page_of, sent, show
 from mcphost.tenants import services
 from mcphost.tenants.models import Membership, Tenant
 from mcphost.tenants.roles import Permission, Role
@@ -45,7 +45,7 @@ class RoleForm(forms.ConsoleForm):
 @of_tenant(Permission.MANAGE_MEMBERS)
 def listing(request: Visit, tenant: Tenant) -> HttpResponseBase:
     """Everybody with a role, and a form to add somebody."""
-    form = MemberForm(request.POST or None)
+    form = MemberForm(*sent(request))
     if request.method == "POST" and form.is_valid():
         user = User.objects.get(username=form.cleaned_data["username"])
         role = Role(form.cleaned_data["role"])
@@ -57,8 +57,8 @@ def listing(request: Visit, tenant: Tenant) -> HttpResponseBase:
     return show(request, "members.html", "Members", form=form, members=members, roles=ROLES)
 
 
-@require_POST
 @of_tenant(Permission.MANAGE_MEMBERS)
+@require_POST
 def change(request: Visit, tenant: Tenant, user_id: int) -> HttpResponseBase:
     """Give a member another role."""
     user = _member(tenant, user_id)

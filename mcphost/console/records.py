@@ -29,16 +29,16 @@ from mcphost.tenants.roles import Permission
 PAYLOAD_VIEWED = "payload.viewed"
 
 
-@require_safe
 @of_tenant(Permission.VIEW_RECORDS)
+@require_safe
 def rounds(request: Visit, tenant: Tenant) -> HttpResponseBase:
     """The rounds of one tenant, newest first."""
     tools = [row.name for row in catalogue.tools(Tenant.objects.filter(pk=tenant.pk))]
     return _rounds(request, frozenset({tenant.pk}), "Records", tools)
 
 
-@require_safe
 @of_platform(Permission.VIEW_RECORDS)
+@require_safe
 def all_rounds(request: Visit) -> HttpResponseBase:
     """The rounds of every tenant, for the platform's people."""
     return _rounds(request, _chosen_tenants(request), "All records", [])
@@ -62,15 +62,15 @@ def _rounds(
     )
 
 
-@require_safe
 @of_tenant(Permission.VIEW_RECORDS)
+@require_safe
 def changes(request: Visit, tenant: Tenant) -> HttpResponseBase:
     """Who changed what in one tenant."""
     return _changes(request, frozenset({tenant.pk}), "Changes")
 
 
-@require_safe
 @of_platform(Permission.VIEW_RECORDS)
+@require_safe
 def all_changes(request: Visit) -> HttpResponseBase:
     """Who changed what anywhere, the platform itself too."""
     return _changes(request, _chosen_tenants(request), "All changes")
@@ -98,8 +98,8 @@ def _chosen_tenants(request: Visit) -> frozenset[UUID] | None:
     return frozenset(Tenant.objects.filter(slug=slug).values_list("id", flat=True))
 
 
-@require_safe
 @of_tenant(Permission.VIEW_RECORDS)
+@require_safe
 def call(request: Visit, tenant: Tenant, call_id: UUID) -> HttpResponseBase:
     """One call: its rounds, each with all of its entries."""
     entries = selectors.call_entries(call_id, frozenset({tenant.pk}))
@@ -121,8 +121,8 @@ def call(request: Visit, tenant: Tenant, call_id: UUID) -> HttpResponseBase:
     )
 
 
-@require_safe
 @of_tenant(Permission.VIEW_PAYLOADS)
+@require_safe
 def payload(request: Visit, tenant: Tenant, entry_id: UUID) -> HttpResponseBase:
     """What was said in one entry. Looking at it leaves an entry."""
     entry, found = _payload(tenant, entry_id)

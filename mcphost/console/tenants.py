@@ -14,7 +14,17 @@ from django.views.decorators.http import require_safe
 from mcphost.audit import selectors as audit
 from mcphost.catalogue import selectors as catalogue
 from mcphost.console import forms
-from mcphost.console.base import Crumb, Visit, actor, mcp_url, of_platform, of_tenant, page_of, show
+from mcphost.console.base import (
+    Crumb,
+    Visit,
+    actor,
+    mcp_url,
+    of_platform,
+    of_tenant,
+    page_of,
+    sent,
+    show,
+)
 from mcphost.console.record_views import named_rounds
 from mcphost.tenants import services
 from mcphost.tenants.access import allowed, visible_tenants
@@ -139,7 +149,7 @@ def listing(request: Visit) -> HttpResponseBase:
 @of_platform(Permission.MANAGE_TENANT)
 def add(request: Visit) -> HttpResponseBase:
     """A new tenant."""
-    form = NewTenantForm(request.POST or None, request.FILES or None)
+    form = NewTenantForm(*sent(request))
     if request.method == "POST" and form.is_valid():
         slug, fields = form.cleaned_data["slug"], form.wanted(TenantFields())
         made = form.attempt(lambda: services.create_tenant(slug, fields, actor=actor(request)))
@@ -156,8 +166,8 @@ def add(request: Visit) -> HttpResponseBase:
     )
 
 
-@require_safe
 @of_tenant(Permission.VIEW_TOOLS)
+@require_safe
 def overview(request: Visit, tenant: Tenant) -> HttpResponseBase:
     """One tenant at a glance: where clients connect, its tools, problems and latest calls."""
     tools = catalogue.tools(Tenant.objects.filter(pk=tenant.pk))
@@ -186,9 +196,7 @@ def count_states(tools: tuple[catalogue.ToolRow, ...]) -> dict[str, int]:
 def settings(request: Visit, tenant: Tenant) -> HttpResponseBase:
     """What an owner may set."""
     before = snapshot(tenant).fields
-    form = TenantForm(
-        request.POST or None, request.FILES or None, initial=TenantForm.starting(before)
-    )
+    form = TenantForm(*sent(request), initial=TenantForm.starting(before))
     if request.method == "POST" and form.is_valid():
         wanted = form.wanted(before)
         if form.attempt(lambda: services.update_tenant(tenant.pk, wanted, actor=actor(request))):
@@ -200,7 +208,7 @@ def settings(request: Visit, tenant: Tenant) -> HttpResponseBase:
 @of_tenant(Permission.MANAGE_TENANT)
 def close(request: Visit, tenant: Tenant) -> HttpResponseBase:
     """Closing a tenant for good, confirmed by its slug."""
-    form = CloseForm(tenant, request.POST or None)
+    form = CloseForm(tenant, *sent(request))
     if request.method == "POST" and form.is_valid():
         services.close_tenant(tenant.pk, actor=actor(request))
         messages.success(request, f"{tenant.slug} is closed. Its history can still be read.")

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 
 from mcphost.catalogue import selectors as catalogue
 from mcphost.console import clients, forms
-from mcphost.console.base import Visit, actor, mcp_url, of_tenant, page_of, show
+from mcphost.console.base import Visit, actor, mcp_url, of_tenant, page_of, sent, show
 from mcphost.identity import selectors, services
 from mcphost.identity.services import IssuedToken, TokenRequest
 from mcphost.tenants.models import Membership, Tenant
@@ -98,8 +98,8 @@ def _scopes(tenant: Tenant) -> list[tuple[str, str]]:
     return [(scope, f"{scope}: {meaning}") for scope, meaning in named.items()]
 
 
-@require_safe
 @of_tenant(Permission.MANAGE_TOKENS)
+@require_safe
 def listing(request: Visit, tenant: Tenant) -> HttpResponseBase:
     """Every token, the newest first, dead ones too."""
     now = timezone.now()
@@ -110,7 +110,7 @@ def listing(request: Visit, tenant: Tenant) -> HttpResponseBase:
 @of_tenant(Permission.MANAGE_TOKENS)
 def issue(request: Visit, tenant: Tenant) -> HttpResponseBase:
     """A new token. The answer to the form is the only page that ever shows it."""
-    form = TokenForm(tenant, request.user, request.POST or None)
+    form = TokenForm(tenant, request.user, *sent(request))
     if request.method == "POST" and form.is_valid():
         issued = form.attempt(lambda: _issue(request, tenant.pk, form))
         if issued is not None:
@@ -134,7 +134,7 @@ def _issue(request: Visit, tenant_id: UUID, form: TokenForm) -> IssuedToken:
 def _shown_once(request: Visit, tenant: Tenant, issued: IssuedToken) -> HttpResponseBase:
     url = mcp_url(request, tenant.slug)
     mcp = issued.audience is Audience.MCP
-    response = show(
+    return show(
         request,
         "token_issued.html",
         "Your new token",
@@ -143,8 +143,6 @@ def _shown_once(request: Visit, tenant: Tenant, issued: IssuedToken) -> HttpResp
         snippets=clients.snippets(tenant.slug, url, issued.plaintext) if mcp else (),
         url=url,
     )
-    response.headers["Cache-Control"] = "no-store"
-    return response
 
 
 @of_tenant(Permission.MANAGE_TOKENS)

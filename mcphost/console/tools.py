@@ -16,7 +16,7 @@ from mcphost.catalogue.errors import Invalid, WrongStateError
 from mcphost.catalogue.fields import ToolFields
 from mcphost.catalogue.selectors import ToolRow
 from mcphost.catalogue.states import State, Verb
-from mcphost.console.base import Crumb, Visit, actor, mcp_url, of_tenant, page_of, show
+from mcphost.console.base import Crumb, Visit, actor, mcp_url, of_tenant, page_of, sent, show
 from mcphost.console.tool_forms import ToolForm, granted, said_by_authors
 from mcphost.console.tool_views import view_of
 from mcphost.tenants.models import Tenant
@@ -32,8 +32,8 @@ _VERBS: dict[Verb, tuple[Callable[[UUID, Actor], ToolRow], str]] = {
 }
 
 
-@require_safe
 @of_tenant(Permission.VIEW_TOOLS)
+@require_safe
 def listing(request: Visit, tenant: Tenant) -> HttpResponseBase:
     """Every tool, with its state and what keeps it from being served."""
     wanted, state = request.GET.get("q", "").strip()[:64], request.GET.get("state", "")
@@ -61,7 +61,7 @@ def listing(request: Visit, tenant: Tenant) -> HttpResponseBase:
 @of_tenant(Permission.EDIT_TOOLS)
 def add(request: Visit, tenant: Tenant) -> HttpResponseBase:
     """A new tool."""
-    form = ToolForm(tenant.pk, request.POST or None)
+    form = ToolForm(tenant.pk, *sent(request))
     if request.method == "POST" and form.is_valid():
         wanted, publish, who = form.wanted(), PUBLISH in request.POST, actor(request)
         made = form.attempt(lambda: _create(tenant.pk, wanted, who, publish=publish))
@@ -74,7 +74,7 @@ def add(request: Visit, tenant: Tenant) -> HttpResponseBase:
 def edit(request: Visit, tenant: Tenant, tool_id: UUID) -> HttpResponseBase:
     """The working copy of a tool."""
     row = _tool(tenant, tool_id)
-    form = ToolForm(tenant.pk, request.POST or None, before=row.fields)
+    form = ToolForm(tenant.pk, *sent(request), before=row.fields)
     if request.method == "POST" and form.is_valid():
         wanted, publish, who = form.wanted(), PUBLISH in request.POST, actor(request)
         saved = form.attempt(lambda: _update(row.id, wanted, who, publish=publish))
@@ -83,8 +83,8 @@ def edit(request: Visit, tenant: Tenant, tool_id: UUID) -> HttpResponseBase:
     return _form_page(request, tenant, form, "Edit", row)
 
 
-@require_safe
 @of_tenant(Permission.VIEW_TOOLS)
+@require_safe
 def detail(request: Visit, tenant: Tenant, tool_id: UUID) -> HttpResponseBase:
     """One tool: what is served, what differs, how to call it, and every version."""
     row = _tool(tenant, tool_id)
@@ -100,8 +100,8 @@ def detail(request: Visit, tenant: Tenant, tool_id: UUID) -> HttpResponseBase:
     )
 
 
-@require_POST
 @of_tenant(Permission.EDIT_TOOLS)
+@require_POST
 def move(request: Visit, tenant: Tenant, tool_id: UUID, verb: str) -> HttpResponseBase:
     """Publish, disable or enable a tool."""
     row = _tool(tenant, tool_id)

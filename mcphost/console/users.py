@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from mcphost.console import forms, people
-from mcphost.console.base import Crumb, Visit, actor, of_platform, show
+from mcphost.console.base import Crumb, Visit, actor, of_platform, sent, show
 from mcphost.console.people import PersonFields
 from mcphost.tenants.models import Membership
 from mcphost.tenants.roles import Permission
@@ -105,8 +105,8 @@ def _strong(password: str, user: User | None = None) -> str:
     return password
 
 
-@require_safe
 @of_platform(Permission.MANAGE_MEMBERS)
+@require_safe
 def listing(request: Visit) -> HttpResponseBase:
     """Every user, by name."""
     wanted, after = request.GET.get("q", "").strip()[:100], request.GET.get("after", "")[:150]
@@ -127,7 +127,7 @@ def listing(request: Visit) -> HttpResponseBase:
 @of_platform(Permission.MANAGE_MEMBERS)
 def add(request: Visit) -> HttpResponseBase:
     """A new user."""
-    form = NewPersonForm(request.POST or None, initial={"is_active": True})
+    form = NewPersonForm(*sent(request), initial={"is_active": True})
     if request.method == "POST" and form.is_valid():
         name, password = form.cleaned_data["username"], form.cleaned_data["password"]
         wanted, who = form.wanted(), actor(request)
@@ -143,7 +143,7 @@ def edit(request: Visit, user_id: int) -> HttpResponseBase:
     user = get_object_or_404(User, pk=user_id)
     before = PersonFields.of(user)
     initial = {name: getattr(before, name) for name in PersonFields.__dataclass_fields__}
-    form = PersonForm(request.POST or None, initial=initial, itself=user.pk == request.user.pk)
+    form = PersonForm(*sent(request), initial=initial, itself=user.pk == request.user.pk)
     if request.method == "POST" and form.is_valid():
         people.update(user, form.wanted(), actor(request))
         messages.success(request, "Saved.")
@@ -163,7 +163,7 @@ def edit(request: Visit, user_id: int) -> HttpResponseBase:
 def set_password(request: Visit, user_id: int) -> HttpResponseBase:
     """A password for somebody who lost theirs."""
     user = get_object_or_404(User, pk=user_id)
-    form = PasswordForm(user, request.POST or None)
+    form = PasswordForm(user, *sent(request))
     if request.method == "POST" and form.is_valid():
         _set(request, user, form.cleaned_data["password"])
         messages.success(request, f"{user.get_username()} has a new password.")
@@ -176,7 +176,7 @@ def set_password(request: Visit, user_id: int) -> HttpResponseBase:
 
 def own_password(request: Visit) -> HttpResponseBase:
     """One's own password."""
-    form = OwnPasswordForm(request.user, request.POST or None)
+    form = OwnPasswordForm(request.user, *sent(request))
     if request.method == "POST" and form.is_valid():
         _set(request, request.user, form.cleaned_data["password"])
         messages.success(request, "Your password is changed.")

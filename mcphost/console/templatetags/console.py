@@ -83,11 +83,17 @@ def pretty(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, default=str)
 
 
+# The label of a version has its number and digest; a user stands in the place of the target.
+_TOLD = frozenset({"digest", "number", "user"})
+
+
 @register.filter
 def brief(facts: Mapping[str, Any]) -> str:
-    """The facts of an entry in a line."""
+    """The facts of an entry in a line, without what is told elsewhere in it."""
     return ", ".join(
-        f"{name}: {_plain(value)}" for name, value in facts.items() if value not in (None, "", [])
+        f"{name.replace('_', ' ')}: {_plain(value)}"
+        for name, value in facts.items()
+        if value not in (None, "", []) and name not in _TOLD
     )
 
 

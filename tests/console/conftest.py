@@ -1,0 +1,67 @@
+"""People in browsers, and tenants with something of everything."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from django.test import Client
+
+from mcphost.catalogue import kinds
+from mcphost.console.signin import attempts
+from mcphost.vault.services import ensure_ring
+from tests.cast import Cast, Person
+from tests.console.things import Things, fill
+
+Browser = Callable[[Person], Client]
+
+
+@pytest.fixture(autouse=True)
+def _nobody_failed_yet() -> Iterator[None]:
+    attempts.forget_all()
+    yield
+    attempts.forget_all()
+
+
+@pytest.fixture
+def browse() -> Browser:
+    """`browse(person)`: a browser in which somebody is signed in."""
+
+    def signed_in(person: Person) -> Client:
+        client = Client()
+        client.force_login(person.user)
+        return client
+
+    return signed_in
+
+
+@pytest.fixture
+def acme(cast: Cast) -> Things:
+    """The tenant under test, with a tool, a token, a call with a payload, and changes."""
+    kinds.discover()
+    ensure_ring()
+    return fill(cast.acme, cast.owner)
+
+
+@pytest.fixture
+def globex(cast: Cast, acme: Things) -> Things:
+    """The stranger's tenant, with the same."""
+    return fill(cast.globex, cast.stranger)
+
+
+@pytest.fixture
+def owner(cast: Cast, browse: Browser) -> Client:
+    return browse(cast.owner)
+
+
+@pytest.fixture
+def operator(cast: Cast, browse: Browser) -> Client:
+    return browse(cast.operator)
+
+
+@pytest.fixture
+def auditor(cast: Cast, browse: Browser) -> Client:
+    return browse(cast.auditor)
+
+
+@pytest.fixture
+def staff(cast: Cast, browse: Browser) -> Client:
+    return browse(cast.staff)

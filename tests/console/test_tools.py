@@ -1,0 +1,222 @@
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from mcphost.catalogue import kinds, selectors, services
+from mcphost.catalogue.models import Tool, ToolVersion
+from tests.console.things import ACTOR, Things, tool_fields
+
+TOOLS = "/admin/t/acme/tools/"
+NEW = f"{TOOLS}new/"
+
+pytestmark = pytest.mark.django_db
+
+
+def form(**changes: Any) -> dict[str, Any]:
+    return {"function": "probe.echo", "name": "say", "title": "", "description": "", **changes}
+
+
+def row(name: str) -> Tool:
+    return Tool.objects.get(tenant__slug="acme", name=name)
+
+
+def served(things: Things) -> list[str]:
+    return [tool.name for tool in selectors.toolbox(things.tenant).tools]
+
+
+def test_a_tool_is_registered_as_a_draft_and_then_published(operator: Client, acme: Things) -> None:
+    response = operator.post(NEW, form(scopes="mcp:a, mcp:b", time_limit_seconds="2.5"))
+    tool = row("say")
+    assert response["Location"] == f"{TOOLS}{tool.id}/"
+    assert (tool.state, tool.scopes, tool.time_limit_seconds) == ("draft", ["mcp:a", "mcp:b"], 2.5)
+    assert "Never published" in operator.get(response["Location"]).content.decode()
+    operator.post(f"{TOOLS}{tool.id}/publish/")
+    assert "say" in served(acme)
+    assert row("say").live is not None
+
+
+def test_a_tool_is_saved_and_published_at_once(operator: Client, acme: Things) -> None:
+    operator.post(NEW, form(_publish=""))
+    assert "say" in served(acme)
+    page = operator.get(f"{TOOLS}{row('say').id}/").content.decode()
+    assert "say is published" in page
+    assert ToolVersion.objects.get(tool=row("say")).published_by == "operator"
+
+
+def test_only_functions_granted_to_the_tenant_are_offered(
+    operator: Client, acme: Things, globex: Things
+) -> None:
+    services.grant_function(globex.tenant, "probe.write", ACTOR)
+    page = operator.get(NEW)
+    assert [value for value, _ in page.context["form"].fields["function"].choices] == [
+        "",
+        "probe.echo",
+    ]
+    assert list(page.context["authors"]) == ["probe.echo"]
+    response = operator.post(NEW, form(function="probe.write"))
+    assert list(response.context["form"].errors) == ["function"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"name": "no blanks please"}, "name"),
+        ({"name": "canary-acme-tool"}, "name"),
+        ({"name": ""}, "name"),
+        ({"function": ""}, "function"),
+        ({"title": "a\x07b"}, "title"),
+        ({"scopes": "nonsense"}, "scopes"),
+        ({"time_limit_seconds": "-1"}, "time_limit_seconds"),
+        ({"time_limit_seconds": "soon"}, "time_limit_seconds"),
+        ({"icons": "nonsense"}, "icons"),
+        ({"icons": '[{"src": "ftp://x"}]'}, "icons"),
+    ],
+)
+def test_what_is_wrong_stands_beside_its_field_and_nothing_is_saved(
+    operator: Client, acme: Things, changes: dict[str, Any], field: str
+) -> None:
+    response = operator.post(NEW, form(**changes, _publish=""))
+    assert list(response.context["form"].errors) == [field]
+    assert response.context["form"].errors[field][0] in response.context["form"].as_p().replace(
+        "&#x27;", "'"
+    ).replace("&quot;", '"')
+    assert Tool.objects.filter(tenant__slug="acme").count() == 1
+
+
+def test_an_edit_changes_the_working_copy_and_the_page_says_what_differs(
+    operator: Client, acme: Things
+) -> None:
+    path = f"{TOOLS}{acme.tool}/"
+    assert operator.get(f"{path}edit/").context["form"].initial["name"] == "canary-acme-tool"
+    fields = form(name="canary-acme-tool", title="Another", scopes="mcp:x", icons="")
+    assert operator.post(f"{path}edit/", fields)["Location"] == path
+    page = operator.get(path)
+    differences = [
+        (each.label, each.served, each.working) for each in page.context["tool"].differences
+    ]
+    assert differences == [("Title", "", "Another"), ("Scopes", [], ["mcp:x"])]
+    assert "What differs" in page.content.decode()
+    assert page.context["tool"].to_publish
+    operator.post(f"{path}edit/", {**fields, "_publish": ""})
+    page = operator.get(path)
+    assert page.context["tool"].differences == []
+    assert [version.number for version in page.context["tool"].versions] == [2, 1]
+    assert not page.context["tool"].to_publish
+
+
+def test_the_name_of_a_published_tool_stays(operator: Client, acme: Things) -> None:
+    response = operator.post(f"{TOOLS}{acme.tool}/edit/", form(name="other"))
+    assert "stays" in response.context["form"].errors["name"][0]
+
+
+def test_a_disabled_tool_is_gone_at_once_and_comes_back_when_enabled(
+    operator: Client, acme: Things
+) -> None:
+    path = f"{TOOLS}{acme.tool}/"
+    assert "/enable/" not in operator.get(path).content.decode()
+    assert operator.post(f"{path}disable/")["Location"] == path
+    assert served(acme) == []
+    page = operator.get(path).content.decode()
+    assert "is disabled" in page
+    assert "As clients would see it" in page
+    operator.post(f"{path}enable/")
+    assert served(acme) == ["canary-acme-tool"]
+
+
+def test_a_verb_that_the_state_does_not_allow_changes_nothing(
+    operator: Client, acme: Things
+) -> None:
+    operator.post(f"{TOOLS}{acme.tool}/enable/")
+    assert "Nothing was changed" in operator.get(f"{TOOLS}{acme.tool}/").content.decode()
+
+
+def test_a_tool_whose_function_was_taken_away_says_why_it_is_not_served(
+    operator: Client, acme: Things
+) -> None:
+    services.revoke_grant(acme.tenant, "probe.echo", ACTOR)
+    for path in (TOOLS, f"{TOOLS}{acme.tool}/", "/admin/t/acme/", "/admin/"):
+        assert "no longer granted" in operator.get(path).content.decode(), path
+    page = operator.get(f"{TOOLS}{acme.tool}/edit/").content.decode()
+    assert "probe.echo (not available)" in page
+    assert "No function is granted" in page
+    operator.post(f"{TOOLS}{acme.tool}/publish/")
+    assert "is not granted" in operator.get(f"{TOOLS}{acme.tool}/").content.decode()
+
+
+def test_a_draft_that_cannot_be_published_says_why(operator: Client, acme: Things) -> None:
+    draft = services.create_tool(acme.tenant, tool_fields("draft"), ACTOR)
+    services.revoke_grant(acme.tenant, "probe.echo", ACTOR)
+    page = operator.get(f"{TOOLS}{draft.id}/")
+    assert page.context["tool"].listing == {}
+    assert "Cannot be published as it is." in page.content.decode()
+    assert "How to call it" not in page.content.decode()
+
+
+def test_a_change_of_the_code_since_publication_is_told(operator: Client, acme: Things) -> None:
+    version = ToolVersion.objects.get(tool=acme.tool)
+    code = {**version.code, "input_schema": {"type": "object"}}
+    ToolVersion.objects.filter(pk=version.pk).update(code=code)
+    page = operator.get(f"{TOOLS}{acme.tool}/").content.decode()
+    assert "schemas changed since the last publication" in page
+
+
+def test_the_page_shows_schemas_versions_and_how_to_call(auditor: Client, acme: Things) -> None:
+    page = auditor.get(f"{TOOLS}{acme.tool}/")
+    text = page.content.decode()
+    assert "&quot;text&quot;" in text
+    assert page.context["curl"].startswith("curl http://testserver/t/acme/mcp")
+    assert ToolVersion.objects.get(tool=acme.tool).digest in text
+    assert f"{acme.tool}/edit/" not in text
+
+
+def test_what_people_wrote_is_never_markup(operator: Client, acme: Things) -> None:
+    evil = "<script>alert(1)</script>{{ 7*7 }}"
+    operator.post(NEW, form(title=evil, description=evil, _publish=""))
+    for path in (TOOLS, f"{TOOLS}{row('say').id}/", f"{TOOLS}{row('say').id}/edit/", "/admin/"):
+        page = operator.get(path).content.decode()
+        assert "<script>alert" not in page
+        assert "49" not in page.split("<title>")[1].split("</title>")[0]
+
+
+def test_the_list_is_narrowed_by_name_and_state(operator: Client, acme: Things) -> None:
+    operator.post(NEW, form())
+
+    def names(query: str) -> list[str]:
+        return [tool.name for tool, _ in operator.get(f"{TOOLS}{query}").context["tools"]]
+
+    assert names("") == ["canary-acme-tool", "say"]
+    assert names("?q=SAY") == ["say"]
+    assert names("?state=published") == ["canary-acme-tool"]
+    assert names("?state=disabled") == []
+    assert "No tool is like that" in operator.get(f"{TOOLS}?state=disabled").content.decode()
+
+
+def test_tools_of_other_tenants_are_unknown_here(
+    operator: Client, acme: Things, globex: Things
+) -> None:
+    for path in ("", "edit/"):
+        assert operator.get(f"{TOOLS}{globex.tool}/{path}").status_code == 404
+    assert operator.post(f"{TOOLS}{globex.tool}/disable/").status_code == 404
+    assert served(globex) == ["canary-globex-tool"]
+
+
+@pytest.mark.parametrize(
+    ("who", "said"),
+    [("operator", "Ask the platform"), ("staff", "grant this tenant a function")],
+)
+def test_a_tenant_without_functions_says_who_can_help(
+    request: pytest.FixtureRequest, who: str, said: str
+) -> None:
+    kinds.discover()
+    client: Client = request.getfixturevalue(who)
+    assert said in client.get(TOOLS).content.decode()
+
+
+def test_a_tenant_with_functions_but_no_tools_offers_the_first_one(
+    operator: Client, acme: Things
+) -> None:
+    Tool.objects.filter(tenant=acme.tenant).update(state="draft", live=None)
+    ToolVersion.objects.all().delete()
+    Tool.objects.all().delete()
+    assert "Register the first tool" in operator.get(TOOLS).content.decode()

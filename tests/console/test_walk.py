@@ -1,0 +1,207 @@
+"""Every address of the console, walked by those who have no business there.
+
+The walk is made from the addresses themselves: a new page is in it the day it is written.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import URLPattern, reverse
+
+from mcphost.audit.models import Entry, Payload
+from mcphost.catalogue.models import Grant, Tool, ToolVersion
+from mcphost.console.urls import urlpatterns
+from mcphost.identity.models import Token
+from mcphost.tenants.models import Membership, Tenant
+from tests.cast import Cast
+from tests.console.conftest import Browser
+from tests.console.things import Things
+
+pytestmark = pytest.mark.django_db
+
+OPEN_TO_ANYBODY = {"login"}
+OWN = {"index", "tenants", "password_change", "logout", *OPEN_TO_ANYBODY}
+"""Pages that everybody who may enter has, with nothing on them but what is theirs."""
+
+NAMES = [str(pattern.name) for pattern in urlpatterns]
+MODELS = (Tenant, Membership, Tool, ToolVersion, Grant, Token, Payload, User)
+
+
+def address(pattern: URLPattern, things: Things, slug: str) -> str:
+    """The page's address, with everything in it that is these things'."""
+    known: dict[str, Any] = {
+        "slug": slug,
+        "tool_id": things.tool,
+        "token_id": things.token,
+        "call_id": things.call,
+        "entry_id": things.entry,
+        "user_id": things.user,
+        "verb": "disable",
+    }
+    names = pattern.pattern.converters
+    assert set(names) <= set(known), f"say here what {set(names) - set(known)} of a tenant is"
+    return reverse(f"admin:{pattern.name}", kwargs={name: known[name] for name in names})
+
+
+def body(things: Things) -> dict[str, Any]:
+    """A form that names everything of a tenant, in every field any form has."""
+    return {
+        "slug": things.slug,
+        "tenant": things.slug,
+        "name": "stolen",
+        "title": "stolen",
+        "function": "probe.write",
+        "verb": "grant",
+        "owner": str(things.user),
+        "user": str(things.user),
+        "tool": str(things.tool),
+        "token": things.token,
+        "username": "owner",
+        "role": "owner",
+        "audience": "mcp",
+        "scopes": ["mcp:list", "mcp:call"],
+        "password": "a-password-that-is-long",
+        "present": "wrong",
+        "is_active": "on",
+        "_publish": "1",
+    }
+
+
+def rows_of(tenant: Things) -> dict[str, Any]:
+    """Everything that must be as it was."""
+    kept: dict[str, Any] = {model.__name__: list(model.objects.values()) for model in MODELS}
+    kept["entries"] = list(Entry.objects.filter(tenant=tenant.tenant).values_list("id"))
+    for person in kept["User"]:
+        del person["last_login"]
+    return kept
+
+
+def visits(client: Client, path: str, things: Things) -> Iterator[tuple[Any, str]]:
+    """The page by every method, with everything in the form and in the query; what was typed."""
+    fields = body(things)
+    yield client.get(path), path
+    yield client.get(path, fields), f"{path} {fields}"
+    yield client.post(path, fields), f"{path} {fields}"
+    for method in ("put", "delete"):
+        yield getattr(client, method)(path), path
+
+
+@pytest.fixture
+def by_name() -> dict[str, URLPattern]:
+    return {str(pattern.name): pattern for pattern in urlpatterns}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_stranger_learns_nothing_of_another_tenant(
+    name: str,
+    by_name: dict[str, URLPattern],
+    cast: Cast,
+    acme: Things,
+    globex: Things,
+    browse: Browser,
+) -> None:
+    before = rows_of(acme)
+    for slug in (acme.slug, globex.slug):
+        path = address(by_name[name], acme, slug)
+        for response, typed in visits(browse(cast.stranger), path, acme):
+            if slug == acme.slug and name not in OWN:
+                assert response.status_code == 403, (path, response.status_code)
+            text = response.content.decode()
+            # What visitors typed may be shown to them again.
+            assert not [word for word in acme.canaries if word in text and word not in typed]
+    after = rows_of(acme)
+    assert _of(acme, before) == _of(acme, after)
+
+
+def _of(things: Things, rows: dict[str, Any]) -> dict[str, Any]:
+    """The rows of that tenant among all rows; users and entries as a whole."""
+    versions = [row for row in rows["ToolVersion"] if row["tool_id"] == things.tool]
+    mine = {
+        name: [row for row in found if row.get("tenant_id", row.get("tenant")) == things.tenant]
+        for name, found in rows.items()
+        if name not in ("User", "entries", "ToolVersion", "Tenant")
+    }
+    tenants = [row for row in rows["Tenant"] if row["id"] == things.tenant]
+    people = [row for row in rows["User"] if row["username"] != "stranger"]
+    return {
+        **mine,
+        "versions": versions,
+        "tenants": tenants,
+        "people": people,
+        "entries": rows["entries"],
+    }
+
+
+def test_the_texts_that_are_looked_for_are_on_the_pages_of_who_may_see_them(
+    by_name: dict[str, URLPattern], cast: Cast, acme: Things, browse: Browser
+) -> None:
+    """Otherwise the walk would prove nothing."""
+    read = ("tools", "tool", "tokens", "records", "call", "changes", "members")
+    owner = browse(cast.owner)
+    pages = [owner.get(address(by_name[name], acme, acme.slug)) for name in read]
+    assert [page.status_code for page in pages] == [200] * len(read)
+    together = "".join(page.content.decode() for page in pages)
+    assert [word for word in acme.canaries if word not in together] == [str(acme.tenant)]
+    told = browse(cast.auditor).get(address(by_name["payload"], acme, acme.slug))
+    assert "canary-acme-said" in told.content.decode()
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in OPEN_TO_ANYBODY])
+def test_who_may_not_enter_is_led_to_the_sign_in(
+    name: str,
+    by_name: dict[str, URLPattern],
+    cast: Cast,
+    acme: Things,
+    browse: Browser,
+) -> None:
+    before = rows_of(acme)
+    path = address(by_name[name], acme, acme.slug)
+    for client in (Client(), browse(cast.member)):
+        for response, _ in visits(client, path, acme):
+            assert response.status_code == 302, path
+            assert response["Location"].startswith(
+                "/admin/" if name == "logout" else "/admin/login/"
+            )
+            assert b"canary" not in response.content
+    assert rows_of(acme) == before
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nobody_without_the_permission_changes_anything(
+    name: str,
+    by_name: dict[str, URLPattern],
+    cast: Cast,
+    acme: Things,
+    browse: Browser,
+) -> None:
+    """The auditor reads; no form of any page takes anything from them but their own password."""
+    before = rows_of(acme)
+    path = address(by_name[name], acme, acme.slug)
+    response = browse(cast.auditor).post(path, body(acme))
+    assert response.status_code in (200, 302, 403, 405)
+    assert rows_of(acme) == before
+
+
+def test_no_address_leads_around_our_own_pages() -> None:
+    """Django's own doors to rows are not there: the redirect by type, autocomplete, the palette."""
+    for path in ("r/1/1/", "autocomplete/", "search/", "jsi18n/", "auth/user/", "tenants/tenant/"):
+        assert Client().get(f"/admin/{path}").status_code == 404
+
+
+def test_unknown_and_foreign_tenants_are_refused_alike(cast: Cast, browse: Browser) -> None:
+    stranger = browse(cast.stranger)
+    foreign = stranger.get("/admin/t/acme/tools/")
+    unknown = stranger.get("/admin/t/nowhere/tools/")
+    assert foreign.status_code == unknown.status_code == 403
+    assert foreign.content == unknown.content
+
+
+def test_forms_need_the_token_that_only_our_pages_have(cast: Cast, acme: Things) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(cast.owner.user)
+    path = reverse("admin:tool_move", args=[acme.slug, acme.tool, "disable"])
+    assert client.post(path).status_code == 403
+    assert Tool.objects.get(pk=acme.tool).state == "published"

@@ -1,0 +1,98 @@
+"""Something of everything that a tenant can have, each with a text of its own to be looked for."""
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.utils import timezone
+
+from mcphost.audit.models import Entry, Payload
+from mcphost.audit.ports import payload_cipher
+from mcphost.audit.records import ROUND_FINISHED, ROUND_STARTED, Actor, new_id
+from mcphost.catalogue import services as catalogue
+from mcphost.catalogue.fields import ToolFields
+from mcphost.identity.services import TokenRequest, issue
+from mcphost.tenants.roles import CALL_TOOLS, LIST_TOOLS
+from mcphost.tenants.selectors import TenantSnapshot
+from mcphost.tenants.services import update_tenant
+from mcphost.vault.services import ensure_tenant
+from tests.cast import Person
+
+ACTOR = Actor.system("tests")
+
+
+@dataclass(frozen=True, slots=True)
+class Things:
+    """What a tenant has. `canaries` are texts that only those inside may ever see."""
+
+    tenant: UUID
+    slug: str
+    tool: UUID
+    token: str
+    call: UUID
+    entry: UUID
+    user: int
+
+    @property
+    def canaries(self) -> tuple[str, ...]:
+        own = (self.tool, self.token, self.call, self.entry, self.tenant, f"/t/{self.slug}/")
+        return (f"canary-{self.slug}", *map(str, own))
+
+
+def fill(tenant: TenantSnapshot, owner: Person) -> Things:
+    """Give a tenant a published tool, a token, a call that was recorded, and telling texts."""
+    canary = f"canary-{tenant.slug}"
+    told = replace(tenant.fields, title=f"{canary}-title", instructions=f"{canary}-instructions")
+    update_tenant(tenant.id, told, actor=ACTOR)
+    catalogue.grant_function(tenant.id, "probe.echo", ACTOR)
+    tool = catalogue.create_tool(tenant.id, tool_fields(f"{canary}-tool"), ACTOR)
+    catalogue.publish(tool.id, ACTOR)
+    wanted = TokenRequest(f"{canary}-token", (LIST_TOOLS, CALL_TOOLS))
+    token = issue(tenant.id, owner.user, wanted, actor=ACTOR)
+    call = uuid4()
+    entry = recorded(tenant.id, call, target=tool.name, reason=f"{canary}-reason")
+    said(tenant.id, entry, {"arguments": {"text": f"{canary}-said"}})
+    return Things(tenant.id, tenant.slug, tool.id, token.id, call, entry, owner.user.pk)
+
+
+def tool_fields(name: str = "echo", **others: Any) -> ToolFields:
+    """The fields of a tool that runs `probe.echo`."""
+    return replace(ToolFields(name=name, config={"function": "probe.echo"}), **others)
+
+
+def recorded(tenant: UUID | None, call: UUID | None, **columns: Any) -> UUID:
+    """An entry of a finished round, unless told otherwise."""
+    columns = {
+        "action": ROUND_FINISHED,
+        "round": 1,
+        "outcome": "complete",
+        "actor_kind": "token",
+        "actor_label": "olga (laptop)",
+        "method": "tools/call",
+        "duration_us": 1500,
+        "bytes_in": 40,
+        "bytes_out": 2048,
+        **columns,
+    }
+    entry = Entry.objects.create(
+        id=new_id(), at=timezone.now(), tenant=tenant, call=call, **columns
+    )
+    return entry.id
+
+
+def started(tenant: UUID, call: UUID, **columns: Any) -> UUID:
+    """An entry of a round that began."""
+    sizes = {"outcome": "", "duration_us": None, "bytes_out": None}
+    return recorded(tenant, call, action=ROUND_STARTED, **sizes, **columns)
+
+
+def said(tenant: UUID, entry: UUID, content: Any) -> None:
+    """The payload of an entry, encrypted as it would be."""
+    ensure_tenant(tenant)
+    cipher = payload_cipher()
+    assert cipher is not None
+    sealed = cipher.commit_and_seal(tenant, json.dumps(content).encode())
+    Payload.objects.create(
+        entry=entry, tenant=tenant, key_id=sealed.key_id, ciphertext=sealed.ciphertext
+    )
