@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench import environment, verify
 from bench.load import Target
-from bench.processes import ROOT, Command, free_port, running
+from bench.processes import ROOT, Command, free_port, running, tail
 
 SERVERS = ROOT / "bench" / "servers"
 
@@ -33,9 +33,13 @@ def serving(peer: Peer, folder: Path) -> Iterator[Target]:
     """Where `peer` answers, once it has shown that it answers rightly. Raises UnavailableError."""
     folder.mkdir(parents=True, exist_ok=True)
     port = free_port()
-    with running(peer.command(folder, port)):
+    command = peer.command(folder, port)
+    with running(command):
         target = peer.target(folder, port)
-        verify.verify(target)
+        try:
+            verify.verify(target)
+        except verify.WrongAnswerError as error:
+            raise verify.WrongAnswerError(f"{error}\n{tail(command.log)}") from None
         yield target
 
 

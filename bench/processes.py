@@ -68,11 +68,11 @@ def _wait_until_ready(command: Command, process: subprocess.Popen[bytes]) -> Non
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            raise StartError(f"it ended with {process.returncode}:\n{_tail(command.log)}")
+            raise StartError(f"it ended with {process.returncode}:\n{tail(command.log)}")
         if _answers(command.port, command.ready):
             return
         time.sleep(0.1)
-    raise StartError(f"it did not answer within {START_SECONDS} s:\n{_tail(command.log)}")
+    raise StartError(f"it did not answer within {START_SECONDS} s:\n{tail(command.log)}")
 
 
 def _answers(port: int, path: str) -> bool:
@@ -97,5 +97,6 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         process.wait(STOP_SECONDS)
 
 
-def _tail(log: Path, lines: int = 20) -> str:
+def tail(log: Path, lines: int = 20) -> str:
+    """The end of a server's log."""
     return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])

@@ -8,17 +8,20 @@ import sys
 import uuid
 from collections.abc import Iterator
 from itertools import islice
+from typing import Any, TypeVar
 
 import django
 
 django.setup()
 
-from django.db import transaction  # noqa: E402 - models need django.setup()
+from django.db import transaction  # noqa: E402 - what follows needs django.setup()
 
 from mcphost.catalogue.models import Grant, Tool, ToolVersion  # noqa: E402
+from mcphost.catalogue.states import State  # noqa: E402
 from mcphost.tenants.models import Tenant  # noqa: E402
 
 BATCH = 500
+Row = TypeVar("Row", Tool, ToolVersion)
 
 
 def seed(tenants: int, tools: int) -> None:
@@ -40,43 +43,28 @@ def seed(tenants: int, tools: int) -> None:
 
 
 def _copies(pattern: Tool, tenants: list[Tenant], count: int) -> Iterator[Tool]:
+    draft = {"state": State.DRAFT, "live_id": None}
     for tenant in tenants:
         for number in range(count):
-            yield Tool(
-                id=uuid.uuid4(),
-                tenant=tenant,
-                name="echo" if number == 0 else f"echo-{number}",
-                kind=pattern.kind,
-                config=pattern.config,
-                title=pattern.title,
-                description=pattern.description,
-                scopes=pattern.scopes,
-                time_limit_seconds=pattern.time_limit_seconds,
-                icons=pattern.icons,
-            )
+            name = "echo" if number == 0 else f"echo-{number}"
+            yield _copy(pattern, tenant_id=tenant.id, name=name, **draft)
 
 
 def _publish(pattern: Tool, copies: list[Tool]) -> None:
     """Drafts first, then their versions, then each tool pointed at its own: as publishing does."""
-    live = pattern.live
-    assert live is not None, "the demo's echo is published"
+    assert pattern.live is not None, "the demo's echo is published"
     Tool.objects.bulk_create(copies)
-    versions = [
-        ToolVersion(
-            id=uuid.uuid4(),
-            tool=copy,
-            number=1,
-            digest=live.digest,
-            function=live.function,
-            snapshot=live.snapshot,
-            published_by=live.published_by,
-        )
-        for copy in copies
-    ]
+    versions = [_copy(pattern.live, tool_id=copy.id, number=1) for copy in copies]
     ToolVersion.objects.bulk_create(versions)
     for copy, version in zip(copies, versions, strict=True):
         copy.live, copy.state = version, pattern.state
     Tool.objects.bulk_update(copies, ["live", "state"])
+
+
+def _copy(row: Row, **changes: Any) -> Row:
+    """A new row like `row`, with an id of its own."""
+    values = {field.attname: getattr(row, field.attname) for field in row._meta.concrete_fields}
+    return type(row)(**{**values, "id": uuid.uuid4(), **changes})
 
 
 if __name__ == "__main__":
