@@ -41,8 +41,7 @@ def groups(request: HttpRequest) -> list[Group]:
     user = request.user
     if not isinstance(user, User):
         return []
-    # One more than is shown, so that "more" is known without counting thousands.
-    tenants = list(visible_tenants(user).order_by("slug")[: MOST_TENANTS + 1])
+    tenants = _tenants(user)
     here: Tenant | None = getattr(request, "tenant", None)
     if here is None and len(tenants) == 1:
         here = tenants[0]
@@ -53,6 +52,12 @@ def groups(request: HttpRequest) -> list[Group]:
         found.append(_group("Tenants", _switch(tenants, here, user, request)))
     found.append(_group("Platform", list(_platform_items(user, request))))
     return [group for group in found if group["items"]]
+
+
+def _tenants(user: User) -> list[Tenant]:
+    """The open ones; closed ones for who has no other. One more than is shown, if there are more."""
+    visible = visible_tenants(user).order_by("slug")
+    return list(visible.filter(closed_at=None)[: MOST_TENANTS + 1]) or list(visible[:MOST_TENANTS])
 
 
 def _tenant_items(tenant: Tenant, user: User, request: HttpRequest) -> Iterator[Group]:

@@ -1,0 +1,1 @@
+"""The console in a real browser. A pytest process of its own: its event loop is the browser's."""

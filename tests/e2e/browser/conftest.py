@@ -1,0 +1,114 @@
+"""One server and one browser for all journeys; nothing may come from elsewhere."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, Playwright, Request, sync_playwright
+
+from tests.e2e.processes import ROOT, Server, serving
+
+CHROMIUM = "/usr/bin/chromium"
+ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+SCREENSHOTS = ROOT / "build" / "screenshots"
+WIDE = {"width": 1360, "height": 860}
+PHONE = {"width": 390, "height": 844}
+
+Visit = Callable[..., Page]
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The server as `make up` runs it."""
+    with serving("uvicorn", tmp_path_factory.mktemp("browser") / "home") as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def playwright() -> Iterator[Playwright]:
+    with sync_playwright() as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    """Debian's chromium."""
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    started = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="session")
+def password(server: Server) -> str:
+    """The generated one, of `admin` and of `auditor`."""
+    return (server.home / "admin-password").read_text().strip()
+
+
+class Watch:
+    """What went wrong in a browser: requests that left the machine, errors in pages."""
+
+    def __init__(self, base: str) -> None:
+        self.base = base
+        self.wrong: list[str] = []
+
+    def request(self, request: Request) -> None:
+        if not request.url.startswith((f"{self.base}/", "data:", "blob:")):
+            self.wrong.append(f"a request to {request.url}")
+
+    def console(self, message: ConsoleMessage) -> None:
+        # A refusal that a journey asks for is no error of the page.
+        if message.type == "error" and "status of 4" not in message.text:
+            self.wrong.append(f"on {message.page.url if message.page else '?'}: {message.text}")
+
+    def error(self, error: Exception) -> None:
+        self.wrong.append(str(error))
+
+
+@pytest.fixture
+def visit(browser: Browser, server: Server, password: str) -> Iterator[Visit]:
+    """`visit("admin")`: somebody signed in, on the dashboard, in a window of their own."""
+    watch = Watch(server.base)
+    contexts = []
+
+    def open_window(
+        name: str, secret: str = "", size: dict[str, int] = WIDE, theme: str = "light"
+    ) -> Page:
+        context = browser.new_context(
+            base_url=server.base,
+            viewport=size,  # type: ignore[arg-type]
+            color_scheme=theme,  # type: ignore[arg-type]
+            permissions=["clipboard-read", "clipboard-write"],
+        )
+        context.set_default_timeout(15_000)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("request", watch.request)
+        page.on("console", watch.console)
+        page.on("pageerror", watch.error)
+        page.goto("/")
+        page.fill("[name=username]", name)
+        page.fill("[name=password]", secret or password)
+        page.click("button[type=submit]")
+        page.wait_for_url("**/admin/")
+        return page
+
+    yield open_window
+    for context in contexts:
+        context.close()
+    assert watch.wrong == []
+
+
+def shoot(page: Page, name: str) -> Path:
+    """A picture of the whole page for people to look at."""
+    path = SCREENSHOTS / f"{name}.png"
+    page.screenshot(path=path, full_page=True, animations="disabled")
+    return path
