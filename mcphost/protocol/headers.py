@@ -53,6 +53,11 @@ class Headers:
             return ", ".join(_text(each) for other, each in self._raw if other == key)
         return _text(value)
 
+    def raw(self, key: bytes) -> bytes | None:
+        """The value as it was sent, if the header was sent once; None if not, or if others were
+        sent twice. For a fast look at the usual case; `get` knows the rest."""
+        return self._last.get(key) if len(self._last) == len(self._raw) else None
+
     def says(self, key: bytes, text: str) -> bool:
         """Whether the header was sent once, plainly, as this text: the usual case, in one look.
 

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, assert_never
 
-from django.utils import timezone
-
 from mcphost.audit import records
 from mcphost.audit.records import Ending, Leg, Record
 from mcphost.runtime.outcomes import Complete, Failed, InputRequired, Outcome, Yielded
+from mcphost.runtime.ports import SystemClock
 from mcphost.serving.turn import Turn
+
+_CLOCK = SystemClock()
 
 COMPLETE = "complete"
 TOOL_ERROR = "tool_error"
@@ -19,7 +20,7 @@ CANCELLED = "cancelled"
 
 def started(turn: Turn) -> Record:
     """The entry without which a tool that is not read-only does not run."""
-    return records.started(turn.call, _leg(turn), timezone.now(), turn.tool.version)
+    return records.started(turn.call, _leg(turn), _CLOCK.now(), turn.tool.version)
 
 
 def finished(turn: Turn, outcome: Outcome, seconds: float, size: int) -> Record:
@@ -46,7 +47,7 @@ def cancelled(turn: Turn, seconds: float) -> Record:
 
 
 def _finished(turn: Turn, ending: Ending) -> Record:
-    return records.finished(turn.call, _leg(turn), timezone.now(), ending, turn.tool.version)
+    return records.finished(turn.call, _leg(turn), _CLOCK.now(), ending, turn.tool.version)
 
 
 def _leg(turn: Turn) -> Leg:

@@ -17,14 +17,15 @@ from mcphost.protocol.opening import open_message
 from mcphost.serving.dispatch import dispatch
 from mcphost.serving.incoming import Incoming
 from mcphost.serving.lifecycle import ensure_started
+from mcphost.serving.streams import Stream
 from mcphost.transport import cors, guard, refusals
 from mcphost.transport.admission import Admitted, admit
 from mcphost.transport.bodies import ClientGoneError, Receive, read_body
+from mcphost.transport.conversation import Conversation
 from mcphost.transport.http import HttpRequest
 from mcphost.transport.options import options
 from mcphost.transport.responder import (
     RawHeaders,
-    Responder,
     Send,
     send_empty,
     send_json,
@@ -75,25 +76,23 @@ async def _open(request: HttpRequest, admitted: Admitted, receive: Receive) -> I
 
 async def _converse(incoming: Incoming, receive: Receive, send: Send, headers: RawHeaders) -> None:
     """Answer a request, and cancel its work when the client hangs up or reads too slowly."""
-    line = Line(receive)
-    responder = Responder(send, options().stream, headers, line.cut)
+    conversation = Conversation(receive, send, options().stream, headers)
     try:
-        status, body, more = await _answer(incoming, responder)
-        await responder.finish(status, body, more)
+        status, body, more = await _answer(incoming, conversation)
+        await conversation.finish(status, body, more)
     except asyncio.CancelledError:
-        if not line.lost:
+        if not conversation.lost:
             raise
-        line.forgive()
+        conversation.forgive()
     finally:
-        line.release()
-        responder.abandon()
+        conversation.end()
 
 
-async def _answer(incoming: Incoming, responder: Responder) -> tuple[int, bytes, RawHeaders]:
+async def _answer(incoming: Incoming, stream: Stream) -> tuple[int, bytes, RawHeaders]:
     identifier = incoming.exchange.id
     assert identifier is not None
     try:
-        result = await dispatch(incoming, responder)
+        result = await dispatch(incoming, stream)
         return 200, messages.response(identifier, result), ()
     except ProtocolError as error:
         named = error.with_id(identifier)
@@ -107,47 +106,3 @@ async def _refuse(send: Send, error: ProtocolError, headers: RawHeaders) -> None
     log.info("refused: %s", error.message, extra={"code": error.code})
     extra = [*refusals.headers_of(error), *headers]
     await send_json(send, refusals.status_of(error), refusals.body_of(error), extra)
-
-
-class Line:
-    """The connection under one request: notices its loss, and cancels the work then.
-
-    Spec: basic/transports/streamable-http, Cancellation. Most calls are over before anybody could
-    hang up, so it listens only from a moment after the start: a timer costs less than a task.
-    """
-
-    LISTEN_AFTER = 0.02
-
-    def __init__(self, receive: Receive) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._work = task
-        self._receive = receive
-        self.lost = False
-        self._watch: asyncio.Task[None] | None = None
-        self._timer = asyncio.get_running_loop().call_later(self.LISTEN_AFTER, self._begin)
-
-    def _begin(self) -> None:
-        self._watch = asyncio.get_running_loop().create_task(self._listen())
-
-    async def _listen(self) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-        self.cut()
-
-    def cut(self) -> None:
-        """The reader has gone, or does not read: cancel the work, once."""
-        if not self.lost:
-            self.lost = True
-            self._work.cancel("the client hung up")
-
-    def forgive(self) -> None:
-        """The cancellation was ours and has done its work."""
-        self._work.uncancel()
-
-    def release(self) -> None:
-        """Stop listening: the request has been answered or abandoned."""
-        self.lost = True
-        self._timer.cancel()
-        if self._watch is not None:
-            self._watch.cancel()

@@ -27,6 +27,9 @@ def check_host(request: HttpRequest) -> None:
 
     Django's own check acts only where `get_host()` is called, which is never on this path.
     """
+    known = request.headers.raw(b"host")
+    if known is not None and _known_host(known, options().allowed_hosts):
+        return
     host = request.headers.get("host") or ""
     if request.headers.count("host") > 1 or not _host_allowed(host, options().allowed_hosts):
         raise ProtocolError(MISDIRECTED, "This server does not answer for the Host of the request")
@@ -37,15 +40,34 @@ def check_post(request: HttpRequest) -> None:
     if request.method != "POST":
         message = f"{request.method} is not supported here: send MCP messages with POST"
         raise ProtocolError(METHOD_NOT_ALLOWED, message)
-    if not _accepts_both(request.headers.get("accept") or "*/*"):
+    headers = request.headers
+    if not _usual(headers.raw(b"accept"), headers.raw(b"content-type")):
+        _check_media(headers.get("accept") or "*/*", headers.get("content-type") or "")
+    length = headers.raw(b"content-length") or b"0"
+    limit = options().body_limit
+    if length.isdigit() and int(length[:20]) > limit:
+        raise ProtocolError(TOO_LARGE, f"The body is larger than {limit} bytes")
+
+
+def _check_media(accept: str, content_type: str) -> None:
+    if not _accepts_both(accept):
         message = "Accept must list both application/json and text/event-stream"
         raise ProtocolError(NOT_ACCEPTABLE, message)
-    if not _is_json(request.headers.get("content-type") or ""):
+    if not _is_json(content_type):
         raise ProtocolError(UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json")
-    length = request.headers.get("content-length") or "0"
-    limit = options().body_limit
-    if length.isdecimal() and int(length[:20]) > limit:
-        raise ProtocolError(TOO_LARGE, f"The body is larger than {limit} bytes")
+
+
+@lru_cache(maxsize=256)
+def _usual(accept: bytes | None, content_type: bytes | None) -> bool:
+    """Whether these values, as clients send them again and again, are known to be right."""
+    if accept is None or content_type is None:
+        return False
+    return _accepts_both(accept.decode("latin-1")) and _is_json(content_type.decode("latin-1"))
+
+
+@lru_cache(maxsize=256)
+def _known_host(host: bytes, allowed: tuple[str, ...]) -> bool:
+    return _host_allowed(host.decode("latin-1"), allowed)
 
 
 @lru_cache(maxsize=256)

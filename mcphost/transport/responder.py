@@ -51,20 +51,20 @@ class Responder:
 
     It is JSON until something must be streamed: the first notification, or a while without an
     answer, turns it into an event stream, whose last event is then the answer. Nothing leaves
-    after that. `cut` is called once when the reader is too slow or the connection fails.
+    after that. Subclasses say what `cut` does, which is called when the reader is too slow.
     """
 
-    def __init__(
-        self, send: Send, limits: StreamLimits, headers: RawHeaders, cut: Callable[[], None]
-    ) -> None:
+    def __init__(self, send: Send, limits: StreamLimits, headers: RawHeaders) -> None:
         self._send = send
         self._limits = limits
         self._headers = headers
-        self._cut = cut
         self._unread = 0
         self._ended = False
         self._pump: asyncio.Task[None] | None = None
-        self._timer = asyncio.get_running_loop().call_later(limits.stream_after, self.open)
+
+    def cut(self) -> None:
+        """Give the reader up."""
+        self.abandon()
 
     @property
     def closed(self) -> bool:
@@ -100,7 +100,6 @@ class Responder:
     def close(self) -> None:
         """Let nothing more in. What was let in before still leaves, unless the pump is cancelled."""
         self._ended = True
-        self._timer.cancel()
         if self._pump is not None:
             self._wake.set()
 
@@ -115,7 +114,7 @@ class Responder:
         self._unread += len(frame)
         self._wake.set()
         if self._unread > self._limits.unread and len(self._queue) > 1:
-            self._cut()
+            self.cut()
 
     async def _run(self) -> None:
         headers = [*STREAM_HEADERS, *self._headers]

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from mcphost.transport.conversation import Conversation
 from mcphost.transport.responder import Responder, StreamLimits
 
 QUICK = StreamLimits(stream_after=60, comment_every=60, unread=1000)
@@ -32,8 +33,19 @@ class Wire:
                 self.changed.clear()
                 await self.changed.wait()
 
-    def responder(self, limits: StreamLimits = QUICK) -> Responder:
-        return Responder(self.send, limits, [(b"x-test", b"1")], self.cut.set)
+    def responder(self, limits: StreamLimits = QUICK) -> "Cuttable":
+        return Cuttable(self, limits)
+
+
+class Cuttable(Responder):
+    """Says on its wire that it was cut."""
+
+    def __init__(self, wire: Wire, limits: StreamLimits) -> None:
+        super().__init__(wire.send, limits, [(b"x-test", b"1")])
+        self.wire = wire
+
+    def cut(self) -> None:
+        self.wire.cut.set()
 
 
 @pytest.mark.requirement("http.answer-type")
@@ -59,9 +71,10 @@ async def test_the_first_notification_turns_it_into_a_stream() -> None:
 
 
 @pytest.mark.requirement("http.keep-alive")
-async def test_a_while_without_an_answer_turns_it_into_a_stream() -> None:
+async def test_a_silent_stream_is_kept_alive_by_comments() -> None:
     wire = Wire()
-    responder = wire.responder(StreamLimits(0.001, 0.001, 1000))
+    responder = wire.responder(StreamLimits(60, 0.001, 1000))
+    responder.open()
     await wire.until(b":")
     await responder.finish(200, b"{}")
     assert responder.streaming
@@ -106,3 +119,18 @@ async def test_an_abandoned_response_sends_nothing_more() -> None:
     responder.send(b'{"b":1}')
     await asyncio.sleep(0)
     assert b'"b"' not in wire.body
+
+
+async def test_a_call_that_takes_long_becomes_a_stream() -> None:
+    wire = Wire()
+    never: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+
+    async def receive() -> dict[str, Any]:
+        return await never
+
+    conversation = Conversation(receive, wire.send, StreamLimits(0.001, 0.001, 1000), ())
+    await wire.until(b":")
+    await conversation.finish(200, b"{}")
+    assert conversation.streaming
+    assert wire.body.endswith(b"data: {}\n\n")
+    conversation.end()

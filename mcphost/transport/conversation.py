@@ -1,0 +1,103 @@
+"""One request under way: its response, and the connection that it may lose."""
+
+import asyncio
+from collections import deque
+
+from mcphost.transport.bodies import Receive
+from mcphost.transport.responder import RawHeaders, Responder, Send, StreamLimits
+
+
+class Conversation(Responder):
+    """A response whose reader may go away: then the work for it is cancelled.
+
+    Spec: basic/transports/streamable-http, Cancellation. Most calls are over before anybody could
+    hang up, so nothing listens until the call turns out to be slow: to listen takes a task, which
+    costs more than many a call. Made in the task that does the work.
+    """
+
+    def __init__(
+        self, receive: Receive, send: Send, limits: StreamLimits, headers: RawHeaders
+    ) -> None:
+        super().__init__(send, limits, headers)
+        self._receive = receive
+        self._work = asyncio.current_task()
+        self._watch: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self.lost = False
+        _slow_calls().expect(self)
+
+    def become_slow(self) -> None:
+        """The call is not over yet: listen for a hang-up, and stream if it takes much longer."""
+        if not self._ended:
+            loop = asyncio.get_running_loop()
+            self._watch = loop.create_task(self._listen())
+            self._timer = loop.call_later(self._limits.stream_after, self.open)
+
+    def cut(self) -> None:
+        """The reader has gone, or does not read: cancel the work, once."""
+        if not self.lost and self._work is not None:
+            self.lost = True
+            self._work.cancel("the client hung up")
+
+    def forgive(self) -> None:
+        """The cancellation was ours and has done its work."""
+        if self._work is not None:
+            self._work.uncancel()
+
+    def end(self) -> None:
+        """The request has been answered or given up: let go of everything."""
+        self.lost = True
+        self.abandon()
+        if self._watch is not None:
+            self._watch.cancel()
+
+    def close(self) -> None:
+        super().close()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    async def _listen(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self.cut()
+
+
+class SlowCalls:
+    """Tells conversations when they have become slow: one timer for all of them.
+
+    All wait equally long, so those that came first are slow first, and a look at the front of the
+    queue is enough.
+    """
+
+    SECONDS = 0.02
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._queue: deque[tuple[float, Conversation]] = deque()
+        self._armed = False
+
+    def expect(self, conversation: Conversation) -> None:
+        self._queue.append((self.loop.time() + self.SECONDS, conversation))
+        if not self._armed:
+            self._armed = True
+            self.loop.call_later(self.SECONDS, self._look)
+
+    def _look(self) -> None:
+        now = self.loop.time()
+        while self._queue and self._queue[0][0] <= now:
+            self._queue.popleft()[1].become_slow()
+        self._armed = bool(self._queue)
+        if self._armed:
+            self.loop.call_later(self._queue[0][0] - now, self._look)
+
+
+_latest: SlowCalls | None = None
+
+
+def _slow_calls() -> SlowCalls:
+    """The running loop's. There is one loop in a server; tests have one after another."""
+    global _latest  # noqa: PLW0603 - one per event loop
+    loop = asyncio.get_running_loop()
+    if _latest is None or _latest.loop is not loop:
+        _latest = SlowCalls(loop)
+    return _latest
