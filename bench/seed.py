@@ -15,6 +15,7 @@ import django
 django.setup()
 
 from django.db import transaction  # noqa: E402 - what follows needs django.setup()
+from django.db.models import OuterRef, Subquery  # noqa: E402
 
 from mcphost.catalogue.models import Grant, Tool, ToolVersion  # noqa: E402
 from mcphost.catalogue.states import State  # noqa: E402
@@ -54,11 +55,12 @@ def _publish(pattern: Tool, copies: list[Tool]) -> None:
     """Drafts first, then their versions, then each tool pointed at its own: as publishing does."""
     assert pattern.live is not None, "the demo's echo is published"
     Tool.objects.bulk_create(copies)
-    versions = [_copy(pattern.live, tool_id=copy.id, number=1) for copy in copies]
-    ToolVersion.objects.bulk_create(versions)
-    for copy, version in zip(copies, versions, strict=True):
-        copy.live, copy.state = version, pattern.state
-    Tool.objects.bulk_update(copies, ["live", "state"])
+    ToolVersion.objects.bulk_create(
+        _copy(pattern.live, tool_id=copy.id, number=1) for copy in copies
+    )
+    own = ToolVersion.objects.filter(tool=OuterRef("pk")).values("pk")
+    tenants = {copy.tenant_id for copy in copies}
+    Tool.objects.filter(tenant__in=tenants).update(state=pattern.state, live=Subquery(own))
 
 
 def _copy(row: Row, **changes: Any) -> Row:
