@@ -34,8 +34,9 @@ def _call(plan: Plan, names: Sequence[str], *, keep: bool) -> tuple[Figure, ...]
     figures = compare([peer for peer in peers.ALL if peer.name in names], plan)
     text = f"{report.table(figures)}\n\n{report.verdict(figures)}".strip()
     print(f"\n{text}\n", flush=True)
-    if keep:
-        report.write("bench call", f"{text}\n\n{report.conditions(machine.facts(), plan)}")
+    if keep and report.verdict(figures):  # a page needs the peers that it compares with
+        parts = [report.IMAGE, text, report.conditions(machine.facts(), plan)]
+        report.write("bench call", "\n\n".join(parts))
         note = "16 connections, one worker each, in turn on the same machine"
         report.PICTURE.write_text(plot.svg("Authenticated tools/call of echo", note, figures))
     return figures

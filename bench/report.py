@@ -11,6 +11,7 @@ from bench.processes import ROOT
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 PICTURE = ROOT / "docs" / "benchmarks.svg"
+IMAGE = f"![Requests per second of each server]({PICTURE.name})"
 TARGET_OVER_SDK = 5.0
 TARGET_OF_BARE = 0.4
 
