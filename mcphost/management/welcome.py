@@ -4,11 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PYTHON_CLIENT = """\
-  import asyncio, httpx2
-  from mcp.client import Client
-  from mcp.client.streamable_http import streamable_http_client as http
+  import asyncio, mcp.client.streamable_http as http; from mcp.client import Client
+  headers = {{"Authorization": "Bearer {token}"}}
   async def main():
-      async with Client(http("{url}", http_client=httpx2.AsyncClient(headers={{"Authorization": "Bearer {token}"}}))) as client: print(await client.call_tool("echo", {{"text": "hello"}}))
+      async with Client(http.streamable_http_client("{url}", http_client=http.create_mcp_http_client(headers))) as client: print(await client.call_tool("echo", {{"text": "hello"}}))
   asyncio.run(main())"""
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -139,3 +140,10 @@ async def needs_sampling(ctx: Context) -> str:
 async def regional(region: str) -> str:
     """Mirrors an argument into a header."""
     return region
+
+
+@tool(annotations=READ_ONLY)
+async def stall() -> str:
+    """Blocks the event loop, which no tool may do."""
+    time.sleep(0.6)  # noqa: ASYNC251 - the very thing that is to be noticed
+    return "stalled"

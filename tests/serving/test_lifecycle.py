@@ -1,0 +1,49 @@
+"""What runs in a serving process beside its requests."""
+
+import asyncio
+import logging
+
+import pytest
+from django.test import override_settings
+
+from mcphost.identity.last_use import last_use
+from mcphost.identity.models import Token
+from mcphost.serving import lifecycle
+from mcphost.serving.hop import in_database
+from mcphost.vault.errors import MasterKeyMismatch
+from tests.cast import Cast
+from tests.mcp import call, request, send
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+async def test_a_tool_that_blocks_the_event_loop_is_named_in_the_log(
+    served: Cast, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "mcphost.observability.loop_watch")
+    assert (await call("acme", "stall", {}, served.owner.mcp_token)).text == "stalled"
+    tools = {getattr(record, "tool", None) for record in caplog.records}
+    assert "probe.stall" in tools
+
+
+async def test_the_last_use_of_a_token_is_written_at_the_latest_when_the_process_stops(
+    served: Cast,
+) -> None:
+    token = served.owner.mcp_token
+    assert (await send("acme", request("tools/list"), token)).status == 200
+    await asyncio.to_thread(lifecycle.stop)
+    used = Token.objects.filter(pk=token.split("_")[1]).values_list("last_used_at", flat=True)
+    assert await in_database(lambda: list(used)) != [None]
+    last_use.forget_all()
+
+
+async def test_it_starts_again_after_it_was_stopped(served: Cast) -> None:
+    for _ in range(2):
+        assert (await call("acme", "echo", {"text": "a"}, served.owner.mcp_token)).text == "a"
+        await asyncio.to_thread(lifecycle.stop)
+
+
+def test_a_wrong_master_key_is_a_refusal_to_start(served: Cast) -> None:
+    lifecycle.prepare()
+    with override_settings(MCPHOST_MASTER_KEY=lambda: b"x" * 32), pytest.raises(MasterKeyMismatch):
+        lifecycle.prepare()
