@@ -50,7 +50,7 @@ conformance: dev ## the official MCP conformance suite against a server of its o
 
 e2e: dev ## real processes, real clients, a real browser
 	$(VENV)/python -m pytest tests/e2e --ignore=tests/e2e/browser
-	@if [ -d tests/e2e/browser ]; then $(VENV)/python -m pytest tests/e2e/browser -p no:asyncio; fi
+	@if [ -d tests/e2e/browser ]; then $(VENV)/python -m pytest tests/e2e/browser; fi
 
 bench: dev ## throughput beside other servers; writes docs/benchmarks.md (SMOKE=1: a second each)
 	$(VENV)/python -m bench $(if $(SMOKE),--smoke)

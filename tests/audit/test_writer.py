@@ -225,7 +225,7 @@ def test_a_database_locked_for_too_long_loses_the_records_and_half_writes_none(
     assert stored() == {young_record.id}
 
 
-@pytest.mark.skipif(connection.vendor != "sqlite", reason="the file of this test can be full")
+@pytest.mark.sqlite  # the file of this test can be full
 def test_a_full_disk_loses_records_whole_and_is_forgotten_when_there_is_room(
     start: Start, failures: Listening, clock: HandClock
 ) -> None:
