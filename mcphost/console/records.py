@@ -133,7 +133,7 @@ def payload(request: Visit, tenant: Tenant, entry_id: UUID) -> HttpResponseBase:
         page_of(tenant, "records", "Records"),
         _step_to_call(tenant, entry),
         entry=entry,
-        payload=_viewed(request, tenant, found),
+        payload=_viewed(request, entry, found),
     )
 
 
@@ -164,9 +164,16 @@ def erase(request: Visit, tenant: Tenant, entry_id: UUID) -> HttpResponseBase:
 
 
 @transaction.atomic
-def _viewed(request: Visit, tenant: Tenant, found: PayloadView) -> PayloadView:
+def _viewed(request: Visit, entry: EntryView, found: PayloadView) -> PayloadView:
     """The payload, once it is on record that somebody looked at it."""
-    services.record(PAYLOAD_VIEWED, actor=actor(request), tenant=tenant.pk, target=str(found.entry))
+    facts = {"tool": entry.target, "call": str(entry.call)}
+    services.record(
+        PAYLOAD_VIEWED,
+        actor=actor(request),
+        tenant=entry.tenant,
+        target=str(entry.id),
+        facts=facts,
+    )
     return found
 
 

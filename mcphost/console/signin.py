@@ -16,6 +16,7 @@ FAILURES = 8
 WITHIN_SECONDS = 300.0
 MOST_KEPT = 10_000
 
+WRONG = "The user name or the password is wrong. Mind capital letters."
 REFUSED = "This account has no access here. Ask an owner of your tenant for a role."
 TOO_MANY = "Too many failed attempts. Wait five minutes, then try again."
 
@@ -68,6 +69,8 @@ attempts = Attempts()
 
 class SignInForm(AuthenticationForm):
     """Name and password. Too many failures are refused before the password is looked at."""
+
+    error_messages = {**AuthenticationForm.error_messages, "invalid_login": WRONG}
 
     def clean(self) -> dict[str, Any]:
         key = (str(self.cleaned_data.get("username", "")).lower(), self._address())

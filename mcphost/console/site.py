@@ -17,6 +17,8 @@ class ConsoleSite(UnfoldAdminSite):
     """The frame around the pages."""
 
     login_form = SignInForm
+    login_template = "console/login.html"
+    logout_template = "console/signed_out.html"
 
     def has_permission(self, request: HttpRequest) -> bool:
         return may_enter(request.user)

@@ -116,6 +116,7 @@ def test_an_auditor_reads_what_was_said_and_that_leaves_an_entry(
     viewed = Entry.objects.get(action="payload.viewed")
     assert (viewed.tenant, viewed.target) == (acme.tenant, str(acme.entry))
     assert viewed.actor_label == "auditor"
+    assert viewed.facts == {"tool": "canary-acme-tool", "call": str(acme.call)}
 
 
 @pytest.mark.parametrize("who", ["owner", "operator", "staff"])

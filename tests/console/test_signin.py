@@ -76,3 +76,10 @@ def test_one_signs_out_by_a_form(cast: Cast) -> None:
     client.force_login(cast.owner.user)
     assert client.post("/admin/logout/").status_code == 200
     assert client.get("/admin/").status_code == 302
+
+
+def test_a_signed_in_member_is_told_why_they_see_the_sign_in(cast: Cast) -> None:
+    client = Client()
+    client.force_login(cast.member.user)
+    page = client.get("/admin/", follow=True).content.decode()
+    assert "signed in as member" in page

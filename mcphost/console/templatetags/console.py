@@ -13,6 +13,9 @@ from django.utils.timesince import timesince, timeuntil
 
 register = template.Library()
 
+NEAR = timedelta(days=31)
+"""Farther away, a date says more than "2 months ago"."""
+
 _TONES: Mapping[str, str] = {
     "published": "good",
     "live": "good",
@@ -45,6 +48,8 @@ def when(moment: datetime | None) -> str | SafeString:
 
 def _said(moment: datetime) -> str:
     now = timezone.now()
+    if abs(now - moment) > NEAR:
+        return moment.astimezone(timezone.get_current_timezone()).strftime("%Y-%m-%d")
     if abs(now - moment) < timedelta(minutes=1):
         return "just now" if moment <= now else "in a moment"
     if moment > now:

@@ -26,7 +26,7 @@ def test_a_wrong_password_is_told_and_the_right_one_lets_in(visit: Visit, server
     page.fill("[name=username]", "admin")
     page.fill("[name=password]", "wrong")
     page.click("button[type=submit]")
-    expect(page.locator(".errornote").first).to_be_visible()
+    expect(page.get_by_role("alert")).to_contain_text("password is wrong")
     shoot(page, "sign-in-refused")
 
 
