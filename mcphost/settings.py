@@ -157,8 +157,6 @@ MCPHOST_HOME = HOME.path
 MCPHOST_MASTER_KEY = partial(home.read_master_key, HOME)
 # Likewise: looked at when somebody asks.
 MCPHOST_EXPOSED = partial(home.exposed, HOME)
-# Likewise: looked at when somebody asks.
-MCPHOST_EXPOSED = partial(home.exposed, HOME)
 MCPHOST_TOOLS = Path(ENVIRONMENT.tools_path or BASE / "tools")
 MCPHOST_LOG_FORMAT = ENVIRONMENT.log_format
 MCPHOST_LOG_LEVEL = ENVIRONMENT.log_level
