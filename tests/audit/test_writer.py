@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -476,6 +477,7 @@ def test_a_forked_child_has_a_writer_of_its_own(start: Start) -> None:
     assert commit(writer, [record()]) == [None]
     child = os.fork()
     if child == 0:  # pragma: no cover - measured in the parent only
+        signal.alarm(60)  # a child that hangs is ended, and the wait for it
         try:
             refused = writer.refuse_new()
             writer.start()

@@ -3,6 +3,7 @@
 import logging
 import os
 import random
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -364,7 +365,6 @@ def test_a_lost_connection_is_replaced_and_nothing_is_missed(reader: Reader) -> 
 
 
 def test_a_forked_child_reads_for_itself(reader: Reader) -> None:
-    reader.loop.start()
     holding, release = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -375,8 +375,11 @@ def test_a_forked_child_reads_for_itself(reader: Reader) -> None:
     holder = threading.Thread(target=hold)
     holder.start()
     assert holding.wait(20)
+    # Its thread waits for its turn: one inside SQLite would leave the child SQLite's own lock.
+    reader.loop.start()
     child = os.fork()
     if child == 0:  # pragma: no cover - measured in the parent only
+        signal.alarm(60)  # a child that hangs is ended, and the wait for it
         try:
             connections["default"].connection = None
             polled = reader.loop.poll()
