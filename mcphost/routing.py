@@ -12,6 +12,21 @@ from mcphost.transport.lifespan import lifespan
 from mcphost.transport.wellknown import not_found
 
 
+class Front:
+    """Sends what is below `/t/` straight to the MCP endpoint, everything else through the router.
+
+    Channels' router matches patterns and copies the scope for each request; one prefix needs
+    neither, and every call to a tool has it.
+    """
+
+    def __init__(self, router: Any) -> None:
+        self._router = router
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        serve = endpoint if scope["path"].startswith("/t/") else self._router
+        await serve(scope, receive, send)
+
+
 def _at(pattern: str, application: Any) -> Any:
     """A route to an ASGI application; Django's types know only of views."""
     return re_path(pattern, application)
@@ -19,14 +34,15 @@ def _at(pattern: str, application: Any) -> Any:
 
 application = ProtocolTypeRouter(
     {
-        "http": URLRouter(
-            [
-                _at(r"^t/", endpoint),
-                _at(r"^\.well-known/", not_found),
-                _at(r"^healthz$", healthz),
-                _at(r"^readyz$", readyz),
-                _at(r"", get_asgi_application()),
-            ]
+        "http": Front(
+            URLRouter(
+                [
+                    _at(r"^\.well-known/", not_found),
+                    _at(r"^healthz$", healthz),
+                    _at(r"^readyz$", readyz),
+                    _at(r"", get_asgi_application()),
+                ]
+            )
         ),
         "lifespan": lifespan,
     }

@@ -190,9 +190,19 @@ class Writer:
         # The thread says that it is idle, then looks once more: one of the two sees the other.
         if self._idle:
             self._idle = False
-            self._wake.put(None)
+            self._rouse(job.loop)
         if self._closed:
             self._lose_waiting()
+
+    def _rouse(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        """Wake the thread; from an event loop, once its turn is over and all who can have joined.
+
+        Woken earlier it would fight the loop for Python's lock, to write a batch of one.
+        """
+        if loop is None:
+            self._wake.put(None)
+        else:
+            loop.call_soon(self._wake.put, None)
 
     def _oldest(self) -> float | None:
         since = self._since

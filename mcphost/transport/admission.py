@@ -5,7 +5,7 @@ look-ups (spec: basic/authorization, Error Handling; RFC 6750).
 """
 
 from datetime import datetime
-from hashlib import sha256
+from hashlib import blake2b
 from typing import NamedTuple
 
 from mcphost.audit.records import new_id
@@ -71,7 +71,7 @@ async def admit(request: HttpRequest) -> Admitted:
     if credential is None:
         return await _anybody(request.slug)
     now = _CLOCK.now()
-    key = (sha256(credential.encode("latin-1")).digest(), request.slug)
+    key = (blake2b(credential.encode("latin-1"), digest_size=32).digest(), request.slug)
     known = _remembered.get(key)
     if known is None or known.marks != _marks() or _is_over(known.expires_at, now):
         known = await _bearer(credential, request.slug, now)

@@ -3,7 +3,7 @@
 import asyncio
 import signal
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 from uvicorn import Config, Server
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -11,8 +11,37 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 GRACE_SECONDS = 20
 
 
+class Cork:
+    """A transport that sends what is written in one turn of the event loop as one write.
+
+    uvicorn writes a response's headers and its body apart: two system calls, and two packets.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._held: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        if not self._held:
+            self._loop.call_soon(self.flush)
+        self._held.append(data)
+
+    def flush(self) -> None:
+        held, self._held = self._held, []
+        if held and not self._transport.is_closing():
+            self._transport.write(b"".join(held))
+
+    def close(self) -> None:
+        self.flush()
+        self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 class PatientHttpProtocol(HttpToolsProtocol):
-    """Closes a connection whose request headers do not arrive in time.
+    """Closes a connection whose request headers do not arrive in time, and writes less often.
 
     uvicorn itself waits for ever for the headers of a connection's first request, and for the
     rest of headers half sent.
@@ -24,6 +53,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.transport = cast("asyncio.Transport", Cork(transport, self.loop))
         self._watch_headers()
 
     def data_received(self, data: bytes) -> None:
