@@ -27,7 +27,7 @@ EVERYONE = Filter(None)
 def a_call(
     tenant: UUID = ACME, target: str = "echo", round: int = 1, id: UUID | None = None
 ) -> Call:
-    return replace(CALL, id=id or new_id(), tenant=tenant, target=target, round=round)
+    return CALL._replace(id=id or new_id(), tenant=tenant, target=target, round=round)
 
 
 class Book:
@@ -71,7 +71,7 @@ def test_a_round_is_one_row_however_many_entries_it_has(book: Book) -> None:
 def test_a_round_whose_end_was_never_recorded_is_unknown(book: Book) -> None:
     call = a_call()
     book.finish(call)
-    begin = book.start(replace(call, round=2))
+    begin = book.start(call._replace(round=2))
     unknown = selectors.rounds(EVERYONE).rounds[0]
     assert unknown == RoundView(unknown.entry, begin.at, None, "unknown")
     assert found(Filter(None, outcome="unknown")) == [begin.id]
@@ -98,7 +98,7 @@ def test_each_filter_chooses(book: Book) -> None:
     foreign = book.finish(a_call(tenant=OTHER))
     other_tool = book.finish(a_call(target="rm"), "timed_out")
     somebody = book.finish(
-        replace(a_call(), principal=replace(PRINCIPAL, id="u1", token_id="tok_2"))
+        a_call()._replace(principal=replace(PRINCIPAL, id="u1", token_id="tok_2"))
     )
     everything = [somebody.id, other_tool.id, foreign.id, mine.id]
     assert found(EVERYONE) == everything
@@ -145,7 +145,7 @@ def test_one_calls_entries_come_in_order_and_to_its_tenant_only(book: Book) -> N
     written = [
         book.start(call),
         book.finish(call, "input_required"),
-        book.finish(replace(call, round=2)),
+        book.finish(call._replace(round=2)),
     ]
     book.finish(a_call())
     entries = selectors.call_entries(call.id, frozenset({ACME}))
