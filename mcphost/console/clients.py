@@ -9,17 +9,12 @@ from typing import Any
 REVISION = "2026-07-28"
 STAND_IN = "YOUR_TOKEN"
 
+# Five lines: as many as somebody pastes to see whether it works.
 _PYTHON = """\
-import asyncio, httpx2
-from mcp.client import Client
-from mcp.client.streamable_http import streamable_http_client
-
+import asyncio, mcp.client.streamable_http as http; from mcp.client import Client
+client = http.create_mcp_http_client({{"Authorization": {authorization}}})
 async def main():
-    http = httpx2.AsyncClient(headers={{"Authorization": {authorization}}})
-    async with Client(streamable_http_client({url}, http_client=http)) as client:
-        for tool in (await client.list_tools()).tools:
-            print(tool.name, "-", tool.title)
-
+    async with Client(http.streamable_http_client({url}, http_client=client)) as server: print(*[tool.name for tool in (await server.list_tools()).tools])
 asyncio.run(main())"""
 
 

@@ -1,14 +1,12 @@
 """What a new server says to the person who started it."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import indent
 
-PYTHON_CLIENT = """\
-  import asyncio, mcp.client.streamable_http as http; from mcp.client import Client
-  headers = {{"Authorization": "Bearer {token}"}}
-  async def main():
-      async with Client(http.streamable_http_client("{url}", http_client=http.create_mcp_http_client(headers))) as client: print(await client.call_tool("echo", {{"text": "hello"}}))
-  asyncio.run(main())"""
+from mcphost.console.clients import snippets
+from mcphost.management.demo import DEMO
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,35 +22,20 @@ class Welcome:
 
     @property
     def url(self) -> str:
-        return f"{self.base}/t/demo/mcp"
+        return f"{self.base}/t/{DEMO}/mcp"
 
     def text(self) -> str:
-        return "\n".join(["", *self._people(), "", *self._clients(), ""])
+        return "\n".join(["", *self._people(), *self._clients(), ""])
 
-    def _people(self) -> list[str]:
+    def _people(self) -> Iterator[str]:
         password = self.password or "as you changed it"
-        return [
-            f"  Admin        {self.base}/admin/   user {self.user}, password {password}",
-            f"               (the generated password is in {self.password_file})",
-            f"  Tenant URL   {self.url}",
-            f"  Demo token   {self.token}",
-            f"               (also in {self.token_file})",
-        ]
+        yield f"  Admin        {self.base}/admin/   user {self.user}, password {password}"
+        yield f"               (the generated password is in {self.password_file})"
+        yield f"  Tenant URL   {self.url}"
+        yield f"  Demo token   {self.token}"
+        yield f"               (also in {self.token_file})"
 
-    def _clients(self) -> list[str]:
-        header = f"Authorization: Bearer {self.token}"
-        server = f'{{"url":"{self.url}","headers":{{"Authorization":"Bearer {self.token}"}}}}'
-        typed = f'{{"name":"demo","type":"http",{server[1:]}'
-        return [
-            "  Claude Code",
-            f'  claude mcp add --transport http demo {self.url} --header "{header}"',
-            "",
-            "  VS Code",
-            f"  code --add-mcp '{typed}'",
-            "",
-            "  Cursor (~/.cursor/mcp.json)",
-            f'  {{"mcpServers":{{"demo":{server}}}}}',
-            "",
-            "  Python (pip install mcp)",
-            PYTHON_CLIENT.format(url=self.url, token=self.token),
-        ]
+    def _clients(self) -> Iterator[str]:
+        for snippet in snippets(DEMO, self.url, self.token):
+            yield f"\n  {snippet.title} ({snippet.where})"
+            yield indent(snippet.text, "  ")

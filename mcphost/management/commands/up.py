@@ -1,6 +1,5 @@
 """`manage.py up`: set everything up, say where to go, and serve."""
 
-import os
 from typing import Any
 
 from django.conf import settings
@@ -11,8 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from mcphost import home
 from mcphost.management.commands.init import ADMIN
 from mcphost.management.welcome import Welcome
-
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1", "[::1]"})
+from mcphost.transport.listening import cannot_listen, is_free
 
 
 class Command(BaseCommand):
@@ -21,16 +19,20 @@ class Command(BaseCommand):
     help = "Set up the data folder and the demo tenant, print where to go, and serve."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        _refuse_exposure(settings.MCPHOST_HOST)
-        conformance = os.environ.get("MCPHOST_CONFORMANCE") == "1"
-        call_command("init", demo=True, conformance=conformance, stdout=self.stdout)
+        host, port = settings.MCPHOST_HOST, settings.MCPHOST_PORT
+        _refuse_exposure(host)
+        if not is_free(host, port):
+            raise CommandError(cannot_listen(host, port))
+        call_command(
+            "init", demo=True, conformance=settings.MCPHOST_CONFORMANCE, stdout=self.stdout
+        )
         self.stdout.write(_welcome(home.Home(settings.MCPHOST_HOME)).text())
         self.stdout.flush()
         call_command("serve", stdout=self.stdout)
 
 
 def _refuse_exposure(host: str) -> None:
-    if host in LOOPBACK or os.environ.get("MCPHOST_EXPOSE_DEMO") == "1":
+    if settings.MCPHOST_LOOPBACK or settings.MCPHOST_EXPOSE_DEMO:
         return
     raise CommandError(
         f"HOST={host} can be reached from other machines, and `up` makes a demo token and a "

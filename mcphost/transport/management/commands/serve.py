@@ -8,6 +8,7 @@ from channels.routing import get_default_application
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from mcphost.transport.listening import cannot_listen
 from mcphost.transport.server import build
 
 
@@ -28,9 +29,7 @@ class Command(BaseCommand):
         with suppress(SystemExit):  # how uvicorn gives up; what it cannot do is said below
             server.run()
         if not server.started:
-            raise CommandError(
-                f"Could not listen on {host}:{port}. If the port is taken, set PORT to another one."
-            )
+            raise CommandError(cannot_listen(host, port))
 
 
 def _settle_memory() -> None:
