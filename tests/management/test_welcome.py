@@ -1,0 +1,55 @@
+"""What is said to whoever started a new server."""
+
+import json
+import re
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from textwrap import dedent
+
+from mcphost.console.clients import snippets
+from mcphost.management.welcome import Welcome
+
+WELCOME = Welcome(
+    base="http://127.0.0.1:8000",
+    user="admin",
+    password="a-generated-one",
+    password_file=Path("/data/admin-password"),
+    token="the-demo-token",
+    token_file=Path("/data/demo-token"),
+)
+
+
+def test_it_says_where_the_admin_is_and_how_to_sign_in() -> None:
+    text = WELCOME.text()
+    assert "http://127.0.0.1:8000/admin/   user admin, password a-generated-one" in text
+    assert "/data/admin-password" in text
+
+
+def test_a_password_that_was_changed_is_not_claimed_to_be_known() -> None:
+    text = replace(WELCOME, password="").text()
+    assert "password as you changed it" in text
+    assert "/data/admin-password" in text
+
+
+def test_it_names_the_tenants_address_and_the_token_and_its_file() -> None:
+    text = WELCOME.text()
+    for told in ("http://127.0.0.1:8000/t/demo/mcp", "the-demo-token", "/data/demo-token"):
+        assert told in text
+
+
+def test_it_has_the_lines_of_the_console_for_every_client() -> None:
+    text = dedent(WELCOME.text())
+    for snippet in snippets("demo", WELCOME.url, WELCOME.token):
+        assert f"\n{snippet.title} ({snippet.where})\n{snippet.text}\n" in text
+
+
+def test_what_is_to_be_pasted_can_be_pasted() -> None:
+    text = dedent(WELCOME.text())
+    (claude,) = re.findall(r"^claude .*$", text, re.MULTILINE)
+    assert shlex.split(claude)[-1] == "Authorization: Bearer the-demo-token"
+    cursor = text[text.index("\n{") : text.index("\n}") + 2]
+    assert json.loads(cursor)["mcpServers"]["demo"]["url"] == WELCOME.url
+    program = text[text.index("import asyncio") :]
+    assert len(program.strip().splitlines()) == 5
+    compile(program, "welcome", "exec")

@@ -1,0 +1,40 @@
+"""The ASGI lifespan."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from mcphost.audit.writer import writer
+from mcphost.routing import application
+from mcphost.transport.lifespan import lifespan
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SCOPE = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}}
+
+
+class Host:
+    """The server's side of the protocol."""
+
+    def __init__(self) -> None:
+        self.told: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self.heard: asyncio.Queue[Any] = asyncio.Queue()
+
+    async def say(self, event: str) -> str:
+        await self.told.put({"type": event})
+        async with asyncio.timeout(20):
+            answer: str = (await self.heard.get())["type"]
+            return answer
+
+
+@pytest.mark.parametrize("app", [lifespan, application])
+async def test_records_can_be_written_from_the_start_to_the_stop(app: Any) -> None:
+    host = Host()
+    following = asyncio.create_task(app(SCOPE, host.told.get, host.heard.put))
+    assert writer.refuse_new()
+    assert await host.say("lifespan.startup") == "lifespan.startup.complete"
+    assert not writer.refuse_new()
+    assert await host.say("lifespan.shutdown") == "lifespan.shutdown.complete"
+    assert writer.refuse_new()
+    await following

@@ -1,0 +1,226 @@
+"""uvicorn as we run it, on real connections of loopback."""
+
+import asyncio
+import signal
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from mcphost.transport.server import Cork, QuietServer, build
+
+PATIENCE = 20
+GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+class Hello:
+    """A tiny application. `/wait` answers when the test lets it; a hang-up is noted."""
+
+    def __init__(self) -> None:
+        self.arrived = asyncio.Event()
+        self.release = asyncio.Event()
+        self.ended: list[str] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+            return
+        self.arrived.set()
+        if scope["path"] == "/wait":
+            await self.release.wait()
+        length = [(b"content-length", b"5")]
+        await send({"type": "http.response.start", "status": 200, "headers": length})
+        await send({"type": "http.response.body", "body": b"hello"})
+
+    async def _live(self, receive: Any, send: Any) -> None:
+        for _ in range(2):
+            event = (await receive())["type"]
+            self.ended.append(event)
+            await send({"type": f"{event}.complete"})
+
+
+Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class Running:
+    """A server in this loop, and the lines to it."""
+
+    def __init__(self, server: QuietServer, app: Hello, port: int) -> None:
+        self.server, self.app, self._port = server, app, port
+        self._writers: list[asyncio.StreamWriter] = []
+
+    async def line(self, begun: bytes = b"") -> Line:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+        self._writers.append(writer)
+        writer.write(begun)
+        return reader, writer
+
+    def hang_up(self) -> None:
+        for writer in self._writers:
+            writer.close()
+
+
+@asynccontextmanager
+async def running(header_seconds: float = 60) -> AsyncIterator[Running]:
+    """The server listens inside the block and has ended by itself, without an error, after it."""
+    app = Hello()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        server = build(app, "127.0.0.1", port, header_seconds)
+        serving = asyncio.create_task(server.serve([listener]))
+        served = Running(server, app, port)
+        try:
+            yield served
+        finally:
+            server.should_exit = True
+            served.hang_up()
+            async with asyncio.timeout(PATIENCE):
+                await serving
+
+
+async def _answer(reader: asyncio.StreamReader) -> bytes:
+    async with asyncio.timeout(PATIENCE):
+        return await reader.readuntil(b"hello")
+
+
+async def _end(reader: asyncio.StreamReader) -> bytes:
+    async with asyncio.timeout(PATIENCE):
+        return await reader.read()
+
+
+async def test_requests_are_answered_one_after_another_on_a_connection() -> None:
+    async with running() as served:
+        reader, writer = await served.line(GET)
+        first = await _answer(reader)
+        assert first.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert b"\r\nserver:" not in first.lower()
+        writer.write(GET[:20])
+        await writer.drain()
+        writer.write(GET[20:])
+        assert b"200 OK" in await _answer(reader)
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET / HTTP/1.1\r\nHost: loc", b"GE"])
+async def test_headers_that_do_not_come_in_time_end_the_connection(begun: bytes) -> None:
+    async with running(header_seconds=0.05) as served:
+        reader, _ = await served.line(begun)
+        assert await _end(reader) == b""
+        assert not served.app.arrived.is_set()
+
+
+async def test_a_later_request_has_a_deadline_of_its_own() -> None:
+    async with running(header_seconds=0.3) as served:
+        reader, writer = await served.line(GET)
+        await _answer(reader)
+        writer.write(GET[:20])
+        assert await _end(reader) == b""
+
+
+async def test_a_request_whose_headers_are_there_may_take_longer() -> None:
+    async with running(header_seconds=0.3) as served:
+        slow, _ = await served.line(GET.replace(b"/ ", b"/wait "))
+        await served.app.arrived.wait()
+        silent, _ = await served.line()
+        assert await _end(silent) == b"", "by now the deadline of the older one has passed, too"
+        served.app.release.set()
+        assert b"200 OK" in await _answer(slow)
+
+
+async def test_a_client_that_leaves_early_leaves_no_deadline_behind() -> None:
+    async with running() as served:
+        _, writer = await served.line(b"GET /")
+        answered, _ = await served.line(GET)
+        await _answer(answered)
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_what_is_no_http_is_told_so() -> None:
+    async with running() as served:
+        reader, _ = await served.line(b"\x00\x01\x02\r\n\r\n")
+        assert (await _end(reader)).startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_is_the_ordinary_way_to_stop(ending: signal.Signals) -> None:
+    async with running() as served:
+        reader, _ = await served.line(GET.replace(b"/ ", b"/wait "))
+        await served.app.arrived.wait()
+        signal.raise_signal(ending)
+        assert served.server.should_exit
+        assert not served.server.force_exit
+        served.app.release.set()
+        assert b"200 OK" in await _answer(reader)
+    # uvicorn would have raised the signal again by now, and ended this process.
+    assert served.app.ended == ["lifespan.startup", "lifespan.shutdown"]
+
+
+async def test_a_second_ctrl_c_waits_for_nobody() -> None:
+    async with running() as served:
+        await served.line(GET.replace(b"/ ", b"/wait "))
+        await served.app.arrived.wait()
+        for sig in (signal.SIGINT, signal.SIGTERM):
+            signal.raise_signal(sig)
+        assert not served.server.force_exit
+        signal.raise_signal(signal.SIGINT)
+        assert served.server.force_exit
+    assert served.app.ended == ["lifespan.startup"]
+
+
+class Pipe(asyncio.Transport):
+    """Keeps what would have gone out, write by write."""
+
+    def __init__(self) -> None:
+        super().__init__({"peername": ("192.0.2.1", 1)})
+        self.writes: list[bytes] = []
+        self.closing = False
+
+    def write(self, data: Any) -> None:
+        self.writes.append(bytes(data))
+
+    def close(self) -> None:
+        self.closing = True
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+
+def _corked() -> tuple[Cork, Pipe]:
+    pipe = Pipe()
+    return Cork(pipe, asyncio.get_running_loop()), pipe
+
+
+async def test_what_is_written_in_one_turn_leaves_as_one() -> None:
+    cork, pipe = _corked()
+    cork.write(b"headers")
+    cork.write(b"body")
+    assert pipe.writes == []
+    await asyncio.sleep(0)
+    assert pipe.writes == [b"headersbody"]
+    cork.write(b"more")
+    await asyncio.sleep(0)
+    assert pipe.writes == [b"headersbody", b"more"]
+
+
+async def test_what_was_written_before_a_close_still_leaves() -> None:
+    cork, pipe = _corked()
+    cork.write(b"last words")
+    cork.close()
+    assert (pipe.writes, pipe.closing) == ([b"last words"], True)
+    await asyncio.sleep(0)
+    assert pipe.writes == [b"last words"]
+
+
+async def test_nothing_is_written_to_a_connection_that_is_gone() -> None:
+    cork, pipe = _corked()
+    cork.write(b"too late")
+    pipe.close()
+    await asyncio.sleep(0)
+    assert pipe.writes == []
+
+
+async def test_everything_else_is_the_transports_own() -> None:
+    cork, _ = _corked()
+    assert cork.get_extra_info("peername") == ("192.0.2.1", 1)
