@@ -28,6 +28,9 @@ class Cache(Generic[K, V]):
     stay wrong for ever. So a reader takes `mark()` before it reads, and `put` keeps the value only
     if nothing was forgotten since. Nor is a value kept that was read inside a transaction: it may
     be rolled back, and no feed tells of that.
+
+    The mark moves only once the values are gone: whoever takes the new mark cannot get an old value
+    any more, so that what others derive from values holds for as long as the mark stays.
     """
 
     def __init__(self, limit: int) -> None:
@@ -61,17 +64,17 @@ class Cache(Generic[K, V]):
 
     def forget(self, key: K) -> None:
         with self._lock:
-            self._mark += 1
             self._values.pop(key, None)
+            self._mark += 1
 
     def forget_where(self, test: Callable[[V], bool]) -> None:
         with self._lock:
-            self._mark += 1
             self._values = OrderedDict(
                 (key, value) for key, value in self._values.items() if not test(value)
             )
+            self._mark += 1
 
     def clear(self) -> None:
         with self._lock:
-            self._mark += 1
             self._values = OrderedDict()
+            self._mark += 1

@@ -80,3 +80,38 @@ def test_a_value_read_inside_a_transaction_is_not_kept_for_it_may_be_rolled_back
     with transaction.atomic():
         cache.put("a", 1, cache.mark())
     assert cache.get("a") is MISS
+
+
+def test_whoever_sees_the_new_mark_gets_no_old_value() -> None:
+    """What is derived from a value is kept by others until the mark moves (see `admission`)."""
+    cache = _full(2, "a")
+    before = cache.mark()
+    seen = []
+
+    def while_forgetting(value: int) -> bool:
+        seen.append((cache.mark(), cache.get("a")))
+        return True
+
+    cache.forget_where(while_forgetting)
+    assert seen == [(before, 0)]
+    assert (cache.mark(), cache.get("a")) == (before + 1, MISS)
+
+
+def test_the_mark_moves_after_a_single_value_is_gone() -> None:
+    marks = []
+
+    class Key:
+        """Says where the cache stands while it is looked for."""
+
+        def __hash__(self) -> int:
+            marks.append(cache.mark())
+            return 1
+
+    cache: Cache[Key, int] = Cache(2)
+    key = Key()
+    cache.put(key, 1, cache.mark())
+    marks.clear()
+    cache.forget(key)
+    assert marks
+    assert set(marks) == {0}
+    assert cache.mark() == 1
