@@ -14,7 +14,7 @@ from mcphost.settings import Environment
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = (ROOT / "docs" / "reference.md").read_text()
 # What records are made with: the first argument names the action.
-RECORDING = re.compile(r"(^|\.)_?(record\w*|member_changed)$")
+RECORDING = re.compile(r"(^|\.)_?(record\w*|member_changed|note)$")
 ACTION = re.compile(r"[a-z]+\.[a-z_]+")
 # Actions that are kept as constants look like this wherever they stand.
 PARTICIPLE = re.compile(r"(?!mcphost\.)[a-z]+\.([a-z_]+ed|set)")

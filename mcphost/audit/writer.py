@@ -26,6 +26,7 @@ from django.db import (
 from mcphost.audit.records import Record
 from mcphost.audit.rows import RecordRefused, Row, prepare
 from mcphost.audit.sinks import Sink, sink
+from mcphost.observability import counters
 
 logger = logging.getLogger(__name__)
 
@@ -153,6 +154,10 @@ class Writer:
         """Whether to refuse a new call before its tool runs."""
         return self.problem() is not None
 
+    def waiting(self) -> int:
+        """How many submissions no transaction has begun with yet."""
+        return len(self._jobs)
+
     def start(self) -> None:
         """Start the thread, if it does not run already in this process."""
         with self._starting:
@@ -260,6 +265,7 @@ class Writer:
             self._let_go(error)
             done = {id(job) for job, _ in verdicts}
             left = self._give_up([job for job in batch if id(job) not in done])
+        counters.records_refused.add(sum(len(job.records) for job, error in verdicts if error))
         _settle(verdicts)
         if left:
             self._abandoned.wait(self._limits.pause)
@@ -318,6 +324,7 @@ class Writer:
                 self._sink = sink(connection)
             with connection.wrap_database_errors:
                 self._sink.write(rows)
+            counters.records_written.add(len(rows))
         except Exception as error:
             if _is_transient(error):
                 raise
@@ -349,7 +356,9 @@ def _portions(jobs: list[_Job]) -> list[list[_Job]]:
 def _lose(jobs: list[_Job], why: str) -> None:
     """Tell those who wait that their records are lost, and the log how many are."""
     if jobs:
-        logger.error("%s records are lost: %s", sum(len(job.records) for job in jobs), why)
+        count = sum(len(job.records) for job in jobs)
+        counters.records_lost.add(count)
+        logger.error("%s records are lost: %s", count, why)
         _settle([(job, RecordLost(why)) for job in jobs])
 
 

@@ -16,6 +16,7 @@ from django.db import DEFAULT_DB_ALIAS, Error, connections
 from django.utils import timezone
 
 from mcphost.feed.pruning import prune
+from mcphost.observability import counters
 
 logger = logging.getLogger(__name__)
 
@@ -183,6 +184,8 @@ class Loop:
             if reading.follows(self._place):
                 self._deliver(reading)
             else:
+                if self._place != _NOWHERE:
+                    counters.feed_gaps.add()
                 self._place = reading.end
                 self._tell(self._gap_callbacks)
         return True

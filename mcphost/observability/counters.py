@@ -4,69 +4,64 @@ A closed set, so that a number that nobody can look up in docs/reference.md does
 metrics page reads `snapshot()`.
 """
 
-import threading
-from collections import Counter as Tally
-from enum import StrEnum
+from collections.abc import Callable
 
 
-class Counter(StrEnum):
-    """What is counted since the process started; never falls."""
+class Number:
+    """Rises, and falls if it says how many there are. It is added to in one thread at a time.
 
-    REQUESTS = "requests"
-    REFUSALS = "refusals"
-    ROUNDS = "rounds"
-    ROUNDS_FAILED = "rounds_failed"
-    RECORDS_WRITTEN = "records_written"
-    RECORDS_LOST = "records_lost"
-    RECORDS_REFUSED = "records_refused"
-    STREAMS_CUT = "streams_cut"
-    LOOP_BLOCKS = "loop_blocks"
-    FEED_GAPS = "feed_gaps"
+    No lock: calls are counted by the ten thousand per second.
+    """
 
-
-class Gauge(StrEnum):
-    """What there is right now; rises and falls."""
-
-    CALLS_RUNNING = "calls_running"
-    STREAMS_OPEN = "streams_open"
-    RECORDS_WAITING = "records_waiting"
-    THREADS_LOST = "threads_lost"
-
-
-class Board:
-    """Numbers that any thread may change."""
+    __slots__ = ("value",)
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._counts: Tally[str] = Tally()
-        self._levels: Tally[str] = Tally()
+        self.value = 0
 
-    def count(self, counter: Counter, by: int = 1) -> None:
-        """Raises ValueError for a negative `by`: a counter never falls."""
-        if by < 0:
-            raise ValueError("a counter never falls")
-        with self._lock:
-            self._counts[counter] += by
-
-    def shift(self, gauge: Gauge, by: int) -> None:
-        """Let a gauge rise or fall by so much."""
-        with self._lock:
-            self._levels[gauge] += by
-
-    def place(self, gauge: Gauge, level: int) -> None:
-        """Set a gauge to what was measured."""
-        with self._lock:
-            self._levels[gauge] = level
-
-    def snapshot(self) -> dict[str, int]:
-        """Every counter and gauge by name, those at zero too."""
-        with self._lock:
-            counts = {name.value: self._counts[name] for name in Counter}
-            return counts | {name.value: self._levels[name] for name in Gauge}
+    def add(self, by: int = 1) -> None:
+        self.value += by
 
 
-board = Board()
-count = board.count
-shift = board.shift
-place = board.place
-snapshot = board.snapshot
+# Counted since the process started, each where it happens.
+requests = Number()
+refusals = Number()
+rounds = Number()
+rounds_failed = Number()
+records_written = Number()
+records_lost = Number()
+records_refused = Number()
+streams_cut = Number()
+loop_blocks = Number()
+feed_gaps = Number()
+# How many there are right now.
+streams_open = Number()
+
+_NUMBERS = {
+    "requests": requests,
+    "refusals": refusals,
+    "rounds": rounds,
+    "rounds_failed": rounds_failed,
+    "records_written": records_written,
+    "records_lost": records_lost,
+    "records_refused": records_refused,
+    "streams_cut": streams_cut,
+    "loop_blocks": loop_blocks,
+    "feed_gaps": feed_gaps,
+    "streams_open": streams_open,
+}
+
+# What somebody knows anyway is asked for when it is wanted.
+_probes: dict[str, Callable[[], int] | None] = {"records_waiting": None, "threads_lost": None}
+
+
+def measure(name: str, probe: Callable[[], int]) -> None:
+    """Ask `probe` for a number from now on. Raises KeyError for one that is not in the set."""
+    if name not in _probes:
+        raise KeyError(name)
+    _probes[name] = probe
+
+
+def snapshot() -> dict[str, int]:
+    """Every number by name, those at zero and those that nobody measures yet, too."""
+    counted = {name: number.value for name, number in _NUMBERS.items()}
+    return counted | {name: probe() if probe else 0 for name, probe in _probes.items()}

@@ -79,7 +79,7 @@ class LoopWatch:
 
     def _report(self, thread: int, answered: threading.Event, asked: float) -> None:
         tool, place = self._look(thread)
-        counters.count(counters.Counter.LOOP_BLOCKS)
+        counters.loop_blocks.add()
         log.warning("the event loop is blocked", extra={"tool": tool, "at": place})
         while not answered.wait(self._patience.blocked):
             if self._stopped.is_set():

@@ -11,9 +11,10 @@ from django.utils.module_loading import autodiscover_modules
 from mcphost.audit.writer import writer
 from mcphost.feed.loop import loop as feed
 from mcphost.kinds.python.stacks import tool_on
-from mcphost.observability import health
+from mcphost.observability import counters, health
 from mcphost.observability.loop_watch import LoopWatch
 from mcphost.serving.housekeeping import Housekeeping
+from mcphost.serving.programs import threads
 from mcphost.vault.services import verify_master_key
 
 STOP_SECONDS = 10.0
@@ -35,6 +36,8 @@ class _Parts:
         self._watch.start()
         health.register("records", writer.problem)
         health.register("feed", feed.problem)
+        counters.measure("records_waiting", writer.waiting)
+        counters.measure("threads_lost", lambda: threads().lost)
 
     def stop(self) -> None:
         self._watch.stop()

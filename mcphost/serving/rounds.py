@@ -13,6 +13,7 @@ import orjson
 
 from mcphost.audit.records import Record
 from mcphost.audit.writer import RecordLost, RecordRefused, writer
+from mcphost.observability import counters
 from mcphost.protocol.errors import INTERNAL_ERROR, UNAVAILABLE, ProtocolError
 from mcphost.runtime.outcomes import Complete, Failed, Failure, FailureKind, Outcome
 from mcphost.runtime.ports import Ports
@@ -20,6 +21,7 @@ from mcphost.serving import records
 from mcphost.serving.turn import Turn
 
 RETRY_SECONDS = 2
+_CANCELLED_UNSEEN = "the record of a cancelled round was lost"
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +36,7 @@ async def run(turn: Turn, ports: Ports) -> Outcome:
         raise _unavailable("The server cannot record calls at the moment")
     if not turn.tool.read_only:
         await _commit(records.started(turn))
+    counters.rounds.add()
     began = time.perf_counter()
     try:
         outcome, size = _measured(await _advance(turn, ports))
@@ -66,6 +69,7 @@ def _measured(outcome: Outcome) -> tuple[Outcome, int]:
 
 
 def _explain(turn: Turn, error: Failure) -> None:
+    counters.rounds_failed.add()
     facts = {"tool": turn.tool.name, "call": str(turn.call.id), "kind": error.kind.value}
     log.warning("a tool failed: %s", error.detail or error.message, extra=facts)
 
@@ -82,12 +86,15 @@ async def _commit(record: Record) -> None:
 
 def _leave(record: Record) -> None:
     """Submit without waiting. Should it be lost, the log of the writer says so."""
-    writer.submit((record,)).add_done_callback(_look)
+    try:
+        writer.submit((record,)).add_done_callback(_look)
+    except RecordLost:
+        log.warning(_CANCELLED_UNSEEN)
 
 
 def _look(future: "asyncio.Future[None]") -> None:
     if not future.cancelled() and future.exception() is not None:
-        log.warning("the record of a cancelled round was lost")
+        log.warning(_CANCELLED_UNSEEN)
 
 
 def _unavailable(message: str) -> ProtocolError:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from mcphost.observability import context
+from mcphost.observability import context, counters
 from mcphost.protocol import messages
 from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError
 from mcphost.protocol.opening import open_message
@@ -43,6 +43,7 @@ async def endpoint(scope: Mapping[str, Any], receive: Receive, send: Send) -> No
     if match is None:
         await send_json(send, 404, b'{"error":"not_found"}', cors.ANYONE)
         return
+    counters.requests.add()
     request = HttpRequest.from_scope(scope, match[1])
     headers: RawHeaders = cors.ANYONE
     try:
@@ -99,10 +100,12 @@ async def _answer(incoming: Incoming, stream: Stream) -> tuple[int, bytes, RawHe
     except Exception:
         log.exception("a request failed")
         named = ProtocolError(INTERNAL_ERROR, "Internal error").with_id(identifier)
+    counters.refusals.add()
     return refusals.status_of(named), refusals.body_of(named), refusals.headers_of(named)
 
 
 async def _refuse(send: Send, error: ProtocolError, headers: RawHeaders) -> None:
+    counters.refusals.add()
     log.info("refused: %s", error.message, extra={"code": error.code})
     extra = [*refusals.headers_of(error), *headers]
     await send_json(send, refusals.status_of(error), refusals.body_of(error), extra)

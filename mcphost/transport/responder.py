@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
+from mcphost.observability import counters
 from mcphost.protocol import sse
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -60,6 +61,7 @@ class Responder:
         self._headers = headers
         self._unread = 0
         self._ended = False
+        self._overrun = False
         self._pump: asyncio.Task[None] | None = None
 
     def cut(self) -> None:
@@ -80,6 +82,8 @@ class Responder:
             self._queue: deque[bytes] = deque()
             self._wake = asyncio.Event()
             self._pump = asyncio.get_running_loop().create_task(self._run())
+            counters.streams_open.add()
+            self._pump.add_done_callback(_count_out)
 
     def send(self, message: bytes) -> None:
         """Stream one notification."""
@@ -113,7 +117,9 @@ class Responder:
         self._queue.append(frame)
         self._unread += len(frame)
         self._wake.set()
-        if self._unread > self._limits.unread and len(self._queue) > 1:
+        if self._unread > self._limits.unread and len(self._queue) > 1 and not self._overrun:
+            self._overrun = True
+            counters.streams_cut.add()
             self.cut()
 
     async def _run(self) -> None:
@@ -145,3 +151,7 @@ class Responder:
 
     async def _body(self, body: bytes, *, more: bool) -> None:
         await self._send({"type": "http.response.body", "body": body, "more_body": more})
+
+
+def _count_out(pump: "asyncio.Task[None]") -> None:
+    counters.streams_open.add(-1)

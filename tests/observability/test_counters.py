@@ -1,51 +1,38 @@
-import threading
-
 import pytest
 
 from mcphost.observability import counters
-from mcphost.observability.counters import Board, Counter, Gauge
+from mcphost.observability.counters import Number
 
 
 def test_every_number_is_there_from_the_start():
-    assert Board().snapshot() == {name.value: 0 for name in (*Counter, *Gauge)}
+    snapshot = counters.snapshot()
+    assert {"requests", "records_lost", "streams_open", "records_waiting"} <= set(snapshot)
+    assert all(isinstance(value, int) for value in snapshot.values())
 
 
-def test_no_counter_and_gauge_share_a_name():
-    assert not {name.value for name in Counter} & {name.value for name in Gauge}
+def test_a_number_rises_and_falls():
+    number = Number()
+    number.add()
+    number.add(3)
+    number.add(-1)
+    assert number.value == 3
 
 
-def test_a_counter_rises_and_never_falls():
-    board = Board()
-    board.count(Counter.ROUNDS)
-    board.count(Counter.ROUNDS, 2)
-    assert board.snapshot()["rounds"] == 3
-    with pytest.raises(ValueError, match="never falls"):
-        board.count(Counter.ROUNDS, -1)
-
-
-def test_a_gauge_rises_falls_and_can_be_placed():
-    board = Board()
-    board.shift(Gauge.STREAMS_OPEN, 3)
-    board.shift(Gauge.STREAMS_OPEN, -1)
-    assert board.snapshot()["streams_open"] == 2
-    board.place(Gauge.STREAMS_OPEN, 7)
-    assert board.snapshot()["streams_open"] == 7
-
-
-def test_no_count_is_lost_between_threads():
-    board = Board()
-    threads = [
-        threading.Thread(target=lambda: [board.count(Counter.REQUESTS) for _ in range(500)])
-        for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(10)
-    assert board.snapshot()["requests"] == 2000
-
-
-def test_the_process_has_one_board():
+def test_what_is_added_is_seen_at_once():
     before = counters.snapshot()["feed_gaps"]
-    counters.count(Counter.FEED_GAPS)
+    counters.feed_gaps.add()
     assert counters.snapshot()["feed_gaps"] == before + 1
+
+
+def test_a_probe_is_asked_each_time(monkeypatch):
+    monkeypatch.setattr(counters, "_probes", {**counters._probes, "threads_lost": None})
+    assert counters.snapshot()["threads_lost"] == 0
+    answers = iter([3, 1])
+    counters.measure("threads_lost", lambda: next(answers))
+    assert counters.snapshot()["threads_lost"] == 3
+    assert counters.snapshot()["threads_lost"] == 1
+
+
+def test_a_number_outside_the_set_is_refused():
+    with pytest.raises(KeyError, match="made_up"):
+        counters.measure("made_up", int)

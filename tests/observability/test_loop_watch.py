@@ -73,7 +73,7 @@ def name_of_hog(frame: FrameType | None) -> str | None:
 
 
 async def test_a_blocked_loop_is_told_once_with_the_tool_and_how_long_it_took(listener, watching):
-    before = counters.snapshot()["loop_blocks"]
+    before = counters.loop_blocks.value
     watching(name_of_hog)
     hog(listener.blocked)
     assert await asyncio.to_thread(listener.freed.wait, LIMIT)
@@ -81,7 +81,7 @@ async def test_a_blocked_loop_is_told_once_with_the_tool_and_how_long_it_took(li
     (freed,) = listener.said("the event loop runs again")
     assert blocked.__dict__["tool"] == freed.__dict__["tool"] == "hog"
     assert freed.__dict__["seconds"] >= QUICK.blocked
-    assert counters.snapshot()["loop_blocks"] == before + 1
+    assert counters.loop_blocks.value == before + 1
 
 
 async def test_a_loop_that_turns_is_left_alone(listener, watching):

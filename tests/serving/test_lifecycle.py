@@ -6,11 +6,14 @@ import logging
 import pytest
 from django.test import override_settings
 
+from mcphost.audit.ports import payload_cipher, set_payload_cipher
 from mcphost.identity.last_use import last_use
 from mcphost.identity.models import Token
+from mcphost.observability import counters
 from mcphost.serving import lifecycle
 from mcphost.serving.hop import in_database
 from mcphost.vault.errors import MasterKeyMismatch
+from tests.audit.ciphers import GateCipher
 from tests.cast import Cast
 from tests.mcp import call, request, send
 
@@ -47,3 +50,29 @@ def test_a_wrong_master_key_is_a_refusal_to_start(served: Cast) -> None:
     lifecycle.prepare()
     with override_settings(MCPHOST_MASTER_KEY=lambda: b"x" * 32), pytest.raises(MasterKeyMismatch):
         lifecycle.prepare()
+
+
+async def test_what_could_not_be_written_by_the_end_is_said(
+    served: Cast, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(lifecycle, "STOP_SECONDS", 0.05)
+    lifecycle.ensure_started()
+    gate, before = GateCipher(), payload_cipher()
+    set_payload_cipher(gate)
+    try:
+        waiting = asyncio.create_task(call("acme", "echo", {"text": "a"}, served.owner.mcp_token))
+        await asyncio.to_thread(gate.await_arrival)
+        await asyncio.to_thread(lifecycle.stop)
+        assert "records were left unwritten at the end" in caplog.messages
+    finally:
+        gate.open_gate()
+        set_payload_cipher(before)
+    await waiting
+
+
+async def test_the_process_says_how_many_threads_it_has_lost_and_records_it_holds(
+    served: Cast,
+) -> None:
+    lifecycle.ensure_started()
+    numbers = counters.snapshot()
+    assert (numbers["threads_lost"], numbers["records_waiting"]) == (0, 0)
