@@ -9,8 +9,10 @@ from django.utils.module_loading import autodiscover_modules
 from mcphost.feed.loop import loop
 from mcphost.identity.last_use import last_use
 from tests.cast import Cast, build_cast
+from tests.keeping import Kept
 
 Elsewhere = Callable[[], AbstractContextManager[None]]
+CAST = Kept(build_cast)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -32,8 +34,8 @@ def _nothing_remembered(_wired: None) -> Iterator[None]:
 
 @pytest.fixture
 def cast(db: None) -> Cast:
-    """The fixed cast, built anew (tests/cast.py)."""
-    return build_cast()
+    """The fixed cast (tests/cast.py), as if it had been made a moment ago."""
+    return CAST.put()
 
 
 @pytest.fixture

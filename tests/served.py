@@ -6,14 +6,17 @@ from types import ModuleType
 from uuid import UUID
 
 import pytest
+from limits.aio.storage import MemoryStorage
+from limits.aio.strategies import MovingWindowRateLimiter
 
 from mcphost.audit.models import Entry
 from mcphost.audit.records import Actor
 from mcphost.catalogue import kinds
 from mcphost.catalogue.seeding import publish_functions
-from mcphost.serving import lifecycle
+from mcphost.serving import lifecycle, limits
 from mcphost.serving.hop import in_database
-from tests.cast import Cast
+from tests.cast import Cast, build_cast
+from tests.keeping import Kept
 
 
 def publish_probes(tenant: UUID, *names: str) -> None:
@@ -33,12 +36,23 @@ async def entries(tool: str) -> list[Entry]:
     return await in_database(lambda: list(found))
 
 
-@pytest.fixture
-def served(transactional_db: None, cast: Cast) -> Iterator[Cast]:
-    """The cast, with the probes published at `acme` and `commons`."""
-    kinds.discover()
+def _build() -> Cast:
+    cast = build_cast()
     publish_probes(cast.acme.id)
     publish_probes(cast.commons.id, "echo", "threaded_steps")
+    return cast
+
+
+SERVED = Kept(_build)
+
+
+@pytest.fixture
+def served(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cast]:
+    """The cast, with the probes published at `acme` and `commons`."""
+    kinds.discover()
+    # It is the same `acme` in every test, and has not called anything yet.
+    monkeypatch.setattr(limits, "_rates", MovingWindowRateLimiter(MemoryStorage()))
+    cast = SERVED.put()
     probes().reset()
     yield cast
     probes().release.set()
