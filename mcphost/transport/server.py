@@ -1,14 +1,23 @@
-"""uvicorn, with a limit on the time a client may take to send a request's headers."""
+"""uvicorn, with limits on the time a client may take to send a request and to take the answer."""
 
 import asyncio
 import signal
+from enum import Enum
 from types import FrameType
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from uvicorn import Config, Server
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 GRACE_SECONDS = 20
+
+
+class Patience(NamedTuple):
+    """For how many seconds we wait for headers, for a body, and for a reader that takes nothing."""
+
+    header_seconds: float = 10.0
+    body_seconds: float = 40.0
+    stalled_seconds: float = 30.0
 
 
 class Cork:
@@ -21,6 +30,12 @@ class Cork:
         self._transport = transport
         self._loop = loop
         self._held: list[bytes] = []
+        self._written = 0
+
+    @property
+    def taken(self) -> int:
+        """How many bytes have left this process."""
+        return self._written - self._transport.get_write_buffer_size()
 
     def write(self, data: bytes) -> None:
         if not self._held:
@@ -30,7 +45,9 @@ class Cork:
     def flush(self) -> None:
         held, self._held = self._held, []
         if held and not self._transport.is_closing():
-            self._transport.write(b"".join(held))
+            data = b"".join(held)
+            self._written += len(data)
+            self._transport.write(data)
 
     def close(self) -> None:
         self.flush()
@@ -40,47 +57,104 @@ class Cork:
         return getattr(self._transport, name)
 
 
-class PatientHttpProtocol(HttpToolsProtocol):
-    """Closes a connection whose request headers do not arrive in time, and writes less often.
+class Awaited(Enum):
+    """What of a request has not arrived yet."""
 
-    uvicorn itself waits for ever for the headers of a connection's first request, and for the
-    rest of headers half sent.
+    HEADERS = "headers"
+    BODY = "body"
+
+
+class PatientHttpProtocol(HttpToolsProtocol):
+    """Closes a connection that keeps us waiting, and writes less often.
+
+    uvicorn itself waits for ever for the headers of a connection's first request, for the rest of
+    headers or of a body half sent, and for a reader that takes nothing. The endpoint has a limit of
+    its own for bodies, which answers; the one here comes later and is for those that nobody reads.
     """
 
-    header_seconds = 10.0
-    _headers_missing = True
+    header_seconds, body_seconds, stalled_seconds = Patience()
+    _awaited: Awaited | None = Awaited.HEADERS
+    _watched: Awaited | None = None
     _deadline: asyncio.TimerHandle | None = None
+    _stalled: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.transport = cast("asyncio.Transport", Cork(transport, self.loop))
-        self._watch_headers()
+        self._cork = Cork(transport, self.loop)
+        self.transport = cast("asyncio.Transport", self._cork)
+        self._watch()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self._headers_missing or self._deadline is not None:
-            self._watch_headers()
+        if self._awaited is None and self._is_idle():
+            self._awaited = Awaited.HEADERS
+        if self._awaited is not self._watched:
+            self._watch()
 
     def on_message_begin(self) -> None:
-        self._headers_missing = True
+        self._awaited = Awaited.HEADERS
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        self._headers_missing = False
+        self._awaited = Awaited.BODY
         super().on_headers_complete()
 
+    def on_message_complete(self) -> None:
+        self._awaited = None
+        super().on_message_complete()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch_reader()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        _cancel(self._stalled)
+
     def connection_lost(self, exc: Exception | None) -> None:
-        self._headers_missing = False
-        self._watch_headers()
+        self._awaited = None
+        self._watch()
+        _cancel(self._stalled)
         super().connection_lost(exc)
 
-    def _watch_headers(self) -> None:
-        """One deadline per set of headers, from its first byte (the first: from the connection)."""
-        if self._headers_missing and self._deadline is None:
-            self._deadline = self.loop.call_later(self.header_seconds, self.transport.close)
-        elif not self._headers_missing and self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
+    def _is_idle(self) -> bool:
+        """Whether what came, such as an empty line, stopped uvicorn's timer and began nothing."""
+        cycle: RequestResponseCycle | None = self.cycle
+        answered = cycle is not None and cycle.response_complete
+        return answered and self.timeout_keep_alive_task is None
+
+    def _watch(self) -> None:
+        """One deadline for headers, from their first byte (the first: from the connection), and
+        one for the body, from their last."""
+        _cancel(self._deadline)
+        self._watched = self._awaited
+        if self._awaited is not None:
+            of_body = self._awaited is Awaited.BODY
+            seconds = self.body_seconds if of_body else self.header_seconds
+            self._deadline = self.loop.call_later(seconds, self._be_late)
+
+    def _be_late(self) -> None:
+        if self.pipeline:  # it is we who do not read on, until what came before is answered
+            self._watch()
+        else:
+            self.transport.close()
+
+    def _watch_reader(self) -> None:
+        self._stalled = self.loop.call_later(
+            self.stalled_seconds, self._look_at_reader, self._cork.taken
+        )
+
+    def _look_at_reader(self, taken: int) -> None:
+        """Cut a reader that has taken nothing since: closing would wait for it for ever."""
+        if self._cork.taken > taken:
+            self._watch_reader()
+        else:
+            self.transport.abort()
+
+
+def _cancel(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()
 
 
 class QuietServer(Server):
@@ -95,18 +169,18 @@ class QuietServer(Server):
         self.should_exit = True
 
 
-def protocol_with(header_seconds: float) -> type[PatientHttpProtocol]:
-    """The HTTP protocol class with its limit set; uvicorn makes one instance per connection."""
-    return type("Http", (PatientHttpProtocol,), {"header_seconds": header_seconds})
+def protocol_with(patience: Patience) -> type[PatientHttpProtocol]:
+    """The HTTP protocol class with its limits set; uvicorn makes one instance per connection."""
+    return type("Http", (PatientHttpProtocol,), patience._asdict())
 
 
-def build(application: Any, host: str, port: int, header_seconds: float) -> QuietServer:
+def build(application: Any, host: str, port: int, patience: Patience) -> QuietServer:
     """One uvicorn process over `application`, quiet where we log ourselves."""
     config = Config(
         application,
         host=host,
         port=port,
-        http=protocol_with(header_seconds),
+        http=protocol_with(patience),
         ws="none",
         lifespan="on",
         access_log=False,

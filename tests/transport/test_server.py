@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from mcphost.transport.server import Cork, QuietServer, build
+from mcphost.transport.server import Cork, Patience, QuietServer, build
 
 PATIENCE = 20
+LARGE = bytes(8 * 1024 * 1024)  # more than the kernel takes
+LAST = b"hello\r\n0\r\n\r\n"
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
@@ -21,6 +23,7 @@ class Hello:
     def __init__(self) -> None:
         self.arrived = asyncio.Event()
         self.release = asyncio.Event()
+        self.said = asyncio.Event()
         self.ended: list[str] = []
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -30,9 +33,19 @@ class Hello:
         self.arrived.set()
         if scope["path"] == "/wait":
             await self.release.wait()
+        if scope["path"] == "/large":
+            await self._say_much(send)
+            return
         length = [(b"content-length", b"5")]
         await send({"type": "http.response.start", "status": 200, "headers": length})
         await send({"type": "http.response.body", "body": b"hello"})
+
+    async def _say_much(self, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": LARGE, "more_body": True})
+        await asyncio.sleep(0)  # the turn is over: it is written, and cannot all leave
+        await send({"type": "http.response.body", "body": b"hello"})
+        self.said.set()
 
     async def _live(self, receive: Any, send: Any) -> None:
         for _ in range(2):
@@ -52,7 +65,11 @@ class Running:
         self._writers: list[asyncio.StreamWriter] = []
 
     async def line(self, begun: bytes = b"") -> Line:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+        end = socket.socket()
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**16)
+        end.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(end, ("127.0.0.1", self._port))
+        reader, writer = await asyncio.open_connection(sock=end)
         self._writers.append(writer)
         writer.write(begun)
         return reader, writer
@@ -63,12 +80,15 @@ class Running:
 
 
 @asynccontextmanager
-async def running(header_seconds: float = 60) -> AsyncIterator[Running]:
+async def running(
+    header_seconds: float = 60, body_seconds: float = 60, stalled_seconds: float = 60
+) -> AsyncIterator[Running]:
     """The server listens inside the block and has ended by itself, without an error, after it."""
     app = Hello()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        server = build(app, "127.0.0.1", port, header_seconds)
+        patience = Patience(header_seconds, body_seconds, stalled_seconds)
+        server = build(app, "127.0.0.1", port, patience)
         serving = asyncio.create_task(server.serve([listener]))
         served = Running(server, app, port)
         try:
@@ -126,6 +146,60 @@ async def test_a_request_whose_headers_are_there_may_take_longer() -> None:
         assert await _end(silent) == b"", "by now the deadline of the older one has passed, too"
         served.app.release.set()
         assert b"200 OK" in await _answer(slow)
+
+
+@pytest.mark.parametrize("more", [b"", b"x"])
+async def test_a_body_that_does_not_come_ends_the_connection_though_it_was_answered(
+    more: bytes,
+) -> None:
+    async with running(body_seconds=0.3) as served:
+        begun = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n"
+        reader, writer = await served.line(begun)
+        await _answer(reader)
+        writer.write(more)
+        assert await _end(reader) == b""
+
+
+async def test_an_empty_line_does_not_keep_an_idle_connection_open() -> None:
+    async with running(header_seconds=0.3) as served:
+        reader, writer = await served.line(GET)
+        await _answer(reader)
+        writer.write(b"\r\n")
+        assert await _end(reader) == b""
+
+
+async def test_a_body_that_we_do_not_read_yet_has_its_time() -> None:
+    async with running(body_seconds=0.1) as served:
+        begun = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\n"
+        reader, writer = await served.line(GET.replace(b"/ ", b"/wait ") + begun)
+        await served.app.arrived.wait()
+        late, _ = await served.line(begun)
+        await _answer(late)
+        assert await _end(late) == b"", "by now the deadline of the older one has passed, too"
+        served.app.release.set()
+        await _answer(reader)
+        writer.write(b"abc")
+        await _answer(reader)
+
+
+async def test_a_reader_that_takes_nothing_is_cut() -> None:
+    async with running(stalled_seconds=0.1) as served:
+        reader, _ = await served.line(GET.replace(b"/ ", b"/large "))
+        async with asyncio.timeout(PATIENCE):
+            await served.app.said.wait()
+        got = await _end(reader)
+        assert got[-len(LAST) :] != LAST
+
+
+async def test_a_reader_that_takes_its_time_is_not_cut() -> None:
+    async with running(stalled_seconds=0.1) as served:
+        reader, _ = await served.line(GET.replace(b"/ ", b"/large "))
+        got = b""
+        while got[-len(LAST) :] != LAST:
+            more = await reader.read(2**16)
+            assert more
+            await asyncio.sleep(0.002)  # its pace: all of it takes longer than a reader may stall
+            got = (got + more)[-len(LAST) :]
 
 
 async def test_a_client_that_leaves_early_leaves_no_deadline_behind() -> None:

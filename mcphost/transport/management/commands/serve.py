@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from mcphost.transport.listening import cannot_listen
-from mcphost.transport.server import build
+from mcphost.transport.server import Patience, build
 
 
 class Command(BaseCommand):
@@ -25,11 +25,17 @@ class Command(BaseCommand):
         application = get_default_application()
         host, port = options["host"], options["port"]
         _settle_memory()
-        server = build(application, host, port, settings.MCPHOST_HEADER_SECONDS)
+        server = build(application, host, port, _patience())
         with suppress(SystemExit):  # how uvicorn gives up; what it cannot do is said below
             server.run()
         if not server.started:
             raise CommandError(cannot_listen(host, port))
+
+
+def _patience() -> Patience:
+    """For bodies a little more than the endpoint has, so that its refusal is what clients hear."""
+    headers, body = settings.MCPHOST_HEADER_SECONDS, settings.MCPHOST_BODY_SECONDS
+    return Patience(header_seconds=headers, body_seconds=headers + body)
 
 
 def _settle_memory() -> None:
