@@ -74,9 +74,10 @@ def _concurrent(incoming: Incoming) -> list[Limit]:
 
 
 def _set(incoming: Incoming, tenant: int | None, credential: int | None) -> list[Limit]:
+    """The credential's limit first: what that refuses is not taken out of what all may do."""
     limits: list[Limit] = []
-    if tenant is not None:
-        limits.append((f"tenant:{incoming.tenant.id}", tenant))
     if credential is not None and incoming.principal.token_id is not None:
         limits.append((f"token:{incoming.principal.token_id}", credential))
+    if tenant is not None:
+        limits.append((f"tenant:{incoming.tenant.id}", tenant))
     return limits

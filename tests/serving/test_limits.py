@@ -41,6 +41,19 @@ async def test_a_token_over_its_own_limit_leaves_others_alone(served: Cast) -> N
     assert (await call("acme", "echo", {"text": "a"}, served.owner.mcp_token)).status == 200
 
 
+async def test_what_a_tokens_own_limit_refuses_is_not_counted_against_its_tenant(
+    served: Cast,
+) -> None:
+    fields = TenantFields(title="Acme", calls_per_minute=2)
+    await in_database(update_tenant, served.acme.id, fields, actor=ACTOR)
+    wanted = TokenRequest("slow", ("mcp:list", "mcp:call"), calls_per_minute=1)
+    slow = await in_database(issue, served.acme.id, served.owner.user, wanted, actor=ACTOR)
+    assert (await call("acme", "echo", {"text": "a"}, slow.plaintext)).status == 200
+    for _ in range(3):
+        _over_the_limit(await call("acme", "echo", {"text": "a"}, slow.plaintext))
+    assert (await call("acme", "echo", {"text": "a"}, served.owner.mcp_token)).status == 200
+
+
 async def test_concurrent_calls_over_the_limit_are_refused_until_one_ends(served: Cast) -> None:
     fields = TenantFields(title="Acme", concurrent_calls=1)
     await in_database(update_tenant, served.acme.id, fields, actor=ACTOR)
