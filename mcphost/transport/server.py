@@ -10,6 +10,9 @@ from uvicorn import Config, Server
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 GRACE_SECONDS = 20
+HEADER_BYTES = 64 * 1024
+"""How much may come of headers, or trailers, before they are complete: the parser has no limit, and
+puts each part to those before by copying them all."""
 
 
 class Patience(NamedTuple):
@@ -77,6 +80,8 @@ class PatientHttpProtocol(HttpToolsProtocol):
     _watched: Awaited | None = None
     _deadline: asyncio.TimerHandle | None = None
     _stalled: asyncio.TimerHandle | None = None
+    _steps = 0
+    _pending = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -85,7 +90,11 @@ class PatientHttpProtocol(HttpToolsProtocol):
         self._watch()
 
     def data_received(self, data: bytes) -> None:
+        steps = self._steps
         super().data_received(data)
+        self._pending = 0 if self._steps != steps else self._pending + len(data)
+        if self._pending > HEADER_BYTES:
+            self._refuse()
         if self._awaited is None and self._is_idle():
             self._awaited = Awaited.HEADERS
         if self._awaited is not self._watched:
@@ -93,14 +102,21 @@ class PatientHttpProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         self._awaited = Awaited.HEADERS
+        self._steps += 1
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         self._awaited = Awaited.BODY
+        self._steps += 1
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._steps += 1
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         self._awaited = None
+        self._steps += 1
         super().on_message_complete()
 
     def pause_writing(self) -> None:
@@ -117,11 +133,20 @@ class PatientHttpProtocol(HttpToolsProtocol):
         _cancel(self._stalled)
         super().connection_lost(exc)
 
+    def _refuse(self) -> None:
+        """Headers that are too large, or trailers, whose request may have been answered already."""
+        if self._awaited is Awaited.HEADERS and self._all_answered():
+            self.send_400_response("The headers are too large.")
+        else:
+            self.transport.close()
+
     def _is_idle(self) -> bool:
         """Whether what came, such as an empty line, stopped uvicorn's timer and began nothing."""
+        return self.timeout_keep_alive_task is None and self._all_answered()
+
+    def _all_answered(self) -> bool:
         cycle: RequestResponseCycle | None = self.cycle
-        answered = cycle is not None and cycle.response_complete
-        return answered and self.timeout_keep_alive_task is None
+        return cycle is None or cycle.response_complete
 
     def _watch(self) -> None:
         """One deadline for headers, from their first byte (the first: from the connection), and

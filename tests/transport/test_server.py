@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.transport.server import Cork, Patience, QuietServer, build
+from mcphost.transport.server import HEADER_BYTES, Cork, Patience, QuietServer, build
 
 PATIENCE = 20
 LARGE = bytes(8 * 1024 * 1024)  # more than the kernel takes
@@ -180,6 +180,43 @@ async def test_a_body_that_we_do_not_read_yet_has_its_time() -> None:
         await _answer(reader)
         writer.write(b"abc")
         await _answer(reader)
+
+
+async def _endless(line: Line) -> bytes:
+    """Say more than headers may be long, with no end in sight; what the server says to that."""
+    reader, writer = line
+    for _ in range(8 * HEADER_BYTES // 1024):
+        writer.write(b"a" * 1024)
+        await asyncio.sleep(0)
+    try:
+        return await _end(reader)
+    except ConnectionError:  # it closed with something of ours unread
+        return b""
+
+
+@pytest.mark.parametrize("before", [b"", GET])
+async def test_headers_without_an_end_are_refused_before_they_are_many(before: bytes) -> None:
+    async with running() as served:
+        line = await served.line(before)
+        if before:
+            await _answer(line[0])
+        line[1].write(b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: ")
+        assert (await _endless(line))[:13] in (b"", b"HTTP/1.1 400 ")
+
+
+async def test_trailers_without_an_end_close_the_connection() -> None:
+    async with running() as served:
+        head = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+        line = await served.line(head + b"1\r\na\r\n0\r\nTrailer: ")
+        await _answer(line[0])
+        assert await _endless(line) == b""
+
+
+async def test_many_requests_at_once_are_no_headers_without_an_end() -> None:
+    async with running() as served:
+        reader, _ = await served.line(GET * 3000)
+        for _ in range(3000):
+            await _answer(reader)
 
 
 async def test_a_reader_that_takes_nothing_is_cut() -> None:
