@@ -21,6 +21,8 @@ from mcphost.serving import records
 from mcphost.serving.turn import Turn
 
 RETRY_SECONDS = 2
+UNRECORDED_END = "The tool has run, but how its call ended could not be recorded"
+
 _CANCELLED_UNSEEN = "the record of a cancelled round was lost"
 
 log = logging.getLogger(__name__)
@@ -35,7 +37,7 @@ async def run(turn: Turn, ports: Ports) -> Outcome:
     if writer.refuse_new():
         raise _unavailable("The server cannot record calls at the moment")
     if not turn.tool.read_only:
-        await _commit(records.started(turn))
+        await _begin(turn)
     counters.rounds.add()
     began = time.perf_counter()
     try:
@@ -45,8 +47,28 @@ async def run(turn: Turn, ports: Ports) -> Outcome:
         raise
     if isinstance(outcome, Failed):
         _explain(turn, outcome.error)
-    await _commit(records.finished(turn, outcome, time.perf_counter() - began, size))
+    await _end(turn, records.finished(turn, outcome, time.perf_counter() - began, size))
     return outcome
+
+
+async def _begin(turn: Turn) -> None:
+    """Commit that the round starts. A hang-up meanwhile is an end too: the tool has not run."""
+    try:
+        await _commit(records.started(turn))
+    except asyncio.CancelledError:
+        _leave(records.cancelled(turn, 0))
+        raise
+
+
+async def _end(turn: Turn, record: Record) -> None:
+    """Commit how the round ended. What cannot be said of a tool that changes things is an error
+    that nobody takes for an invitation to call it again."""
+    try:
+        await _commit(record)
+    except ProtocolError as error:
+        if turn.tool.read_only or error.code != UNAVAILABLE:
+            raise
+        raise ProtocolError(INTERNAL_ERROR, UNRECORDED_END) from None
 
 
 async def _advance(turn: Turn, ports: Ports) -> Outcome:

@@ -23,6 +23,7 @@ from mcphost.runtime.outcomes import (
 )
 from mcphost.serving import rounds
 from mcphost.serving.hop import in_database
+from mcphost.serving.turn import Turn
 from tests.audit.ciphers import XorCipher
 from tests.kinds.rounds import ports
 from tests.serving.turns import turn
@@ -53,7 +54,7 @@ async def _recorded() -> list[tuple[str, str, str]]:
     return await in_database(lambda: list(rows))
 
 
-async def _refused(what: rounds.Turn) -> ProtocolError:
+async def _refused(what: Turn) -> ProtocolError:
     with pytest.raises(ProtocolError) as refused:
         await rounds.run(what, ports())
     return refused.value
@@ -135,6 +136,17 @@ async def test_an_answer_whose_record_was_lost_does_not_leave() -> None:
     assert await _recorded() == []
 
 
+async def test_nobody_is_invited_to_repeat_what_changed_things_unrecorded() -> None:
+    async def outlives_the_writer() -> Outcome:
+        await asyncio.to_thread(writer.stop, 20)
+        return HELLO
+
+    error = await _refused(turn(outlives_the_writer, read_only=False))
+    assert (error.code, error.data) == (INTERNAL_ERROR, None)
+    assert error.message == rounds.UNRECORDED_END
+    assert await _recorded() == [("round.started", "", "")]
+
+
 async def test_a_record_that_can_never_be_written_is_the_servers_error() -> None:
     before = counters.records_refused.value
     set_payload_cipher(None)  # and a payload is never written in clear
@@ -172,6 +184,26 @@ async def _cancelled(*, writing: bool = True) -> None:
 async def test_a_cancelled_round_is_recorded_though_nobody_waits() -> None:
     await _cancelled()
     assert await _recorded() == [("round.finished", "cancelled", "the client hung up")]
+
+
+async def test_a_hang_up_before_the_tool_ran_leaves_no_outcome_unknown() -> None:
+    ran = []
+
+    async def runs() -> Outcome:
+        ran.append(1)
+        return HELLO
+
+    running = asyncio.create_task(rounds.run(turn(runs, read_only=False), ports()))
+    await asyncio.sleep(0)  # it waits for its first entry now
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    await asyncio.to_thread(writer.stop, 20)
+    assert ran == []
+    assert await _recorded() == [
+        ("round.started", "", ""),
+        ("round.finished", "cancelled", "the client hung up"),
+    ]
 
 
 @pytest.mark.parametrize("writing", [True, False])
