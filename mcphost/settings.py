@@ -208,6 +208,9 @@ MIDDLEWARE = [
 ]
 
 ROOT_URLCONF = "mcphost.urls"
+# Where a sign-in leads that names no page of ours.
+LOGIN_URL = "admin:login"
+LOGIN_REDIRECT_URL = "admin:index"
 ASGI_APPLICATION = "mcphost.asgi.application"
 
 TEMPLATES = [

@@ -19,6 +19,13 @@ def test_staff_and_everybody_with_a_role_above_member_sign_in(cast: Cast, name: 
     assert sign_in(name)[0] == 302
 
 
+@pytest.mark.parametrize("elsewhere", ["//evil.example/", "https://evil.example/", "javascript:x"])
+def test_a_sign_in_leads_nowhere_but_into_the_console(cast: Cast, elsewhere: str) -> None:
+    fields = {"username": "owner", "password": PASSWORD, "next": elsewhere}
+    response = Client().post("/admin/login/", fields, REMOTE_ADDR="192.0.2.1")
+    assert (response.status_code, response.headers["location"]) == (302, "/admin/")
+
+
 def test_a_member_is_told_that_they_have_no_access(cast: Cast) -> None:
     status, page = sign_in("member")
     assert status == 200
