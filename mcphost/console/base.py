@@ -134,3 +134,8 @@ def mcp_url(request: HttpRequest, slug: str) -> str:
 def sent(request: HttpRequest) -> tuple[QueryDict | None, MultiValueDict[str, Any] | None]:
     """What a form takes first: fields and files that were sent, if this is a form sent at all."""
     return (request.POST, request.FILES) if request.method == "POST" else (None, None)
+
+
+def word(query: QueryDict, name: str, limit: int = 200) -> str:
+    """A short text from a page's address or a form's button; PostgreSQL takes no NUL in one."""
+    return query.get(name, "").replace("\0", "").strip()[:limit]

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_POST, require_safe
 from mcphost.catalogue import kinds, selectors, services
 from mcphost.catalogue.errors import Invalid
 from mcphost.catalogue.models import Grant
-from mcphost.console.base import Visit, actor, of_platform, of_tenant, show
+from mcphost.console.base import Visit, actor, of_platform, of_tenant, show, word
 from mcphost.tenants.access import allowed
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
@@ -30,7 +30,7 @@ def listing(request: Visit, tenant: Tenant) -> HttpResponseBase:
 @require_POST
 def change(request: Visit, tenant: Tenant) -> HttpResponseBase:
     """Grant a function to a tenant, or take it away."""
-    function = request.POST.get("function", "")[:200]
+    function = word(request.POST, "function")
     try:
         if request.POST.get("verb") == GRANT:
             services.grant_function(tenant.pk, function, actor(request))

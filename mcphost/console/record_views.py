@@ -9,6 +9,7 @@ from uuid import UUID
 from django.http import QueryDict
 
 from mcphost.audit.selectors import UNKNOWN, EntryView, Filter, RoundView
+from mcphost.console.base import word
 from mcphost.runtime.outcomes import FailureKind
 from mcphost.serving import records
 from mcphost.tenants.models import Tenant
@@ -31,7 +32,6 @@ OUTCOMES = tuple(
         )
     )
 )
-_LONGEST = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +51,11 @@ class Asked:
         """The filter in a page's address."""
         outcome, period = query.get("outcome", ""), query.get("period", "")
         return cls(
-            tenant=_word(query, "tenant"),
-            tool=_word(query, "tool"),
+            tenant=word(query, "tenant"),
+            tool=word(query, "tool"),
             outcome=outcome if outcome in OUTCOMES else "",
-            principal=_word(query, "principal"),
-            call=_word(query, "call"),
+            principal=word(query, "principal"),
+            call=word(query, "call"),
             period=period if period in PERIODS else "",
             after=_id(query.get("after", "")),
         )
@@ -102,10 +102,6 @@ def named_entries(entries: Iterable[EntryView]) -> list[tuple[EntryView, str]]:
 def _slugs(entries: Iterable[EntryView]) -> Mapping[UUID | None, str]:
     ids = {each.tenant for each in entries if each.tenant is not None}
     return dict(Tenant.objects.filter(pk__in=ids).values_list("id", "slug"))
-
-
-def _word(query: QueryDict, name: str) -> str:
-    return query.get(name, "").strip().replace("\0", "")[:_LONGEST]
 
 
 def _id(text: str) -> UUID | None:

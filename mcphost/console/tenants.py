@@ -24,6 +24,7 @@ from mcphost.console.base import (
     page_of,
     sent,
     show,
+    word,
 )
 from mcphost.console.record_views import named_rounds
 from mcphost.tenants import services
@@ -129,11 +130,11 @@ class CloseForm(forms.ConsoleForm):
 @require_safe
 def listing(request: Visit) -> HttpResponseBase:
     """The tenants a person may look at."""
-    wanted = request.GET.get("q", "").strip()[:40]
+    wanted = word(request.GET, "q", 40)
     found = visible_tenants(request.user).order_by("slug")
     if wanted:
         found = found.filter(slug__contains=wanted.lower())
-    after = request.GET.get("after", "")[:40]
+    after = word(request.GET, "after", 40)
     rows = list(found.filter(slug__gt=after)[: PER_PAGE + 1])
     return show(
         request,

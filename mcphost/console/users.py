@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from mcphost.console import forms, people
-from mcphost.console.base import Crumb, Visit, actor, of_platform, sent, show
+from mcphost.console.base import Crumb, Visit, actor, of_platform, sent, show, word
 from mcphost.console.people import PersonFields
 from mcphost.tenants.models import Membership
 from mcphost.tenants.roles import Permission
@@ -109,7 +109,7 @@ def _strong(password: str, user: User | None = None) -> str:
 @require_safe
 def listing(request: Visit) -> HttpResponseBase:
     """Every user, by name."""
-    wanted, after = request.GET.get("q", "").strip()[:100], request.GET.get("after", "")[:150]
+    wanted, after = word(request.GET, "q", 100), word(request.GET, "after", _NAME_LENGTH)
     found = User.objects.order_by("username").filter(username__gt=after)
     if wanted:
         found = found.filter(Q(username__icontains=wanted) | Q(email__icontains=wanted))

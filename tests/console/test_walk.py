@@ -216,3 +216,18 @@ def test_forms_need_the_token_that_only_our_pages_have(cast: Cast, acme: Things)
     path = reverse("admin:tool_move", args=[acme.slug, acme.tool, "disable"])
     assert client.post(path).status_code == 403
     assert Tool.objects.get(pk=acme.tool).state == "published"
+
+
+def test_a_nul_in_an_address_or_a_button_is_no_servers_error(cast: Cast) -> None:
+    """PostgreSQL refuses to look for one."""
+    client = Client(raise_request_exception=False)
+    client.force_login(cast.staff.user)
+    for page in (
+        "tenants/?q=%00",
+        "tenants/?after=%00",
+        "users/?q=%00&after=%00",
+        "records/?tool=%00",
+    ):
+        assert client.get(f"/admin/{page}").status_code == 200
+    fields = {"verb": "revoke", "function": "a\0b"}
+    assert client.post("/admin/t/acme/functions/change/", fields).status_code == 302
