@@ -28,6 +28,7 @@ class Environment(BaseSettings):
     database_url: str = Field("", validation_alias="DATABASE_URL")
     allowed_hosts: str = "localhost,127.0.0.1,[::1]"
     trusted_origins: str = ""
+    proxies: str = ""
     https: bool | None = None
     hsts_seconds: int = Field(0, ge=0)
     session_seconds: int = Field(12 * 3600, gt=0)
@@ -152,6 +153,7 @@ MCPHOST_PORT = ENVIRONMENT.port
 MCPHOST_LOOPBACK = ENVIRONMENT.is_loopback()
 MCPHOST_CONFORMANCE = ENVIRONMENT.conformance
 MCPHOST_EXPOSE_DEMO = ENVIRONMENT.expose_demo
+MCPHOST_PROXIES = ENVIRONMENT.proxies
 MCPHOST_HOME = HOME.path
 # Read at access, never kept: who holds the settings does not hold the key.
 MCPHOST_MASTER_KEY = partial(home.read_master_key, HOME)

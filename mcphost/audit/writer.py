@@ -7,7 +7,7 @@ import os
 import threading
 import time
 import weakref
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,8 +23,9 @@ from django.db import (
     connections,
 )
 
+from mcphost.audit.jobs import Job, RecordLost, Verdict, lose, portions, settle
 from mcphost.audit.records import Record
-from mcphost.audit.rows import RecordRefused, Row, prepare
+from mcphost.audit.rows import RecordRefused, prepare
 from mcphost.audit.sinks import Sink, sink
 from mcphost.observability import counters
 
@@ -34,17 +35,7 @@ logger = logging.getLogger(__name__)
 GATHERINGS = 6
 GATHER_SECONDS = 0.0005
 
-# What one transaction may hold of payloads, unless a single submission is larger.
-PAYLOAD_BYTES = 4 * 1024 * 1024
-
 __all__ = ["Limits", "RecordLost", "RecordRefused", "Writer", "writer"]
-
-
-class RecordLost(Exception):  # noqa: N818 - a record's fate
-    """The record was not confirmed by the database, and nobody goes on trying.
-
-    It did not land, unless a connection was lost in the very moment of its commit.
-    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,28 +51,6 @@ class Limits:
     late: float = 2.0
     give_up: float = 10.0
     pause: float = 0.05
-
-
-class _Job:
-    """What one caller submitted: lands together or not at all."""
-
-    __slots__ = ("future", "loop", "records", "rows", "since")
-
-    def __init__(
-        self,
-        records: Sequence[Record],
-        since: float,
-        future: "asyncio.Future[None] | concurrent.futures.Future[None]",
-        loop: asyncio.AbstractEventLoop | None,
-    ) -> None:
-        self.records = records
-        self.since = since
-        self.future = future
-        self.loop = loop
-        self.rows: list[Row] | None = None
-
-
-_Verdict = tuple[_Job, Exception | None]
 
 
 def _is_transient(error: Exception) -> bool:
@@ -107,7 +76,7 @@ class Writer:
 
     def _reset(self) -> None:
         """Begin anew, as at the start and in a forked child, where the thread is not."""
-        self._jobs: deque[_Job] = deque()
+        self._jobs: deque[Job] = deque()
         self._wake: SimpleQueue[None] = SimpleQueue()
         self._starting = threading.Lock()
         self._abandoned = threading.Event()
@@ -128,7 +97,7 @@ class Writer:
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
-        self._enqueue(_Job(records, self._clock(), future, loop))
+        self._enqueue(Job(records, self._clock(), future, loop))
         return future
 
     def submit_and_wait(self, records: Sequence[Record], timeout: float | None = None) -> None:
@@ -138,7 +107,7 @@ class Writer:
         still land.
         """
         future: concurrent.futures.Future[None] = concurrent.futures.Future()
-        self._enqueue(_Job(records, self._clock(), future, None))
+        self._enqueue(Job(records, self._clock(), future, None))
         future.result(timeout)
 
     def problem(self) -> str | None:
@@ -191,28 +160,27 @@ class Writer:
             self._abandoned.set()
             return drained
 
-    def _enqueue(self, job: _Job) -> None:
+    def _enqueue(self, job: Job) -> None:
         if not self._running:
             raise RecordLost("the record writer does not run")
         if len(self._jobs) >= self._limits.waiting:
             raise RecordLost("the record writer's queue is full")
         self._jobs.append(job)
         # The thread says that it is idle, then looks once more: one of the two sees the other.
-        if self._idle:
+        if job.loop is None:
+            self._wake.put(None)  # whoever blocks a thread waits for no event loop's turn
+        elif self._idle:
             self._idle = False
             self._rouse(job.loop)
         if self._closed:
             self._lose_waiting()
 
-    def _rouse(self, loop: asyncio.AbstractEventLoop | None) -> None:
-        """Wake the thread; from an event loop, once its turn is over and all who can have joined.
+    def _rouse(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Wake the thread once the loop's turn is over and all who can have joined.
 
         Woken earlier it would fight the loop for Python's lock, to write a batch of one.
         """
-        if loop is None:
-            self._wake.put(None)
-        else:
-            loop.call_soon(self._wake.put, None)
+        loop.call_soon(self._wake.put, None)
 
     def _oldest(self) -> float | None:
         since = self._since
@@ -224,7 +192,7 @@ class Writer:
             return None
 
     def _run(self) -> None:
-        left: list[_Job] = []
+        left: list[Job] = []
         self._sink = None  # a connection belongs to the thread that opened it
         try:
             while not self._abandoned.is_set() and (batch := self._take(left)):
@@ -232,16 +200,16 @@ class Writer:
         finally:
             self._closed = True
             self._since = None
-            _lose(left, "the record writer ended")
+            lose(left, "the record writer ended")
             self._lose_waiting()
             connections.close_all()
 
     def _lose_waiting(self) -> None:
         with suppress(IndexError):
             while True:
-                _lose([self._jobs.popleft()], "the record writer ended")
+                lose([self._jobs.popleft()], "the record writer ended")
 
-    def _take(self, left: list[_Job]) -> list[_Job]:
+    def _take(self, left: list[Job]) -> list[Job]:
         """What to write next: what is left of the last batch, and what waits; empty at the end."""
         jobs, batch = self._jobs, left
         while not jobs and not batch:
@@ -274,10 +242,10 @@ class Writer:
             if len(self._jobs) == waiting:
                 return
 
-    def _round(self, batch: list[_Job]) -> list[_Job]:
+    def _round(self, batch: list[Job]) -> list[Job]:
         """Write a batch, tell those who wait, and return what is to be tried again."""
-        verdicts: list[_Verdict] = []
-        left: list[_Job] = []
+        verdicts: list[Verdict] = []
+        left: list[Job] = []
         try:
             self._commit(batch, verdicts)
         except Exception as error:  # noqa: BLE001 - the thread outlives whatever happens
@@ -285,22 +253,22 @@ class Writer:
             done = {id(job) for job, _ in verdicts}
             left = self._give_up([job for job in batch if id(job) not in done])
         counters.records_refused.add(sum(len(job.records) for job, error in verdicts if error))
-        _settle(verdicts)
+        settle(verdicts)
         if left:
             self._abandoned.wait(self._limits.pause)
         return left
 
-    def _give_up(self, jobs: list[_Job]) -> list[_Job]:
+    def _give_up(self, jobs: list[Job]) -> list[Job]:
         before = self._clock() - self._limits.give_up
-        _lose([job for job in jobs if job.since <= before], "the database took no records")
+        lose([job for job in jobs if job.since <= before], "the database took no records")
         return [job for job in jobs if job.since > before]
 
-    def _commit(self, batch: list[_Job], verdicts: list[_Verdict]) -> None:
+    def _commit(self, batch: list[Job], verdicts: list[Verdict]) -> None:
         """Commit `batch`; when something in it is refused, in halves, down to the bad job.
 
         Raises whatever keeps the database from taking anything.
         """
-        groups = _portions(self._prepared(batch, verdicts))
+        groups = portions(self._prepared(batch, verdicts))
         while groups:
             group = groups.pop()
             error = self._write(group)
@@ -314,7 +282,7 @@ class Writer:
                 half = len(group) // 2
                 groups += [group[half:], group[:half]]
 
-    def _prepared(self, batch: list[_Job], verdicts: list[_Verdict]) -> list[_Job]:
+    def _prepared(self, batch: list[Job], verdicts: list[Verdict]) -> list[Job]:
         ready = []
         for job in batch:
             try:
@@ -331,7 +299,7 @@ class Writer:
                 verdicts.append((job, RecordRefused(f"unusable: {type(error).__name__}")))
         return ready
 
-    def _write(self, group: list[_Job]) -> Exception | None:
+    def _write(self, group: list[Job]) -> Exception | None:
         """Commit a group; the error if it is the group's own fault."""
         rows = [row for job in group for row in job.rows or ()]
         if not rows:
@@ -356,54 +324,6 @@ class Writer:
         self._sink = None
         with suppress(Exception):
             connections[DEFAULT_DB_ALIAS].close()
-
-
-def _portions(jobs: list[_Job]) -> list[list[_Job]]:
-    """`jobs` in groups of a few megabytes of payload each, the last to be written first."""
-    portions: list[list[_Job]] = [[]]
-    held = 0
-    for job in jobs:
-        size = sum(len(row.sealed.ciphertext) for row in job.rows or () if row.sealed is not None)
-        if held + size > PAYLOAD_BYTES and portions[-1]:
-            portions.append([])
-            held = 0
-        portions[-1].append(job)
-        held += size
-    return portions[::-1]
-
-
-def _lose(jobs: list[_Job], why: str) -> None:
-    """Tell those who wait that their records are lost, and the log how many are."""
-    if jobs:
-        count = sum(len(job.records) for job in jobs)
-        counters.records_lost.add(count)
-        logger.error("%s records are lost: %s", count, why)
-        _settle([(job, RecordLost(why)) for job in jobs])
-
-
-def _settle(verdicts: Sequence[_Verdict]) -> None:
-    """Tell those who wait: one call per event loop, however many there are."""
-    by_loop: dict[asyncio.AbstractEventLoop | None, list[_Verdict]] = defaultdict(list)
-    for verdict in verdicts:
-        by_loop[verdict[0].loop].append(verdict)
-    for loop, of_loop in by_loop.items():
-        if loop is None:
-            _resolve(of_loop)
-            continue
-        try:
-            loop.call_soon_threadsafe(_resolve, of_loop)
-        except RuntimeError:  # the loop is closed: nobody waits there any more
-            logger.warning("%s records were settled after their event loop ended", len(of_loop))
-
-
-def _resolve(verdicts: Sequence[_Verdict]) -> None:
-    for job, error in verdicts:
-        if job.future.done():
-            continue
-        if error is None:
-            job.future.set_result(None)
-        else:
-            job.future.set_exception(error)
 
 
 _writers: "weakref.WeakSet[Writer]" = weakref.WeakSet()

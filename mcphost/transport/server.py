@@ -199,8 +199,14 @@ def protocol_with(patience: Patience) -> type[PatientHttpProtocol]:
     return type("Http", (PatientHttpProtocol,), patience._asdict())
 
 
-def build(application: Any, host: str, port: int, patience: Patience) -> QuietServer:
-    """One uvicorn process over `application`, quiet where we log ourselves."""
+def build(
+    application: Any, host: str, port: int, patience: Patience, proxies: str = ""
+) -> QuietServer:
+    """One uvicorn process over `application`, quiet where we log ourselves.
+
+    `proxies` names those whose `X-Forwarded-*` headers are believed (addresses or networks, with
+    commas between them). Nobody's are by default: a client could say any address it likes.
+    """
     config = Config(
         application,
         host=host,
@@ -211,6 +217,8 @@ def build(application: Any, host: str, port: int, patience: Patience) -> QuietSe
         access_log=False,
         log_config=None,
         server_header=False,
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=proxies or None,
         date_header=True,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )

@@ -13,7 +13,9 @@ from uuid import uuid4
 import pytest
 from django.db import OperationalError, connection
 
+from mcphost.audit import jobs as jobs_module
 from mcphost.audit import writer as writer_module
+from mcphost.audit.jobs import Job
 from mcphost.audit.models import Entry, Payload
 from mcphost.audit.ports import payload_cipher, set_payload_cipher
 from mcphost.audit.records import Record, new_id
@@ -343,7 +345,7 @@ def test_the_process_is_unready_while_the_oldest_record_waits_too_long(
 
 def test_a_record_still_in_the_queue_counts_as_waiting(clock: HandClock) -> None:
     writer = Writer(clock=clock)
-    writer._jobs.append(writer_module._Job([], clock.now, asyncio.Future(loop=_NO_LOOP), None))
+    writer._jobs.append(Job([], clock.now, asyncio.Future(loop=_NO_LOOP), None))
     assert writer._oldest() == clock.now
 
 
@@ -377,7 +379,7 @@ def test_a_batch_wakes_each_event_loop_once(start: Start, gate: GateCipher) -> N
     class CountingLoop(asyncio.SelectorEventLoop):
         def call_soon_threadsafe(self, callback: Any, *args: Any, **kwargs: Any) -> Any:
             nonlocal calls
-            calls += callback is writer_module._resolve
+            calls += callback is jobs_module._resolve
             return super().call_soon_threadsafe(callback, *args, **kwargs)
 
     async def submitting() -> None:
@@ -429,12 +431,12 @@ def test_a_cancelled_wait_is_left_alone_when_the_record_lands(
 def test_large_payloads_are_committed_in_portions(
     start: Start, gate: GateCipher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer_module, "PAYLOAD_BYTES", 100)
-    jobs = [writer_module._Job([], 0, asyncio.Future(loop=_NO_LOOP), None) for _ in range(5)]
+    monkeypatch.setattr(jobs_module, "PAYLOAD_BYTES", 100)
+    jobs = [Job([], 0, asyncio.Future(loop=_NO_LOOP), None) for _ in range(5)]
     gate.open_gate()
     for job in jobs:
         job.rows = [writer_module.prepare(with_payload())]
-    portions = writer_module._portions(jobs)
+    portions = jobs_module.portions(jobs)
     assert [len(each) for each in portions] == [1, 2, 2]
     assert [job for each in reversed(portions) for job in each] == jobs
     assert commit(start(), *[[with_payload()] for _ in range(5)]) == [None] * 5
@@ -464,7 +466,7 @@ def test_a_surprise_in_the_thread_is_survived(
         raise RuntimeError
 
     with monkeypatch.context() as patch:
-        patch.setattr(writer_module, "_portions", surprise)
+        patch.setattr(writer_module, "portions", surprise)
         waiting = in_background(lambda: writer.submit_and_wait([record()]))
         failures.wait()
         clock.now += 60

@@ -25,7 +25,7 @@ class Command(BaseCommand):
         application = get_default_application()
         host, port = options["host"], options["port"]
         _settle_memory()
-        server = build(application, host, port, _patience())
+        server = build(application, host, port, _patience(), settings.MCPHOST_PROXIES)
         with suppress(SystemExit):  # how uvicorn gives up; what it cannot do is said below
             server.run()
         if not server.started:

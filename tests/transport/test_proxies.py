@@ -1,0 +1,17 @@
+"""Whose word is taken for where a request comes from."""
+
+from mcphost.transport.server import Patience, build
+
+
+async def _nothing(scope: object, receive: object, send: object) -> None:
+    return None
+
+
+def test_nobodys_forwarded_headers_are_believed_by_default() -> None:
+    assert build(_nothing, "127.0.0.1", 8000, Patience()).config.proxy_headers is False
+
+
+def test_forwarded_headers_of_named_proxies_are_believed() -> None:
+    config = build(_nothing, "127.0.0.1", 8000, Patience(), "10.0.0.0/8").config
+    assert config.proxy_headers is True
+    assert config.forwarded_allow_ips == "10.0.0.0/8"
