@@ -98,7 +98,7 @@ class Reply:
         """Hold every message against the schema of the revision."""
         for message in self.messages[:-1]:
             check_message(message)
-        if "result" in self.last:
+        if "result" in self.last and self.method:
             check_response(self.method, self.last)
         else:
             check_message(self.last)
@@ -184,20 +184,21 @@ async def begun(
 async def send(
     tenant: str, body: Any, token: str | None = None, headers: Mapping[str, str] | None = None
 ) -> Reply:
-    """POST a body (bytes as they are) and wait for the whole reply. An empty header is left out."""
+    """POST a body (bytes as they are) and wait for the whole reply, each message held against the
+    schema. An empty header is left out."""
     wanted = {**headers_for(body, token), **(headers or {})}
     exchange = Exchange(f"/t/{tenant}/mcp", {k: v for k, v in wanted.items() if v})
     exchange.reply.method = body.get("method", "") if isinstance(body, dict) else ""
     exchange.write(body if isinstance(body, bytes) else orjson.dumps(body))
-    return await exchange.done()
+    reply = await exchange.done()
+    return reply.check() if reply.raw else reply
 
 
 async def ask(
     tenant: str, method: str, params: Any = None, token: str | None = None, **extra: Any
 ) -> Reply:
-    """Send a request and hold every message of the reply against the schema."""
-    reply = await send(tenant, request(method, params, **extra), token)
-    return reply.check()
+    """Send a request and wait for the whole reply."""
+    return await send(tenant, request(method, params, **extra), token)
 
 
 async def call(
