@@ -1,12 +1,11 @@
 """What an owner may set on a tenant, and what makes it valid. No database here."""
 
-import base64
-import binascii
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from mcphost.protocol.images import is_what_it_says, parse_data_uri
 from mcphost.tenants.errors import InvalidError
 
 TITLE_LIMIT = 120
@@ -17,13 +16,8 @@ ICON_BYTES = 64 * 1024
 _SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _CONTROL_BUT_LINES = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-_ICON = re.compile(r"data:(image/(?:png|jpeg|webp));base64,([A-Za-z0-9+/]+={0,2})")
+_ICON = re.compile(r"data:image/(?:png|jpeg|webp);base64,[A-Za-z0-9+/]+={0,2}")
 _ICON_TEXT_LIMIT = ICON_BYTES * 4 // 3 + 64
-_MAGIC: Mapping[str, Callable[[bytes], bool]] = {
-    "image/png": lambda data: data.startswith(b"\x89PNG\r\n\x1a\n"),
-    "image/jpeg": lambda data: data.startswith(b"\xff\xd8\xff"),
-    "image/webp": lambda data: data[:4] == b"RIFF" and data[8:12] == b"WEBP",
-}
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
 _HOST = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}|\[[0-9a-f:.]+\]")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -90,17 +84,15 @@ def icon_problems(icon: str) -> list[str]:
         return []
     if len(icon) > _ICON_TEXT_LIMIT:
         return [f"The image is larger than {ICON_BYTES // 1024} KiB."]
-    match = _ICON.fullmatch(icon)
-    if match is None:
+    if _ICON.fullmatch(icon) is None:
         return ["Give a data URI: data:image/png;base64,… (or jpeg, or webp)."]
-    kind, text = match.groups()
     try:
-        data = base64.b64decode(text, validate=True)
-    except binascii.Error:
+        kind, data = parse_data_uri(icon)
+    except ValueError:
         return ["The Base64 of the image is broken."]
     if len(data) > ICON_BYTES:
         return [f"The image is larger than {ICON_BYTES // 1024} KiB."]
-    if not _MAGIC[kind](data):
+    if not is_what_it_says(kind, data):
         return [f"The content is not what it says it is ({kind})."]
     return []
 

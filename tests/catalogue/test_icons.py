@@ -10,7 +10,7 @@ from mcp_types import Icon
 
 from mcphost.catalogue.icons import MAX_ICONS, MAX_SOURCE, check_icons
 
-PNG = "data:image/png;base64," + b64encode(b"\x89PNG\r\n").decode()
+PNG = "data:image/png;base64," + b64encode(b"\x89PNG\r\n\x1a\n").decode()
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ PNG = "data:image/png;base64," + b64encode(b"\x89PNG\r\n").decode()
         {"src": "https://[::1]:8443/a.png?b=c#d"},
         {"src": PNG},
         {
-            "src": "data:image/svg+xml;base64,PHN2Zy8+",
+            "src": "https://example.com/a.svg",
             "mimeType": "image/svg+xml",
             "sizes": ["48x48", "any"],
             "theme": "dark",
@@ -43,8 +43,11 @@ def test_an_icon_of_the_specification_is_fine(icon: dict[str, Any]) -> None:
         ({"src": "javascript:alert(1)"}, "an https: address or a data: URI"),
         ({"src": "file:///etc/passwd"}, "an https: address or a data: URI"),
         ({"src": "https://example.com/a b.png"}, "an https: address or a data: URI"),
-        ({"src": PNG + "\n"}, "an https: address or a data: URI"),
+        ({"src": PNG + "\n"}, "not a data: URI in Base64"),
         ({"src": "data:text/html;base64,PHN2Zy8+"}, "one of these types"),
+        ({"src": "data:image/svg+xml;base64,PHN2Zy8+"}, "one of these types"),
+        ({"src": PNG.replace("png", "webp")}, "the content is not what it says"),
+        ({"src": PNG, "mimeType": "image/webp"}, "`mimeType` is another than the data: URI says"),
         ({"src": "data:image/png;base64,AAA"}, "does not hold Base64"),
         ({"src": PNG, "mimeType": "text/html"}, "`mimeType` is one of"),
         ({"src": PNG, "mimeType": None}, "`mimeType` is one of"),

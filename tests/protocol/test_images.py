@@ -1,0 +1,64 @@
+"""Images are known by what they hold, never by what they are called."""
+
+from base64 import b64encode
+
+import pytest
+
+from mcphost.protocol.images import (
+    TYPES,
+    check_image_uri,
+    image_type,
+    is_what_it_says,
+    parse_data_uri,
+)
+
+IMAGES = {
+    "image/png": b"\x89PNG\r\n\x1a\n rest",
+    "image/jpeg": b"\xff\xd8\xff\xe0 rest",
+    "image/webp": b"RIFF\0\0\0\0WEBPVP8 ",
+}
+
+
+def uri(name: str, data: bytes) -> str:
+    return f"data:{name};base64,{b64encode(data).decode()}"
+
+
+def test_each_image_is_known_by_its_first_bytes() -> None:
+    assert tuple(IMAGES) == TYPES
+    assert {name: image_type(data) for name, data in IMAGES.items()} == {n: n for n in TYPES}
+    for other in (b"", b"GIF89a", b"<svg xmlns=", b"RIFF\0\0\0\0WAVE", b"\x89PNG"):
+        assert image_type(other) is None
+
+
+@pytest.mark.parametrize("says", TYPES)
+@pytest.mark.parametrize("holds", TYPES)
+def test_an_image_that_is_another_is_not_what_it_says(says: str, holds: str) -> None:
+    assert is_what_it_says(says, IMAGES[holds]) == (says == holds)
+    assert is_what_it_says(f" {says.upper()} ; q=1", IMAGES[holds]) == (says == holds)
+    problem = check_image_uri(uri(says, IMAGES[holds]))
+    assert problem == (
+        None if says == holds else f"the content is not what it says it is ({says})."
+    )
+
+
+def test_what_is_called_no_such_image_is_not_looked_at() -> None:
+    assert is_what_it_says("application/pdf", b"anything")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("https://example.com/a.png", "not a data: URI in Base64"),
+        ("data:image/png,abc", "not a data: URI in Base64"),
+        ("data:image/png;base64,", "not a data: URI in Base64"),
+        ("data:image/png;base64,AAA", "does not hold Base64"),
+        ("data:image/svg+xml;base64,PHN2Zy8+", "one of these types"),
+        ("data:text/html;base64,PHN2Zy8+", "one of these types"),
+    ],
+)
+def test_what_is_wrong_with_a_data_uri_is_said(text: str, said: str) -> None:
+    assert said in str(check_image_uri(text))
+
+
+def test_a_data_uri_is_its_type_and_its_content() -> None:
+    assert parse_data_uri(uri("text/plain", b"hi")) == ("text/plain", b"hi")
