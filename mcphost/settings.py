@@ -47,6 +47,10 @@ class Environment(BaseSettings):
     tool_seconds: float = Field(60.0, gt=0)
     threads_per_tenant: int = Field(8, gt=0)
     result_limit: int = Field(8 * 1024 * 1024, gt=0)
+    listen_uris: int = Field(1000, gt=0)
+    listeners: int = Field(20_000, gt=0)
+    listeners_per_tenant: int = Field(10_000, gt=0)
+    listeners_per_token: int = Field(100, gt=0)
     feed_seconds: float = Field(0.5, gt=0)
 
     @classmethod
@@ -172,6 +176,10 @@ MCPHOST_UNREAD_LIMIT = ENVIRONMENT.unread_limit
 MCPHOST_TOOL_SECONDS = ENVIRONMENT.tool_seconds
 MCPHOST_THREADS_PER_TENANT = ENVIRONMENT.threads_per_tenant
 MCPHOST_RESULT_LIMIT = ENVIRONMENT.result_limit
+MCPHOST_LISTEN_URIS = ENVIRONMENT.listen_uris
+MCPHOST_LISTENERS = ENVIRONMENT.listeners
+MCPHOST_LISTENERS_PER_TENANT = ENVIRONMENT.listeners_per_tenant
+MCPHOST_LISTENERS_PER_TOKEN = ENVIRONMENT.listeners_per_token
 MCPHOST_FEED_SECONDS = ENVIRONMENT.feed_seconds
 
 INSTALLED_APPS = [

@@ -112,6 +112,7 @@ class Exchange:
         self._incoming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._outgoing: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self.reply = Reply()
+        self._read = 0
         self.reading = asyncio.Event()
         self.reading.set()
         raw = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
@@ -159,6 +160,18 @@ class Exchange:
         while text not in self.reply.raw:
             await self.event()
 
+    async def message(self) -> dict[str, Any]:
+        """The next message of the stream, held against the schema as it comes."""
+        while (end := self.reply.raw.find(b"\n\n", self._read)) < 0:
+            await self.event()
+        frame, self._read = self.reply.raw[self._read : end], end + 2
+        if not frame.startswith(b"data: "):
+            return await self.message()
+        message: dict[str, Any] = orjson.loads(frame[6:])
+        if "method" in message:
+            return check_message(message)
+        return check_response(self.reply.method, message)
+
     async def done(self) -> Reply:
         async with asyncio.timeout(PATIENCE):
             await self.task
@@ -179,6 +192,54 @@ async def begun(
     finally:
         exchange.hang_up()
         await exchange.done()
+
+
+@dataclass
+class Listening:
+    """A subscription: what the server acknowledged, and what it tells."""
+
+    exchange: Exchange
+    honoured: dict[str, Any]
+
+    async def told(self) -> str:
+        """The next thing it tells: the notification's method without its prefix, or the URI."""
+        message = await self.exchange.message()
+        assert "method" in message, message
+        assert message["params"]["_meta"] == self.meta
+        params = message["params"]
+        return params.get("uri") or message["method"].removeprefix("notifications/")
+
+    async def ended(self) -> None:
+        """That the server ends it, by the result alone."""
+        message = await self.exchange.message()
+        result = message["result"]
+        assert result["resultType"] == "complete"
+        assert result["_meta"][f"{PREFIX}subscriptionId"] == message["id"] == self.id
+        assert type(message["id"]) is type(self.id)
+        await self.exchange.done()
+
+    id: str | int = 1
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        return {f"{PREFIX}subscriptionId": self.id}
+
+
+@asynccontextmanager
+async def listening(
+    tenant: str, token: str | None, id: str | int = 1, **fields: Any
+) -> AsyncIterator[Listening]:
+    """A subscription to `fields` (toolsListChanged=True, …) that has been acknowledged."""
+    body = {**request("subscriptions/listen", {"notifications": fields}), "id": id}
+    async with begun(tenant, body, token) as exchange:
+        acknowledged = await exchange.message()
+        assert exchange.reply.streamed
+        assert acknowledged["method"] == "notifications/subscriptions/acknowledged"
+        params = acknowledged["params"]
+        found = Listening(exchange, params["notifications"], id)
+        assert params["_meta"] == found.meta
+        assert type(params["_meta"][f"{PREFIX}subscriptionId"]) is type(id)
+        yield found
 
 
 async def send(

@@ -38,6 +38,7 @@ _PAGES = "server/utilities/pagination"
 _LOGGING = "server/utilities/logging"
 _PROGRESS = "basic/patterns/progress"
 _CANCEL = "basic/patterns/cancellation"
+_LISTEN = "basic/patterns/subscriptions"
 
 # (id, page, section, what it says)
 _ENTRIES: tuple[tuple[str, str, str, str], ...] = (
@@ -147,6 +148,13 @@ _ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("cancellation.hang-up", _CANCEL, "transport-specific-cancellation", "a hang-up cancels the request's work"),
     ("cancellation.silence", _HTTP, "cancellation", "nothing is sent for a cancelled request"),
     ("cancellation.timeout", _CANCEL, "timeouts", "a tool that runs too long is ended"),
+    # Subscriptions.
+    ("listen.acknowledged-first", _LISTEN, "acknowledgment", "the first message acknowledges the subscription"),
+    ("listen.acknowledged-subset", _LISTEN, "acknowledgment", "it names what will be honoured and leaves out the rest"),
+    ("listen.only-what-was-asked", _LISTEN, "opening-a-stream", "no type is sent that was not asked for"),
+    ("listen.subscription-id", _LISTEN, "receiving-notifications", "every notification names the id of its request"),
+    ("listen.hang-up", _LISTEN, "cancellation", "a hang-up ends the subscription"),
+    ("listen.graceful-end", _LISTEN, "graceful-closure", "the server ends a subscription by its result"),
     # Authorization.
     ("auth.invalid-token", _AUTH, "token-handling", "an invalid or expired token is 401, on a public tenant too"),
     ("auth.audience", _AUTH, "token-handling", "a token is good for its own audience only"),

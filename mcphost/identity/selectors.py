@@ -8,6 +8,7 @@ Refusals are all alike (None): the caller learns nothing of why.
 """
 
 import hmac
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -120,6 +121,26 @@ def authenticate(
     return load(bearer, audience, slug, now) if found is MISS else found
 
 
+def remembered(token_id: str) -> Principal | None:
+    """The principal of a token, if its row is remembered; never a query."""
+    known = _known.get(token_id)
+    return None if known is MISS else known.authenticated.principal
+
+
+def standing(token_ids: Collection[str]) -> dict[str, Principal]:
+    """What these tokens stand for now, from the database; those that are worth nothing are missing.
+
+    One query; nothing is remembered.
+    """
+    now = timezone.now()
+    found = (_known_of(row) for row in _live(token_ids))
+    return {
+        known.authenticated.principal.id: known.authenticated.principal
+        for known in found
+        if known.authenticated.expires_at is None or known.authenticated.expires_at > now
+    }
+
+
 def anonymous(tenant: TenantSnapshot) -> Principal | None:
     """The principal of a request without a credential: only a public, open tenant has one."""
     if not (tenant.public and tenant.open):
@@ -177,20 +198,24 @@ def _admit(
     return found
 
 
-def _read(token_id: str) -> _Known | None:
-    row = (
-        Token.objects.select_related("membership__user", "membership__tenant")
-        .filter(
-            pk=token_id,
-            revoked_at=None,
-            membership__user__is_active=True,
-            membership__tenant__closed_at=None,
-        )
-        .first()
+def _live(token_ids: Collection[str]) -> QuerySet[Token]:
+    """The rows of those that are not revoked, of active members of open tenants."""
+    return Token.objects.select_related("membership__user", "membership__tenant").filter(
+        pk__in=token_ids,
+        revoked_at=None,
+        membership__user__is_active=True,
+        membership__tenant__closed_at=None,
     )
-    if row is None or row.membership is None:
-        return None
+
+
+def _read(token_id: str) -> _Known | None:
+    row = _live([token_id]).first()
+    return None if row is None else _known_of(row)
+
+
+def _known_of(row: Token) -> _Known:
     membership = row.membership
+    assert membership is not None
     role = Role(membership.role)
     principal = Principal(
         PrincipalKind.TOKEN,
@@ -200,6 +225,7 @@ def _read(token_id: str) -> _Known | None:
         scopes=frozenset(scope for scope in row.scopes if may_hold(role, scope)),
         user_id=membership.user_id,
         token_id=row.id,
+        expires_at=row.expires_at,
     )
     authenticated = Authenticated(
         principal,

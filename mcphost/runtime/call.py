@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -33,7 +34,8 @@ class Principal:
     """Whoever makes a request of one tenant, with the rights it has there.
 
     `id` is stable for binding (an API token's id; empty for anonymous callers); `label` is for
-    people. `scopes` are the credential's scopes cut down to what its owner may hold today.
+    people. `scopes` are the credential's scopes cut down to what its owner may hold today;
+    `expires_at` is when the credential ends by itself, None for never.
     """
 
     kind: PrincipalKind
@@ -43,6 +45,7 @@ class Principal:
     scopes: frozenset[str] = frozenset()
     user_id: int | None = None
     token_id: str | None = None
+    expires_at: datetime | None = None
 
     def may(self, scope: str) -> bool:
         return scope in self.scopes

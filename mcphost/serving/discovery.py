@@ -10,7 +10,7 @@ from mcphost.serving.incoming import Incoming
 from mcphost.serving.policy import cache_scope
 from mcphost.serving.streams import Stream
 
-CAPABILITIES: Mapping[str, Any] = {"logging": {}, "tools": {}}
+CAPABILITIES: Mapping[str, Any] = {"logging": {}, "tools": {"listChanged": True}}
 TTL_MS = 0
 
 

@@ -4,17 +4,21 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from mcphost.protocol.errors import method_not_found
-from mcphost.serving import discovery, tools
+from mcphost.serving import discovery, subscriptions, tools
 from mcphost.serving.incoming import Incoming
-from mcphost.serving.streams import Stream
+from mcphost.serving.streams import StandingStream, Stream
 
 Handler = Callable[[Incoming, Stream], Awaitable[Mapping[str, Any]]]
+StandingHandler = Callable[[Incoming, StandingStream], Awaitable[Mapping[str, Any]]]
 
 HANDLERS: Mapping[str, Handler] = {
     "server/discover": discovery.discover,
     "tools/list": tools.list_tools,
     "tools/call": tools.call_tool,
 }
+
+STANDING: Mapping[str, StandingHandler] = {"subscriptions/listen": subscriptions.listen}
+"""The methods whose stream stays open until the client hangs up."""
 
 
 async def dispatch(incoming: Incoming, stream: Stream) -> Mapping[str, Any]:
@@ -27,3 +31,8 @@ async def dispatch(incoming: Incoming, stream: Stream) -> Mapping[str, Any]:
     if handler is None:
         raise method_not_found(incoming.exchange.method)
     return await handler(incoming, stream)
+
+
+async def attend(incoming: Incoming, stream: StandingStream) -> Mapping[str, Any]:
+    """The same for the methods of STANDING: the result is what ends the stream."""
+    return await STANDING[incoming.exchange.method](incoming, stream)

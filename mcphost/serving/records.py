@@ -16,6 +16,8 @@ TOOL_ERROR = "tool_error"
 INPUT_REQUIRED = "input_required"
 YIELDED = "yielded"
 CANCELLED = "cancelled"
+HANG_UP = "the client hung up"
+REASON_LENGTH = 200
 
 
 def started(turn: Turn) -> Record:
@@ -40,9 +42,9 @@ def finished(turn: Turn, outcome: Outcome, seconds: float, size: int) -> Record:
     return _finished(turn, Ending(word, reason, _micros(seconds), size, _payload(turn, answer)))
 
 
-def cancelled(turn: Turn, seconds: float) -> Record:
-    """The entry of a round whose client went away."""
-    reason = "the client hung up"
+def cancelled(turn: Turn, seconds: float, end: BaseException) -> Record:
+    """The entry of a round that was cancelled: its client went away, or what the message says."""
+    reason = str(end)[:REASON_LENGTH] or HANG_UP
     return _finished(turn, Ending(CANCELLED, reason, _micros(seconds), 0, _payload(turn, None)))
 
 

@@ -42,8 +42,8 @@ async def run(turn: Turn, ports: Ports) -> Outcome:
     began = time.perf_counter()
     try:
         outcome, size = _measured(await _advance(turn, ports))
-    except asyncio.CancelledError:
-        _leave(records.cancelled(turn, time.perf_counter() - began))
+    except asyncio.CancelledError as end:
+        _leave(records.cancelled(turn, time.perf_counter() - began, end))
         raise
     if isinstance(outcome, Failed):
         _explain(turn, outcome.error)
@@ -55,8 +55,8 @@ async def _begin(turn: Turn) -> None:
     """Commit that the round starts. A hang-up meanwhile is an end too: the tool has not run."""
     try:
         await _commit(records.started(turn))
-    except asyncio.CancelledError:
-        _leave(records.cancelled(turn, 0))
+    except asyncio.CancelledError as end:
+        _leave(records.cancelled(turn, 0, end))
         raise
 
 

@@ -1,4 +1,4 @@
-"""The port through which a call's notifications leave, handed down by whoever holds the connection."""
+"""The ports through which messages leave, handed down by whoever holds the connection."""
 
 from typing import Protocol
 
@@ -14,3 +14,16 @@ class Stream(Protocol):
 
     @property
     def closed(self) -> bool: ...
+
+
+class StandingStream(Stream, Protocol):
+    """A stream that is there to be told things, for as long as its client likes.
+
+    A message that waits to be sent, because the client reads slowly, is not queued a second time.
+    """
+
+    async def stay(self) -> None:
+        """Wait until `leave` is called. When the client hangs up, the work is cancelled."""
+
+    def leave(self) -> None:
+        """Have `stay` return, so that the request gets its answer. Harmless when it has."""

@@ -3,32 +3,45 @@
 import asyncio
 from collections import deque
 
+from mcphost.protocol.errors import ProtocolError
+from mcphost.runtime.call import Principal
+from mcphost.serving.authority import presences
 from mcphost.transport.bodies import Receive
 from mcphost.transport.responder import RawHeaders, Responder, Send, StreamLimits
 
 
 class Conversation(Responder):
-    """A response whose reader may go away: then the work for it is cancelled.
+    """A response whose reader may go away, or lose its authority: then the work for it is cancelled.
 
-    Spec: basic/transports/streamable-http, Cancellation. Most calls are over before anybody could
+    Spec: basic/transports/streamable-http, Cancellation. `refusal` is then the answer that is left
+    for a reader who is still there. Most calls are over before anybody could
     hang up, so nothing listens until the call turns out to be slow: to listen takes a task, which
     costs more than many a call. Made in the task that does the work.
     """
 
     def __init__(
-        self, receive: Receive, send: Send, limits: StreamLimits, headers: RawHeaders
+        self,
+        receive: Receive,
+        send: Send,
+        limits: StreamLimits,
+        headers: RawHeaders,
+        principal: Principal,
     ) -> None:
         super().__init__(send, limits, headers)
+        self.principal = principal
         self._receive = receive
         self._work = asyncio.current_task()
         self._watch: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self.lost = False
+        self.refusal: ProtocolError | None = None
         _slow_calls().expect(self)
 
     def become_slow(self) -> None:
-        """The call is not over yet: listen for a hang-up, and stream if it takes much longer."""
+        """The call is not over yet: listen for a hang-up, look at whether its caller may still make
+        it, and stream if it takes much longer."""
         if not self._ended:
+            presences.enter(self)
             loop = asyncio.get_running_loop()
             self._watch = loop.create_task(self._listen())
             self._timer = loop.call_later(self._limits.stream_after, self.open)
@@ -38,6 +51,12 @@ class Conversation(Responder):
         if not self.lost and self._work is not None:
             self.lost = True
             self._work.cancel("the client hung up")
+
+    def lose(self, refusal: ProtocolError) -> None:
+        """The caller may not go on: cancel the work, once, unless it has been answered."""
+        if not (self.lost or self._ended) and self.refusal is None and self._work is not None:
+            self.refusal = refusal
+            self._work.cancel(refusal.message)
 
     def forgive(self) -> None:
         """The cancellation was ours and has done its work."""
@@ -50,6 +69,7 @@ class Conversation(Responder):
         self.abandon()
         if self._watch is not None:
             self._watch.cancel()
+            presences.leave(self)
 
     def close(self) -> None:
         super().close()

@@ -7,17 +7,16 @@ handles a request.
 import asyncio
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from mcphost.observability import context, counters
 from mcphost.protocol import messages
 from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError
 from mcphost.protocol.opening import open_message
-from mcphost.serving.dispatch import dispatch
+from mcphost.serving.dispatch import STANDING, attend, dispatch
 from mcphost.serving.incoming import Incoming
 from mcphost.serving.lifecycle import ensure_started
-from mcphost.serving.streams import Stream
 from mcphost.transport import cors, guard, refusals
 from mcphost.transport.admission import Admitted, admit
 from mcphost.transport.bodies import ClientGoneError, Receive, read_body
@@ -30,6 +29,9 @@ from mcphost.transport.responder import (
     send_empty,
     send_json,
 )
+from mcphost.transport.standing import StandingStream
+
+Answer = tuple[int, bytes, RawHeaders]
 
 PATH = re.compile(r"/t/([^/]+)/mcp")
 
@@ -66,7 +68,8 @@ async def endpoint(scope: Mapping[str, Any], receive: Receive, send: Send) -> No
         await send_empty(send, 202, headers)
         return
     context.bind(incoming.leg, incoming.tenant.slug, incoming.trace_id)
-    await _converse(incoming, receive, send, headers)
+    answer = _attend if incoming.exchange.method in STANDING else _converse
+    await answer(incoming, receive, send, headers)
 
 
 async def _open(request: HttpRequest, admitted: Admitted, receive: Receive) -> Incoming:
@@ -76,31 +79,59 @@ async def _open(request: HttpRequest, admitted: Admitted, receive: Receive) -> I
 
 
 async def _converse(incoming: Incoming, receive: Receive, send: Send, headers: RawHeaders) -> None:
-    """Answer a request, and cancel its work when the client hangs up or reads too slowly."""
-    conversation = Conversation(receive, send, options().stream, headers)
+    """Answer a request, and cancel its work when the client hangs up or reads too slowly, or when
+    its authority is taken away."""
+    conversation = Conversation(receive, send, options().stream, headers, incoming.principal)
     try:
-        status, body, more = await _answer(incoming, conversation)
-        await conversation.finish(status, body, more)
+        answer = await _answer(incoming, dispatch(incoming, conversation))
+        if conversation.refusal is None:
+            await conversation.finish(*answer)
     except asyncio.CancelledError:
-        if not conversation.lost:
+        if not conversation.lost and conversation.refusal is None:
             raise
-        conversation.forgive()
+    finally:
+        await _conclude(incoming, conversation)
+
+
+async def _conclude(incoming: Incoming, conversation: Conversation) -> None:
+    """Tell a caller that may not go on why, if it is still there, and let go of everything."""
+    try:
+        if conversation.lost or conversation.refusal is not None:
+            conversation.forgive()
+        if conversation.refusal is not None and not conversation.lost:
+            await conversation.finish(*_refusal(incoming, conversation.refusal))
     finally:
         conversation.end()
 
 
-async def _answer(incoming: Incoming, stream: Stream) -> tuple[int, bytes, RawHeaders]:
+async def _attend(incoming: Incoming, receive: Receive, send: Send, headers: RawHeaders) -> None:
+    """Answer a request whose stream stays open until its client hangs up or we end it."""
+    stream = StandingStream(receive, send, options().stream, headers)
+    try:
+        await stream.finish(*await _answer(incoming, attend(incoming, stream)))
+    except asyncio.CancelledError:
+        if not stream.lost:
+            raise
+        stream.forgive()
+    finally:
+        stream.end()
+
+
+async def _answer(incoming: Incoming, work: Awaitable[Mapping[str, Any]]) -> Answer:
     identifier = incoming.exchange.id
     assert identifier is not None
     try:
-        result = await dispatch(incoming, stream)
-        return 200, messages.response(identifier, result), ()
+        return 200, messages.response(identifier, await work), ()
     except ProtocolError as error:
-        named = error.with_id(identifier)
+        return _refusal(incoming, error)
     except Exception:
         log.exception("a request failed")
-        named = ProtocolError(INTERNAL_ERROR, "Internal error").with_id(identifier)
+        return _refusal(incoming, ProtocolError(INTERNAL_ERROR, "Internal error"))
+
+
+def _refusal(incoming: Incoming, error: ProtocolError) -> Answer:
     counters.refusals.add()
+    named = error.with_id(incoming.exchange.id)
     return refusals.status_of(named), refusals.body_of(named), refusals.headers_of(named)
 
 

@@ -20,7 +20,7 @@ async def test_discover_tells_versions_capabilities_and_who_we_are(served: Cast)
     reply = await ask("acme", "server/discover", token=served.owner.mcp_token)
     assert reply.status == 200
     assert reply.result["supportedVersions"] == ["2026-07-28"]
-    assert reply.result["capabilities"] == {"logging": {}, "tools": {}}
+    assert reply.result["capabilities"] == {"logging": {}, "tools": {"listChanged": True}}
     assert reply.result["resultType"] == "complete"
     info = reply.result["_meta"]["io.modelcontextprotocol/serverInfo"]
     assert info["name"] == "mcphost"

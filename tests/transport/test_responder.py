@@ -2,12 +2,15 @@
 
 import asyncio
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
+from mcphost.runtime.call import Principal, PrincipalKind
 from mcphost.transport.conversation import Conversation
 from mcphost.transport.responder import Responder, StreamLimits
 
+CALLER = Principal(PrincipalKind.ANONYMOUS, uuid4())
 QUICK = StreamLimits(stream_after=60, comment_every=60, unread=1000)
 
 
@@ -128,7 +131,7 @@ async def test_a_call_that_takes_long_becomes_a_stream() -> None:
     async def receive() -> dict[str, Any]:
         return await never
 
-    conversation = Conversation(receive, wire.send, StreamLimits(0.001, 0.001, 1000), ())
+    conversation = Conversation(receive, wire.send, StreamLimits(0.001, 0.001, 1000), (), CALLER)
     await wire.until(b":")
     await conversation.finish(200, b"{}")
     assert conversation.streaming

@@ -1,0 +1,250 @@
+"""Who listens in this process, and telling them what changed.
+
+One registry, fed by the feed's thread and working on the event loop. Listeners are grouped by
+tenant and scopes: what changed is found out once for each group, by comparing what its scopes see
+now with what they saw before, so that nobody is told of what it may not know. A listener has no
+task and no timer.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from mcphost.feed.loop import ChangeNews
+from mcphost.protocol import subscriptions
+from mcphost.protocol.errors import OVER_LIMIT, ProtocolError
+from mcphost.protocol.subscriptions import LISTS, Filter
+from mcphost.runtime.call import Principal
+from mcphost.serving import views
+from mcphost.serving.options import options
+from mcphost.serving.relay import Relay
+from mcphost.serving.snapshots import toolbox
+from mcphost.serving.streams import StandingStream
+from mcphost.serving.views import Scopes
+
+UPDATED = "resource.updated"
+RETRY_SECONDS = 30
+TOLD_AT_ONCE = 200
+"""How many listeners are told before others on the event loop have their turn."""
+
+GAP = ChangeNews(0, None, "gap", "")
+"""Stands for whatever was not heard."""
+
+
+class Listener:
+    """One subscription. It is `presences`' too: its stream ends when its caller's authority does."""
+
+    __slots__ = ("filter", "id", "principal", "stream")
+
+    def __init__(
+        self, id: str | int, principal: Principal, filter: Filter, stream: StandingStream
+    ) -> None:
+        self.id = id
+        self.principal = principal
+        self.filter = filter
+        self.stream = stream
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """What it hears of: names of lists, which have no colon, and URIs, which have one."""
+        return (*self.filter.lists, *self.filter.uris)
+
+    def lose(self, refusal: ProtocolError) -> None:
+        """A subscription ends by its result, whatever the reason."""
+        self.stream.leave()
+
+    def tell(self, topic: str) -> None:
+        if topic in LISTS:
+            self.stream.send(subscriptions.list_changed(self.id, topic))
+        else:
+            self.stream.send(subscriptions.resource_updated(self.id, topic))
+
+
+class Group:
+    """The listeners of one tenant with the same scopes, and what those saw when last looked at."""
+
+    __slots__ = ("by_topic", "scopes", "seen")
+
+    def __init__(self, scopes: Scopes) -> None:
+        self.scopes = scopes
+        self.by_topic: dict[str, set[Listener]] = {}
+        self.seen: dict[str, object] = {}
+
+    def add(self, listener: Listener, offering: Any) -> None:
+        for topic in listener.topics:
+            if topic not in self.by_topic:
+                self.by_topic[topic] = set()
+                self.seen[topic] = _seen(offering, topic, self.scopes)
+            self.by_topic[topic].add(listener)
+
+    def discard(self, listener: Listener) -> None:
+        for topic in listener.topics:
+            present = self.by_topic.get(topic, set())
+            present.discard(listener)
+            if not present:
+                self.by_topic.pop(topic, None)
+                self.seen.pop(topic, None)
+
+    def changed(self, offering: Any, heard: "Heard") -> Iterator[str]:
+        """The topics of which the listeners must be told, which are then what was seen."""
+        for topic in tuple(self.by_topic) if heard.lists else tuple(heard.updated):
+            if topic not in self.by_topic or not heard.is_about(topic):
+                continue
+            now = _seen(offering, topic, self.scopes)
+            before, self.seen[topic] = self.seen[topic], now
+            if now is not None and (now != before or topic in heard.updated):
+                yield topic
+
+
+def _seen(offering: Any, topic: str, scopes: Scopes) -> object:
+    if topic in LISTS:
+        return views.digest(offering, topic, scopes)
+    return views.reading(offering, topic, scopes)
+
+
+class Heard(NamedTuple):
+    """What was heard of one tenant: lists that may have changed, and URIs that were announced."""
+
+    lists: set[str]
+    updated: set[str]
+
+    def is_about(self, topic: str) -> bool:
+        """A resource's own change may change what is read at its URI."""
+        return topic in self.lists or topic in self.updated or "resource" in self.lists
+
+
+class Listeners:
+    """The registry. Only for the event loop's thread, except `heard` and `heard_nothing`."""
+
+    def __init__(self) -> None:
+        self._groups: dict[UUID, dict[Scopes, Group]] = {}
+        self._counts: Counter[str] = Counter()
+        self._relay: Relay[ChangeNews] = Relay(self._tell, _pause)
+
+    def __len__(self) -> int:
+        return self._counts[""]
+
+    def attach(self) -> None:
+        """Hear of changes from now on: before looking at what a new listener sees."""
+        self._relay.attach()
+
+    def take_place(self, principal: Principal, source: str) -> tuple[str, ...]:
+        """Count one more; give the result to `give_back`.
+
+        Raises ProtocolError (OVER_LIMIT) when there are too many of the credential, the tenant, or
+        in this process. Callers without a credential are counted by their address.
+        """
+        limit = options().listeners
+        credential = principal.token_id or f"{principal.tenant} {source}"
+        places = (
+            (credential, limit.per_token, "for this credential"),
+            (str(principal.tenant), limit.per_tenant, "for this tenant"),
+            ("", limit.in_all, "on this server"),
+        )
+        for key, most, whose in places:
+            if self._counts[key] >= most:
+                message = f"There are {most} subscriptions {whose} already"
+                raise ProtocolError(OVER_LIMIT, message, {"retryAfter": RETRY_SECONDS})
+        keys = tuple(key for key, _, _ in places)
+        self._counts.update(keys)
+        return keys
+
+    def give_back(self, places: Sequence[str]) -> None:
+        for key in places:
+            self._counts[key] -= 1
+            if not self._counts[key]:
+                del self._counts[key]
+
+    def join(self, listener: Listener, offering: Any) -> None:
+        """Tell `listener` from now on. `offering` is what was just shown to it."""
+        principal = listener.principal
+        groups = self._groups.setdefault(principal.tenant, {})
+        group = groups.get(principal.scopes)
+        if group is None:
+            group = groups[principal.scopes] = Group(principal.scopes)
+        group.add(listener, offering)
+
+    def leave(self, listener: Listener) -> None:
+        """Tell it nothing more. Harmless when it never joined."""
+        principal = listener.principal
+        groups = self._groups.get(principal.tenant, {})
+        group = groups.get(principal.scopes)
+        if group is None:
+            return
+        group.discard(listener)
+        if not group.by_topic:
+            del groups[principal.scopes]
+        if not groups:
+            del self._groups[principal.tenant]
+
+    def end_all(self) -> None:
+        """End every subscription gracefully."""
+        for listener in tuple(self._all()):
+            listener.stream.leave()
+
+    def heard(self, news: ChangeNews) -> None:
+        """The feed tells of something listeners may want to know. From the feed's thread."""
+        self._relay.put(news)
+
+    def heard_nothing(self) -> None:
+        """There was a gap in the feed: anything may have changed. From the feed's thread."""
+        self._relay.put(GAP)
+
+    def _all(self) -> Iterator[Listener]:
+        for groups in self._groups.values():
+            for group in groups.values():
+                yield from set().union(*group.by_topic.values())
+
+    async def _tell(self, news: Sequence[ChangeNews]) -> None:
+        told = 0
+        for tenant, heard in self._sorted(news).items():
+            if tenant not in self._groups:
+                continue
+            offering = await toolbox(tenant)
+            for listener, topic in self._changes(tenant, offering, heard):
+                listener.tell(topic)
+                told += 1
+                if told % TOLD_AT_ONCE == 0:
+                    await asyncio.sleep(0)
+
+    def _changes(self, tenant: UUID, offering: Any, heard: Heard) -> Iterator[tuple[Listener, str]]:
+        for group in tuple(self._groups.get(tenant, {}).values()):
+            for topic in tuple(group.changed(offering, heard)):
+                for listener in tuple(group.by_topic.get(topic, ())):
+                    yield listener, topic
+
+    def _sorted(self, news: Sequence[ChangeNews]) -> dict[UUID, Heard]:
+        """The news by tenant. News of no tenant is news of all."""
+        by_tenant: dict[UUID, Heard] = {}
+        for one in news:
+            for tenant in tuple(self._groups) if one.tenant is None else (one.tenant,):
+                heard = by_tenant.setdefault(tenant, Heard(set(), set()))
+                self._note(heard, tenant, one)
+        return by_tenant
+
+    def _note(self, heard: Heard, tenant: UUID, news: ChangeNews) -> None:
+        if news.what == UPDATED:
+            heard.updated.add(news.object_id)
+        elif news.what in LISTS:
+            heard.lists.add(news.what)
+        else:
+            heard.lists.update(LISTS)
+            heard.updated.update(self._uris(tenant))
+
+    def _uris(self, tenant: UUID) -> Iterator[str]:
+        for group in self._groups.get(tenant, {}).values():
+            yield from (topic for topic in group.by_topic if topic not in LISTS)
+
+
+def _pause() -> float:
+    """How long news rests before it is told.
+
+    A client that is told asks again at once, and any process may be asked: all of them must have
+    heard by then. Each looks once in MCPHOST_FEED_SECONDS, and so has after that time.
+    """
+    return 0.0
+
+
+listeners = Listeners()

@@ -1,0 +1,156 @@
+"""Authority that is taken away ends what its holder has under way."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from pytest_django import Settings
+
+from mcphost.audit.writer import writer
+from mcphost.feed.loop import loop
+from mcphost.identity.models import Token
+from mcphost.identity.services import TokenRequest, issue, revoke
+from mcphost.serving.hop import in_database
+from mcphost.tenants.fields import TenantFields
+from mcphost.tenants.roles import Role
+from mcphost.tenants.services import close_tenant, remove_member, set_member, update_tenant
+from tests.cast import ACTOR, Cast
+from tests.conftest import Elsewhere
+from tests.mcp import begun, listening, request
+from tests.served import entries, probes
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+GOOD_NO_MORE = "This credential is not good any more"
+
+
+def token_id(plaintext: str) -> str:
+    return plaintext.split("_")[1]
+
+
+def revoked(cast: Cast) -> None:
+    revoke(cast.acme.id, token_id(cast.member.mcp_token), actor=ACTOR)
+
+
+def removed(cast: Cast) -> None:
+    remove_member(cast.acme.id, cast.member.user, actor=ACTOR)
+
+
+def closed(cast: Cast) -> None:
+    close_tenant(cast.acme.id, actor=ACTOR)
+
+
+def switched_off(cast: Cast) -> None:
+    cast.member.user.is_active = False
+    cast.member.user.save()
+
+
+WAYS = [revoked, removed, closed, switched_off]
+
+
+@pytest.mark.parametrize("take_away", WAYS)
+async def test_a_listener_ends_with_its_authority(
+    served: Cast, elsewhere: Elsewhere, take_away: Callable[[Cast], None]
+) -> None:
+    """Done in another process, and heard of here by one poll."""
+
+    def there() -> None:
+        with elsewhere():
+            take_away(served)
+
+    async with listening("acme", served.member.mcp_token, toolsListChanged=True) as heard:
+        await in_database(there)
+        await in_database(loop.poll)
+        await heard.ended()
+
+
+@pytest.mark.parametrize("take_away", WAYS)
+async def test_a_call_under_way_ends_and_is_recorded_with_the_reason(
+    served: Cast, take_away: Callable[[Cast], None]
+) -> None:
+    body = request("tools/call", {"name": "hang"})
+    async with begun("acme", body, served.member.mcp_token) as exchange:
+        async with asyncio.timeout(10):
+            await probes().running.wait()
+        await in_database(take_away, served)
+        reply = (await exchange.done()).check()
+    assert probes().cancelled.is_set()
+    assert (reply.status, reply.error["code"]) == (401, -31401)
+    assert reply.error["message"] == GOOD_NO_MORE
+    assert "invalid_token" in reply.headers["www-authenticate"]
+    await asyncio.to_thread(writer.stop, 10)
+    last = (await entries("hang"))[-1]
+    assert (last.outcome, last.reason) == ("cancelled", GOOD_NO_MORE)
+
+
+async def test_a_stream_ends_with_the_refusal(served: Cast, settings: Settings) -> None:
+    settings.MCPHOST_UNREAD_LIMIT = 10_000_000
+    body = request("tools/call", {"name": "flood"}, progressToken="f")
+    async with begun("acme", body, served.member.mcp_token) as exchange:
+        async with asyncio.timeout(10):
+            await probes().running.wait()
+        await in_database(revoked, served)
+        reply = (await exchange.done()).check()
+    assert (reply.status, reply.error["code"]) == (200, -31401)
+
+
+async def test_others_go_on(served: Cast) -> None:
+    async with (
+        listening("acme", served.owner.mcp_token, toolsListChanged=True) as owner,
+        listening("acme", served.member.mcp_token, toolsListChanged=True) as member,
+        listening("globex", served.stranger.mcp_token, toolsListChanged=True) as stranger,
+    ):
+        await in_database(removed, served)
+        await member.ended()
+        fields = TenantFields(title="Other")
+        await in_database(update_tenant, served.acme.id, fields, actor=ACTOR)
+        await in_database(closed, served)
+        await owner.ended()
+        assert not stranger.exchange.task.done()
+
+
+async def test_a_role_that_keeps_the_scopes_ends_nothing(served: Cast) -> None:
+    async with listening("acme", served.member.mcp_token, toolsListChanged=True) as member:
+        args = (served.acme.id, served.member.user)
+        await in_database(set_member, *args, Role.OPERATOR, actor=ACTOR)
+        await in_database(set_member, *args, Role.AUDITOR, actor=ACTOR)
+        await in_database(revoked, served)
+        await member.ended()
+
+
+async def test_a_scope_that_is_lost_ends_it(served: Cast) -> None:
+    def narrow() -> None:
+        Token.objects.filter(pk=token_id(served.member.mcp_token)).update(scopes=["mcp:list"])
+        for drop in tuple(loop._gap_callbacks):
+            drop()
+
+    body = request("tools/call", {"name": "hang"})
+    async with (
+        begun("acme", body, served.member.mcp_token) as exchange,
+        listening("acme", served.owner.mcp_token, toolsListChanged=True) as owner,
+    ):
+        async with asyncio.timeout(10):
+            await probes().running.wait()
+        await in_database(narrow)
+        reply = (await exchange.done()).check()
+        assert (reply.status, reply.error["code"]) == (403, -31403)
+        assert not owner.exchange.task.done()
+
+
+async def test_a_tenant_that_is_public_no_more_ends_what_anybody_has_there(served: Cast) -> None:
+    async with listening("commons", None, toolsListChanged=True) as heard:
+        fields = TenantFields(title="Commons", public=True, instructions="Be kind.")
+        await in_database(update_tenant, served.commons.id, fields, actor=ACTOR)
+        fields = TenantFields(title="Commons", public=False)
+        await in_database(update_tenant, served.commons.id, fields, actor=ACTOR)
+        await heard.ended()
+
+
+async def test_a_credential_that_runs_out_ends_it(served: Cast) -> None:
+    soon = timezone.now() + timedelta(seconds=1)
+    wanted = TokenRequest("short", ("mcp:list",), expires_at=soon)
+    short = await in_database(issue, served.acme.id, served.owner.user, wanted, actor=ACTOR)
+    async with listening("acme", short.plaintext, toolsListChanged=True) as heard:
+        await heard.ended()

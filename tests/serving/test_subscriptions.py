@@ -1,0 +1,244 @@
+"""`subscriptions/listen`: what is acknowledged, what is told to whom, and how it ends."""
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+import pytest
+from pytest_django import Settings
+
+from mcphost.catalogue import selectors as catalogue
+from mcphost.catalogue import services as tools
+from mcphost.catalogue.fields import ToolFields
+from mcphost.feed.loop import Loop, loop
+from mcphost.identity.services import TokenRequest, issue
+from mcphost.serving import drain
+from mcphost.serving.hop import in_database
+from mcphost.serving.listeners import listeners
+from tests.cast import ACTOR, Cast
+from tests.conftest import Elsewhere
+from tests.mcp import ask, begun, listening, request
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+TOOLS = "tools/list_changed"
+
+
+def publish(tenant: UUID, name: str, *scopes: str) -> None:
+    fields = ToolFields(name=name, config={"function": "probe.echo"}, scopes=scopes)
+    tools.publish(tools.create_tool(tenant, fields, ACTOR).id, ACTOR)
+
+
+def disable(tenant: UUID, name: str) -> None:
+    rows = {row.name: row for row in catalogue.tools([tenant])}  # type: ignore[arg-type]
+    tools.disable(rows[name].id, ACTOR)
+
+
+def token(cast: Cast, *scopes: str) -> str:
+    wanted = TokenRequest("narrow", scopes)
+    return issue(cast.acme.id, cast.owner.user, wanted, actor=ACTOR).plaintext
+
+
+@pytest.mark.requirement("listen.acknowledged-first")
+@pytest.mark.requirement("listen.subscription-id")
+@pytest.mark.parametrize("id", [7, "7", "", 0, -(2**53)])
+async def test_a_change_is_told_under_the_id_of_the_request(served: Cast, id: str | int) -> None:
+    async with listening("acme", served.owner.mcp_token, id, toolsListChanged=True) as heard:
+        assert heard.honoured == {"toolsListChanged": True}
+        await in_database(publish, served.acme.id, "news")
+        assert await heard.told() == TOOLS
+        await in_database(disable, served.acme.id, "news")
+        assert await heard.told() == TOOLS
+
+
+@pytest.mark.requirement("listen.only-what-was-asked")
+async def test_nothing_is_told_that_was_not_asked_for(served: Cast) -> None:
+    owner = served.owner.mcp_token
+    async with (
+        listening("acme", owner, promptsListChanged=True, toolsListChanged=False) as prompts,
+        listening("acme", owner, toolsListChanged=True) as about_tools,
+    ):
+        assert prompts.honoured == {"promptsListChanged": True}
+        await in_database(publish, served.acme.id, "news")
+        assert await about_tools.told() == TOOLS
+        drain.begin()
+        await prompts.ended()
+        await about_tools.ended()
+
+
+async def test_a_change_in_another_tenant_is_not_told(served: Cast) -> None:
+    owner, stranger = served.owner.mcp_token, served.stranger.mcp_token
+    async with (
+        listening("acme", owner, toolsListChanged=True) as ours,
+        listening("globex", stranger, toolsListChanged=True) as theirs,
+    ):
+        await in_database(publish, served.acme.id, "news")
+        assert await ours.told() == TOOLS
+        drain.begin()
+        await theirs.ended()
+
+
+async def test_a_change_that_the_scopes_do_not_show_is_not_told(served: Cast) -> None:
+    wide = await in_database(token, served, "mcp:list", "mcp:guarded")
+    async with (
+        listening("acme", wide, toolsListChanged=True) as seeing,
+        listening("acme", served.owner.mcp_token, toolsListChanged=True) as blind,
+    ):
+        await in_database(publish, served.acme.id, "guarded", "mcp:guarded")
+        assert await seeing.told() == TOOLS
+        drain.begin()
+        await blind.ended()
+
+
+async def test_a_publication_that_changes_nothing_in_the_list_is_not_told(served: Cast) -> None:
+    async with listening("acme", served.owner.mcp_token, toolsListChanged=True) as heard:
+        await in_database(tools.grant_function, served.acme.id, "probe.echo", ACTOR)
+        await in_database(tools.revoke_grant, served.acme.id, "probe.refuse", ACTOR)
+        assert await heard.told() == TOOLS
+        drain.begin()
+        await heard.ended()
+
+
+@pytest.mark.requirement("listen.acknowledged-subset")
+async def test_what_the_caller_may_not_list_is_left_out(served: Cast) -> None:
+    narrow = await in_database(token, served, "mcp:call")
+    async with listening("acme", narrow, toolsListChanged=True) as heard:
+        assert heard.honoured == {}
+        await heard.ended()
+
+
+async def test_resources_that_the_caller_cannot_read_are_left_out(served: Cast) -> None:
+    wanted = {"toolsListChanged": True, "resourceSubscriptions": ["test://nowhere", "nonsense"]}
+    async with listening("acme", served.owner.mcp_token, **wanted) as heard:
+        assert heard.honoured == {"toolsListChanged": True}
+
+
+async def test_anybody_may_listen_at_a_public_tenant(served: Cast) -> None:
+    async with listening("commons", None, toolsListChanged=True) as heard:
+        await in_database(publish, served.commons.id, "news")
+        assert await heard.told() == TOOLS
+
+
+@pytest.mark.requirement("listen.graceful-end")
+async def test_a_drain_ends_subscriptions_by_their_result(served: Cast) -> None:
+    async with listening("acme", served.owner.mcp_token, "s", toolsListChanged=True) as heard:
+        drain.begin()
+        await heard.ended()
+    assert len(listeners) == 0
+    async with listening("acme", served.owner.mcp_token, toolsListChanged=True) as late:
+        await late.ended()
+
+
+@pytest.mark.requirement("listen.hang-up")
+async def test_a_hang_up_ends_it_quietly(served: Cast) -> None:
+    async with listening("acme", served.owner.mcp_token, toolsListChanged=True) as heard:
+        before = heard.exchange.reply.raw
+        assert len(listeners) == 1
+        heard.exchange.hang_up()
+        await heard.exchange.done()
+        assert heard.exchange.reply.raw == before
+    assert len(listeners) == 0
+
+
+async def test_what_another_process_did_is_told_after_one_poll(
+    served: Cast, elsewhere: Elsewhere
+) -> None:
+    def there() -> None:
+        with elsewhere():
+            publish(served.acme.id, "news")
+
+    async with listening("acme", served.owner.mcp_token, toolsListChanged=True) as heard:
+        await in_database(there)
+        await in_database(loop.poll)
+        assert await heard.told() == TOOLS
+
+
+async def test_two_processes_on_one_database_hear_of_each_other(served: Cast) -> None:
+    """Another process's reader hears of what is committed here, in its own time."""
+    other = Loop()
+    told: list[str] = []
+    other.subscribe("tool", lambda news: told.append(news.what))
+    await in_database(other.poll)
+    async with listening("acme", served.owner.mcp_token, toolsListChanged=True) as heard:
+        await in_database(publish, served.acme.id, "news")
+        assert await heard.told() == TOOLS
+        await in_database(other.poll)
+        assert "tool" in told
+
+
+async def test_after_a_gap_only_what_changed_is_told(served: Cast, elsewhere: Elsewhere) -> None:
+    def there() -> None:
+        with elsewhere():
+            publish(served.acme.id, "news")
+        for drop in tuple(loop._gap_callbacks):
+            drop()
+
+    owner, stranger = served.owner.mcp_token, served.stranger.mcp_token
+    async with (
+        listening("acme", owner, toolsListChanged=True) as ours,
+        listening("globex", stranger, toolsListChanged=True) as theirs,
+    ):
+        await in_database(there)
+        assert await ours.told() == TOOLS
+        drain.begin()
+        await theirs.ended()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"toolsListChanged": False},
+        {"resourceSubscriptions": []},
+        {"resourceSubscriptions": ["a:" + "b" * 2048]},
+        {"resourceSubscriptions": [f"a:{n}" for n in range(4)]},
+        {"resourceSubscriptions": "a:b"},
+        {"resourceSubscriptions": [1]},
+        {"toolsListChanged": "yes"},
+        {"toolsListChanged": None},
+    ],
+)
+async def test_a_request_for_nothing_too_much_or_nonsense_is_refused(
+    served: Cast, settings: Settings, fields: Any
+) -> None:
+    settings.MCPHOST_LISTEN_URIS = 3
+    reply = await ask(
+        "acme", "subscriptions/listen", {"notifications": fields}, served.owner.mcp_token
+    )
+    assert (reply.status, reply.error["code"]) == (400, -32602)
+    assert "notifications" in reply.error["message"]
+
+
+async def test_it_needs_a_filter_and_a_caller(served: Cast) -> None:
+    reply = await ask("acme", "subscriptions/listen", {}, served.owner.mcp_token)
+    assert (reply.status, reply.error["code"]) == (400, -32602)
+    wanted = {"notifications": {"toolsListChanged": True}}
+    assert (await ask("acme", "subscriptions/listen", wanted)).status == 401
+    assert (
+        await ask("acme", "subscriptions/listen", wanted, served.stranger.mcp_token)
+    ).status == 401
+
+
+@pytest.mark.parametrize("setting", ["", "_PER_TENANT", "_PER_TOKEN"])
+async def test_there_are_only_so_many_at_once(
+    served: Cast, settings: Settings, setting: str
+) -> None:
+    setattr(settings, f"MCPHOST_LISTENERS{setting}", 1)
+    owner = served.owner.mcp_token
+    body = request("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+    async with listening("acme", owner, toolsListChanged=True):
+        async with begun("acme", body, owner) as second:
+            reply = (await second.done()).check()
+            assert (reply.status, reply.error["code"]) == (429, -31429)
+            assert int(reply.headers["retry-after"]) > 0
+        if setting == "_PER_TOKEN":
+            async with listening("acme", served.member.mcp_token, toolsListChanged=True):
+                pass
+    async with listening("acme", owner, toolsListChanged=True):
+        pass
+
+
+@pytest.fixture(autouse=True)
+def _not_draining() -> Iterator[None]:
+    yield
+    drain.reset()
