@@ -31,10 +31,6 @@ from mcphost.observability import counters
 
 logger = logging.getLogger(__name__)
 
-# How long a batch is left open while it keeps growing: at most so many steps of so many seconds.
-GATHERINGS = 6
-GATHER_SECONDS = 0.0005
-
 __all__ = ["Limits", "RecordLost", "RecordRefused", "Writer", "writer"]
 
 
@@ -82,7 +78,6 @@ class Writer:
         self._abandoned = threading.Event()
         self._thread: threading.Thread | None = None
         self._idle = False
-        self._last = 0
         self._running = False
         self._closed = True
         self._since: float | None = None
@@ -220,27 +215,13 @@ class Writer:
             if not jobs and self._running:
                 self._wake.get()
             self._idle = False
-        if self._last > 1:
-            self._gather()
         rows = sum(len(job.records) for job in batch)
         while jobs and rows < self._limits.rows:
             job = jobs.popleft()
             batch.append(job)
             rows += len(job.records)
         self._since = batch[0].since
-        self._last = len(batch)
         return batch
-
-    def _gather(self) -> None:
-        """Let more join while they keep coming: a commit costs ten times what a row does.
-
-        Only when the last batch had company, so that a lone caller waits for nobody.
-        """
-        for _ in range(GATHERINGS):
-            waiting = len(self._jobs)
-            time.sleep(GATHER_SECONDS)
-            if len(self._jobs) == waiting:
-                return
 
     def _round(self, batch: list[Job]) -> list[Job]:
         """Write a batch, tell those who wait, and return what is to be tried again."""
