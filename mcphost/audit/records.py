@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from random import Random
 from typing import Any, NamedTuple
-from uuid import SafeUUID, UUID
+from uuid import UUID, SafeUUID
 
 from mcphost.runtime.call import Call, Principal
 

@@ -1,6 +1,7 @@
 """JSON until something must be streamed."""
 
 import asyncio
+import weakref
 from typing import Any
 from uuid import uuid4
 
@@ -137,3 +138,15 @@ async def test_a_call_that_takes_long_becomes_a_stream() -> None:
     assert conversation.streaming
     assert wire.body.endswith(b"data: {}\n\n")
     conversation.end()
+
+
+async def test_nothing_keeps_a_call_that_was_answered_at_once() -> None:
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.disconnect"}
+
+    conversation = Conversation(receive, Wire().send, QUICK, (), CALLER)
+    await conversation.finish(200, b"{}")
+    conversation.end()
+    kept = weakref.ref(conversation)
+    del conversation
+    assert kept() is None
