@@ -42,6 +42,7 @@ from mcp_types import ToolAnnotations as ToolAnnotations
 
 from mcphost.runtime.call import Call
 from mcphost.runtime.line import CallEnded, Line
+from mcphost.runtime.ports import Announcer, NotAnnounced
 
 __all__ = [
     "Annotations",
@@ -107,11 +108,12 @@ class Context:
     has ended; from then on everything raises CallEnded.
     """
 
-    __slots__ = ("_call", "_line")
+    __slots__ = ("_announcer", "_call", "_line")
 
-    def __init__(self, call: Call, line: Line) -> None:
+    def __init__(self, call: Call, line: Line, announcer: Announcer) -> None:
         self._call = call
         self._line = line
+        self._announcer = announcer
 
     def progress(
         self, progress: float, total: float | None = None, message: str | None = None
@@ -141,6 +143,19 @@ class Context:
 
     def error(self, data: Any, logger: str | None = None) -> None:
         self._line.log("error", data, logger)
+
+    def announce(self, uri: str) -> None:
+        """Tell whoever listens that what can be read at `uri` is not what it was.
+
+        `uri` is that of one of the tenant's resources, or fits one of its templates. Call it once
+        what is read there is new. The same URI announced many times in a tenth of a second is told
+        once. Raises ToolError for a URI of no resource, and for too many at once.
+        """
+        self._open()
+        try:
+            self._announcer.updated(uri)
+        except NotAnnounced as refusal:
+            raise ToolError(str(refusal)) from None
 
     def require(self, capability: str) -> None:
         """Say what the tool cannot do without: "sampling", "elicitation.url".

@@ -9,7 +9,7 @@ import pytest
 
 from mcphost import sdk
 from mcphost.runtime.line import CallEnded, Line
-from mcphost.runtime.ports import Silence
+from mcphost.runtime.ports import NotAnnounced, Silence, Unheard
 from mcphost.sdk import (
     ATTRIBUTE,
     CapabilityMissing,
@@ -17,6 +17,7 @@ from mcphost.sdk import (
     Result,
     ToolAnnotations,
     ToolDefinition,
+    ToolError,
     current,
     tool,
 )
@@ -117,7 +118,7 @@ def test_everything_on_offer_is_there() -> None:
 async def test_a_context_speaks_knows_and_ends() -> None:
     notes = Notes()
     line = Line(notes)
-    ctx = Context(a_call(sampling={}), line)
+    ctx = Context(a_call(sampling={}), line, Unheard())
     ctx.progress(1, 2, "half")
     ctx.debug(1)
     ctx.info(2)
@@ -141,10 +142,34 @@ async def test_a_context_speaks_knows_and_ends() -> None:
         ctx.require("sampling")
 
 
+class OneResource:
+    """Announces one URI and no other."""
+
+    def __init__(self) -> None:
+        self.announced: list[str] = []
+
+    def updated(self, uri: str) -> None:
+        if uri != "notes://today":
+            raise NotAnnounced(f"no resource {uri}")
+        self.announced.append(uri)
+
+
+async def test_an_announcement_that_is_not_taken_is_the_tools_error() -> None:
+    announcer, line = OneResource(), Line(Silence())
+    ctx = Context(a_call(), line, announcer)
+    ctx.announce("notes://today")
+    with pytest.raises(ToolError, match="no resource notes://other"):
+        ctx.announce("notes://other")
+    line.end()
+    with pytest.raises(CallEnded):
+        ctx.announce("notes://today")
+    assert announcer.announced == ["notes://today"]
+
+
 async def test_the_context_of_a_call_is_found_where_it_runs_and_nowhere_else() -> None:
     with pytest.raises(RuntimeError, match="no tool is running here"):
         current()
-    ctx = Context(a_call(), Line(Silence()))
+    ctx = Context(a_call(), Line(Silence()), Unheard())
     token = sdk.RUNNING.set(ctx)
     assert current() is ctx
     sdk.RUNNING.reset(token)

@@ -1,5 +1,6 @@
 """Telling every process what changed."""
 
+from collections.abc import Sequence
 from uuid import UUID, uuid4
 
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
@@ -9,8 +10,8 @@ from mcphost.feed.loop import loop
 from mcphost.feed.models import Change, Counter
 
 _NEXT = (
-    "INSERT INTO feed_counter (id, value, epoch) VALUES (1, 1, %s) "
-    "ON CONFLICT (id) DO UPDATE SET value = feed_counter.value + 1 RETURNING value"
+    "INSERT INTO feed_counter (id, value, epoch) VALUES (1, %s, %s) "
+    "ON CONFLICT (id) DO UPDATE SET value = feed_counter.value + %s RETURNING value"
 )
 
 
@@ -23,6 +24,11 @@ def announce(what: str, *, tenant: UUID | None = None, object_id: str = "") -> i
 
     Raises TransactionManagementError outside `transaction.atomic`.
     """
+    return announce_all(what, [(tenant, object_id)])
+
+
+def announce_all(what: str, about: Sequence[tuple[UUID | None, str]]) -> int:
+    """The same for several changes of one kind, each a tenant and an object: the last number."""
     connection = connections[DEFAULT_DB_ALIAS]
     if not connection.in_atomic_block:
         raise transaction.TransactionManagementError(
@@ -30,8 +36,12 @@ def announce(what: str, *, tenant: UUID | None = None, object_id: str = "") -> i
         )
     epoch = Counter._meta.get_field("epoch").get_db_prep_save(uuid4(), connection)
     with connection.cursor() as cursor:
-        cursor.execute(_NEXT, [epoch])
-        seq: int = cursor.fetchone()[0]
-    Change.objects.create(seq=seq, tenant=tenant, what=what, object_id=object_id, at=timezone.now())
+        cursor.execute(_NEXT, [len(about), epoch, len(about)])
+        last: int = cursor.fetchone()[0]
+    now = timezone.now()
+    Change.objects.bulk_create(
+        Change(seq=seq, tenant=tenant, what=what, object_id=object_id, at=now)
+        for seq, (tenant, object_id) in enumerate(about, last - len(about) + 1)
+    )
     transaction.on_commit(loop.poll, robust=True)
-    return seq
+    return last

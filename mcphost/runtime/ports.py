@@ -30,6 +30,20 @@ class Notifier(Protocol):
     def log(self, level: str, data: Any, logger: str | None) -> None: ...
 
 
+class NotAnnounced(Exception):  # noqa: N818 - a refusal that says what happened
+    """An announcement was not taken, and why."""
+
+
+class Announcer(Protocol):
+    """Tells whoever listens that what can be read at a URI is not what it was."""
+
+    def updated(self, uri: str) -> None:
+        """Announce it, from any thread; returns at once.
+
+        Raises NotAnnounced for a URI of no resource of the tenant, and for too many at once.
+        """
+
+
 class Threads(Protocol):
     """Runs a blocking function in a thread of its own, with the caller's context variables."""
 
@@ -67,6 +81,13 @@ class Silence:
         return None
 
 
+class Unheard:
+    """An announcer where nobody listens."""
+
+    def updated(self, uri: str) -> None:
+        return None
+
+
 class Limits(NamedTuple):
     """What one round may take. `seconds` is None where the program's own limit holds."""
 
@@ -82,3 +103,4 @@ class Ports(NamedTuple):
     clock: Clock = SystemClock()
     randomness: Randomness = SystemRandomness()
     limits: Limits = Limits()
+    announcer: Announcer = Unheard()

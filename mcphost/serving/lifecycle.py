@@ -13,6 +13,7 @@ from mcphost.feed.loop import loop as feed
 from mcphost.kinds.python.stacks import tool_on
 from mcphost.observability import counters, health
 from mcphost.observability.loop_watch import LoopWatch
+from mcphost.serving.announcing import announcements
 from mcphost.serving.housekeeping import Housekeeping
 from mcphost.serving.programs import threads
 from mcphost.vault.services import verify_master_key
@@ -42,6 +43,7 @@ class _Parts:
     def stop(self) -> None:
         self._watch.stop()
         self._housekeeping.stop(STOP_SECONDS)
+        _write_announcements()
         feed.stop()
         if not writer.stop(STOP_SECONDS):
             log.error("records were left unwritten at the end")
@@ -89,6 +91,13 @@ def _start() -> None:
             parts.start()
             atexit.register(stop)
             _parts = parts
+
+
+def _write_announcements() -> None:
+    try:
+        announcements.flush()
+    except Exception:
+        log.exception("announcements were left unwritten at the end")
 
 
 def _verify() -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from mcphost.catalogue.updates import UPDATED
 from mcphost.feed.loop import ChangeNews
 from mcphost.protocol import subscriptions
 from mcphost.protocol.errors import OVER_LIMIT, ProtocolError
@@ -24,7 +25,6 @@ from mcphost.serving.snapshots import toolbox
 from mcphost.serving.streams import StandingStream
 from mcphost.serving.views import Scopes
 
-UPDATED = "resource.updated"
 RETRY_SECONDS = 30
 TOLD_AT_ONCE = 200
 """How many listeners are told before others on the event loop have their turn."""

@@ -12,6 +12,7 @@ from mcphost.runtime.call import Call, Client, Delivery
 from mcphost.runtime.journal import EMPTY
 from mcphost.runtime.ports import Limits, Ports
 from mcphost.serving import cursors, limits, policy, rounds
+from mcphost.serving.announcing import TenantAnnouncer
 from mcphost.serving.deliveries import modern
 from mcphost.serving.identification import server_info
 from mcphost.serving.incoming import Incoming
@@ -64,6 +65,7 @@ def _ports(incoming: Incoming, tool: ToolSnapshot, stream: Stream) -> Ports:
         threads=threads(),
         notifier=notifier_for(incoming.exchange, stream),
         limits=Limits(seconds, options().result_limit),
+        announcer=TenantAnnouncer(incoming.tenant.id),
     )
 
 

@@ -7,11 +7,12 @@ from typing import Any
 
 from django.core.signals import setting_changed
 
+from mcphost.catalogue.updates import UPDATED
 from mcphost.feed.loop import loop
 from mcphost.protocol.subscriptions import LISTS
 from mcphost.serving.authority import presences
 from mcphost.serving.drain import on_drain
-from mcphost.serving.listeners import UPDATED, listeners
+from mcphost.serving.listeners import listeners
 from mcphost.serving.options import options
 
 

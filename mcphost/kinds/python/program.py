@@ -48,7 +48,7 @@ class PythonProgram:
         Tasks that it leaves behind are cancelled and have ended before the outcome leaves.
         """
         line = Line(ports.notifier)
-        context = Context(call, line)
+        context = Context(call, line, ports.announcer)
         children = Children()
         children.enter()
         token = RUNNING.set(context)
