@@ -38,10 +38,14 @@ class ConsoleForm(forms.Form):
         try:
             return verb()
         except Invalid as refusal:
-            self.place(refusal.beside(self.fields))
+            self.place(self.beside(refusal))
         except InvalidError as refusal:
             self.place(refusal.problems)
         return None
+
+    def beside(self, refusal: Invalid) -> Problems:
+        """The problems of a refusal by the places that the form has for them."""
+        return refusal.beside(self.fields)
 
     def place(self, problems: Problems) -> None:
         """Show sentences beside their fields, and above the form those that fit beside none."""
@@ -107,6 +111,13 @@ def upload(label: str, hint: str = "") -> forms.FileField:
     return forms.FileField(
         label=label, help_text=hint, required=False, widget=UnfoldAdminFileFieldWidget()
     )
+
+
+def file(label: str, hint: str = "", accept: str = "") -> forms.FileField:
+    """A file, by the browser's own control: rows of it are copied by scripts."""
+    attrs = {"class": "c-file-input", **({"accept": accept} if accept else {})}
+    widget = forms.FileInput(attrs=attrs)
+    return forms.FileField(label=label, help_text=hint, required=False, widget=widget)
 
 
 def email(label: str) -> forms.EmailField:

@@ -1,15 +1,14 @@
 """The form of a tool, made for one tenant: of the functions, only those it was granted."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from django.core.exceptions import ValidationError
-
 from mcphost.catalogue import kinds, selectors
+from mcphost.catalogue.errors import Invalid
 from mcphost.catalogue.fields import ToolFields
 from mcphost.console import forms
+from mcphost.console.icon_rows import icon_rows
 
 KIND = "python"
 
@@ -17,10 +16,6 @@ _NAME_HINT = "What clients call it: 1 to 64 letters, digits, _ - and dots. Fixed
 _SCOPES_HINT = (
     "What a caller's token must hold besides mcp:list and mcp:call, such as mcp:payroll, separated "
     "by spaces. Empty: nothing more."
-)
-_ICONS_HINT = (
-    'JSON: a list such as [{"src": "https://…/icon.png", "mimeType": "image/png", '
-    '"sizes": ["48x48"]}].'
 )
 
 
@@ -37,24 +32,29 @@ class ToolForm(forms.ConsoleForm):
     time_limit_seconds = forms.seconds(
         "Time limit", "Seconds for one round. Empty: the author's, or else the platform's."
     )
-    icons = forms.lines("Icons", _ICONS_HINT, rows=3, spellcheck="false")
 
-    def __init__(self, tenant: UUID, *args: Any, before: ToolFields | None = None, **kwargs: Any):
-        if before is not None:
-            kwargs["initial"] = _starting(before)
-        super().__init__(*args, **kwargs)
+    def __init__(self, tenant: UUID, data: Any, files: Any, before: ToolFields | None = None):
+        super().__init__(data, files, initial=_starting(before) if before is not None else None)
+        self.icons = icon_rows((data, files), before.icons if before is not None else ())
         chosen = kinds.function_of(before.kind, before.config) if before is not None else ""
         self.fields["function"].choices = _choices(tenant, chosen)  # type: ignore[attr-defined]
         self._before = before
 
-    def clean_icons(self) -> Any:
-        text = self.cleaned_data["icons"].strip()
-        if not text:
-            return []
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise ValidationError(f"This is not JSON: {error}") from None
+    def is_valid(self) -> bool:
+        return all([super().is_valid(), self.icons.is_valid()])
+
+    @property
+    def wrong_rows(self) -> bool:
+        """Whether something is said beside a row, or above the rows."""
+        return self.icons.wrong
+
+    def beside(self, refusal: Invalid) -> forms.Problems:
+        return refusal.beside([*self.fields, "icons"])
+
+    def place(self, problems: forms.Problems) -> None:
+        """Problems of icons belong above their rows; each says which it means."""
+        self.icons.place((), problems.get("icons", ()))
+        super().place({name: said for name, said in problems.items() if name != "icons"})
 
     def wanted(self) -> ToolFields:
         """The fields for the service to judge."""
@@ -67,7 +67,7 @@ class ToolForm(forms.ConsoleForm):
             description=given["description"].replace("\r\n", "\n"),
             scopes=given["scopes"].replace(",", " ").split(),
             time_limit_seconds=given["time_limit_seconds"],
-            icons=given["icons"],
+            icons=[row.wanted() for row in self.icons],
         )
 
 
@@ -105,5 +105,4 @@ def _starting(fields: ToolFields) -> dict[str, Any]:
         "description": fields.description,
         "scopes": " ".join(fields.scopes),
         "time_limit_seconds": fields.time_limit_seconds,
-        "icons": json.dumps(fields.icons, indent=2, ensure_ascii=False) if fields.icons else "",
     }

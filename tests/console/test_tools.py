@@ -69,8 +69,6 @@ def test_only_functions_granted_to_the_tenant_are_offered(
         ({"scopes": "nonsense"}, "scopes"),
         ({"time_limit_seconds": "-1"}, "time_limit_seconds"),
         ({"time_limit_seconds": "soon"}, "time_limit_seconds"),
-        ({"icons": "nonsense"}, "icons"),
-        ({"icons": '[{"src": "ftp://x"}]'}, "icons"),
     ],
 )
 def test_what_is_wrong_stands_beside_its_field_and_nothing_is_saved(
@@ -89,7 +87,7 @@ def test_an_edit_changes_the_working_copy_and_the_page_says_what_differs(
 ) -> None:
     path = f"{TOOLS}{acme.tool}/"
     assert operator.get(f"{path}edit/").context["form"].initial["name"] == "canary-acme-tool"
-    fields = form(name="canary-acme-tool", title="Another", scopes="mcp:x", icons="")
+    fields = form(name="canary-acme-tool", title="Another", scopes="mcp:x")
     assert operator.post(f"{path}edit/", fields)["Location"] == path
     page = operator.get(path)
     differences = [

@@ -1,0 +1,113 @@
+"""Files in forms: uploaded, kept from before, and carried through an error so that none is lost.
+
+A page never holds what is stored already: it names it by its digest. What was uploaded and could
+not be saved yet comes back in the form itself.
+"""
+
+import hashlib
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms as django_forms
+from django.core.exceptions import ValidationError
+
+from mcphost.console import forms
+from mcphost.protocol.images import TYPES, image_type, is_what_it_says, parse_data_uri
+
+UNKNOWN_TYPE = "application/octet-stream"
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """A file's content, and what it is."""
+
+    mime_type: str
+    data: bytes
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.data + self.mime_type.encode()).hexdigest()
+
+    @property
+    def base64(self) -> str:
+        return b64encode(self.data).decode()
+
+    @property
+    def uri(self) -> str:
+        return f"data:{self.mime_type};base64,{self.base64}"
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+    @property
+    def is_image(self) -> bool:
+        """Whether browsers may be shown it as an image: only what it says and of types we know."""
+        return self.mime_type in TYPES and is_what_it_says(self.mime_type, self.data)
+
+
+class FileForm(forms.ConsoleForm):
+    """A form with a file in it: newly uploaded, or kept.
+
+    `stored` are those that may be named by their digest, `most` is the largest size in bytes.
+    """
+
+    file = forms.file("File")
+    kept = django_forms.CharField(required=False, widget=django_forms.HiddenInput())
+
+    def __init__(self, *args: Any, stored: Mapping[str, Blob], most: int, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._stored, self._most = stored, most
+        self.blob: Blob | None = stored.get(self.initial.get("kept", ""))
+
+    def clean_file(self) -> Any:
+        upload = self.cleaned_data["file"]
+        if upload is None:
+            return None
+        self._check_size(upload.size)
+        data = upload.read()
+        self.blob = Blob(image_type(data) or _plain(upload.content_type), data)
+        return upload
+
+    def clean_kept(self) -> str:
+        kept: str = self.cleaned_data["kept"]
+        if self.cleaned_data.get("file") is None and kept:
+            self.blob = self._stored.get(kept) or self._carried(kept)
+        return kept
+
+    def _carried(self, uri: str) -> Blob:
+        try:
+            blob = Blob(*parse_data_uri(uri))
+        except ValueError:
+            raise ValidationError("The file was lost on its way; choose it again.") from None
+        self._check_size(blob.size)
+        return blob
+
+    def _check_size(self, size: int) -> None:
+        if size > self._most:
+            raise ValidationError(f"The file is larger than {in_words(self._most)}.")
+
+    @property
+    def carried(self) -> str:
+        """What the page holds of the file, so that it need not be chosen again."""
+        if self.blob is None:
+            return ""
+        digest = self.blob.digest
+        return digest if digest in self._stored else self.blob.uri
+
+
+def stored(blobs: Iterable[Blob]) -> dict[str, Blob]:
+    """Those that are there already, by digest."""
+    return {blob.digest: blob for blob in blobs}
+
+
+def in_words(size: int) -> str:
+    """A size for people."""
+    return f"{size // 1024} KiB" if size < 1024 * 1024 else f"{size / 1024 / 1024:g} MiB"
+
+
+def _plain(content_type: str | None) -> str:
+    """What a browser says a file is, without parameters."""
+    return (content_type or "").partition(";")[0].strip() or UNKNOWN_TYPE
