@@ -23,14 +23,16 @@ class IconRow(FileForm, RowForm):
 
     TELLING = ("file", "kept", "address")
 
-    file = forms.file("Image", f"PNG, JPEG or WebP of at most {in_words(MOST_BYTES)}.", ",".join(TYPES))
+    file = forms.file(
+        "Image", f"PNG, JPEG or WebP of at most {in_words(MOST_BYTES)}.", ",".join(TYPES)
+    )
     address = forms.text(
         "Or its address",
         "https://… of an image that lies elsewhere.",
         inputmode="url",
         spellcheck="false",
     )
-    sizes = forms.text("Sizes", "Such as 48x48; may be empty.", spellcheck="false")
+    sizes = forms.text("Sizes", "Such as 48x48.", spellcheck="false")
     theme = forms.select("For themes", "Of light or dark colours.", choices=_THEMES)
 
     def clean(self) -> dict[str, Any]:
