@@ -1,0 +1,67 @@
+"""How a prompt is described to clients (spec: server/prompts, "Prompt")."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class PromptArgument:
+    """One argument of a prompt: a string, whatever it stands for."""
+
+    name: str
+    title: str = ""
+    description: str = ""
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PromptListing:
+    """What `prompts/list` says of a prompt. What is empty is left out."""
+
+    name: str
+    title: str = ""
+    description: str = ""
+    arguments: Sequence[PromptArgument] = ()
+    icons: Sequence[Mapping[str, Any]] = ()
+
+
+def describe_prompt(listing: PromptListing) -> dict[str, Any]:
+    """The prompt as it is on the wire."""
+    prompt: dict[str, Any] = {"name": listing.name}
+    if listing.title:
+        prompt["title"] = listing.title
+    if listing.description:
+        prompt["description"] = listing.description
+    if listing.arguments:
+        prompt["arguments"] = [_describe(argument) for argument in listing.arguments]
+    if listing.icons:
+        prompt["icons"] = list(listing.icons)
+    return prompt
+
+
+def _describe(argument: PromptArgument) -> dict[str, Any]:
+    described: dict[str, Any] = {"name": argument.name}
+    if argument.title:
+        described["title"] = argument.title
+    if argument.description:
+        described["description"] = argument.description
+    return {**described, "required": argument.required}
+
+
+def check_arguments(declared: Sequence[PromptArgument], arguments: Mapping[str, str]) -> str | None:
+    """What is wrong with the arguments of a `prompts/get`; None if nothing."""
+    names = {argument.name for argument in declared}
+    unknown = [name for name in arguments if name not in names]
+    if unknown:
+        takes = ", ".join(argument.name for argument in declared) or "none"
+        return f"params.arguments has {_some(unknown)}, which the prompt does not take ({takes})"
+    missing = [one.name for one in declared if one.required and one.name not in arguments]
+    if missing:
+        return f"params.arguments is missing {', '.join(missing)}"
+    return None
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name[:40]) for name in names[:3])
+    return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown

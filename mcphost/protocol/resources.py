@@ -1,0 +1,70 @@
+"""How resources and their templates are described to clients (spec: server/resources)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mcphost.protocol.errors import ProtocolError, invalid_params
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceListing:
+    """What `resources/list` says of a resource. What is empty or None is left out.
+
+    `uri` has passed `uris.check_uri`; `size` is in bytes before any encoding.
+    """
+
+    uri: str
+    name: str
+    title: str = ""
+    description: str = ""
+    mime_type: str = ""
+    size: int | None = None
+    annotations: Mapping[str, Any] | None = None
+    icons: Sequence[Mapping[str, Any]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateListing:
+    """What `resources/templates/list` says of a template. What is empty or None is left out."""
+
+    uri_template: str
+    name: str
+    title: str = ""
+    description: str = ""
+    mime_type: str = ""
+    annotations: Mapping[str, Any] | None = None
+    icons: Sequence[Mapping[str, Any]] = ()
+
+
+def describe_resource(listing: ResourceListing) -> dict[str, Any]:
+    """The resource as it is on the wire."""
+    resource = {"uri": listing.uri, **_describe(listing)}
+    if listing.size is not None:
+        resource["size"] = listing.size
+    return resource
+
+
+def describe_template(listing: TemplateListing) -> dict[str, Any]:
+    """The template as it is on the wire."""
+    return {"uriTemplate": listing.uri_template, **_describe(listing)}
+
+
+def resource_not_found(uri: str) -> ProtocolError:
+    """-32602 with the URI that was asked for (spec: server/resources, "Error Handling")."""
+    return invalid_params("Resource not found", {"uri": uri})
+
+
+def _describe(listing: ResourceListing | TemplateListing) -> dict[str, Any]:
+    described: dict[str, Any] = {"name": listing.name}
+    if listing.title:
+        described["title"] = listing.title
+    if listing.description:
+        described["description"] = listing.description
+    if listing.mime_type:
+        described["mimeType"] = listing.mime_type
+    if listing.annotations:
+        described["annotations"] = listing.annotations
+    if listing.icons:
+        described["icons"] = list(listing.icons)
+    return described

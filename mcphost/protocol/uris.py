@@ -1,0 +1,99 @@
+"""What a resource may be called (spec: server/resources, "Common URI Schemes"; RFC 3986).
+
+A URI is compared as text. So that one resource has one text, resources are registered under the
+normal form of theirs, and what a client asks for is brought into it first: the scheme in lower
+case, percent-encodings in upper case and only where they are needed, and of a web address the host
+in lower case and `/` for the empty path. Nothing else is changed, because everything else may mean
+something: what stands for the host of `users://Ada/notes` is none.
+"""
+
+import re
+from typing import Final
+
+MAX_LENGTH: Final = 2048
+"""In characters: as long as a request line may safely be on the web."""
+
+_UNRESERVED: Final = r"A-Za-z0-9._~\-"
+_RESERVED: Final = r":/?#\[\]@!$&'()*+,;="
+_ILLEGAL: Final = re.compile(rf"[^{_UNRESERVED}{_RESERVED}%]")
+_BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_ESCAPE: Final = re.compile(r"%[0-9A-Fa-f]{2}")
+_PLAIN: Final = re.compile(rf"[{_UNRESERVED}]")
+_PARTS: Final = re.compile(
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?://(?P<authority>[^/?#]*))?"
+    r"(?P<path>[^?#]*)(?:\?(?P<query>[^#]*))?(?:#(?P<fragment>.*))?"
+)
+_HOST: Final = re.compile(
+    r"(?P<user>[^@]*@)?(?P<host>\[[0-9A-Za-z.:]+\]|[^\[\]@:]*)(?P<port>:\d*)?"
+)
+_BRACKETS: Final = re.compile(r"[\[\]]")
+_DOTS: Final = frozenset({".", ".."})
+_WEB: Final = frozenset({"http", "https"})
+
+
+def check_uri(uri: str) -> str | None:
+    """What keeps a URI from being the URI of a resource; None if nothing.
+
+    Whatever passes is in its normal form: for one that is not, the form it should have is said.
+    """
+    try:
+        normal = normalize(uri)
+    except ValueError as error:
+        return str(error)
+    return None if normal == uri else f"the URI is to be written as {normal}"
+
+
+def normalize(uri: str) -> str:
+    """The normal form of an absolute URI. Raises ValueError saying why it is none."""
+    if len(uri) > MAX_LENGTH:
+        raise ValueError(f"the URI has more than {MAX_LENGTH} characters")
+    _check_characters(uri)
+    parts = _PARTS.fullmatch(_ESCAPE.sub(_escaped, uri))
+    if parts is None:
+        raise ValueError("the URI does not begin with a scheme, such as docs:")
+    scheme, authority, path = parts["scheme"].lower(), parts["authority"], parts["path"]
+    _check_rest(path, parts["query"], parts["fragment"])
+    if authority is None and not path:
+        raise ValueError("the URI has nothing after its scheme")
+    if scheme in _WEB:
+        path = path or "/"
+    where = "" if authority is None else "//" + _authority(authority, web=scheme in _WEB)
+    return f"{scheme}:{where}{path}{_led('?', parts['query'])}{_led('#', parts['fragment'])}"
+
+
+def _check_characters(uri: str) -> None:
+    illegal = _ILLEGAL.search(uri)
+    if illegal is not None:
+        raise ValueError(f"the URI has {illegal[0]!a}, which must be percent-encoded")
+    if _BAD_ESCAPE.search(uri) is not None:
+        raise ValueError("the URI has a % that two hexadecimal digits do not follow")
+
+
+def _check_rest(path: str, query: str | None, fragment: str | None) -> None:
+    for part in (path, query or "", fragment or ""):
+        if _BRACKETS.search(part) is not None:
+            raise ValueError("the URI has brackets, which may only stand around an IP address")
+    if "#" in (fragment or ""):
+        raise ValueError("the URI has a second #")
+    if not _DOTS.isdisjoint(path.split("/")):
+        raise ValueError("the URI's path has . or .. for a segment")
+
+
+def _authority(authority: str, *, web: bool) -> str:
+    parts = _HOST.fullmatch(authority)
+    if parts is None or (web and not parts["host"]):
+        raise ValueError("what follows // in the URI is not a host, or a host and a port")
+    if not web:
+        return authority
+    host = _ESCAPE.sub(lambda escape: escape[0].upper(), parts["host"].lower())
+    return (parts["user"] or "") + host + (parts["port"] or "")
+
+
+def _led(mark: str, part: str | None) -> str:
+    return "" if part is None else mark + part
+
+
+def _escaped(escape: re.Match[str]) -> str:
+    """A percent-encoding as it should be: the character itself where that means the same."""
+    character = chr(int(escape[0][1:], 16))
+    return character if _PLAIN.fullmatch(character) else escape[0].upper()

@@ -1,0 +1,64 @@
+"""Prompts as clients see them, and what may be asked of one."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from mcphost.protocol.messages import response
+from mcphost.protocol.prompts import (
+    PromptArgument,
+    PromptListing,
+    check_arguments,
+    describe_prompt,
+)
+from mcphost.protocol.results import cacheable, complete
+from tests.wire import check_response
+
+ARGUMENTS = (PromptArgument("code", "Code", "What to look at", required=True), PromptArgument("by"))
+
+
+def test_a_prompt_of_few_words_is_described_by_few() -> None:
+    assert describe_prompt(PromptListing("greet")) == {"name": "greet"}
+
+
+def test_a_prompt_is_described_as_the_specification_says() -> None:
+    icon = {"src": "https://example.com/a.png"}
+    prompt = describe_prompt(PromptListing("review", "Review", "Looks at code", ARGUMENTS, (icon,)))
+    assert prompt == {
+        "name": "review",
+        "title": "Review",
+        "description": "Looks at code",
+        "arguments": [
+            {"name": "code", "title": "Code", "description": "What to look at", "required": True},
+            {"name": "by", "required": False},
+        ],
+        "icons": [icon],
+    }
+    result = complete({"prompts": [prompt]}, {"name": "mcphost", "version": "1"})
+    check_response("prompts/list", response(1, cacheable(result, 0, "private")))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"code": ""}, None),
+        ({"code": "x", "by": "me"}, None),
+        ({}, "params.arguments is missing code"),
+        (
+            {"code": "x", "lang": "y"},
+            "params.arguments has 'lang', which the prompt does not take (code, by)",
+        ),
+        (
+            dict.fromkeys("abcde", ""),
+            "params.arguments has 'a', 'b', 'c' and 2 more, which the prompt does not take (code, by)",
+        ),
+    ],
+)
+def test_arguments_are_held_against_those_declared(
+    arguments: Mapping[str, str], problem: str | None
+) -> None:
+    assert check_arguments(ARGUMENTS, arguments) == problem
+
+
+def test_a_prompt_without_arguments_says_that_it_takes_none() -> None:
+    assert "(none)" in (check_arguments((), {"x" * 99: ""}) or "")

@@ -1,0 +1,185 @@
+"""Templates of URIs: which are taken, and what is found in a URI again."""
+
+import re
+import sys
+from collections.abc import Mapping
+from urllib.parse import quote
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from mcphost.protocol.uri_templates import MAX_VARIABLES, UriTemplate
+from mcphost.protocol.uris import MAX_LENGTH, normalize
+
+RESERVED = ":/?#[]@!$&'()*+,;="
+
+
+def written(text: str, values: Mapping[str, str]) -> str:
+    """The URI that a template writes, by RFC 6570, sections 3.2.2, 3.2.3 and 3.2.8."""
+    for name, value in values.items():
+        text = text.replace(f"{{{name}}}", quote(value, safe=""))
+        text = text.replace(f"{{+{name}}}", quote(value, safe=RESERVED))
+    head, mark, names = text.partition("{?")
+    if not mark:
+        return head
+    pairs = [f"{n}={quote(values[n], safe='')}" for n in names[:-1].split(",") if n in values]
+    return head + ("?" if pairs else "") + "&".join(pairs)
+
+
+@pytest.mark.parametrize(
+    ("text", "uri", "values"),
+    [
+        ("docs:{page}", "docs:intro", {"page": "intro"}),
+        ("docs:{page}", "docs:a%20b%2Fc", {"page": "a b/c"}),
+        ("docs:{page}", "docs:%C3%A9", {"page": "é"}),
+        ("docs:{page}", "docs:a@b.c", {"page": "a@b.c"}),
+        ("docs:{page}", "docs:", None),
+        ("docs:{page}", "docs:a/b", None),
+        ("docs:{page}", "docs:a?b", None),
+        ("docs:{page}", "docs:%FF", None),
+        ("docs:{page}", "docs:a%00", None),
+        ("docs:{page}", "docs:%2e%2e", None),
+        ("docs:{page}", "docs:..%2Fsecret", None),
+        ("docs:{page}", "docs:a%5C..", None),
+        ("docs:{page}", "docs:a..b", {"page": "a..b"}),
+        ("docs:{page}", "other:a", None),
+        ("docs:{page}", "docs:" + "x" * MAX_LENGTH, None),
+        ("test://template/{id}/data", "test://template/123/data", {"id": "123"}),
+        ("test://template/{id}/data", "test://template/123/date", None),
+        ("test://template/{id}/data", "test://template/data", None),
+        ("file:///{+path}", "file:///a/b.txt", {"path": "a/b.txt"}),
+        ("file:///{+path}", "file:///a/..%2fb", None),
+        ("file:///{+path}/{name}", "file:///a/b/c", {"path": "a/b", "name": "c"}),
+        ("a:{x}.{y}", "a:1.2.3", {"x": "1.2", "y": "3"}),
+        ("a:{x}a{y}a", "a:aaaaa", {"x": "aa", "y": "a"}),
+        ("a:{x}2F", "a:b%2F", None),
+        ("s:{q}{?of,to}", "s:a", {"q": "a"}),
+        ("s:{q}{?of,to}", "s:a?", None),
+        ("s:{q}{?of,to}", "s:a?to=1%262&of=x", {"q": "a", "to": "1&2", "of": "x"}),
+        ("s:{q}{?of,to}", "s:a?of=", {"q": "a", "of": ""}),
+        ("s:{q}{?of,to}", "s:a?of=1&of=2", None),
+        ("s:{q}{?of,to}", "s:a?by=1", None),
+        ("s:{q}{?of,to}", "s:a?of=x#y", None),
+        ("s:all{?of}", "s:all?of=/..", None),
+        ("s:all{?of}", "s:all", {}),
+        ("s:all{?of}", "s:allx", None),
+    ],
+)
+def test_a_uri_gives_its_values_back(text: str, uri: str, values: dict[str, str] | None) -> None:
+    assert UriTemplate(text).match(uri) == values
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("docs:all", "no {variable}"),
+        ("docs:{page", "without its }"),
+        ("docs:page}", "without its {"),
+        ("docs:{a{b}}", "without its"),
+        ("docs:{a}{b}", "nothing between"),
+        ("docs:{a}/{a}", "twice"),
+        ("docs:{a}{?a}", "twice"),
+        ("docs:{}", "an expression is"),
+        ("docs:{a-b}", "an expression is"),
+        ("docs:{a,b}", "an expression is"),
+        ("docs:{a*}", "an expression is"),
+        ("docs:{a:3}", "an expression is"),
+        ("docs:{#a}", "an expression is"),
+        ("docs:{&a}", "an expression is"),
+        ("docs:{+}", "an expression is"),
+        ("docs:x{?}", "an expression is"),
+        ("docs:x{?a,}", "an expression is"),
+        ("docs:{é}", "an expression is"),
+        ("docs:{?a}/b", "elsewhere than at its end"),
+        ("docs:{?a}b{?c}", "elsewhere than at its end"),
+        ("docs:x?y{?a}", "before its {?"),
+        ("docs:{a}#y{?b}", "before its {?"),
+        ("{scheme}:a", "does not begin with a scheme"),
+        ("{+uri}", "does not begin with a scheme"),
+        ("/docs/{a}", "does not begin with a scheme"),
+        ("DOCS:{a}", "does not begin with a scheme"),
+        ("docs:a b/{a}", "writes no good URI: the URI has ' '"),
+        ("docs:../{a}", "writes no good URI: the URI's path has"),
+        ("docs:%7e/{a}", "writes no good URI: the URI is to be written as docs:~/x"),
+        ("docs:" + "/".join(f"{{v{n}}}" for n in range(MAX_VARIABLES + 1)), "more than 16"),
+        ("docs:{a}" + "x" * MAX_LENGTH, "more than 2048 characters"),
+    ],
+)
+def test_a_bad_template_is_refused_with_the_reason(text: str, problem: str) -> None:
+    with pytest.raises(ValueError) as refused:
+        UriTemplate(text)
+    assert problem in str(refused.value)
+
+
+def test_a_template_tells_its_variables_and_which_may_be_missing() -> None:
+    template = UriTemplate("s:{a}/{+b}{?c,d}")
+    assert template.text == "s:{a}/{+b}{?c,d}"
+    assert template.variables == ("a", "b", "c", "d")
+    assert template.optional == {"c", "d"}
+
+
+TEMPLATES = (
+    "docs:{a}",
+    "docs:{a}/{b}",
+    "docs://host/{+a}",
+    "docs:x/{a}/y{?b,c}",
+    "docs:{a}?b={b}",
+)
+VALUES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
+
+
+@given(st.sampled_from(TEMPLATES), st.dictionaries(st.sampled_from("abc"), VALUES))
+@example("docs:{a}", {"a": "%2F"})
+@example("docs:{a}", {"a": "..\\x"})
+@example("docs://host/{+a}", {"a": "a/é?b#c"})
+def test_what_a_template_writes_it_reads_again(text: str, values: dict[str, str]) -> None:
+    template = UriTemplate(text)
+    values = {name: values.get(name, "x") for name in template.variables}
+    # Where reserved characters stand for themselves, so do encodings.
+    assume("+" not in text or "%" not in values["a"])
+    try:
+        asked = normalize(written(text, values))
+    except ValueError:
+        assert not {".", "..", "[", "]"}.isdisjoint(re.split(r"/|([\[\]])", values["a"]))
+        return
+    feared = any("\0" in v or ".." in re.split(r"[/\\]", v) for v in values.values())
+    assert template.match(asked) == (None if feared else values)
+
+
+LETTERS = st.text("abcX%2Fe./?&=#[]:@é\0", max_size=30)
+
+
+@given(st.text("ab{}+?,/:&", max_size=20), LETTERS)
+def test_any_text_is_a_template_or_refused_and_matches_or_not(text: str, uri: str) -> None:
+    try:
+        template = UriTemplate("a:" + text)
+    except ValueError:
+        return
+    values = template.match("a:" + uri)
+    assert values is None or values.keys() <= set(template.variables)
+
+
+def test_the_worst_template_and_uri_take_steps_that_only_add_up() -> None:
+    """Lines run, not seconds: with backtracking it would be more than there is time for."""
+    most = UriTemplate("a:" + "a".join(f"{{v{n}}}" for n in range(MAX_VARIABLES)) + "b")
+    few = _lines(lambda: most.match("a:" + "a" * 400))
+    many = _lines(lambda: most.match("a:" + "a" * 800))
+    assert many < 2.5 * few
+
+
+def _lines(work) -> int:
+    count = 0
+
+    def trace(frame, event, arg):
+        nonlocal count
+        count += 1
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count

@@ -1,0 +1,94 @@
+"""One resource has one text: what is a URI, and which form of it counts."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcphost.protocol.uris import MAX_LENGTH, check_uri, normalize
+
+LEGAL = "abcXYZ019-._~:/?#[]@!$&'()*+,;=%"
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "docs:handbook",
+        "demo://greeting",
+        "test://static-text",
+        "file:///project/src/main.rs",
+        "file:///C:/notes.txt",
+        "users://Ada@home:1/Notes?of=May&to=all#end",
+        "https://example.com/",
+        "https://user:pw@example.com:8443/a%2Fb?x=%C3%A9",
+        "https://[2001:db8::1]:80/a",
+        "urn:isbn:0451450523",
+        "mailto:ada@example.com",
+        "a:..b",
+        "docs://",
+        "x" * 9 + ":" + "y" * (MAX_LENGTH - 10),
+    ],
+)
+def test_a_uri_in_its_normal_form_is_taken_as_it_is(uri: str) -> None:
+    assert check_uri(uri) is None
+    assert normalize(uri) == uri
+
+
+@pytest.mark.parametrize(
+    ("uri", "normal"),
+    [
+        ("DOCS:Handbook", "docs:Handbook"),
+        ("docs:%68i%2f%c3%a9", "docs:hi%2F%C3%A9"),
+        ("HTTPS://Example.COM", "https://example.com/"),
+        ("https://Me@EX%c3%9c.com:443?q", "https://Me@ex%C3%9C.com:443/?q"),
+        ("Users://Ada/N", "users://Ada/N"),
+    ],
+)
+def test_another_form_is_brought_into_the_normal_one(uri: str, normal: str) -> None:
+    assert normalize(uri) == normal
+    assert check_uri(uri) == f"the URI is to be written as {normal}"
+
+
+@pytest.mark.parametrize(
+    ("uri", "problem"),
+    [
+        ("", "does not begin with a scheme"),
+        ("handbook", "does not begin with a scheme"),
+        ("/docs/a", "does not begin with a scheme"),
+        ("1docs:a", "does not begin with a scheme"),
+        ("docs:", "nothing after its scheme"),
+        ("docs:a b", "' ', which must be percent-encoded"),
+        ("docs:é", r"'\xe9', which must be percent-encoded"),
+        ("docs:a\n", r"'\n', which must be percent-encoded"),
+        ("docs:{a}", "'{', which must be percent-encoded"),
+        ("docs:\ud800", r"'\ud800', which must be percent-encoded"),
+        ("docs:a%2", "two hexadecimal digits"),
+        ("docs:%zz", "two hexadecimal digits"),
+        ("docs:a[1]", "brackets"),
+        ("docs:a?b=[1]", "brackets"),
+        ("docs:a#b]", "brackets"),
+        ("docs:a#b#c", "second #"),
+        ("file:///a/../b", "for a segment"),
+        ("file:///a/%2e%2E/b", "for a segment"),
+        ("docs:./a", "for a segment"),
+        ("https:///a", "not a host"),
+        ("docs://a@b@c/", "not a host"),
+        ("docs://a:b:c/", "not a host"),
+        ("docs://a:port/", "not a host"),
+        ("x" * 9 + ":" + "y" * (MAX_LENGTH - 9), f"more than {MAX_LENGTH} characters"),
+    ],
+)
+def test_what_is_no_uri_of_a_resource_is_refused_with_the_reason(uri: str, problem: str) -> None:
+    assert problem in (check_uri(uri) or "")
+    with pytest.raises(ValueError):
+        normalize(uri)
+
+
+@given(st.text(max_size=40) | st.text(LEGAL, max_size=40) | st.from_regex(r"\Adocs:[!-~]{1,30}\Z"))
+def test_whatever_is_normal_stays_as_it_is(text: str) -> None:
+    try:
+        normal = normalize(text)
+    except ValueError as error:
+        assert check_uri(text) == str(error)
+        return
+    assert normalize(normal) == normal
+    assert check_uri(normal) is None
