@@ -133,7 +133,12 @@ class Exchange:
         self.task = asyncio.create_task(self._run())
 
     async def _run(self) -> None:
-        await application(self._scope, self._incoming.get, self._collect)  # type: ignore[arg-type]
+        await application(self._scope, self._take, self._collect)  # type: ignore[arg-type]
+
+    async def _take(self) -> dict[str, Any]:
+        event = await self._incoming.get()
+        self._incoming.task_done()
+        return event
 
     async def _collect(self, event: Any) -> None:
         await self.reading.wait()
@@ -146,6 +151,11 @@ class Exchange:
 
     def write(self, body: bytes, *, more: bool = False) -> None:
         self._incoming.put_nowait({"type": "http.request", "body": body, "more_body": more})
+
+    async def taken(self) -> None:
+        """Wait until the server has read what was written."""
+        async with asyncio.timeout(PATIENCE):
+            await self._incoming.join()
 
     def hang_up(self) -> None:
         self._incoming.put_nowait({"type": "http.disconnect"})

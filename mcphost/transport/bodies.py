@@ -14,17 +14,17 @@ class ClientGoneError(Exception):
     """The client went away before its request was whole."""
 
 
-async def read_body(receive: Receive, limit: int, seconds: float) -> bytes:
-    """The whole body.
+async def read_body(receive: Receive, limit: int, seconds: float) -> tuple[bytes, bool]:
+    """The whole body, and whether it had to be waited for.
 
     Raises ProtocolError (TOO_LARGE past `limit` bytes, REQUEST_TIMEOUT past `seconds`), and ClientGoneError.
     """
     reading = Begun(_read(receive, limit))
     if reading.over:  # it had arrived with the headers, as most do: no timer is needed
-        return reading.value
+        return reading.value, False
     try:
         async with asyncio.timeout(seconds):
-            return await reading
+            return await reading, True
     except TimeoutError:
         message = f"The body did not arrive within {seconds:g} seconds"
         raise ProtocolError(REQUEST_TIMEOUT, message) from None

@@ -73,7 +73,9 @@ async def endpoint(scope: Mapping[str, Any], receive: Receive, send: Send) -> No
 
 
 async def _open(request: HttpRequest, admitted: Admitted, receive: Receive) -> Incoming:
-    body = await read_body(receive, options().body_limit, options().body_seconds)
+    body, waited = await read_body(receive, options().body_limit, options().body_seconds)
+    if waited:  # for half a minute, perhaps: the caller must still be one that is let in
+        admitted = await admit(request)
     exchange = open_message(request.headers, body)
     return admitted.incoming(request, exchange, len(body))
 

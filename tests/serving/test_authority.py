@@ -4,21 +4,28 @@ import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 
+import orjson
 import pytest
+from django.db import transaction
 from django.utils import timezone
 from pytest_django import Settings
 
 from mcphost.audit.writer import writer
 from mcphost.feed.loop import loop
+from mcphost.feed.services import announce
 from mcphost.identity.models import Token
+from mcphost.identity.selectors import authenticate
 from mcphost.identity.services import TokenRequest, issue, revoke
+from mcphost.protocol.errors import ProtocolError
+from mcphost.runtime.call import Principal
+from mcphost.serving.authority import presences
 from mcphost.serving.hop import in_database
 from mcphost.tenants.fields import TenantFields
-from mcphost.tenants.roles import Role
+from mcphost.tenants.roles import Audience, Role
 from mcphost.tenants.services import close_tenant, remove_member, set_member, update_tenant
 from tests.cast import ACTOR, Cast
 from tests.conftest import Elsewhere
-from tests.mcp import begun, listening, request
+from tests.mcp import Exchange, begun, headers_for, listening, request
 from tests.served import entries, probes
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -154,3 +161,62 @@ async def test_a_credential_that_runs_out_ends_it(served: Cast) -> None:
     short = await in_database(issue, served.acme.id, served.owner.user, wanted, actor=ACTOR)
     async with listening("acme", short.plaintext, toolsListChanged=True) as heard:
         await heard.ended()
+
+
+async def test_a_body_that_took_its_time_is_no_way_around_it(served: Cast) -> None:
+    body = orjson.dumps(request("tools/list"))
+    exchange = Exchange("/t/acme/mcp", headers_for(request("tools/list"), served.member.mcp_token))
+    exchange.write(body[:10], more=True)
+    await exchange.taken()
+    await in_database(revoked, served)
+    exchange.write(body[10:])
+    assert (await exchange.done()).status == 401
+
+
+class Guest:
+    """Somebody who is present, and what became of that."""
+
+    def __init__(self, principal: Principal) -> None:
+        self.principal = principal
+        self.refusal: ProtocolError | None = None
+        self.lost = asyncio.Event()
+
+    def lose(self, refusal: ProtocolError) -> None:
+        self.refusal = refusal
+        self.lost.set()
+
+
+async def _guest(cast: Cast) -> Guest:
+    found = await in_database(authenticate, cast.member.mcp_token, Audience.MCP, "acme")
+    assert found is not None
+    return Guest(found.principal)
+
+
+async def test_what_was_taken_away_between_the_admission_and_now_counts(served: Cast) -> None:
+    guest = await _guest(served)
+    await in_database(revoked, served)
+    presences.enter(guest)
+    async with asyncio.timeout(10):
+        await guest.lost.wait()
+    assert guest.refusal is not None
+    assert guest.refusal.message == GOOD_NO_MORE
+    presences.leave(guest)
+    presences.leave(guest)
+
+
+@pytest.mark.parametrize("what", ["member", "tenant"])
+async def test_news_that_does_not_say_whom_it_is_about_is_about_everybody(
+    served: Cast, elsewhere: Elsewhere, what: str
+) -> None:
+    guest = await _guest(served)
+    presences.enter(guest)
+
+    def silently() -> None:
+        Token.objects.filter(pk=guest.principal.id).update(revoked_at=timezone.now())
+        with transaction.atomic():
+            announce(what, object_id="")
+
+    await in_database(silently)
+    async with asyncio.timeout(10):
+        await guest.lost.wait()
+    presences.leave(guest)
