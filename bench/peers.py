@@ -44,7 +44,12 @@ def serving(peer: Peer, folder: Path) -> Iterator[Target]:
 
 
 def _mcphost(folder: Path, port: int) -> Command:
-    home = {"MCPHOST_HOME": str(folder / "home"), "HOST": "127.0.0.1", "PORT": str(port)}
+    home = {
+        "MCPHOST_HOME": str(folder / "home"),
+        "HOST": "127.0.0.1",
+        "PORT": str(port),
+        "MCPHOST_NOTICE_SECONDS": "0",
+    }
     argv = [sys.executable, str(ROOT / "manage.py"), "up"]
     return Command(argv, folder / "log", port, ready="/readyz", env=home)
 

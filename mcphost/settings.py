@@ -37,6 +37,9 @@ class Environment(BaseSettings):
     tools_path: str = ""
     log_format: str = Field("console", pattern="^(console|json)$")
     log_level: str = Field("INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
+    notice_seconds: float = Field(5.0, ge=0)
+    drain_seconds: float = Field(20.0, ge=0)
+    keepalive_seconds: int = Field(75, gt=0)
     body_limit: int = Field(4 * 1024 * 1024, gt=0)
     body_seconds: float = Field(30.0, gt=0)
     header_seconds: float = Field(10.0, gt=0)
@@ -166,6 +169,9 @@ MCPHOST_EXPOSED = partial(home.exposed, HOME)
 MCPHOST_TOOLS = Path(ENVIRONMENT.tools_path or BASE / "tools")
 MCPHOST_LOG_FORMAT = ENVIRONMENT.log_format
 MCPHOST_LOG_LEVEL = ENVIRONMENT.log_level
+MCPHOST_NOTICE_SECONDS = ENVIRONMENT.notice_seconds
+MCPHOST_DRAIN_SECONDS = ENVIRONMENT.drain_seconds
+MCPHOST_KEEPALIVE_SECONDS = ENVIRONMENT.keepalive_seconds
 MCPHOST_BODY_LIMIT = ENVIRONMENT.body_limit
 MCPHOST_BODY_SECONDS = ENVIRONMENT.body_seconds
 MCPHOST_HEADER_SECONDS = ENVIRONMENT.header_seconds

@@ -15,7 +15,7 @@ from mcphost.feed.cache import MISS
 from mcphost.feed.loop import ChangeNews
 from mcphost.identity import selectors as identity
 from mcphost.identity.selectors import anonymous
-from mcphost.protocol.errors import FORBIDDEN, UNAUTHORIZED, ProtocolError
+from mcphost.protocol.errors import FORBIDDEN, INTERNAL_ERROR, UNAUTHORIZED, ProtocolError
 from mcphost.runtime.call import Principal
 from mcphost.runtime.ports import SystemClock
 from mcphost.serving import snapshots
@@ -27,6 +27,7 @@ ASKED_AT_ONCE = 500
 
 _CLOCK = SystemClock()
 _PRESENTED = {"presented": True}
+_STOPPED = ProtocolError(INTERNAL_ERROR, "The server stopped before this was over")
 _EXPIRED = ProtocolError(UNAUTHORIZED, "This credential has expired", _PRESENTED)
 
 
@@ -91,6 +92,12 @@ class Presences:
     def heard_nothing(self) -> None:
         """There was a gap in the feed. From the feed's thread."""
         self._relay.put(Gap.GAP)
+
+    def end_all(self) -> None:
+        """The process leaves: nothing goes on. No invitation to call again: tools have begun."""
+        for present in tuple(self._by_credential.values()):
+            for presence in tuple(present):
+                presence.lose(_STOPPED)
 
     async def _look_into(self, doubts: Sequence[Doubt]) -> None:
         """Hold those concerned against what holds now. May be told the same twice."""

@@ -13,6 +13,7 @@ from mcphost.feed.loop import loop as feed
 from mcphost.kinds.python.stacks import tool_on
 from mcphost.observability import counters, health
 from mcphost.observability.loop_watch import LoopWatch
+from mcphost.serving import drain
 from mcphost.serving.announcing import announcements
 from mcphost.serving.housekeeping import Housekeeping
 from mcphost.serving.programs import threads
@@ -37,6 +38,7 @@ class _Parts:
         self._watch.start()
         health.register("records", writer.problem)
         health.register("feed", feed.problem)
+        health.register("drain", drain.problem)
         counters.measure("records_waiting", writer.waiting)
         counters.measure("threads_lost", lambda: threads().lost)
 

@@ -11,7 +11,7 @@ from mcphost.catalogue.updates import UPDATED
 from mcphost.feed.loop import loop
 from mcphost.protocol.subscriptions import LISTS
 from mcphost.serving.authority import presences
-from mcphost.serving.drain import on_drain
+from mcphost.serving.drain import on_cut, on_drain
 from mcphost.serving.listeners import listeners
 from mcphost.serving.options import options
 
@@ -30,3 +30,4 @@ for what in ("token", "member", "tenant"):
 loop.on_gap(listeners.heard_nothing)
 loop.on_gap(presences.heard_nothing)
 on_drain(listeners.end_all)
+on_cut(presences.end_all)

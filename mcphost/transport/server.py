@@ -1,26 +1,28 @@
 """uvicorn, with limits on the time a client may take to send a request and to take the answer."""
 
 import asyncio
-import signal
 from enum import Enum
-from types import FrameType
 from typing import Any, NamedTuple, cast
 
-from uvicorn import Config, Server
+from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-GRACE_SECONDS = 20
+from mcphost.transport.leaving import Leave, QuietServer
+
+LEAVE = Leave()
 HEADER_BYTES = 64 * 1024
 """How much may come of headers, or trailers, before they are complete: the parser has no limit, and
 puts each part to those before by copying them all."""
 
 
 class Patience(NamedTuple):
-    """For how many seconds we wait for headers, for a body, and for a reader that takes nothing."""
+    """For how many seconds we wait for headers, for a body, for a reader that takes nothing, and
+    for the next request on a connection."""
 
     header_seconds: float = 10.0
     body_seconds: float = 40.0
     stalled_seconds: float = 30.0
+    idle_seconds: int = 75
 
 
 class Cork:
@@ -75,7 +77,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
     its own for bodies, which answers; the one here comes later and is for those that nobody reads.
     """
 
-    header_seconds, body_seconds, stalled_seconds = Patience()
+    header_seconds, body_seconds, stalled_seconds, idle_seconds = Patience()
     _awaited: Awaited | None = Awaited.HEADERS
     _watched: Awaited | None = None
     _deadline: asyncio.TimerHandle | None = None
@@ -133,6 +135,23 @@ class PatientHttpProtocol(HttpToolsProtocol):
         _cancel(self._stalled)
         super().connection_lost(exc)
 
+    @property
+    def fresh(self) -> bool:
+        """Whether nothing has come yet."""
+        return self.scope is None
+
+    @property
+    def busy(self) -> bool:
+        """Whether something of a request has come that has not been answered."""
+        cycle: RequestResponseCycle | None = self.cycle
+        begun = not self.fresh and (cycle is None or cycle.scope is not self.scope)
+        return begun or not self._all_answered()
+
+    def answer_last(self) -> None:
+        """Close when what was asked has been answered."""
+        if not self._all_answered():
+            self.cycle.keep_alive = False
+
     def _refuse(self) -> None:
         """Headers that are too large, or trailers, whose request may have been answered already."""
         if self._awaited is Awaited.HEADERS and self._all_answered():
@@ -182,25 +201,18 @@ def _cancel(timer: asyncio.TimerHandle | None) -> None:
         timer.cancel()
 
 
-class QuietServer(Server):
-    """Treats SIGTERM and Ctrl-C as the ordinary way to stop: `serve` then ends with status 0.
-
-    uvicorn would raise the signal again once it has shut down. A second Ctrl-C forces the end.
-    """
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        if self.should_exit and sig == signal.SIGINT:
-            self.force_exit = True
-        self.should_exit = True
-
-
 def protocol_with(patience: Patience) -> type[PatientHttpProtocol]:
     """The HTTP protocol class with its limits set; uvicorn makes one instance per connection."""
     return type("Http", (PatientHttpProtocol,), patience._asdict())
 
 
 def build(
-    application: Any, host: str, port: int, patience: Patience, proxies: str = ""
+    application: Any,
+    host: str,
+    port: int,
+    patience: Patience,
+    leave: Leave = LEAVE,
+    proxies: str = "",
 ) -> QuietServer:
     """One uvicorn process over `application`, quiet where we log ourselves.
 
@@ -220,6 +232,6 @@ def build(
         proxy_headers=bool(proxies),
         forwarded_allow_ips=proxies or None,
         date_header=True,
-        timeout_graceful_shutdown=GRACE_SECONDS,
+        timeout_keep_alive=patience.idle_seconds,
     )
-    return QuietServer(config)
+    return QuietServer(config, leave)

@@ -44,13 +44,17 @@ class Server:
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
-    """What a stranger's shell would hold: nothing of ours but the data folder."""
+    """What a stranger's shell would hold: nothing of ours but the data folder.
+
+    SIGTERM gives no notice, unless a test asks for it: nobody would notice.
+    """
     mine = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith("MCPHOST_") and name not in ABSENT
     }
-    return {**mine, "MCPHOST_HOME": str(home), "PYTHONUNBUFFERED": "1", **more}
+    ours = {"MCPHOST_HOME": str(home), "MCPHOST_NOTICE_SECONDS": "0", "PYTHONUNBUFFERED": "1"}
+    return {**mine, **ours, **more}
 
 
 def manage(

@@ -12,6 +12,6 @@ def test_nobodys_forwarded_headers_are_believed_by_default() -> None:
 
 
 def test_forwarded_headers_of_named_proxies_are_believed() -> None:
-    config = build(_nothing, "127.0.0.1", 8000, Patience(), "10.0.0.0/8").config
+    config = build(_nothing, "127.0.0.1", 8000, Patience(), proxies="10.0.0.0/8").config
     assert config.proxy_headers is True
     assert config.forwarded_allow_ips == "10.0.0.0/8"

@@ -1,141 +1,40 @@
 """uvicorn as we run it, on real connections of loopback."""
 
 import asyncio
-import signal
-import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from mcphost.transport.server import HEADER_BYTES, Cork, Patience, QuietServer, build
-
-PATIENCE = 20
-LARGE = bytes(8 * 1024 * 1024)  # more than the kernel takes
-LAST = b"hello\r\n0\r\n\r\n"
-GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
-
-
-class Hello:
-    """A tiny application. `/wait` answers when the test lets it; a hang-up is noted."""
-
-    def __init__(self) -> None:
-        self.arrived = asyncio.Event()
-        self.release = asyncio.Event()
-        self.said = asyncio.Event()
-        self.ended: list[str] = []
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "lifespan":
-            await self._live(receive, send)
-            return
-        self.arrived.set()
-        if scope["path"] == "/wait":
-            await self.release.wait()
-        if scope["path"] == "/large":
-            await self._say_much(send)
-            return
-        length = [(b"content-length", b"5")]
-        await send({"type": "http.response.start", "status": 200, "headers": length})
-        await send({"type": "http.response.body", "body": b"hello"})
-
-    async def _say_much(self, send: Any) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body", "body": LARGE, "more_body": True})
-        await asyncio.sleep(0)  # the turn is over: it is written, and cannot all leave
-        await send({"type": "http.response.body", "body": b"hello"})
-        self.said.set()
-
-    async def _live(self, receive: Any, send: Any) -> None:
-        for _ in range(2):
-            event = (await receive())["type"]
-            self.ended.append(event)
-            await send({"type": f"{event}.complete"})
-
-
-Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-
-
-class Running:
-    """A server in this loop, and the lines to it."""
-
-    def __init__(self, server: QuietServer, app: Hello, port: int) -> None:
-        self.server, self.app, self._port = server, app, port
-        self._writers: list[asyncio.StreamWriter] = []
-
-    async def line(self, begun: bytes = b"") -> Line:
-        end = socket.socket()
-        end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**16)
-        end.setblocking(False)
-        await asyncio.get_running_loop().sock_connect(end, ("127.0.0.1", self._port))
-        reader, writer = await asyncio.open_connection(sock=end)
-        self._writers.append(writer)
-        writer.write(begun)
-        return reader, writer
-
-    def hang_up(self) -> None:
-        for writer in self._writers:
-            writer.close()
-
-
-@asynccontextmanager
-async def running(
-    header_seconds: float = 60, body_seconds: float = 60, stalled_seconds: float = 60
-) -> AsyncIterator[Running]:
-    """The server listens inside the block and has ended by itself, without an error, after it."""
-    app = Hello()
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-        patience = Patience(header_seconds, body_seconds, stalled_seconds)
-        server = build(app, "127.0.0.1", port, patience)
-        serving = asyncio.create_task(server.serve([listener]))
-        served = Running(server, app, port)
-        try:
-            yield served
-        finally:
-            server.should_exit = True
-            served.hang_up()
-            async with asyncio.timeout(PATIENCE):
-                await serving
-
-
-async def _answer(reader: asyncio.StreamReader) -> bytes:
-    async with asyncio.timeout(PATIENCE):
-        return await reader.readuntil(b"hello")
-
-
-async def _end(reader: asyncio.StreamReader) -> bytes:
-    async with asyncio.timeout(PATIENCE):
-        return await reader.read()
+from mcphost.transport.server import HEADER_BYTES, Cork
+from tests.transport.running import GET, LAST, PATIENCE, Line, answer, end, running
 
 
 async def test_requests_are_answered_one_after_another_on_a_connection() -> None:
     async with running() as served:
         reader, writer = await served.line(GET)
-        first = await _answer(reader)
+        first = await answer(reader)
         assert first.startswith(b"HTTP/1.1 200 OK\r\n")
         assert b"\r\nserver:" not in first.lower()
         writer.write(GET[:20])
         await writer.drain()
         writer.write(GET[20:])
-        assert b"200 OK" in await _answer(reader)
+        assert b"200 OK" in await answer(reader)
 
 
 @pytest.mark.parametrize("begun", [b"", b"GET / HTTP/1.1\r\nHost: loc", b"GE"])
 async def test_headers_that_do_not_come_in_time_end_the_connection(begun: bytes) -> None:
     async with running(header_seconds=0.05) as served:
         reader, _ = await served.line(begun)
-        assert await _end(reader) == b""
+        assert await end(reader) == b""
         assert not served.app.arrived.is_set()
 
 
 async def test_a_later_request_has_a_deadline_of_its_own() -> None:
     async with running(header_seconds=0.3) as served:
         reader, writer = await served.line(GET)
-        await _answer(reader)
+        await answer(reader)
         writer.write(GET[:20])
-        assert await _end(reader) == b""
+        assert await end(reader) == b""
 
 
 async def test_a_request_whose_headers_are_there_may_take_longer() -> None:
@@ -143,9 +42,9 @@ async def test_a_request_whose_headers_are_there_may_take_longer() -> None:
         slow, _ = await served.line(GET.replace(b"/ ", b"/wait "))
         await served.app.arrived.wait()
         silent, _ = await served.line()
-        assert await _end(silent) == b"", "by now the deadline of the older one has passed, too"
+        assert await end(silent) == b"", "by now the deadline of the older one has passed, too"
         served.app.release.set()
-        assert b"200 OK" in await _answer(slow)
+        assert b"200 OK" in await answer(slow)
 
 
 @pytest.mark.parametrize("more", [b"", b"x"])
@@ -155,17 +54,17 @@ async def test_a_body_that_does_not_come_ends_the_connection_though_it_was_answe
     async with running(body_seconds=0.3) as served:
         begun = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n"
         reader, writer = await served.line(begun)
-        await _answer(reader)
+        await answer(reader)
         writer.write(more)
-        assert await _end(reader) == b""
+        assert await end(reader) == b""
 
 
 async def test_an_empty_line_does_not_keep_an_idle_connection_open() -> None:
     async with running(header_seconds=0.3) as served:
         reader, writer = await served.line(GET)
-        await _answer(reader)
+        await answer(reader)
         writer.write(b"\r\n")
-        assert await _end(reader) == b""
+        assert await end(reader) == b""
 
 
 async def test_a_body_that_we_do_not_read_yet_has_its_time() -> None:
@@ -174,12 +73,12 @@ async def test_a_body_that_we_do_not_read_yet_has_its_time() -> None:
         reader, writer = await served.line(GET.replace(b"/ ", b"/wait ") + begun)
         await served.app.arrived.wait()
         late, _ = await served.line(begun)
-        await _answer(late)
-        assert await _end(late) == b"", "by now the deadline of the older one has passed, too"
+        await answer(late)
+        assert await end(late) == b"", "by now the deadline of the older one has passed, too"
         served.app.release.set()
-        await _answer(reader)
+        await answer(reader)
         writer.write(b"abc")
-        await _answer(reader)
+        await answer(reader)
 
 
 async def _endless(line: Line) -> bytes:
@@ -189,7 +88,7 @@ async def _endless(line: Line) -> bytes:
         writer.write(b"a" * 1024)
         await asyncio.sleep(0)
     try:
-        return await _end(reader)
+        return await end(reader)
     except ConnectionError:  # it closed with something of ours unread
         return b""
 
@@ -199,7 +98,7 @@ async def test_headers_without_an_end_are_refused_before_they_are_many(before: b
     async with running() as served:
         line = await served.line(before)
         if before:
-            await _answer(line[0])
+            await answer(line[0])
         line[1].write(b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: ")
         assert (await _endless(line))[:13] in (b"", b"HTTP/1.1 400 ")
 
@@ -208,7 +107,7 @@ async def test_trailers_without_an_end_close_the_connection() -> None:
     async with running() as served:
         head = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
         line = await served.line(head + b"1\r\na\r\n0\r\nTrailer: ")
-        await _answer(line[0])
+        await answer(line[0])
         assert await _endless(line) == b""
 
 
@@ -216,7 +115,7 @@ async def test_many_requests_at_once_are_no_headers_without_an_end() -> None:
     async with running() as served:
         reader, _ = await served.line(GET * 3000)
         for _ in range(3000):
-            await _answer(reader)
+            await answer(reader)
 
 
 async def test_a_reader_that_takes_nothing_is_cut() -> None:
@@ -224,7 +123,7 @@ async def test_a_reader_that_takes_nothing_is_cut() -> None:
         reader, _ = await served.line(GET.replace(b"/ ", b"/large "))
         async with asyncio.timeout(PATIENCE):
             await served.app.said.wait()
-        got = await _end(reader)
+        got = await end(reader)
         assert got[-len(LAST) :] != LAST
 
 
@@ -243,7 +142,7 @@ async def test_a_client_that_leaves_early_leaves_no_deadline_behind() -> None:
     async with running() as served:
         _, writer = await served.line(b"GET /")
         answered, _ = await served.line(GET)
-        await _answer(answered)
+        await answer(answered)
         writer.close()
         await writer.wait_closed()
 
@@ -251,33 +150,7 @@ async def test_a_client_that_leaves_early_leaves_no_deadline_behind() -> None:
 async def test_what_is_no_http_is_told_so() -> None:
     async with running() as served:
         reader, _ = await served.line(b"\x00\x01\x02\r\n\r\n")
-        assert (await _end(reader)).startswith(b"HTTP/1.1 400 ")
-
-
-@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
-async def test_a_signal_is_the_ordinary_way_to_stop(ending: signal.Signals) -> None:
-    async with running() as served:
-        reader, _ = await served.line(GET.replace(b"/ ", b"/wait "))
-        await served.app.arrived.wait()
-        signal.raise_signal(ending)
-        assert served.server.should_exit
-        assert not served.server.force_exit
-        served.app.release.set()
-        assert b"200 OK" in await _answer(reader)
-    # uvicorn would have raised the signal again by now, and ended this process.
-    assert served.app.ended == ["lifespan.startup", "lifespan.shutdown"]
-
-
-async def test_a_second_ctrl_c_waits_for_nobody() -> None:
-    async with running() as served:
-        await served.line(GET.replace(b"/ ", b"/wait "))
-        await served.app.arrived.wait()
-        for sig in (signal.SIGINT, signal.SIGTERM):
-            signal.raise_signal(sig)
-        assert not served.server.force_exit
-        signal.raise_signal(signal.SIGINT)
-        assert served.server.force_exit
-    assert served.app.ended == ["lifespan.startup"]
+        assert (await end(reader)).startswith(b"HTTP/1.1 400 ")
 
 
 class Pipe(asyncio.Transport):

@@ -8,12 +8,13 @@ from channels.routing import get_default_application
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from mcphost.transport.leaving import Leave
 from mcphost.transport.listening import cannot_listen
 from mcphost.transport.server import Patience, build
 
 
 class Command(BaseCommand):
-    """Serves until SIGTERM or Ctrl-C, then ends with status 0."""
+    """Serves until SIGTERM or Ctrl-C; then drains, and ends with status 0."""
 
     help = "Serve MCP, the admin and health on HOST and PORT, with uvicorn."
 
@@ -25,7 +26,8 @@ class Command(BaseCommand):
         application = get_default_application()
         host, port = options["host"], options["port"]
         _settle_memory()
-        server = build(application, host, port, _patience(), settings.MCPHOST_PROXIES)
+        leave = Leave(settings.MCPHOST_NOTICE_SECONDS, settings.MCPHOST_DRAIN_SECONDS)
+        server = build(application, host, port, _patience(), leave, settings.MCPHOST_PROXIES)
         with suppress(SystemExit):  # how uvicorn gives up; what it cannot do is said below
             server.run()
         if not server.started:
@@ -35,7 +37,11 @@ class Command(BaseCommand):
 def _patience() -> Patience:
     """For bodies a little more than the endpoint has, so that its refusal is what clients hear."""
     headers, body = settings.MCPHOST_HEADER_SECONDS, settings.MCPHOST_BODY_SECONDS
-    return Patience(header_seconds=headers, body_seconds=headers + body)
+    return Patience(
+        header_seconds=headers,
+        body_seconds=headers + body,
+        idle_seconds=settings.MCPHOST_KEEPALIVE_SECONDS,
+    )
 
 
 def _settle_memory() -> None:
