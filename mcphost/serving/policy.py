@@ -1,8 +1,7 @@
 """The decision on a call: may this caller do this, here, now."""
 
-from typing import Literal
+from typing import Literal, Protocol
 
-from mcphost.catalogue.selectors import ToolSnapshot
 from mcphost.protocol.errors import FORBIDDEN, ProtocolError
 from mcphost.runtime.call import Principal
 from mcphost.tenants.selectors import TenantSnapshot
@@ -20,9 +19,16 @@ def require_scope(principal: Principal, scope: str) -> None:
         raise ProtocolError(FORBIDDEN, message, {"scope": scope})
 
 
-def visible(principal: Principal, tool: ToolSnapshot) -> bool:
-    """Whether the caller may know of the tool at all. To others it is an unknown tool."""
-    return tool.scopes <= principal.scopes
+class Guarded(Protocol):
+    """A tool, prompt, resource or template, with scopes of its own beside those of the method."""
+
+    @property
+    def scopes(self) -> frozenset[str]: ...
+
+
+def visible(principal: Principal, primitive: Guarded) -> bool:
+    """Whether the caller may know of it at all. To others there is no such thing."""
+    return primitive.scopes <= principal.scopes
 
 
 def cache_scope(tenant: TenantSnapshot, *, same_for_all: bool) -> Literal["public", "private"]:

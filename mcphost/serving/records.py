@@ -22,7 +22,7 @@ REASON_LENGTH = 200
 
 def started(turn: Turn) -> Record:
     """The entry without which a tool that is not read-only does not run."""
-    return records.started(turn.call, _leg(turn), _CLOCK.now(), turn.tool.version)
+    return records.started(turn.call, _leg(turn), _CLOCK.now(), turn.primitive.version)
 
 
 def finished(turn: Turn, outcome: Outcome, seconds: float, size: int) -> Record:
@@ -49,7 +49,7 @@ def cancelled(turn: Turn, seconds: float, end: BaseException) -> Record:
 
 
 def _finished(turn: Turn, ending: Ending) -> Record:
-    return records.finished(turn.call, _leg(turn), _CLOCK.now(), ending, turn.tool.version)
+    return records.finished(turn.call, _leg(turn), _CLOCK.now(), ending, turn.primitive.version)
 
 
 def _leg(turn: Turn) -> Leg:
@@ -62,8 +62,8 @@ def _micros(seconds: float) -> int:
 
 def _payload(turn: Turn, result: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """What was asked and answered, with what is secret by its schema taken out."""
-    tool = turn.tool
-    payload: dict[str, Any] = {"arguments": tool.input_redactor.redact(turn.call.arguments)}
+    primitive = turn.primitive
+    payload: dict[str, Any] = {"arguments": primitive.input_redactor.redact(turn.call.arguments)}
     if result is not None:
-        payload["result"] = tool.output_redactor.redact(result)
+        payload["result"] = primitive.output_redactor.redact(result)
     return payload

@@ -36,7 +36,7 @@ async def run(turn: Turn, ports: Ports) -> Outcome:
     """
     if writer.refuse_new():
         raise _unavailable("The server cannot record calls at the moment")
-    if not turn.tool.read_only:
+    if not turn.primitive.read_only:
         await _begin(turn)
     counters.rounds.add()
     began = time.perf_counter()
@@ -48,6 +48,14 @@ async def run(turn: Turn, ports: Ports) -> Outcome:
     if isinstance(outcome, Failed):
         _explain(turn, outcome.error)
     await _end(turn, records.finished(turn, outcome, time.perf_counter() - began, size))
+    return outcome
+
+
+async def run_unrecorded(turn: Turn, ports: Ports) -> Outcome:
+    """Run a round that leaves no record, because it changes nothing and tells next to nothing."""
+    outcome, _ = _measured(await _advance(turn, ports))
+    if isinstance(outcome, Failed):
+        _explain(turn, outcome.error)
     return outcome
 
 
@@ -66,17 +74,17 @@ async def _end(turn: Turn, record: Record) -> None:
     try:
         await _commit(record)
     except ProtocolError as error:
-        if turn.tool.read_only or error.code != UNAVAILABLE:
+        if turn.primitive.read_only or error.code != UNAVAILABLE:
             raise
         raise ProtocolError(INTERNAL_ERROR, UNRECORDED_END) from None
 
 
 async def _advance(turn: Turn, ports: Ports) -> Outcome:
     try:
-        return await turn.tool.program.advance(turn.call, turn.journal, ports)
+        return await turn.primitive.program.advance(turn.call, turn.journal, ports)
     except Exception as error:
-        log.exception("a program raised instead of failing", extra={"tool": turn.tool.name})
-        return Failed(Failure(FailureKind.CRASHED, "The tool failed unexpectedly", repr(error)))
+        log.exception("a program raised instead of failing", extra=_facts(turn))
+        return Failed(Failure(FailureKind.CRASHED, "This failed unexpectedly", repr(error)))
 
 
 def _measured(outcome: Outcome) -> tuple[Outcome, int]:
@@ -86,14 +94,19 @@ def _measured(outcome: Outcome) -> tuple[Outcome, int]:
     try:
         return outcome, len(orjson.dumps(outcome.result))
     except TypeError as error:
-        message = "The tool returned a result that is not valid."
+        message = "What was returned is not a valid result."
         return Failed(Failure(FailureKind.INVALID_RESULT, message, repr(error))), 0
 
 
 def _explain(turn: Turn, error: Failure) -> None:
     counters.rounds_failed.add()
-    facts = {"tool": turn.tool.name, "call": str(turn.call.id), "kind": error.kind.value}
-    log.warning("a tool failed: %s", error.detail or error.message, extra=facts)
+    facts = {**_facts(turn), "kind": error.kind.value}
+    log.warning("a round failed: %s", error.detail or error.message, extra=facts)
+
+
+def _facts(turn: Turn) -> dict[str, str]:
+    call = turn.call
+    return {"primitive": turn.primitive.name, "method": call.method, "call": str(call.id)}
 
 
 async def _commit(record: Record) -> None:

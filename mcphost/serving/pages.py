@@ -1,0 +1,54 @@
+"""One page of a list (spec: server/utilities/pagination, server/utilities/caching)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from mcphost.protocol import results
+from mcphost.serving import cursors, policy
+from mcphost.serving.identification import server_info
+from mcphost.serving.incoming import Incoming
+from mcphost.serving.options import options
+
+TTL_MS = 0
+
+
+class Entry(Protocol):
+    """What is listed: `listing` is how it looks on the wire."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def scopes(self) -> frozenset[str]: ...
+    @property
+    def listing(self) -> Mapping[str, Any]: ...
+
+
+async def after(incoming: Incoming) -> str:
+    """The name after which the page starts that is asked for.
+
+    Raises ProtocolError for a caller that may not list (FORBIDDEN), and for what is no cursor of
+    this list (INVALID_PARAMS).
+    """
+    policy.require_scope(incoming.principal, policy.LIST)
+    exchange = incoming.exchange
+    if "cursor" not in exchange.params:
+        return ""
+    return await cursors.read(incoming.principal, exchange.method, exchange.params["cursor"])
+
+
+async def page(
+    incoming: Incoming, start: str, field: str, entries: Sequence[Entry]
+) -> Mapping[str, Any]:
+    """What the caller may know of after `start`, as much as a page holds.
+
+    `entries` are ordered by name; `field` is the name of the list in the result.
+    """
+    principal, size = incoming.principal, options().page_size
+    shown = [one for one in entries if one.name > start and policy.visible(principal, one)]
+    listed: dict[str, Any] = {field: [one.listing for one in shown[:size]]}
+    if len(shown) > size:
+        method, last = incoming.exchange.method, shown[size - 1].name
+        listed["nextCursor"] = await cursors.issue(principal, method, last)
+    same_for_all = not any(one.scopes for one in entries)
+    scope = policy.cache_scope(incoming.tenant, same_for_all=same_for_all)
+    return results.complete(results.cacheable(listed, TTL_MS, scope), server_info(incoming.tenant))
