@@ -1,4 +1,4 @@
-"""Which application answers which path. MCP, `.well-known` and health come before Django."""
+"""Which application answers which path. MCP, `.well-known`, health and metrics come before Django."""
 
 from typing import Any
 
@@ -9,6 +9,7 @@ from django.urls import re_path
 from mcphost.transport.endpoint import endpoint
 from mcphost.transport.health import healthz, readyz
 from mcphost.transport.lifespan import lifespan
+from mcphost.transport.metrics import metrics
 from mcphost.transport.wellknown import not_found
 
 
@@ -40,6 +41,7 @@ application = ProtocolTypeRouter(
                     _at(r"^\.well-known/", not_found),
                     _at(r"^healthz$", healthz),
                     _at(r"^readyz$", readyz),
+                    _at(r"^metrics$", metrics),
                     _at(r"", get_asgi_application()),
                 ]
             )

@@ -40,6 +40,7 @@ class Environment(BaseSettings):
     notice_seconds: float = Field(5.0, ge=0)
     drain_seconds: float = Field(20.0, ge=0)
     keepalive_seconds: int = Field(75, gt=0)
+    metrics_token: str = Field("", pattern=r"^([!-~]{16,})?$")
     body_limit: int = Field(4 * 1024 * 1024, gt=0)
     body_seconds: float = Field(30.0, gt=0)
     header_seconds: float = Field(10.0, gt=0)
@@ -82,7 +83,8 @@ def _environment() -> Environment:
 def _complaint(error: ErrorDetails) -> str:
     name = str(error["loc"][0])
     variable = Environment.variable(name) if name in Environment.model_fields else name
-    return f"{variable} is {error['input']!r}: {error['msg']}"
+    value = "not shown" if name in SECRETS else repr(error["input"])
+    return f"{variable} is {value}: {error['msg']}"
 
 
 def _listed(text: str) -> list[str]:
@@ -113,6 +115,8 @@ def _secret_key(data: home.Home) -> str:
         raise ImproperlyConfigured(str(error)) from None
 
 
+# Their values are in no message.
+SECRETS = frozenset({"metrics_token"})
 SQLITE = "django.db.backends.sqlite3"
 POSTGRESQL = "django.db.backends.postgresql"
 _SQLITE_WAYS = {
@@ -172,6 +176,7 @@ MCPHOST_LOG_LEVEL = ENVIRONMENT.log_level
 MCPHOST_NOTICE_SECONDS = ENVIRONMENT.notice_seconds
 MCPHOST_DRAIN_SECONDS = ENVIRONMENT.drain_seconds
 MCPHOST_KEEPALIVE_SECONDS = ENVIRONMENT.keepalive_seconds
+MCPHOST_METRICS_TOKEN = ENVIRONMENT.metrics_token
 MCPHOST_BODY_LIMIT = ENVIRONMENT.body_limit
 MCPHOST_BODY_SECONDS = ENVIRONMENT.body_seconds
 MCPHOST_HEADER_SECONDS = ENVIRONMENT.header_seconds

@@ -8,7 +8,7 @@ from django.core.management import get_commands
 
 from mcphost import home
 from mcphost.catalogue.kinds import KINDS
-from mcphost.observability import counters, deployment
+from mcphost.observability import deployment
 from mcphost.settings import Environment
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -98,10 +98,6 @@ def test_every_health_probe_has_a_row():
         for text in strings(node.args[0])
     }
     assert set(rows("Health")) == registered
-
-
-def test_every_number_has_a_row():
-    assert set(rows("Numbers")) == set(counters.snapshot())
 
 
 def test_every_deployment_check_has_a_row():

@@ -290,9 +290,10 @@ class Writer:
             if self._sink is None:
                 connection.ensure_connection()
                 self._sink = sink(connection)
+            began = time.perf_counter()
             with connection.wrap_database_errors:
                 self._sink.write(rows)
-            counters.records_written.add(len(rows))
+            counters.committed(len(rows), time.perf_counter() - began)
         except Exception as error:
             if _is_transient(error):
                 raise

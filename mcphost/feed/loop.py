@@ -141,6 +141,7 @@ class Loop:
                 return self._read_all()
             except Error as error:
                 logger.warning("the change feed could not be read: %s", type(error).__name__)
+                counters.feed_polls.add("failed")
                 _let_go()
                 return False
             finally:
@@ -171,16 +172,22 @@ class Loop:
         """What is wrong, for people; None while the feed is being read."""
         if self._read_at is None:
             return "the change feed has not been read yet"
-        silent = self._clock() - self._read_at
+        silent = self.silent()
         if silent < SILENT_SECONDS:
             return None
         return f"the change feed has not been read for {silent:.0f} s"
+
+    def silent(self) -> float:
+        """For how many seconds the feed has not been read; 0 before it was for the first time."""
+        return 0.0 if self._read_at is None else self._clock() - self._read_at
 
     def _read_all(self) -> bool:
         while self._again:
             self._again = False
             reading = _read(self._place.seq)
             self._read_at = self._clock()
+            counters.feed_polls.add("read")
+            counters.feed_changes.add(len(reading.news))
             if reading.follows(self._place):
                 self._deliver(reading)
             else:

@@ -1,67 +1,89 @@
-"""Numbers about the process: how often, and how many right now.
+"""Every number about the process, in one place: how often, how long, how many right now.
 
-A closed set, so that a number that nobody can look up in docs/reference.md does not exist. Later a
-metrics page reads `snapshot()`.
+A closed set, so that a number that nobody can look up in docs/observability.md does not exist. Rooms
+count here where things happen; `exposition` shows it.
 """
 
-from collections.abc import Callable
+from mcphost.observability import labels
+from mcphost.observability.instruments import OTHER, Metrics, Number
+
+__all__ = ["Number", "measure", "metrics", "snapshot"]
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+_ROWS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+
+metrics = Metrics()
+measure = metrics.measure
+snapshot = metrics.snapshot
+
+# Requests to MCP endpoints.
+requests = metrics.counter("requests", "Requests to MCP endpoints that have begun.")
+request_seconds = metrics.histograms(
+    "request_duration_seconds",
+    "From the headers of a request to the end of its answer, by method and by status class.",
+    _SECONDS,
+    method=labels.METHODS,
+    status=labels.STATUSES,
+)
+metrics.asked("requests_running", "Requests that have begun and not ended.")
+refusals = metrics.counters(
+    "refusals", "Requests answered with an error.", code=tuple(labels.CODES.values())
+)
+streams_open = metrics.gauge("streams_open", "Event streams open.")
+streams_cut = metrics.counter("streams_cut", "Streams cut because their client did not read.")
+listeners_open = metrics.gauge("listeners_open", "Streams of subscriptions/listen open.")
+
+# Rounds of tools, prompts and resources.
+rounds = metrics.counter("rounds", "Rounds that have begun.")
+rounds_failed = metrics.counter("rounds_failed", "Rounds that failed.")
+round_seconds = metrics.histograms(
+    "round_duration_seconds",
+    "How long rounds ran, without their records.",
+    _SECONDS,
+    kind=labels.KINDS,
+    sort=labels.SORTS,
+    outcome=labels.OUTCOMES,
+)
+metrics.asked("threads_busy", "Threads of tools in use, lost ones among them.")
+metrics.asked("threads_idle", "Threads of tools that wait for work.")
+metrics.asked("threads_lost", "Threads of tools that did not end in time and still run.")
+
+# Records.
+records_written = metrics.counter("records_written", "Records committed.")
+records_lost = metrics.counter("records_lost", "Records that could not be committed in time.")
+records_refused = metrics.counter("records_refused", "Records that the database refused.")
+commit_seconds = metrics.histograms(
+    "commit_duration_seconds", "How long transactions with records took.", _SECONDS
+)
+commit_rows = metrics.histograms("commit_rows", "Records in one transaction.", _ROWS)
+metrics.asked("records_waiting", "Submissions of records that the writer has not taken up yet.")
+
+# The process.
+feed_polls = metrics.counters("feed_polls", "Looks at the change feed.", result=labels.POLLS)
+feed_changes = metrics.counter("feed_changes", "Changes read from the feed.")
+feed_gaps = metrics.counter("feed_gaps", "Gaps in the feed, after which caches were dropped.")
+metrics.asked("feed_silent_seconds", "Since the feed was last read.")
+loop_blocks = metrics.counter("loop_blocks", "Times that the event loop stood still.")
+loop_blocked_seconds = metrics.counter(
+    "loop_blocked_seconds", "How long the event loop stood still, in all."
+)
 
 
-class Number:
-    """Rises, and falls if it says how many there are. It is added to in one thread at a time.
-
-    No lock: calls are counted by the ten thousand per second.
-    """
-
-    __slots__ = ("value",)
-
-    def __init__(self) -> None:
-        self.value = 0
-
-    def add(self, by: int = 1) -> None:
-        self.value += by
+def refused(code: int) -> None:
+    """Count an answer with the error `code` of JSON-RPC."""
+    refusals.add(labels.CODES.get(code, OTHER))
 
 
-# Counted since the process started, each where it happens.
-requests = Number()
-refusals = Number()
-rounds = Number()
-rounds_failed = Number()
-records_written = Number()
-records_lost = Number()
-records_refused = Number()
-streams_cut = Number()
-loop_blocks = Number()
-feed_gaps = Number()
-# How many there are right now.
-streams_open = Number()
-
-_NUMBERS = {
-    "requests": requests,
-    "refusals": refusals,
-    "rounds": rounds,
-    "rounds_failed": rounds_failed,
-    "records_written": records_written,
-    "records_lost": records_lost,
-    "records_refused": records_refused,
-    "streams_cut": streams_cut,
-    "loop_blocks": loop_blocks,
-    "feed_gaps": feed_gaps,
-    "streams_open": streams_open,
-}
-
-# What somebody knows anyway is asked for when it is wanted.
-_probes: dict[str, Callable[[], int] | None] = {"records_waiting": None, "threads_lost": None}
+def committed(rows: int, seconds: float) -> None:
+    """Count a transaction that committed so many records."""
+    records_written.add(rows)
+    commit_rows.observe(rows)
+    commit_seconds.observe(seconds)
 
 
-def measure(name: str, probe: Callable[[], int]) -> None:
-    """Ask `probe` for a number from now on. Raises KeyError for one that is not in the set."""
-    if name not in _probes:
-        raise KeyError(name)
-    _probes[name] = probe
+def request_ended(seconds: float, method: str, status: int) -> None:
+    """Count a request whose answer had an HTTP `status`; 0 when nobody was there for one."""
+    request_seconds.observe(seconds, method, labels.STATUSES[status // 100])
 
 
-def snapshot() -> dict[str, int]:
-    """Every number by name, those at zero and those that nobody measures yet, too."""
-    counted = {name: number.value for name, number in _NUMBERS.items()}
-    return counted | {name: probe() if probe else 0 for name, probe in _probes.items()}
+measure("requests_running", lambda: requests.value - request_seconds.count())

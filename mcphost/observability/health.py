@@ -26,6 +26,9 @@ class Registry:
     def unregister(self, name: str) -> None:
         self._probes = {other: probe for other, probe in self._probes.items() if other != name}
 
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._probes)
+
     def problems(self) -> dict[str, str]:
         """What is wrong, by probe; empty when all is well. A probe that fails is itself a problem."""
         answers = {name: _ask(name, probe) for name, probe in self._probes.items()}

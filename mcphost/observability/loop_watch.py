@@ -85,6 +85,7 @@ class LoopWatch:
             if self._stopped.is_set():
                 return
         seconds = round(time.monotonic() - asked, 3)
+        counters.loop_blocked_seconds.add(seconds)
         log.warning(
             "the event loop runs again", extra={"tool": tool, "at": place, "seconds": seconds}
         )

@@ -72,11 +72,17 @@ class ToolThreads:
         self._used: Counter[str] = Counter()
         self._idle: list[SimpleQueue[_Job]] = []
         self._lost = 0
+        self._busy = 0
 
     @property
     def lost(self) -> int:
         """How many threads run on though nobody waits for them."""
         return self._lost
+
+    @property
+    def busy(self) -> int:
+        """How many threads run something, lost ones among them."""
+        return self._busy
 
     @property
     def idle(self) -> int:
@@ -119,6 +125,7 @@ class ToolThreads:
                 if self._used[share] >= limit:
                     raise PoolExhausted(f"all {limit} threads are in use")
             self._used.update(caps.keys())
+            self._busy += 1
         return tuple(caps)
 
     def _hand_over(self, job: _Job) -> None:
@@ -163,6 +170,7 @@ class ToolThreads:
 
     def _give_back(self, job: _Job) -> None:
         job.over = True
+        self._busy -= 1
         for share in job.shares:
             self._used[share] -= 1
             if not self._used[share]:

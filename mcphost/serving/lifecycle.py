@@ -40,6 +40,9 @@ class _Parts:
         health.register("feed", feed.problem)
         health.register("drain", drain.problem)
         counters.measure("records_waiting", writer.waiting)
+        counters.measure("feed_silent_seconds", feed.silent)
+        counters.measure("threads_busy", lambda: threads().busy)
+        counters.measure("threads_idle", lambda: threads().idle)
         counters.measure("threads_lost", lambda: threads().lost)
 
     def stop(self) -> None:

@@ -7,10 +7,12 @@ handles a request.
 import asyncio
 import logging
 import re
+import time
 from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from mcphost.observability import context, counters
+from mcphost.observability.labels import NO_METHOD, NOTIFICATION
 from mcphost.protocol import messages
 from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError
 from mcphost.protocol.opening import open_message
@@ -31,6 +33,9 @@ from mcphost.transport.responder import (
 )
 from mcphost.transport.standing import StandingStream
 
+NOBODY = 0
+"""Stands for the status of an answer that nobody was there for."""
+
 Answer = tuple[int, bytes, RawHeaders]
 
 PATH = re.compile(r"/t/([^/]+)/mcp")
@@ -46,30 +51,47 @@ async def endpoint(scope: Mapping[str, Any], receive: Receive, send: Send) -> No
         await send_json(send, 404, b'{"error":"not_found"}', cors.ANYONE)
         return
     counters.requests.add()
-    request = HttpRequest.from_scope(scope, match[1])
+    began, method, status = time.perf_counter(), NO_METHOD, NOBODY
+    try:
+        entered = await _enter(HttpRequest.from_scope(scope, match[1]), receive, send)
+        if isinstance(entered, int):
+            status = entered
+            return
+        incoming, headers = entered
+        method = incoming.exchange.method
+        if incoming.exchange.id is None:
+            method = NOTIFICATION
+            await send_empty(send, 202, headers)
+            status = 202
+            return
+        context.bind(incoming.leg, incoming.tenant.slug, incoming.trace_id)
+        answer = _attend if method in STANDING else _converse
+        status = await answer(incoming, receive, send, headers)
+    finally:
+        counters.request_ended(time.perf_counter() - began, method, status)
+
+
+async def _enter(
+    request: HttpRequest, receive: Receive, send: Send
+) -> tuple[Incoming, RawHeaders] | int:
+    """The request of somebody who may speak here, with the headers that its answer needs; or the
+    status of the answer that it got at once."""
     headers: RawHeaders = cors.ANYONE
     try:
         guard.check_host(request)
         if request.method == "OPTIONS":
             asked = request.headers.get("access-control-request-headers") or ""
             await send_empty(send, 204, cors.preflight(asked))
-            return
+            return 204
         guard.check_post(request)
         admitted = await admit(request)
         headers = ()
         headers = cors.allow(request.headers.get("origin"), admitted.tenant.allowed_origins)
-        incoming = await _open(request, admitted, receive)
+        return await _open(request, admitted, receive), headers
     except ClientGoneError:
-        return
+        return NOBODY
     except ProtocolError as error:
-        await _refuse(send, error, headers)
-        return
-    if incoming.exchange.id is None:
-        await send_empty(send, 202, headers)
-        return
-    context.bind(incoming.leg, incoming.tenant.slug, incoming.trace_id)
-    answer = _attend if incoming.exchange.method in STANDING else _converse
-    await answer(incoming, receive, send, headers)
+        return await _refuse(send, error, headers)
 
 
 async def _open(request: HttpRequest, admitted: Admitted, receive: Receive) -> Incoming:
@@ -80,42 +102,53 @@ async def _open(request: HttpRequest, admitted: Admitted, receive: Receive) -> I
     return admitted.incoming(request, exchange, len(body))
 
 
-async def _converse(incoming: Incoming, receive: Receive, send: Send, headers: RawHeaders) -> None:
+async def _converse(incoming: Incoming, receive: Receive, send: Send, headers: RawHeaders) -> int:
     """Answer a request, and cancel its work when the client hangs up or reads too slowly, or when
-    its authority is taken away."""
+    its authority is taken away. Gives the status of the answer."""
     conversation = Conversation(receive, send, options().stream, headers, incoming.principal)
+    status = NOBODY
     try:
         answer = await _answer(incoming, dispatch(incoming, conversation))
         if conversation.refusal is None:
             await conversation.finish(*answer)
+            status = answer[0]
     except asyncio.CancelledError:
         if not conversation.lost and conversation.refusal is None:
             raise
     finally:
-        await _conclude(incoming, conversation)
+        status = await _conclude(incoming, conversation) or status
+    return status
 
 
-async def _conclude(incoming: Incoming, conversation: Conversation) -> None:
+async def _conclude(incoming: Incoming, conversation: Conversation) -> int:
     """Tell a caller that may not go on why, if it is still there, and let go of everything."""
     try:
         if conversation.lost or conversation.refusal is not None:
             conversation.forgive()
         if conversation.refusal is not None and not conversation.lost:
-            await conversation.finish(*_refusal(incoming, conversation.refusal))
+            answer = _refusal(incoming, conversation.refusal)
+            await conversation.finish(*answer)
+            return answer[0]
     finally:
         conversation.end()
+    return NOBODY
 
 
-async def _attend(incoming: Incoming, receive: Receive, send: Send, headers: RawHeaders) -> None:
+async def _attend(incoming: Incoming, receive: Receive, send: Send, headers: RawHeaders) -> int:
     """Answer a request whose stream stays open until its client hangs up or we end it."""
     stream = StandingStream(receive, send, options().stream, headers)
+    counters.listeners_open.add()
     try:
-        await stream.finish(*await _answer(incoming, attend(incoming, stream)))
+        answer = await _answer(incoming, attend(incoming, stream))
+        await stream.finish(*answer)
+        return answer[0]
     except asyncio.CancelledError:
         if not stream.lost:
             raise
         stream.forgive()
+        return NOBODY
     finally:
+        counters.listeners_open.add(-1)
         stream.end()
 
 
@@ -132,13 +165,15 @@ async def _answer(incoming: Incoming, work: Awaitable[Mapping[str, Any]]) -> Ans
 
 
 def _refusal(incoming: Incoming, error: ProtocolError) -> Answer:
-    counters.refusals.add()
+    counters.refused(error.code)
     named = error.with_id(incoming.exchange.id)
     return refusals.status_of(named), refusals.body_of(named), refusals.headers_of(named)
 
 
-async def _refuse(send: Send, error: ProtocolError, headers: RawHeaders) -> None:
-    counters.refusals.add()
+async def _refuse(send: Send, error: ProtocolError, headers: RawHeaders) -> int:
+    counters.refused(error.code)
     log.info("refused: %s", error.message, extra={"code": error.code})
     extra = [*refusals.headers_of(error), *headers]
-    await send_json(send, refusals.status_of(error), refusals.body_of(error), extra)
+    status = refusals.status_of(error)
+    await send_json(send, status, refusals.body_of(error), extra)
+    return status

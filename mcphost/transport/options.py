@@ -15,6 +15,7 @@ class Options(NamedTuple):
     body_limit: int
     body_seconds: float
     stream: StreamLimits
+    metrics_token: str
 
 
 @cache
@@ -29,4 +30,5 @@ def options() -> Options:
             comment_every=settings.MCPHOST_COMMENT_SECONDS,
             unread=settings.MCPHOST_UNREAD_LIMIT,
         ),
+        metrics_token=settings.MCPHOST_METRICS_TOKEN,
     )

@@ -20,6 +20,7 @@ from mcphost.audit.models import Entry, Payload
 from mcphost.audit.ports import payload_cipher, set_payload_cipher
 from mcphost.audit.records import Record, new_id
 from mcphost.audit.writer import RecordLost, RecordRefused, Writer
+from mcphost.observability import counters
 from tests.audit.ciphers import BrokenCipher, GateCipher
 from tests.audit.conftest import HandClock, Listening, Start
 from tests.audit.databases import (
@@ -106,7 +107,10 @@ def test_times_of_other_zones_are_kept_as_the_same_moment(start: Start) -> None:
 
 def test_many_records_of_many_callers_all_land(start: Start) -> None:
     jobs = [[record(), with_payload(), record()] for _ in range(700)]
+    written, rows = counters.records_written.value, counters.commit_rows.count()
     assert commit(start(), *jobs) == [None] * 700
+    assert counters.records_written.value == written + 2100
+    assert rows + 2100 // 502 < counters.commit_rows.count() == counters.commit_seconds.count()
     assert stored() == {each.id for job in jobs for each in job}
     assert Payload.objects.count() == 700
 

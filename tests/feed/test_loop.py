@@ -22,6 +22,7 @@ from mcphost.feed.loop import ChangeNews, Loop
 from mcphost.feed.models import Change, Counter
 from mcphost.feed.pruning import PRUNED_AT_ONCE, prune
 from mcphost.feed.services import announce
+from mcphost.observability import counters
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -250,6 +251,16 @@ def test_the_feed_is_a_problem_after_5_seconds_without_a_read() -> None:
     assert fresh.loop.problem() is None
 
 
+def test_the_silence_of_the_feed_is_measured_from_its_last_read() -> None:
+    fresh = Reader()
+    assert fresh.loop.silent() == 0
+    fresh.loop.poll()
+    fresh.clock.now += 3
+    assert fresh.loop.silent() == pytest.approx(3)
+    fresh.loop.poll()
+    assert fresh.loop.silent() == 0
+
+
 class Failing:
     """Makes the database refuse the loop's reads, as often as it is told."""
 
@@ -268,6 +279,9 @@ def test_a_database_error_is_survived_and_nothing_is_missed(
     reader: Reader, caplog: pytest.LogCaptureFixture
 ) -> None:
     seq = change()
+    polls = {result: counters.feed_polls.series[(result,)] for result in ("read", "failed")}
+    before = {result: number.value for result, number in polls.items()}
+    changes = counters.feed_changes.value
     with connection.execute_wrapper(Failing(2, OperationalError("secret words"))):
         reader.clock.now += 5
         assert reader.loop.poll() is False
@@ -277,6 +291,9 @@ def test_a_database_error_is_survived_and_nothing_is_missed(
     assert reader.loop.problem() is None
     assert reader.seqs == [seq]
     assert "secret words" not in caplog.text
+    assert polls["failed"].value == before["failed"] + 2
+    assert polls["read"].value == before["read"] + 1
+    assert counters.feed_changes.value == changes + 1
 
 
 def test_a_failed_read_inside_a_transaction_leaves_the_connection_to_its_owner(

@@ -132,6 +132,16 @@ def test_a_bad_value_is_refused_by_the_name_of_its_variable(monkeypatch, variabl
         settings._environment()
 
 
+@pytest.mark.parametrize("value", ["canary-canary", "a canary with spaces"])
+def test_a_bad_secret_is_refused_without_being_shown(monkeypatch, value):
+    monkeypatch.setenv("MCPHOST_METRICS_TOKEN", value)
+    with pytest.raises(
+        ImproperlyConfigured, match="MCPHOST_METRICS_TOKEN is not shown: "
+    ) as refusal:
+        settings._environment()
+    assert "canary" not in str(refusal.value)
+
+
 def test_several_bad_values_are_told_at_once(monkeypatch):
     monkeypatch.setenv("PORT", "0")
     monkeypatch.setenv("MCPHOST_LOG_LEVEL", "LOUD")

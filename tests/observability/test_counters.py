@@ -1,21 +1,20 @@
-import pytest
+"""The numbers of the process."""
 
-from mcphost.observability import counters
-from mcphost.observability.counters import Number
+from mcphost.observability import counters, labels
+from mcphost.observability.instruments import OTHER
+
+
+def requests_seen() -> dict[tuple[str, ...], float]:
+    return {s.labels: sum(s.buckets) for s in counters.metrics.families[REQUESTS].read()}
+
+
+REQUESTS = "request_duration_seconds"
 
 
 def test_every_number_is_there_from_the_start():
     snapshot = counters.snapshot()
     assert {"requests", "records_lost", "streams_open", "records_waiting"} <= set(snapshot)
-    assert all(isinstance(value, int) for value in snapshot.values())
-
-
-def test_a_number_rises_and_falls():
-    number = Number()
-    number.add()
-    number.add(3)
-    number.add(-1)
-    assert number.value == 3
+    assert all(isinstance(value, int | float) for value in snapshot.values())
 
 
 def test_what_is_added_is_seen_at_once():
@@ -24,15 +23,35 @@ def test_what_is_added_is_seen_at_once():
     assert counters.snapshot()["feed_gaps"] == before + 1
 
 
-def test_a_probe_is_asked_each_time(monkeypatch):
-    monkeypatch.setattr(counters, "_probes", {**counters._probes, "threads_lost": None})
-    assert counters.snapshot()["threads_lost"] == 0
-    answers = iter([3, 1])
-    counters.measure("threads_lost", lambda: next(answers))
-    assert counters.snapshot()["threads_lost"] == 3
-    assert counters.snapshot()["threads_lost"] == 1
+def test_a_request_is_running_until_it_has_ended():
+    before = counters.snapshot()["requests_running"]
+    counters.requests.add()
+    assert counters.snapshot()["requests_running"] == before + 1
+    counters.request_ended(0.1, "tools/list", 200)
+    assert counters.snapshot()["requests_running"] == before
 
 
-def test_a_number_outside_the_set_is_refused():
-    with pytest.raises(KeyError, match="made_up"):
-        counters.measure("made_up", int)
+def test_an_answer_is_counted_by_the_class_of_its_status():
+    said = {0: "gone", 200: "2xx", 204: "2xx", 400: "4xx", 429: "4xx", 503: "5xx"}
+    for status, label in said.items():
+        before = requests_seen().get(("tools/call", label), 0)
+        counters.request_ended(0.1, "tools/call", status)
+        assert requests_seen()[("tools/call", label)] == before + 1
+
+
+def test_a_method_that_nobody_knows_is_not_named():
+    counters.request_ended(0.1, "canary/method", 404)
+    assert (OTHER, "4xx") in requests_seen()
+    assert "canary" not in str(requests_seen())
+
+
+def test_a_refusal_is_counted_by_the_name_of_its_code():
+    def seen(name: str) -> float:
+        return {s.labels: s.amount for s in counters.metrics.families["refusals"].read()}.get(
+            (name,), 0
+        )
+
+    for code, name in [*labels.CODES.items(), (-1, OTHER)]:
+        before = seen(name)
+        counters.refused(code)
+        assert seen(name) == before + 1

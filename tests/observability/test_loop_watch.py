@@ -73,7 +73,7 @@ def name_of_hog(frame: FrameType | None) -> str | None:
 
 
 async def test_a_blocked_loop_is_told_once_with_the_tool_and_how_long_it_took(listener, watching):
-    before = counters.loop_blocks.value
+    before, seconds = counters.loop_blocks.value, counters.loop_blocked_seconds.value
     watching(name_of_hog)
     hog(listener.blocked)
     assert await asyncio.to_thread(listener.freed.wait, LIMIT)
@@ -82,6 +82,7 @@ async def test_a_blocked_loop_is_told_once_with_the_tool_and_how_long_it_took(li
     assert blocked.__dict__["tool"] == freed.__dict__["tool"] == "hog"
     assert freed.__dict__["seconds"] >= QUICK.blocked
     assert counters.loop_blocks.value == before + 1
+    assert counters.loop_blocked_seconds.value == seconds + freed.__dict__["seconds"]
 
 
 async def test_a_loop_that_turns_is_left_alone(listener, watching):

@@ -119,11 +119,13 @@ async def test_a_cancelled_caller_leaves_a_lost_thread_that_counts_until_it_ends
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert pool.lost == 1
+    assert (pool.lost, pool.busy) == (1, 1)
     with pytest.raises(PoolExhausted):
         await pool.run("acme", lambda: None)
+    assert pool.busy == 1
     gate.open.set()
     await until(lambda: pool.lost == 0)
+    assert pool.busy == 0
     assert pool.in_use("acme") == 0
     assert pool.idle == 0
 

@@ -1,0 +1,94 @@
+"""The numbers in the text formats of Prometheus and OpenMetrics.
+
+Our own numbers are turned into prometheus-client's only when somebody asks. What it knows of the
+process and of Python's garbage collector is shown beside them.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import accumulate
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.gc_collector import GCCollector
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from mcphost.observability import health
+from mcphost.observability.counters import metrics
+from mcphost.observability.instruments import Family
+
+PREFIX = "mcphost_"
+PROBLEM = "problem"
+
+
+def render(accept: str) -> tuple[bytes, str]:
+    """Everything there is to tell, and its media type: OpenMetrics where `accept` asks for it."""
+    try:
+        encode, media_type = choose_encoder(accept)
+    except (TypeError, ValueError):  # a version in it that is no number
+        encode, media_type = choose_encoder("")
+    return encode(_REGISTRY), media_type
+
+
+class _Ours(Collector):
+    """What `counters` declares, and which part of the process is not well."""
+
+    def collect(self) -> Iterator[Metric]:
+        for family in metrics.families.values():
+            yield _SHAPES[family.kind](family)
+        yield _problems()
+
+
+def _counter(family: Family) -> Metric:
+    shown = CounterMetricFamily(PREFIX + family.name, family.about, labels=list(family.labels))
+    for sample in family.read():
+        shown.add_metric(sample.labels, sample.amount)
+    return shown
+
+
+def _gauge(family: Family) -> Metric:
+    shown = GaugeMetricFamily(PREFIX + family.name, family.about, labels=list(family.labels))
+    for sample in family.read():
+        shown.add_metric(sample.labels, sample.amount)
+    return shown
+
+
+def _histogram(family: Family) -> Metric:
+    shown = HistogramMetricFamily(PREFIX + family.name, family.about, labels=list(family.labels))
+    names = [*map(str, map(float, family.bounds)), "+Inf"]
+    for sample in family.read():
+        buckets = list(zip(names, accumulate(sample.buckets), strict=True))
+        shown.add_metric(sample.labels, buckets, sample.amount)
+    return shown
+
+
+def _problems() -> Metric:
+    about = "1 for each part of the process that is not well, by the names that /readyz says."
+    shown = GaugeMetricFamily(PREFIX + PROBLEM, about, labels=["probe"])
+    problems = health.problems()
+    for name in health.registry.names():
+        shown.add_metric([name], int(name in problems))
+    return shown
+
+
+_SHAPES: dict[str, Callable[[Family], Metric]] = {
+    "counter": _counter,
+    "gauge": _gauge,
+    "histogram": _histogram,
+}
+
+
+def _registry() -> CollectorRegistry:
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Ours())
+    ProcessCollector(registry=registry)
+    GCCollector(registry=registry)
+    return registry
+
+
+_REGISTRY = _registry()

@@ -1,0 +1,190 @@
+"""Counters, gauges and histograms that cost next to nothing where things happen.
+
+Nothing here locks, formats or waits; whoever shows the numbers does that (`exposition`). A series is
+added to in one thread at a time. A reader in another thread may miss the last addition.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import Literal, NamedTuple
+
+Kind = Literal["counter", "gauge", "histogram"]
+Values = tuple[str, ...]
+
+OTHER = "other"
+"""What a label says for a value outside of its closed set."""
+
+
+class Number:
+    """Rises, and falls if it says how many there are. It is added to in one thread at a time.
+
+    No lock: calls are counted by the ten thousand per second.
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value: float = 0
+
+    def add(self, by: float = 1) -> None:
+        self.value += by
+
+
+class Labels:
+    """The names of a family's labels, each with the closed set of its values; OTHER is in all."""
+
+    def __init__(self, sets: Mapping[str, Sequence[str]]) -> None:
+        self.sets = {name: (*values, OTHER) for name, values in sets.items()}
+        self._allowed = tuple(map(frozenset, self.sets.values()))
+
+    def closed(self, values: Values) -> Values:
+        """`values` with OTHER for each that is in no set. Raises ValueError for a wrong number."""
+        pairs = zip(values, self._allowed, strict=True)
+        return tuple(value if value in allowed else OTHER for value, allowed in pairs)
+
+    def combinations(self) -> Iterator[Values]:
+        return product(*self.sets.values())
+
+
+class Numbers:
+    """A number for each combination of values of its labels, every one there from the start."""
+
+    def __init__(self, labels: Labels) -> None:
+        self._labels = labels
+        self.series = {values: Number() for values in labels.combinations()}
+
+    def add(self, *values: str) -> None:
+        """Count one more, with a value for each label. Raises ValueError for a wrong number."""
+        number = self.series.get(values)
+        if number is None:
+            number = self.series[self._labels.closed(values)]
+        number.value += 1
+
+
+class Histogram:
+    """How many of what was observed lay up to each bound (the last: above all), and their sum."""
+
+    __slots__ = ("buckets", "total")
+
+    def __init__(self, buckets: int) -> None:
+        self.buckets = [0] * buckets
+        self.total = 0.0
+
+
+class Histograms:
+    """A histogram for each combination of values of its labels that was observed.
+
+    Values outside of the closed sets are never kept, so nobody can fill the memory with them.
+    """
+
+    def __init__(self, bounds: Sequence[float], labels: Labels) -> None:
+        self.bounds = tuple(bounds)
+        self._labels = labels
+        self.series: dict[Values, Histogram] = {}
+
+    def observe(self, amount: float, *values: str) -> None:
+        """Observe an amount, with a value for each label. Raises ValueError for a wrong number."""
+        series = self.series.get(values)
+        if series is None:
+            closed = self._labels.closed(values)
+            series = self.series.setdefault(closed, Histogram(len(self.bounds) + 1))
+        series.buckets[bisect_left(self.bounds, amount)] += 1
+        series.total += amount
+
+    def count(self) -> int:
+        """How often anything was observed."""
+        return sum(sum(series.buckets) for series in tuple(self.series.values()))
+
+
+class Sample(NamedTuple):
+    """One series as it stands. `amount` is its number, or the sum of what the buckets hold."""
+
+    labels: Values
+    amount: float
+    buckets: tuple[int, ...] = ()
+
+
+class Family(NamedTuple):
+    """One metric: its name without the prefix, what it is, and how to read it."""
+
+    name: str
+    kind: Kind
+    about: str
+    labels: Mapping[str, Values]
+    read: Callable[[], list[Sample]]
+    bounds: tuple[float, ...] = ()
+
+
+class Metrics:
+    """The metrics of a process, in the order in which they were declared."""
+
+    def __init__(self) -> None:
+        self.families: dict[str, Family] = {}
+        self._probes: dict[str, Callable[[], float]] = {}
+
+    def counter(self, name: str, about: str) -> Number:
+        """A number that only rises."""
+        return self._number(name, "counter", about)
+
+    def gauge(self, name: str, about: str) -> Number:
+        """A number that says how many there are right now."""
+        return self._number(name, "gauge", about)
+
+    def counters(self, name: str, about: str, **labels: Sequence[str]) -> Numbers:
+        """Numbers that only rise, told apart by labels."""
+        closed = Labels(labels)
+        numbers = Numbers(closed)
+        self._add(Family(name, "counter", about, closed.sets, lambda: _read_numbers(numbers)))
+        return numbers
+
+    def histograms(
+        self, name: str, about: str, bounds: Sequence[float], **labels: Sequence[str]
+    ) -> Histograms:
+        """Amounts, told apart by labels or not. `bounds` rise."""
+        closed = Labels(labels)
+        known = Histograms(bounds, closed)
+        read = lambda: _read_histograms(known)  # noqa: E731 - as above
+        self._add(Family(name, "histogram", about, closed.sets, read, known.bounds))
+        return known
+
+    def asked(self, name: str, about: str) -> None:
+        """A gauge that somebody knows anyway and is asked for; `measure` says whom."""
+        self._add(Family(name, "gauge", about, {}, lambda: [Sample((), self._ask(name))]))
+        self._probes[name] = int
+
+    def measure(self, name: str, probe: Callable[[], float]) -> None:
+        """Ask `probe` for a gauge from now on. Raises KeyError for one that was not declared."""
+        if name not in self._probes:
+            raise KeyError(name)
+        self._probes[name] = probe
+
+    def snapshot(self) -> dict[str, float]:
+        """Every number without labels, by name; what nobody measures yet is 0."""
+        plain = [f for f in self.families.values() if not f.labels and f.kind != "histogram"]
+        return {family.name: family.read()[0].amount for family in plain}
+
+    def _number(self, name: str, kind: Kind, about: str) -> Number:
+        number = Number()
+        self._add(Family(name, kind, about, {}, lambda: [Sample((), number.value)]))
+        return number
+
+    def _ask(self, name: str) -> float:
+        return self._probes[name]()
+
+    def _add(self, family: Family) -> None:
+        if family.name in self.families:
+            raise ValueError(f"there are two metrics called {family.name}")
+        self.families[family.name] = family
+
+
+def _read_numbers(numbers: Numbers) -> list[Sample]:
+    """All of them, also those at zero; OTHER only once something was."""
+    series = numbers.series.items()
+    return [Sample(v, n.value) for v, n in series if n.value or OTHER not in v]
+
+
+def _read_histograms(known: Histograms) -> list[Sample]:
+    """What was observed so far; another thread may add a series meanwhile."""
+    series = tuple(known.series.items())
+    return [Sample(values, each.total, tuple(each.buckets)) for values, each in series]

@@ -1,0 +1,71 @@
+"""The numbers as Prometheus reads them."""
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
+from prometheus_client.parser import text_string_to_metric_families as plain
+
+from mcphost.observability import counters, exposition, health
+
+OPEN = "application/openmetrics-text; version=1.0.0"
+
+
+def sample(name: str, **labels: str) -> float | None:
+    text = exposition.render("")[0].decode()
+    found = [
+        s.value for f in plain(text) for s in f.samples if s.name == name and s.labels == labels
+    ]
+    return found[0] if found else None
+
+
+@pytest.mark.parametrize(
+    ("accept", "media_type"),
+    [
+        ("", "text/plain; version=0.0.4; charset=utf-8"),
+        ("text/html, */*;q=0.1", "text/plain; version=0.0.4; charset=utf-8"),
+        (OPEN, "application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores"),
+        ("text/plain; version=nonsense", "text/plain; version=0.0.4; charset=utf-8"),
+        ("application/openmetrics-text; version=x", "text/plain; version=0.0.4; charset=utf-8"),
+    ],
+)
+def test_the_format_is_the_one_that_was_asked_for(accept, media_type):
+    assert exposition.render(accept)[1] == media_type
+
+
+@pytest.mark.parametrize(("accept", "parse"), [("", plain), (OPEN, open_metrics)])
+def test_both_formats_can_be_read_and_hold_every_metric(accept, parse):
+    counters.request_ended(0.1, "tools/call", 200)
+    body, _ = exposition.render(accept)
+    names = {family.name for family in parse(body.decode())}
+    ours = {exposition.PREFIX + name for name in counters.metrics.families}
+    assert ours <= names
+    assert {"process_cpu_seconds", "python_gc_collections", "mcphost_problem"} <= names
+
+
+def test_a_counter_is_shown_with_what_was_counted():
+    before = sample("mcphost_records_lost_total")
+    counters.records_lost.add(2)
+    assert before is not None
+    assert sample("mcphost_records_lost_total") == before + 2
+
+
+def test_buckets_are_cumulative_and_end_with_everything():
+    family = "mcphost_commit_rows"
+    before = {le: sample(f"{family}_bucket", le=le) or 0 for le in ("1.0", "5.0", "+Inf")}
+    total, count = sample(f"{family}_sum") or 0, sample(f"{family}_count") or 0
+    for rows in (1, 4, 5000):
+        counters.committed(rows, 0.01)
+    after = {le: sample(f"{family}_bucket", le=le) for le in before}
+    assert after == {"1.0": before["1.0"] + 1, "5.0": before["5.0"] + 2, "+Inf": before["+Inf"] + 3}
+    assert sample(f"{family}_sum") == total + 5005
+    assert sample(f"{family}_count") == count + 3
+
+
+def test_a_part_that_is_not_well_is_named():
+    health.register("weather", lambda: "it is raining")
+    health.register("coffee", lambda: None)
+    try:
+        assert sample("mcphost_problem", probe="weather") == 1
+        assert sample("mcphost_problem", probe="coffee") == 0
+    finally:
+        health.unregister("weather")
+        health.unregister("coffee")

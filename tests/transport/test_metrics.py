@@ -1,0 +1,172 @@
+"""`/metrics`: for whoever has the token, and nothing of tenants, tools and clients in it."""
+
+from typing import Any
+
+import pytest
+from django.test import override_settings
+from prometheus_client.parser import text_string_to_metric_families
+
+from mcphost.observability import counters, exposition, health
+from tests.cast import Cast
+from tests.mcp import Exchange, Reply, begun, call, request, send
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+TOKEN = "a-token-for-prometheus"
+OPEN = override_settings(MCPHOST_METRICS_TOKEN=TOKEN)
+
+
+async def get(authorization: str = f"Bearer {TOKEN}", method: str = "GET", **more: str) -> Reply:
+    headers = {"host": "anything", "authorization": authorization, **more}
+    exchange = Exchange("/metrics", {k: v for k, v in headers.items() if v}, method)
+    exchange.write(b"")
+    return await exchange.done()
+
+
+async def scraped() -> list[Any]:
+    reply = await get()
+    assert reply.status == 200
+    families = text_string_to_metric_families(reply.raw.decode())
+    return [sample for family in families for sample in family.samples]
+
+
+async def count(name: str, **labels: str) -> float:
+    return sum(
+        sample.value
+        for sample in await scraped()
+        if sample.name == name and labels.items() <= sample.labels.items()
+    )
+
+
+async def test_without_a_token_set_there_is_nothing(served: Cast) -> None:
+    for authorization in ("", "Bearer ", "Bearer x", f"Bearer {TOKEN}"):
+        reply = await get(authorization)
+        assert (reply.status, reply.last) == (404, {"error": "not_found"})
+
+
+@OPEN
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        "",
+        "Bearer",
+        "Bearer ",
+        "Bearer wrong",
+        f"Basic {TOKEN}",
+        TOKEN,
+        f"Bearer {TOKEN}x",
+        "Bearer é",
+    ],
+)
+async def test_whoever_has_not_the_token_is_refused(served: Cast, authorization: str) -> None:
+    reply = await get(authorization)
+    assert (reply.status, reply.last) == (401, {"error": "unauthorized"})
+    assert reply.headers["www-authenticate"].startswith("Bearer ")
+
+
+@OPEN
+async def test_a_token_for_tenants_opens_no_metrics(served: Cast) -> None:
+    assert (await get(f"Bearer {served.owner.mcp_token}")).status == 401
+
+
+@OPEN
+async def test_the_numbers_are_read_with_get_alone(served: Cast) -> None:
+    assert (await get(method="HEAD")).status == 200
+    refused = await get(method="POST")
+    assert (refused.status, refused.headers["allow"]) == (405, "GET, HEAD")
+
+
+@OPEN
+async def test_openmetrics_is_spoken_where_it_is_asked_for(served: Cast) -> None:
+    reply = await get(accept="application/openmetrics-text; version=1.0.0")
+    assert reply.headers["content-type"].startswith("application/openmetrics-text")
+    assert reply.raw.endswith(b"# EOF\n")
+    assert int(reply.headers["content-length"]) == len(reply.raw)
+
+
+@OPEN
+async def test_a_call_is_seen_in_the_numbers(served: Cast) -> None:
+    name, labels = (
+        "mcphost_request_duration_seconds_count",
+        {"method": "tools/call", "status": "2xx"},
+    )
+    before, rounds = await count(name, **labels), await count("mcphost_rounds_total")
+    assert (await call("acme", "echo", {"text": "a"}, served.owner.mcp_token)).text == "a"
+    assert await count(name, **labels) == before + 1
+    assert await count("mcphost_rounds_total") == rounds + 1
+    assert await count("mcphost_requests_running") == 0
+
+
+@OPEN
+@pytest.mark.parametrize(
+    ("tenant", "body", "labels"),
+    [
+        ("nowhere", request("tools/list"), {"method": "none", "status": "4xx"}),
+        ("commons", b"{", {"method": "none", "status": "4xx"}),
+        ("commons", request("tools/list"), {"method": "tools/list", "status": "2xx"}),
+        ("commons", request("canary/method"), {"method": "other", "status": "4xx"}),
+        (
+            "commons",
+            {"jsonrpc": "2.0", "method": "notifications/cancelled"},
+            {"method": "notification", "status": "2xx"},
+        ),
+    ],
+)
+async def test_every_request_is_counted_once_with_its_end(
+    served: Cast, tenant: str, body: Any, labels: dict[str, str]
+) -> None:
+    name = "mcphost_request_duration_seconds_count"
+    before, all_before = await count(name, **labels), await count(name)
+    await send(tenant, body)
+    assert await count(name, **labels) == before + 1
+    assert await count(name) == all_before + 1
+
+
+@OPEN
+async def test_a_client_that_left_is_counted_as_gone(served: Cast) -> None:
+    name, labels = (
+        "mcphost_request_duration_seconds_count",
+        {"method": "tools/call", "status": "gone"},
+    )
+    before = await count(name, **labels)
+    body = request("tools/call", {"name": "hang", "arguments": {}})
+    async with begun("acme", body, served.owner.mcp_token):
+        assert await count("mcphost_requests_running") == 1
+    assert await count(name, **labels) == before + 1
+
+
+def closed_sets() -> dict[str, set[str]]:
+    """What each label may say, by its name."""
+    sets: dict[str, set[str]] = {}
+    for family in counters.metrics.families.values():
+        for label, values in family.labels.items():
+            sets.setdefault(label, set()).update(values)
+    bounds = {str(float(b)) for f in counters.metrics.families.values() for b in f.bounds}
+    return sets | {
+        "le": {*bounds, "+Inf"},
+        "generation": {"0", "1", "2"},
+        "probe": set(health.registry.names()),
+    }
+
+
+@OPEN
+async def test_labels_never_name_a_tenant_a_tool_or_a_client(served: Cast) -> None:
+    """After a busy while, with canaries everywhere that a client can write something."""
+    token, canary = served.owner.mcp_token, "canary7f3a"
+    client = {"name": canary, "version": canary}
+    for tool in ("echo", "fail", canary):
+        await call("acme", tool, {"text": canary}, token, progressToken=canary)
+    await send(canary, request("tools/list"))
+    await send("acme", request(f"{canary}/list"), token)
+    await send("acme", request("tools/list", {"cursor": canary}), token)
+    await send("acme", request(f"notifications/{canary}"), token, {"user-agent": canary})
+    await send("acme", {**request("server/discover"), "id": canary}, token)
+    await send("acme", {"jsonrpc": canary, "clientInfo": client}, token)
+    samples, allowed = await scraped(), closed_sets()
+    assert len({sample.name for sample in samples}) > 30
+    for sample in samples:
+        for label, value in sample.labels.items():
+            assert value in allowed[label], (sample.name, label)
+    text = exposition.render("")[0].decode()
+    for secret in (canary, "acme", "commons", "echo", "tests", token):
+        assert secret not in text
