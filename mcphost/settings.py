@@ -252,6 +252,8 @@ TEMPLATES = [
 # The rooms' own threads keep their connections by themselves. Django's requests must not: under ASGI
 # each runs in a thread of its own, and a connection that outlives it would never be closed.
 DATABASES = {"default": _database(ENVIRONMENT.database_url, HOME.database)}
+# With SQLite one process serves: commands beside it change things, but answer nobody.
+MCPHOST_ALONE = DATABASES["default"]["ENGINE"] == SQLITE
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
 

@@ -241,10 +241,10 @@ class Listeners:
 def _pause() -> float:
     """How long news rests before it is told.
 
-    A client that is told asks again at once, and any process may be asked: all of them must have
-    heard by then. Each looks once in MCPHOST_FEED_SECONDS, and so has after that time.
+    A client that is told asks again at once, and any process may be asked: all must have heard by
+    then, or the client would keep an outdated answer with nobody left to tell it so.
     """
-    return 0.0
+    return options().settling_seconds
 
 
 listeners = Listeners()

@@ -16,12 +16,16 @@ class ListenerLimits(NamedTuple):
 
 
 class Options(NamedTuple):
-    """Sizes are in bytes, times in seconds."""
+    """Sizes are in bytes, times in seconds.
+
+    `settling_seconds` is how long after this process has heard of a change all others have, too.
+    """
 
     page_size: int
     tool_seconds: float
     result_limit: int
     listeners: ListenerLimits
+    settling_seconds: float
 
 
 @cache
@@ -37,4 +41,5 @@ def options() -> Options:
             per_tenant=settings.MCPHOST_LISTENERS_PER_TENANT,
             in_all=settings.MCPHOST_LISTENERS,
         ),
+        settling_seconds=0 if settings.MCPHOST_ALONE else settings.MCPHOST_FEED_SECONDS,
     )

@@ -15,6 +15,7 @@ from mcphost.identity.services import TokenRequest, issue
 from mcphost.serving import drain
 from mcphost.serving.hop import in_database
 from mcphost.serving.listeners import listeners
+from mcphost.serving.options import options
 from tests.cast import ACTOR, Cast
 from tests.conftest import Elsewhere
 from tests.mcp import ask, begun, listening, request
@@ -242,3 +243,12 @@ async def test_there_are_only_so_many_at_once(
 def _not_draining() -> Iterator[None]:
     yield
     drain.reset()
+
+
+async def test_news_rests_where_other_processes_may_serve(served: Cast, settings: Settings) -> None:
+    settings.MCPHOST_ALONE = False
+    settings.MCPHOST_FEED_SECONDS = 0.25
+    assert options().settling_seconds == 0.25
+    async with listening("acme", served.owner.mcp_token, toolsListChanged=True) as heard:
+        await in_database(publish, served.acme.id, "news")
+        assert await heard.told() == TOOLS
