@@ -147,6 +147,8 @@ class Exchange:
             self.reply.headers = {k.decode(): v.decode() for k, v in event["headers"]}
         else:
             self.reply.raw += event.get("body", b"")
+            if not event.get("more_body", False):
+                self.hang_up()  # so do servers: there is no more to be read
         await self._outgoing.put(event)
 
     def write(self, body: bytes, *, more: bool = False) -> None:

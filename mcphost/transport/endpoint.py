@@ -122,16 +122,21 @@ async def _converse(incoming: Incoming, receive: Receive, send: Send, headers: R
 
 async def _conclude(incoming: Incoming, conversation: Conversation) -> int:
     """Tell a caller that may not go on why, if it is still there, and let go of everything."""
+    status = NOBODY
     try:
         if conversation.lost or conversation.refusal is not None:
             conversation.forgive()
         if conversation.refusal is not None and not conversation.lost:
             answer = _refusal(incoming, conversation.refusal)
+            status = answer[0]
             await conversation.finish(*answer)
-            return answer[0]
+    except asyncio.CancelledError:  # servers tell of a hang-up also when all has been sent
+        if not conversation.lost:
+            raise
+        conversation.forgive()
     finally:
         conversation.end()
-    return NOBODY
+    return status
 
 
 async def _attend(incoming: Incoming, receive: Receive, send: Send, headers: RawHeaders) -> int:

@@ -92,7 +92,11 @@ def _argv(kind: str, port: int) -> list[str]:
 
 @contextmanager
 def serving(
-    kind: str, home: Path, ending: signal.Signals = signal.SIGTERM, **more: str
+    kind: str,
+    home: Path,
+    ending: signal.Signals = signal.SIGTERM,
+    port: int | None = None,
+    **more: str,
 ) -> Iterator[Server]:
     """A server of one kind over `home` (made if need be), ready; afterwards nothing is left of it.
 
@@ -102,9 +106,8 @@ def serving(
     if kind != "uvicorn" and not (home / "demo-token").exists():
         made = manage(home, "init", "--demo", env=more)
         assert made.returncode == 0, made.stderr
-    port = free_port()
     folder = home.parent
-    server, process = _start(kind, port, home, folder, more)
+    server, process = _start(kind, port or free_port(), home, folder, more)
     try:
         _wait_until_ready(server, process)
         yield server

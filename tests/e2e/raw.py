@@ -30,14 +30,18 @@ class Reply:
 
 def call(name: str, arguments: Mapping[str, Any], **meta: Any) -> dict[str, Any]:
     """A `tools/call` of this revision."""
+    return request("tools/call", {"name": name, "arguments": arguments}, **meta)
+
+
+def request(method: str, params: Mapping[str, Any], **meta: Any) -> dict[str, Any]:
+    """A request of this revision."""
     envelope = {
         f"{PREFIX}protocolVersion": REVISION,
         f"{PREFIX}clientInfo": {"name": "e2e", "version": "1"},
         f"{PREFIX}clientCapabilities": {},
         **meta,
     }
-    params = {"name": name, "arguments": arguments, "_meta": envelope}
-    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": envelope}}
 
 
 def headers(message: Mapping[str, Any], token: str | None) -> dict[str, str]:
@@ -79,17 +83,37 @@ def post(
 
 
 @contextmanager
-def streaming(server: Server, message: Mapping[str, Any], awaited: bytes) -> Iterator[bytes]:
-    """Post a message and read until `awaited` was seen; leaving hangs up. What was read by then."""
+def opened(server: Server, message: Mapping[str, Any]) -> Iterator[socket.socket]:
+    """Post a message; the answer is read from the connection. Leaving hangs up."""
     body = json.dumps(message).encode()
     fields = {**headers(message, server.token), "Content-Length": str(len(body))}
     lines = [f"{name}: {value}" for name, value in {"Host": "localhost", **fields}.items()]
     head = "\r\n".join(["POST /t/demo/mcp HTTP/1.1", *lines, "", ""]).encode()
-    seen = b""
     with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as line:
         line.sendall(head + body)
-        while awaited not in seen:
-            piece = line.recv(65536)
-            assert piece, f"the server hung up first: {seen!r}"
-            seen += piece
-        yield seen
+        yield line
+
+
+def read_until(line: socket.socket, awaited: bytes) -> bytes:
+    """What came on a connection until `awaited` was seen."""
+    seen = b""
+    while awaited not in seen:
+        piece = line.recv(65536)
+        assert piece, f"the server hung up first: {seen!r}"
+        seen += piece
+    return seen
+
+
+def read_to_the_end(line: socket.socket) -> bytes:
+    """What came on a connection until the server hung up."""
+    seen = b""
+    while piece := line.recv(65536):
+        seen += piece
+    return seen
+
+
+@contextmanager
+def streaming(server: Server, message: Mapping[str, Any], awaited: bytes) -> Iterator[bytes]:
+    """Post a message and read until `awaited` was seen; leaving hangs up. What was read by then."""
+    with opened(server, message) as line:
+        yield read_until(line, awaited)

@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
+from django.test import override_settings
 
 from mcphost.observability import health
 from mcphost.serving import drain, lifecycle
 from tests.cast import Cast
-from tests.mcp import call
+from tests.mcp import begun, call, request
 from tests.served import entries, probes
 
 
@@ -70,3 +71,17 @@ async def test_a_call_that_is_cut_is_told_so_and_recorded_so(served: Cast) -> No
     await asyncio.to_thread(lifecycle.stop)
     last = (await entries("hang"))[-1]
     assert (last.outcome, last.reason) == ("cancelled", "The server stopped before this was over")
+
+
+@pytest.mark.django_db(transaction=True)
+@override_settings(MCPHOST_STREAM_AFTER_SECONDS=0.001)
+async def test_a_server_that_tells_of_the_end_of_what_it_has_sent_is_no_failure(
+    served: Cast,
+) -> None:
+    """uvicorn says `http.disconnect` as soon as the last byte is written, not only of a hang-up."""
+    hang = request("tools/call", {"name": "hang", "arguments": {}})
+    async with begun("acme", hang, served.owner.mcp_token) as exchange:
+        await exchange.event()  # it has become a stream
+        drain.cut()
+        await exchange.done()
+    assert b"The server stopped before this was over" in exchange.reply.raw
