@@ -46,19 +46,17 @@ class Relay(Generic[T]):
     def put(self, item: T) -> None:
         """Have `item` handled. From any thread; returns at once."""
         with self._lock:
-            loop = self._loop
-            if loop is None or loop.is_closed():
+            if self._loop is None:
                 return
             self._arrived.append(item)
-            first = len(self._arrived) == 1
-        if first:
-            self._wake(loop)
+            if len(self._arrived) == 1:
+                self._wake(self._loop)
 
     def _wake(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
             loop.call_soon_threadsafe(self._collect)
-        except RuntimeError:  # the loop was closed a moment ago: nobody is left to be told
-            log.debug("news came after the event loop had ended")
+        except RuntimeError:  # the loop has ended, and so has everybody who was to be told
+            self._loop, self._arrived = None, []
 
     def _collect(self) -> None:
         with self._lock:

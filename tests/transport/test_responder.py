@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 
+from mcphost.protocol.errors import ProtocolError
 from mcphost.runtime.call import Principal, PrincipalKind
 from mcphost.transport.conversation import Conversation
 from mcphost.transport.responder import Responder, StreamLimits
@@ -150,3 +151,15 @@ async def test_nothing_keeps_a_call_that_was_answered_at_once() -> None:
     kept = weakref.ref(conversation)
     del conversation
     assert kept() is None
+
+
+async def test_a_call_that_was_answered_or_lost_has_nothing_to_lose() -> None:
+    wire = Wire()
+    receive: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    conversation = Conversation(receive.get, wire.send, QUICK, (), CALLER)
+    await conversation.finish(200, b"{}")
+    conversation.lose(ProtocolError(-31401, "too late"))
+    conversation.become_slow()
+    assert conversation.refusal is None
+    conversation.end()
+    assert wire.body == b"{}"

@@ -1,15 +1,15 @@
 """Streams that stay open: no task writes for them, and slow readers are told everything once."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
 
 from mcphost.observability import counters
 from mcphost.transport.responder import StreamLimits
-from mcphost.transport.standing import StandingStream
+from mcphost.transport.standing import Silence, StandingStream
 
 PATIENT = StreamLimits(stream_after=60, comment_every=60, unread=1000)
 
@@ -23,10 +23,13 @@ class Peer:
         self.reading.set()
         self.gone = asyncio.Event()
         self.changed = asyncio.Event()
-        self.broken = False
+        self.broken = self.asked = False
         self.stream = StandingStream(self.receive, self.send, limits, [(b"x-test", b"1")])
 
     async def receive(self) -> dict[str, Any]:
+        if not self.asked:
+            self.asked = True
+            return {"type": "http.request", "body": b"", "more_body": False}
         await self.gone.wait()
         return {"type": "http.disconnect"}
 
@@ -190,3 +193,74 @@ async def test_a_later_stream_with_less_patience_is_looked_at_first() -> None:
         quick.stream.send(b"first")
         await quick.until(b":\n\n")
         assert b":\n\n" not in patient.body
+
+
+class HandLoop:
+    """A loop whose time is moved by hand, as far as Silence uses one."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.timers: list[HandTimer] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> "HandTimer":
+        self.timers.append(HandTimer(when, callback))
+        return self.timers[-1]
+
+    def move_to(self, now: float) -> None:
+        """Let time pass, and the timers that are due by then ring."""
+        self.now = now
+        while due := [timer for timer in self.timers if timer.at <= now]:
+            self.timers.remove(due[0])
+            due[0].callback()
+
+
+class HandTimer:
+    def __init__(self, at: float, callback: Callable[[], None]) -> None:
+        self.at = at
+        self.callback = callback
+
+    def when(self) -> float:
+        return self.at
+
+    def cancel(self) -> None:
+        self.callback = lambda: None
+
+
+async def test_comments_come_when_nothing_else_was_said_for_as_long() -> None:
+    loop = HandLoop()
+    silence = Silence(loop)  # type: ignore[arg-type]
+    async with peer() as silent, peer() as busy:
+        for reader in (silent, busy):
+            reader.stream.send(b"first")
+            reader.stream.spoke_at = 0.0
+            silence.expect(reader.stream)
+        loop.move_to(59)
+        busy.stream.spoke_at = 30.0
+        loop.move_to(60)
+        assert (silent.body.count(b":\n\n"), busy.body.count(b":\n\n")) == (1, 0)
+        loop.move_to(90)
+        assert (silent.body.count(b":\n\n"), busy.body.count(b":\n\n")) == (1, 1)
+        silent.stream.end()
+        busy.stream.end()
+        loop.move_to(500)
+        assert loop.timers == []
+
+
+async def test_many_comments_at_once_leave_room_for_others() -> None:
+    loop = HandLoop()
+    silence = Silence(loop)  # type: ignore[arg-type]
+    async with AsyncExitStack() as stack:
+        count = Silence.AT_ONCE + 1
+        readers = [await stack.enter_async_context(peer()) for _ in range(count)]
+        for reader in readers:
+            reader.stream.send(b"first")
+            reader.stream.spoke_at = 0.0
+            silence.expect(reader.stream)
+        loop.now = 60
+        loop.timers.pop().callback()
+        assert sum(b":\n\n" in reader.body for reader in readers) == Silence.AT_ONCE
+        loop.move_to(60)
+        assert all(b":\n\n" in reader.body for reader in readers)
