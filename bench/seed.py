@@ -17,17 +17,17 @@ django.setup()
 from django.db import transaction  # noqa: E402 - what follows needs django.setup()
 from django.db.models import OuterRef, Subquery  # noqa: E402
 
-from mcphost.catalogue.models import Grant, Tool, ToolVersion  # noqa: E402
+from mcphost.catalogue.models import Grant, Primitive, PrimitiveVersion  # noqa: E402
 from mcphost.catalogue.states import State  # noqa: E402
 from mcphost.tenants.models import Tenant  # noqa: E402
 
 BATCH = 500
-Row = TypeVar("Row", Tool, ToolVersion)
+Row = TypeVar("Row", Primitive, PrimitiveVersion)
 
 
 def seed(tenants: int, tools: int) -> None:
     """Write `tenants` tenants with `tools` tools between them, evenly."""
-    pattern = Tool.objects.select_related("live").get(tenant__slug="demo", name="echo")
+    pattern = Primitive.objects.select_related("live").get(tenant__slug="demo", name="echo")
     functions = list(Grant.objects.filter(tenant__slug="demo").values_list("function", flat=True))
     per_tenant = tools // tenants
     crowd = (
@@ -43,7 +43,7 @@ def seed(tenants: int, tools: int) -> None:
             _publish(pattern, list(_copies(pattern, batch, per_tenant)))
 
 
-def _copies(pattern: Tool, tenants: list[Tenant], count: int) -> Iterator[Tool]:
+def _copies(pattern: Primitive, tenants: list[Tenant], count: int) -> Iterator[Primitive]:
     draft = {"state": State.DRAFT, "live_id": None}
     for tenant in tenants:
         for number in range(count):
@@ -51,16 +51,16 @@ def _copies(pattern: Tool, tenants: list[Tenant], count: int) -> Iterator[Tool]:
             yield _copy(pattern, tenant_id=tenant.id, name=name, **draft)
 
 
-def _publish(pattern: Tool, copies: list[Tool]) -> None:
+def _publish(pattern: Primitive, copies: list[Primitive]) -> None:
     """Drafts first, then their versions, then each tool pointed at its own: as publishing does."""
     assert pattern.live is not None, "the demo's echo is published"
-    Tool.objects.bulk_create(copies)
-    ToolVersion.objects.bulk_create(
+    Primitive.objects.bulk_create(copies)
+    PrimitiveVersion.objects.bulk_create(
         _copy(pattern.live, tool_id=copy.id, number=1) for copy in copies
     )
-    own = ToolVersion.objects.filter(tool=OuterRef("pk")).values("pk")
+    own = PrimitiveVersion.objects.filter(tool=OuterRef("pk")).values("pk")
     tenants = {copy.tenant_id for copy in copies}
-    Tool.objects.filter(tenant__in=tenants).update(state=pattern.state, live=Subquery(own))
+    Primitive.objects.filter(tenant__in=tenants).update(state=pattern.state, live=Subquery(own))
 
 
 def _copy(row: Row, **changes: Any) -> Row:

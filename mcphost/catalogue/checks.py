@@ -28,7 +28,7 @@ def check_kinds(
 
 
 @register(Tags.database)
-def check_published_tools(
+def check_published(
     app_configs: Sequence[AppConfig] | None = None,
     databases: Sequence[str] | None = None,
     **options: Any,

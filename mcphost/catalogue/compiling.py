@@ -1,12 +1,12 @@
 """From a kind's configuration to what calls need: validators, redactors, the listing.
 
-Tools of many tenants run the same function, so what is derived from a pair of schemas is derived
+Many tenants run the same function, so what is derived from a pair of schemas is derived
 once and shared, and so is a listing whose texts are alike.
 """
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,10 +16,11 @@ from mcphost.audit import redaction
 from mcphost.audit.redaction import Redactor
 from mcphost.catalogue import kinds
 from mcphost.catalogue.cache import FilledCache
+from mcphost.catalogue.listing import Face, describe
 from mcphost.catalogue.redaction import ResultRedactor
 from mcphost.kinds.kind import Compiled
+from mcphost.kinds.sorts import Sort
 from mcphost.protocol.schemas import ParamHeader, Problem, check_schema, param_headers
-from mcphost.protocol.tools import ToolListing, describe_tool
 from mcphost.runtime.schema import Validator
 
 MAX_CODES = 4096
@@ -28,7 +29,7 @@ LABEL_DIGITS = 8
 
 
 class NotServableError(Exception):
-    """A tool cannot be served as it is. `problems` are sentences for operators."""
+    """A primitive cannot be served as it is. `problems` are sentences for operators."""
 
     def __init__(self, problems: list[str]) -> None:
         self.problems = problems
@@ -37,7 +38,7 @@ class NotServableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What is derived from a tool's two schemas."""
+    """What is derived from the two schemas."""
 
     param_headers: tuple[ParamHeader, ...]
     input_validator: Validator
@@ -48,7 +49,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A tool on the wire, as a dict and as JSON."""
+    """How it is listed on the wire, as a dict and as JSON."""
 
     wire: Mapping[str, Any]
     encoded: bytes
@@ -61,16 +62,6 @@ class Ready:
     compiled: Compiled
     digest: str
     shape: Shape
-
-
-@dataclass(frozen=True, slots=True)
-class Face:
-    """What tools that run the same function may differ in. `icons` as in the row."""
-
-    name: str
-    title: str
-    description: str
-    icons: Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,31 +87,36 @@ class _ShapeKey:
 class _ListingKey:
     code: _Code
     name: str
+    uri: str
     title: str
     description: str
     icons: str
     face: Face = field(compare=False)
 
 
-def ready(kind: str, config: Mapping[str, Any]) -> Ready:
+def ready(sort: Sort, kind: str, config: Mapping[str, Any]) -> Ready:
     """Compile a configuration.
 
     Raises kinds.KindError when the kind refuses it (no such function, a broken file),
     NotServableError when its schemas break the protocol's rules.
     """
-    return _codes.get(_Code(kinds.compile_config(kind, config)))
+    return _codes.get(_Code(kinds.compile_config(kind, config, sort)))
 
 
 def listing_of(compiled: Compiled, face: Face) -> Listing:
-    """The listing on the wire, shared with every tool that reads the same."""
+    """The listing on the wire, shared with all that read the same."""
     icons = canonical(face.icons) if face.icons else ""
-    key = _ListingKey(_Code(compiled), face.name, face.title, face.description, icons, face)
+    key = _ListingKey(
+        _Code(compiled), face.name, face.uri, face.title, face.description, icons, face
+    )
     return _listings.get(key)
 
 
 def digest_of(compiled: Compiled) -> str:
-    """SHA-256 in hex over the canonical JSON of both schemas and the author's version."""
-    parts = [compiled.input_schema, compiled.output_schema, compiled.author_version]
+    """SHA-256 in hex over the canonical JSON of all that the author promises to callers."""
+    parts: list[Any] = [compiled.input_schema, compiled.output_schema, compiled.author_version]
+    if compiled.sort is not Sort.TOOL:
+        parts += [compiled.uri, compiled.mime_type]
     return hashlib.sha256(canonical(parts).encode()).hexdigest()
 
 
@@ -171,17 +167,7 @@ def _sentences(which: str, problems: tuple[Problem, ...]) -> list[str]:
 
 def _describe(key: _ListingKey) -> Listing:
     compiled, face = key.code.compiled, key.face
-    wire = describe_tool(
-        ToolListing(
-            name=face.name,
-            input_schema=compiled.input_schema,
-            title=face.title or compiled.title,
-            description=face.description or compiled.description,
-            output_schema=compiled.output_schema,
-            annotations=compiled.annotations,
-            icons=face.icons,
-        )
-    )
+    wire = describe(compiled, face)
     return Listing(wire, orjson.dumps(wire))
 
 

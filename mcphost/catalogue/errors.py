@@ -19,7 +19,7 @@ class CatalogueError(Exception):
 class Invalid(CatalogueError):  # noqa: N818 - it reads as what it says of the form
     """Some fields hold what a tool cannot have.
 
-    `problems` maps a field of `ToolFields` to sentences. A problem inside the kind's configuration
+    `problems` maps a field of `PrimitiveFields` to sentences. A problem inside the kind's configuration
     has a dotted field, e.g. `config.function`.
     """
 

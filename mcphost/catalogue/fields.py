@@ -1,25 +1,30 @@
-"""The working copy of a tool, as forms and commands hand it over, and what is published of it."""
+"""The working copy of what a tenant offers, as forms and commands hand it over, and what is published of it."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
-from mcphost.catalogue.models import Tool
+from mcphost.catalogue.models import Primitive
 from mcphost.kinds.kind import Compiled
+from mcphost.kinds.sorts import Sort
 
 OVERRIDES = ("title", "description", "scopes", "time_limit_seconds", "icons")
 
 
 @dataclass(frozen=True, slots=True)
-class ToolFields:
+class PrimitiveFields:
     """All that an operator may set. Empty texts and None leave it to the code.
 
+    `uri` is what clients ask for, of resources and templates; empty leaves it to the code.
     `config` is the kind's own (for Python: `{"function": "module.name"}`), `scopes` are those a
     caller needs beside `mcp:list` and `mcp:call`, `icons` as on the wire (spec: basic, `icons`).
     """
 
     name: str
     config: Mapping[str, Any]
+    sort: Sort = Sort.TOOL
+    uri: str = ""
     kind: str = "python"
     title: str = ""
     description: str = ""
@@ -28,25 +33,26 @@ class ToolFields:
     icons: Sequence[Mapping[str, Any]] = ()
 
 
-NAMES = tuple(field.name for field in fields(ToolFields))
+NAMES = tuple(field.name for field in dataclasses.fields(PrimitiveFields))
 
 
-def working_copy(tool: Tool) -> ToolFields:
+def working_copy(row: Primitive) -> PrimitiveFields:
     """The fields of a row."""
-    return ToolFields(**{name: getattr(tool, name) for name in NAMES})
+    values = {name: getattr(row, name) for name in NAMES}
+    return PrimitiveFields(**{**values, "sort": Sort(row.sort), "uri": row.uri or ""})
 
 
-def changed(before: ToolFields, after: ToolFields) -> list[str]:
+def changed(before: PrimitiveFields, after: PrimitiveFields) -> list[str]:
     """The names of the fields that differ, in their order."""
     return [name for name in NAMES if getattr(before, name) != getattr(after, name)]
 
 
-def snapshot(tool: ToolFields) -> dict[str, Any]:
+def snapshot(fields: PrimitiveFields) -> dict[str, Any]:
     """The operators' part of a publication, which decides what is served."""
     return {
-        "kind": tool.kind,
-        "config": dict(tool.config),
-        **{name: getattr(tool, name) for name in OVERRIDES},
+        "kind": fields.kind,
+        "config": dict(fields.config),
+        **{name: getattr(fields, name) for name in OVERRIDES},
     }
 
 

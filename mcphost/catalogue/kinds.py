@@ -1,4 +1,4 @@
-"""Which kinds of tool there are: one line registers one."""
+"""Which kinds there are: one line registers one."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,15 +7,17 @@ from django.conf import settings
 
 from mcphost.kinds.kind import Compiled, Kind, KindError
 from mcphost.kinds.python.kind import python_kind
+from mcphost.kinds.sorts import Sort
 
 __all__ = [
     "KINDS",
     "KindError",
     "compile_config",
+    "compiled_function",
     "discover",
     "function_of",
     "functions",
-    "name_of",
+    "sort_of",
 ]
 
 KINDS: Mapping[str, Kind] = {
@@ -31,11 +33,20 @@ def discover() -> None:
     python_kind.configure(settings.MCPHOST_TOOLS)
 
 
-def compile_config(kind: str, config: Mapping[str, Any]) -> Compiled:
-    """What a configuration stands for. Raises KindError with its problems by field."""
+def compile_config(kind: str, config: Mapping[str, Any], sort: Sort | None = None) -> Compiled:
+    """What a configuration stands for. Raises KindError with its problems by field.
+
+    So it does when it stands for another sort than the one that is wanted.
+    """
     if kind not in KINDS:
-        raise KindError({"": [f"There is no kind of tool called {kind!r}."]})
-    return KINDS[kind].compile(config)
+        raise KindError({"": [f"There is no kind called {kind!r}."]})
+    if sort is not None and sort not in KINDS[kind].sorts:
+        raise KindError({"": [f"A {sort.value} cannot be of the kind {kind!r}."]})
+    compiled = KINDS[kind].compile(config, sort or Sort.TOOL)
+    if sort not in (None, compiled.sort):
+        field = GRANTED_BY_STAFF.get(kind, "")
+        raise KindError({field: [f"This is a {compiled.sort.value}, not a {sort}."]})
+    return compiled
 
 
 def function_of(kind: str, config: Mapping[str, Any]) -> str:
@@ -49,6 +60,14 @@ def functions() -> tuple[tuple[str, str], ...]:
     return tuple(sorted(KINDS["python"].choices()))
 
 
-def name_of(function: str) -> str:
-    """What a function's author calls its tool. Raises KindError when there is no such function."""
-    return compile_config("python", {"function": function}).name
+def compiled_function(function: str) -> Compiled:
+    """What a function's author says of it. Raises KindError when there is no such function."""
+    return compile_config("python", {"function": function})
+
+
+def sort_of(function: str) -> Sort:
+    """What a function is; a tool if the code does not have it any more."""
+    try:
+        return compiled_function(function).sort
+    except KindError:
+        return Sort.TOOL

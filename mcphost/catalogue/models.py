@@ -1,4 +1,4 @@
-"""Tools as data: the working copy that operators edit, and the versions that were published."""
+"""What tenants offer, as data: the working copy that operators edit, and what was published."""
 
 import uuid
 from typing import Any
@@ -7,15 +7,23 @@ from django.db import models
 from django.db.models import Q
 
 from mcphost.catalogue.states import State
+from mcphost.kinds.sorts import Sort
 from mcphost.tenants.models import Tenant
 
+MAX_URI = 2048
+"""Longer ones would not fit PostgreSQL's index."""
 
-class Tool(models.Model):
-    """A tool of one tenant: its working copy, its state, and the version that is served."""
+
+class Primitive(models.Model):
+    """A tool, prompt, resource or resource template of one tenant: its working copy, its state, and
+    the version that is served. `uri` is None for what clients ask for by name.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="tools")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="primitives")
+    sort = models.CharField(max_length=16, choices=[(sort.value, sort.value) for sort in Sort])
     name = models.CharField(max_length=64)
+    uri = models.CharField(max_length=MAX_URI, null=True, blank=True)  # noqa: DJ001 - unique, where there is one
     kind = models.CharField(max_length=32)
     config = models.JSONField(default=dict)
     title = models.CharField(max_length=200, blank=True)
@@ -25,23 +33,37 @@ class Tool(models.Model):
     icons = models.JSONField(default=list, blank=True)
     state = models.CharField(max_length=16, choices=State.choices, default=State.DRAFT)
     live = models.ForeignKey(
-        "catalogue.ToolVersion", on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+        "catalogue.PrimitiveVersion",
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="+",
     )
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
     class Meta:
-        db_table = "catalogue_tool"
-        ordering = ["tenant_id", "name"]
+        db_table = "catalogue_primitive"
+        ordering = ["tenant_id", "sort", "name"]
         constraints = [
-            models.UniqueConstraint(fields=["tenant", "name"], name="catalogue_tool_name"),
+            models.UniqueConstraint(
+                fields=["tenant", "sort", "name"], name="catalogue_primitive_name"
+            ),
+            models.UniqueConstraint(fields=["tenant", "uri"], name="catalogue_primitive_uri"),
             models.CheckConstraint(
-                condition=Q(state__in=State.values), name="catalogue_tool_known_state"
+                condition=Q(
+                    sort__in=[sort.value for sort in Sort if sort.has_uri], uri__isnull=False
+                )
+                | Q(sort__in=[sort.value for sort in Sort if not sort.has_uri], uri__isnull=True),
+                name="catalogue_primitive_has_uri",
+            ),
+            models.CheckConstraint(
+                condition=Q(state__in=State.values), name="catalogue_primitive_known_state"
             ),
             models.CheckConstraint(
                 condition=Q(state=State.DRAFT, live__isnull=True)
                 | (~Q(state=State.DRAFT) & Q(live__isnull=False)),
-                name="catalogue_tool_live_unless_draft",
+                name="catalogue_primitive_live_unless_draft",
             ),
         ]
 
@@ -49,7 +71,7 @@ class Tool(models.Model):
         return self.name
 
 
-class ToolVersion(models.Model):
+class PrimitiveVersion(models.Model):
     """What was published, once: written at publication and never changed.
 
     `function` is the Python function that the version runs (empty for kinds that need no grant).
@@ -58,7 +80,7 @@ class ToolVersion(models.Model):
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    tool = models.ForeignKey(Tool, on_delete=models.PROTECT, related_name="versions")
+    primitive = models.ForeignKey(Primitive, on_delete=models.PROTECT, related_name="versions")
     number = models.PositiveIntegerField()
     digest = models.CharField(max_length=64)
     function = models.CharField(max_length=200, blank=True)
@@ -68,10 +90,12 @@ class ToolVersion(models.Model):
     published_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
-        db_table = "catalogue_toolversion"
-        ordering = ["tool_id", "-number"]
+        db_table = "catalogue_primitiveversion"
+        ordering = ["primitive_id", "-number"]
         constraints = [
-            models.UniqueConstraint(fields=["tool", "number"], name="catalogue_toolversion_number")
+            models.UniqueConstraint(
+                fields=["primitive", "number"], name="catalogue_primitiveversion_number"
+            )
         ]
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What the console sees of tools: frozen rows, one query for many."""
+"""What the console sees of the catalogue: frozen rows, one query for many."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,14 +6,15 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from mcphost.catalogue.fields import OVERRIDES, ToolFields, working_copy
-from mcphost.catalogue.models import Tool, ToolVersion
+from mcphost.catalogue.fields import OVERRIDES, PrimitiveFields, working_copy
+from mcphost.catalogue.models import Primitive, PrimitiveVersion
 from mcphost.catalogue.states import State
+from mcphost.kinds.sorts import Sort
 
 
 @dataclass(frozen=True, slots=True)
-class ToolRow:
-    """A tool as operators see it.
+class PrimitiveRow:
+    """A tool, prompt, resource or template as operators see it.
 
     `fields` is the working copy. `version` labels what was published last, empty for a draft that
     never was; `edited` says that the working copy has moved on since.
@@ -22,7 +23,7 @@ class ToolRow:
     id: UUID
     tenant_id: UUID
     tenant_slug: str
-    fields: ToolFields
+    fields: PrimitiveFields
     state: State
     version: str
     edited: bool
@@ -33,13 +34,17 @@ class ToolRow:
     def name(self) -> str:
         return self.fields.name
 
+    @property
+    def sort(self) -> Sort:
+        return self.fields.sort
+
 
 @dataclass(frozen=True, slots=True)
 class VersionRow:
     """One publication: the operators' part (`fields.snapshot`), the code's (`fields.code`)."""
 
     id: UUID
-    tool_id: UUID
+    primitive_id: UUID
     number: int
     label: str
     digest: str
@@ -60,30 +65,30 @@ class FunctionRow:
     known: bool
 
 
-def tool_row(tool: Tool) -> ToolRow:
-    """The row of a tool that was read with its tenant and its live version."""
-    return ToolRow(
-        id=tool.id,
-        tenant_id=tool.tenant_id,
-        tenant_slug=tool.tenant.slug,
-        fields=working_copy(tool),
-        state=State(tool.state),
-        version=str(tool.live) if tool.live else "",
-        edited=tool.live is not None and _differs(tool, tool.live.snapshot),
-        created_at=tool.created_at,
-        updated_at=tool.updated_at,
+def primitive_row(row: Primitive) -> PrimitiveRow:
+    """The row of a primitive that was read with its tenant and its live version."""
+    return PrimitiveRow(
+        id=row.id,
+        tenant_id=row.tenant_id,
+        tenant_slug=row.tenant.slug,
+        fields=working_copy(row),
+        state=State(row.state),
+        version=str(row.live) if row.live else "",
+        edited=row.live is not None and _differs(row, row.live.snapshot),
+        created_at=row.created_at,
+        updated_at=row.updated_at,
     )
 
 
-def version_row(version: ToolVersion) -> VersionRow:
-    """The row of a version that was read with its tool."""
+def version_row(version: PrimitiveVersion) -> VersionRow:
+    """The row of a version that was read with its primitive."""
     return VersionRow(
         id=version.id,
-        tool_id=version.tool_id,
+        primitive_id=version.primitive_id,
         number=version.number,
         label=str(version),
         digest=version.digest,
-        live=version.tool.live_id == version.id,
+        live=version.primitive.live_id == version.id,
         snapshot=version.snapshot,
         code=version.code,
         published_by=version.published_by,
@@ -91,5 +96,5 @@ def version_row(version: ToolVersion) -> VersionRow:
     )
 
 
-def _differs(tool: Tool, published: Mapping[str, Any]) -> bool:
-    return any(getattr(tool, name) != published[name] for name in ("config", *OVERRIDES))
+def _differs(row: Primitive, published: Mapping[str, Any]) -> bool:
+    return any(getattr(row, name) != published[name] for name in ("config", *OVERRIDES))

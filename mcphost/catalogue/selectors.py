@@ -1,4 +1,4 @@
-"""What others may read of the catalogue: toolboxes for serving, rows for the console."""
+"""What others may read of the catalogue: offerings for serving, rows for the console."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -9,93 +9,118 @@ from django.db.models import QuerySet
 
 from mcphost.catalogue import kinds, loading
 from mcphost.catalogue.cache import FilledCache
-from mcphost.catalogue.models import Grant, Tool, ToolVersion
-from mcphost.catalogue.rows import FunctionRow, ToolRow, VersionRow, tool_row, version_row
-from mcphost.catalogue.snapshots import Toolbox, ToolProblem, ToolSnapshot
+from mcphost.catalogue.models import Grant, Primitive, PrimitiveVersion
+from mcphost.catalogue.rows import FunctionRow, PrimitiveRow, VersionRow, primitive_row, version_row
+from mcphost.catalogue.snapshots import (
+    Offering,
+    PrimitiveProblem,
+    PromptSnapshot,
+    ResourceSnapshot,
+    Snapshot,
+    TemplateSnapshot,
+    ToolSnapshot,
+)
 from mcphost.feed.cache import MISS, Miss
+from mcphost.kinds.sorts import Sort
 from mcphost.tenants.models import Tenant
 
 __all__ = [
     "FunctionRow",
-    "ToolProblem",
-    "ToolRow",
+    "Offering",
+    "PrimitiveProblem",
+    "PrimitiveRow",
+    "PromptSnapshot",
+    "ResourceSnapshot",
+    "Snapshot",
+    "TemplateSnapshot",
     "ToolSnapshot",
-    "Toolbox",
     "VersionRow",
-    "cached_toolbox",
+    "cached_offering",
     "forget",
     "forget_all",
     "functions",
+    "offering",
+    "primitive",
+    "primitives",
     "problems",
     "problems_of",
-    "tool",
-    "toolbox",
-    "tools",
     "versions",
 ]
 
 MAX_TENANTS = 2000
 
-_toolboxes: FilledCache[UUID, Toolbox] = FilledCache(loading.load_toolbox, MAX_TENANTS)
+_offerings: FilledCache[UUID, Offering] = FilledCache(loading.load_offering, MAX_TENANTS)
 
 
-def toolbox(tenant_id: UUID) -> Toolbox:
+def offering(tenant_id: UUID) -> Offering:
     """All that a tenant serves; from memory when it is there, else by one query.
 
-    A tenant without tools, or no tenant at all, has an empty toolbox. Inside a transaction nothing
+    A tenant that offers nothing, or no tenant at all, has an empty offering. Inside a transaction nothing
     is kept, because what it read may yet be rolled back.
     """
-    found = _toolboxes.peek(tenant_id)
+    found = _offerings.peek(tenant_id)
     if found is not MISS:
         return found
     if connection.in_atomic_block:
-        return loading.load_toolbox(tenant_id)
-    return _toolboxes.get(tenant_id)
+        return loading.load_offering(tenant_id)
+    return _offerings.get(tenant_id)
 
 
-def cached_toolbox(tenant_id: UUID) -> Toolbox | Literal[Miss.MISS]:
-    """The toolbox if it is in memory, else MISS. Never touches the database: for the event loop."""
-    return _toolboxes.peek(tenant_id)
+def cached_offering(tenant_id: UUID) -> Offering | Literal[Miss.MISS]:
+    """The offering if it is in memory, else MISS. Never touches the database: for the event loop."""
+    return _offerings.peek(tenant_id)
 
 
 def forget(tenant_id: UUID) -> None:
-    """Read this tenant's tools anew at the next need."""
-    _toolboxes.drop(tenant_id)
+    """Read what this tenant offers anew at the next need."""
+    _offerings.drop(tenant_id)
 
 
 def forget_all() -> None:
-    """Read every tenant's tools anew: nobody knows what was missed."""
-    _toolboxes.clear()
+    """Read what every tenant offers anew: nobody knows what was missed."""
+    _offerings.clear()
 
 
-def problems(tenant_id: UUID) -> tuple[ToolProblem, ...]:
-    """The tenant's published tools that cannot be served, and why."""
-    return toolbox(tenant_id).problems
+def problems(tenant_id: UUID) -> tuple[PrimitiveProblem, ...]:
+    """What the tenant has published and cannot be served, and why."""
+    return offering(tenant_id).problems
 
 
-def problems_of(tenants: QuerySet[Tenant]) -> Iterator[ToolProblem]:
+def problems_of(tenants: QuerySet[Tenant]) -> Iterator[PrimitiveProblem]:
     """The same for many tenants (see `tenants.access`), read in chunks, nothing kept."""
     for row in loading.rows_of(tenants):
         served = loading.serve(row)
-        if isinstance(served, ToolProblem):
+        if isinstance(served, PrimitiveProblem):
             yield served
 
 
-def tools(tenants: QuerySet[Tenant]) -> tuple[ToolRow, ...]:
-    """The tools of these tenants (see `tenants.access`) in every state, by slug and name."""
-    rows = Tool.objects.filter(tenant__in=tenants).select_related("tenant", "live")
-    return tuple(sorted(map(tool_row, rows), key=lambda row: (row.tenant_slug, row.name)))
+def primitives(tenants: QuerySet[Tenant], *sorts: Sort) -> tuple[PrimitiveRow, ...]:
+    """What these tenants (see `tenants.access`) have in every state, by slug, sort and name; only
+    of some sorts if any are named."""
+    rows = Primitive.objects.filter(tenant__in=tenants).select_related("tenant", "live")
+    if sorts:
+        rows = rows.filter(sort__in=sorts)
+    order = list(Sort).index
+    return tuple(
+        sorted(
+            map(primitive_row, rows), key=lambda row: (row.tenant_slug, order(row.sort), row.name)
+        )
+    )
 
 
-def tool(tool_id: UUID) -> ToolRow | None:
-    """One tool, or None when there is no such row."""
-    row = Tool.objects.filter(pk=tool_id).select_related("tenant", "live").first()
-    return None if row is None else tool_row(row)
+def primitive(primitive_id: UUID) -> PrimitiveRow | None:
+    """One of them, or None when there is no such row."""
+    row = Primitive.objects.filter(pk=primitive_id).select_related("tenant", "live").first()
+    return None if row is None else primitive_row(row)
 
 
-def versions(tool_id: UUID) -> tuple[VersionRow, ...]:
-    """Every publication of a tool, the newest first."""
-    rows = ToolVersion.objects.filter(tool=tool_id).select_related("tool").order_by("-number")
+def versions(primitive_id: UUID) -> tuple[VersionRow, ...]:
+    """Every publication of one, the newest first."""
+    rows = (
+        PrimitiveVersion.objects.filter(primitive=primitive_id)
+        .select_related("primitive")
+        .order_by("-number")
+    )
     return tuple(map(version_row, rows))
 
 

@@ -5,6 +5,7 @@ Raises errors.Invalid, errors.WrongStateError and errors.UnknownError.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -16,85 +17,89 @@ from mcphost.audit.records import Actor
 from mcphost.catalogue import kinds, validation
 from mcphost.catalogue.compiling import Ready, label
 from mcphost.catalogue.errors import Invalid, UnknownError, WrongStateError
-from mcphost.catalogue.fields import ToolFields, changed, code, snapshot, working_copy
-from mcphost.catalogue.models import Grant, Tool, ToolVersion
-from mcphost.catalogue.rows import ToolRow, tool_row
+from mcphost.catalogue.fields import PrimitiveFields, changed, code, snapshot, working_copy
+from mcphost.catalogue.models import Grant, Primitive, PrimitiveVersion
+from mcphost.catalogue.rows import PrimitiveRow, primitive_row
 from mcphost.catalogue.states import State, Verb, following
 from mcphost.feed.services import announce
+from mcphost.kinds.sorts import Sort
 from mcphost.tenants.models import Tenant
 
-FIXED = "It was published: clients know the tool by its name, so it stays. Make a new tool instead."
+_FIXED = "It was published: clients know it by this, so it stays. Make a new one instead."
+_NEWS = {Sort.TEMPLATE: "resource"}
+"""What the feed calls changes of a sort, where that is not its name."""
 
 
 @transaction.atomic
-def create_tool(tenant_id: UUID, fields: ToolFields, actor: Actor) -> ToolRow:
+def create(tenant_id: UUID, fields: PrimitiveFields, actor: Actor) -> PrimitiveRow:
     """Make a draft."""
     tenant = _tenant(tenant_id)
     fields = validation.normal(fields)
-    validation.check(tenant_id, fields)
-    tool = Tool(tenant=tenant)
-    _store(tool, fields)
-    _record("tool.created", tool, actor, {"kind": tool.kind})
-    return tool_row(tool)
+    ready = validation.check(tenant_id, fields)
+    row = Primitive(tenant=tenant)
+    _store(row, fields, ready)
+    _record("created", row, actor, {"kind": row.kind})
+    return primitive_row(row)
 
 
 @transaction.atomic
-def update_tool(tool_id: UUID, fields: ToolFields, actor: Actor) -> ToolRow:
+def update(primitive_id: UUID, fields: PrimitiveFields, actor: Actor) -> PrimitiveRow:
     """Change the working copy. What is served stays as it was published.
 
     Fields that are as they were change nothing: no entry, no news.
     """
-    tool = _locked(tool_id)
-    before = working_copy(tool)
+    row = _locked(primitive_id)
+    before = working_copy(row)
     fields = validation.normal(fields)
+    fields = fields if fields.uri else replace(fields, uri=before.uri)
     names = changed(before, fields)
     if not names:
-        return tool_row(tool)
-    _check_fixed(tool, names)
-    validation.check(tool.tenant_id, fields, tool.id)
-    _store(tool, fields)
-    _record("tool.updated", tool, actor, {"changed": names})
-    return tool_row(tool)
+        return primitive_row(row)
+    _check_fixed(row, names)
+    ready = validation.check(row.tenant_id, fields, row.id)
+    _store(row, fields, ready)
+    _record("updated", row, actor, {"changed": names})
+    return primitive_row(row)
 
 
 @transaction.atomic
-def publish(tool_id: UUID, actor: Actor) -> ToolRow:
+def publish(primitive_id: UUID, actor: Actor) -> PrimitiveRow:
     """Write the working copy down as the next version, and serve it from now on."""
-    tool = _locked(tool_id)
-    state = _next_state(tool, Verb.PUBLISH)
-    fields = working_copy(tool)
-    ready = validation.check(tool.tenant_id, fields, tool.id)
-    version = _write_version(tool, fields, ready, actor)
-    _move(tool, state, version)
+    row = _locked(primitive_id)
+    state = _next_state(row, Verb.PUBLISH)
+    fields = working_copy(row)
+    ready = validation.check(row.tenant_id, fields, row.id)
+    version = _write_version(row, fields, ready, actor)
+    _move(row, state, version)
     facts = {
         "number": version.number,
         "digest": version.digest,
         "version": label(version.number, version.digest),
     }
-    _record("tool.published", tool, actor, facts)
-    return tool_row(tool)
+    _record("published", row, actor, facts)
+    return primitive_row(row)
 
 
 @transaction.atomic
-def disable(tool_id: UUID, actor: Actor) -> ToolRow:
-    """Serve the tool no more, until it is enabled or published again."""
-    tool = _locked(tool_id)
-    _move(tool, _next_state(tool, Verb.DISABLE), tool.live)
-    _record("tool.disabled", tool, actor, {"version": str(tool.live)})
-    return tool_row(tool)
+def disable(primitive_id: UUID, actor: Actor) -> PrimitiveRow:
+    """Serve it no more, until it is enabled or published again."""
+    row = _locked(primitive_id)
+    _move(row, _next_state(row, Verb.DISABLE), row.live)
+    _record("disabled", row, actor, {"version": str(row.live)})
+    return primitive_row(row)
 
 
 @transaction.atomic
-def enable(tool_id: UUID, actor: Actor) -> ToolRow:
+def enable(primitive_id: UUID, actor: Actor) -> PrimitiveRow:
     """Serve the version that was published last, whatever the working copy holds by now."""
-    tool = _locked(tool_id)
-    state = _next_state(tool, Verb.ENABLE)
-    function = tool.live.function if tool.live else ""
-    if refused := validation.check_grant(tool.tenant_id, function):
-        raise Invalid({f"config.{kinds.GRANTED_BY_STAFF[tool.kind]}": refused})
-    _move(tool, state, tool.live)
-    _record("tool.enabled", tool, actor, {"version": str(tool.live)})
-    return tool_row(tool)
+    row = _locked(primitive_id)
+    state = _next_state(row, Verb.ENABLE)
+    function = row.live.function if row.live else ""
+    if refused := validation.check_grant(row.tenant_id, function):
+        raise Invalid({f"config.{kinds.GRANTED_BY_STAFF[row.kind]}": refused})
+    _move(row, state, row.live)
+    _record("enabled", row, actor, {"version": str(row.live)})
+    return primitive_row(row)
 
 
 @transaction.atomic
@@ -116,7 +121,7 @@ def grant_function(tenant_id: UUID, function: str, actor: Actor) -> bool:
 def revoke_grant(tenant_id: UUID, function: str, actor: Actor) -> bool:
     """Take a function away from a tenant; whether it had it. For platform staff.
 
-    The tenant's tools stay as they are, and are not served while the function is not granted.
+    What the tenant made of it stays as it is, and is not served while the function is not granted.
     """
     count, _ = Grant.objects.filter(tenant=tenant_id, function=function).delete()
     if count:
@@ -131,47 +136,50 @@ def _tenant(tenant_id: UUID) -> Tenant:
     return tenant
 
 
-def _locked(tool_id: UUID) -> Tool:
+def _locked(primitive_id: UUID) -> Primitive:
     """The row, held until the transaction ends, so that its state and its count do not move."""
-    rows = Tool.objects.select_for_update(of=("self",)).select_related("tenant", "live")
-    tool = rows.filter(pk=tool_id, tenant__closed_at=None).first()
-    if tool is None:
-        raise UnknownError("tool", tool_id)
-    return tool
+    rows = Primitive.objects.select_for_update(of=("self",)).select_related("tenant", "live")
+    row = rows.filter(pk=primitive_id, tenant__closed_at=None).first()
+    if row is None:
+        raise UnknownError("entry of the catalogue", primitive_id)
+    return row
 
 
-def _next_state(tool: Tool, verb: Verb) -> State:
-    state = following(State(tool.state), verb)
+def _next_state(row: Primitive, verb: Verb) -> State:
+    state = following(State(row.state), verb)
     if state is None:
-        raise WrongStateError(tool.name, State(tool.state), verb)
+        raise WrongStateError(row.name, State(row.state), verb)
     return state
 
 
-def _check_fixed(tool: Tool, names: list[str]) -> None:
+def _check_fixed(row: Primitive, names: list[str]) -> None:
     problems = {}
-    if "name" in names and tool.live_id:
-        problems["name"] = [FIXED]
-    if "kind" in names:
-        problems["kind"] = ["The kind of a tool stays. Make a new tool instead."]
+    for name in {"name", "uri"}.intersection(names) if row.live_id else ():
+        problems[name] = [_FIXED]
+    for name in {"sort", "kind"}.intersection(names):
+        problems[name] = [f"The {name} of a {row.sort} stays. Make a new one instead."]
     if problems:
         raise Invalid(problems)
 
 
-def _store(tool: Tool, fields: ToolFields) -> None:
+def _store(row: Primitive, fields: PrimitiveFields, ready: Ready) -> None:
     for name in fields.__dataclass_fields__:
-        setattr(tool, name, getattr(fields, name))
+        setattr(row, name, getattr(fields, name))
+    row.uri = validation.uri_of(fields, ready) or None
     try:
         with transaction.atomic():
-            tool.save()
+            row.save()
     except IntegrityError:
-        # Somebody else took the name between the check and here.
-        raise Invalid({"name": [validation.TAKEN]}) from None
+        # Somebody else took the name, or the URI, between the check and here.
+        raise Invalid({"name": [validation.taken("name", fields.sort)]}) from None
 
 
-def _write_version(tool: Tool, fields: ToolFields, ready: Ready, actor: Actor) -> ToolVersion:
-    last = tool.versions.aggregate(last=Max("number"))["last"] or 0
-    return ToolVersion.objects.create(
-        tool=tool,
+def _write_version(
+    row: Primitive, fields: PrimitiveFields, ready: Ready, actor: Actor
+) -> PrimitiveVersion:
+    last = row.versions.aggregate(last=Max("number"))["last"] or 0
+    return PrimitiveVersion.objects.create(
+        primitive=row,
         number=last + 1,
         digest=ready.digest,
         function=kinds.function_of(fields.kind, fields.config),
@@ -181,16 +189,18 @@ def _write_version(tool: Tool, fields: ToolFields, ready: Ready, actor: Actor) -
     )
 
 
-def _move(tool: Tool, state: State, live: ToolVersion | None) -> None:
-    tool.state, tool.live = state, live
-    tool.save(update_fields=["state", "live", "updated_at"])
+def _move(row: Primitive, state: State, live: PrimitiveVersion | None) -> None:
+    row.state, row.live = state, live
+    row.save(update_fields=["state", "live", "updated_at"])
 
 
-def _record(action: str, tool: Tool, actor: Actor, facts: Mapping[str, Any]) -> None:
-    audit.record(action, actor=actor, tenant=tool.tenant_id, target=tool.name, facts=facts)
-    announce("tool", tenant=tool.tenant_id, object_id=str(tool.id))
+def _record(verb: str, row: Primitive, actor: Actor, facts: Mapping[str, Any]) -> None:
+    action = f"{row.sort}.{verb}"
+    audit.record(action, actor=actor, tenant=row.tenant_id, target=row.name, facts=facts)
+    sort = Sort(row.sort)
+    announce(_NEWS.get(sort, sort.value), tenant=row.tenant_id, object_id=str(row.id))
 
 
 def _record_grant(action: str, tenant_id: UUID, function: str, actor: Actor) -> None:
     audit.record(action, actor=actor, tenant=tenant_id, target=function, facts={})
-    announce("tool", tenant=tenant_id, object_id=function)
+    announce(kinds.sort_of(function), tenant=tenant_id, object_id=function)

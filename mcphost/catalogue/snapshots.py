@@ -1,27 +1,29 @@
-"""What serving sees of a tenant's tools: frozen, compiled, shared between requests."""
+"""What serving sees of what a tenant offers: frozen, compiled, shared between requests."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from mcphost.audit.redaction import Redactor
 from mcphost.catalogue.redaction import ResultRedactor
+from mcphost.kinds.sorts import Sort
+from mcphost.protocol.prompts import PromptArgument
 from mcphost.protocol.schemas import ParamHeader
+from mcphost.protocol.uri_templates import UriTemplate
 from mcphost.runtime.program import Program
 from mcphost.runtime.schema import Validator
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSnapshot:
-    """One published tool, ready to be listed and called.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """One published primitive, ready to be listed and run.
 
-    `version` is `"<publications>+<8 hex digits>"`, the digits from the digest of both schemas and
-    the author's version. `scopes` are the tool's own, beside `mcp:list` and `mcp:call`.
-    `listing` is the tool on the wire (spec: server/tools, Tool), `encoded` the same as JSON; both
-    are shared and never changed. `input_redactor` takes arguments, `output_redactor` the method's
-    whole result. `time_limit` is in seconds for one round, None for the platform's.
-    `requires` names client capabilities.
+    `version` is `"<publications>+<8 hex digits>"`, the digits from the digest of what its author
+    says. `scopes` are its own, beside `mcp:list` and `mcp:call`. `listing` is how it is listed on
+    the wire, `encoded` the same as JSON; both are shared and never changed. `input_redactor` takes
+    arguments, `output_redactor` the method's whole result. `time_limit` is in seconds for one round,
+    None for the platform's. `requires` names client capabilities.
     """
 
     id: UUID
@@ -30,47 +32,126 @@ class ToolSnapshot:
     scopes: frozenset[str]
     listing: Mapping[str, Any]
     encoded: bytes
-    param_headers: tuple[ParamHeader, ...]
     input_validator: Validator
-    output_validator: Validator | None
     input_redactor: Redactor
     output_redactor: ResultRedactor
     program: Program
-    annotations: Mapping[str, Any]
-    read_only: bool
-    idempotent: bool
     time_limit: float | None
     requires: tuple[str, ...]
 
+    @property
+    def read_only(self) -> bool:
+        """Whether it may run without an entry in the record that says so beforehand."""
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSnapshot(Snapshot):
+    """A tool (spec: server/tools)."""
+
+    param_headers: tuple[ParamHeader, ...]
+    output_validator: Validator | None
+    annotations: Mapping[str, Any]
+    read_only: bool
+    idempotent: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptSnapshot(Snapshot):
+    """A prompt (spec: server/prompts). `completer` answers `completion/complete`."""
+
+    arguments: tuple[PromptArgument, ...]
+    completer: Program | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceSnapshot(Snapshot):
+    """A resource (spec: server/resources)."""
+
+    uri: str
+    mime_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemplateSnapshot(Snapshot):
+    """A resource template (spec: server/resources, "Resource Templates")."""
+
+    uri_template: UriTemplate
+    mime_type: str
+    completer: Program | None
+
 
 @dataclass(frozen=True, slots=True)
-class ToolProblem:
-    """Why a published tool is not served."""
+class PrimitiveProblem:
+    """Why something published is not served."""
 
-    tool_id: UUID
+    primitive_id: UUID
     tenant_id: UUID
+    sort: Sort
     name: str
     message: str
 
 
 @dataclass(frozen=True, slots=True)
-class Toolbox:
-    """All that one tenant serves, ordered by name, and what it would serve if it could."""
+class Offering:
+    """All that one tenant serves, and what it would serve if it could.
+
+    Tools and prompts are ordered by name, resources by URI, templates by their text.
+    """
 
     tools: tuple[ToolSnapshot, ...] = ()
-    problems: tuple[ToolProblem, ...] = ()
-    by_name: Mapping[str, ToolSnapshot] = field(default_factory=dict, repr=False)
+    prompts: tuple[PromptSnapshot, ...] = ()
+    resources: tuple[ResourceSnapshot, ...] = ()
+    templates: tuple[TemplateSnapshot, ...] = ()
+    problems: tuple[PrimitiveProblem, ...] = ()
+    tools_by_name: Mapping[str, ToolSnapshot] = field(default_factory=dict, repr=False)
+    prompts_by_name: Mapping[str, PromptSnapshot] = field(default_factory=dict, repr=False)
+    resources_by_uri: Mapping[str, ResourceSnapshot] = field(default_factory=dict, repr=False)
 
-    def get(self, name: str) -> ToolSnapshot | None:
-        return self.by_name.get(name)
+    def tool(self, name: str) -> ToolSnapshot | None:
+        return self.tools_by_name.get(name)
+
+    def prompt(self, name: str) -> PromptSnapshot | None:
+        return self.prompts_by_name.get(name)
+
+    def resource(self, uri: str) -> ResourceSnapshot | None:
+        return self.resources_by_uri.get(uri)
+
+    def template(self, uri_template: str) -> TemplateSnapshot | None:
+        """The template that is written so."""
+        found = (one for one in self.templates if one.uri_template.text == uri_template)
+        return next(found, None)
+
+    def match(self, uri: str) -> tuple[TemplateSnapshot, Mapping[str, str]] | None:
+        """The first template that a URI fits, with the values of its variables."""
+        for template in self.templates:
+            values = template.uri_template.match(uri)
+            if values is not None:
+                return template, values
+        return None
 
 
-def toolbox_of(served: Iterable[ToolSnapshot | ToolProblem]) -> Toolbox:
-    """A toolbox in the order of names' code points, alike on every database and node."""
-    ordered = sorted(served, key=lambda one: one.name)
-    tools = tuple(one for one in ordered if isinstance(one, ToolSnapshot))
-    return Toolbox(
-        tools=tools,
-        problems=tuple(one for one in ordered if isinstance(one, ToolProblem)),
-        by_name={tool.name: tool for tool in tools},
+S = TypeVar("S", bound=Snapshot)
+
+
+def offering_of(served: Iterable[Snapshot | PrimitiveProblem]) -> Offering:
+    """An offering in the order of code points, alike on every database and node."""
+    everything = sorted(served, key=lambda one: one.name)
+    tools = _all(everything, ToolSnapshot)
+    prompts = _all(everything, PromptSnapshot)
+    resources = sorted(_all(everything, ResourceSnapshot), key=lambda one: one.uri)
+    templates = sorted(_all(everything, TemplateSnapshot), key=lambda one: one.uri_template.text)
+    return Offering(
+        tools=tuple(tools),
+        prompts=tuple(prompts),
+        resources=tuple(resources),
+        templates=tuple(templates),
+        problems=tuple(one for one in everything if isinstance(one, PrimitiveProblem)),
+        tools_by_name={tool.name: tool for tool in tools},
+        prompts_by_name={prompt.name: prompt for prompt in prompts},
+        resources_by_uri={resource.uri: resource for resource in resources},
     )
+
+
+def _all(served: Iterable[Snapshot | PrimitiveProblem], of: type[S]) -> list[S]:
+    return [one for one in served if isinstance(one, of)]

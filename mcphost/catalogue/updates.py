@@ -8,8 +8,8 @@ from django.db import transaction
 from mcphost.audit import services as audit
 from mcphost.audit.records import Actor
 from mcphost.catalogue.errors import Invalid
-from mcphost.catalogue.selectors import toolbox
-from mcphost.catalogue.snapshots import Toolbox
+from mcphost.catalogue.selectors import offering
+from mcphost.catalogue.snapshots import Offering
 from mcphost.feed.services import announce, announce_all
 
 UPDATED = "resource.updated"
@@ -22,7 +22,7 @@ def announce_update(tenant_id: UUID, uri: str, actor: Actor) -> None:
 
     Raises Invalid, on `uri`, when the tenant serves nothing there.
     """
-    if not is_served(toolbox(tenant_id), uri):
+    if not is_served(offering(tenant_id), uri):
         raise Invalid({"uri": [nothing_at(uri)]})
     audit.record("resource.announced", actor=actor, tenant=tenant_id, target=uri, facts={})
     announce(UPDATED, tenant=tenant_id, object_id=uri)
@@ -34,9 +34,9 @@ def announce_updates(about: Sequence[tuple[UUID, str]]) -> None:
     announce_all(UPDATED, about)
 
 
-def is_served(offering: Toolbox, uri: str) -> bool:
+def is_served(offering: Offering, uri: str) -> bool:
     """Whether there is a resource of that URI, or a template that it fits."""
-    return False
+    return offering.resource(uri) is not None or offering.match(uri) is not None
 
 
 def nothing_at(uri: str) -> str:

@@ -1,4 +1,4 @@
-"""Whether a tool's fields may be what they are, as the protocol and its kind see it.
+"""Whether the fields of a primitive may be what they are, as the protocol and its kind see it.
 
 Every problem is found at once, so that a form can show each beside its field.
 """
@@ -8,22 +8,26 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from mcphost.catalogue import compiling, kinds
 from mcphost.catalogue.compiling import NotServableError, Ready
 from mcphost.catalogue.errors import Invalid
-from mcphost.catalogue.fields import ToolFields
+from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.icons import check_icons
 from mcphost.catalogue.kinds import KindError
-from mcphost.catalogue.models import Grant, Tool
+from mcphost.catalogue.models import Grant, Primitive
 from mcphost.catalogue.texts import (
     check_description,
     check_scopes,
     check_time_limit,
     check_title,
 )
+from mcphost.kinds.sorts import Sort
 from mcphost.protocol.tools import check_tool_name
+from mcphost.protocol.uri_templates import UriTemplate
+from mcphost.protocol.uris import check_uri
 
-TAKEN = "Another tool of this tenant has that name."
 _CHECKS = {
     "title": check_title,
     "description": check_description,
@@ -41,7 +45,7 @@ class _Findings(dict[str, list[str]]):
             self.setdefault(field, []).extend(problems)
 
 
-def normal(fields: ToolFields) -> ToolFields:
+def normal(fields: PrimitiveFields) -> PrimitiveFields:
     """The fields as they are stored: texts trimmed, lists as lists, scopes once and in order.
 
     What has the wrong type is left as it is, for `check` to refuse.
@@ -49,6 +53,7 @@ def normal(fields: ToolFields) -> ToolFields:
     return replace(
         fields,
         name=_trimmed(fields.name),
+        uri=_trimmed(fields.uri),
         title=_trimmed(fields.title),
         description=_trimmed(fields.description),
         scopes=_sorted(fields.scopes),
@@ -56,8 +61,8 @@ def normal(fields: ToolFields) -> ToolFields:
     )
 
 
-def check(tenant_id: UUID, fields: ToolFields, tool_id: UUID | None = None) -> Ready:
-    """What the fields stand for, compiled. `tool_id` is the tool's own, once it has one.
+def check(tenant_id: UUID, fields: PrimitiveFields, primitive_id: UUID | None = None) -> Ready:
+    """What the fields stand for, compiled. `primitive_id` is its own, once it has one.
 
     Raises Invalid with all problems by field; those of the configuration are at `config` or
     `config.<field>`.
@@ -65,13 +70,25 @@ def check(tenant_id: UUID, fields: ToolFields, tool_id: UUID | None = None) -> R
     findings = _Findings()
     for field, look in _CHECKS.items():
         findings.note(field, *look(getattr(fields, field)))
-    _check_name(findings, tenant_id, fields.name, tool_id)
+    _check_name(findings, tenant_id, fields, primitive_id)
     ready = _check_config(findings, tenant_id, fields)
-    if ready and not fields.description and not ready.compiled.description.strip():
+    if ready:
+        _check_uri(findings, tenant_id, uri_of(fields, ready), fields, primitive_id)
+    if ready and not (fields.description or ready.compiled.description.strip()):
         findings.note("description", "The function has no description; write one here.")
     if findings or ready is None:
         raise Invalid(findings)
     return ready
+
+
+def uri_of(fields: PrimitiveFields, ready: Ready) -> str:
+    """The URI that clients ask for: the operator's, else the code's; empty where there is none."""
+    return (fields.uri or ready.compiled.uri) if fields.sort.has_uri else ""
+
+
+def taken(field: str, sort: Sort) -> str:
+    """The refusal of a name or URI that is another's already."""
+    return f"Another {sort.value} of this tenant has that {field if field == 'name' else 'URI'}."
 
 
 def check_grant(tenant_id: UUID, function: str) -> list[str]:
@@ -81,19 +98,58 @@ def check_grant(tenant_id: UUID, function: str) -> list[str]:
     return [f"{function[:200]} is not granted to this tenant."]
 
 
-def _check_name(findings: _Findings, tenant_id: UUID, name: Any, tool_id: UUID | None) -> None:
+def _check_name(
+    findings: _Findings, tenant_id: UUID, fields: PrimitiveFields, primitive_id: UUID | None
+) -> None:
+    name: Any = fields.name
     problem = check_tool_name(name) if isinstance(name, str) else "A name is a text."
     if problem:
         findings.note("name", problem)
         return
-    namesake = Tool.objects.filter(tenant=tenant_id, name=name).values_list("id", flat=True).first()
-    if namesake not in (None, tool_id):
-        findings.note("name", TAKEN)
+    namesakes = Primitive.objects.filter(tenant=tenant_id, sort=fields.sort, name=name)
+    if _of_another(namesakes, primitive_id):
+        findings.note("name", taken("name", fields.sort))
 
 
-def _check_config(findings: _Findings, tenant_id: UUID, fields: ToolFields) -> Ready | None:
+def _check_uri(
+    findings: _Findings,
+    tenant_id: UUID,
+    uri: Any,
+    fields: PrimitiveFields,
+    primitive_id: UUID | None,
+) -> None:
+    """Only what clients ask for by URI has one, and nothing else of the tenant has the same."""
+    if not fields.sort.has_uri:
+        if fields.uri:
+            findings.note("uri", f"A {fields.sort.value} has no URI.")
+        return
+    if problem := _uri_problem(uri, fields.sort):
+        findings.note("uri", problem)
+    elif _of_another(Primitive.objects.filter(tenant=tenant_id, uri=uri), primitive_id):
+        findings.note("uri", taken("uri", fields.sort))
+
+
+def _of_another(found: QuerySet[Primitive], primitive_id: UUID | None) -> bool:
+    return found.values_list("id", flat=True).first() not in (None, primitive_id)
+
+
+def _uri_problem(uri: Any, sort: Sort) -> str | None:
+    if not isinstance(uri, str) or not uri:
+        return "Write the URI that clients ask for."
+    return _template_problem(uri) if sort is Sort.TEMPLATE else check_uri(uri)
+
+
+def _template_problem(text: str) -> str | None:
+    try:
+        UriTemplate(text)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _check_config(findings: _Findings, tenant_id: UUID, fields: PrimitiveFields) -> Ready | None:
     if fields.kind not in kinds.KINDS:
-        findings.note("kind", f"There is no kind of tool called {fields.kind!r}.")
+        findings.note("kind", f"There is no kind called {fields.kind!r}.")
         return None
     if not isinstance(fields.config, Mapping):
         findings.note("config", "The configuration is an object.")
@@ -104,7 +160,7 @@ def _check_config(findings: _Findings, tenant_id: UUID, fields: ToolFields) -> R
         findings.note(f"config.{kinds.GRANTED_BY_STAFF[fields.kind]}", *refused)
         return None
     try:
-        return compiling.ready(fields.kind, fields.config)
+        return compiling.ready(fields.sort, fields.kind, fields.config)
     except KindError as error:
         for field, problems in error.problems.items():
             findings.note(f"config.{field}" if field else "config", *problems)

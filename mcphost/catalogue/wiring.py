@@ -1,11 +1,11 @@
-"""At start: find what the code offers, and hear of every change of a tenant's tools."""
+"""At start: find what the code offers, and hear of every change of what tenants offer."""
 
 from mcphost.catalogue import kinds, selectors
 from mcphost.feed.loop import ChangeNews, loop
 
 
-def on_tool(news: ChangeNews) -> None:
-    """Drop the toolbox that changed, or all of them when the change is everybody's."""
+def changed(news: ChangeNews) -> None:
+    """Drop the offering that changed, or all of them when the change is everybody's."""
     if news.tenant is None:
         selectors.forget_all()
     else:
@@ -13,5 +13,6 @@ def on_tool(news: ChangeNews) -> None:
 
 
 kinds.discover()
-loop.subscribe("tool", on_tool)
+for what in ("tool", "prompt", "resource"):
+    loop.subscribe(what, changed)
 loop.on_gap(selectors.forget_all)

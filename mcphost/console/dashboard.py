@@ -29,7 +29,7 @@ class Card:
     tenant: Tenant
     url: str
     counts: dict[str, int]
-    problems: tuple[catalogue.ToolProblem, ...]
+    problems: tuple[catalogue.PrimitiveProblem, ...]
 
 
 @require_safe
@@ -65,8 +65,8 @@ def _chosen(request: Visit) -> audit.Filter:
 
 
 def _cards(request: Visit, tenants: list[Tenant]) -> list[Card]:
-    rows: dict[UUID, list[catalogue.ToolRow]] = {tenant.pk: [] for tenant in tenants}
-    for row in catalogue.tools(Tenant.objects.filter(pk__in=rows)):
+    rows: dict[UUID, list[catalogue.PrimitiveRow]] = {tenant.pk: [] for tenant in tenants}
+    for row in catalogue.primitives(Tenant.objects.filter(pk__in=rows)):
         rows[row.tenant_id].append(row)
     return [
         Card(

@@ -33,7 +33,7 @@ PAYLOAD_VIEWED = "payload.viewed"
 @require_safe
 def rounds(request: Visit, tenant: Tenant) -> HttpResponseBase:
     """The rounds of one tenant, newest first."""
-    tools = [row.name for row in catalogue.tools(Tenant.objects.filter(pk=tenant.pk))]
+    tools = [row.name for row in catalogue.primitives(Tenant.objects.filter(pk=tenant.pk))]
     return _rounds(request, frozenset({tenant.pk}), "Records", tools)
 
 

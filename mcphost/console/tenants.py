@@ -171,7 +171,7 @@ def add(request: Visit) -> HttpResponseBase:
 @require_safe
 def overview(request: Visit, tenant: Tenant) -> HttpResponseBase:
     """One tenant at a glance: where clients connect, its tools, problems and latest calls."""
-    tools = catalogue.tools(Tenant.objects.filter(pk=tenant.pk))
+    tools = catalogue.primitives(Tenant.objects.filter(pk=tenant.pk))
     chosen = audit.Filter(tenants=frozenset({tenant.pk}))
     return show(
         request,
@@ -185,7 +185,7 @@ def overview(request: Visit, tenant: Tenant) -> HttpResponseBase:
     )
 
 
-def count_states(tools: tuple[catalogue.ToolRow, ...]) -> dict[str, int]:
+def count_states(tools: tuple[catalogue.PrimitiveRow, ...]) -> dict[str, int]:
     """How many tools there are in each state."""
     counts = {"published": 0, "draft": 0, "disabled": 0}
     for tool in tools:

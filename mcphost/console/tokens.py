@@ -91,9 +91,9 @@ def _owners(tenant: Tenant) -> list[tuple[str, str]]:
 
 def _scopes(tenant: Tenant) -> list[tuple[str, str]]:
     """The scopes that mean something here: everybody's, and those that the tools ask for."""
-    tools = catalogue.tools(Tenant.objects.filter(pk=tenant.pk))
+    tools = catalogue.primitives(Tenant.objects.filter(pk=tenant.pk))
     asked = {scope for tool in tools for scope in tool.fields.scopes}
-    asked |= {scope for tool in catalogue.toolbox(tenant.pk).tools for scope in tool.scopes}
+    asked |= {scope for tool in catalogue.offering(tenant.pk).tools for scope in tool.scopes}
     named = {**_SCOPES, **dict.fromkeys(sorted(asked), "asked for by a tool")}
     return [(scope, f"{scope}: {meaning}") for scope, meaning in named.items()]
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from mcphost.catalogue import kinds, selectors
 from mcphost.catalogue.errors import Invalid
-from mcphost.catalogue.fields import ToolFields
+from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.console import forms
 from mcphost.console.icon_rows import icon_rows
 
@@ -33,7 +33,7 @@ class ToolForm(forms.ConsoleForm):
         "Time limit", "Seconds for one round. Empty: the author's, or else the platform's."
     )
 
-    def __init__(self, tenant: UUID, data: Any, files: Any, before: ToolFields | None = None):
+    def __init__(self, tenant: UUID, data: Any, files: Any, before: PrimitiveFields | None = None):
         super().__init__(data, files, initial=_starting(before) if before is not None else None)
         self.icons = icon_rows((data, files), before.icons if before is not None else ())
         chosen = kinds.function_of(before.kind, before.config) if before is not None else ""
@@ -56,10 +56,10 @@ class ToolForm(forms.ConsoleForm):
         self.icons.place((), problems.get("icons", ()))
         super().place({name: said for name, said in problems.items() if name != "icons"})
 
-    def wanted(self) -> ToolFields:
+    def wanted(self) -> PrimitiveFields:
         """The fields for the service to judge."""
         given = self.cleaned_data
-        return ToolFields(
+        return PrimitiveFields(
             name=given["name"],
             kind=self._before.kind if self._before is not None else KIND,
             config={"function": given["function"]},
@@ -76,7 +76,7 @@ def said_by_authors(tenant: UUID) -> Mapping[str, Mapping[str, str]]:
     found = {}
     for row in granted(tenant):
         if row.known:
-            said = kinds.compile_config(KIND, {"function": row.reference})
+            said = kinds.compiled_function(row.reference)
             found[row.reference] = {
                 "name": said.name,
                 "title": said.title,
@@ -97,7 +97,7 @@ def _choices(tenant: UUID, chosen: str) -> list[tuple[str, str]]:
     return [("", "Choose a function…"), *choices]
 
 
-def _starting(fields: ToolFields) -> dict[str, Any]:
+def _starting(fields: PrimitiveFields) -> dict[str, Any]:
     return {
         "function": kinds.function_of(fields.kind, fields.config),
         "name": fields.name,

@@ -7,7 +7,7 @@ from typing import Any
 from mcphost.catalogue import kinds, selectors, validation
 from mcphost.catalogue.errors import Invalid
 from mcphost.catalogue.fields import OVERRIDES
-from mcphost.catalogue.selectors import ToolRow, ToolSnapshot, VersionRow
+from mcphost.catalogue.selectors import PrimitiveRow, ToolSnapshot, VersionRow
 from mcphost.catalogue.states import State, Verb, following
 from mcphost.console import clients, examples
 from mcphost.kinds.kind import Compiled
@@ -39,7 +39,7 @@ class ToolView:
     served. `listing` is what clients see, or would see after publishing.
     """
 
-    row: ToolRow
+    row: PrimitiveRow
     function: str
     problems: Sequence[str]
     unserved: Sequence[str]
@@ -63,10 +63,10 @@ class ToolView:
         return clients.curl(url, self.row.name, examples.arguments(schema))
 
 
-def view_of(row: ToolRow) -> ToolView:
+def view_of(row: PrimitiveRow) -> ToolView:
     """Everything about one tool."""
-    toolbox = selectors.toolbox(row.tenant_id)
-    served = toolbox.get(row.name)
+    offering = selectors.offering(row.tenant_id)
+    served = offering.tool(row.name)
     compiled, problems = _compiled(row)
     versions = selectors.versions(row.id)
     live = next((version for version in versions if version.live), None)
@@ -74,7 +74,7 @@ def view_of(row: ToolRow) -> ToolView:
         row=row,
         function=kinds.function_of(row.fields.kind, row.fields.config),
         problems=problems,
-        unserved=[each.message for each in toolbox.problems if each.tool_id == row.id],
+        unserved=[each.message for each in offering.problems if each.primitive_id == row.id],
         served=served,
         listing=served.listing if served is not None else _listing(row, compiled),
         scopes=sorted(served.scopes) if served is not None else row.fields.scopes,
@@ -86,7 +86,7 @@ def view_of(row: ToolRow) -> ToolView:
     )
 
 
-def _compiled(row: ToolRow) -> tuple[Compiled | None, list[str]]:
+def _compiled(row: PrimitiveRow) -> tuple[Compiled | None, list[str]]:
     try:
         return validation.check(row.tenant_id, row.fields, row.id).compiled, []
     except Invalid as refusal:
@@ -97,7 +97,7 @@ def _compiled(row: ToolRow) -> tuple[Compiled | None, list[str]]:
         ]
 
 
-def _listing(row: ToolRow, compiled: Compiled | None) -> dict[str, Any]:
+def _listing(row: PrimitiveRow, compiled: Compiled | None) -> dict[str, Any]:
     """What would be served of a tool that is not, as far as it can be told."""
     if compiled is None:
         return {}
@@ -112,7 +112,7 @@ def _listing(row: ToolRow, compiled: Compiled | None) -> dict[str, Any]:
 
 
 def _time_limit(
-    row: ToolRow, served: ToolSnapshot | None, compiled: Compiled | None
+    row: PrimitiveRow, served: ToolSnapshot | None, compiled: Compiled | None
 ) -> float | None:
     """In seconds for one round; None for the platform's."""
     if served is not None:
@@ -121,7 +121,7 @@ def _time_limit(
     return row.fields.time_limit_seconds or authors
 
 
-def _differences(row: ToolRow, live: VersionRow | None) -> list[Difference]:
+def _differences(row: PrimitiveRow, live: VersionRow | None) -> list[Difference]:
     if live is None:
         return []
     return [

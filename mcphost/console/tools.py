@@ -13,19 +13,20 @@ from django.views.decorators.http import require_POST, require_safe
 from mcphost.audit.records import Actor
 from mcphost.catalogue import selectors, services
 from mcphost.catalogue.errors import Invalid, WrongStateError
-from mcphost.catalogue.fields import ToolFields
-from mcphost.catalogue.selectors import ToolRow
+from mcphost.catalogue.fields import PrimitiveFields
+from mcphost.catalogue.selectors import PrimitiveRow
 from mcphost.catalogue.states import State, Verb
 from mcphost.console.base import Crumb, Visit, actor, mcp_url, of_tenant, page_of, sent, show
 from mcphost.console.tool_forms import ToolForm, granted, said_by_authors
 from mcphost.console.tool_views import view_of
+from mcphost.kinds.sorts import Sort
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
 PUBLISH = "_publish"
 """The name of the button that saves and publishes."""
 
-_VERBS: dict[Verb, tuple[Callable[[UUID, Actor], ToolRow], str]] = {
+_VERBS: dict[Verb, tuple[Callable[[UUID, Actor], PrimitiveRow], str]] = {
     Verb.PUBLISH: (services.publish, "{} is published. The next request sees it."),
     Verb.DISABLE: (services.disable, "{} is disabled. The next request does not see it."),
     Verb.ENABLE: (services.enable, "{} is served again, as it was published."),
@@ -37,8 +38,8 @@ _VERBS: dict[Verb, tuple[Callable[[UUID, Actor], ToolRow], str]] = {
 def listing(request: Visit, tenant: Tenant) -> HttpResponseBase:
     """Every tool, with its state and what keeps it from being served."""
     wanted, state = request.GET.get("q", "").strip()[:64], request.GET.get("state", "")
-    problems = {each.tool_id: each.message for each in selectors.problems(tenant.pk)}
-    rows = selectors.tools(Tenant.objects.filter(pk=tenant.pk))
+    problems = {each.primitive_id: each.message for each in selectors.problems(tenant.pk)}
+    rows = selectors.primitives(Tenant.objects.filter(pk=tenant.pk), Sort.TOOL)
     found = [
         (row, problems.get(row.id, ""))
         for row in rows
@@ -116,18 +117,18 @@ def move(request: Visit, tenant: Tenant, tool_id: UUID, verb: str) -> HttpRespon
 
 
 @transaction.atomic
-def _create(tenant_id: UUID, wanted: ToolFields, who: Actor, *, publish: bool) -> ToolRow:
-    made = services.create_tool(tenant_id, wanted, who)
+def _create(tenant_id: UUID, wanted: PrimitiveFields, who: Actor, *, publish: bool) -> PrimitiveRow:
+    made = services.create(tenant_id, wanted, who)
     return services.publish(made.id, who) if publish else made
 
 
 @transaction.atomic
-def _update(tool_id: UUID, wanted: ToolFields, who: Actor, *, publish: bool) -> ToolRow:
-    saved = services.update_tool(tool_id, wanted, who)
+def _update(tool_id: UUID, wanted: PrimitiveFields, who: Actor, *, publish: bool) -> PrimitiveRow:
+    saved = services.update(tool_id, wanted, who)
     return services.publish(saved.id, who) if publish else saved
 
 
-def _saved(request: Visit, tenant: Tenant, row: ToolRow, *, publish: bool) -> HttpResponseBase:
+def _saved(request: Visit, tenant: Tenant, row: PrimitiveRow, *, publish: bool) -> HttpResponseBase:
     if publish:
         messages.success(request, _VERBS[Verb.PUBLISH][1].format(row.name))
     else:
@@ -136,7 +137,7 @@ def _saved(request: Visit, tenant: Tenant, row: ToolRow, *, publish: bool) -> Ht
 
 
 def _form_page(
-    request: Visit, tenant: Tenant, form: ToolForm, title: str, row: ToolRow | None = None
+    request: Visit, tenant: Tenant, form: ToolForm, title: str, row: PrimitiveRow | None = None
 ) -> HttpResponseBase:
     crumbs = [page_of(tenant, "tools", "Tools")]
     back = reverse("admin:tools", args=[tenant.slug])
@@ -156,9 +157,9 @@ def _form_page(
     )
 
 
-def _tool(tenant: Tenant, tool_id: UUID) -> ToolRow:
+def _tool(tenant: Tenant, tool_id: UUID) -> PrimitiveRow:
     """The tool, if it is this tenant's; another's is an unknown one."""
-    row = selectors.tool(tool_id)
+    row = selectors.primitive(tool_id)
     if row is None or row.tenant_id != tenant.pk:
         raise Http404
     return row

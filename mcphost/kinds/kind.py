@@ -1,16 +1,18 @@
-"""What every kind of tool is to the rest of the platform.
+"""What every kind is to the rest of the platform: how tools, prompts and resources of it run.
 
 A kind turns a configuration (a catalogue row's JSON) into something that can be listed and run.
 It says what it can do, offers what there is to choose from, and reports what is wrong with its own
 surroundings. A new kind is a folder here and one line in `mcphost.catalogue.kinds`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pydantic import BaseModel
 
+from mcphost.kinds.sorts import Sort
+from mcphost.protocol.prompts import PromptArgument
 from mcphost.runtime.program import Program
 from mcphost.runtime.schema import Problem
 
@@ -27,9 +29,11 @@ class KindError(Exception):
 class Compiled:
     """A configuration made ready, with what its author says of it; operators may say otherwise.
 
-    `name` is what the author calls the tool. Texts are empty where the author said nothing.
+    `sort` is what it is; `name` is what the author calls it. Texts are empty where the author said nothing.
     `annotations` is the JSON of `ToolAnnotations`. `requires` are client capabilities, dotted,
-    without which the tool cannot run at all. `time_limit` is in seconds, per round.
+    without which it cannot run at all. `time_limit` is in seconds, per round. `uri` is a resource's
+    URI or a template's text, `size` a resource's length in bytes where it is known. `completer`
+    answers `completion/complete` for a prompt's arguments or a template's variables.
     """
 
     name: str
@@ -42,23 +46,34 @@ class Compiled:
     author_version: str = ""
     requires: tuple[str, ...] = ()
     time_limit: float | None = None
+    sort: Sort = Sort.TOOL
+    uri: str = ""
+    mime_type: str = ""
+    size: int | None = None
+    arguments: tuple[PromptArgument, ...] = ()
+    completer: Program | None = None
 
 
 class Kind(Protocol):
-    """One kind of tool.
+    """One kind.
 
-    `config_model` describes the configuration; `can_ask` says whether its tools may ask the caller
-    questions, `can_stream` whether they may report progress and log messages.
+    `sorts` are those that it can make, `can_ask` says whether what it runs may ask the caller questions, `can_stream` whether they may report progress and log messages.
     """
 
     name: str
     label: str
+    sorts: Collection[Sort]
     can_ask: bool
     can_stream: bool
-    config_model: type[BaseModel]
 
-    def compile(self, config: Mapping[str, Any]) -> Compiled:
-        """Make a configuration ready. Raises KindError with problems by field."""
+    def config_model(self, sort: Sort) -> type[BaseModel]:
+        """What a configuration of that sort consists of."""
+
+    def compile(self, config: Mapping[str, Any], sort: Sort = Sort.TOOL) -> Compiled:
+        """Make a configuration ready. Where it says itself what it is, `sort` is not looked at.
+
+        Raises KindError with problems by field.
+        """
 
     def check(self) -> Sequence[Problem]:
         """What is wrong with the kind's surroundings; nothing of it stops anything else."""

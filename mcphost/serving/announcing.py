@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from threading import Lock
 from uuid import UUID
 
-from mcphost.catalogue.selectors import cached_toolbox, toolbox
+from mcphost.catalogue.selectors import cached_offering, offering
 from mcphost.catalogue.updates import announce_updates, is_served, nothing_at
 from mcphost.feed.cache import MISS
 from mcphost.runtime.ports import NotAnnounced
@@ -80,7 +80,7 @@ class Announcements:
 def _good(tenant: UUID, uris: Mapping[str, bool]) -> Iterator[str]:
     """Those that the tenant serves: an announcement of anything else is its author's mistake."""
     for uri, checked in uris.items():
-        if checked or is_served(toolbox(tenant), uri):
+        if checked or is_served(offering(tenant), uri):
             yield uri
         else:
             log.warning("an announcement was dropped: %s", nothing_at(uri))
@@ -100,10 +100,10 @@ class TenantAnnouncer:
         self._tenant = tenant
 
     def updated(self, uri: str) -> None:
-        offering = cached_toolbox(self._tenant)
-        if offering is not MISS and not is_served(offering, uri):
+        served = cached_offering(self._tenant)
+        if served is not MISS and not is_served(served, uri):
             raise NotAnnounced(nothing_at(uri))
-        announcements.add(self._tenant, uri, checked=offering is not MISS)
+        announcements.add(self._tenant, uri, checked=served is not MISS)
 
 
 announcements = Announcements()

@@ -21,7 +21,7 @@ from mcphost.runtime.call import Principal
 from mcphost.serving import views
 from mcphost.serving.options import options
 from mcphost.serving.relay import Relay
-from mcphost.serving.snapshots import toolbox
+from mcphost.serving.snapshots import offering
 from mcphost.serving.streams import StandingStream
 from mcphost.serving.views import Scopes
 
@@ -202,8 +202,8 @@ class Listeners:
         for tenant, heard in self._sorted(news).items():
             if tenant not in self._groups:
                 continue
-            offering = await toolbox(tenant)
-            for listener, topic in self._changes(tenant, offering, heard):
+            served = await offering(tenant)
+            for listener, topic in self._changes(tenant, served, heard):
                 listener.tell(topic)
                 told += 1
                 if told % TOLD_AT_ONCE == 0:

@@ -4,7 +4,7 @@ from datetime import datetime
 from uuid import UUID
 
 from mcphost.catalogue import selectors as catalogue
-from mcphost.catalogue.selectors import Toolbox
+from mcphost.catalogue.selectors import Offering
 from mcphost.feed.cache import MISS
 from mcphost.identity import selectors as identity
 from mcphost.identity.selectors import Authenticated
@@ -33,7 +33,7 @@ async def tenant(tenant_id: UUID) -> TenantSnapshot | None:
     return known if known is not MISS else await in_database(tenants.tenant, tenant_id)
 
 
-async def toolbox(tenant_id: UUID) -> Toolbox:
+async def offering(tenant_id: UUID) -> Offering:
     """All that the tenant serves now."""
-    known = catalogue.cached_toolbox(tenant_id)
-    return known if known is not MISS else await in_database(catalogue.toolbox, tenant_id)
+    known = catalogue.cached_offering(tenant_id)
+    return known if known is not MISS else await in_database(catalogue.offering, tenant_id)

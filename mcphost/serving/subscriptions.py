@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from mcphost.catalogue.selectors import Toolbox
+from mcphost.catalogue.selectors import Offering
 from mcphost.protocol import subscriptions
 from mcphost.protocol.errors import invalid_params
 from mcphost.protocol.subscriptions import LISTS, Filter
@@ -15,7 +15,7 @@ from mcphost.serving.identification import server_info
 from mcphost.serving.incoming import Incoming
 from mcphost.serving.listeners import Listener, listeners
 from mcphost.serving.options import options
-from mcphost.serving.snapshots import toolbox
+from mcphost.serving.snapshots import offering
 from mcphost.serving.streams import StandingStream
 
 URI_LENGTH = 2048
@@ -41,13 +41,13 @@ async def listen(incoming: Incoming, stream: StandingStream) -> Mapping[str, Any
 async def _attend(incoming: Incoming, wanted: Filter, stream: StandingStream) -> None:
     principal = incoming.principal
     listeners.attach()  # before the look at what is offered: no change is missed in between
-    offering = await toolbox(principal.tenant)
-    honoured = _honoured(wanted, principal, offering)
+    served = await offering(principal.tenant)
+    honoured = _honoured(wanted, principal, served)
     stream.send(subscriptions.acknowledged(_id(incoming), honoured))
     if not honoured or draining():
         return
     listener = Listener(_id(incoming), principal, honoured, stream)
-    listeners.join(listener, offering)
+    listeners.join(listener, served)
     presences.enter(listener)
     try:
         await stream.stay()
@@ -75,7 +75,7 @@ def _wanted(params: Mapping[str, Any]) -> Filter:
     return wanted
 
 
-def _honoured(wanted: Filter, principal: Principal, offering: Toolbox) -> Filter:
+def _honoured(wanted: Filter, principal: Principal, offering: Offering) -> Filter:
     """The part that the caller may hear of: lists that it may ask for, resources it may read."""
     lists = wanted.lists if principal.may(policy.LIST) else ()
     scopes = principal.scopes

@@ -10,14 +10,14 @@ from mcphost.protocol.headers import check_param_headers
 from mcphost.serving import pages, policy, running
 from mcphost.serving.identification import server_info
 from mcphost.serving.incoming import Incoming
-from mcphost.serving.snapshots import toolbox
+from mcphost.serving.snapshots import offering
 from mcphost.serving.streams import Stream
 
 
 async def list_tools(incoming: Incoming, stream: Stream) -> Mapping[str, Any]:
     """One page of the tools that the caller may know of, ordered by name."""
     start = await pages.after(incoming)
-    return await pages.page(incoming, start, "tools", (await toolbox(incoming.tenant.id)).tools)
+    return await pages.page(incoming, start, "tools", (await offering(incoming.tenant.id)).tools)
 
 
 async def call_tool(incoming: Incoming, stream: Stream) -> Mapping[str, Any]:
@@ -32,7 +32,7 @@ async def call_tool(incoming: Incoming, stream: Stream) -> Mapping[str, Any]:
 
 async def _find(incoming: Incoming) -> ToolSnapshot:
     name = incoming.exchange.params["name"]
-    tool = (await toolbox(incoming.tenant.id)).get(name)
+    tool = (await offering(incoming.tenant.id)).tool(name)
     if tool is None or not policy.visible(incoming.principal, tool):
         raise invalid_params(f"Unknown tool: {shown(name)}")
     return tool

@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Protocol
 from uuid import UUID
 
-from mcphost.catalogue.selectors import Toolbox
+from mcphost.catalogue.selectors import Offering
 
 Scopes = frozenset[str]
 
@@ -21,15 +21,15 @@ class Listed(Protocol):
     def encoded(self) -> bytes: ...
 
 
-_LISTS: Mapping[str, Callable[[Toolbox], Iterable[Listed]]] = {
+_LISTS: Mapping[str, Callable[[Offering], Iterable[Listed]]] = {
     "tool": lambda offering: offering.tools,
-    "prompt": lambda offering: (),
-    "resource": lambda offering: chain((), ()),
+    "prompt": lambda offering: offering.prompts,
+    "resource": lambda offering: chain(offering.resources, offering.templates),
 }
 """What is in each list that clients can hear of; templates are resources to come."""
 
 
-def digest(offering: Toolbox, name: str, scopes: Scopes) -> bytes:
+def digest(offering: Offering, name: str, scopes: Scopes) -> bytes:
     """Of a list as callers with these scopes get it: while it stays, nothing changed for them."""
     hashed = blake2b(digest_size=16)
     for entry in _LISTS[name](offering):
@@ -39,6 +39,12 @@ def digest(offering: Toolbox, name: str, scopes: Scopes) -> bytes:
     return hashed.digest()
 
 
-def reading(offering: Toolbox, uri: str, scopes: Scopes) -> tuple[UUID, str] | None:
+def reading(offering: Offering, uri: str, scopes: Scopes) -> tuple[UUID, str] | None:
     """What callers with these scopes read at `uri`, by id and version; None if nothing."""
-    return None
+    resource = offering.resource(uri)
+    if resource is not None:
+        return (resource.id, resource.version) if resource.scopes <= scopes else None
+    matched = offering.match(uri)
+    if matched is None or not matched[0].scopes <= scopes:
+        return None
+    return matched[0].id, matched[0].version

@@ -7,8 +7,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from mcphost.audit.records import Actor
-from mcphost.catalogue.fields import ToolFields
+from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.kinds.kind import Compiled, KindError
+from mcphost.kinds.sorts import Sort
 from mcphost.runtime.call import Call
 from mcphost.runtime.journal import Journal
 from mcphost.runtime.outcomes import Complete, Outcome
@@ -43,7 +44,7 @@ class Shelf:
     label = "Shelf"
     can_ask = False
     can_stream = False
-    config_model = ShelfConfig
+    sorts = tuple(Sort)
 
     def __init__(self) -> None:
         self.functions: dict[str, Compiled] = {}
@@ -57,7 +58,10 @@ class Shelf:
         plain = Compiled(name, TEXT, Says(reference), description=f"Does {name}.")
         self.functions[reference] = replace(plain, **said)
 
-    def compile(self, config: Mapping[str, Any]) -> Compiled:
+    def config_model(self, sort: Sort) -> type[BaseModel]:
+        return ShelfConfig
+
+    def compile(self, config: Mapping[str, Any], sort: Sort = Sort.TOOL) -> Compiled:
         reference = config.get("function")
         if not isinstance(reference, str):
             raise KindError({"function": ["A text is needed."]})
@@ -75,7 +79,7 @@ class Shelf:
         return [(reference, compiled.name) for reference, compiled in self.functions.items()]
 
 
-def fields(function: str = "demo.echo", **others: Any) -> ToolFields:
+def fields(function: str = "demo.echo", **others: Any) -> PrimitiveFields:
     """The fields of a tool that runs `function` under the function's own name."""
     name = function.rpartition(".")[2]
-    return replace(ToolFields(name=name, config={"function": function}), **others)
+    return replace(PrimitiveFields(name=name, config={"function": function}), **others)

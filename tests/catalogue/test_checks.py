@@ -23,18 +23,18 @@ def test_a_kinds_problem_is_a_warning_without_a_database(shelf: Shelf) -> None:
 
 
 def test_the_database_is_looked_at_only_when_it_is_asked_for(shelf: Shelf) -> None:
-    assert checks.check_published_tools() == checks.check_published_tools(databases=["other"]) == []
+    assert checks.check_published() == checks.check_published(databases=["other"]) == []
 
 
 @pytest.mark.django_db
 def test_a_published_tool_that_cannot_be_served_is_a_warning(acme: UUID, shelf: Shelf) -> None:
     for function in ("demo.echo", "demo.add"):
-        services.publish(services.create_tool(acme, fields(function), ACTOR).id, ACTOR)
-    services.create_tool(acme, fields("demo.clock"), ACTOR)
+        services.publish(services.create(acme, fields(function), ACTOR).id, ACTOR)
+    services.create(acme, fields("demo.clock"), ACTOR)
     assert found(tags=[Tags.database], databases=["default"]) == []
     del shelf.functions["demo.add"]
     del shelf.functions["demo.clock"]
-    (warning,) = checks.check_published_tools(databases=["default"])
+    (warning,) = checks.check_published(databases=["default"])
     assert warning.id == f"{OURS}W002"
     assert warning.obj == f"tenant {acme}"
     assert warning.msg == "The published tool add is not served: There is no function demo.add."
@@ -46,4 +46,4 @@ def test_missing_tables_are_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
         raise DatabaseError("no such table: catalogue_tool")
 
     monkeypatch.setattr(selectors, "problems_of", refuse)
-    assert checks.check_published_tools(databases=["default"]) == []
+    assert checks.check_published(databases=["default"]) == []

@@ -24,23 +24,23 @@ def test_list_shows_every_tool_its_state_and_what_keeps_it_back(
     acme: UUID, globex: UUID, shelf: Shelf
 ) -> None:
     services.grant_function(globex, "demo.echo", ACTOR)
-    services.create_tool(globex, fields(), ACTOR)
-    echo = services.publish(services.create_tool(acme, fields(), ACTOR).id, ACTOR)
-    add = services.publish(services.create_tool(acme, fields("demo.add"), ACTOR).id, ACTOR)
-    services.update_tool(echo.id, fields(title="Parrot"), ACTOR)
+    services.create(globex, fields(), ACTOR)
+    echo = services.publish(services.create(acme, fields(), ACTOR).id, ACTOR)
+    add = services.publish(services.create(acme, fields("demo.add"), ACTOR).id, ACTOR)
+    services.update(echo.id, fields(title="Parrot"), ACTOR)
     del shelf.functions["demo.add"]
     ours = [
-        f"acme\tadd\tpublished\t{add.version}\tNOT SERVED: There is no function demo.add.",
-        f"acme\techo\tpublished\t{echo.version}\t(edited since)",
+        f"acme\ttool\tadd\tpublished\t{add.version}\tNOT SERVED: There is no function demo.add.",
+        f"acme\ttool\techo\tpublished\t{echo.version}\t(edited since)",
     ]
     assert run("list", "acme") == ours
-    assert run("list") == [*ours, "globex\techo\tdraft\t-"]
+    assert run("list") == [*ours, "globex\ttool\techo\tdraft\t-"]
 
 
 def test_publish_serves_the_working_copy(acme: UUID) -> None:
-    services.create_tool(acme, fields(), ACTOR)
+    services.create(acme, fields(), ACTOR)
     (line,) = run("publish", "acme", "echo")
-    (tool,) = selectors.toolbox(acme).tools
+    (tool,) = selectors.offering(acme).tools
     assert line == f"acme/echo is published as {tool.version}"
     entry = Entry.objects.get(action="tool.published")
     assert (entry.actor_kind, entry.actor_label) == ("system", "manage.py tools")

@@ -11,6 +11,7 @@ from mcphost.catalogue.errors import Invalid
 from mcphost.catalogue.kinds import KindError
 from mcphost.catalogue.seeding import publish_functions
 from mcphost.kinds.python.kind import PythonKind
+from mcphost.kinds.sorts import Sort
 from mcphost.tenants.fields import TenantFields
 from mcphost.tenants.services import create_tenant
 from tests.catalogue.kit import ACTOR, fields
@@ -58,22 +59,22 @@ def test_what_needs_a_grant_is_named_by_the_kinds_configuration() -> None:
     assert kinds.function_of("python", {}) == ""
     assert kinds.function_of("another", {"function": "demo.echo"}) == ""
     for kind, field in kinds.GRANTED_BY_STAFF.items():
-        assert field in kinds.KINDS[kind].config_model.model_fields
+        assert field in kinds.KINDS[kind].config_model(Sort.TOOL).model_fields
 
 
 def test_an_unknown_kind_compiles_nothing() -> None:
-    with pytest.raises(KindError, match="no kind of tool called 'another'"):
+    with pytest.raises(KindError, match="no kind called 'another'"):
         kinds.compile_config("another", {})
 
 
 def test_functions_are_found_where_the_settings_say(folder: Path) -> None:
     assert [reference for reference, _ in kinds.functions()] == ["voice.loud", "voice.silent"]
-    assert kinds.name_of("voice.loud") == "shout"
+    assert kinds.compiled_function("voice.loud").name == "shout"
 
 
 def test_a_function_of_a_file_becomes_a_tool(tenant: UUID) -> None:
     publish_functions(tenant, ["voice.loud"], ACTOR)
-    (tool,) = selectors.toolbox(tenant).tools
+    (tool,) = selectors.offering(tenant).tools
     assert (tool.name, tool.read_only) == ("shout", True)
     assert tool.listing["title"] == "Shout"
     assert tool.listing["description"] == "Say it louder."
@@ -85,16 +86,16 @@ def test_a_function_of_a_file_becomes_a_tool(tenant: UUID) -> None:
 def test_a_function_without_a_description_needs_one_from_the_operator(tenant: UUID) -> None:
     services.grant_function(tenant, "voice.silent", ACTOR)
     with pytest.raises(Invalid) as refusal:
-        services.create_tool(tenant, fields("voice.silent"), ACTOR)
+        services.create(tenant, fields("voice.silent"), ACTOR)
     assert list(refusal.value.problems) == ["description"]
-    services.create_tool(tenant, fields("voice.silent", description="Says nothing."), ACTOR)
+    services.create(tenant, fields("voice.silent", description="Says nothing."), ACTOR)
 
 
 def test_more_than_a_function_in_the_configuration_is_a_problem_beside_it(tenant: UUID) -> None:
     services.grant_function(tenant, "voice.loud", ACTOR)
     config = {"function": "voice.loud", "volume": 11}
     with pytest.raises(Invalid) as refusal:
-        services.create_tool(tenant, fields("voice.loud", config=config), ACTOR)
+        services.create(tenant, fields("voice.loud", config=config), ACTOR)
     assert list(refusal.value.problems) == ["config.volume"]
 
 
@@ -108,7 +109,7 @@ def test_a_file_that_broke_takes_only_its_own_tools_off_the_list(
     python.configure(folder)
     monkeypatch.setitem(kinds.KINDS, "python", python)
     publish_functions(tenant, ["other.loud"], ACTOR)
-    assert [tool.name for tool in selectors.toolbox(tenant).tools] == ["yell"]
+    assert [tool.name for tool in selectors.offering(tenant).tools] == ["yell"]
     (problem,) = selectors.problems(tenant)
     assert problem.name == "shout"
     assert "voice.py:1" in problem.message

@@ -37,7 +37,7 @@ def at_once(verb: Callable[[], Any]) -> list[Any]:
 
 
 def test_publications_at_once_are_versions_one_after_the_other(acme: UUID) -> None:
-    tool = services.create_tool(acme, fields(), ACTOR).id
+    tool = services.create(acme, fields(), ACTOR).id
     rows = at_once(lambda: services.publish(tool, ACTOR))
     assert sorted(row.version[:2] for row in rows) == ["1+", "2+", "3+", "4+"]
     assert selectors.versions(tool)[0].live
@@ -45,14 +45,14 @@ def test_publications_at_once_are_versions_one_after_the_other(acme: UUID) -> No
 
 
 def test_a_name_is_taken_by_one_of_those_who_want_it_at_once(acme: UUID) -> None:
-    outcomes = at_once(lambda: services.create_tool(acme, fields(), ACTOR))
+    outcomes = at_once(lambda: services.create(acme, fields(), ACTOR))
     refused = [outcome for outcome in outcomes if isinstance(outcome, Invalid)]
     assert len(refused) == PEOPLE - 1
     assert all(list(refusal.problems) == ["name"] for refusal in refused)
 
 
 def test_a_tool_is_disabled_by_one_of_those_who_do_it_at_once(acme: UUID) -> None:
-    tool = services.create_tool(acme, fields(), ACTOR).id
+    tool = services.create(acme, fields(), ACTOR).id
     services.publish(tool, ACTOR)
     outcomes = at_once(lambda: services.disable(tool, ACTOR))
     assert sum(isinstance(outcome, WrongStateError) for outcome in outcomes) == PEOPLE - 1

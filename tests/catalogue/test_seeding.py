@@ -25,28 +25,28 @@ def test_each_function_is_granted_and_published_under_its_authors_name(
         ("echo", State.PUBLISHED),
         ("sum-up", State.PUBLISHED),
     ]
-    assert [tool.name for tool in selectors.toolbox(globex).tools] == ["echo", "sum-up"]
+    assert [tool.name for tool in selectors.offering(globex).tools] == ["echo", "sum-up"]
 
 
 def test_doing_it_again_changes_nothing(globex: UUID) -> None:
     publish_functions(globex, REFERENCES, ACTOR)
-    toolbox = selectors.toolbox(globex)
+    offering = selectors.offering(globex)
     traces = Entry.objects.count(), Change.objects.count()
     assert publish_functions(globex, REFERENCES, ACTOR) == ()
     assert (Entry.objects.count(), Change.objects.count()) == traces
-    assert selectors.toolbox(globex) == toolbox
+    assert selectors.offering(globex) == offering
 
 
 def test_what_operators_made_of_a_tool_is_left_as_it_is(globex: UUID) -> None:
     (row,) = publish_functions(globex, ["demo.echo"], ACTOR)
-    services.update_tool(row.id, fields(title="Parrot"), ACTOR)
+    services.update(row.id, fields(title="Parrot"), ACTOR)
     disabled = services.disable(row.id, ACTOR)
     publish_functions(globex, REFERENCES, ACTOR)
-    assert selectors.tool(row.id) == disabled
+    assert selectors.primitive(row.id) == disabled
 
 
 def test_a_function_that_is_not_there_leaves_nothing_half_done(globex: UUID) -> None:
     with pytest.raises(Invalid):
         publish_functions(globex, ["demo.echo", "demo.nothing"], ACTOR)
-    assert selectors.toolbox(globex).tools == ()
+    assert selectors.offering(globex).tools == ()
     assert not any(row.granted for row in selectors.functions(globex))

@@ -19,11 +19,11 @@ def test_tools_of_some_tenants_are_listed_in_every_state_by_one_query(
     acme: UUID, globex: UUID
 ) -> None:
     services.grant_function(globex, "demo.echo", ACTOR)
-    draft = services.create_tool(acme, fields("demo.echo"), ACTOR)
-    published = services.publish(services.create_tool(acme, fields("demo.add"), ACTOR).id, ACTOR)
-    foreign = services.create_tool(globex, fields("demo.echo"), ACTOR)
+    draft = services.create(acme, fields("demo.echo"), ACTOR)
+    published = services.publish(services.create(acme, fields("demo.add"), ACTOR).id, ACTOR)
+    foreign = services.create(globex, fields("demo.echo"), ACTOR)
     with CaptureQueriesContext(connection) as queries:
-        rows = selectors.tools(Tenant.objects.all())
+        rows = selectors.primitives(Tenant.objects.all())
     assert len(queries) == 1
     assert rows == (published, draft, foreign)
     assert [(row.tenant_slug, row.name, row.state) for row in rows] == [
@@ -31,12 +31,12 @@ def test_tools_of_some_tenants_are_listed_in_every_state_by_one_query(
         ("acme", "echo", State.DRAFT),
         ("globex", "echo", State.DRAFT),
     ]
-    assert selectors.tools(Tenant.objects.filter(pk=globex)) == (foreign,)
-    assert selectors.tools(Tenant.objects.none()) == ()
+    assert selectors.primitives(Tenant.objects.filter(pk=globex)) == (foreign,)
+    assert selectors.primitives(Tenant.objects.none()) == ()
 
 
 def test_a_tool_nobody_has_is_none_and_has_no_versions(db: None) -> None:
-    assert selectors.tool(uuid4()) is None
+    assert selectors.primitive(uuid4()) is None
     assert selectors.versions(uuid4()) == ()
 
 
@@ -44,7 +44,7 @@ def test_the_problems_of_many_tenants_are_read_by_one_query_and_not_kept(
     acme: UUID, globex: UUID, shelf: Shelf
 ) -> None:
     for function in ("demo.echo", "demo.add"):
-        services.publish(services.create_tool(acme, fields(function), ACTOR).id, ACTOR)
+        services.publish(services.create(acme, fields(function), ACTOR).id, ACTOR)
     shelf.functions.clear()
     with CaptureQueriesContext(connection) as queries:
         problems = list(selectors.problems_of(Tenant.objects.all()))

@@ -10,7 +10,7 @@ from django.db import IntegrityError
 from mcphost.audit.models import Entry
 from mcphost.catalogue import selectors, services, validation
 from mcphost.catalogue.errors import Invalid, UnknownError, WrongStateError
-from mcphost.catalogue.models import Grant, Tool, ToolVersion
+from mcphost.catalogue.models import Grant, Primitive, PrimitiveVersion
 from mcphost.catalogue.states import State, Verb, following
 from mcphost.feed.models import Change
 from mcphost.tenants.services import close_tenant
@@ -48,7 +48,7 @@ class Traces:
 
 
 def in_state(tenant: UUID, state: State) -> UUID:
-    tool = services.create_tool(tenant, fields(), ACTOR).id
+    tool = services.create(tenant, fields(), ACTOR).id
     if state != State.DRAFT:
         services.publish(tool, ACTOR)
     if state == State.DISABLED:
@@ -58,7 +58,7 @@ def in_state(tenant: UUID, state: State) -> UUID:
 
 def test_a_new_tool_is_a_draft_that_nobody_is_served(acme: UUID) -> None:
     traces = Traces()
-    row = services.create_tool(
+    row = services.create(
         acme,
         fields(title=" Echo ", scopes=["mcp:b", "mcp:a", "mcp:b"], time_limit_seconds=2),
         ACTOR,
@@ -66,43 +66,43 @@ def test_a_new_tool_is_a_draft_that_nobody_is_served(acme: UUID) -> None:
     assert (row.state, row.version, row.edited) == (State.DRAFT, "", False)
     assert row.fields.title == "Echo"
     assert row.fields.scopes == ["mcp:a", "mcp:b"]
-    assert selectors.toolbox(acme).tools == ()
+    assert selectors.offering(acme).tools == ()
     entry = traces.entry()
     assert (entry.action, entry.tenant, entry.target) == ("tool.created", acme, "echo")
-    assert selectors.tool(row.id) == row
+    assert selectors.primitive(row.id) == row
 
 
 def test_a_tool_of_an_unknown_or_closed_tenant_cannot_be_made(acme: UUID) -> None:
     with pytest.raises(UnknownError):
-        services.create_tool(uuid4(), fields(), ACTOR)
-    tool = services.create_tool(acme, fields(), ACTOR).id
+        services.create(uuid4(), fields(), ACTOR)
+    tool = services.create(acme, fields(), ACTOR).id
     close_tenant(acme, actor=ACTOR)
     with pytest.raises(UnknownError):
-        services.create_tool(acme, fields("demo.add"), ACTOR)
+        services.create(acme, fields("demo.add"), ACTOR)
     with pytest.raises(UnknownError):
         services.publish(tool, ACTOR)
 
 
 @pytest.mark.requirement("tools.names-unique")
 def test_the_same_name_twice_in_a_tenant_is_a_problem_of_the_name(acme: UUID, globex: UUID) -> None:
-    services.create_tool(acme, fields(), ACTOR)
+    services.create(acme, fields(), ACTOR)
     traces = Traces()
     with pytest.raises(Invalid) as refusal:
-        services.create_tool(acme, fields("demo.add", name="echo"), ACTOR)
+        services.create(acme, fields("demo.add", name="echo"), ACTOR)
     assert list(refusal.value.problems) == ["name"]
     assert traces.none()
     services.grant_function(globex, "demo.echo", ACTOR)
-    services.create_tool(globex, fields(), ACTOR)
+    services.create(globex, fields(), ACTOR)
 
 
 def test_a_name_taken_between_the_check_and_the_write_is_the_same_problem(
     acme: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    services.create_tool(acme, fields(), ACTOR)
+    services.create(acme, fields(), ACTOR)
     monkeypatch.setattr(validation, "check", lambda *args: None)
     traces = Traces()
     with pytest.raises(Invalid) as refusal:
-        services.create_tool(acme, fields(), ACTOR)
+        services.create(acme, fields(), ACTOR)
     assert list(refusal.value.problems) == ["name"]
     assert traces.none()
 
@@ -110,52 +110,52 @@ def test_a_name_taken_between_the_check_and_the_write_is_the_same_problem(
 def test_an_edit_of_a_published_tool_is_served_only_when_it_is_published(acme: UUID) -> None:
     tool = in_state(acme, State.PUBLISHED)
     traces = Traces()
-    row = services.update_tool(tool, fields(title="Louder", scopes=("mcp:loud",)), ACTOR)
+    row = services.update(tool, fields(title="Louder", scopes=("mcp:loud",)), ACTOR)
     assert row.edited
     assert row.state == State.PUBLISHED
     assert traces.entry().facts == {"changed": ["title", "scopes"]}
-    served = selectors.toolbox(acme).tools[0]
+    served = selectors.offering(acme).tools[0]
     assert "title" not in served.listing
     assert served.scopes == frozenset()
 
     row = services.publish(tool, ACTOR)
     assert not row.edited
-    served = selectors.toolbox(acme).tools[0]
+    served = selectors.offering(acme).tools[0]
     assert served.listing["title"] == "Louder"
     assert served.scopes == {"mcp:loud"}
 
 
 def test_an_edit_that_changes_nothing_leaves_no_trace(acme: UUID) -> None:
-    tool = services.create_tool(acme, fields(title="Echo", scopes=("mcp:a",)), ACTOR)
+    tool = services.create(acme, fields(title="Echo", scopes=("mcp:a",)), ACTOR)
     traces = Traces()
-    again = services.update_tool(tool.id, fields(title="Echo ", scopes=["mcp:a"]), ACTOR)
+    again = services.update(tool.id, fields(title="Echo ", scopes=["mcp:a"]), ACTOR)
     assert again == tool
     assert traces.none()
 
 
 def test_an_edit_that_is_refused_changes_nothing(acme: UUID) -> None:
-    tool = services.create_tool(acme, fields(), ACTOR)
+    tool = services.create(acme, fields(), ACTOR)
     traces = Traces()
     with pytest.raises(Invalid):
-        services.update_tool(tool.id, fields(title="x" * 201), ACTOR)
-    assert selectors.tool(tool.id) == tool
+        services.update(tool.id, fields(title="x" * 201), ACTOR)
+    assert selectors.primitive(tool.id) == tool
     assert traces.none()
 
 
 def test_a_draft_can_be_renamed_and_a_published_tool_cannot(acme: UUID) -> None:
-    tool = services.create_tool(acme, fields(), ACTOR).id
-    assert services.update_tool(tool, fields(name="parrot"), ACTOR).name == "parrot"
+    tool = services.create(acme, fields(), ACTOR).id
+    assert services.update(tool, fields(name="parrot"), ACTOR).name == "parrot"
     services.publish(tool, ACTOR)
     services.disable(tool, ACTOR)
     with pytest.raises(Invalid) as refusal:
-        services.update_tool(tool, fields(name="polly"), ACTOR)
+        services.update(tool, fields(name="polly"), ACTOR)
     assert list(refusal.value.problems) == ["name"]
 
 
 def test_the_kind_of_a_tool_stays(acme: UUID) -> None:
-    tool = services.create_tool(acme, fields(), ACTOR).id
+    tool = services.create(acme, fields(), ACTOR).id
     with pytest.raises(Invalid) as refusal:
-        services.update_tool(tool, fields(kind="http"), ACTOR)
+        services.update(tool, fields(kind="http"), ACTOR)
     assert list(refusal.value.problems) == ["kind"]
 
 
@@ -165,25 +165,25 @@ def test_a_verb_does_what_the_table_says_or_refuses_and_leaves_no_trace(
     acme: UUID, state: State, verb: Verb
 ) -> None:
     tool = in_state(acme, state)
-    before = selectors.tool(tool)
+    before = selectors.primitive(tool)
     traces = Traces()
     expected = following(state, verb)
     if expected is None:
         with pytest.raises(WrongStateError, match=f"cannot {verb.value} echo: it is {state.value}"):
             VERBS[verb](tool, ACTOR)
-        assert selectors.tool(tool) == before
+        assert selectors.primitive(tool) == before
         assert traces.none()
         return
     row = VERBS[verb](tool, ACTOR)
     assert row.state == expected
-    served = [one.id for one in selectors.toolbox(acme).tools]
+    served = [one.id for one in selectors.offering(acme).tools]
     assert served == ([tool] if expected == State.PUBLISHED else [])
     assert traces.entry().action == f"tool.{verb.value.rstrip('e')}ed"
 
 
 def test_each_publication_is_the_next_version_and_the_earlier_ones_stay(acme: UUID) -> None:
     tool = in_state(acme, State.PUBLISHED)
-    services.update_tool(tool, fields(title="Second"), ACTOR)
+    services.update(tool, fields(title="Second"), ACTOR)
     traces = Traces()
     row = services.publish(tool, ACTOR)
     newest, oldest = selectors.versions(tool)
@@ -205,7 +205,7 @@ def test_a_version_says_what_the_code_said_when_it_was_published(acme: UUID, she
 
 def test_a_version_is_never_changed(acme: UUID) -> None:
     in_state(acme, State.PUBLISHED)
-    version = ToolVersion.objects.get()
+    version = PrimitiveVersion.objects.get()
     version.number = 5
     with pytest.raises(TypeError, match="never changes"):
         version.save()
@@ -215,21 +215,21 @@ def test_publishing_what_has_become_invalid_says_why_and_keeps_serving(
     acme: UUID, shelf: Shelf
 ) -> None:
     tool = in_state(acme, State.PUBLISHED)
-    services.update_tool(tool, fields("demo.add", name="echo"), ACTOR)
+    services.update(tool, fields("demo.add", name="echo"), ACTOR)
     del shelf.functions["demo.add"]
     traces = Traces()
     with pytest.raises(Invalid) as refusal:
         services.publish(tool, ACTOR)
     assert list(refusal.value.problems) == ["config.function"]
     assert traces.none()
-    assert [one.version[:2] for one in selectors.toolbox(acme).tools] == ["1+"]
+    assert [one.version[:2] for one in selectors.offering(acme).tools] == ["1+"]
 
 
 def test_enabling_serves_what_was_published_last_whatever_was_edited(acme: UUID) -> None:
     tool = in_state(acme, State.DISABLED)
-    services.update_tool(tool, fields(title="Unpublished"), ACTOR)
+    services.update(tool, fields(title="Unpublished"), ACTOR)
     services.enable(tool, ACTOR)
-    (served,) = selectors.toolbox(acme).tools
+    (served,) = selectors.offering(acme).tools
     assert "title" not in served.listing
     assert served.version.startswith("1+")
 
@@ -244,7 +244,7 @@ def test_a_tool_whose_function_was_taken_away_cannot_be_enabled(acme: UUID) -> N
 
 @pytest.mark.parametrize("verb", [services.publish, services.disable, services.enable])
 def test_an_unknown_tool_is_said_to_be_unknown(acme: UUID, verb: Callable[..., Any]) -> None:
-    with pytest.raises(UnknownError, match="unknown tool"):
+    with pytest.raises(UnknownError, match="unknown entry"):
         verb(uuid4(), ACTOR)
 
 
@@ -271,22 +271,22 @@ def test_what_is_taken_away_is_served_no_more_and_comes_back_with_the_grant(acme
     traces = Traces()
     assert services.revoke_grant(acme, "demo.echo", ACTOR)
     assert traces.entry().action == "function.revoked"
-    assert selectors.toolbox(acme).tools == ()
+    assert selectors.offering(acme).tools == ()
     (problem,) = selectors.problems(acme)
-    assert (problem.tool_id, problem.tenant_id) == (tool, acme)
+    assert (problem.primitive_id, problem.tenant_id) == (tool, acme)
     assert problem.message == "The function is no longer granted to the tenant."
     again = Traces()
     assert not services.revoke_grant(acme, "demo.echo", ACTOR)
     assert again.none()
     services.grant_function(acme, "demo.echo", ACTOR)
-    assert [one.id for one in selectors.toolbox(acme).tools] == [tool]
+    assert [one.id for one in selectors.offering(acme).tools] == [tool]
 
 
 def test_a_grant_to_one_tenant_is_none_to_another(acme: UUID, globex: UUID) -> None:
     services.revoke_grant(globex, "demo.echo", ACTOR)
     assert Grant.objects.filter(tenant=acme, function="demo.echo").exists()
     with pytest.raises(Invalid) as refusal:
-        services.create_tool(globex, fields(), ACTOR)
+        services.create(globex, fields(), ACTOR)
     assert refusal.value.problems == {
         "config.function": ["demo.echo is not granted to this tenant."]
     }
@@ -294,16 +294,16 @@ def test_a_grant_to_one_tenant_is_none_to_another(acme: UUID, globex: UUID) -> N
 
 def test_rows_are_called_what_people_call_them(acme: UUID) -> None:
     in_state(acme, State.PUBLISHED)
-    version = ToolVersion.objects.get()
-    assert str(Tool.objects.get()) == "echo"
+    version = PrimitiveVersion.objects.get()
+    assert str(Primitive.objects.get()) == "echo"
     assert str(version) == f"1+{version.digest[:8]}"
     assert str(Grant.objects.get(function="demo.add")) == "demo.add"
 
 
 def test_the_database_itself_refuses_a_published_tool_without_a_version(acme: UUID) -> None:
-    tool = services.create_tool(acme, fields(), ACTOR).id
+    tool = services.create(acme, fields(), ACTOR).id
     with pytest.raises(IntegrityError):
-        Tool.objects.filter(pk=tool).update(state=State.PUBLISHED)
+        Primitive.objects.filter(pk=tool).update(state=State.PUBLISHED)
 
 
 def test_a_publication_of_a_changed_schema_has_another_digest(acme: UUID, shelf: Shelf) -> None:

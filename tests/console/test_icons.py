@@ -7,7 +7,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from mcphost.catalogue.models import Tool
+from mcphost.catalogue.models import Primitive
 from mcphost.console.icon_rows import MOST_BYTES
 from mcphost.console.rows import MOST
 from tests.console.things import Things
@@ -32,11 +32,11 @@ def form(**changes: Any) -> dict[str, Any]:
 
 
 def saved() -> Any:
-    return Tool.objects.get(tenant__slug="acme", name="say").icons
+    return Primitive.objects.get(tenant__slug="acme", name="say").icons
 
 
 def edit_page() -> str:
-    return f"/admin/t/acme/tools/{Tool.objects.get(name='say').pk}/edit/"
+    return f"/admin/t/acme/tools/{Primitive.objects.get(name='say').pk}/edit/"
 
 
 def kept(client: Client, page: str) -> list[str]:
@@ -116,7 +116,7 @@ def test_what_is_wrong_with_an_icon_stands_in_its_row(
     assert said in row.errors[field][0]
     assert said in page.content.decode()
     assert "Nothing was saved" in page.content.decode()
-    assert not Tool.objects.filter(name="say").exists()
+    assert not Primitive.objects.filter(name="say").exists()
 
 
 def test_what_the_catalogue_refuses_stands_above_the_rows(operator: Client, acme: Things) -> None:
@@ -127,4 +127,4 @@ def test_what_the_catalogue_refuses_stands_above_the_rows(operator: Client, acme
     assert page.context["form"].icons.filled[0]["address"].value() == "ftp://a"
     many = {f"icons-{number}-address": "https://a/b.png" for number in range(MOST + 1)}
     assert operator.post(NEW, form(**many)).context["form"].icons.errors == [f"At most {MOST}."]
-    assert not Tool.objects.filter(name="say").exists()
+    assert not Primitive.objects.filter(name="say").exists()

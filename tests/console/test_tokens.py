@@ -64,7 +64,7 @@ def test_a_token_for_the_api_has_only_scopes_of_the_api(owner: Client, cast: Cas
 
 def test_the_scopes_that_tools_ask_for_can_be_chosen(owner: Client, acme: Things) -> None:
     wanted = tool_fields("payroll", scopes=("mcp:payroll",))
-    catalogue.create_tool(acme.tenant, wanted, ACTOR)
+    catalogue.create(acme.tenant, wanted, ACTOR)
     choices = dict(owner.get(NEW).context["form"].fields["scopes"].choices)
     assert "mcp:payroll" in choices
 

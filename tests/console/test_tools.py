@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from mcphost.catalogue import kinds, selectors, services
-from mcphost.catalogue.models import Tool, ToolVersion
+from mcphost.catalogue.models import Primitive, PrimitiveVersion
 from tests.console.things import ACTOR, Things, tool_fields
 
 TOOLS = "/admin/t/acme/tools/"
@@ -17,12 +17,12 @@ def form(**changes: Any) -> dict[str, Any]:
     return {"function": "probe.echo", "name": "say", "title": "", "description": "", **changes}
 
 
-def row(name: str) -> Tool:
-    return Tool.objects.get(tenant__slug="acme", name=name)
+def row(name: str) -> Primitive:
+    return Primitive.objects.get(tenant__slug="acme", name=name)
 
 
 def served(things: Things) -> list[str]:
-    return [tool.name for tool in selectors.toolbox(things.tenant).tools]
+    return [tool.name for tool in selectors.offering(things.tenant).tools]
 
 
 def test_a_tool_is_registered_as_a_draft_and_then_published(operator: Client, acme: Things) -> None:
@@ -41,7 +41,7 @@ def test_a_tool_is_saved_and_published_at_once(operator: Client, acme: Things) -
     assert "say" in served(acme)
     page = operator.get(f"{TOOLS}{row('say').id}/").content.decode()
     assert "say is published" in page
-    assert ToolVersion.objects.get(tool=row("say")).published_by == "operator"
+    assert PrimitiveVersion.objects.get(primitive=row("say")).published_by == "operator"
 
 
 def test_only_functions_granted_to_the_tenant_are_offered(
@@ -79,7 +79,7 @@ def test_what_is_wrong_stands_beside_its_field_and_nothing_is_saved(
     assert response.context["form"].errors[field][0] in response.context["form"].as_p().replace(
         "&#x27;", "'"
     ).replace("&quot;", '"')
-    assert Tool.objects.filter(tenant__slug="acme").count() == 1
+    assert Primitive.objects.filter(tenant__slug="acme").count() == 1
 
 
 def test_an_edit_changes_the_working_copy_and_the_page_says_what_differs(
@@ -143,7 +143,7 @@ def test_a_tool_whose_function_was_taken_away_says_why_it_is_not_served(
 
 
 def test_a_draft_that_cannot_be_published_says_why(operator: Client, acme: Things) -> None:
-    draft = services.create_tool(acme.tenant, tool_fields("draft"), ACTOR)
+    draft = services.create(acme.tenant, tool_fields("draft"), ACTOR)
     services.revoke_grant(acme.tenant, "probe.echo", ACTOR)
     page = operator.get(f"{TOOLS}{draft.id}/")
     assert page.context["tool"].listing == {}
@@ -152,9 +152,9 @@ def test_a_draft_that_cannot_be_published_says_why(operator: Client, acme: Thing
 
 
 def test_a_change_of_the_code_since_publication_is_told(operator: Client, acme: Things) -> None:
-    version = ToolVersion.objects.get(tool=acme.tool)
+    version = PrimitiveVersion.objects.get(primitive=acme.tool)
     code = {**version.code, "input_schema": {"type": "object"}}
-    ToolVersion.objects.filter(pk=version.pk).update(code=code)
+    PrimitiveVersion.objects.filter(pk=version.pk).update(code=code)
     page = operator.get(f"{TOOLS}{acme.tool}/").content.decode()
     assert "schemas changed since the last publication" in page
 
@@ -164,7 +164,7 @@ def test_the_page_shows_schemas_versions_and_how_to_call(auditor: Client, acme: 
     text = page.content.decode()
     assert "&quot;text&quot;" in text
     assert page.context["curl"].startswith("curl http://testserver/t/acme/mcp")
-    assert ToolVersion.objects.get(tool=acme.tool).digest in text
+    assert PrimitiveVersion.objects.get(primitive=acme.tool).digest in text
     assert f"{acme.tool}/edit/" not in text
 
 
@@ -214,7 +214,7 @@ def test_a_tenant_without_functions_says_who_can_help(
 def test_a_tenant_with_functions_but_no_tools_offers_the_first_one(
     operator: Client, acme: Things
 ) -> None:
-    Tool.objects.filter(tenant=acme.tenant).update(state="draft", live=None)
-    ToolVersion.objects.all().delete()
-    Tool.objects.all().delete()
+    Primitive.objects.filter(tenant=acme.tenant).update(state="draft", live=None)
+    PrimitiveVersion.objects.all().delete()
+    Primitive.objects.all().delete()
     assert "Register the first tool" in operator.get(TOOLS).content.decode()

@@ -12,7 +12,7 @@ from django.test import Client
 from django.urls import URLPattern, reverse
 
 from mcphost.audit.models import Entry, Payload
-from mcphost.catalogue.models import Grant, Tool, ToolVersion
+from mcphost.catalogue.models import Grant, Primitive, PrimitiveVersion
 from mcphost.console.urls import urlpatterns
 from mcphost.identity.models import Token
 from mcphost.tenants.models import Membership, Tenant
@@ -27,7 +27,7 @@ OWN = {"index", "tenants", "password_change", "logout", *OPEN_TO_ANYBODY}
 """Pages that everybody who may enter has, with nothing on them but what is theirs."""
 
 NAMES = [str(pattern.name) for pattern in urlpatterns]
-MODELS = (Tenant, Membership, Tool, ToolVersion, Grant, Token, Payload, User)
+MODELS = (Tenant, Membership, Primitive, PrimitiveVersion, Grant, Token, Payload, User)
 
 
 def address(pattern: URLPattern, things: Things, slug: str) -> str:
@@ -129,11 +129,11 @@ def test_a_stranger_learns_nothing_of_another_tenant(
 
 def _of(things: Things, rows: dict[str, Any]) -> dict[str, Any]:
     """The rows of that tenant among all rows; users and entries as a whole."""
-    versions = [row for row in rows["ToolVersion"] if row["tool_id"] == things.tool]
+    versions = [row for row in rows["PrimitiveVersion"] if row["primitive_id"] == things.tool]
     mine = {
         name: [row for row in found if row.get("tenant_id", row.get("tenant")) == things.tenant]
         for name, found in rows.items()
-        if name not in ("User", "entries", "ToolVersion", "Tenant")
+        if name not in ("User", "entries", "PrimitiveVersion", "Tenant")
     }
     tenants = [row for row in rows["Tenant"] if row["id"] == things.tenant]
     people = [row for row in rows["User"] if row["username"] != "stranger"]
@@ -215,7 +215,7 @@ def test_forms_need_the_token_that_only_our_pages_have(cast: Cast, acme: Things)
     client.force_login(cast.owner.user)
     path = reverse("admin:tool_move", args=[acme.slug, acme.tool, "disable"])
     assert client.post(path).status_code == 403
-    assert Tool.objects.get(pk=acme.tool).state == "published"
+    assert Primitive.objects.get(pk=acme.tool).state == "published"
 
 
 def test_a_nul_in_an_address_or_a_button_is_no_servers_error(cast: Cast) -> None:

@@ -11,7 +11,7 @@ from mcphost.audit.models import Entry, Payload
 from mcphost.audit.ports import payload_cipher
 from mcphost.audit.records import ROUND_FINISHED, ROUND_STARTED, Actor, new_id
 from mcphost.catalogue import services as catalogue
-from mcphost.catalogue.fields import ToolFields
+from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.identity.services import TokenRequest, issue
 from mcphost.tenants.roles import CALL_TOOLS, LIST_TOOLS
 from mcphost.tenants.selectors import TenantSnapshot
@@ -46,7 +46,7 @@ def fill(tenant: TenantSnapshot, owner: Person) -> Things:
     told = replace(tenant.fields, title=f"{canary}-title", instructions=f"{canary}-instructions")
     update_tenant(tenant.id, told, actor=ACTOR)
     catalogue.grant_function(tenant.id, "probe.echo", ACTOR)
-    tool = catalogue.create_tool(tenant.id, tool_fields(f"{canary}-tool"), ACTOR)
+    tool = catalogue.create(tenant.id, tool_fields(f"{canary}-tool"), ACTOR)
     catalogue.publish(tool.id, ACTOR)
     wanted = TokenRequest(f"{canary}-token", (LIST_TOOLS, CALL_TOOLS))
     token = issue(tenant.id, owner.user, wanted, actor=ACTOR)
@@ -56,9 +56,9 @@ def fill(tenant: TenantSnapshot, owner: Person) -> Things:
     return Things(tenant.id, tenant.slug, tool.id, token.id, call, entry, owner.user.pk)
 
 
-def tool_fields(name: str = "echo", **others: Any) -> ToolFields:
+def tool_fields(name: str = "echo", **others: Any) -> PrimitiveFields:
     """The fields of a tool that runs `probe.echo`."""
-    return replace(ToolFields(name=name, config={"function": "probe.echo"}), **others)
+    return replace(PrimitiveFields(name=name, config={"function": "probe.echo"}), **others)
 
 
 def recorded(tenant: UUID | None, call: UUID | None, **columns: Any) -> UUID:

@@ -11,7 +11,7 @@ MOVE = """
 from mcphost.audit.records import Actor
 from mcphost.catalogue import selectors, services
 from mcphost.tenants.models import Tenant
-rows = {{row.name: row for row in selectors.tools(Tenant.objects.filter(slug="demo"))}}
+rows = {{row.name: row for row in selectors.primitives(Tenant.objects.filter(slug="demo"))}}
 services.{verb}(rows["picture"].id, Actor.system("a test"))
 """
 

@@ -52,7 +52,7 @@ def test_the_demo_tenant_has_tools_an_owner_an_auditor_and_a_token_for_all_of_it
     found = identity.load(home.read(data.demo_token), Audience.MCP, "demo", timezone.now())
     assert found is not None
     assert found.principal.scopes == {LIST_TOOLS, CALL_TOOLS}
-    tools = {tool.name for tool in catalogue.toolbox(found.principal.tenant).tools}
+    tools = {tool.name for tool in catalogue.offering(found.principal.tenant).tools}
     assert {"echo", "countdown"} <= tools
     roles = dict(Membership.objects.values_list("user__username", "role"))
     assert roles == {"admin": Role.OWNER, "auditor": Role.AUDITOR}
@@ -68,7 +68,7 @@ def test_the_conformance_tenant_is_open_to_anybody_and_has_the_suites_tools(
     _init(conformance=True)
     tenant = tenants.public_tenant("conformance")
     assert tenant is not None
-    assert "test_simple_text" in {tool.name for tool in catalogue.toolbox(tenant.id).tools}
+    assert "test_simple_text" in {tool.name for tool in catalogue.offering(tenant.id).tools}
     assert [row.slug for row in Tenant.objects.all()] == ["conformance"]
     assert not data.demo_token.exists()
 

@@ -4,7 +4,7 @@ import pytest
 from pytest_django import Settings
 
 from mcphost.catalogue import services as tools
-from mcphost.catalogue.fields import ToolFields
+from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.serving.hop import in_database
 from tests.cast import ACTOR, Cast
 from tests.mcp import ask, call
@@ -49,8 +49,8 @@ async def test_a_cursor_goes_on_where_it_was_although_tools_came_in_before_it(
     expected = (await ask("acme", "tools/list", {"cursor": first["nextCursor"]}, token)).result
 
     def publish() -> None:
-        fields = ToolFields(name="AAA_first", config={"function": "probe.echo"})
-        tools.publish(tools.create_tool(served.acme.id, fields, ACTOR).id, ACTOR)
+        fields = PrimitiveFields(name="AAA_first", config={"function": "probe.echo"})
+        tools.publish(tools.create(served.acme.id, fields, ACTOR).id, ACTOR)
 
     await in_database(publish)
     again = (await ask("acme", "tools/list", {"cursor": first["nextCursor"]}, token)).result

@@ -9,7 +9,7 @@ from pytest_django import Settings
 
 from mcphost.catalogue import selectors as catalogue
 from mcphost.catalogue import services as tools
-from mcphost.catalogue.fields import ToolFields
+from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.feed.loop import Loop, loop
 from mcphost.identity.services import TokenRequest, issue
 from mcphost.serving import drain
@@ -26,12 +26,12 @@ TOOLS = "tools/list_changed"
 
 
 def publish(tenant: UUID, name: str, *scopes: str) -> None:
-    fields = ToolFields(name=name, config={"function": "probe.echo"}, scopes=scopes)
-    tools.publish(tools.create_tool(tenant, fields, ACTOR).id, ACTOR)
+    fields = PrimitiveFields(name=name, config={"function": "probe.echo"}, scopes=scopes)
+    tools.publish(tools.create(tenant, fields, ACTOR).id, ACTOR)
 
 
 def disable(tenant: UUID, name: str) -> None:
-    rows = {row.name: row for row in catalogue.tools([tenant])}  # type: ignore[arg-type]
+    rows = {row.name: row for row in catalogue.primitives([tenant])}  # type: ignore[arg-type]
     tools.disable(rows[name].id, ACTOR)
 
 

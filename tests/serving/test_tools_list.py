@@ -5,7 +5,7 @@ from pytest_django import Settings
 
 from mcphost.catalogue import selectors as catalogue
 from mcphost.catalogue import services as tools
-from mcphost.catalogue.fields import ToolFields
+from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.identity.services import TokenRequest, issue
 from mcphost.serving.hop import in_database
 from tests.cast import ACTOR, Cast
@@ -73,15 +73,15 @@ async def test_a_published_change_is_what_the_next_request_sees(served: Cast) ->
     assert "second_echo" not in await _names(token)
 
     def publish() -> None:
-        fields = ToolFields(name="second_echo", config={"function": "probe.echo"})
-        tools.publish(tools.create_tool(served.acme.id, fields, ACTOR).id, ACTOR)
+        fields = PrimitiveFields(name="second_echo", config={"function": "probe.echo"})
+        tools.publish(tools.create(served.acme.id, fields, ACTOR).id, ACTOR)
 
     await in_database(publish)
     assert "second_echo" in await _names(token)
     assert (await call("acme", "second_echo", {"text": "hi"}, token)).text == "hi"
 
     def disable() -> None:
-        rows = {row.name: row for row in catalogue.tools([served.acme.id])}
+        rows = {row.name: row for row in catalogue.primitives([served.acme.id])}
         tools.disable(rows["second_echo"].id, ACTOR)
 
     await in_database(disable)
@@ -93,10 +93,10 @@ async def test_a_published_change_is_what_the_next_request_sees(served: Cast) ->
 @pytest.mark.requirement("tools.list.by-authorization")
 async def test_a_tool_with_a_scope_is_unknown_to_callers_without_it(served: Cast) -> None:
     def publish() -> str:
-        fields = ToolFields(
+        fields = PrimitiveFields(
             name="guarded", config={"function": "probe.echo"}, scopes=("mcp:guarded",)
         )
-        tools.publish(tools.create_tool(served.acme.id, fields, ACTOR).id, ACTOR)
+        tools.publish(tools.create(served.acme.id, fields, ACTOR).id, ACTOR)
         wanted = TokenRequest("guard", ("mcp:list", "mcp:call", "mcp:guarded"))
         return issue(served.acme.id, served.owner.user, wanted, actor=ACTOR).plaintext
 
@@ -128,10 +128,10 @@ async def test_only_a_list_that_is_the_same_for_all_is_public(served: Cast) -> N
     assert listed.result["cacheScope"] == "private"
 
     def guard() -> None:
-        fields = ToolFields(
+        fields = PrimitiveFields(
             name="guarded", config={"function": "probe.echo"}, scopes=("mcp:guarded",)
         )
-        tools.publish(tools.create_tool(served.commons.id, fields, ACTOR).id, ACTOR)
+        tools.publish(tools.create(served.commons.id, fields, ACTOR).id, ACTOR)
 
     await in_database(guard)
     assert (await ask("commons", "tools/list")).result["cacheScope"] == "private"

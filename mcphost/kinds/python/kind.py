@@ -1,6 +1,6 @@
 """The kind `python`: functions of the folder with tools, marked with `mcphost.sdk.tool`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from mcphost.kinds.kind import Compiled, KindError
 from mcphost.kinds.python.discovery import Found, discover
 from mcphost.kinds.python.function import ToolFunction
 from mcphost.kinds.python.program import PythonProgram
+from mcphost.kinds.sorts import Sort
 from mcphost.runtime.schema import Problem
 
 
@@ -28,9 +29,9 @@ class PythonKind:
 
     name = "python"
     label = "Python function"
+    sorts: Collection[Sort] = tuple(Sort)
     can_ask = False
     can_stream = True
-    config_model: type[BaseModel] = PythonConfig
 
     def __init__(self) -> None:
         self._folder: Path | None = None
@@ -45,7 +46,11 @@ class PythonKind:
         self._found = discover(folder)
         self._compiled = {name: _compile(tool) for name, tool in self._found.functions.items()}
 
-    def compile(self, config: Mapping[str, Any]) -> Compiled:
+    def config_model(self, sort: Sort) -> type[BaseModel]:
+        """The same for all: which function."""
+        return PythonConfig
+
+    def compile(self, config: Mapping[str, Any], sort: Sort = Sort.TOOL) -> Compiled:
         """The function that `config` refers to. Raises KindError if there is none, or says why not."""
         try:
             reference = PythonConfig.model_validate(config).function

@@ -10,6 +10,7 @@ import pytest
 from mcphost.kinds.kind import Kind, KindError
 from mcphost.kinds.python.discovery import discover
 from mcphost.kinds.python.kind import PythonConfig, PythonKind, python_kind
+from mcphost.kinds.sorts import Sort
 
 Write = Callable[..., Path]
 
@@ -171,8 +172,8 @@ def test_a_kind_says_what_it_is(write: Write) -> None:
     assert (kind.name, kind.label) == ("python", "Python function")
     assert kind.can_stream
     assert not kind.can_ask
-    assert kind.config_model is PythonConfig
-    assert list(kind.config_model.model_json_schema()["properties"]) == ["function"]
+    assert kind.config_model(Sort.TOOL) is PythonConfig
+    assert list(kind.config_model(Sort.PROMPT).model_json_schema()["properties"]) == ["function"]
     assert python_kind.name == "python"
 
 

@@ -8,25 +8,29 @@ from django.core.management.base import BaseCommand, CommandError
 from mcphost.audit.records import Actor
 from mcphost.catalogue import kinds, selectors, services
 from mcphost.catalogue.errors import CatalogueError
-from mcphost.catalogue.models import Tool
+from mcphost.catalogue.models import Primitive
 from mcphost.catalogue.states import diagram
+from mcphost.kinds.sorts import Sort
 from mcphost.tenants.models import Tenant
 
 ACTOR = Actor.system("manage.py tools")
 
 
 class Command(BaseCommand):
-    """Lists tools, publishes one, grants a function."""
+    """Lists tools, prompts and resources, publishes one, grants a function."""
 
-    help = "List tools, publish a tool, grant a Python function to a tenant."
+    help = "List tools, prompts and resources, publish one, grant a Python function to a tenant."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
-        listing = verbs.add_parser("list", help="tools in every state, and what keeps them back")
+        listing = verbs.add_parser(
+            "list", help="what there is in every state, and what keeps it back"
+        )
         listing.add_argument("tenant", nargs="?", help="a tenant's slug; every tenant without it")
-        publish = verbs.add_parser("publish", help="serve what a tool's working copy holds")
+        publish = verbs.add_parser("publish", help="serve what a working copy holds")
         publish.add_argument("tenant")
-        publish.add_argument("tool")
+        publish.add_argument("name")
+        publish.add_argument("--sort", choices=[sort.value for sort in Sort], default="tool")
         grant = verbs.add_parser("grant", help="let a tenant use a Python function")
         grant.add_argument("tenant")
         grant.add_argument("function", help="a reference, as `tools/` has it")
@@ -43,9 +47,17 @@ class Command(BaseCommand):
         tenants = Tenant.objects.open()
         if slug := options["tenant"]:
             tenants = tenants.filter(pk=_tenant(slug).pk)
-        broken = {problem.tool_id: problem.message for problem in selectors.problems_of(tenants)}
-        for row in selectors.tools(tenants):
-            columns = [row.tenant_slug, row.name, row.state.value, row.version or "-"]
+        broken = {
+            problem.primitive_id: problem.message for problem in selectors.problems_of(tenants)
+        }
+        for row in selectors.primitives(tenants):
+            columns = [
+                row.tenant_slug,
+                row.sort.value,
+                row.name,
+                row.state.value,
+                row.version or "-",
+            ]
             if row.edited:
                 columns.append("(edited since)")
             if row.id in broken:
@@ -53,11 +65,12 @@ class Command(BaseCommand):
             self.stdout.write("\t".join(columns))
 
     def _publish(self, options: dict[str, Any]) -> None:
-        tenant, name = _tenant(options["tenant"]), options["tool"]
-        tool_id = Tool.objects.filter(tenant=tenant, name=name).values_list("id", flat=True).first()
-        if tool_id is None:
-            raise CommandError(f"{tenant.slug} has no tool {name!r}")
-        version = services.publish(tool_id, ACTOR).version
+        tenant, name, sort = _tenant(options["tenant"]), options["name"], options["sort"]
+        known = Primitive.objects.filter(tenant=tenant, sort=sort, name=name)
+        primitive_id = known.values_list("id", flat=True).first()
+        if primitive_id is None:
+            raise CommandError(f"{tenant.slug} has no {sort} {name!r}")
+        version = services.publish(primitive_id, ACTOR).version
         self.stdout.write(f"{tenant.slug}/{name} is published as {version}")
 
     def _grant(self, options: dict[str, Any]) -> None:

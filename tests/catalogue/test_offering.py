@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 from mcphost.catalogue import compiling, loading, selectors, services
 from mcphost.catalogue.kinds import KindError
-from mcphost.catalogue.snapshots import Toolbox, ToolProblem, toolbox_of
+from mcphost.catalogue.snapshots import Offering, PrimitiveProblem, offering_of
 from mcphost.feed.cache import MISS
 from mcphost.feed.loop import loop
 from mcphost.feed.services import announce
+from mcphost.kinds.sorts import Sort
 from tests.catalogue.kit import ACTOR, OTHER, TEXT, Says, Shelf, fields
 
 SECONDS = 20
@@ -27,13 +28,13 @@ Elsewhere = Callable[[], AbstractContextManager[None]]
 
 
 def publish(tenant: UUID, function: str = "demo.echo", **others: Any) -> UUID:
-    tool = services.create_tool(tenant, fields(function, **others), ACTOR).id
+    tool = services.create(tenant, fields(function, **others), ACTOR).id
     services.publish(tool, ACTOR)
     return tool
 
 
-def only(toolbox: Toolbox) -> selectors.ToolSnapshot:
-    (tool,) = toolbox.tools
+def only(offering: Offering) -> selectors.ToolSnapshot:
+    (tool,) = offering.tools
     return tool
 
 
@@ -48,7 +49,7 @@ def test_a_published_tool_is_served_with_all_that_calls_need(acme: UUID, shelf: 
         time_limit=4.0,
     )
     tool_id = publish(acme, scopes=("mcp:echo",))
-    tool = only(selectors.toolbox(acme))
+    tool = only(selectors.offering(acme))
     assert (tool.id, tool.name, tool.scopes) == (tool_id, "echo", frozenset({"mcp:echo"}))
     assert tool.listing == {
         "name": "echo",
@@ -65,8 +66,8 @@ def test_a_published_tool_is_served_with_all_that_calls_need(acme: UUID, shelf: 
     assert tool.input_validator.problems({}) != ()
     assert tool.output_validator is not None
     assert tool.param_headers == ()
-    assert selectors.toolbox(acme).get("echo") == tool
-    assert selectors.toolbox(acme).get("Echo") is None
+    assert selectors.offering(acme).tool("echo") == tool
+    assert selectors.offering(acme).tool("Echo") is None
 
 
 @pytest.mark.django_db
@@ -77,7 +78,7 @@ def test_what_is_secret_by_its_schema_is_redacted_on_the_way_in_and_out(
     shelf.put("demo.echo", input_schema=secret, output_schema=secret)
     publish(acme)
     publish(acme, "demo.add")
-    hidden, plain = selectors.toolbox(acme).get("echo"), selectors.toolbox(acme).get("add")
+    hidden, plain = selectors.offering(acme).tool("echo"), selectors.offering(acme).tool("add")
     assert hidden is not None
     assert plain is not None
     assert hidden.input_redactor.redact({"pin": "1234"}) == {"pin": "[redacted]"}
@@ -97,7 +98,7 @@ def test_what_the_operator_says_goes_before_what_the_code_says(acme: UUID, shelf
     shelf.put("demo.echo", title="Echo", time_limit=4.0)
     icon = {"src": "https://example.com/a.png"}
     publish(acme, title="Parrot", description="Repeats.", time_limit_seconds=9, icons=(icon,))
-    tool = only(selectors.toolbox(acme))
+    tool = only(selectors.offering(acme))
     assert (tool.listing["title"], tool.listing["description"]) == ("Parrot", "Repeats.")
     assert tool.listing["icons"] == [icon]
     assert tool.time_limit == 9
@@ -111,14 +112,14 @@ def test_what_the_operator_says_goes_before_what_the_code_says(acme: UUID, shelf
 def test_tools_are_in_the_order_of_their_names_code_points(acme: UUID) -> None:
     for name in ("b", "a.b", "B", "a_b", "a-b", "a"):
         publish(acme, name=name)
-    names = [tool.name for tool in selectors.toolbox(acme).tools]
+    names = [tool.name for tool in selectors.offering(acme).tools]
     assert names == ["B", "a", "a-b", "a.b", "a_b", "b"]
 
 
 @pytest.mark.django_db
 def test_a_tenant_sees_its_own_tools_only_and_nobody_has_none(acme: UUID, globex: UUID) -> None:
     publish(acme)
-    assert selectors.toolbox(globex) == selectors.toolbox(uuid4()) == Toolbox()
+    assert selectors.offering(globex) == selectors.offering(uuid4()) == Offering()
 
 
 @pytest.mark.django_db
@@ -126,16 +127,16 @@ def test_loading_is_one_query_however_many_tools_there_are(acme: UUID) -> None:
     for name in "abcdefgh":
         publish(acme, name=name)
     with CaptureQueriesContext(connection) as queries:
-        assert len(selectors.toolbox(acme).tools) == 8
+        assert len(selectors.offering(acme).tools) == 8
     assert len(queries) == 1
 
 
 @pytest.mark.django_db
 def test_the_schemas_are_the_codes_of_today_and_so_is_the_label(acme: UUID, shelf: Shelf) -> None:
     publish(acme, description="The operator's.")
-    before = only(selectors.toolbox(acme))
+    before = only(selectors.offering(acme))
     shelf.put("demo.echo", input_schema=OTHER, annotations={"readOnlyHint": True})
-    after = only(selectors.toolbox(acme))
+    after = only(selectors.offering(acme))
     assert after.listing["inputSchema"] == OTHER
     assert after.input_validator.problems({}) == ()
     assert after.read_only
@@ -148,9 +149,9 @@ def test_the_schemas_are_the_codes_of_today_and_so_is_the_label(acme: UUID, shel
 @pytest.mark.django_db
 def test_the_authors_version_is_part_of_the_label(acme: UUID, shelf: Shelf) -> None:
     publish(acme)
-    before = only(selectors.toolbox(acme)).version
+    before = only(selectors.offering(acme)).version
     shelf.put("demo.echo", author_version="2")
-    assert only(selectors.toolbox(acme)).version != before
+    assert only(selectors.offering(acme)).version != before
 
 
 @pytest.mark.django_db
@@ -171,7 +172,7 @@ def test_a_tool_that_cannot_be_served_is_left_out_and_stops_nothing_else(
             shelf.put("demo.add", input_schema={"type": "object", "default": {1, 2}})
         case _:
             shelf.broken["demo.add"] = RuntimeError("boo")
-    assert only(selectors.toolbox(acme)).name == "echo"
+    assert only(selectors.offering(acme)).name == "echo"
     (problem,) = selectors.problems(acme)
     assert problem.name == "add"
     said = {
@@ -190,9 +191,9 @@ def test_tools_that_run_the_same_function_share_what_is_compiled(acme: UUID, glo
     publish(acme)
     publish(globex)
     publish(globex, name="other", title="Other")
-    ours = only(selectors.toolbox(acme))
-    theirs = selectors.toolbox(globex)
-    same, other = theirs.get("echo"), theirs.get("other")
+    ours = only(selectors.offering(acme))
+    theirs = selectors.offering(globex)
+    same, other = theirs.tool("echo"), theirs.tool("other")
     assert same is not None
     assert other is not None
     assert ours.listing is same.listing
@@ -212,45 +213,48 @@ def test_digests_are_of_the_value_not_of_the_order_it_was_written_in(shelf: Shel
 
 
 @given(names=st.lists(st.text("AZaz09_.-", min_size=1, max_size=4), unique=True, max_size=8))
-def test_a_toolbox_is_the_same_in_whatever_order_its_rows_came(names: list[str]) -> None:
+def test_an_offering_is_the_same_in_whatever_order_its_rows_came(names: list[str]) -> None:
     tenant, ids = uuid4(), [uuid4() for _ in names]
-    rows = [ToolProblem(id_, tenant, name, "") for id_, name in zip(ids, names, strict=True)]
-    assert toolbox_of(rows) == toolbox_of(reversed(rows))
-    assert [row.name for row in toolbox_of(rows).problems] == sorted(names)
+    rows = [
+        PrimitiveProblem(id_, tenant, Sort.TOOL, name, "")
+        for id_, name in zip(ids, names, strict=True)
+    ]
+    assert offering_of(rows) == offering_of(reversed(rows))
+    assert [row.name for row in offering_of(rows).problems] == sorted(names)
 
 
 @pytest.mark.django_db
 def test_nothing_read_inside_a_transaction_is_kept(acme: UUID) -> None:
     publish(acme)
-    only(selectors.toolbox(acme))
-    assert selectors.cached_toolbox(acme) is MISS
+    only(selectors.offering(acme))
+    assert selectors.cached_offering(acme) is MISS
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_second_look_asks_the_database_nothing(acme: UUID) -> None:
     publish(acme)
-    assert selectors.cached_toolbox(acme) is MISS
-    first = selectors.toolbox(acme)
+    assert selectors.cached_offering(acme) is MISS
+    first = selectors.offering(acme)
     with CaptureQueriesContext(connection) as queries:
-        assert selectors.toolbox(acme) is first
-        assert selectors.cached_toolbox(acme) is first
+        assert selectors.offering(acme) is first
+        assert selectors.cached_offering(acme) is first
     assert len(queries) == 0
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_change_is_seen_by_the_next_look_in_this_process(acme: UUID, globex: UUID) -> None:
     tool = publish(acme)
-    foreign = selectors.toolbox(globex)
-    assert only(selectors.toolbox(acme)).version.startswith("1+")
+    foreign = selectors.offering(globex)
+    assert only(selectors.offering(acme)).version.startswith("1+")
     services.publish(tool, ACTOR)
-    assert only(selectors.toolbox(acme)).version.startswith("2+")
+    assert only(selectors.offering(acme)).version.startswith("2+")
     services.disable(tool, ACTOR)
-    assert selectors.toolbox(acme).tools == ()
+    assert selectors.offering(acme).tools == ()
     services.enable(tool, ACTOR)
-    assert only(selectors.toolbox(acme)).version.startswith("2+")
+    assert only(selectors.offering(acme)).version.startswith("2+")
     services.revoke_grant(acme, "demo.echo", ACTOR)
-    assert selectors.toolbox(acme).tools == ()
-    assert selectors.cached_toolbox(globex) is foreign
+    assert selectors.offering(acme).tools == ()
+    assert selectors.cached_offering(globex) is foreign
 
 
 @pytest.mark.django_db(transaction=True)
@@ -258,21 +262,21 @@ def test_a_change_in_another_process_is_seen_after_one_poll(
     acme: UUID, elsewhere: Elsewhere
 ) -> None:
     tool = publish(acme)
-    assert selectors.toolbox(acme).tools
+    assert selectors.offering(acme).tools
     with elsewhere():
         services.disable(tool, ACTOR)
-    assert selectors.toolbox(acme).tools
+    assert selectors.offering(acme).tools
     loop.poll()
-    assert selectors.toolbox(acme).tools == ()
+    assert selectors.offering(acme).tools == ()
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_change_of_everybodys_tools_drops_every_toolbox(acme: UUID, globex: UUID) -> None:
     for tenant in (acme, globex):
-        selectors.toolbox(tenant)
+        selectors.offering(tenant)
     with transaction.atomic():
         announce("tool")
-    assert selectors.cached_toolbox(acme) is selectors.cached_toolbox(globex) is MISS
+    assert selectors.cached_offering(acme) is selectors.cached_offering(globex) is MISS
 
 
 @pytest.mark.django_db(transaction=True)
@@ -280,18 +284,18 @@ def test_a_burst_of_first_calls_reads_once(acme: UUID, monkeypatch: pytest.Monke
     publish(acme)
     loads: list[UUID] = []
     held = threading.Event()
-    load = loading.load_toolbox
+    load = loading.load_offering
 
-    def slowly(tenant_id: UUID) -> Toolbox:
+    def slowly(tenant_id: UUID) -> Offering:
         loads.append(tenant_id)
         assert held.wait(SECONDS)
         return load(tenant_id)
 
-    monkeypatch.setattr(selectors._toolboxes, "_load", slowly)
+    monkeypatch.setattr(selectors._offerings, "_load", slowly)
 
-    def look() -> Toolbox:
+    def look() -> Offering:
         try:
-            return selectors.toolbox(acme)
+            return selectors.offering(acme)
         finally:
             connections.close_all()
 
