@@ -8,6 +8,7 @@ from django.core.management import get_commands
 
 from mcphost import home
 from mcphost.catalogue.kinds import KINDS
+from mcphost.kinds.sorts import Sort
 from mcphost.observability import deployment
 from mcphost.settings import Environment
 
@@ -50,8 +51,20 @@ def environment_variables() -> set[str]:
     return fields | {name for name in early if re.fullmatch(r"MCPHOST_[A-Z_]+", name)}
 
 
+def verbs() -> set[str]:
+    """What can be done to everything in the catalogue, of whatever sort."""
+    tree = ast.parse((ROOT / "mcphost/catalogue/services.py").read_text())
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return {
+        verb
+        for call in calls
+        if ast.unparse(call.func) == "_record"
+        for verb in strings(call.args[0])
+    }
+
+
 def actions() -> set[str]:
-    found = set()
+    found = {f"{sort.value}.{verb}" for sort in Sort for verb in verbs()}
     for tree in sources():
         found |= {text for text in strings(tree) if PARTICIPLE.fullmatch(text)}
         for node in ast.walk(tree):
