@@ -51,7 +51,7 @@ class Environment(BaseSettings):
     tool_seconds: float = Field(60.0, gt=0)
     threads_per_tenant: int = Field(8, gt=0)
     result_limit: int = Field(8 * 1024 * 1024, gt=0)
-    listen_uris: int = Field(1000, gt=0)
+    listen_uris: int = Field(100, gt=0)
     listeners: int = Field(20_000, gt=0)
     listeners_per_tenant: int = Field(10_000, gt=0)
     listeners_per_token: int = Field(100, gt=0)

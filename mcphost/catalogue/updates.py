@@ -11,6 +11,7 @@ from mcphost.catalogue.errors import Invalid
 from mcphost.catalogue.selectors import offering
 from mcphost.catalogue.snapshots import Offering
 from mcphost.feed.services import announce, announce_all
+from mcphost.protocol.uris import normalize
 
 UPDATED = "resource.updated"
 """The change in the feed; its object is the URI."""
@@ -22,21 +23,30 @@ def announce_update(tenant_id: UUID, uri: str, actor: Actor) -> None:
 
     Raises Invalid, on `uri`, when the tenant serves nothing there.
     """
-    if not is_served(offering(tenant_id), uri):
+    normal = served_as(offering(tenant_id), uri)
+    if normal is None:
         raise Invalid({"uri": [nothing_at(uri)]})
-    audit.record("resource.announced", actor=actor, tenant=tenant_id, target=uri, facts={})
-    announce(UPDATED, tenant=tenant_id, object_id=uri)
+    audit.record("resource.announced", actor=actor, tenant=tenant_id, target=normal, facts={})
+    announce(UPDATED, tenant=tenant_id, object_id=normal)
 
 
 @transaction.atomic
 def announce_updates(about: Sequence[tuple[UUID, str]]) -> None:
-    """The same for many tenants and URIs that tools have announced: their calls are the record."""
+    """The same for many tenants and URIs, in their normal form, that tools have announced.
+
+    Their calls are the record of it.
+    """
     announce_all(UPDATED, about)
 
 
-def is_served(offering: Offering, uri: str) -> bool:
-    """Whether there is a resource of that URI, or a template that it fits."""
-    return offering.resource(uri) is not None or offering.match(uri) is not None
+def served_as(offering: Offering, uri: str) -> str | None:
+    """The normal form of a URI of a resource, or of one that fits a template; else None."""
+    try:
+        normal = normalize(uri)
+    except ValueError:
+        return None
+    found = offering.resource(normal) or offering.match(normal)
+    return None if found is None else normal
 
 
 def nothing_at(uri: str) -> str:

@@ -7,8 +7,9 @@ from threading import Lock
 from uuid import UUID
 
 from mcphost.catalogue.selectors import cached_offering, offering
-from mcphost.catalogue.updates import announce_updates, is_served, nothing_at
+from mcphost.catalogue.updates import announce_updates, nothing_at, served_as
 from mcphost.feed.cache import MISS
+from mcphost.protocol.uris import normalize
 from mcphost.runtime.ports import NotAnnounced
 from mcphost.serving.hop import in_database
 from mcphost.serving.relay import Relay
@@ -80,7 +81,7 @@ class Announcements:
 def _good(tenant: UUID, uris: Mapping[str, bool]) -> Iterator[str]:
     """Those that the tenant serves: an announcement of anything else is its author's mistake."""
     for uri, checked in uris.items():
-        if checked or is_served(offering(tenant), uri):
+        if checked or served_as(offering(tenant), uri) is not None:
             yield uri
         else:
             log.warning("an announcement was dropped: %s", nothing_at(uri))
@@ -101,9 +102,17 @@ class TenantAnnouncer:
 
     def updated(self, uri: str) -> None:
         served = cached_offering(self._tenant)
-        if served is not MISS and not is_served(served, uri):
+        normal = _normal(uri) if served is MISS else served_as(served, uri)
+        if normal is None:
             raise NotAnnounced(nothing_at(uri))
-        announcements.add(self._tenant, uri, checked=served is not MISS)
+        announcements.add(self._tenant, normal, checked=served is not MISS)
+
+
+def _normal(uri: str) -> str | None:
+    try:
+        return normalize(uri)
+    except ValueError:
+        return None
 
 
 announcements = Announcements()

@@ -8,17 +8,19 @@ task and no timer.
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 from uuid import UUID
 
+from mcphost.catalogue.selectors import Offering
 from mcphost.catalogue.updates import UPDATED
 from mcphost.feed.loop import ChangeNews
 from mcphost.protocol import subscriptions
 from mcphost.protocol.errors import OVER_LIMIT, ProtocolError
-from mcphost.protocol.subscriptions import LISTS, Filter
+from mcphost.protocol.subscriptions import LISTS
 from mcphost.runtime.call import Principal
 from mcphost.serving import views
+from mcphost.serving.incoming import Incoming
 from mcphost.serving.options import options
 from mcphost.serving.relay import Relay
 from mcphost.serving.snapshots import offering
@@ -26,30 +28,40 @@ from mcphost.serving.streams import StandingStream
 from mcphost.serving.views import Scopes
 
 RETRY_SECONDS = 30
-TOLD_AT_ONCE = 200
-"""How many listeners are told before others on the event loop have their turn."""
+STEPS_AT_ONCE = 200
+"""How many listeners are told, or topics looked at, before others on the event loop have a turn."""
 
 GAP = ChangeNews(0, None, "gap", "")
 """Stands for whatever was not heard."""
 
 
 class Listener:
-    """One subscription. It is `presences`' too: its stream ends when its caller's authority does."""
+    """One subscription: to lists by name, and to resources by the normal form of their URIs.
 
-    __slots__ = ("filter", "id", "principal", "stream")
+    `uris` has what the client calls them. It is one of `presences`, too: its stream ends when its
+    caller's authority does.
+    """
+
+    __slots__ = ("id", "lists", "principal", "stream", "uris")
 
     def __init__(
-        self, id: str | int, principal: Principal, filter: Filter, stream: StandingStream
+        self,
+        incoming: Incoming,
+        stream: StandingStream,
+        lists: Sequence[str],
+        uris: Mapping[str, str],
     ) -> None:
-        self.id = id
-        self.principal = principal
-        self.filter = filter
+        assert incoming.exchange.id is not None
+        self.id = incoming.exchange.id
+        self.principal = incoming.principal
         self.stream = stream
+        self.lists = lists
+        self.uris = uris
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """What it hears of: names of lists, which have no colon, and URIs, which have one."""
-        return (*self.filter.lists, *self.filter.uris)
+        """What it hears of. Names of lists have no colon, and URIs have one."""
+        return (*self.lists, *self.uris)
 
     def lose(self, refusal: ProtocolError) -> None:
         """A subscription ends by its result, whatever the reason."""
@@ -59,7 +71,7 @@ class Listener:
         if topic in LISTS:
             self.stream.send(subscriptions.list_changed(self.id, topic))
         else:
-            self.stream.send(subscriptions.resource_updated(self.id, topic))
+            self.stream.send(subscriptions.resource_updated(self.id, self.uris[topic]))
 
 
 class Group:
@@ -72,7 +84,7 @@ class Group:
         self.by_topic: dict[str, set[Listener]] = {}
         self.seen: dict[str, object] = {}
 
-    def add(self, listener: Listener, offering: Any) -> None:
+    def add(self, listener: Listener, offering: Offering) -> None:
         for topic in listener.topics:
             if topic not in self.by_topic:
                 self.by_topic[topic] = set()
@@ -87,18 +99,25 @@ class Group:
                 self.by_topic.pop(topic, None)
                 self.seen.pop(topic, None)
 
-    def changed(self, offering: Any, heard: "Heard") -> Iterator[str]:
-        """The topics of which the listeners must be told, which are then what was seen."""
-        for topic in tuple(self.by_topic) if heard.lists else tuple(heard.updated):
-            if topic not in self.by_topic or not heard.is_about(topic):
-                continue
-            now = _seen(offering, topic, self.scopes)
-            before, self.seen[topic] = self.seen[topic], now
-            if now is not None and (now != before or topic in heard.updated):
-                yield topic
+    def concerned(self, heard: "Heard") -> tuple[str, ...]:
+        """The topics that news may be about. A resource that changed may be read at any URI."""
+        if "resource" in heard.lists:
+            return tuple(
+                topic for topic in self.by_topic if topic not in LISTS or topic in heard.lists
+            )
+        return tuple(topic for topic in (*heard.lists, *heard.updated) if topic in self.by_topic)
+
+    def changed(self, topic: str, offering: Offering, *, updated: bool) -> set[Listener]:
+        """Who is to be told of a topic: nobody, if these scopes see nothing else than before."""
+        if topic not in self.by_topic:
+            return set()
+        now = _seen(offering, topic, self.scopes)
+        before, self.seen[topic] = self.seen[topic], now
+        told = now is not None and (updated or now != before)
+        return self.by_topic[topic] if told else set()
 
 
-def _seen(offering: Any, topic: str, scopes: Scopes) -> object:
+def _seen(offering: Offering, topic: str, scopes: Scopes) -> object:
     if topic in LISTS:
         return views.digest(offering, topic, scopes)
     return views.reading(offering, topic, scopes)
@@ -109,10 +128,6 @@ class Heard(NamedTuple):
 
     lists: set[str]
     updated: set[str]
-
-    def is_about(self, topic: str) -> bool:
-        """A resource's own change may change what is read at its URI."""
-        return topic in self.lists or topic in self.updated or "resource" in self.lists
 
 
 class Listeners:
@@ -157,7 +172,7 @@ class Listeners:
             if not self._counts[key]:
                 del self._counts[key]
 
-    def join(self, listener: Listener, offering: Any) -> None:
+    def join(self, listener: Listener, offering: Offering) -> None:
         """Tell `listener` from now on. `offering` is what was just shown to it."""
         principal = listener.principal
         groups = self._groups.setdefault(principal.tenant, {})
@@ -198,21 +213,26 @@ class Listeners:
                 yield from set().union(*group.by_topic.values())
 
     async def _tell(self, news: Sequence[ChangeNews]) -> None:
-        told = 0
+        steps = 0
         for tenant, heard in self._sorted(news).items():
-            if tenant not in self._groups:
-                continue
-            served = await offering(tenant)
-            for listener, topic in self._changes(tenant, served, heard):
-                listener.tell(topic)
-                told += 1
-                if told % TOLD_AT_ONCE == 0:
-                    await asyncio.sleep(0)
+            if tenant in self._groups:
+                served = await offering(tenant)
+                for listener, topic in self._told(tenant, served, heard):
+                    if listener is not None:
+                        listener.tell(topic)
+                    steps += 1
+                    if steps % STEPS_AT_ONCE == 0:
+                        await asyncio.sleep(0)
 
-    def _changes(self, tenant: UUID, offering: Any, heard: Heard) -> Iterator[tuple[Listener, str]]:
+    def _told(
+        self, tenant: UUID, served: Offering, heard: Heard
+    ) -> Iterator[tuple[Listener | None, str]]:
+        """Who is to be told of what; None for each topic looked at, which takes time as well."""
         for group in tuple(self._groups.get(tenant, {}).values()):
-            for topic in tuple(group.changed(offering, heard)):
-                for listener in tuple(group.by_topic.get(topic, ())):
+            for topic in group.concerned(heard):
+                changed = group.changed(topic, served, updated=topic in heard.updated)
+                yield None, topic
+                for listener in tuple(changed):
                     yield listener, topic
 
     def _sorted(self, news: Sequence[ChangeNews]) -> dict[UUID, Heard]:

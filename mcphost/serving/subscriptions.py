@@ -1,5 +1,6 @@
 """`subscriptions/listen` (spec: basic/patterns/subscriptions)."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,7 +8,7 @@ from mcphost.catalogue.selectors import Offering
 from mcphost.protocol import subscriptions
 from mcphost.protocol.errors import invalid_params
 from mcphost.protocol.subscriptions import LISTS, Filter
-from mcphost.runtime.call import Principal
+from mcphost.protocol.uris import MAX_LENGTH, normalize
 from mcphost.serving import limits, policy, views
 from mcphost.serving.authority import presences
 from mcphost.serving.drain import draining
@@ -18,7 +19,7 @@ from mcphost.serving.options import options
 from mcphost.serving.snapshots import offering
 from mcphost.serving.streams import StandingStream
 
-URI_LENGTH = 2048
+LOOKED_UP_AT_ONCE = 10
 
 
 async def listen(incoming: Incoming, stream: StandingStream) -> Mapping[str, Any]:
@@ -39,14 +40,13 @@ async def listen(incoming: Incoming, stream: StandingStream) -> Mapping[str, Any
 
 
 async def _attend(incoming: Incoming, wanted: Filter, stream: StandingStream) -> None:
-    principal = incoming.principal
     listeners.attach()  # before the look at what is offered: no change is missed in between
-    served = await offering(principal.tenant)
-    honoured = _honoured(wanted, principal, served)
-    stream.send(subscriptions.acknowledged(_id(incoming), honoured))
+    served = await offering(incoming.tenant.id)
+    listener = await _listener(incoming, stream, wanted, served)
+    honoured = Filter(tuple(listener.lists), tuple(listener.uris.values()))
+    stream.send(subscriptions.acknowledged(listener.id, honoured))
     if not honoured or draining():
         return
-    listener = Listener(_id(incoming), principal, honoured, stream)
     listeners.join(listener, served)
     presences.enter(listener)
     try:
@@ -67,21 +67,37 @@ def _wanted(params: Mapping[str, Any]) -> Filter:
         raise invalid_params(
             f"params.notifications.resourceSubscriptions has more than {most} URIs"
         )
-    if any(len(uri) > URI_LENGTH for uri in wanted.uris):
+    if any(len(uri) > MAX_LENGTH for uri in wanted.uris):
         raise invalid_params(
             "params.notifications.resourceSubscriptions has a URI of more than "
-            f"{URI_LENGTH} characters"
+            f"{MAX_LENGTH} characters"
         )
     return wanted
 
 
-def _honoured(wanted: Filter, principal: Principal, offering: Offering) -> Filter:
-    """The part that the caller may hear of: lists that it may ask for, resources it may read."""
+async def _listener(
+    incoming: Incoming, stream: StandingStream, wanted: Filter, served: Offering
+) -> Listener:
+    """For the part that the caller may hear of: lists it may ask for, resources it may read."""
+    principal = incoming.principal
+    uris: dict[str, str] = {}
+    for number, uri in enumerate(wanted.uris if principal.may(policy.CALL) else ()):
+        if number % LOOKED_UP_AT_ONCE == 0:
+            await asyncio.sleep(0)  # each may be held against many templates
+        normal = _readable(uri, served, principal.scopes)
+        if normal is not None:
+            uris.setdefault(normal, uri)
     lists = wanted.lists if principal.may(policy.LIST) else ()
-    scopes = principal.scopes
-    readable = principal.may(policy.CALL)
-    uris = (uri for uri in wanted.uris if readable and views.reading(offering, uri, scopes))
-    return Filter(lists, tuple(uris))
+    return Listener(incoming, stream, lists, uris)
+
+
+def _readable(uri: str, served: Offering, scopes: views.Scopes) -> str | None:
+    """The normal form of a URI at which these scopes read something; else None."""
+    try:
+        normal = normalize(uri)
+    except ValueError:
+        return None
+    return None if views.reading(served, normal, scopes) is None else normal
 
 
 def _id(incoming: Incoming) -> str | int:

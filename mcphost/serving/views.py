@@ -7,6 +7,7 @@ from typing import Protocol
 from uuid import UUID
 
 from mcphost.catalogue.selectors import Offering
+from mcphost.catalogue.snapshots import Snapshot
 
 Scopes = frozenset[str]
 
@@ -40,11 +41,18 @@ def digest(offering: Offering, name: str, scopes: Scopes) -> bytes:
 
 
 def reading(offering: Offering, uri: str, scopes: Scopes) -> tuple[UUID, str] | None:
-    """What callers with these scopes read at `uri`, by id and version; None if nothing."""
-    resource = offering.resource(uri)
-    if resource is not None:
-        return (resource.id, resource.version) if resource.scopes <= scopes else None
-    matched = offering.match(uri)
-    if matched is None or not matched[0].scopes <= scopes:
-        return None
-    return matched[0].id, matched[0].version
+    """What callers with these scopes read at `uri`, by id and version; None if nothing.
+
+    `uri` is in its normal form.
+    """
+    found: Snapshot | None = offering.resource(uri)
+    if found is None or not found.scopes <= scopes:
+        found = _fitting(offering, uri, scopes)
+    return None if found is None else (found.id, found.version)
+
+
+def _fitting(offering: Offering, uri: str, scopes: Scopes) -> Snapshot | None:
+    for template in offering.templates:
+        if template.scopes <= scopes and template.uri_template.match(uri) is not None:
+            return template
+    return None

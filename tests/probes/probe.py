@@ -147,3 +147,17 @@ async def stall() -> str:
     """Blocks the event loop, which no tool may do."""
     time.sleep(0.6)  # noqa: ASYNC251 - the very thing that is to be noticed
     return "stalled"
+
+
+@tool(annotations=READ_ONLY)
+async def announce(ctx: Context, uri: str) -> str:
+    """Says that a resource can be read anew."""
+    ctx.announce(uri)
+    return "announced"
+
+
+@tool(annotations=READ_ONLY)
+def threaded_announce(ctx: Context, uri: str) -> str:
+    """Says so from a thread."""
+    ctx.announce(uri)
+    return "announced"
