@@ -1,11 +1,11 @@
 """What others may read of the catalogue: offerings for serving, rows for the console."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 
 from mcphost.catalogue import kinds, loading
 from mcphost.catalogue.cache import FilledCache
@@ -36,6 +36,7 @@ __all__ = [
     "ToolSnapshot",
     "VersionRow",
     "cached_offering",
+    "counts",
     "forget",
     "forget_all",
     "functions",
@@ -106,6 +107,12 @@ def primitives(tenants: QuerySet[Tenant], *sorts: Sort) -> tuple[PrimitiveRow, .
             map(primitive_row, rows), key=lambda row: (row.tenant_slug, order(row.sort), row.name)
         )
     )
+
+
+def counts(tenant_id: UUID) -> Mapping[Sort, int]:
+    """How many a tenant has of each sort, in whatever state; nothing of which it has none."""
+    found = Primitive.objects.filter(tenant=tenant_id).order_by().values("sort")
+    return {Sort(row["sort"]): row["count"] for row in found.annotate(count=Count("id"))}
 
 
 def primitive(primitive_id: UUID) -> PrimitiveRow | None:

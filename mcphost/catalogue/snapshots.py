@@ -108,6 +108,11 @@ class Offering:
     prompts_by_name: Mapping[str, PromptSnapshot] = field(default_factory=dict, repr=False)
     resources_by_uri: Mapping[str, ResourceSnapshot] = field(default_factory=dict, repr=False)
 
+    @property
+    def everything(self) -> tuple[Snapshot, ...]:
+        """All that is served, whatever it is."""
+        return (*self.tools, *self.prompts, *self.resources, *self.templates)
+
     def tool(self, name: str) -> ToolSnapshot | None:
         return self.tools_by_name.get(name)
 

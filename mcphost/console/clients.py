@@ -47,20 +47,19 @@ def snippets(slug: str, url: str, token: str = STAND_IN) -> tuple[Snippet, ...]:
     )
 
 
-def curl(url: str, tool: str, arguments: Mapping[str, Any]) -> str:
-    """One call of a tool, by hand."""
+def curl(url: str, method: str, named: str, params: Mapping[str, Any]) -> str:
+    """One request by hand; `named` is what the header says it is about."""
     body = {
         "jsonrpc": "2.0",
         "id": 1,
-        "method": "tools/call",
+        "method": method,
         "params": {
             "_meta": {
                 "io.modelcontextprotocol/protocolVersion": REVISION,
                 "io.modelcontextprotocol/clientInfo": {"name": "curl", "version": "1"},
                 "io.modelcontextprotocol/clientCapabilities": {},
             },
-            "name": tool,
-            "arguments": arguments,
+            **params,
         },
     }
     headers = (
@@ -68,8 +67,8 @@ def curl(url: str, tool: str, arguments: Mapping[str, Any]) -> str:
         "Content-Type: application/json",
         "Accept: application/json, text/event-stream",
         f"MCP-Protocol-Version: {REVISION}",
-        "Mcp-Method: tools/call",
-        f"Mcp-Name: {tool}",
+        f"Mcp-Method: {method}",
+        f"Mcp-Name: {named}",
     )
     lines = [f"curl {quote(url)}", *(f"-H {quote(header)}" for header in headers)]
     return " \\\n  ".join([*lines, f"-d {quote(json.dumps(body, ensure_ascii=False))}"])

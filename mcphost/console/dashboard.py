@@ -11,8 +11,8 @@ from mcphost.audit import selectors as audit
 from mcphost.catalogue import kinds
 from mcphost.catalogue import selectors as catalogue
 from mcphost.console.base import Visit, mcp_url, show
+from mcphost.console.counting import Count, count
 from mcphost.console.record_views import named_rounds
-from mcphost.console.tenants import count_states
 from mcphost.observability import health
 from mcphost.tenants.access import allowed, tenants_where, visible_tenants
 from mcphost.tenants.models import Tenant
@@ -28,7 +28,7 @@ class Card:
 
     tenant: Tenant
     url: str
-    counts: dict[str, int]
+    counts: tuple[Count, ...]
     problems: tuple[catalogue.PrimitiveProblem, ...]
 
 
@@ -72,7 +72,7 @@ def _cards(request: Visit, tenants: list[Tenant]) -> list[Card]:
         Card(
             tenant,
             mcp_url(request, tenant.slug),
-            count_states(tuple(rows[tenant.pk])),
+            count(rows[tenant.pk]),
             catalogue.problems(tenant.pk),
         )
         for tenant in tenants

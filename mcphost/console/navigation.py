@@ -7,6 +7,8 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.urls import reverse
 
+from mcphost.catalogue.selectors import counts
+from mcphost.console.words import WORDS
 from mcphost.tenants.access import allowed, visible_tenants
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
@@ -17,7 +19,10 @@ MOST_TENANTS = 8
 # wrote; titles of groups are escaped.
 _TENANT_PAGES = (
     ("Overview", "space_dashboard", "tenant", Permission.VIEW_TOOLS),
-    ("Tools", "build", "tools", Permission.VIEW_TOOLS),
+    *(
+        (words.title, words.icon, f"{words.sort.value}s", Permission.VIEW_TOOLS)
+        for words in WORDS.values()
+    ),
     ("Tokens", "key", "tokens", Permission.MANAGE_TOKENS),
     ("Records", "receipt_long", "records", Permission.VIEW_RECORDS),
     ("Changes", "history", "changes", Permission.VIEW_RECORDS),
@@ -61,9 +66,11 @@ def _tenants(user: User) -> list[Tenant]:
 
 
 def _tenant_items(tenant: Tenant, user: User, request: HttpRequest) -> Iterator[Group]:
+    numbers = {f"{sort.value}s": number for sort, number in counts(tenant.pk).items()}
     for title, icon, name, permission in _TENANT_PAGES:
         if allowed(user, tenant, permission):
-            yield _item(title, icon, reverse(f"admin:{name}", args=[tenant.slug]), request)
+            item = _item(title, icon, reverse(f"admin:{name}", args=[tenant.slug]), request)
+            yield {**item, "badge": numbers.get(name, 0)}
 
 
 def _platform_items(user: User, request: HttpRequest) -> Iterator[Group]:

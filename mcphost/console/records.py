@@ -33,8 +33,9 @@ PAYLOAD_VIEWED = "payload.viewed"
 @require_safe
 def rounds(request: Visit, tenant: Tenant) -> HttpResponseBase:
     """The rounds of one tenant, newest first."""
-    tools = [row.name for row in catalogue.primitives(Tenant.objects.filter(pk=tenant.pk))]
-    return _rounds(request, frozenset({tenant.pk}), "Records", tools)
+    rows = catalogue.primitives(Tenant.objects.filter(pk=tenant.pk))
+    targets = [row.fields.uri or row.name for row in rows]
+    return _rounds(request, frozenset({tenant.pk}), "Records", targets)
 
 
 @of_platform(Permission.VIEW_RECORDS)

@@ -24,6 +24,8 @@ class RowForm(forms.ConsoleForm):
     """One row. It counts as empty, and is left out, while it holds none of `TELLING`."""
 
     TELLING: ClassVar[Sequence[str]] = ()
+    PLACES: ClassVar[Mapping[str, str]] = {}
+    """Fields beside which problems are shown that are said of parts of the wire's form."""
 
     remove = forms.switch("Leave out")
     is_spare = False
@@ -96,7 +98,8 @@ class Rows(Generic[Row]):
         number = int(path[0]) if path and path[0].isdecimal() else -1
         if 0 <= number < len(self.filled):
             row = self.filled[number]
-            field = next((part for part in reversed(path[1:]) if part in row.fields), None)
+            parts = (row.PLACES.get(part, part) for part in reversed(path[1:]))
+            field = next((part for part in parts if part in row.fields), None)
             row.place({field: problems})
         else:
             self.errors.extend(problems)

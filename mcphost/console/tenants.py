@@ -26,6 +26,7 @@ from mcphost.console.base import (
     show,
     word,
 )
+from mcphost.console.counting import count
 from mcphost.console.record_views import named_rounds
 from mcphost.tenants import services
 from mcphost.tenants.access import allowed, visible_tenants
@@ -50,12 +51,12 @@ class TenantForm(forms.ConsoleForm):
 
     title = forms.text("Title", "What people call it.")
     instructions = forms.lines(
-        "Instructions", "Told to every client that connects: what these tools are good for."
+        "Instructions", "Told to every client that connects: what it is good for."
     )
     icon_file = forms.upload("Icon", _ICON_HINT)
     remove_icon = forms.switch("Remove the icon")
     public = forms.switch(
-        "Public", "Anybody may list and call the tools without a token. Off unless you mean it."
+        "Public", "Anybody may use what is published here without a token. Off unless you mean it."
     )
     allowed_origins = forms.lines(
         "Allowed origins",
@@ -170,27 +171,19 @@ def add(request: Visit) -> HttpResponseBase:
 @of_tenant(Permission.VIEW_TOOLS)
 @require_safe
 def overview(request: Visit, tenant: Tenant) -> HttpResponseBase:
-    """One tenant at a glance: where clients connect, its tools, problems and latest calls."""
-    tools = catalogue.primitives(Tenant.objects.filter(pk=tenant.pk))
+    """One tenant at a glance: where clients connect, what it offers, problems, latest calls."""
+    rows = catalogue.primitives(Tenant.objects.filter(pk=tenant.pk))
     chosen = audit.Filter(tenants=frozenset({tenant.pk}))
     return show(
         request,
         "tenant.html",
         "Overview",
-        tools=tools,
-        counts=count_states(tools),
+        offers=bool(rows),
+        counts=count(rows),
         problems=catalogue.problems(tenant.pk),
         rounds=named_rounds(audit.rounds(chosen, limit=RECENT).rounds),
         url=mcp_url(request, tenant.slug),
     )
-
-
-def count_states(tools: tuple[catalogue.PrimitiveRow, ...]) -> dict[str, int]:
-    """How many tools there are in each state."""
-    counts = {"published": 0, "draft": 0, "disabled": 0}
-    for tool in tools:
-        counts[tool.state.value] += 1
-    return counts
 
 
 @of_tenant(Permission.MANAGE_TENANT)

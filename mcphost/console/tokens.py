@@ -34,8 +34,8 @@ AUDIENCES = (
     (Audience.API.value, "The administration API"),
 )
 _SCOPES = {
-    LIST_TOOLS: "see the tools",
-    CALL_TOOLS: "call the tools",
+    LIST_TOOLS: "see what is offered",
+    CALL_TOOLS: "call tools, get prompts, read resources",
     READ_API: "read by the API",
     WRITE_API: "change by the API",
 }
@@ -90,11 +90,11 @@ def _owners(tenant: Tenant) -> list[tuple[str, str]]:
 
 
 def _scopes(tenant: Tenant) -> list[tuple[str, str]]:
-    """The scopes that mean something here: everybody's, and those that the tools ask for."""
-    tools = catalogue.primitives(Tenant.objects.filter(pk=tenant.pk))
-    asked = {scope for tool in tools for scope in tool.fields.scopes}
-    asked |= {scope for tool in catalogue.offering(tenant.pk).tools for scope in tool.scopes}
-    named = {**_SCOPES, **dict.fromkeys(sorted(asked), "asked for by a tool")}
+    """The scopes that mean something here: everybody's, and those that are asked for."""
+    rows = catalogue.primitives(Tenant.objects.filter(pk=tenant.pk))
+    asked = {scope for row in rows for scope in row.fields.scopes}
+    asked |= {scope for each in catalogue.offering(tenant.pk).everything for scope in each.scopes}
+    named = {**_SCOPES, **dict.fromkeys(sorted(asked), "asked for by something offered")}
     return [(scope, f"{scope}: {meaning}") for scope, meaning in named.items()]
 
 

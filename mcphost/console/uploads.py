@@ -5,7 +5,7 @@ not be saved yet comes back in the form itself.
 """
 
 import hashlib
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +25,11 @@ class Blob:
 
     mime_type: str
     data: bytes
+
+    @classmethod
+    def of(cls, mime_type: str, base64: str) -> "Blob":
+        """What is stored as Base64."""
+        return cls(mime_type or UNKNOWN_TYPE, b64decode(base64))
 
     @property
     def digest(self) -> str:

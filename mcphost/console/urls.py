@@ -15,13 +15,15 @@ from mcphost.console import (
     dashboard,
     functions,
     members,
+    primitives,
     records,
     tenants,
     tokens,
-    tools,
+    updates,
     users,
 )
 from mcphost.console.site import site
+from mcphost.kinds.sorts import Sort
 
 
 class VerbConverter(StringConverter):
@@ -40,10 +42,29 @@ register_converter(VerbConverter, "verb")
 register_converter(TokenConverter, "token")
 
 
-def _page(route: str, view: Any, name: str) -> URLPattern:
+def _page(route: str, view: Any, name: str, **told: Any) -> URLPattern:
     """A page for those who may enter; others are led to the sign-in."""
     guarded: Callable[..., HttpResponseBase] = site.admin_view(view)
-    return path(route, guarded, name=name)
+    return path(route, guarded, told, name=name)
+
+
+def _pages_of(sort: Sort) -> tuple[URLPattern, ...]:
+    """The pages of one sort of thing that a tenant offers."""
+    name = sort.value
+    listed, one = f"t/<slug:slug>/{name}s/", f"t/<slug:slug>/{name}s/<uuid:primitive_id>/"
+    return (
+        _page(listed, primitives.listing, f"{name}s", sort=sort),
+        _page(f"{listed}new/", primitives.add, f"{name}_add", sort=sort),
+        _page(one, primitives.detail, name, sort=sort),
+        _page(f"{one}edit/", primitives.edit, f"{name}_edit", sort=sort),
+        _page(f"{one}<verb:verb>/", primitives.move, f"{name}_move", sort=sort),
+    )
+
+
+def _announcing(sort: Sort) -> tuple[URLPattern, ...]:
+    """The page that tells subscribers of what a thing of this sort answers."""
+    route = f"t/<slug:slug>/{sort.value}s/<uuid:primitive_id>/announce/"
+    return (_page(route, updates.announce, f"{sort.value}_announce", sort=sort),)
 
 
 app_name = "admin"
@@ -64,11 +85,12 @@ urlpatterns = [
     _page("t/<slug:slug>/", tenants.overview, "tenant"),
     _page("t/<slug:slug>/settings/", tenants.settings, "settings"),
     _page("t/<slug:slug>/close/", tenants.close, "close"),
-    _page("t/<slug:slug>/tools/", tools.listing, "tools"),
-    _page("t/<slug:slug>/tools/new/", tools.add, "tool_add"),
-    _page("t/<slug:slug>/tools/<uuid:tool_id>/", tools.detail, "tool"),
-    _page("t/<slug:slug>/tools/<uuid:tool_id>/edit/", tools.edit, "tool_edit"),
-    _page("t/<slug:slug>/tools/<uuid:tool_id>/<verb:verb>/", tools.move, "tool_move"),
+    *_pages_of(Sort.TOOL),
+    *_pages_of(Sort.PROMPT),
+    *_pages_of(Sort.RESOURCE),
+    *_pages_of(Sort.TEMPLATE),
+    *_announcing(Sort.RESOURCE),
+    *_announcing(Sort.TEMPLATE),
     _page("t/<slug:slug>/functions/", functions.listing, "functions"),
     _page("t/<slug:slug>/functions/change/", functions.change, "functions_change"),
     _page("t/<slug:slug>/tokens/", tokens.listing, "tokens"),

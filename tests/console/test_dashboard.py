@@ -27,7 +27,7 @@ def test_the_dashboard_shows_ones_own_tenants_and_calls(
 ) -> None:
     page = owner.get("/admin/")
     assert [card.tenant.slug for card in page.context["cards"]] == ["acme"]
-    assert page.context["cards"][0].counts == {"published": 1, "draft": 0, "disabled": 0}
+    assert page.context["cards"][0].counts[0].published == 1
     assert "http://testserver/t/acme/mcp" in page.content.decode()
     assert [slug for _, slug in page.context["rounds"]] == ["acme"]
     assert "New tenant" not in page.content.decode()
@@ -66,6 +66,9 @@ def test_of_many_tenants_the_dashboard_shows_the_first(staff: Client, cast: Cast
             [
                 "Overview",
                 "Tools",
+                "Prompts",
+                "Resources",
+                "Templates",
                 "Tokens",
                 "Records",
                 "Changes",
@@ -74,8 +77,32 @@ def test_of_many_tenants_the_dashboard_shows_the_first(staff: Client, cast: Cast
                 "Settings",
             ],
         ),
-        ("operator", ["Overview", "Tools", "Records", "Changes", "Functions"]),
-        ("auditor", ["Overview", "Tools", "Records", "Changes", "Functions"]),
+        (
+            "operator",
+            [
+                "Overview",
+                "Tools",
+                "Prompts",
+                "Resources",
+                "Templates",
+                "Records",
+                "Changes",
+                "Functions",
+            ],
+        ),
+        (
+            "auditor",
+            [
+                "Overview",
+                "Tools",
+                "Prompts",
+                "Resources",
+                "Templates",
+                "Records",
+                "Changes",
+                "Functions",
+            ],
+        ),
     ],
 )
 def test_the_menu_offers_what_a_person_may_do(

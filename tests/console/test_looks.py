@@ -144,7 +144,11 @@ def test_a_schema_that_holds_itself_ends() -> None:
 
 
 def test_the_example_call_is_what_the_protocol_asks_for() -> None:
-    words = shlex.split(clients.curl(URL, "say", {"text": "it's"}).replace("\\\n", ""))
+    words = shlex.split(
+        clients.curl(
+            URL, "tools/call", "say", {"name": "say", "arguments": {"text": "it's"}}
+        ).replace("\\\n", "")
+    )
     assert words[:2] == ["curl", URL]
     headers = dict(word.split(": ", 1) for option, word in pairwise(words) if option == "-H")
     raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]

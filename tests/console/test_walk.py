@@ -34,7 +34,7 @@ def address(pattern: URLPattern, things: Things, slug: str) -> str:
     """The page's address, with everything in it that is these things'."""
     known: dict[str, Any] = {
         "slug": slug,
-        "tool_id": things.tool,
+        "primitive_id": things.tool,
         "token_id": things.token,
         "call_id": things.call,
         "entry_id": things.entry,

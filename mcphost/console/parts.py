@@ -1,0 +1,187 @@
+"""The part of a form that is the kind's own: what runs, or what is said.
+
+A part reads and writes the kind's configuration, and knows the places of its problems.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from mcphost.console import forms
+from mcphost.console.prompt_rows import MOST_BYTES as MOST_IN_A_MESSAGE
+from mcphost.console.prompt_rows import ArgumentRow, MessageRow, blobs, listed, plain
+from mcphost.console.rows import RowForm, Rows
+from mcphost.console.uploads import Blob, FileForm, in_words, stored
+
+Sent = tuple[Any, Any]
+MOST_BYTES = 1024 * 1024
+
+
+class Part(Protocol):
+    """One part. `template` shows it; `config` is the configuration, once it is valid."""
+
+    @property
+    def template(self) -> str: ...
+
+    def is_valid(self) -> bool: ...
+
+    @property
+    def wrong(self) -> bool: ...
+
+    def config(self) -> dict[str, Any]: ...
+
+    def place_at(self, path: Sequence[str], problems: Sequence[str]) -> None:
+        """Show problems of the configuration at a path within it."""
+
+
+class _FormPart(forms.ConsoleForm):
+    """A part that is a form."""
+
+    @property
+    def wrong(self) -> bool:
+        return bool(self.errors)
+
+    def place_at(self, path: Sequence[str], problems: Sequence[str]) -> None:
+        field = next((part for part in reversed(path) if part in self.fields), None)
+        self.place({field: problems})
+
+
+class FunctionPart(_FormPart):
+    """A Python function of those that the tenant was granted."""
+
+    template = "part_function.html"
+
+    function = forms.select("Function", "The code that runs. Platform staff grant functions.")
+
+    def __init__(
+        self, sent: Sent, before: Mapping[str, Any], choices: Sequence[tuple[str, str]]
+    ) -> None:
+        super().__init__(*sent, initial=dict(before))
+        self.fields["function"].choices = choices  # type: ignore[attr-defined]
+
+    def config(self) -> dict[str, Any]:
+        return {"function": self.cleaned_data["function"]}
+
+
+class PromptPart:
+    """Arguments and messages."""
+
+    template = "part_prompt.html"
+
+    def __init__(self, sent: Sent, before: Mapping[str, Any]) -> None:
+        messages = before.get("messages", ())
+        self.arguments = Rows(
+            ArgumentRow,
+            "arguments",
+            sent,
+            [ArgumentRow.starting(each) for each in before.get("arguments", ())],
+        )
+        self.messages = Rows(
+            MessageRow,
+            "messages",
+            sent,
+            [MessageRow.starting(each) for each in messages],
+            stored=stored(blobs(messages)),
+            most=MOST_IN_A_MESSAGE,
+        )
+
+    def is_valid(self) -> bool:
+        wrong = [rows for rows in (self.arguments, self.messages) if not rows.is_valid()]
+        return not wrong
+
+    @property
+    def wrong(self) -> bool:
+        return self.arguments.wrong or self.messages.wrong
+
+    def config(self) -> dict[str, Any]:
+        return {
+            "arguments": [row.wanted() for row in self.arguments],
+            "messages": [row.wanted() for row in self.messages],
+        }
+
+    def place_at(self, path: Sequence[str], problems: Sequence[str]) -> None:
+        rows = self.arguments if path and path[0] == "arguments" else self.messages
+        rows.place(path[1:], problems)
+
+
+class ResourcePart(_FormPart, FileForm):
+    """A text, or a file."""
+
+    template = "part_resource.html"
+
+    holds = forms.select("Content", choices=(("text", "Text"), ("file", "A file")))
+    text = forms.lines("Text", "What clients read, as it stands here.", rows=12)
+    file = forms.file("File", f"An image, a PDF, anything of at most {in_words(MOST_BYTES)}.")
+    mime_type = forms.text(
+        "MIME type",
+        "Such as text/markdown or application/pdf. Empty: text/plain, or as the file says.",
+        spellcheck="false",
+    )
+
+    def __init__(self, sent: Sent, before: Mapping[str, Any]) -> None:
+        blob = Blob.of(before["mime_type"], before["blob"]) if before.get("blob") else None
+        kept = {"holds": "file", "kept": blob.digest} if blob else {"holds": "text"}
+        super().__init__(
+            *sent,
+            initial={**before, **kept},
+            stored=stored([blob] if blob else []),
+            most=MOST_BYTES,
+        )
+
+    def config(self) -> dict[str, Any]:
+        given = self.cleaned_data
+        if given["holds"] == "file":
+            said = self.blob.mime_type if self.blob else ""
+            data = self.blob.base64 if self.blob else ""
+            return {"mime_type": given["mime_type"] or said, "blob": data}
+        return {"mime_type": given["mime_type"], "text": plain(given["text"])}
+
+
+class VariableRow(RowForm):
+    """What is suggested for one variable of a template."""
+
+    TELLING = ("name", "choices")
+
+    name = forms.text("Variable", spellcheck="false")
+    choices = forms.lines("Choices", "One per line; suggested as people type.", rows=2)
+
+
+class TemplatePart(_FormPart):
+    """A text with placeholders for the variables of its URI."""
+
+    template = "part_template.html"
+
+    text = forms.lines("Text", "{variables} of the URI template stand for what was asked.", rows=12)
+    mime_type = forms.text("MIME type", "Empty: text/plain.", spellcheck="false")
+
+    def __init__(self, sent: Sent, before: Mapping[str, Any]) -> None:
+        super().__init__(*sent, initial=dict(before))
+        choices = before.get("choices", {})
+        starting = [{"name": name, "choices": "\n".join(some)} for name, some in choices.items()]
+        self.variables = Rows(VariableRow, "variables", sent, starting)
+
+    def is_valid(self) -> bool:
+        valid = [super().is_valid(), self.variables.is_valid()]
+        return all(valid)
+
+    @property
+    def wrong(self) -> bool:
+        return super().wrong or self.variables.wrong
+
+    def place_at(self, path: Sequence[str], problems: Sequence[str]) -> None:
+        if path and path[0] == "choices":
+            self.variables.place(self._row_of(path[1:]), problems)
+        else:
+            super().place_at(path, problems)
+
+    def _row_of(self, path: Sequence[str]) -> tuple[str, ...]:
+        """The row of a variable, which is the first of a path within the choices."""
+        names = [row.cleaned_data["name"] for row in self.variables]
+        known = bool(path) and path[0] in names
+        return (str(names.index(path[0])), "choices") if known else ()
+
+    def config(self) -> dict[str, Any]:
+        given = self.cleaned_data
+        choices = {
+            row.cleaned_data["name"]: listed(row.cleaned_data["choices"]) for row in self.variables
+        }
+        return {"mime_type": given["mime_type"], "text": plain(given["text"]), "choices": choices}

@@ -1,0 +1,125 @@
+"""The rows of a prompt that is written in the console: its arguments and its messages."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from mcphost.console import forms
+from mcphost.console.rows import RowForm
+from mcphost.console.uploads import Blob, FileForm
+
+ROLES = (("user", "User"), ("assistant", "Assistant"))
+TYPES = (
+    ("text", "Text"),
+    ("image", "Image"),
+    ("audio", "Audio"),
+    ("resource_link", "Link to a resource"),
+    ("resource", "Resource within"),
+)
+MOST_BYTES = 512 * 1024
+
+
+class ArgumentRow(RowForm):
+    """One argument."""
+
+    TELLING = ("name", "title", "description", "choices")
+
+    name = forms.text("Name", "As {name} in texts.", spellcheck="false")
+    title = forms.text("Title", "What people see.")
+    description = forms.text("Description", "What to give.")
+    required = forms.switch("Required")
+    choices = forms.lines("Choices", "One per line; suggested as people type.", rows=2)
+
+    def wanted(self) -> dict[str, Any]:
+        """The argument as the kind's configuration has it."""
+        given = self.cleaned_data
+        return {
+            "name": given["name"],
+            "title": given["title"],
+            "description": given["description"],
+            "required": given["required"],
+            "choices": listed(given["choices"]),
+        }
+
+    @staticmethod
+    def starting(argument: Mapping[str, Any]) -> dict[str, Any]:
+        """What the row shows first."""
+        return {**argument, "choices": "\n".join(argument.get("choices", ()))}
+
+
+class MessageRow(FileForm, RowForm):
+    """One message: who says it, and a block of content."""
+
+    TELLING = ("text", "file", "kept", "uri")
+    PLACES = {"data": "file", "blob": "file", "mimeType": "mime_type"}
+
+    role = forms.select("Said by", choices=ROLES)
+    type = forms.select("Content", choices=TYPES)
+    text = forms.lines("Text", rows=4)
+    file = forms.file("File", "An image, a sound, or a file to be put within.")
+    uri = forms.text("URI", "Of the resource.", inputmode="url", spellcheck="false")
+    name = forms.text("Name", "What the link is called.")
+    mime_type = forms.text("MIME type", "Empty: as the file says.", spellcheck="false")
+
+    def wanted(self) -> dict[str, Any]:
+        """The message as the kind's configuration has it."""
+        return {"role": self.cleaned_data["role"] or "user", "content": self._content()}
+
+    def _content(self) -> dict[str, Any]:
+        given = self.cleaned_data
+        kind = given["type"] or "text"
+        mime_type = given["mime_type"] or (self.blob.mime_type if self.blob else "")
+        typed = {"mimeType": mime_type} if mime_type else {}
+        match kind:
+            case "text":
+                return {"type": kind, "text": plain(given["text"])}
+            case "image" | "audio":
+                return {"type": kind, "data": self.blob.base64 if self.blob else "", **typed}
+            case "resource_link":
+                return {"type": kind, "uri": given["uri"], "name": given["name"], **typed}
+            case _:
+                return {"type": kind, "resource": {"uri": given["uri"], **typed, **self._inside()}}
+
+    def _inside(self) -> dict[str, str]:
+        """What an embedded resource holds: the file, or else the text."""
+        if self.blob is not None:
+            return {"blob": self.blob.base64}
+        return {"text": plain(self.cleaned_data["text"])}
+
+    @staticmethod
+    def starting(message: Mapping[str, Any]) -> dict[str, Any]:
+        """What the row shows first."""
+        content = message["content"]
+        inside = content.get("resource", content)
+        blob = blob_of(content)
+        return {
+            "role": message["role"],
+            "type": content["type"],
+            "text": inside.get("text", ""),
+            "uri": inside.get("uri", ""),
+            "name": content.get("name", ""),
+            "mime_type": "" if blob else inside.get("mimeType", ""),
+            "kept": blob.digest if blob else "",
+        }
+
+
+def blobs(messages: Iterable[Mapping[str, Any]]) -> list[Blob]:
+    """The files that messages hold."""
+    found = (blob_of(message["content"]) for message in messages)
+    return [blob for blob in found if blob is not None]
+
+
+def blob_of(content: Mapping[str, Any]) -> Blob | None:
+    """The file in a block of content, if there is one."""
+    inside = content.get("resource", content)
+    data = inside.get("data") or inside.get("blob")
+    return Blob.of(inside.get("mimeType", ""), data) if data else None
+
+
+def listed(lines: str) -> list[str]:
+    """A line each, without empty ones."""
+    return [line.strip() for line in lines.splitlines() if line.strip()]
+
+
+def plain(text: str) -> str:
+    """Lines as they are everywhere but in forms."""
+    return text.replace("\r\n", "\n")

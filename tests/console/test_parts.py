@@ -1,0 +1,221 @@
+"""The parts of forms that are a kind's own: what was stored comes out as it went in."""
+
+from base64 import b64encode
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.http import QueryDict
+from django.utils.datastructures import MultiValueDict
+
+from mcphost.console.parts import (
+    MOST_BYTES,
+    FunctionPart,
+    Part,
+    PromptPart,
+    ResourcePart,
+    TemplatePart,
+)
+
+PNG = b"\x89PNG\r\n\x1a\n of a kind"
+PDF = b"%PDF-1.4"
+NOTHING = (None, None)
+
+
+def sent(fields: dict[str, str], **files: Any) -> tuple[QueryDict, MultiValueDict[str, Any]]:
+    query = QueryDict(mutable=True)
+    query.update(fields)
+    named = {name.replace("__", "-"): [file] for name, file in files.items()}
+    return query, MultiValueDict(named)
+
+
+def uploaded(data: bytes, says: str) -> SimpleUploadedFile:
+    return SimpleUploadedFile("a", data, says)
+
+
+def base64(data: bytes) -> str:
+    return b64encode(data).decode()
+
+
+def config(part: Part) -> dict[str, Any]:
+    assert part.is_valid()
+    assert not part.wrong
+    return part.config()
+
+
+def posted(rows: Any) -> dict[str, str]:
+    """What a browser sends of rows as they stand on the page."""
+    fields = {}
+    for row in rows.shown:
+        for field in row:
+            value = row.carried if field.name == "kept" else field.value()
+            if value is not None and value is not False:
+                fields[field.html_name] = "on" if value is True else str(value)
+    return fields
+
+
+CONVERSATION: dict[str, Any] = {
+    "arguments": [
+        {
+            "name": "city",
+            "title": "City",
+            "description": "Where",
+            "required": True,
+            "choices": ["Bonn", "New York, NY"],
+        },
+        {"name": "day", "title": "", "description": "", "required": False, "choices": []},
+    ],
+    "messages": [
+        {"role": "user", "content": {"type": "text", "text": "In {city}\non {day}?"}},
+        {
+            "role": "assistant",
+            "content": {"type": "image", "data": base64(PNG), "mimeType": "image/png"},
+        },
+        {
+            "role": "user",
+            "content": {"type": "audio", "data": base64(b"RIFF"), "mimeType": "audio/wav"},
+        },
+        {
+            "role": "user",
+            "content": {
+                "type": "resource_link",
+                "uri": "docs://a",
+                "name": "a",
+                "mimeType": "text/plain",
+            },
+        },
+        {"role": "user", "content": {"type": "resource_link", "uri": "docs://b", "name": "b"}},
+        {
+            "role": "user",
+            "content": {"type": "resource", "resource": {"uri": "docs://c", "text": "{city}"}},
+        },
+        {
+            "role": "user",
+            "content": {
+                "type": "resource",
+                "resource": {
+                    "uri": "docs://d",
+                    "mimeType": "application/pdf",
+                    "blob": base64(PDF),
+                },
+            },
+        },
+    ],
+}
+
+
+def test_a_conversation_comes_out_of_its_form_as_it_went_in() -> None:
+    first = PromptPart(NOTHING, CONVERSATION)
+    fields = {**posted(first.arguments), **posted(first.messages)}
+    assert not [value for value in fields.values() if base64(PNG) in value]
+    assert config(PromptPart(sent(fields), CONVERSATION)) == CONVERSATION
+
+
+def test_a_new_conversation_is_made_of_the_rows_that_hold_something() -> None:
+    fields = {
+        "arguments-0-name": "who",
+        "arguments-0-choices": " Ada \r\n\r\nAlan",
+        "messages-4-role": "assistant",
+        "messages-4-type": "text",
+        "messages-4-text": "Hello\r\n{who}",
+        "messages-1-role": "user",
+        "messages-1-type": "image",
+        "messages-2-role": "user",
+        "messages-2-type": "text",
+    }
+    part = PromptPart(sent(fields, messages__1__file=uploaded(PNG, "image/x-odd")), {})
+    assert config(part) == {
+        "arguments": [
+            {
+                "name": "who",
+                "title": "",
+                "description": "",
+                "required": False,
+                "choices": ["Ada", "Alan"],
+            }
+        ],
+        "messages": [
+            {"role": "assistant", "content": {"type": "text", "text": "Hello\n{who}"}},
+            {
+                "role": "user",
+                "content": {"type": "image", "data": base64(PNG), "mimeType": "image/png"},
+            },
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "rows", "number", "field"),
+    [
+        (("arguments", "0", "name"), "arguments", 0, "name"),
+        (("arguments", "1", "choices", "3"), "arguments", 1, "choices"),
+        (("messages", "0", "content", "text"), "messages", 0, "text"),
+        (("messages", "1", "content", "data"), "messages", 1, "file"),
+        (("messages", "3", "content", "uri"), "messages", 3, "uri"),
+        (("messages", "6", "content", "resource", "blob"), "messages", 6, "file"),
+        (("messages", "6", "content", "resource", "mimeType"), "messages", 6, "mime_type"),
+        (("messages", "2"), "messages", 2, "__all__"),
+    ],
+)
+def test_a_problem_stands_in_the_row_that_it_is_about(
+    path: tuple[str, ...], rows: str, number: int, field: str
+) -> None:
+    fields = posted(PromptPart(NOTHING, CONVERSATION).arguments)
+    fields |= posted(PromptPart(NOTHING, CONVERSATION).messages)
+    part = PromptPart(sent(fields), CONVERSATION)
+    config(part)
+    part.place_at(path, ["No."])
+    assert part.wrong
+    assert getattr(part, rows).filled[number].errors == {field: ["No."]}
+
+
+@pytest.mark.parametrize("path", [("messages",), ("messages", "99", "text"), ()])
+def test_a_problem_of_no_row_stands_above_the_rows(path: tuple[str, ...]) -> None:
+    part = PromptPart(sent({}), {})
+    part.place_at(path, ["At least one."])
+    assert part.messages.errors == ["At least one."]
+
+
+def test_a_resource_is_a_text_or_a_file() -> None:
+    text = {"holds": "text", "text": "a\r\nb", "mime_type": "text/markdown"}
+    assert config(ResourcePart(sent(text), {})) == {"mime_type": "text/markdown", "text": "a\nb"}
+    file = {"holds": "file", "text": "forgotten"}
+    part = ResourcePart(sent(file, file=uploaded(PDF, "application/pdf; q=1")), {})
+    stored = {"mime_type": "application/pdf", "blob": base64(PDF)}
+    assert config(part) == stored
+    again = ResourcePart(NOTHING, stored)
+    assert again["holds"].value() == "file"
+    kept = {"holds": "file", "kept": again.carried, "mime_type": "application/pdf"}
+    assert config(ResourcePart(sent(kept), stored)) == stored
+
+
+def test_a_file_that_is_too_large_is_refused_beside_it() -> None:
+    large = uploaded(b"0" * (MOST_BYTES + 1), "")
+    part = ResourcePart(sent({"holds": "file"}, file=large), {})
+    assert not part.is_valid()
+    assert part.errors == {"file": ["The file is larger than 1 MiB."]}
+
+
+def test_a_template_has_a_text_and_what_is_suggested_for_its_variables() -> None:
+    stored = {"mime_type": "text/plain", "text": "{a}", "choices": {"a": ["1", "2"]}}
+    first = TemplatePart(NOTHING, stored)
+    fields = {**posted(first.variables), "text": "{a}", "mime_type": "text/plain"}
+    part = TemplatePart(sent(fields), stored)
+    assert config(part) == stored
+    part.place_at(["choices", "a", "0"], ["No."])
+    part.place_at(["choices", "b"], ["Unknown."])
+    part.place_at(["text"], ["Empty."])
+    assert part.variables.filled[0].errors == {"choices": ["No."]}
+    assert part.variables.errors == ["Unknown."]
+    assert part.errors == {"text": ["Empty."]}
+
+
+def test_a_function_is_one_of_those_that_are_offered() -> None:
+    choices = [("", "Choose"), ("probe.echo", "Echo")]
+    assert config(FunctionPart(sent({"function": "probe.echo"}), {}, choices)) == {
+        "function": "probe.echo"
+    }
+    part = FunctionPart(sent({"function": "probe.write"}), {}, choices)
+    assert not part.is_valid()
+    part.place_at(["function"], ["Not granted."])
+    assert len(part.errors["function"]) == 2
