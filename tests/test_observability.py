@@ -4,9 +4,10 @@ import json
 import re
 from pathlib import Path
 
+from opentelemetry.sdk import environment_variables
 from prometheus_client.parser import text_string_to_metric_families
 
-from mcphost.observability import counters, exposition
+from mcphost.observability import counters, exposition, otel, tracing
 from mcphost.observability.labels import CODES
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -80,6 +81,20 @@ def test_queries_ask_for_values_that_labels_can_have():
     for label, value in asked:
         if label in sets:
             assert set(value.split("|")) <= sets[label], (label, value)
+
+
+def test_every_variable_that_decides_on_traces_is_told():
+    told = set(re.findall(r"`(OTEL_[A-Z_]+)`", PAGE))
+    ours = {*tracing.ENDPOINTS, *tracing.PROTOCOLS, tracing.EXPORTER, tracing.DISABLED}
+    assert ours <= told
+    assert told - ours <= set(vars(environment_variables))
+
+
+def test_every_attribute_of_a_span_is_told():
+    source = Path(otel.__file__).read_text()
+    made = set(re.findall(r'"((?:mcphost|mcp|gen_ai|rpc|error|jsonrpc)\.[a-z_.]+)"', source))
+    told = {name for name in re.findall(r"`([a-z_.]+)`", PAGE) if "." in name}
+    assert made <= told
 
 
 def test_the_dashboard_is_one_that_grafana_imports():

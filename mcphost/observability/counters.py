@@ -58,6 +58,10 @@ commit_seconds = metrics.histograms(
 commit_rows = metrics.histograms("commit_rows", "Records in one transaction.", _ROWS)
 metrics.asked("records_waiting", "Submissions of records that the writer has not taken up yet.")
 
+# Traces.
+spans_sent = metrics.counter("spans_sent", "Spans that the collector took.")
+spans_lost = metrics.counter("spans_lost", "Spans that could not be sent.")
+
 # The process.
 feed_polls = metrics.counters("feed_polls", "Looks at the change feed.", result=labels.POLLS)
 feed_changes = metrics.counter("feed_changes", "Changes read from the feed.")

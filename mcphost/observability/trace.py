@@ -1,7 +1,7 @@
 """The W3C trace context that a client sends in `_meta.traceparent` (spec: basic/index, `_meta`).
 
-Only the trace id is taken up: it goes into logs and records, so that a client's trace and our lines
-about it can be laid side by side.
+The trace id goes into logs and records, so that a client's trace and our lines about it can be laid
+side by side; spans, where they are wanted, are those of the same trace.
 """
 
 import os

@@ -11,15 +11,18 @@ from django.utils.module_loading import autodiscover_modules
 from mcphost.audit.writer import writer
 from mcphost.feed.loop import loop as feed
 from mcphost.kinds.python.stacks import tool_on
-from mcphost.observability import counters, health
+from mcphost.observability import counters, health, tracing
 from mcphost.observability.loop_watch import LoopWatch
 from mcphost.serving import drain
 from mcphost.serving.announcing import announcements
 from mcphost.serving.housekeeping import Housekeeping
+from mcphost.serving.identification import VERSION
 from mcphost.serving.programs import threads
 from mcphost.vault.services import verify_master_key
 
 STOP_SECONDS = 10.0
+SEND_SECONDS = 5.0
+"""For what is left of spans: a collector is not worth a longer wait."""
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +42,7 @@ class _Parts:
         health.register("records", writer.problem)
         health.register("feed", feed.problem)
         health.register("drain", drain.problem)
+        tracing.start(VERSION)
         counters.measure("records_waiting", writer.waiting)
         counters.measure("feed_silent_seconds", feed.silent)
         counters.measure("threads_busy", lambda: threads().busy)
@@ -52,6 +56,7 @@ class _Parts:
         feed.stop()
         if not writer.stop(STOP_SECONDS):
             log.error("records were left unwritten at the end")
+        tracing.stop(SEND_SECONDS)
 
 
 _lock = threading.Lock()

@@ -16,6 +16,8 @@ TOOL_ERROR = "tool_error"
 INPUT_REQUIRED = "input_required"
 YIELDED = "yielded"
 CANCELLED = "cancelled"
+WELL = frozenset({COMPLETE, INPUT_REQUIRED, YIELDED})
+"""How rounds end that did not fail."""
 HANG_UP = "the client hung up"
 REASON_LENGTH = 200
 
@@ -27,19 +29,25 @@ def started(turn: Turn) -> Record:
 
 def finished(turn: Turn, outcome: Outcome, seconds: float, size: int) -> Record:
     """The entry of a round that ran to an outcome, whose result is `size` bytes of JSON."""
+    reason = outcome.error.message if isinstance(outcome, Failed) else ""
+    payload = _payload(turn, outcome.result if isinstance(outcome, Complete) else None)
+    ending = Ending(word_for(outcome), reason, _micros(seconds), size, payload)
+    return _finished(turn, ending)
+
+
+def word_for(outcome: Outcome) -> str:
+    """The word that records, metrics and traces have for it."""
     match outcome:
-        case Complete(result):
-            word, reason = (TOOL_ERROR if outcome.is_error else COMPLETE), ""
-            answer: Mapping[str, Any] | None = result
+        case Complete():
+            return TOOL_ERROR if outcome.is_error else COMPLETE
         case Failed(error):
-            word, reason, answer = error.kind.value, error.message, None
+            return error.kind.value
         case InputRequired():
-            word, reason, answer = INPUT_REQUIRED, "", None
+            return INPUT_REQUIRED
         case Yielded():
-            word, reason, answer = YIELDED, "", None
+            return YIELDED
         case _:
             assert_never(outcome)
-    return _finished(turn, Ending(word, reason, _micros(seconds), size, _payload(turn, answer)))
 
 
 def cancelled(turn: Turn, seconds: float, end: BaseException) -> Record:

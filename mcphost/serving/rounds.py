@@ -13,11 +13,12 @@ import orjson
 
 from mcphost.audit.records import Record
 from mcphost.audit.writer import RecordLost, RecordRefused, writer
-from mcphost.observability import counters
+from mcphost.observability import counters, tracing
 from mcphost.protocol.errors import INTERNAL_ERROR, UNAVAILABLE, ProtocolError
 from mcphost.runtime.outcomes import Complete, Failed, Failure, FailureKind, Outcome
 from mcphost.runtime.ports import Ports
 from mcphost.serving import records
+from mcphost.serving.spans import in_span
 from mcphost.serving.turn import Turn
 
 RETRY_SECONDS = 2
@@ -41,7 +42,7 @@ async def run(turn: Turn, ports: Ports) -> Outcome:
     counters.rounds.add()
     began = time.perf_counter()
     try:
-        outcome, size = _measured(await _advance(turn, ports))
+        outcome, size = await _outcome(turn, ports)
     except asyncio.CancelledError as end:
         _leave(records.cancelled(turn, time.perf_counter() - began, end))
         raise
@@ -53,7 +54,7 @@ async def run(turn: Turn, ports: Ports) -> Outcome:
 
 async def run_unrecorded(turn: Turn, ports: Ports) -> Outcome:
     """Run a round that leaves no record, because it changes nothing and tells next to nothing."""
-    outcome, _ = _measured(await _advance(turn, ports))
+    outcome, _ = await _outcome(turn, ports)
     if isinstance(outcome, Failed):
         _explain(turn, outcome.error)
     return outcome
@@ -79,12 +80,19 @@ async def _end(turn: Turn, record: Record) -> None:
         raise ProtocolError(INTERNAL_ERROR, UNRECORDED_END) from None
 
 
-async def _advance(turn: Turn, ports: Ports) -> Outcome:
+async def _outcome(turn: Turn, ports: Ports) -> tuple[Outcome, int]:
+    """What the program gives back, in a span of its own where traces are wanted."""
+    if tracing.tracer is None:
+        return await _advance(turn, ports)
+    return await in_span(tracing.tracer, turn, _advance(turn, ports))
+
+
+async def _advance(turn: Turn, ports: Ports) -> tuple[Outcome, int]:
     try:
-        return await turn.primitive.program.advance(turn.call, turn.journal, ports)
+        return _measured(await turn.primitive.program.advance(turn.call, turn.journal, ports))
     except Exception as error:
         log.exception("a program raised instead of failing", extra=_facts(turn))
-        return Failed(Failure(FailureKind.CRASHED, "This failed unexpectedly", repr(error)))
+        return Failed(Failure(FailureKind.CRASHED, "This failed unexpectedly", repr(error))), 0
 
 
 def _measured(outcome: Outcome) -> tuple[Outcome, int]:

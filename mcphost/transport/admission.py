@@ -42,7 +42,7 @@ class Admitted(NamedTuple):
             quota=self.quota,
             source=request.source,
             size=size,
-            trace_id=trace_id(exchange.meta.traceparent),
+            trace_id=trace_id(exchange.meta.traceparent or request.headers.get("traceparent")),
         )
 
 

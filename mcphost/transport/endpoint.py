@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Mapping
 from typing import Any
 
-from mcphost.observability import context, counters
+from mcphost.observability import context, counters, tracing
 from mcphost.observability.labels import NO_METHOD, NOTIFICATION
 from mcphost.protocol import messages
 from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError
@@ -31,6 +31,7 @@ from mcphost.transport.responder import (
     send_empty,
     send_json,
 )
+from mcphost.transport.spans import in_span
 from mcphost.transport.standing import StandingStream
 
 NOBODY = 0
@@ -66,7 +67,10 @@ async def endpoint(scope: Mapping[str, Any], receive: Receive, send: Send) -> No
             return
         context.bind(incoming.leg, incoming.tenant.slug, incoming.trace_id)
         answer = _attend if method in STANDING else _converse
-        status = await answer(incoming, receive, send, headers)
+        answering = answer(incoming, receive, send, headers)
+        if tracing.tracer is not None:
+            answering = in_span(tracing.tracer, incoming, began, answering)
+        status = await answering
     finally:
         counters.request_ended(time.perf_counter() - began, method, status)
 
@@ -171,6 +175,7 @@ async def _answer(incoming: Incoming, work: Awaitable[Mapping[str, Any]]) -> Ans
 
 def _refusal(incoming: Incoming, error: ProtocolError) -> Answer:
     counters.refused(error.code)
+    tracing.refused(error.code)
     named = error.with_id(incoming.exchange.id)
     return refusals.status_of(named), refusals.body_of(named), refusals.headers_of(named)
 

@@ -1,0 +1,207 @@
+"""Spans by OpenTelemetry's SDK, sent by OTLP over HTTP in batches by a thread of its own.
+
+Names and attributes follow the semantic conventions for MCP; what they have no word for is ours and
+begins with `mcphost.`. No span holds arguments, results, messages, tokens or addresses.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+from opentelemetry.trace import Link, SpanKind, Status, StatusCode
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from mcphost.observability import context, counters, labels
+from mcphost.observability.tracing import Asked, Run
+
+OTHER = "_OTHER"
+LONGEST_ID = 128
+# By the method that asked: the span's first word, and what the conventions call the name.
+VERBS = {
+    "tools/call": ("execute_tool", "gen_ai.tool.name"),
+    "prompts/get": ("get_prompt", "gen_ai.prompt.name"),
+    "resources/read": ("read_resource", "mcphost.primitive"),
+    "completion/complete": ("complete", "mcphost.primitive"),
+}
+
+log = logging.getLogger(__name__)
+
+_propagator = TraceContextTextMapPropagator()
+
+
+class Ids(RandomIdGenerator):
+    """A trace that begins with a request has the id that its log and its records say."""
+
+    def generate_trace_id(self) -> int:
+        facts = context.current()
+        return int(facts.trace, 16) if facts is not None else super().generate_trace_id()
+
+
+class RequestSpan:
+    """The span of a request, or of a round in it."""
+
+    def __init__(self, span: trace.Span, around: trace.Span | None = None) -> None:
+        self._spans = [span] if around is None else [span, around]
+
+    def end_with(self, outcome: str, *, failed: bool) -> None:
+        """A round that failed is said of its request too: its answer may not look like it."""
+        self._spans[0].set_attribute("mcphost.outcome", outcome)
+        for span in self._spans if failed else ():
+            _fail(span, outcome)
+
+
+class Traces:
+    """Fills `tracing.Tracer`, with the processor of a provider that nobody else uses."""
+
+    def __init__(self, processor: SpanProcessor, resource: Resource) -> None:
+        self._processor = processor
+        provider = TracerProvider(resource=resource, id_generator=Ids(), shutdown_on_exit=False)
+        provider.add_span_processor(processor)
+        self._tracer = provider.get_tracer("mcphost")
+
+    @contextmanager
+    def request(self, asked: Asked) -> Iterator[RequestSpan]:
+        known = asked.method if asked.method in labels.METHODS else OTHER
+        span = self._tracer.start_span(
+            known,
+            context=_remote(asked.parent, asked.state),
+            kind=SpanKind.SERVER,
+            links=_links(asked.around),
+            start_time=time.time_ns() - int(asked.seconds * 1e9),
+            attributes={
+                "mcp.method.name": known,
+                "mcp.protocol.version": asked.revision,
+                "jsonrpc.request.id": asked.id[:LONGEST_ID],
+                "network.transport": "tcp",
+                "network.protocol.name": "http",
+                "mcphost.tenant": asked.tenant,
+                "mcphost.request": asked.leg,
+            },
+        )
+        with _current(span):
+            yield RequestSpan(span)
+
+    @contextmanager
+    def round(self, run: Run) -> Iterator[RequestSpan]:
+        verb, key = VERBS.get(run.method, (OTHER, "mcphost.primitive"))
+        around = trace.get_current_span()
+        named = {key: run.name}
+        if run.method == "tools/call":
+            named["gen_ai.operation.name"] = verb
+        around.set_attributes(named)
+        span = self._tracer.start_span(f"{verb} {run.name}", attributes=named)
+        span.set_attribute("mcphost.version", run.version)
+        span.set_attribute("mcphost.call", run.call)
+        span.set_attribute("mcphost.round", run.round)
+        with _current(span):
+            yield RequestSpan(span, around)
+
+    def refuse(self, code: int) -> None:
+        span = trace.get_current_span()
+        span.set_attribute("rpc.response.status_code", str(code))
+        _fail(span, str(code))
+
+    def stop(self, seconds: float) -> None:
+        """Send what is left. A collector that does not answer is not waited for any longer."""
+        sending = threading.Thread(target=self._processor.shutdown, daemon=True)
+        sending.start()
+        sending.join(seconds)
+        if sending.is_alive():
+            log.warning("spans were left unsent at the end")
+
+
+class Exporter(SpanExporter):
+    """Counts what an exporter sends, and says once that it cannot and once that it can again.
+
+    `logger` is where the exporter would say so for every batch: what it says there is kept as the
+    reason.
+    """
+
+    def __init__(self, exporter: SpanExporter, logger: str) -> None:
+        self._exporter = exporter
+        self._logger = logging.getLogger(logger)
+        self._logger.addFilter(self._hear)
+        self._well = True
+        self._reason = ""
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        try:
+            result = self._exporter.export(spans)
+        except Exception as error:  # noqa: BLE001 - the next batch is tried again
+            self._reason = repr(error)
+            result = SpanExportResult.FAILURE
+        well = result is SpanExportResult.SUCCESS
+        (counters.spans_sent if well else counters.spans_lost).add(len(spans))
+        if well is not self._well:
+            self._well = well
+            if well:
+                log.info("traces are sent again")
+            else:
+                log.warning("traces cannot be sent, calls go on without: %s", self._reason)
+        return result
+
+    def shutdown(self) -> None:
+        self._exporter.shutdown()
+        self._logger.removeFilter(self._hear)
+
+    def _hear(self, record: logging.LogRecord) -> bool:
+        self._reason = record.getMessage()
+        return False
+
+
+def exporting(version: str) -> Traces:
+    """Traces that are sent to where OpenTelemetry's standard variables say.
+
+    Raises what its SDK raises for a variable that it cannot use.
+    """
+    logging.getLogger("opentelemetry.sdk").setLevel(logging.ERROR)  # each span that is dropped
+    exporter = Exporter(OTLPSpanExporter(), OTLPSpanExporter.__module__)
+    try:
+        return Traces(BatchSpanProcessor(exporter), _resource(version))
+    except Exception:
+        exporter.shutdown()
+        raise
+
+
+def _resource(version: str) -> Resource:
+    """Who we are, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES say otherwise."""
+    said = Resource.create()
+    unnamed = str(said.attributes["service.name"]).startswith("unknown_service")
+    names = {"service.name": "mcphost"} if unnamed else {}
+    return Resource({"service.version": version}).merge(said).merge(Resource(names))
+
+
+@contextmanager
+def _current(span: trace.Span) -> Iterator[None]:
+    with trace.use_span(
+        span, end_on_exit=True, record_exception=False, set_status_on_exception=False
+    ):
+        yield
+
+
+def _remote(parent: str | None, state: str | None) -> Context:
+    """The context of the client's span; without one, of none, whatever is current here."""
+    carrier = {"traceparent": parent or "", "tracestate": state or ""}
+    return _propagator.extract(carrier, Context())
+
+
+def _links(around: str | None) -> list[Link]:
+    """The HTTP request's own trace is another one, to look at beside."""
+    if around is None:
+        return []
+    there = trace.get_current_span(_remote(around, None)).get_span_context()
+    return [Link(there)] if there.is_valid else []
+
+
+def _fail(span: trace.Span, error: str) -> None:
+    span.set_attribute("error.type", error)
+    span.set_status(Status(StatusCode.ERROR))

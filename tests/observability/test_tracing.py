@@ -1,0 +1,211 @@
+"""Whether spans are made at all, and where they go."""
+
+import logging
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+
+from mcphost.observability import context, counters, otel, tracing
+from mcphost.observability.tracing import Asked, Run
+from tests.observability.collectors import Collector, attributes
+
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+PARENT = f"00-{TRACE}-00f067aa0ba902b7-01"
+OTHER_TRACE = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+ASKED = Asked("tools/call", "2026-07-28", "1", str(uuid4()), "acme", 0.5)
+RUN = Run("tools/call", "echo", "1+00000000", str(uuid4()), 1)
+
+
+@pytest.fixture
+def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
+    """A collector that the environment names; whatever was started for it is stopped."""
+    collector = Collector()
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "20")
+    yield collector
+    tracing.stop(10)
+    collector.close()
+
+
+def started() -> tracing.Tracer:
+    tracing.start("1.2.3")
+    assert tracing.tracer is not None
+    return tracing.tracer
+
+
+@pytest.mark.parametrize(
+    ("environ", "wanted"),
+    [
+        ({}, False),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": ""}, False),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318"}, True),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://c:4318/v1/traces"}, True),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_SDK_DISABLED": "TRUE"}, False),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_TRACES_EXPORTER": "none"}, False),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_TRACES_EXPORTER": "otlp"}, True),
+        (
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "x", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"},
+            True,
+        ),
+    ],
+)
+def test_traces_are_wanted_where_the_standard_variables_say_so(environ, wanted):
+    assert tracing.wanted(environ) is wanted
+
+
+@pytest.mark.parametrize("variable", tracing.PROTOCOLS)
+def test_a_protocol_that_is_not_spoken_is_told_and_stops_nothing(variable, caplog):
+    environ = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4317", variable: "grpc"}
+    assert tracing.wanted(environ) is False
+    assert "not as grpc" in caplog.text
+
+
+def test_without_an_endpoint_nothing_is_started(monkeypatch):
+    for name in tracing.ENDPOINTS:
+        monkeypatch.delenv(name, raising=False)
+    tracing.start("1.2.3")
+    assert tracing.tracer is None
+    tracing.refused(-32603)
+    tracing.stop(1)
+
+
+def test_what_cannot_be_used_is_told_and_stops_nothing(collector, monkeypatch, caplog):
+    monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "-5")
+    tracing.start("1.2.3")
+    assert tracing.tracer is None
+    assert "no traces are sent" in caplog.text
+
+
+def test_a_second_start_changes_nothing(collector):
+    assert started() is started()
+
+
+def test_spans_reach_the_collector_with_what_the_conventions_ask_for(collector, monkeypatch):
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20collector")
+    sent = counters.spans_sent.value
+    tracer = started()
+    with tracer.request(ASKED._replace(parent=PARENT)), tracer.round(RUN) as span:
+        span.end_with("complete", failed=False)
+    tracing.stop(10)
+    by_name = {span.name: span for span in collector.spans}
+    request, run = by_name["tools/call"], by_name["execute_tool echo"]
+    assert attributes(request) == {
+        "mcp.method.name": "tools/call",
+        "mcp.protocol.version": "2026-07-28",
+        "jsonrpc.request.id": "1",
+        "network.transport": "tcp",
+        "network.protocol.name": "http",
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "echo",
+        "mcphost.tenant": "acme",
+        "mcphost.request": ASKED.leg,
+    }
+    assert attributes(run) == {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "echo",
+        "mcphost.version": RUN.version,
+        "mcphost.call": RUN.call,
+        "mcphost.round": 1,
+        "mcphost.outcome": "complete",
+    }
+    assert {request.trace_id.hex(), run.trace_id.hex()} == {TRACE}
+    assert request.parent_span_id.hex() == "00f067aa0ba902b7"
+    assert run.parent_span_id == request.span_id
+    assert request.kind == request.SPAN_KIND_SERVER
+    assert request.status.code == request.status.STATUS_CODE_UNSET
+    assert request.start_time_unix_nano + 4e8 < run.start_time_unix_nano
+    assert collector.headers[0]["authorization"] == "Bearer collector"
+    assert counters.spans_sent.value == sent + 2
+
+
+@pytest.mark.parametrize(
+    ("variables", "name"),
+    [
+        ({}, "mcphost"),
+        ({"OTEL_SERVICE_NAME": "mcp-eu"}, "mcp-eu"),
+        ({"OTEL_RESOURCE_ATTRIBUTES": "service.name=mcp-us,zone=a"}, "mcp-us"),
+    ],
+)
+def test_the_resource_says_who_we_are(collector, monkeypatch, variables, name):
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+    with started().request(ASKED):
+        pass
+    tracing.stop(10)
+    said = attributes(collector.requests[0].resource_spans[0].resource)
+    assert (said["service.name"], said["service.version"]) == (name, "1.2.3")
+    assert said.get("zone") == ("a" if name == "mcp-us" else None)
+
+
+def test_what_is_left_is_sent_at_the_end_and_nothing_is_made_after_it(collector, monkeypatch):
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "60000")
+    tracer = started()
+    for _ in range(20):
+        with tracer.request(ASKED):
+            pass
+    assert collector.spans == []
+    tracing.stop(10)
+    assert len(collector.spans) == 20
+    assert tracing.tracer is None
+
+
+def test_a_trace_that_begins_here_has_the_id_of_the_log(collector):
+    with context.bound(uuid4(), "acme", OTHER_TRACE), started().request(ASKED):
+        pass
+    with started().request(ASKED):
+        pass
+    tracing.stop(10)
+    ours, stray = collector.spans
+    assert ours.trace_id.hex() == OTHER_TRACE
+    assert stray.trace_id.hex() not in {OTHER_TRACE, "0" * 32}
+    assert not ours.parent_span_id
+
+
+def test_a_failing_collector_is_told_of_once_and_once_when_it_is_well_again(
+    collector, monkeypatch, caplog
+):
+    caplog.set_level(logging.INFO)
+    lost = counters.spans_lost.value
+    collector.status = 400
+    tracer = started()
+    for _ in range(3):
+        with tracer.request(ASKED):
+            pass
+        collector.heard()
+    collector.status = 200
+    with tracer.request(ASKED):
+        pass
+    collector.heard()
+    tracing.stop(10)
+    said = [record.getMessage() for record in caplog.records if record.name.startswith("mcphost")]
+    assert len(said) == 2
+    assert said[0].startswith("traces cannot be sent, calls go on without: ")
+    assert "400" in said[0]
+    assert said[1] == "traces are sent again"
+    assert not [record for record in caplog.records if record.name.startswith("opentelemetry")]
+    assert counters.spans_lost.value == lost + 3
+
+
+def test_an_exporter_that_raises_is_a_collector_that_fails(caplog):
+    class Broken(otel.SpanExporter):
+        def export(self, spans):
+            raise OSError("no route")
+
+    exporter = otel.Exporter(Broken(), "tests.exporter")
+    assert exporter.export([]) is otel.SpanExportResult.FAILURE
+    assert "no route" in caplog.text
+
+
+def test_a_collector_that_hangs_is_not_waited_for(caplog):
+    class Hanging(otel.SpanProcessor):
+        def __init__(self):
+            self.freed = otel.threading.Event()
+
+        def shutdown(self):
+            self.freed.wait(30)
+
+    processor = Hanging()
+    otel.Traces(processor, otel.Resource.get_empty()).stop(0.01)
+    processor.freed.set()
+    assert "spans were left unsent at the end" in caplog.text

@@ -1,0 +1,172 @@
+"""Requests and rounds as spans of a trace."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind, StatusCode
+
+from mcphost.observability import tracing
+from mcphost.observability.otel import Traces
+from tests.cast import Cast
+from tests.mcp import ask, begun, call, request, send
+from tests.served import entries
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+SPAN = "00f067aa0ba902b7"
+PARENT = f"00-{TRACE}-{SPAN}-01"
+PROXY = "11111111111111111111111111111111"
+AROUND = f"00-{PROXY}-2222222222222222-01"
+
+
+class Seen:
+    """The spans that have ended."""
+
+    def __init__(self, exporter: InMemorySpanExporter) -> None:
+        self._exporter = exporter
+
+    def all(self) -> list[ReadableSpan]:
+        return list(self._exporter.get_finished_spans())
+
+    def server(self) -> ReadableSpan:
+        (span,) = [span for span in self.all() if span.kind is SpanKind.SERVER]
+        return span
+
+    def round(self) -> ReadableSpan:
+        (span,) = [span for span in self.all() if span.kind is SpanKind.INTERNAL]
+        return span
+
+
+@pytest.fixture
+def seen() -> Iterator[Seen]:
+    exporter = InMemorySpanExporter()
+    tracing.tracer = Traces(SimpleSpanProcessor(exporter), Resource.get_empty())
+    yield Seen(exporter)
+    tracing.stop(5)
+
+
+def trace_of(span: ReadableSpan) -> str:
+    assert span.context is not None
+    return f"{span.context.trace_id:032x}"
+
+
+def said(span: ReadableSpan) -> dict[str, Any]:
+    return dict(span.attributes or {})
+
+
+async def test_a_call_is_a_span_with_its_round_below(served: Cast, seen: Seen) -> None:
+    await call("acme", "echo", {"text": "a"}, served.owner.mcp_token)
+    server, ran = seen.server(), seen.round()
+    assert (server.name, ran.name) == ("tools/call", "execute_tool echo")
+    assert ran.parent is not None and server.context is not None
+    assert ran.parent.span_id == server.context.span_id
+    assert server.parent is None
+    assert said(server)["mcphost.tenant"] == "acme"
+    assert said(server)["gen_ai.tool.name"] == "echo"
+    assert said(ran)["mcphost.outcome"] == "complete"
+    assert {server.status.status_code, ran.status.status_code} == {StatusCode.UNSET}
+
+
+async def test_spans_logs_and_records_have_one_trace_id(served: Cast, seen: Seen) -> None:
+    await call("acme", "echo", {"text": "a"}, served.owner.mcp_token)
+    (entry,) = [entry for entry in await entries("echo") if entry.action == "round.finished"]
+    assert {trace_of(span) for span in seen.all()} == {entry.trace_id}
+    assert said(seen.server())["mcphost.request"] == str(entry.leg)
+    assert said(seen.round())["mcphost.call"] == str(entry.call)
+
+
+@pytest.mark.parametrize(
+    ("in_meta", "in_header", "trace", "parent"),
+    [
+        (PARENT, "", TRACE, SPAN),
+        (PARENT, AROUND, TRACE, SPAN),
+        ("", AROUND, PROXY, "2222222222222222"),
+        ("00-nonsense", AROUND, PROXY, "2222222222222222"),
+    ],
+)
+async def test_a_span_continues_the_trace_of_its_message_or_else_of_its_request(
+    served: Cast, seen: Seen, in_meta: str, in_header: str, trace: str, parent: str
+) -> None:
+    extra = {"traceparent": in_meta, "tracestate": "vendor=1"} if in_meta else {}
+    body = request("tools/call", {"name": "echo", "arguments": {"text": "a"}}, **extra)
+    await send("acme", body, served.owner.mcp_token, {"traceparent": in_header})
+    server = seen.server()
+    assert trace_of(server) == trace
+    assert server.parent is not None
+    assert f"{server.parent.span_id:016x}" == parent
+    links = [f"{link.context.trace_id:032x}" for link in server.links]
+    assert links == ([PROXY] if in_meta == PARENT and in_header else [])
+    (entry,) = [entry for entry in await entries("echo") if entry.action == "round.finished"]
+    assert entry.trace_id == trace
+
+
+@pytest.mark.parametrize("header", ["nonsense", f"00-{'0' * 32}-{SPAN}-01", PARENT.upper()])
+async def test_a_header_that_is_no_trace_parent_begins_a_new_trace(
+    served: Cast, seen: Seen, header: str
+) -> None:
+    await send("acme", request("tools/list"), served.owner.mcp_token, {"traceparent": header})
+    assert seen.server().parent is None
+    assert trace_of(seen.server()) not in {TRACE, "0" * 32}
+
+
+@pytest.mark.parametrize(
+    ("tool", "outcome"),
+    [("fail", "crashed"), ("refuse", "tool_error"), ("wrong", "invalid_result"), ("missing", "")],
+)
+async def test_what_fails_is_an_error_of_its_spans(
+    served: Cast, seen: Seen, tool: str, outcome: str
+) -> None:
+    await call("acme", tool, {}, served.owner.mcp_token)
+    server = seen.server()
+    assert server.status.status_code is StatusCode.ERROR
+    if outcome:
+        assert said(seen.round())["error.type"] == said(server)["error.type"] == outcome
+        assert seen.round().status.status_code is StatusCode.ERROR
+    else:
+        assert said(server)["error.type"] == said(server)["rpc.response.status_code"] == "-32602"
+
+
+async def test_a_method_that_nobody_knows_does_not_name_the_span(served: Cast, seen: Seen) -> None:
+    await ask("acme", "canary/method", token=served.owner.mcp_token)
+    assert (seen.server().name, said(seen.server())["mcp.method.name"]) == ("_OTHER", "_OTHER")
+
+
+async def test_a_client_that_leaves_ends_its_spans(served: Cast, seen: Seen) -> None:
+    body = request("tools/call", {"name": "hang", "arguments": {}})
+    async with begun("acme", body, served.owner.mcp_token):
+        pass
+    assert said(seen.round())["mcphost.outcome"] == "cancelled"
+    assert seen.round().status.status_code is StatusCode.UNSET
+    assert seen.server().end_time is not None
+
+
+async def test_who_is_refused_at_the_door_makes_no_span(served: Cast, seen: Seen) -> None:
+    await send("acme", request("tools/list"))
+    await send("acme", b"{", served.owner.mcp_token)
+    assert seen.all() == []
+
+
+async def test_spans_hold_nothing_of_what_was_said(served: Cast, seen: Seen) -> None:
+    token, canary = served.owner.mcp_token, "canary7f3a"
+    for tool in ("echo", "fail", "refuse", "threaded_steps", "wrong"):
+        await call("acme", tool, {"text": canary, "reason": canary}, token, progressToken=canary)
+    await call("acme", "echo", {"text": canary}, token)
+    await ask("acme", "tools/list", {"cursor": canary}, token)
+    assert len(seen.all()) > 8
+    text = "".join(str(span.to_json()) for span in seen.all())
+    for secret in (canary, token, token.split("_")[2], "127.0.0.1"):
+        assert secret not in text
+
+
+async def test_without_a_collector_no_span_is_made(served: Cast) -> None:
+    assert tracing.tracer is None
+    reply = await call("acme", "echo", {"text": "a"}, served.owner.mcp_token, traceparent=PARENT)
+    assert reply.text == "a"
+    (entry,) = [entry for entry in await entries("echo") if entry.action == "round.finished"]
+    assert entry.trace_id == TRACE
