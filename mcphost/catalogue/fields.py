@@ -16,7 +16,6 @@ OVERRIDES = ("title", "description", "scopes", "time_limit_seconds", "icons")
 class PrimitiveFields:
     """All that an operator may set. Empty texts and None leave it to the code.
 
-    `uri` is what clients ask for, of resources and templates; empty leaves it to the code.
     `config` is the kind's own (for Python: `{"function": "module.name"}`), `scopes` are those a
     caller needs beside `mcp:list` and `mcp:call`, `icons` as on the wire (spec: basic, `icons`).
     """
@@ -24,7 +23,6 @@ class PrimitiveFields:
     name: str
     config: Mapping[str, Any]
     sort: Sort = Sort.TOOL
-    uri: str = ""
     kind: str = "python"
     title: str = ""
     description: str = ""
@@ -39,7 +37,7 @@ NAMES = tuple(field.name for field in dataclasses.fields(PrimitiveFields))
 def working_copy(row: Primitive) -> PrimitiveFields:
     """The fields of a row."""
     values = {name: getattr(row, name) for name in NAMES}
-    return PrimitiveFields(**{**values, "sort": Sort(row.sort), "uri": row.uri or ""})
+    return PrimitiveFields(**{**values, "sort": Sort(row.sort)})
 
 
 def changed(before: PrimitiveFields, after: PrimitiveFields) -> list[str]:

@@ -8,6 +8,7 @@ from django.conf import settings
 from mcphost.kinds.kind import Compiled, Kind, KindError
 from mcphost.kinds.python.kind import python_kind
 from mcphost.kinds.sorts import Sort
+from mcphost.kinds.text.kind import text_kind
 
 __all__ = [
     "KINDS",
@@ -22,6 +23,7 @@ __all__ = [
 
 KINDS: Mapping[str, Kind] = {
     "python": python_kind,
+    "text": text_kind,
 }
 
 # The field of a kind's configuration that names what staff have to grant.

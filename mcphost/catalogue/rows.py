@@ -16,7 +16,7 @@ from mcphost.kinds.sorts import Sort
 class PrimitiveRow:
     """A tool, prompt, resource or template as operators see it.
 
-    `fields` is the working copy. `version` labels what was published last, empty for a draft that
+    `fields` is the working copy, `uri` what clients ask for of resources and templates. `version` labels what was published last, empty for a draft that
     never was; `edited` says that the working copy has moved on since.
     """
 
@@ -24,6 +24,7 @@ class PrimitiveRow:
     tenant_id: UUID
     tenant_slug: str
     fields: PrimitiveFields
+    uri: str
     state: State
     version: str
     edited: bool
@@ -60,6 +61,7 @@ class FunctionRow:
     """A Python function, seen from one tenant. `known` is false when the code no longer has it."""
 
     reference: str
+    sort: Sort
     label: str
     granted: bool
     known: bool
@@ -72,6 +74,7 @@ def primitive_row(row: Primitive) -> PrimitiveRow:
         tenant_id=row.tenant_id,
         tenant_slug=row.tenant.slug,
         fields=working_copy(row),
+        uri=row.uri or "",
         state=State(row.state),
         version=str(row.live) if row.live else "",
         edited=row.live is not None and _differs(row, row.live.snapshot),

@@ -141,6 +141,7 @@ def functions(tenant_id: UUID) -> tuple[FunctionRow, ...]:
     return tuple(
         FunctionRow(
             reference=reference,
+            sort=kinds.sort_of(reference),
             label=labels.get(reference, reference),
             granted=reference in granted,
             known=reference in labels,

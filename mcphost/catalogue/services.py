@@ -5,7 +5,6 @@ Raises errors.Invalid, errors.WrongStateError and errors.UnknownError.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -51,12 +50,13 @@ def update(primitive_id: UUID, fields: PrimitiveFields, actor: Actor) -> Primiti
     row = _locked(primitive_id)
     before = working_copy(row)
     fields = validation.normal(fields)
-    fields = fields if fields.uri else replace(fields, uri=before.uri)
     names = changed(before, fields)
     if not names:
         return primitive_row(row)
     _check_fixed(row, names)
     ready = validation.check(row.tenant_id, fields, row.id)
+    if row.live_id and (row.uri or "") != ready.compiled.uri:
+        raise Invalid({validation.uri_field(fields): [_FIXED]})
     _store(row, fields, ready)
     _record("updated", row, actor, {"changed": names})
     return primitive_row(row)
@@ -154,8 +154,8 @@ def _next_state(row: Primitive, verb: Verb) -> State:
 
 def _check_fixed(row: Primitive, names: list[str]) -> None:
     problems = {}
-    for name in {"name", "uri"}.intersection(names) if row.live_id else ():
-        problems[name] = [_FIXED]
+    if "name" in names and row.live_id:
+        problems["name"] = [_FIXED]
     for name in {"sort", "kind"}.intersection(names):
         problems[name] = [f"The {name} of a {row.sort} stays. Make a new one instead."]
     if problems:
@@ -165,7 +165,7 @@ def _check_fixed(row: Primitive, names: list[str]) -> None:
 def _store(row: Primitive, fields: PrimitiveFields, ready: Ready) -> None:
     for name in fields.__dataclass_fields__:
         setattr(row, name, getattr(fields, name))
-    row.uri = validation.uri_of(fields, ready) or None
+    row.uri = ready.compiled.uri or None
     try:
         with transaction.atomic():
             row.save()

@@ -25,8 +25,6 @@ from mcphost.catalogue.texts import (
 )
 from mcphost.kinds.sorts import Sort
 from mcphost.protocol.tools import check_tool_name
-from mcphost.protocol.uri_templates import UriTemplate
-from mcphost.protocol.uris import check_uri
 
 _CHECKS = {
     "title": check_title,
@@ -53,7 +51,6 @@ def normal(fields: PrimitiveFields) -> PrimitiveFields:
     return replace(
         fields,
         name=_trimmed(fields.name),
-        uri=_trimmed(fields.uri),
         title=_trimmed(fields.title),
         description=_trimmed(fields.description),
         scopes=_sorted(fields.scopes),
@@ -73,22 +70,28 @@ def check(tenant_id: UUID, fields: PrimitiveFields, primitive_id: UUID | None = 
     _check_name(findings, tenant_id, fields, primitive_id)
     ready = _check_config(findings, tenant_id, fields)
     if ready:
-        _check_uri(findings, tenant_id, uri_of(fields, ready), fields, primitive_id)
-    if ready and not (fields.description or ready.compiled.description.strip()):
-        findings.note("description", "The function has no description; write one here.")
+        _check_uri(findings, tenant_id, ready.compiled.uri, fields, primitive_id)
+    if ready and _lacks_description(fields, ready):
+        findings.note("description", "The code has no description; write one here.")
     if findings or ready is None:
         raise Invalid(findings)
     return ready
 
 
-def uri_of(fields: PrimitiveFields, ready: Ready) -> str:
-    """The URI that clients ask for: the operator's, else the code's; empty where there is none."""
-    return (fields.uri or ready.compiled.uri) if fields.sort.has_uri else ""
+def uri_field(fields: PrimitiveFields) -> str:
+    """Where the URI of a resource or template is said: in the configuration, or by a function."""
+    return f"config.{kinds.GRANTED_BY_STAFF.get(fields.kind, 'uri')}"
 
 
 def taken(field: str, sort: Sort) -> str:
     """The refusal of a name or URI that is another's already."""
     return f"Another {sort.value} of this tenant has that {field if field == 'name' else 'URI'}."
+
+
+def _lacks_description(fields: PrimitiveFields, ready: Ready) -> bool:
+    """Models choose tools and people choose prompts by it; resources go without."""
+    said = fields.description or ready.compiled.description.strip()
+    return not said and not fields.sort.has_uri
 
 
 def check_grant(tenant_id: UUID, function: str) -> list[str]:
@@ -114,37 +117,18 @@ def _check_name(
 def _check_uri(
     findings: _Findings,
     tenant_id: UUID,
-    uri: Any,
+    uri: str,
     fields: PrimitiveFields,
     primitive_id: UUID | None,
 ) -> None:
-    """Only what clients ask for by URI has one, and nothing else of the tenant has the same."""
-    if not fields.sort.has_uri:
-        if fields.uri:
-            findings.note("uri", f"A {fields.sort.value} has no URI.")
-        return
-    if problem := _uri_problem(uri, fields.sort):
-        findings.note("uri", problem)
-    elif _of_another(Primitive.objects.filter(tenant=tenant_id, uri=uri), primitive_id):
-        findings.note("uri", taken("uri", fields.sort))
+    """Nothing else of the tenant has the same; whether it is a URI its kind has looked at."""
+    namesakes = Primitive.objects.filter(tenant=tenant_id, uri=uri)
+    if uri and _of_another(namesakes, primitive_id):
+        findings.note(uri_field(fields), taken("uri", fields.sort))
 
 
 def _of_another(found: QuerySet[Primitive], primitive_id: UUID | None) -> bool:
     return found.values_list("id", flat=True).first() not in (None, primitive_id)
-
-
-def _uri_problem(uri: Any, sort: Sort) -> str | None:
-    if not isinstance(uri, str) or not uri:
-        return "Write the URI that clients ask for."
-    return _template_problem(uri) if sort is Sort.TEMPLATE else check_uri(uri)
-
-
-def _template_problem(text: str) -> str | None:
-    try:
-        UriTemplate(text)
-    except ValueError as error:
-        return str(error)
-    return None
 
 
 def _check_config(findings: _Findings, tenant_id: UUID, fields: PrimitiveFields) -> Ready | None:

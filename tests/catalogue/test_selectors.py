@@ -9,6 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from mcphost.catalogue import selectors, services
 from mcphost.catalogue.rows import FunctionRow
 from mcphost.catalogue.states import State
+from mcphost.kinds.sorts import Sort
 from mcphost.tenants.models import Tenant
 from tests.catalogue.kit import ACTOR, Shelf, fields
 
@@ -63,7 +64,7 @@ def test_functions_are_those_of_the_code_and_those_that_were_granted(
     services.grant_function(globex, "demo.add", ACTOR)
     del shelf.functions["demo.clock"]
     assert selectors.functions(globex) == (
-        FunctionRow("demo.add", "add", granted=True, known=True),
-        FunctionRow("demo.clock", "demo.clock", granted=True, known=False),
-        FunctionRow("demo.echo", "echo", granted=False, known=True),
+        FunctionRow("demo.add", Sort.TOOL, "add", granted=True, known=True),
+        FunctionRow("demo.clock", Sort.TOOL, "demo.clock", granted=True, known=False),
+        FunctionRow("demo.echo", Sort.TOOL, "echo", granted=False, known=True),
     )

@@ -8,11 +8,12 @@ import pytest
 from django.db import IntegrityError
 
 from mcphost.audit.models import Entry
-from mcphost.catalogue import selectors, services, validation
+from mcphost.catalogue import compiling, selectors, services, validation
 from mcphost.catalogue.errors import Invalid, UnknownError, WrongStateError
 from mcphost.catalogue.models import Grant, Primitive, PrimitiveVersion
 from mcphost.catalogue.states import State, Verb, following
 from mcphost.feed.models import Change
+from mcphost.kinds.sorts import Sort
 from mcphost.tenants.services import close_tenant
 from tests.catalogue.kit import ACTOR, OTHER, Shelf, fields
 
@@ -99,7 +100,8 @@ def test_a_name_taken_between_the_check_and_the_write_is_the_same_problem(
     acme: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     services.create(acme, fields(), ACTOR)
-    monkeypatch.setattr(validation, "check", lambda *args: None)
+    ready = compiling.ready(Sort.TOOL, "python", fields().config)
+    monkeypatch.setattr(validation, "check", lambda *args: ready)
     traces = Traces()
     with pytest.raises(Invalid) as refusal:
         services.create(acme, fields(), ACTOR)

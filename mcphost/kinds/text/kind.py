@@ -1,0 +1,162 @@
+"""The kind `text`: prompts and resources that operators write in the admin."""
+
+import hashlib
+from base64 import b64decode
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import orjson
+from pydantic import BaseModel, ValidationError
+
+from mcphost.kinds.completing import Choices
+from mcphost.kinds.kind import Compiled, KindError
+from mcphost.kinds.sorts import Sort
+from mcphost.kinds.text.configs import PromptConfig, ResourceConfig, TemplateConfig
+from mcphost.kinds.text.placeholders import names_in
+from mcphost.kinds.text.programs import PromptText, ResourceText, TemplateText
+from mcphost.protocol.prompts import PromptArgument
+from mcphost.protocol.uri_templates import UriTemplate
+from mcphost.runtime.program import Program
+from mcphost.runtime.schema import Problem
+
+Config = TypeVar("Config", bound=BaseModel)
+
+_MODELS: Mapping[Sort, type[BaseModel]] = {
+    Sort.PROMPT: PromptConfig,
+    Sort.RESOURCE: ResourceConfig,
+    Sort.TEMPLATE: TemplateConfig,
+}
+
+
+class TextKind:
+    """Fills `kinds.kind.Kind`. It has no surroundings, and nothing there to choose from."""
+
+    name = "text"
+    label = "Text"
+    sorts: Collection[Sort] = tuple(_MODELS)
+    can_ask = False
+    can_stream = False
+
+    def config_model(self, sort: Sort) -> type[BaseModel]:
+        """Messages with placeholders, contents, or a text for a URI template."""
+        return _MODELS[sort]
+
+    def compile(self, config: Mapping[str, Any], sort: Sort = Sort.PROMPT) -> Compiled:
+        """Make it ready. Raises KindError with problems by field, such as `messages.0.content`."""
+        match sort:
+            case Sort.PROMPT:
+                return _prompt(_read(PromptConfig, config))
+            case Sort.RESOURCE:
+                return _resource(_read(ResourceConfig, config))
+            case Sort.TEMPLATE:
+                return _template(_read(TemplateConfig, config))
+            case Sort.TOOL:
+                raise KindError({"": ["A text is no tool."]})
+
+    def check(self) -> Sequence[Problem]:
+        return ()
+
+    def choices(self) -> Sequence[tuple[str, str]]:
+        return ()
+
+
+def _read(model: type[Config], config: Mapping[str, Any]) -> Config:
+    try:
+        return model.model_validate(config)
+    except ValidationError as error:
+        problems: dict[str, list[str]] = {}
+        for each in error.errors():
+            message = each["msg"].removeprefix("Value error, ")
+            problems.setdefault(".".join(map(str, each["loc"])), []).append(message)
+        raise KindError(problems) from None
+
+
+def _prompt(config: PromptConfig) -> Compiled:
+    names = [argument.name for argument in config.arguments]
+    _refuse(_doubled(names), "arguments", "There are two arguments called {}.")
+    for number, message in enumerate(config.messages):
+        unknown = [name for name in message.placeholders if name not in names]
+        _refuse(unknown, f"messages.{number}.content.text", "There is no argument {}.")
+    messages = [message.model_dump() for message in config.messages]
+    return Compiled(
+        name="",
+        sort=Sort.PROMPT,
+        input_schema=_texts_schema(names, [one.name for one in config.arguments if one.required]),
+        program=PromptText(messages),
+        author_version=_digest(messages),
+        arguments=tuple(
+            PromptArgument(one.name, one.title, one.description, one.required)
+            for one in config.arguments
+        ),
+        completer=_completer({one.name: one.choices for one in config.arguments}),
+    )
+
+
+def _resource(config: ResourceConfig) -> Compiled:
+    if config.text is not None:
+        held, data = {"text": config.text}, config.text.encode()
+    else:
+        held, data = {"blob": config.blob or ""}, b64decode(config.blob or "")
+    return Compiled(
+        name="",
+        sort=Sort.RESOURCE,
+        input_schema=_texts_schema((), ()),
+        program=ResourceText({"mimeType": config.mime_type, **held}),
+        author_version=_digest(held),
+        uri=config.uri,
+        mime_type=config.mime_type,
+        size=len(data),
+    )
+
+
+def _template(config: TemplateConfig) -> Compiled:
+    template = UriTemplate(config.uri)
+    known = template.variables
+    unknown = [name for name in names_in(config.text) if name not in known]
+    _refuse(unknown, "text", "The URI template has no variable {}.")
+    others = [name for name in config.choices if name not in known]
+    _refuse(others, "choices", "The URI template has no variable {}.")
+    return Compiled(
+        name="",
+        sort=Sort.TEMPLATE,
+        input_schema=_texts_schema(
+            known, [name for name in known if name not in template.optional]
+        ),
+        program=TemplateText({"mimeType": config.mime_type, "text": config.text}),
+        author_version=_digest(config.text),
+        uri=config.uri,
+        mime_type=config.mime_type,
+        completer=_completer(config.choices),
+    )
+
+
+def _doubled(names: Sequence[str]) -> Iterator[str]:
+    return (name for at, name in enumerate(names) if name in names[:at])
+
+
+def _refuse(names: Iterator[str] | Sequence[str], field: str, sentence: str) -> None:
+    problems = [sentence.format(repr(name)) for name in dict.fromkeys(names)]
+    if problems:
+        raise KindError({field: problems})
+
+
+def _texts_schema(names: Collection[str], required: Collection[str]) -> dict[str, Any]:
+    """The arguments as a schema, from which is derived what of them may be recorded."""
+    return {
+        "type": "object",
+        "properties": {name: {"type": "string"} for name in names},
+        "required": list(required),
+    }
+
+
+def _completer(choices: Mapping[str, Sequence[str]]) -> Program | None:
+    offered = {name: values for name, values in choices.items() if values}
+    return Choices(offered) if offered else None
+
+
+def _digest(said: Any) -> str:
+    return hashlib.sha256(orjson.dumps(said)).hexdigest()
+
+
+text_kind = TextKind()
+"""The one that the platform uses."""

@@ -1,0 +1,181 @@
+"""Prompts, resources and templates that are data."""
+
+import base64
+from typing import Any
+
+import pytest
+
+from mcphost.kinds.kind import Compiled, KindError
+from mcphost.kinds.sorts import Sort
+from mcphost.kinds.text.configs import MAX_BYTES, PromptConfig
+from mcphost.kinds.text.kind import TextKind, text_kind
+from mcphost.protocol.uri_templates import UriTemplate
+from mcphost.runtime.call import Call
+from mcphost.runtime.journal import EMPTY
+from mcphost.runtime.outcomes import Complete
+from mcphost.runtime.program import Program
+from tests.kinds.rounds import a_call, ports
+
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\nrest").decode()
+GREETING: dict[str, Any] = {
+    "arguments": [
+        {"name": "who", "title": "Who", "description": "Whom to greet.", "choices": ["Ada", "Bob"]},
+        {"name": "how", "required": False},
+    ],
+    "messages": [
+        {"role": "user", "content": {"type": "text", "text": "Greet {who} {how}"}},
+        {"role": "assistant", "content": {"type": "image", "data": PNG, "mimeType": "image/png"}},
+        {
+            "role": "user",
+            "content": {"type": "resource", "resource": {"uri": "a:b", "text": "for {who}"}},
+        },
+    ],
+}
+
+
+def problems(config: Any, sort: Sort = Sort.PROMPT) -> dict[str, list[str]]:
+    with pytest.raises(KindError) as refusal:
+        text_kind.compile(config, sort)
+    return dict(refusal.value.problems)
+
+
+async def outcome(program: Program | None, call: Call) -> Any:
+    assert program is not None
+    done = await program.advance(call, EMPTY, ports())
+    assert isinstance(done, Complete)
+    return done.result
+
+
+def saying(text: str) -> dict[str, Any]:
+    return {"messages": [{"content": {"type": "text", "text": text}}]}
+
+
+async def test_a_prompt_puts_arguments_into_its_texts() -> None:
+    compiled = text_kind.compile(GREETING, Sort.PROMPT)
+    result = await outcome(compiled.program, a_call({"who": "{how}"}))
+    contents = [message["content"] for message in result["messages"]]
+    assert contents[0]["text"] == "Greet {how} "
+    assert contents[1] == {"type": "image", "data": PNG, "mimeType": "image/png"}
+    assert contents[2]["resource"]["text"] == "for {how}"
+    assert [(a.name, a.required) for a in compiled.arguments] == [("who", True), ("how", False)]
+    assert compiled.sort is Sort.PROMPT
+
+
+@pytest.mark.parametrize(("typed", "values"), [("", ["Ada", "Bob"]), ("b", ["Bob"]), ("x", [])])
+async def test_choices_complete_arguments(typed: str, values: list[str]) -> None:
+    completer = text_kind.compile(GREETING, Sort.PROMPT).completer
+    asked = {"argument": {"name": "who", "value": typed}, "context": {"arguments": {}}}
+    done = await outcome(completer, a_call(asked))
+    assert done == {"completion": {"values": values, "total": len(values), "hasMore": False}}
+    other = {"argument": {"name": "how", "value": ""}, "context": {"arguments": {}}}
+    assert (await outcome(completer, a_call(other)))["completion"]["values"] == []
+
+
+async def test_at_most_a_hundred_values_are_told_best_first() -> None:
+    choices = [f"a{number}" for number in range(150)] + ["1a", "a"]
+    config = {**saying("{x}"), "arguments": [{"name": "x", "choices": choices}]}
+    asked = {"argument": {"name": "x", "value": "A"}, "context": {"arguments": {}}}
+    told = (await outcome(text_kind.compile(config).completer, a_call(asked)))["completion"]
+    assert (len(told["values"]), told["total"], told["hasMore"]) == (100, 152, True)
+    assert "1a" not in told["values"]
+
+
+def test_without_choices_there_is_nothing_to_complete() -> None:
+    assert text_kind.compile(saying("Hello")).completer is None
+
+
+async def test_a_resource_is_a_text_as_it_stands() -> None:
+    config = {"uri": "docs://readme", "mime_type": "text/markdown", "text": "# {x} ü"}
+    compiled = text_kind.compile(config, Sort.RESOURCE)
+    done = await outcome(compiled.program, a_call({})._replace(target="docs://readme"))
+    assert done == {
+        "contents": [{"uri": "docs://readme", "mimeType": "text/markdown", "text": "# {x} ü"}]
+    }
+    assert (compiled.uri, compiled.mime_type, compiled.size) == (
+        "docs://readme", "text/markdown", 8,
+    )  # fmt: skip
+
+
+async def test_a_resource_may_be_binary() -> None:
+    config = {"uri": "docs://logo", "mime_type": "image/png", "blob": PNG}
+    compiled = text_kind.compile(config, Sort.RESOURCE)
+    done = await outcome(compiled.program, a_call({})._replace(target="docs://logo"))
+    assert done["contents"][0]["blob"] == PNG
+    assert compiled.size == 12
+
+
+async def test_a_template_puts_the_values_of_its_variables_in() -> None:
+    config = {"uri": "users://{id}/card{?lang}", "text": "User {id}, {lang}."}
+    compiled = text_kind.compile(config, Sort.TEMPLATE)
+    call = a_call({"id": "7"})._replace(target="users://7/card")
+    assert (await outcome(compiled.program, call))["contents"][0]["text"] == "User 7, ."
+    none = await outcome(compiled.program, a_call({})._replace(target="users://7/card"))
+    assert none["contents"][0]["text"] == "User , ."
+    assert UriTemplate(compiled.uri).variables == ("id", "lang")
+
+
+@pytest.mark.parametrize(
+    ("config", "field", "said"),
+    [
+        ({}, "messages", "Field required"),
+        ({"messages": []}, "messages", "at least 1"),
+        ({**saying("x"), "more": 1}, "more", "not permitted"),
+        ({"messages": [{"content": {"type": "text"}}]}, "messages.0.content", "Field required"),
+        (saying("{who}"), "messages.0.content.text", "no argument 'who'"),
+        (saying("nul\0"), "messages.0.content", "U+0000"),
+        (saying("x" * (MAX_BYTES + 1)), "messages.0.content", "more than"),
+        (
+            {"messages": [{"content": {"type": "image", "data": "?", "mimeType": "image/png"}}]},
+            "messages.0.content",
+            "not Base64",
+        ),
+        (
+            {"messages": [{"content": {"type": "image", "data": "AAAA", "mimeType": "image/png"}}]},
+            "messages.0.content",
+            "not what it says",
+        ),
+        ({**saying("x"), "arguments": [{"name": "a b"}]}, "arguments.0.name", "match pattern"),
+        (
+            {**saying("x"), "arguments": [{"name": "a"}, {"name": "a"}]},
+            "arguments",
+            "two arguments called 'a'",
+        ),
+    ],
+)
+def test_a_wrong_prompt_is_refused_beside_the_field(config: Any, field: str, said: str) -> None:
+    found = problems(config)
+    place = next(name for name in found if name.startswith(field))
+    assert said in " ".join(found[place])
+
+
+@pytest.mark.parametrize(
+    ("sort", "config", "said"),
+    [
+        (Sort.RESOURCE, {"uri": "docs://a"}, "either a text or binary"),
+        (Sort.RESOURCE, {"uri": "docs://a", "text": "", "blob": ""}, "either a text or binary"),
+        (Sort.RESOURCE, {"uri": "docs", "text": ""}, "begin with a scheme"),
+        (Sort.RESOURCE, {"uri": "docs://a", "text": "", "mime_type": "png"}, "looks like"),
+        (Sort.RESOURCE, {"uri": "docs://a", "blob": "AAAA", "mime_type": "image/png"}, "not what"),
+        (Sort.RESOURCE, {"uri": "docs://a", "blob": "A" * (MAX_BYTES * 2)}, "more than"),
+        (Sort.TEMPLATE, {"uri": "docs://{a", "text": ""}, ""),
+        (Sort.TEMPLATE, {"uri": "docs://{a}", "text": "{b}"}, "no variable 'b'"),
+        (Sort.TEMPLATE, {"uri": "docs://{a}", "text": "", "choices": {"b": []}}, "no variable 'b'"),
+        (Sort.TOOL, {}, "no tool"),
+    ],
+)
+def test_what_is_no_resource_is_refused(sort: Sort, config: Any, said: str) -> None:
+    assert said in str(problems(config, sort))
+
+
+def test_the_kind_says_what_it_is() -> None:
+    kind = TextKind()
+    assert Sort.TOOL not in kind.sorts
+    assert kind.config_model(Sort.PROMPT) is PromptConfig
+    assert (kind.check(), kind.choices()) == ((), ())
+
+
+def test_another_text_is_another_version() -> None:
+    def digest(text: str) -> Compiled:
+        return text_kind.compile({"uri": "a:b", "text": text}, Sort.RESOURCE)
+
+    assert digest("one").author_version != digest("two").author_version

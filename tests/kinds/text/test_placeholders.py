@@ -1,0 +1,36 @@
+"""Texts with placeholders."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcphost.kinds.text.placeholders import fill, names_in
+
+
+@pytest.mark.parametrize(
+    ("text", "filled"),
+    [
+        ("Hello {name}!", "Hello Ada!"),
+        ("{name} and {name}", "Ada and Ada"),
+        ("say {{name}}", "say {name}"),
+        ('{"a": {name}}', '{"a": Ada}'),
+        ("{ name } {1} {} {na me}", "{ name } {1} {} {na me}"),
+        ("{other}", ""),
+    ],
+)
+def test_only_names_between_braces_are_placeholders(text: str, filled: str) -> None:
+    assert fill(text, {"name": "Ada"}) == filled
+
+
+def test_a_value_is_text_whatever_it_looks_like() -> None:
+    assert fill("{a} {b}", {"a": "{b} \\1 {{b}}", "b": "x"}) == "{b} \\1 {{b}} x"
+
+
+def test_names_are_told_once_in_their_order() -> None:
+    assert names_in("{b} {a} {{c}} {b}") == ["b", "a"]
+
+
+@given(st.text(), st.dictionaries(st.sampled_from("abc"), st.text()))
+def test_what_has_no_braces_stays_as_it_is(text: str, values: dict[str, str]) -> None:
+    plain = text.replace("{", "").replace("}", "")
+    assert fill(plain, values) == plain
