@@ -36,23 +36,42 @@ def database() -> Iterator[str]:
             link.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(name))
 
 
+class Redis:
+    """A Redis that keeps nothing, on a port that it keeps from life to life."""
+
+    def __init__(self, program: str, folder: Path) -> None:
+        self._port = free_port()
+        loose = ("--save", "", "--appendonly", "no", "--dir", str(folder))
+        self._argv = (program, "--port", str(self._port), "--bind", "127.0.0.1", *loose)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self._port}/0"
+
+    def start(self) -> None:
+        self._process = subprocess.Popen(self._argv, stdout=subprocess.DEVNULL)
+        _wait_for(self._port)
+
+    def stop(self) -> None:
+        """End it, if it runs; what was in it is gone."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait(PATIENCE)
+
+
 @contextmanager
-def redis(folder: Path) -> Iterator[str]:
-    """The URL of a Redis that keeps nothing."""
+def redis(folder: Path) -> Iterator[Redis]:
+    """A Redis that answers; skips where there is none."""
     program = shutil.which("redis-server")
     if program is None:
         pytest.skip("there is no redis-server")
-    port = free_port()
-    process = subprocess.Popen(
-        [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)],
-        stdout=subprocess.DEVNULL,
-    )
+    started = Redis(program, folder)
     try:
-        _wait_for(port)
-        yield f"redis://127.0.0.1:{port}/0"
+        started.start()
+        yield started
     finally:
-        process.terminate()
-        process.wait(PATIENCE)
+        started.stop()
 
 
 def _wait_for(port: int) -> None:

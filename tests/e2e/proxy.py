@@ -56,6 +56,8 @@ class Proxy:
         self._turn = 0
         self._idle: dict[int, list[Line]] = defaultdict(list)
         self._changed = threading.Condition()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._looks: list[asyncio.Task[None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self.ready: frozenset[int] = frozenset()
         self.failures: list[str] = []
@@ -66,16 +68,25 @@ class Proxy:
         """Serve until told to stop."""
         server = await asyncio.start_server(self._client, "127.0.0.1", 0)
         self.port = server.sockets[0].getsockname()[1]
-        looks = [asyncio.create_task(self._look_after(node)) for node in self._nodes]
+        self._loop = asyncio.get_running_loop()
+        for node in self._nodes:
+            self._begin_to_look_after(node)
         started.set()
         await stopping.wait()
         server.close()
-        for task in (*looks, *self._tasks):
+        tasks = (*self._looks, *self._tasks)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*looks, *self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         for lines in self._idle.values():
             for line in lines:
                 line.writer.close()
+
+    def add(self, node: int) -> None:
+        """Have one more node, in rotation as soon as it says that it is ready."""
+        assert self._loop is not None
+        self._nodes = (*self._nodes, node)
+        self._loop.call_soon_threadsafe(self._begin_to_look_after, node)
 
     def wait_for(self, *nodes: int) -> None:
         """Wait until exactly these are in rotation."""
@@ -83,6 +94,14 @@ class Proxy:
         with self._changed:
             while self.ready != frozenset(nodes):
                 assert self._changed.wait(ends - time.monotonic()), f"in rotation: {self.ready}"
+
+    def wait_until_served_by(self, node: int) -> None:
+        """Wait until this one has answered something."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: self.served[node], PATIENCE)
+
+    def _begin_to_look_after(self, node: int) -> None:
+        self._looks.append(asyncio.create_task(self._look_after(node)))
 
     async def _look_after(self, node: int) -> None:
         while True:
@@ -146,7 +165,9 @@ class Proxy:
             async with asyncio.timeout(PATIENCE):
                 line, head = await self._ask(node, request)
             started = True
-            self.served[node] += 1
+            with self._changed:
+                self.served[node] += 1
+                self._changed.notify_all()
             client.write(head.raw)
             await _pass_on(head, line, client)
         except (OSError, EOFError, TimeoutError) as error:

@@ -1,0 +1,51 @@
+"""Somebody in the admin of one node, by its forms, without a browser."""
+
+import http.client
+import re
+from contextlib import closing
+from urllib.parse import urlencode
+
+PATIENCE = 30
+FORM = "application/x-www-form-urlencoded"
+
+
+class Admin:
+    """Signed in at `port` of 127.0.0.1. Every page that is asked for must be there."""
+
+    def __init__(self, port: int, password: str, user: str = "admin") -> None:
+        self._port = port
+        self._cookies: dict[str, str] = {}
+        self.get("/admin/login/")
+        self.post("/admin/login/?next=/admin/", username=user, password=password)
+        assert "sessionid" in self._cookies, "the password was refused"
+
+    def get(self, path: str) -> str:
+        """The page at `path`."""
+        return self._ask("GET", path, 200)
+
+    def post(self, path: str, **fields: str) -> None:
+        """Send a form; it is accepted, which is answered with a redirection."""
+        token = self._cookies["csrftoken"]
+        self._ask("POST", path, 302, urlencode({**fields, "csrfmiddlewaretoken": token}))
+
+    def move(self, tenant: str, name: str, verb: str) -> None:
+        """Press a button of a tool of that name: publish, disable or enable."""
+        tools = f"/admin/t/{tenant}/tools/"
+        found = re.search(
+            rf'href="({tools}[0-9a-f-]{{36}}/)"[^>]*>\s*(?:<b>)?{name}<', self.get(tools)
+        )
+        assert found, f"{name} is not among the tools"
+        self.post(f"{found[1]}{verb}/")
+
+    def _ask(self, method: str, path: str, status: int, body: str = "") -> str:
+        cookies = "; ".join(f"{name}={value}" for name, value in self._cookies.items())
+        with closing(http.client.HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE)) as line:
+            line.request(method, path, body, {"Cookie": cookies, "Content-Type": FORM})
+            response = line.getresponse()
+            page = response.read().decode()
+            assert response.status == status, f"{method} {path}: {response.status} {page[:300]}"
+            for name, value in response.getheaders():
+                if name.lower() == "set-cookie":
+                    key, _, rest = value.partition("=")
+                    self._cookies[key] = rest.partition(";")[0]
+        return page

@@ -1,0 +1,77 @@
+"""Nodes of one service: processes that share a database and a Redis, and nothing else."""
+
+import base64
+import secrets
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tests.e2e import backing
+from tests.e2e.processes import Server, free_port, manage, serving
+from tests.e2e.proxy import Proxy, proxying
+
+
+class Node:
+    """One node of a service, on a port that it keeps from life to life."""
+
+    def __init__(self, home: Path, **settings: str) -> None:
+        self.port = free_port()
+        self.home, self._settings = home, settings
+        self._life = ExitStack()
+
+    def start(self, ending: signal.Signals = signal.SIGTERM) -> Server:
+        """It is ready. `ending` is what `stop` will send."""
+        return self._life.enter_context(
+            serving("uvicorn", self.home, ending, port=self.port, **self._settings)
+        )
+
+    def stop(self) -> None:
+        """End it; it leaves nothing, and after SIGTERM has status 0, or this fails."""
+        self._life.close()
+
+
+@dataclass(frozen=True)
+class Service:
+    """Two nodes behind a proxy. `server` is what a client sees: the proxy."""
+
+    server: Server
+    proxy: Proxy
+    first: Node
+    second: Node
+    redis: backing.Redis
+    settings: Mapping[str, str]
+
+    def manage(self, *arguments: str) -> str:
+        """Run a command beside the nodes; what it printed."""
+        done = manage(self.first.home, *arguments, env=self.settings)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@contextmanager
+def service(folder: Path, **more: str) -> Iterator[Service]:
+    """Two nodes with a PostgreSQL database and a Redis of their own, each with its own data folder,
+    as on two machines: what they share is the secrets. Skips where there is no PostgreSQL or Redis.
+    """
+    with backing.database() as database, backing.redis(folder) as redis, ExitStack() as lives:
+        settings = {"DATABASE_URL": database, "REDIS_URL": redis.url, **_secrets(), **more}
+        homes = folder / "one" / "home", folder / "two" / "home"
+        made = manage(homes[0], "init", "--demo", env=settings)
+        assert made.returncode == 0, made.stderr
+        homes[1].parent.mkdir()
+        first, second = (Node(home, **settings) for home in homes)
+        lives.callback(first.stop)
+        lives.callback(second.stop)
+        seen = first.start()
+        second.start()
+        with proxying(first.port, second.port) as proxy:
+            server = replace(seen, port=proxy.port)
+            yield Service(server, proxy, first, second, redis, settings)
+
+
+def _secrets() -> dict[str, str]:
+    """What machines of one service have in common."""
+    master_key = base64.b64encode(secrets.token_bytes(32)).decode()
+    return {"MCPHOST_MASTER_KEY": master_key, "MCPHOST_SECRET_KEY": secrets.token_urlsafe(48)}
