@@ -27,7 +27,7 @@ a thread of its own; `Context` means the same there.
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Final, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Final, Literal, TypedDict, TypeVar, Unpack, overload
 from uuid import UUID
 
 from mcp_types import Annotations as Annotations
@@ -68,6 +68,7 @@ __all__ = [
 Function = TypeVar("Function", bound=Callable[..., Any])
 Content = Text | Image | Audio | ResourceLink | EmbeddedResource
 
+LISTS: Final = {"tools": "tool", "prompts": "prompt", "resources": "resource"}
 ATTRIBUTE: Final = "__mcphost_tool__"
 NOTHING: Final = object()
 """Says that a result has no structured content; None would be the JSON value null."""
@@ -151,9 +152,23 @@ class Context:
         what is read there is new. The same URI announced many times in a tenth of a second is told
         once. Raises ToolError for a URI of no resource, and for too many at once.
         """
+        self._announce(self._announcer.updated, uri)
+
+    def announce_list(self, name: Literal["tools", "prompts", "resources"]) -> None:
+        """Tell whoever listens to a list to ask for it anew.
+
+        What is registered and published in the admin is told by itself. This is for a list that
+        means something else than before although it reads the same. Raises ValueError for another
+        name, and ToolError for too many announcements at once.
+        """
+        if name not in LISTS:
+            raise ValueError(f"{name!r} is not a list: use one of {', '.join(LISTS)}")
+        self._announce(self._announcer.list_changed, LISTS[name])
+
+    def _announce(self, tell: Callable[[str], None], what: str) -> None:
         self._open()
         try:
-            self._announcer.updated(uri)
+            tell(what)
         except NotAnnounced as refusal:
             raise ToolError(str(refusal)) from None
 

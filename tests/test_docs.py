@@ -24,6 +24,7 @@ CALLS = {
     "book_table": ({"guests": 3}, "A table for 3, today."),
     "forecast": ({"place": "Oslo"}, "21.5"),
     "withdraw": ({"amount": 5}, "5 it is."),
+    "add_note": ({"text": "a"}, "Added"),
     "walk": ({"steps": 2}, "There."),
     "compress": ({"text": "four"}, "4"),
 }

@@ -153,6 +153,9 @@ class OneResource:
             raise NotAnnounced(f"no resource {uri}")
         self.announced.append(uri)
 
+    def list_changed(self, name: str) -> None:
+        self.announced.append(name)
+
 
 async def test_an_announcement_that_is_not_taken_is_the_tools_error() -> None:
     announcer, line = OneResource(), Line(Silence())
@@ -160,10 +163,14 @@ async def test_an_announcement_that_is_not_taken_is_the_tools_error() -> None:
     ctx.announce("notes://today")
     with pytest.raises(ToolError, match="no resource notes://other"):
         ctx.announce("notes://other")
+    ctx.announce_list("prompts")
+    with pytest.raises(ValueError, match="use one of tools, prompts, resources"):
+        ctx.announce_list("prompt")  # type: ignore[arg-type]
     line.end()
-    with pytest.raises(CallEnded):
-        ctx.announce("notes://today")
-    assert announcer.announced == ["notes://today"]
+    for announce in (lambda: ctx.announce("notes://today"), lambda: ctx.announce_list("tools")):
+        with pytest.raises(CallEnded):
+            announce()
+    assert announcer.announced == ["notes://today", "prompt"]
 
 
 async def test_the_context_of_a_call_is_found_where_it_runs_and_nowhere_else() -> None:

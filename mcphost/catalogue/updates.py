@@ -15,6 +15,8 @@ from mcphost.protocol.uris import normalize
 
 UPDATED = "resource.updated"
 """The change in the feed; its object is the URI."""
+LIST = "list"
+"""The change in the feed of a list that is to be asked for anew; its object says of what."""
 
 
 @transaction.atomic
@@ -32,11 +34,15 @@ def announce_update(tenant_id: UUID, uri: str, actor: Actor) -> None:
 
 @transaction.atomic
 def announce_updates(about: Sequence[tuple[UUID, str]]) -> None:
-    """The same for many tenants and URIs, in their normal form, that tools have announced.
+    """Tell of what tools of many tenants have announced: their calls are the record of it.
 
-    Their calls are the record of it.
+    Each is a tenant with a URI in its normal form, or with the name of a list, which has no colon.
     """
-    announce_all(UPDATED, about)
+    uris = [one for one in about if ":" in one[1]]
+    lists = [one for one in about if ":" not in one[1]]
+    for what, which in ((UPDATED, uris), (LIST, lists)):
+        if which:
+            announce_all(what, which)
 
 
 def served_as(offering: Offering, uri: str) -> str | None:

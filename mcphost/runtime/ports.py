@@ -35,12 +35,18 @@ class NotAnnounced(Exception):  # noqa: N818 - a refusal that says what happened
 
 
 class Announcer(Protocol):
-    """Tells whoever listens that what can be read at a URI is not what it was."""
+    """Tells whoever listens that something is not what it was, and worth asking for anew."""
 
     def updated(self, uri: str) -> None:
         """Announce it, from any thread; returns at once.
 
         Raises NotAnnounced for a URI of no resource of the tenant, and for too many at once.
+        """
+
+    def list_changed(self, name: str) -> None:
+        """Announce that a list is to be asked for anew: "tool", "prompt" or "resource".
+
+        From any thread; returns at once. Raises NotAnnounced for too many announcements at once.
         """
 
 
@@ -85,6 +91,9 @@ class Unheard:
     """An announcer where nobody listens."""
 
     def updated(self, uri: str) -> None:
+        return None
+
+    def list_changed(self, name: str) -> None:
         return None
 
 

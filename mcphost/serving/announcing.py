@@ -38,18 +38,18 @@ class Announcements:
         """Write from the running loop from now on."""
         self._relay.attach()
 
-    def add(self, tenant: UUID, uri: str, *, checked: bool) -> None:
-        """Have it written. From any thread. Raises NotAnnounced when the tenant has too many.
+    def add(self, tenant: UUID, topic: str, *, checked: bool) -> None:
+        """Have a URI, or the name of a list, written. From any thread. Raises NotAnnounced when the tenant has too many.
 
         What is not `checked` is held against what the tenant serves before it is written.
         """
         with self._lock:
             waiting = self._waiting.setdefault(tenant, {})
-            if len(waiting) >= MOST_PER_TENANT and uri not in waiting:
+            if len(waiting) >= MOST_PER_TENANT and topic not in waiting:
                 raise NotAnnounced(
-                    f"Too many announcements: {MOST_PER_TENANT} resources are waiting to be told of."
+                    f"Too many announcements: {MOST_PER_TENANT} are waiting to be told."
                 )
-            waiting[uri] = checked or waiting.get(uri, False)
+            waiting[topic] = checked or waiting.get(topic, False)
         self._relay.put(None)
 
     def flush(self) -> None:
@@ -106,6 +106,9 @@ class TenantAnnouncer:
         if normal is None:
             raise NotAnnounced(nothing_at(uri))
         announcements.add(self._tenant, normal, checked=served is not MISS)
+
+    def list_changed(self, name: str) -> None:
+        announcements.add(self._tenant, name, checked=True)
 
 
 def _normal(uri: str) -> str | None:

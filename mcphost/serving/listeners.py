@@ -13,7 +13,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from mcphost.catalogue.selectors import Offering
-from mcphost.catalogue.updates import UPDATED
+from mcphost.catalogue.updates import LIST, UPDATED
 from mcphost.feed.loop import ChangeNews
 from mcphost.protocol import subscriptions
 from mcphost.protocol.errors import OVER_LIMIT, ProtocolError
@@ -101,11 +101,10 @@ class Group:
 
     def concerned(self, heard: "Heard") -> tuple[str, ...]:
         """The topics that news may be about. A resource that changed may be read at any URI."""
+        named = heard.lists | heard.updated
         if "resource" in heard.lists:
-            return tuple(
-                topic for topic in self.by_topic if topic not in LISTS or topic in heard.lists
-            )
-        return tuple(topic for topic in (*heard.lists, *heard.updated) if topic in self.by_topic)
+            return tuple(topic for topic in self.by_topic if topic not in LISTS or topic in named)
+        return tuple(topic for topic in named if topic in self.by_topic)
 
     def changed(self, topic: str, offering: Offering, *, updated: bool) -> set[Listener]:
         """Who is to be told of a topic: nobody, if these scopes see nothing else than before."""
@@ -124,7 +123,7 @@ def _seen(offering: Offering, topic: str, scopes: Scopes) -> object:
 
 
 class Heard(NamedTuple):
-    """What was heard of one tenant: lists that may have changed, and URIs that were announced."""
+    """What was heard of one tenant: lists that may have changed, and topics that were announced."""
 
     lists: set[str]
     updated: set[str]
@@ -245,7 +244,7 @@ class Listeners:
         return by_tenant
 
     def _note(self, heard: Heard, tenant: UUID, news: ChangeNews) -> None:
-        if news.what == UPDATED:
+        if news.what in (UPDATED, LIST):
             heard.updated.add(news.object_id)
         elif news.what in LISTS:
             heard.lists.add(news.what)

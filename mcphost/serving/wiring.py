@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.signals import setting_changed
 
-from mcphost.catalogue.updates import UPDATED
+from mcphost.catalogue.updates import LIST, UPDATED
 from mcphost.feed.loop import loop
 from mcphost.protocol.subscriptions import LISTS
 from mcphost.serving.authority import presences
@@ -23,7 +23,7 @@ def forget_options(**_: Any) -> None:
 setting_changed.connect(forget_options)
 
 # After the rooms below: they have dropped by then what they remembered.
-for what in (*LISTS, UPDATED):
+for what in (*LISTS, LIST, UPDATED):
     loop.subscribe(what, listeners.heard)
 for what in ("token", "member", "tenant"):
     loop.subscribe(what, presences.heard)

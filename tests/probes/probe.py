@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -160,4 +160,11 @@ async def announce(ctx: Context, uri: str) -> str:
 def threaded_announce(ctx: Context, uri: str) -> str:
     """Says so from a thread."""
     ctx.announce(uri)
+    return "announced"
+
+
+@tool(annotations=READ_ONLY)
+async def announce_list(ctx: Context, name: Literal["tools", "prompts", "resources"]) -> str:
+    """Says that a list is to be asked for anew."""
+    ctx.announce_list(name)
     return "announced"

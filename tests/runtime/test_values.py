@@ -47,6 +47,8 @@ def test_by_default_the_outside_is_silent_and_real() -> None:
     ports.notifier.progress(1, None, None)
     ports.notifier.log("info", "nothing is sent", None)
     assert isinstance(ports.notifier, Silence)
+    ports.announcer.updated("notes://today")
+    ports.announcer.list_changed("tool")
     assert isinstance(ports.clock, SystemClock)
     assert ports.clock.now().tzinfo is UTC
     assert len(SystemRandomness().bytes(24)) == 24

@@ -18,7 +18,7 @@ from mcphost.serving.listeners import listeners
 from mcphost.serving.options import options
 from tests.cast import ACTOR, Cast
 from tests.conftest import Elsewhere
-from tests.mcp import ask, begun, listening, request
+from tests.mcp import ask, begun, call, listening, request
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -252,3 +252,19 @@ async def test_news_rests_where_other_processes_may_serve(served: Cast, settings
     async with listening("acme", served.owner.mcp_token, toolsListChanged=True) as heard:
         await in_database(publish, served.acme.id, "news")
         assert await heard.told() == TOOLS
+
+
+async def test_what_a_tool_announces_is_told_though_nothing_reads_differently(
+    served: Cast,
+) -> None:
+    owner = served.owner.mcp_token
+    lists = {f"{name}ListChanged": True for name in ("tools", "prompts", "resources")}
+    async with (
+        listening("acme", owner, **lists) as heard,
+        listening("globex", served.stranger.mcp_token, **lists) as stranger,
+    ):
+        for name in ("prompts", "tools", "resources"):
+            await call("acme", "announce_list", {"name": name}, owner)
+            assert await heard.told() == f"{name}/list_changed"
+        drain.begin()
+        await stranger.ended()
