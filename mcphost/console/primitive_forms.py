@@ -99,10 +99,19 @@ class PrimitiveForm(forms.ConsoleForm):
             root, *path = str(name).split(".")
             if root == "icons":
                 self.icons.place((), sentences)
+            elif name == "config.uri":
+                super().place({"uri": sentences})
             elif root == "config":
                 self.part.place_at(path, sentences)
             else:
                 super().place({name: sentences})
+
+    def _config(self) -> Mapping[str, Any]:
+        """What the kind reads; the URI of what is data is a part of it."""
+        config = self.part.config()
+        if self.kind == TEXT and self._words.sort.has_uri:
+            return {"uri": self.cleaned_data["uri"], **config}
+        return config
 
     def wanted(self) -> PrimitiveFields:
         """The fields for the service to judge."""
@@ -110,9 +119,8 @@ class PrimitiveForm(forms.ConsoleForm):
         return PrimitiveFields(
             sort=self._words.sort,
             name=given["name"],
-            uri=given.get("uri", ""),
             kind=self.kind,
-            config=self.part.config(),
+            config=self._config(),
             title=given["title"],
             description=plain(given["description"]),
             scopes=given["scopes"].replace(",", " ").split(),
@@ -194,7 +202,7 @@ def _choices(tenant: UUID, sort: Sort, chosen: str) -> list[tuple[str, str]]:
 def _starting(fields: PrimitiveFields) -> dict[str, Any]:
     return {
         "name": fields.name,
-        "uri": fields.uri,
+        "uri": fields.config.get("uri", ""),
         "title": fields.title,
         "description": fields.description,
         "scopes": " ".join(fields.scopes),

@@ -116,9 +116,7 @@ def _listing(row: PrimitiveRow, compiled: Compiled | None) -> Mapping[str, Any]:
     if compiled is None:
         return {}
     fields = row.fields
-    face = Face(
-        fields.name, fields.uri or compiled.uri, fields.title, fields.description, fields.icons
-    )
+    face = Face(fields.name, compiled.uri, fields.title, fields.description, fields.icons)
     return describe(compiled, face)
 
 

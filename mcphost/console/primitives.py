@@ -57,7 +57,7 @@ def listing(request: Visit, tenant: Tenant, sort: Sort) -> HttpResponseBase:
     found = [
         (row, kinds.function_of(row.fields.kind, row.fields.config), problems.get(row.id, ""))
         for row in rows
-        if wanted.lower() in f"{row.name} {row.fields.title} {row.fields.uri}".lower()
+        if wanted.lower() in f"{row.name} {row.fields.title} {row.uri}".lower()
         and state in ("", row.state.value)
     ]
     return show(

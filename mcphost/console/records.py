@@ -34,7 +34,7 @@ PAYLOAD_VIEWED = "payload.viewed"
 def rounds(request: Visit, tenant: Tenant) -> HttpResponseBase:
     """The rounds of one tenant, newest first."""
     rows = catalogue.primitives(Tenant.objects.filter(pk=tenant.pk))
-    targets = [row.fields.uri or row.name for row in rows]
+    targets = [row.uri or row.name for row in rows]
     return _rounds(request, frozenset({tenant.pk}), "Records", targets)
 
 

@@ -36,7 +36,7 @@ def announce(request: Visit, tenant: Tenant, sort: Sort, primitive_id: UUID) -> 
     """Ask whether it is meant, then tell."""
     row, words = row_of(tenant, sort, primitive_id), WORDS[sort]
     back = reverse(words.detail, args=[tenant.slug, row.id])
-    form = UpdateForm(_asked(request, row), initial={"uri": row.fields.uri})
+    form = UpdateForm(_asked(request, row), initial={"uri": row.uri})
     if form.is_valid():
         uri = form.cleaned_data["uri"]
         if form.attempt(lambda: _told(tenant.pk, uri, request)):
@@ -51,7 +51,7 @@ def announce(request: Visit, tenant: Tenant, sort: Sort, primitive_id: UUID) -> 
         Crumb(row.name, back),
         form=form,
         hidden=resource,
-        explanation=_EXPLANATION.format(row.fields.uri if resource else "this URI"),
+        explanation=_EXPLANATION.format(row.uri if resource else "this URI"),
         verb="Tell subscribers it changed",
         harmless=True,
         back=back,
@@ -61,7 +61,7 @@ def announce(request: Visit, tenant: Tenant, sort: Sort, primitive_id: UUID) -> 
 def _asked(request: Visit, row: PrimitiveRow) -> Mapping[str, Any] | None:
     """What was sent; a resource has but one URI."""
     data, _ = sent(request)
-    return {"uri": row.fields.uri} if data is not None and row.sort is Sort.RESOURCE else data
+    return {"uri": row.uri} if data is not None and row.sort is Sort.RESOURCE else data
 
 
 def _told(tenant_id: UUID, uri: str, request: Visit) -> bool:

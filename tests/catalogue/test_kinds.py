@@ -51,7 +51,10 @@ def tenant(db: None, folder: Path) -> UUID:
 
 
 def test_every_kind_is_registered_under_its_own_name() -> None:
-    assert {name: kind.name for name, kind in kinds.KINDS.items()} == {"python": "python", "text": "text"}
+    assert {name: kind.name for name, kind in kinds.KINDS.items()} == {
+        "python": "python",
+        "text": "text",
+    }
 
 
 def test_what_needs_a_grant_is_named_by_the_kinds_configuration() -> None:
