@@ -164,3 +164,17 @@ async def test_streaming_elicitation(ctx: Context) -> str:
 async def test_x_mcp_header(region: str) -> str:
     """Returns the region, which clients also send as a header."""
     return region
+
+
+@tool(annotations=READ_ONLY)
+async def test_trigger_tool_change(ctx: Context) -> str:
+    """Has whoever listens ask for the tools anew."""
+    ctx.announce_list("tools")
+    return "The change was announced."
+
+
+@tool(annotations=READ_ONLY)
+async def test_trigger_prompt_change(ctx: Context) -> str:
+    """Has whoever listens ask for the prompts anew."""
+    ctx.announce_list("prompts")
+    return "The change was announced."
