@@ -110,6 +110,7 @@ def _compile(row: Row) -> Snapshot:
         {
             "id": row.id,
             "name": row.name,
+            "kind": published["kind"],
             "version": compiling.label(row.number, ready.digest),
             "scopes": frozenset(published["scopes"]),
             "listing": listing.wire,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 from uuid import UUID
 
 from mcphost.audit.redaction import Redactor
@@ -26,8 +26,11 @@ class Snapshot:
     None for the platform's. `requires` names client capabilities.
     """
 
+    sort: ClassVar[Sort]
+
     id: UUID
     name: str
+    kind: str
     version: str
     scopes: frozenset[str]
     listing: Mapping[str, Any]
@@ -49,6 +52,8 @@ class Snapshot:
 class ToolSnapshot(Snapshot):
     """A tool (spec: server/tools)."""
 
+    sort: ClassVar[Sort] = Sort.TOOL
+
     param_headers: tuple[ParamHeader, ...]
     output_validator: Validator | None
     annotations: Mapping[str, Any]
@@ -60,6 +65,8 @@ class ToolSnapshot(Snapshot):
 class PromptSnapshot(Snapshot):
     """A prompt (spec: server/prompts). `completer` answers `completion/complete`."""
 
+    sort: ClassVar[Sort] = Sort.PROMPT
+
     arguments: tuple[PromptArgument, ...]
     completer: Program | None
 
@@ -68,6 +75,8 @@ class PromptSnapshot(Snapshot):
 class ResourceSnapshot(Snapshot):
     """A resource (spec: server/resources)."""
 
+    sort: ClassVar[Sort] = Sort.RESOURCE
+
     uri: str
     mime_type: str
 
@@ -75,6 +84,8 @@ class ResourceSnapshot(Snapshot):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemplateSnapshot(Snapshot):
     """A resource template (spec: server/resources, "Resource Templates")."""
+
+    sort: ClassVar[Sort] = Sort.TEMPLATE
 
     uri_template: UriTemplate
     mime_type: str

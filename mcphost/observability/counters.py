@@ -35,7 +35,6 @@ listeners_open = metrics.gauge("listeners_open", "Streams of subscriptions/liste
 
 # Rounds of tools, prompts and resources.
 rounds = metrics.counter("rounds", "Rounds that have begun.")
-rounds_failed = metrics.counter("rounds_failed", "Rounds that failed.")
 round_seconds = metrics.histograms(
     "round_duration_seconds",
     "How long rounds ran, without their records.",
@@ -44,6 +43,7 @@ round_seconds = metrics.histograms(
     sort=labels.SORTS,
     outcome=labels.OUTCOMES,
 )
+metrics.asked("rounds_running", "Rounds that have begun and not ended.")
 metrics.asked("threads_busy", "Threads of tools in use, lost ones among them.")
 metrics.asked("threads_idle", "Threads of tools that wait for work.")
 metrics.asked("threads_lost", "Threads of tools that did not end in time and still run.")
@@ -91,3 +91,4 @@ def request_ended(seconds: float, method: str, status: int) -> None:
 
 
 measure("requests_running", lambda: requests.value - request_seconds.count())
+measure("rounds_running", lambda: rounds.value - round_seconds.count())

@@ -44,11 +44,15 @@ async def run(turn: Turn, ports: Ports) -> Outcome:
     try:
         outcome, size = await _outcome(turn, ports)
     except asyncio.CancelledError as end:
-        _leave(records.cancelled(turn, time.perf_counter() - began, end))
+        seconds = time.perf_counter() - began
+        _observe(turn, records.CANCELLED, seconds)
+        _leave(records.cancelled(turn, seconds, end))
         raise
+    seconds = time.perf_counter() - began
+    _observe(turn, records.word_for(outcome), seconds)
     if isinstance(outcome, Failed):
         _explain(turn, outcome.error)
-    await _end(turn, records.finished(turn, outcome, time.perf_counter() - began, size))
+    await _end(turn, records.finished(turn, outcome, seconds, size))
     return outcome
 
 
@@ -106,8 +110,12 @@ def _measured(outcome: Outcome) -> tuple[Outcome, int]:
         return Failed(Failure(FailureKind.INVALID_RESULT, message, repr(error))), 0
 
 
+def _observe(turn: Turn, outcome: str, seconds: float) -> None:
+    primitive = turn.primitive
+    counters.round_seconds.observe(seconds, primitive.kind, primitive.sort, outcome)
+
+
 def _explain(turn: Turn, error: Failure) -> None:
-    counters.rounds_failed.add()
     facts = {**_facts(turn), "kind": error.kind.value}
     log.warning("a round failed: %s", error.detail or error.message, extra=facts)
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 from mcphost.audit.redaction import Redactor
+from mcphost.kinds.sorts import Sort
 from mcphost.runtime.call import Call
 from mcphost.runtime.journal import Journal
 from mcphost.runtime.program import Program
@@ -25,6 +26,10 @@ class Primitive(Protocol):
 
     @property
     def name(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def sort(self) -> Sort: ...
     @property
     def version(self) -> str: ...
     @property

@@ -1,6 +1,7 @@
 """The closed sets of labels name all that the rooms above know, and nothing else."""
 
 from mcphost.catalogue.kinds import KINDS
+from mcphost.kinds.sorts import Sort
 from mcphost.observability import labels
 from mcphost.protocol.errors import HTTP_STATUS
 from mcphost.runtime.outcomes import FailureKind
@@ -19,6 +20,10 @@ def test_every_method_that_is_served_is_named():
 
 def test_every_kind_is_named():
     assert set(KINDS) <= set(labels.KINDS)
+
+
+def test_every_sort_is_named():
+    assert set(map(str, Sort)) == set(labels.SORTS)
 
 
 def test_every_end_of_a_round_is_named():

@@ -30,6 +30,7 @@ def _common(name: str, version: str, scopes: Iterable[str]) -> dict[str, Any]:
     return {
         "id": uuid5(_NAMES, name),
         "name": name,
+        "kind": "python",
         "version": version,
         "scopes": frozenset(scopes),
         "listing": {"name": name},

@@ -70,6 +70,7 @@ def _tool(program: Program, read_only: bool) -> ToolSnapshot:
     return ToolSnapshot(
         id=uuid4(),
         name="tool",
+        kind="python",
         version="1+00000000",
         scopes=frozenset(),
         listing={},

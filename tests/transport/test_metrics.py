@@ -1,5 +1,6 @@
 """`/metrics`: for whoever has the token, and nothing of tenants, tools and clients in it."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -8,7 +9,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from mcphost.observability import counters, exposition, health
 from tests.cast import Cast
-from tests.mcp import Exchange, Reply, begun, call, request, send
+from tests.mcp import PATIENCE, Exchange, Reply, begun, call, request, send
+from tests.served import probes
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -94,6 +96,7 @@ async def test_a_call_is_seen_in_the_numbers(served: Cast) -> None:
     assert (await call("acme", "echo", {"text": "a"}, served.owner.mcp_token)).text == "a"
     assert await count(name, **labels) == before + 1
     assert await count("mcphost_rounds_total") == rounds + 1
+    assert await count("mcphost_rounds_running") == 0
     assert await count("mcphost_requests_running") == 0
 
 
@@ -131,8 +134,12 @@ async def test_a_client_that_left_is_counted_as_gone(served: Cast) -> None:
     before = await count(name, **labels)
     body = request("tools/call", {"name": "hang", "arguments": {}})
     async with begun("acme", body, served.owner.mcp_token):
+        async with asyncio.timeout(PATIENCE):
+            await probes().running.wait()
         assert await count("mcphost_requests_running") == 1
+        assert await count("mcphost_rounds_running") == 1
     assert await count(name, **labels) == before + 1
+    assert await count("mcphost_rounds_running") == 0
 
 
 def closed_sets() -> dict[str, set[str]]:

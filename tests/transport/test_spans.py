@@ -1,5 +1,6 @@
 """Requests and rounds as spans of a trace."""
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,8 +14,8 @@ from opentelemetry.trace import SpanKind, StatusCode
 from mcphost.observability import tracing
 from mcphost.observability.otel import Traces
 from tests.cast import Cast
-from tests.mcp import ask, begun, call, request, send
-from tests.served import entries
+from tests.mcp import PATIENCE, ask, begun, call, request, send
+from tests.served import entries, probes
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -139,8 +140,8 @@ async def test_a_method_that_nobody_knows_does_not_name_the_span(served: Cast, s
 
 async def test_a_client_that_leaves_ends_its_spans(served: Cast, seen: Seen) -> None:
     body = request("tools/call", {"name": "hang", "arguments": {}})
-    async with begun("acme", body, served.owner.mcp_token):
-        pass
+    async with begun("acme", body, served.owner.mcp_token), asyncio.timeout(PATIENCE):
+        await probes().running.wait()
     assert said(seen.round())["mcphost.outcome"] == "cancelled"
     assert seen.round().status.status_code is StatusCode.UNSET
     assert seen.server().end_time is not None
