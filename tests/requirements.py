@@ -33,6 +33,9 @@ _HTTP = "basic/transports/streamable-http"
 _AUTH = "basic/authorization/index"
 _DISCOVER = "server/discover"
 _TOOLS = "server/tools"
+_PROMPTS = "server/prompts"
+_RESOURCES = "server/resources"
+_COMPLETION = "server/utilities/completion"
 _CACHING = "server/utilities/caching"
 _PAGES = "server/utilities/pagination"
 _LOGGING = "server/utilities/logging"
@@ -126,13 +129,45 @@ _ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("tools.call.access", _TOOLS, "security-considerations", "a tool that a caller may not see is an unknown tool"),
     ("tools.call.rate", _TOOLS, "security-considerations", "calls are limited per tenant and token"),
     ("tools.call.sanitized", _TOOLS, "security-considerations", "no internals of the server are in a result"),
+    # Prompts.
+    ("prompts.capability", _PROMPTS, "capabilities", "the prompts capability is declared"),
+    ("prompts.list.served", _PROMPTS, "listing-prompts", "prompts/list gives every prompt the caller may see"),
+    ("prompts.list.by-authorization", _PROMPTS, "capabilities", "the list holds what the caller's scopes allow"),
+    ("prompts.get.served", _PROMPTS, "getting-a-prompt", "prompts/get gives the messages with the arguments in them"),
+    ("prompts.get.content", _PROMPTS, "promptmessage", "every type of content can be in a message"),
+    ("prompts.get.unknown", _PROMPTS, "error-handling", "an unknown prompt is -32602"),
+    ("prompts.get.missing-argument", _PROMPTS, "error-handling", "a missing argument is -32602 and named"),
+    ("prompts.get.validated", _PROMPTS, "implementation-considerations", "arguments are checked before the prompt is made"),
+    ("prompts.get.internal-error", _PROMPTS, "error-handling", "a prompt that fails is -32603, without internals"),
+    # Resources.
+    ("resources.capability", _RESOURCES, "capabilities", "the resources capability is declared with subscribe and listChanged"),
+    ("resources.list.served", _RESOURCES, "listing-resources", "resources/list gives every resource the caller may see"),
+    ("resources.list.by-authorization", _RESOURCES, "capabilities", "the lists hold what the caller's scopes allow"),
+    ("resources.templates.served", _RESOURCES, "resource-templates", "resources/templates/list gives every template the caller may see"),
+    ("resources.read.text", _RESOURCES, "text-content", "text is read as text"),
+    ("resources.read.binary", _RESOURCES, "binary-content", "binary content is read as a blob in base64"),
+    ("resources.read.template", _RESOURCES, "resource-templates", "a URI that fits a template is read with its values"),
+    ("resources.read.unknown", _RESOURCES, "error-handling", "an unknown resource is -32602 with its URI, never an empty answer"),
+    ("resources.read.internal-error", _RESOURCES, "error-handling", "a resource that fails is -32603, without internals"),
+    ("resources.read.access", _RESOURCES, "security-considerations", "a resource that a caller may not see is an unknown resource"),
+    ("resources.uris", _RESOURCES, "security-considerations", "every URI is checked"),
+    ("resources.traversal", _RESOURCES, "security-considerations", "no .. reaches a resource, encoded or not"),
+    # Completion.
+    ("completion.capability", _COMPLETION, "capabilities", "the completions capability is declared"),
+    ("completion.prompt", _COMPLETION, "requesting-completions", "arguments of prompts are completed"),
+    ("completion.template", _COMPLETION, "reference-types", "variables of templates are completed"),
+    ("completion.context", _COMPLETION, "requesting-completions", "what was filled in already is taken into account"),
+    ("completion.at-most-100", _COMPLETION, "completion-results", "at most 100 values, and whether there are more"),
+    ("completion.unknown", _COMPLETION, "error-handling", "unknown references and arguments are -32602"),
+    ("completion.access", _COMPLETION, "security", "nothing is completed of what a caller may not see"),
+    ("completion.rate", _COMPLETION, "security", "completions are limited per tenant and token"),
     # Caching.
-    ("caching.hints", _CACHING, "cacheable-results", "discover and tools/list carry ttlMs and cacheScope"),
+    ("caching.hints", _CACHING, "cacheable-results", "discover, lists and reads carry ttlMs and cacheScope"),
     ("caching.ttl", _CACHING, "time-to-live-ttl-field", "ttlMs is an integer, zero or more"),
     ("caching.scope", _CACHING, "cache-scope-field", "public only where everybody gets the same"),
     ("caching.scope-of-pages", _CACHING, "interaction-with-pagination", "all pages of a list have one cacheScope"),
     # Pages.
-    ("pages.complete", _PAGES, "pagination-model", "following the cursors gives every tool once"),
+    ("pages.complete", _PAGES, "pagination-model", "following the cursors gives every entry once"),
     ("pages.stable-cursors", _PAGES, "implementation-guidelines", "a cursor holds on every node and after a change"),
     ("pages.invalid-cursor", _PAGES, "error-handling", "an invalid cursor is -32602"),
     # Progress, logs, cancellation.

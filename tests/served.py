@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from uuid import UUID
 
@@ -30,9 +31,9 @@ def probes() -> ModuleType:
     return sys.modules["mcphost_tools.probe"]
 
 
-async def entries(tool: str) -> list[Entry]:
+async def entries(target: str, method: str = "tools/call") -> list[Entry]:
     """What is recorded of calls to a tool so far, in the order in which it was made."""
-    found = Entry.objects.filter(target=tool, method="tools/call").order_by("at", "id")
+    found = Entry.objects.filter(target=target, method=method).order_by("at", "id")
     return await in_database(lambda: list(found))
 
 
@@ -46,14 +47,21 @@ def _build() -> Cast:
 SERVED = Kept(_build)
 
 
-@pytest.fixture
-def served(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cast]:
-    """The cast, with the probes published at `acme` and `commons`."""
+@contextmanager
+def serving(kept: Kept[Cast], monkeypatch: pytest.MonkeyPatch) -> Iterator[Cast]:
+    """A process that serves what is kept."""
     kinds.discover()
     # It is the same `acme` in every test, and has not called anything yet.
     monkeypatch.setattr(limits, "_rates", MovingWindowRateLimiter(MemoryStorage()))
-    cast = SERVED.put()
+    cast = kept.put()
     probes().reset()
     yield cast
     probes().release.set()
     lifecycle.stop()
+
+
+@pytest.fixture
+def served(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cast]:
+    """The cast, with the probes published at `acme` and `commons`."""
+    with serving(SERVED, monkeypatch) as cast:
+        yield cast

@@ -10,6 +10,8 @@ from mcphost import home
 from mcphost.catalogue.kinds import KINDS
 from mcphost.kinds.sorts import Sort
 from mcphost.observability import deployment
+from mcphost.serving import policy
+from mcphost.serving.dispatch import HANDLERS, STANDING
 from mcphost.settings import Environment
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -87,6 +89,16 @@ def test_the_rows_tell_the_true_defaults():
         if field.default not in ("", None):
             variable = Environment.variable(name)
             assert f"| `{field.default}` |" in told[variable], variable
+
+
+def test_every_method_has_a_row_with_the_scope_that_it_needs():
+    told = rows("Methods")
+    assert {name for name in told if "/" in name and "{" not in name} == {*HANDLERS, *STANDING}
+    for name, row in told.items():
+        if name.endswith("/list"):
+            assert f"| `{policy.LIST}` |" in row, name
+        elif name in HANDLERS and name != "server/discover":
+            assert f"| `{policy.CALL}` |" in row, name
 
 
 def test_every_command_has_a_row():

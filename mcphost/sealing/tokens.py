@@ -62,7 +62,7 @@ LIMITS: Final[Mapping[Purpose, int]] = MappingProxyType(
         Purpose.SESSION: 512,
         Purpose.REQUEST_ID: 256,
         Purpose.EVENT_ID: 256,
-        Purpose.CURSOR: 2 * 1024,
+        Purpose.CURSOR: 4 * 1024,
         Purpose.LINK: 512,
         Purpose.ROW: 16 * 1024 * 1024,
     }

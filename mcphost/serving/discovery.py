@@ -10,7 +10,13 @@ from mcphost.serving.incoming import Incoming
 from mcphost.serving.policy import cache_scope
 from mcphost.serving.streams import Stream
 
-CAPABILITIES: Mapping[str, Any] = {"logging": {}, "tools": {"listChanged": True}}
+CAPABILITIES: Mapping[str, Any] = {
+    "completions": {},
+    "logging": {},
+    "prompts": {"listChanged": True},
+    "resources": {"listChanged": True, "subscribe": True},
+    "tools": {"listChanged": True},
+}
 TTL_MS = 0
 
 

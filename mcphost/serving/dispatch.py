@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from mcphost.protocol.errors import method_not_found
-from mcphost.serving import discovery, subscriptions, tools
+from mcphost.serving import completion, discovery, prompts, resources, subscriptions, tools
 from mcphost.serving.incoming import Incoming
 from mcphost.serving.streams import StandingStream, Stream
 
@@ -15,6 +15,12 @@ HANDLERS: Mapping[str, Handler] = {
     "server/discover": discovery.discover,
     "tools/list": tools.list_tools,
     "tools/call": tools.call_tool,
+    "prompts/list": prompts.list_prompts,
+    "prompts/get": prompts.get_prompt,
+    "resources/list": resources.list_resources,
+    "resources/templates/list": resources.list_templates,
+    "resources/read": resources.read_resource,
+    "completion/complete": completion.complete,
 }
 
 STANDING: Mapping[str, StandingHandler] = {"subscriptions/listen": subscriptions.listen}

@@ -1,7 +1,7 @@
 """One page of a list (spec: server/utilities/pagination, server/utilities/caching)."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 from mcphost.protocol import results
 from mcphost.serving import cursors, policy
@@ -16,15 +16,16 @@ class Entry(Protocol):
     """What is listed: `listing` is how it looks on the wire."""
 
     @property
-    def name(self) -> str: ...
-    @property
     def scopes(self) -> frozenset[str]: ...
     @property
     def listing(self) -> Mapping[str, Any]: ...
 
 
+E = TypeVar("E", bound=Entry)
+
+
 async def after(incoming: Incoming) -> str:
-    """The name after which the page starts that is asked for.
+    """The key of the entry after which the page starts that is asked for.
 
     Raises ProtocolError for a caller that may not list (FORBIDDEN), and for what is no cursor of
     this list (INVALID_PARAMS).
@@ -37,17 +38,17 @@ async def after(incoming: Incoming) -> str:
 
 
 async def page(
-    incoming: Incoming, start: str, field: str, entries: Sequence[Entry]
+    incoming: Incoming, start: str, field: str, entries: Sequence[E], key: Callable[[E], str]
 ) -> Mapping[str, Any]:
     """What the caller may know of after `start`, as much as a page holds.
 
-    `entries` are ordered by name; `field` is the name of the list in the result.
+    `entries` are ordered by their keys; `field` is the name of the list in the result.
     """
     principal, size = incoming.principal, options().page_size
-    shown = [one for one in entries if one.name > start and policy.visible(principal, one)]
+    shown = [one for one in entries if key(one) > start and policy.visible(principal, one)]
     listed: dict[str, Any] = {field: [one.listing for one in shown[:size]]}
     if len(shown) > size:
-        method, last = incoming.exchange.method, shown[size - 1].name
+        method, last = incoming.exchange.method, key(shown[size - 1])
         listed["nextCursor"] = await cursors.issue(principal, method, last)
     same_for_all = not any(one.scopes for one in entries)
     scope = policy.cache_scope(incoming.tenant, same_for_all=same_for_all)

@@ -5,6 +5,8 @@ from typing import Any, assert_never
 
 from mcphost.audit import records
 from mcphost.audit.records import Ending, Leg, Record
+from mcphost.audit.redaction import REDACTED
+from mcphost.runtime.call import Call
 from mcphost.runtime.outcomes import Complete, Failed, InputRequired, Outcome, Yielded
 from mcphost.runtime.ports import SystemClock
 from mcphost.serving.turn import Turn
@@ -21,10 +23,14 @@ WELL = frozenset({COMPLETE, INPUT_REQUIRED, YIELDED})
 HANG_UP = "the client hung up"
 REASON_LENGTH = 200
 
+_GIVEN_BY_TEXT = frozenset({"prompts/get", "resources/read"})
+_MADE_OF_ARGUMENTS = frozenset({"description", "messages", "contents"})
+"""What of a prompt or a resource has the caller's own texts in it, where no schema finds them."""
+
 
 def started(turn: Turn) -> Record:
     """The entry without which a tool that is not read-only does not run."""
-    return records.started(turn.call, _leg(turn), _CLOCK.now(), turn.primitive.version)
+    return records.started(_call(turn), _leg(turn), _CLOCK.now(), turn.primitive.version)
 
 
 def finished(turn: Turn, outcome: Outcome, seconds: float, size: int) -> Record:
@@ -57,7 +63,14 @@ def cancelled(turn: Turn, seconds: float, end: BaseException) -> Record:
 
 
 def _finished(turn: Turn, ending: Ending) -> Record:
-    return records.finished(turn.call, _leg(turn), _CLOCK.now(), ending, turn.primitive.version)
+    return records.finished(_call(turn), _leg(turn), _CLOCK.now(), ending, turn.primitive.version)
+
+
+def _call(turn: Turn) -> Call:
+    """The call under the name that it may be looked up by: a URI with a secret in it is none."""
+    if turn.call.target != turn.primitive.name and _tells(turn):
+        return turn.call._replace(target=turn.primitive.name)
+    return turn.call
 
 
 def _leg(turn: Turn) -> Leg:
@@ -73,5 +86,15 @@ def _payload(turn: Turn, result: Mapping[str, Any] | None) -> Mapping[str, Any]:
     primitive = turn.primitive
     payload: dict[str, Any] = {"arguments": primitive.input_redactor.redact(turn.call.arguments)}
     if result is not None:
-        payload["result"] = primitive.output_redactor.redact(result)
+        made = primitive.output_redactor.redact(result)
+        payload["result"] = _without(_MADE_OF_ARGUMENTS, made) if _tells(turn) else made
     return payload
+
+
+def _tells(turn: Turn) -> bool:
+    """Whether what is asked for, and so what is made of it, may have a secret in it."""
+    return turn.call.method in _GIVEN_BY_TEXT and not turn.primitive.input_redactor.is_empty
+
+
+def _without(names: frozenset[str], result: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: REDACTED if name in names else value for name, value in result.items()}

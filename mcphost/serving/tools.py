@@ -7,17 +7,22 @@ from mcphost.catalogue.selectors import ToolSnapshot
 from mcphost.protocol import results
 from mcphost.protocol.errors import invalid_params, shown
 from mcphost.protocol.headers import check_param_headers
-from mcphost.serving import pages, policy, running
+from mcphost.serving import finding, pages, policy, running
 from mcphost.serving.identification import server_info
 from mcphost.serving.incoming import Incoming
 from mcphost.serving.snapshots import offering
 from mcphost.serving.streams import Stream
 
 
+def _name(tool: ToolSnapshot) -> str:
+    return tool.name
+
+
 async def list_tools(incoming: Incoming, stream: Stream) -> Mapping[str, Any]:
     """One page of the tools that the caller may know of, ordered by name."""
     start = await pages.after(incoming)
-    return await pages.page(incoming, start, "tools", (await offering(incoming.tenant.id)).tools)
+    offered = (await offering(incoming.tenant.id)).tools
+    return await pages.page(incoming, start, "tools", offered, _name)
 
 
 async def call_tool(incoming: Incoming, stream: Stream) -> Mapping[str, Any]:
@@ -32,7 +37,7 @@ async def call_tool(incoming: Incoming, stream: Stream) -> Mapping[str, Any]:
 
 async def _find(incoming: Incoming) -> ToolSnapshot:
     name = incoming.exchange.params["name"]
-    tool = (await offering(incoming.tenant.id)).tool(name)
-    if tool is None or not policy.visible(incoming.principal, tool):
+    tool = finding.tool(await offering(incoming.tenant.id), name, incoming.principal.scopes)
+    if tool is None:
         raise invalid_params(f"Unknown tool: {shown(name)}")
     return tool

@@ -7,7 +7,7 @@ from typing import Protocol
 from uuid import UUID
 
 from mcphost.catalogue.selectors import Offering
-from mcphost.catalogue.snapshots import Snapshot
+from mcphost.serving import finding
 
 Scopes = frozenset[str]
 
@@ -45,14 +45,5 @@ def reading(offering: Offering, uri: str, scopes: Scopes) -> tuple[UUID, str] | 
 
     `uri` is in its normal form.
     """
-    found: Snapshot | None = offering.resource(uri)
-    if found is None or not found.scopes <= scopes:
-        found = _fitting(offering, uri, scopes)
-    return None if found is None else (found.id, found.version)
-
-
-def _fitting(offering: Offering, uri: str, scopes: Scopes) -> Snapshot | None:
-    for template in offering.templates:
-        if template.scopes <= scopes and template.uri_template.match(uri) is not None:
-            return template
-    return None
+    found = finding.at(offering, uri, scopes)
+    return None if found is None else (found[0].id, found[0].version)

@@ -12,6 +12,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.mark.requirement("logging.capability")
+@pytest.mark.requirement("completion.capability")
+@pytest.mark.requirement("prompts.capability")
+@pytest.mark.requirement("resources.capability")
 @pytest.mark.requirement("tools.capability")
 @pytest.mark.requirement("discover.same-versions")
 @pytest.mark.requirement("discover.server-info")
@@ -20,7 +23,13 @@ async def test_discover_tells_versions_capabilities_and_who_we_are(served: Cast)
     reply = await ask("acme", "server/discover", token=served.owner.mcp_token)
     assert reply.status == 200
     assert reply.result["supportedVersions"] == ["2026-07-28"]
-    assert reply.result["capabilities"] == {"logging": {}, "tools": {"listChanged": True}}
+    assert reply.result["capabilities"] == {
+        "completions": {},
+        "logging": {},
+        "prompts": {"listChanged": True},
+        "resources": {"listChanged": True, "subscribe": True},
+        "tools": {"listChanged": True},
+    }
     assert reply.result["resultType"] == "complete"
     info = reply.result["_meta"]["io.modelcontextprotocol/serverInfo"]
     assert info["name"] == "mcphost"

@@ -9,7 +9,7 @@ from tests.mcp import ask, request, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-UNKNOWN = ("prompts/list", "resources/list", "subscriptions/listen", "tasks/get", "x")
+UNKNOWN = ("subscriptions/listen", "tasks/get", "x")
 
 
 def _params(method: str, cursor: str) -> list[dict[str, object]]:

@@ -1,0 +1,191 @@
+"""Prompts, resources and templates that tests make up: a kind whose programs do what they are told."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import orjson
+from pydantic import BaseModel
+
+from mcphost.catalogue import services
+from mcphost.catalogue.fields import PrimitiveFields
+from mcphost.identity.services import TokenRequest, issue
+from mcphost.kinds.kind import Compiled
+from mcphost.kinds.sorts import Sort
+from mcphost.protocol.prompts import PromptArgument
+from mcphost.runtime.call import Call
+from mcphost.runtime.journal import Journal
+from mcphost.runtime.outcomes import Complete, Failed, Failure, FailureKind, Outcome
+from mcphost.runtime.ports import Ports
+from mcphost.runtime.schema import Problem
+from mcphost.serving.hop import in_database
+from tests.cast import ACTOR, Cast
+
+GUARD = "mcp:guarded"
+CANARY = "canary-of-the-inside"
+WORDS = tuple(f"word{number:03}" for number in range(150))
+
+
+def _contents(call: Call, **content: Any) -> Outcome:
+    if call.method == "prompts/get":
+        block = {"type": "text", "text": content.get("text", "")}
+        return Complete({"messages": [{"role": "user", "content": block}]})
+    return Complete({"contents": [{"uri": call.target, **content}]})
+
+
+async def _echo(call: Call) -> Outcome:
+    return _contents(call, mimeType="text/plain", text=orjson.dumps(call.arguments).decode())
+
+
+async def _picture(call: Call) -> Outcome:
+    return _contents(call, mimeType="image/png", blob="iVBORw0KGgo=")
+
+
+GALLERY: Sequence[Mapping[str, Any]] = (
+    {"type": "text", "text": "Look:"},
+    {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"},
+    {"type": "audio", "data": "UklGRg==", "mimeType": "audio/wav"},
+    {"type": "resource_link", "uri": "docs:handbook", "name": "handbook"},
+    {"type": "resource", "resource": {"uri": "docs:a", "mimeType": "text/plain", "text": "a"}},
+    {"type": "resource", "resource": {"uri": "docs:b", "mimeType": "a/b", "blob": "AA=="}},
+)
+
+
+async def _gallery(call: Call) -> Outcome:
+    return Complete({"messages": [{"role": "assistant", "content": one} for one in GALLERY]})
+
+
+async def _crash(call: Call) -> Outcome:
+    raise RuntimeError(CANARY)
+
+
+async def _fail(call: Call) -> Outcome:
+    return Failed(Failure(FailureKind.CRASHED, "It failed.", CANARY))
+
+
+async def _refuse(call: Call) -> Outcome:
+    return Failed(Failure(FailureKind.TOOL_ERROR, "Not on Sundays."))
+
+
+async def _oddity(call: Call) -> Outcome:
+    return Complete({"messages": object(), "contents": object()})
+
+
+async def _hang(call: Call) -> Outcome:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+async def _complete(call: Call) -> Outcome:
+    """Words that begin with the value; what was filled in before is what a word ends with."""
+    begin = call.arguments["argument"]["value"]
+    end = "".join(call.arguments["context"]["arguments"].values())
+    values = [word + end for word in WORDS if word.startswith(begin)]
+    return Complete({"completion": {"values": values, "total": len(values)}})
+
+
+DOES: Mapping[str, Callable[[Call], Awaitable[Outcome]]] = {
+    "echo": _echo,
+    "picture": _picture,
+    "gallery": _gallery,
+    "crash": _crash,
+    "fail": _fail,
+    "refuse": _refuse,
+    "oddity": _oddity,
+    "hang": _hang,
+    "complete": _complete,
+}
+
+
+@dataclass(frozen=True)
+class Program:
+    does: str
+
+    async def advance(self, call: Call, journal: Journal, ports: Ports) -> Outcome:
+        return await DOES[self.does](call)
+
+
+class Config(BaseModel):
+    does: str
+    uri: str = ""
+    completes: str = ""
+    takes: tuple[str, ...] = ()
+
+
+def _schema(name: str) -> dict[str, Any]:
+    return {"type": "string", "writeOnly": name == "password"}
+
+
+class MadeKind:
+    """Fills `kinds.kind.Kind`. A name in `takes` with a `!` is required."""
+
+    name = "made"
+    label = "Made up"
+    sorts: Collection[Sort] = tuple(Sort)
+    can_ask = can_stream = False
+
+    def config_model(self, sort: Sort) -> type[BaseModel]:
+        return Config
+
+    def compile(self, config: Mapping[str, Any], sort: Sort = Sort.TOOL) -> Compiled:
+        asked = Config.model_validate(config)
+        arguments = tuple(
+            PromptArgument(name.rstrip("!"), required=name.endswith("!")) for name in asked.takes
+        )
+        return Compiled(
+            name=asked.does,
+            description="Made up.",
+            input_schema={
+                "type": "object",
+                "properties": {one.name: _schema(one.name) for one in arguments},
+            },
+            program=Program(asked.does),
+            sort=sort,
+            uri=asked.uri,
+            mime_type="text/plain",
+            arguments=arguments,
+            completer=Program(asked.completes) if asked.completes else None,
+        )
+
+    def check(self) -> Sequence[Problem]:
+        return ()
+
+    def choices(self) -> Sequence[tuple[str, str]]:
+        return ()
+
+
+MADE = MadeKind()
+
+
+def publish(
+    tenant: UUID, sort: Sort, name: str, does: str = "echo", uri: str = "", **said: Any
+) -> UUID:
+    """Publish one; `scopes`, `time_limit_seconds` as in PrimitiveFields, the rest its config."""
+    own = {key: said.pop(key) for key in ("scopes", "time_limit_seconds") if key in said}
+    config = {"does": does, "uri": uri, **said}
+    fields = PrimitiveFields(name, config, sort=sort, kind="made", **own)
+    row = services.publish(services.create(tenant, fields, ACTOR).id, ACTOR)
+    return row.id
+
+
+def offer(tenant: UUID) -> None:
+    """Something of everything; what is guarded needs GUARD."""
+    takes = ("code!", "style")
+    publish(tenant, Sort.PROMPT, "review", takes=takes, completes="complete")
+    publish(tenant, Sort.PROMPT, "guarded", takes=takes, completes="complete", scopes=(GUARD,))
+    publish(tenant, Sort.RESOURCE, "handbook", uri="docs:handbook")
+    publish(tenant, Sort.RESOURCE, "logo", "picture", uri="docs:logo")
+    publish(tenant, Sort.RESOURCE, "guarded", uri="docs:guarded", scopes=(GUARD,))
+    notes = "users://{name}/notes{?of}"
+    publish(tenant, Sort.TEMPLATE, "notes", uri=notes, completes="complete")
+    publish(tenant, Sort.TEMPLATE, "files", uri="file:///{+path}")
+    vault = "vault:{key}"
+    publish(tenant, Sort.TEMPLATE, "guarded", uri=vault, completes="complete", scopes=(GUARD,))
+
+
+async def token_with(cast: Cast, *scopes: str, **limits: int) -> str:
+    """A new token of the owner of `acme`."""
+    wanted = TokenRequest("special", scopes, **limits)
+    return (await in_database(issue, cast.acme.id, cast.owner.user, wanted, actor=ACTOR)).plaintext
