@@ -3,17 +3,36 @@
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 from mcphost.console import clients, examples
 from mcphost.kinds.sorts import Sort
+from mcphost.protocol.uri_templates import UriTemplate
 
 Choices = Mapping[str, Sequence[str]]
 """What is suggested for arguments or variables, by name."""
+Values = Mapping[str, str]
 
 _EXPRESSION = re.compile(r"\{([+?]?)([^{}]*)\}")
 
 
-def curl(sort: Sort, url: str, listing: Mapping[str, Any], choices: Choices) -> str:
+def choices(config: Mapping[str, Any]) -> Choices:
+    """The suggestions in what is written in the console."""
+    arguments = {each["name"]: each.get("choices", ()) for each in config.get("arguments", ())}
+    return {**arguments, **config.get("choices", {})}
+
+
+def values(sort: Sort, listing: Mapping[str, Any], suggested: Choices) -> dict[str, str]:
+    """A value for each argument of a prompt, or each variable of a template."""
+    names: Sequence[str] = ()
+    if sort is Sort.PROMPT:
+        names = [each["name"] for each in listing.get("arguments", ())]
+    elif sort is Sort.TEMPLATE and listing:
+        names = UriTemplate(listing["uriTemplate"]).variables
+    return {name: (suggested.get(name) or (name,))[0] for name in names}
+
+
+def curl(sort: Sort, url: str, listing: Mapping[str, Any], filled: Values) -> str:
     """A request for what is listed so, ready to be pasted; empty when there is no listing."""
     if not listing:
         return ""
@@ -23,37 +42,24 @@ def curl(sort: Sort, url: str, listing: Mapping[str, Any], choices: Choices) -> 
             arguments = examples.arguments(listing.get("inputSchema", {}))
             return clients.curl(url, "tools/call", name, {"name": name, "arguments": arguments})
         case Sort.PROMPT:
-            filled = prompt_arguments(listing, choices)
             return clients.curl(url, "prompts/get", name, {"name": name, "arguments": filled})
-        case _:
-            uri = example_uri(listing, choices)
-            return clients.curl(url, "resources/read", uri, {"uri": uri})
+        case Sort.RESOURCE:
+            return _reading(url, str(listing["uri"]))
+        case Sort.TEMPLATE:
+            return _reading(url, expanded(listing["uriTemplate"], filled))
 
 
-def prompt_arguments(listing: Mapping[str, Any], choices: Choices) -> dict[str, str]:
-    """A value for each argument of a prompt that has to be there, or has suggestions."""
-    return {
-        each["name"]: _value(each["name"], choices)
-        for each in listing.get("arguments", ())
-        if each.get("required") or choices.get(each["name"])
-    }
+def expanded(template: str, filled: Values) -> str:
+    """The URI that a template writes of values."""
+    return _EXPRESSION.sub(lambda match: _written(match[1], match[2], filled), template)
 
 
-def example_uri(listing: Mapping[str, Any], choices: Choices) -> str:
-    """The URI of a resource, or one that a template answers."""
-    if "uri" in listing:
-        return str(listing["uri"])
-    return _EXPRESSION.sub(
-        lambda match: _expanded(match[1], match[2], choices), str(listing.get("uriTemplate", ""))
-    )
+def _reading(url: str, uri: str) -> str:
+    return clients.curl(url, "resources/read", uri, {"uri": uri})
 
 
-def _expanded(operator: str, names: str, choices: Choices) -> str:
+def _written(operator: str, names: str, filled: Values) -> str:
     if operator == "?":
-        return "?" + "&".join(f"{name}={_value(name, choices)}" for name in names.split(","))
-    return _value(names, choices)
-
-
-def _value(name: str, choices: Choices) -> str:
-    suggested = choices.get(name)
-    return suggested[0] if suggested else name
+        pairs = (f"{name}={quote(filled[name], safe='')}" for name in names.split(","))
+        return "?" + "&".join(pairs)
+    return quote(filled[names], safe="/" if operator == "+" else "")

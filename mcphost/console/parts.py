@@ -6,6 +6,8 @@ A part reads and writes the kind's configuration, and knows the places of its pr
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from django.core.exceptions import ValidationError
+
 from mcphost.console import forms
 from mcphost.console.prompt_rows import MOST_BYTES as MOST_IN_A_MESSAGE
 from mcphost.console.prompt_rows import ArgumentRow, MessageRow, blobs, listed, plain
@@ -13,6 +15,11 @@ from mcphost.console.rows import RowForm, Rows
 from mcphost.console.uploads import Blob, FileForm, in_words, stored
 
 Sent = tuple[Any, Any]
+
+_URI_HINT = "Where clients find it, such as docs://handbook or https://example.com/terms."
+_TEMPLATE_HINT = (
+    "The form of the URIs that it answers, such as docs://{page} or files:///{+path}{?version}."
+)
 MOST_BYTES = 1024 * 1024
 
 
@@ -108,6 +115,7 @@ class ResourcePart(_FormPart, FileForm):
 
     template = "part_resource.html"
 
+    uri = forms.text("URI", _URI_HINT, inputmode="url", spellcheck="false")
     holds = forms.select("Content", choices=(("text", "Text"), ("file", "A file")))
     text = forms.lines("Text", "What clients read, as it stands here.", rows=12)
     file = forms.file("File", f"An image, a PDF, anything of at most {in_words(MOST_BYTES)}.")
@@ -129,11 +137,17 @@ class ResourcePart(_FormPart, FileForm):
 
     def config(self) -> dict[str, Any]:
         given = self.cleaned_data
-        if given["holds"] == "file":
-            said = self.blob.mime_type if self.blob else ""
-            data = self.blob.base64 if self.blob else ""
-            return {"mime_type": given["mime_type"] or said, "blob": data}
-        return {"mime_type": given["mime_type"], "text": plain(given["text"])}
+        blob = self.blob if given["holds"] == "file" else None
+        if blob is not None:
+            typed = {"mime_type": given["mime_type"] or blob.mime_type}
+            return {"uri": given["uri"], **typed, "blob": blob.base64}
+        return {"uri": given["uri"], **_typed(given), "text": plain(given["text"])}
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or self.cleaned_data
+        if given.get("holds") == "file" and self.blob is None and "file" not in self.errors:
+            raise ValidationError({"file": "Choose a file."})
+        return given
 
 
 class VariableRow(RowForm):
@@ -150,6 +164,7 @@ class TemplatePart(_FormPart):
 
     template = "part_template.html"
 
+    uri = forms.text("URI template", _TEMPLATE_HINT, inputmode="url", spellcheck="false")
     text = forms.lines("Text", "{variables} of the URI template stand for what was asked.", rows=12)
     mime_type = forms.text("MIME type", "Empty: text/plain.", spellcheck="false")
 
@@ -184,4 +199,10 @@ class TemplatePart(_FormPart):
         choices = {
             row.cleaned_data["name"]: listed(row.cleaned_data["choices"]) for row in self.variables
         }
-        return {"mime_type": given["mime_type"], "text": plain(given["text"]), "choices": choices}
+        text = plain(given["text"])
+        return {"uri": given["uri"], **_typed(given), "text": text, "choices": choices}
+
+
+def _typed(given: Mapping[str, Any]) -> dict[str, str]:
+    """The MIME type, where one is given."""
+    return {"mime_type": given["mime_type"]} if given["mime_type"] else {}

@@ -32,17 +32,12 @@ _SCOPES_HINT = (
     "What a caller's token must hold besides mcp:list and mcp:call, such as mcp:payroll, separated "
     "by spaces. Empty: nothing more."
 )
-_URI_HINT = "Where clients find it, such as docs://handbook or https://example.com/terms."
-_TEMPLATE_HINT = (
-    "The form of the URIs that it answers, such as docs://{page} or files:///{+path}{?version}."
-)
 
 
 class PrimitiveForm(forms.ConsoleForm):
     """What an operator may set. `kind` says what it is made from."""
 
     name = forms.text("Name", spellcheck="false")
-    uri = forms.text("URI", _URI_HINT, inputmode="url", spellcheck="false")
     title = forms.text("Title", "What people see. Empty: as its author wrote it.")
     description = forms.lines(
         "Description", "What the model reads to decide. Empty: as its author wrote it."
@@ -63,11 +58,6 @@ class PrimitiveForm(forms.ConsoleForm):
 
     def _say_in_words(self) -> None:
         self.fields["name"].help_text = self._words.name_hint
-        if not self._words.has_uri:
-            del self.fields["uri"]
-        elif self._words.sort is Sort.TEMPLATE:
-            self.fields["uri"].label = "URI template"
-            self.fields["uri"].help_text = _TEMPLATE_HINT
         if self.kind == TEXT:
             self.fields["title"].help_text = "What people see."
             self.fields["description"].help_text = "What people and models read to decide."
@@ -99,19 +89,10 @@ class PrimitiveForm(forms.ConsoleForm):
             root, *path = str(name).split(".")
             if root == "icons":
                 self.icons.place((), sentences)
-            elif name == "config.uri":
-                super().place({"uri": sentences})
             elif root == "config":
                 self.part.place_at(path, sentences)
             else:
                 super().place({name: sentences})
-
-    def _config(self) -> Mapping[str, Any]:
-        """What the kind reads; the URI of what is data is a part of it."""
-        config = self.part.config()
-        if self.kind == TEXT and self._words.sort.has_uri:
-            return {"uri": self.cleaned_data["uri"], **config}
-        return config
 
     def wanted(self) -> PrimitiveFields:
         """The fields for the service to judge."""
@@ -120,7 +101,7 @@ class PrimitiveForm(forms.ConsoleForm):
             sort=self._words.sort,
             name=given["name"],
             kind=self.kind,
-            config=self._config(),
+            config=self.part.config(),
             title=given["title"],
             description=plain(given["description"]),
             scopes=given["scopes"].replace(",", " ").split(),
@@ -167,7 +148,6 @@ def said_by_authors(tenant: UUID, sort: Sort) -> Mapping[str, Mapping[str, str]]
             said = kinds.compiled_function(row.reference)
             found[row.reference] = {
                 "name": said.name,
-                "uri": said.uri,
                 "title": said.title,
                 "description": said.description,
             }
@@ -176,11 +156,7 @@ def said_by_authors(tenant: UUID, sort: Sort) -> Mapping[str, Mapping[str, str]]
 
 def granted(tenant: UUID, sort: Sort) -> Sequence[selectors.FunctionRow]:
     """The functions of a sort that a tenant may use."""
-    return [
-        row
-        for row in selectors.functions(tenant)
-        if row.granted and kinds.sort_of(row.reference) is sort
-    ]
+    return [row for row in selectors.functions(tenant) if row.granted and row.sort is sort]
 
 
 def _part(sort: Sort, tenant: UUID, kind: str, sent: Sent, before: PrimitiveFields | None) -> Part:
@@ -202,7 +178,6 @@ def _choices(tenant: UUID, sort: Sort, chosen: str) -> list[tuple[str, str]]:
 def _starting(fields: PrimitiveFields) -> dict[str, Any]:
     return {
         "name": fields.name,
-        "uri": fields.config.get("uri", ""),
         "title": fields.title,
         "description": fields.description,
         "scopes": " ".join(fields.scopes),

@@ -1,7 +1,7 @@
 """What the page of one tool, prompt, resource or template shows."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from mcphost.catalogue import kinds, selectors, validation
@@ -11,8 +11,10 @@ from mcphost.catalogue.listing import Face, describe
 from mcphost.catalogue.selectors import PrimitiveRow, Snapshot, VersionRow
 from mcphost.catalogue.states import State, Verb, following
 from mcphost.console import asking
-from mcphost.console.previews import Piece
+from mcphost.console.previews import Piece, pieces
+from mcphost.console.primitive_forms import TEXT
 from mcphost.kinds.kind import Compiled
+from mcphost.kinds.sorts import Sort
 
 _LABELS = {
     "uri": "URI",
@@ -38,7 +40,8 @@ class Offer:
     """One thing that a tenant offers, as its page shows it.
 
     `problems` keep the working copy from being published, `unserved` what is published from being
-    served. `listing` is what clients see, or would see after publishing; `example` a request.
+    served. `listing` is what clients see, or would see after publishing; `curl` a request, `shown` what
+    it would give with the values in `example`, where that can be told without running anything.
     """
 
     row: PrimitiveRow
@@ -53,9 +56,9 @@ class Offer:
     code_changed: bool
     versions: Sequence[VersionRow]
     verbs: frozenset[str]
-    curl: str
+    curl: str = ""
     shown: Sequence[Piece] = ()
-    example: str = ""
+    example: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def icons(self) -> list[str]:
@@ -90,8 +93,34 @@ def view_of(row: PrimitiveRow, url: str) -> Offer:
         code_changed=_code_changed(live, compiled),
         versions=versions,
         verbs=frozenset(verb.value for verb in Verb if following(State(row.state), verb)),
-        curl=asking.curl(row.sort, url, listing, {}),
+        **_asked(row.sort, url, listing, _written(row, live, compiled)),
     )
+
+
+def _written(
+    row: PrimitiveRow, live: VersionRow | None, compiled: Compiled | None
+) -> Mapping[str, Any]:
+    """The configuration of what is written in the console: the served one, else the working copy,
+    if it is any good; nothing for what a function makes."""
+    if row.fields.kind != TEXT:
+        return {}
+    if live is not None:
+        config: Mapping[str, Any] = live.snapshot["config"]
+        return config
+    return row.fields.config if compiled is not None else {}
+
+
+def _asked(
+    sort: Sort, url: str, listing: Mapping[str, Any], config: Mapping[str, Any]
+) -> dict[str, Any]:
+    """An example request, and what it would give where that can be told."""
+    choices = asking.choices(config)
+    values = asking.values(sort, listing, choices)
+    return {
+        "curl": asking.curl(sort, url, listing, values),
+        "shown": pieces(sort, config, values) if config else (),
+        "example": values if config else {},
+    }
 
 
 def _compiled(row: PrimitiveRow) -> tuple[Compiled | None, list[str]]:

@@ -1,6 +1,6 @@
 """The rows of a prompt that is written in the console: its arguments and its messages."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from mcphost.console import forms
@@ -59,6 +59,28 @@ class MessageRow(FileForm, RowForm):
     uri = forms.text("URI", "Of the resource.", inputmode="url", spellcheck="false")
     name = forms.text("Name", "What the link is called.")
     mime_type = forms.text("MIME type", "Empty: as the file says.", spellcheck="false")
+
+    def is_blank(self) -> bool:
+        """Another content than text was chosen on purpose, so the row counts."""
+        chosen = self["type"].data not in (None, "", "text")
+        return super().is_blank() and not (chosen and not self["remove"].data)
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or self.cleaned_data
+        for field, sentence in self._missing(given.get("type") or "text", given):
+            if field not in self.errors:
+                self.add_error(field, sentence)
+        return given
+
+    def _missing(self, kind: str, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        if kind == "text" and self.blob is not None:
+            yield "type", "A file is no text: choose what it is."
+        if kind in ("image", "audio") and self.blob is None:
+            yield "file", "Choose a file."
+        if kind in ("resource", "resource_link") and not given.get("uri"):
+            yield "uri", "Say which resource it is."
+        if kind == "resource_link" and not given.get("name"):
+            yield "name", "Give the link a name."
 
     def wanted(self) -> dict[str, Any]:
         """The message as the kind's configuration has it."""

@@ -34,9 +34,8 @@
     const field = (name) => document.getElementById(`id_${name}`);
     let suggested = "";
     const suggest = () => {
-      const own = said[chosen.value] || { name: "", uri: "", title: "", description: "" };
+      const own = said[chosen.value] || { name: "", title: "", description: "" };
       field("title").placeholder = own.title;
-      if (field("uri")) field("uri").placeholder = own.uri;
       field("description").placeholder = own.description;
       if (field("name").value === suggested) field("name").value = suggested = own.name;
     };

@@ -177,16 +177,46 @@ def test_a_problem_of_no_row_stands_above_the_rows(path: tuple[str, ...]) -> Non
 
 
 def test_a_resource_is_a_text_or_a_file() -> None:
-    text = {"holds": "text", "text": "a\r\nb", "mime_type": "text/markdown"}
-    assert config(ResourcePart(sent(text), {})) == {"mime_type": "text/markdown", "text": "a\nb"}
-    file = {"holds": "file", "text": "forgotten"}
+    uri = {"uri": "docs://a"}
+    text = {**uri, "holds": "text", "text": "a\r\nb"}
+    assert config(ResourcePart(sent(text), {})) == {**uri, "text": "a\nb"}
+    typed = {**text, "mime_type": "text/markdown"}
+    assert config(ResourcePart(sent(typed), {}))["mime_type"] == "text/markdown"
+    file = {**uri, "holds": "file", "text": "forgotten"}
     part = ResourcePart(sent(file, file=uploaded(PDF, "application/pdf; q=1")), {})
-    stored = {"mime_type": "application/pdf", "blob": base64(PDF)}
+    stored = {**uri, "mime_type": "application/pdf", "blob": base64(PDF)}
     assert config(part) == stored
     again = ResourcePart(NOTHING, stored)
     assert again["holds"].value() == "file"
-    kept = {"holds": "file", "kept": again.carried, "mime_type": "application/pdf"}
+    kept = {**uri, "holds": "file", "kept": again.carried, "mime_type": "application/pdf"}
     assert config(ResourcePart(sent(kept), stored)) == stored
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"type": "image"}, "file"),
+        ({"type": "audio", "text": "left from before"}, "file"),
+        ({"type": "resource", "text": "a"}, "uri"),
+        ({"type": "resource_link", "name": "a"}, "uri"),
+        ({"type": "resource_link", "uri": "docs://a"}, "name"),
+        ({"type": "text", "kept": f"data:image/png;base64,{base64(PNG)}"}, "type"),
+        ({"type": "image", "kept": "nothing like it"}, "kept"),
+        ({"type": "nonsense"}, "type"),
+    ],
+)
+def test_what_a_message_lacks_is_said_beside_the_field(fields: dict[str, str], field: str) -> None:
+    named = {f"messages-0-{name}": value for name, value in fields.items()}
+    part = PromptPart(sent(named), {})
+    assert not part.is_valid()
+    assert field in part.messages.filled[0].errors
+    assert not PromptPart(sent({**named, "messages-0-remove": "on"}), {}).messages.filled
+
+
+def test_a_resource_that_is_a_file_needs_one() -> None:
+    part = ResourcePart(sent({"uri": "docs://a", "holds": "file", "text": "a"}), {})
+    assert not part.is_valid()
+    assert part.errors == {"file": ["Choose a file."]}
 
 
 def test_a_file_that_is_too_large_is_refused_beside_it() -> None:
@@ -197,9 +227,9 @@ def test_a_file_that_is_too_large_is_refused_beside_it() -> None:
 
 
 def test_a_template_has_a_text_and_what_is_suggested_for_its_variables() -> None:
-    stored = {"mime_type": "text/plain", "text": "{a}", "choices": {"a": ["1", "2"]}}
+    stored = {"uri": "docs://{a}", "text": "{a}", "choices": {"a": ["1", "2"]}}
     first = TemplatePart(NOTHING, stored)
-    fields = {**posted(first.variables), "text": "{a}", "mime_type": "text/plain"}
+    fields = {**posted(first.variables), "uri": "docs://{a}", "text": "{a}"}
     part = TemplatePart(sent(fields), stored)
     assert config(part) == stored
     part.place_at(["choices", "a", "0"], ["No."])
