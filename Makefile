@@ -45,7 +45,7 @@ lint: dev ## format, lint, types, layers and the shape of the code
 	$(VENV)/lint-imports
 	$(VENV)/python -m pytest -q tests/test_shape.py
 
-conformance: dev ## the official MCP conformance suite against a server of its own
+conformance: dev ## the official MCP conformance suite against one server and against two nodes
 	$(VENV)/python -m tests.conformance.run
 
 e2e: dev ## real processes, real clients, a real browser

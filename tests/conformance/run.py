@@ -1,53 +1,73 @@
-"""`python -m tests.conformance.run`: the conformance suite against a server of its own.
+"""`python -m tests.conformance.run`: the conformance suite against servers of its own.
 
-Starts the server as `make up` does, over a throw-away data folder and on a free port, with the
-public tenant `conformance`; warms it, because the suite's first scenario gives it half a second;
-and judges every check (see verdict.py). The checks stay in build/conformance/out. Exit 0 or 1.
+First against one, started as `make up` does over a throw-away data folder; then against two nodes
+of one service, with PostgreSQL and Redis, behind a round-robin proxy. Each has the public tenant
+`conformance`, and is warmed, because the suite's first scenario gives it half a second. Every check
+is judged (see verdict.py), and stays in build/conformance/out. Exit 0 or 1.
 """
 
 import json
+import os
 import sys
 import tempfile
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from tests.conformance import suite, verdict
-from tests.e2e.processes import serving
+from tests.e2e import backing, nodes
+from tests.e2e.processes import Server, serving
 
 OUTPUT = suite.FOLDER / "out"
 PREFIX = "io.modelcontextprotocol/"
+NODES = 2
+SETTINGS = {"MCPHOST_CONFORMANCE": "1"}
+
+Start = Callable[[Path], AbstractContextManager[Server]]
 
 
 def main() -> int:
-    expected = verdict.read_expected(suite.SOURCE)
-    trouble: list[str] = []
     try:
         suite.install()
-        with tempfile.TemporaryDirectory(prefix="mcphost-conformance-") as folder:
-            trouble += _run_against_a_server(Path(folder) / "home")
     except suite.SuiteError as error:
         print(f"the suite could not be installed: {error}", file=sys.stderr)
         return 1
-    results = verdict.read_results(OUTPUT) if OUTPUT.exists() else {}
+    good = _run("one process", _one, OUTPUT / "one")
+    if reason := backing.missing():
+        print(f"NOT RUN AGAINST TWO NODES: {reason}", file=sys.stderr)
+        return 0 if good and not os.environ.get("CI") else 1
+    return 0 if _run("two nodes", _two, OUTPUT / "two") and good else 1
+
+
+def _run(what: str, start: Start, output: Path) -> bool:
+    """Run the suite and tell what was found; whether that is what was expected."""
+    expected = verdict.read_expected(suite.SOURCE)
+    trouble = _run_against(start, output)
+    results = verdict.read_results(output) if output.exists() else {}
     trouble += verdict.complaints(results, expected)
     for line in trouble:
-        print(line, file=sys.stderr)
+        print(f"{what}: {line}", file=sys.stderr)
     checks = sum(verdict.passed(checks) for checks in results.values())
     later = len(expected.scenarios) + len(expected.checks)
     print(
-        f"{len(expected.passing)} scenarios served, {checks} checks pass, {later} entries to come"
+        f"{what}: {len(expected.passing)} scenarios served, {checks} checks pass, "
+        f"{later} entries to come",
+        flush=True,
     )
-    return 1 if trouble else 0
+    return not trouble
 
 
-def _run_against_a_server(home: Path) -> list[str]:
+def _run_against(start: Start, output: Path) -> list[str]:
     """Run the suite; what it or the server's end complained of, or nothing."""
     try:
-        with serving("uvicorn", home, MCPHOST_CONFORMANCE="1") as server:
+        with (
+            tempfile.TemporaryDirectory(prefix="mcphost-conformance-") as folder,
+            start(Path(folder)) as server,
+        ):
             url = f"{server.base}/t/conformance/mcp"
             warm(url)
-            suite.run(url, OUTPUT)
+            suite.run(url, output)
     except suite.SuiteError as error:
         return [f"the suite ended with {error}"]
     except (AssertionError, OSError) as error:
@@ -55,14 +75,27 @@ def _run_against_a_server(home: Path) -> list[str]:
     return []
 
 
+def _one(folder: Path) -> AbstractContextManager[Server]:
+    return serving("uvicorn", folder / "home", **SETTINGS)
+
+
+@contextmanager
+def _two(folder: Path) -> Iterator[Server]:
+    with nodes.service(folder, **SETTINGS) as service:
+        yield service.server
+        assert not service.proxy.failures, service.proxy.failures
+        assert len(service.proxy.served) == 2, "one node served everything"
+
+
 def warm(url: str) -> None:
-    """Let the server do everything once that the first scenario measures."""
+    """Let both nodes do everything once that the first scenario measures."""
     for method, params in (
         ("server/discover", {}),
         ("tools/list", {}),
         ("tools/call", {"name": "test_simple_text"}),
     ):
-        ask(url, method, params)
+        for _ in range(NODES):
+            ask(url, method, params)
 
 
 def ask(url: str, method: str, params: Mapping[str, object]) -> None:

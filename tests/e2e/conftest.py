@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e import backing
 from tests.e2e.node_client import NodeClient, install
 from tests.e2e.processes import Server, serving
 
@@ -57,6 +58,13 @@ def any_server(request: pytest.FixtureRequest) -> Server:
 def home(tmp_path: Path) -> Path:
     """A data folder for a server of the test's own; it does not exist yet."""
     return tmp_path / "home"
+
+
+@pytest.fixture(scope="session")
+def machine() -> None:
+    """This machine has what nodes of one service share."""
+    if reason := backing.missing():
+        pytest.skip(reason)
 
 
 @pytest.fixture(scope="session")

@@ -53,7 +53,7 @@ class Service:
 @contextmanager
 def service(folder: Path, **more: str) -> Iterator[Service]:
     """Two nodes with a PostgreSQL database and a Redis of their own, each with its own data folder,
-    as on two machines: what they share is the secrets. Skips where there is no PostgreSQL or Redis.
+    as on two machines: what they share is the secrets. Needs what `backing.missing` looks for.
     """
     with backing.database() as database, backing.redis(folder) as redis, ExitStack() as lives:
         settings = {"DATABASE_URL": database, "REDIS_URL": redis.url, **_secrets(), **more}

@@ -21,7 +21,7 @@ STOPPED = "The server stopped before this was over"
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
+def service(machine: None, tmp_path: Path) -> Iterator[Service]:
     with nodes.service(tmp_path, MCPHOST_NOTICE_SECONDS="1") as two:
         yield two
 

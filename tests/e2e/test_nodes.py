@@ -20,7 +20,7 @@ LISTEN = raw.request("subscriptions/listen", {"notifications": {"toolsListChange
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
+def service(machine: None, tmp_path: Path) -> Iterator[Service]:
     with nodes.service(tmp_path) as two:
         yield two
 
