@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import ssl
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -24,8 +25,9 @@ CALLS: tuple[tuple[str, Mapping[str, Any]], ...] = (
 class Load:
     """Calls through a proxy without a pause, on connections that are kept while they may be."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, tls: ssl.SSLContext | None) -> None:
         self._server = server
+        self._tls = tls
         self._over = threading.Event()
         self.answers: Counter[str] = Counter()
         self.failures: list[str] = []
@@ -33,11 +35,16 @@ class Load:
 
     def work(self, number: int) -> None:
         while not self._over.is_set():
-            with closing(
-                http.client.HTTPConnection("127.0.0.1", self._server.port, timeout=PATIENCE)
-            ) as line:
+            with closing(self._line()) as line:
                 while not self._over.is_set() and self._call(line, CALLS[number % len(CALLS)]):
                     number += 1
+
+    def _line(self) -> http.client.HTTPConnection:
+        if self._tls is None:
+            return http.client.HTTPConnection("127.0.0.1", self._server.port, timeout=PATIENCE)
+        return http.client.HTTPSConnection(
+            "127.0.0.1", self._server.port, timeout=PATIENCE, context=self._tls
+        )
 
     def end(self) -> None:
         self._over.set()
@@ -67,9 +74,9 @@ class Load:
 
 
 @contextmanager
-def loading(server: Server) -> Iterator[Load]:
-    """Load `server` meanwhile."""
-    load = Load(server)
+def loading(server: Server, tls: ssl.SSLContext | None = None) -> Iterator[Load]:
+    """Load `server` meanwhile, over TLS if a context for it is given."""
+    load = Load(server, tls)
     with ThreadPoolExecutor(WORKERS) as pool:
         working = [pool.submit(load.work, number) for number in range(WORKERS)]
         try:

@@ -1,8 +1,12 @@
 """A process leaves, and nobody notices: real processes, behind a proxy that honours `/readyz`."""
 
+import http.client
+import json
 import os
 import signal
 import sqlite3
+import threading
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
@@ -11,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import nodes, raw
-from tests.e2e.load import CALLS, loading
+from tests.e2e.load import CALLS, WORKERS, loading
 from tests.e2e.nodes import Service
 from tests.e2e.processes import Server, serving
 
@@ -99,3 +103,36 @@ def test_a_listener_hears_that_it_is_over(home: Path) -> None:
         events = raw.read_to_the_end(line)
     assert b'"resultType":"complete"' in events
     assert events.endswith(b"0\r\n\r\n"), "the stream has its end"
+
+
+def test_no_connection_that_was_accepted_goes_without_its_answer(home: Path) -> None:
+    with serving("uvicorn", home) as server, ThreadPoolExecutor(WORKERS * 2) as pool:
+        answered = threading.Event()
+        calling = [
+            pool.submit(_call_until_nobody_listens, server, answered) for _ in range(WORKERS * 2)
+        ]
+        assert answered.wait(PATIENCE)
+        os.kill(server.pid, signal.SIGTERM)
+        statuses = Counter(status for each in calling for status in each.result(PATIENCE))
+    assert set(statuses) == {200}, statuses
+
+
+def _call_until_nobody_listens(server: Server, answered: threading.Event) -> list[object]:
+    """What became of calls, each on a connection of its own, until one is refused."""
+    message = raw.call("echo", {"text": "a"})
+    body, fields = json.dumps(message), raw.headers(message, server.token)
+    statuses: list[object] = []
+    while True:
+        with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)) as to:
+            try:
+                to.connect()
+            except ConnectionError:
+                return statuses
+            try:
+                to.request("POST", "/t/demo/mcp", body, fields)
+                response = to.getresponse()
+                response.read()
+                statuses.append(response.status)
+                answered.set()
+            except (OSError, http.client.HTTPException) as error:
+                statuses.append(repr(error))

@@ -1,0 +1,252 @@
+"""What docs/deploy.md and deploy/ tell operators to do can be done: every name in them exists."""
+
+import ast
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from django.core.management import get_commands
+from django.db.migrations.recorder import MigrationRecorder
+
+from mcphost.settings import Environment
+
+ROOT = Path(__file__).resolve().parent.parent
+DEPLOY = ROOT / "deploy"
+GUIDE = (ROOT / "docs" / "deploy.md").read_text()
+UNIT = (DEPLOY / "systemd" / "mcphost@.service").read_text()
+SHIPPED = sorted(path for path in DEPLOY.rglob("*") if path.is_file())
+EVERYTHING = "\n".join([GUIDE, *(path.read_text() for path in SHIPPED)])
+COMPOSE_FILE = DEPLOY / "compose" / "compose.yaml"
+COMPOSE: dict[str, Any] = yaml.safe_load(COMPOSE_FILE.read_text())
+# What an operator makes, as docs/deploy.md says.
+MADE_BY_HAND = ("master-key", "tls")
+LAST_WORDS_SECONDS = 30
+"""After the drain: to cancel what is left and to write the last records."""
+
+
+def default(name: str) -> Any:
+    return Environment.model_fields[name].default
+
+
+def values(directive: str, text: str = UNIT) -> list[str]:
+    """What a unit or an environment file says of a name, every time."""
+    return re.findall(rf"^{directive}=(.*)$", text, re.MULTILINE)
+
+
+def test_every_setting_that_is_named_exists() -> None:
+    known = {Environment.variable(name) for name in Environment.model_fields}
+    known |= set(re.findall(r'"(MCPHOST_[A-Z_]+)"', (ROOT / "mcphost" / "home.py").read_text()))
+    known.add("REDIS_URL")
+    named = set(re.findall(r"\b(?:MCPHOST|DATABASE|REDIS)_[A-Z_]+\b", EVERYTHING))
+    assert {"DATABASE_URL", "MCPHOST_HOME"} < named
+    assert named <= known
+
+
+def test_every_command_that_is_named_exists() -> None:
+    said = r"""(?:manage\.py|deploy/manage)"?,? "?(?!with\b|"\$@")([a-z]+)"""
+    commands = set(re.findall(said, EVERYTHING))
+    assert {"init", "serve", "check", "token"} <= commands
+    assert commands <= set(get_commands())
+
+
+def test_every_file_that_is_named_exists() -> None:
+    for name in re.findall(r"\b(deploy/[\w./@-]+\w)", EVERYTHING):
+        made = Path(name).name in (*MADE_BY_HAND, ".env")
+        assert made or (ROOT / name).exists(), name
+
+
+def test_every_shipped_file_is_told_of() -> None:
+    told = GUIDE + COMPOSE_FILE.read_text()
+    for path in SHIPPED:
+        assert path.name.removesuffix(".dockerignore") in told, path
+
+
+def test_no_minute_of_the_drain_is_cut_short() -> None:
+    needed = default("notice_seconds") + default("drain_seconds") + LAST_WORDS_SECONDS
+    assert int(values("TimeoutStopSec")[0]) >= needed
+    for name in ("node1", "node2", "init"):
+        assert int(COMPOSE["services"][name]["stop_grace_period"].removesuffix("s")) >= needed
+    assert (values("KillSignal"), values("KillMode")) == (["SIGTERM"], ["mixed"])
+
+
+def test_the_unit_starts_what_exists_where_the_guide_puts_it() -> None:
+    (start,) = values("ExecStart")
+    (after,) = values("ExecStartPost")
+    assert start.endswith("/.venv/bin/python manage.py serve --port %i")
+    assert f"sudo git clone <the repository> {values('WorkingDirectory')[0]}" in GUIDE
+    assert (ROOT / after.split()[1]).exists()
+    assert int(values("TimeoutStartSec")[0]) > int(after.split()[-1])
+    assert f"{values('EnvironmentFile')[0]}\n" in GUIDE
+    (home,) = values("MCPHOST_HOME", (DEPLOY / "systemd" / "mcphost.env").read_text())
+    assert home == f"/var/lib/{values('StateDirectory')[0]}"
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd")
+def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
+    unit = tmp_path / "mcphost@.service"
+    python = UNIT.replace("/opt/mcphost/.venv/bin/python", sys.executable)
+    unit.write_text(python.replace("/opt/mcphost", str(ROOT)))
+    for words in (("verify",), ("security", "--offline=true", "--threshold=25")):
+        name = str(unit if words[0] == "security" else tmp_path / "mcphost@8001.service")
+        said = subprocess.run(
+            ["systemd-analyze", "--no-pager", *words, name],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert said.returncode == 0, said.stdout + said.stderr
+
+
+def _operate(tmp_path: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """deploy/manage with the environment that we ship, but for where things lie."""
+    text = (DEPLOY / "systemd" / "mcphost.env").read_text()
+    text = re.sub(r"^(DATABASE|REDIS)_URL=.*\n", "", text, flags=re.MULTILINE)
+    text = text.replace("/var/lib/mcphost", str(tmp_path / "home"))
+    text = text.replace("/etc/mcphost/master-key", str(tmp_path / "master-key"))
+    (tmp_path / "mcphost.env").write_text(text)
+    (tmp_path / "master-key").write_text("dGVzdHMtb25seS1tYXN0ZXIta2V5LXRlc3RzLW9ubHk=\n")
+    kept = {name: value for name, value in os.environ.items() if "MCPHOST" not in name}
+    for name in ("DATABASE_URL", "DJANGO_SETTINGS_MODULE", "HOST"):
+        kept.pop(name, None)
+    return subprocess.run(
+        [str(DEPLOY / "manage"), *command],
+        env={**kept, "ENV_FILE": str(tmp_path / "mcphost.env")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_the_shipped_environment_passes_the_deployment_checks(tmp_path: Path) -> None:
+    made = _operate(tmp_path, "init")
+    assert made.returncode == 0, made.stderr
+    checked = _operate(tmp_path, "check", "--deploy", "--fail-level", "ERROR")
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_a_backup_of_sqlite_as_the_guide_makes_it_can_be_put_back(tmp_path: Path) -> None:
+    assert _operate(tmp_path, "init").returncode == 0
+    (statement,) = re.findall(r'sqlite3 \S+ "(VACUUM INTO [^"]+)"', GUIDE)
+    home = tmp_path / "home"
+    with closing(sqlite3.connect(home / "db.sqlite3")) as database:
+        database.execute(statement.replace("/var/lib/mcphost", str(home)))
+    for name in ("db.sqlite3", "db.sqlite3-wal", "db.sqlite3-shm"):
+        (home / name).unlink(missing_ok=True)
+    (home / "backup.sqlite3").rename(home / "db.sqlite3")
+    again = _operate(tmp_path, "init")
+    assert again.returncode == 0, again.stderr
+    with closing(sqlite3.connect(home / "db.sqlite3")) as database:
+        assert database.execute("SELECT count(*) FROM auth_user").fetchone() == (1,)
+        table = MigrationRecorder.Migration._meta.db_table
+        assert database.execute(f"SELECT count(*) FROM {table}").fetchone() > (0,)
+
+
+def test_whoever_waits_for_a_process_that_is_not_there_is_told_so() -> None:
+    waited = subprocess.run(
+        [sys.executable, str(DEPLOY / "await-ready"), "1"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert waited.returncode == 1
+    assert "not ready on port 1" in waited.stderr
+
+
+def test_the_compose_file_names_only_what_is_there() -> None:
+    folder = COMPOSE_FILE.parent
+    services = COMPOSE["services"]
+    for name, service in services.items():
+        assert set(service.get("depends_on", ())) <= set(services), name
+        assert set(service.get("secrets", ())) <= set(COMPOSE["secrets"]), name
+        if "build" in service:
+            context = (folder / service["build"]["context"]).resolve()
+            assert context == ROOT
+            assert (context / service["build"]["dockerfile"]).exists()
+        for volume in service.get("volumes", ()):
+            source = volume.split(":")[0]
+            there = (folder / source).exists() or Path(source).name in MADE_BY_HAND
+            assert there if source.startswith(".") else source in COMPOSE["volumes"], volume
+    for secret in COMPOSE["secrets"].values():
+        assert Path(secret["file"]).name in MADE_BY_HAND
+    example = (folder / "env.example").read_text()
+    for variable in re.findall(r"\$\{([A-Z_]+)", COMPOSE_FILE.read_text()):
+        assert values(variable, example), variable
+
+
+def test_the_addresses_in_the_compose_file_fit_together() -> None:
+    services = COMPOSE["services"]
+    addresses = {
+        name: services[name]["networks"]["inside"]["ipv4_address"]
+        for name in ("nginx", "node1", "node2")
+    }
+    assert services["node1"]["environment"]["MCPHOST_PROXIES"] == addresses["nginx"]
+    template = (DEPLOY / "compose" / "nginx.conf.template").read_text()
+    assert set(re.findall(r"^    server ([\d.]+):8000", template, re.MULTILINE)) == {
+        addresses["node1"],
+        addresses["node2"],
+    }
+
+
+def _has_compose() -> bool:
+    command = ["/bin/sh", "-c", "docker compose version"]
+    return subprocess.run(command, capture_output=True, check=False, timeout=60).returncode == 0
+
+
+if _has_compose():  # no distribution has it under one name, and what is above needs none
+
+    def test_docker_compose_accepts_the_file() -> None:
+        said = subprocess.run(
+            ["docker", "compose", "-f", str(COMPOSE_FILE), "config", "--quiet"],
+            env={**os.environ, "POSTGRES_PASSWORD": "x", "SERVER_NAME": "mcp.example.com"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert said.returncode == 0, said.stderr
+
+
+def test_the_image_is_built_from_files_that_are_there_and_not_left_out() -> None:
+    dockerfile = (DEPLOY / "compose" / "Dockerfile").read_text()
+    taken = (DEPLOY / "compose" / "Dockerfile.dockerignore").read_text().splitlines()
+    sources = re.findall(r"^COPY (\S+) \S+$", dockerfile, re.MULTILINE)
+    assert "mcphost" in sources
+    for source in sources:
+        assert (ROOT / source).exists(), source
+        assert any(fnmatch(f"!{source}", line) for line in taken), source
+    (command,) = re.findall(r"^CMD (\[.*\])$", dockerfile, re.MULTILINE)
+    assert ast.literal_eval(command) == ["python", "manage.py", "serve"]
+
+
+def test_nginx_closes_idle_connections_first_and_repeats_no_call() -> None:
+    shared = (DEPLOY / "nginx" / "mcphost-proxy.conf").read_text()
+    settings = re.sub(r"#.*", "", shared)
+    assert "non_idempotent" not in settings
+    assert "http_5" not in settings
+    assert "proxy_buffering off;" in settings
+    assert "proxy_set_header X-Forwarded-For $remote_addr;" in settings
+    (read,) = re.findall(r"proxy_read_timeout (\d+)s;", settings)
+    assert int(read) > 2 * default("comment_seconds")
+    for name in ("nginx/mcphost.conf", "compose/nginx.conf.template"):
+        text = (DEPLOY / name).read_text()
+        (idle,) = re.findall(r"keepalive_timeout (\d+)s;", text)
+        (body,) = re.findall(r"client_max_body_size (\d+)m;", text)
+        assert int(idle) < default("keepalive_seconds")
+        assert int(body) * 2**20 > default("body_limit")
+
+
+def test_everything_that_is_to_be_run_is_executable() -> None:
+    for name in ("manage", "await-ready"):
+        assert os.access(DEPLOY / name, os.X_OK)
