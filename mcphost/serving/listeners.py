@@ -181,12 +181,10 @@ class Listeners:
         group.add(listener, offering)
 
     def leave(self, listener: Listener) -> None:
-        """Tell it nothing more. Harmless when it never joined."""
+        """Tell one that has joined nothing more."""
         principal = listener.principal
-        groups = self._groups.get(principal.tenant, {})
-        group = groups.get(principal.scopes)
-        if group is None:
-            return
+        groups = self._groups[principal.tenant]
+        group = groups[principal.scopes]
         group.discard(listener)
         if not group.by_topic:
             del groups[principal.scopes]

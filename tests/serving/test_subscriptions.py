@@ -1,6 +1,7 @@
 """`subscriptions/listen`: what is acknowledged, what is told to whom, and how it ends."""
 
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +17,8 @@ from mcphost.serving import drain
 from mcphost.serving.hop import in_database
 from mcphost.serving.listeners import listeners
 from mcphost.serving.options import options
+from mcphost.tenants.fields import TenantFields
+from mcphost.tenants.services import update_tenant
 from tests.cast import ACTOR, Cast
 from tests.conftest import Elsewhere
 from tests.mcp import ask, begun, call, listening, request
@@ -73,10 +76,33 @@ async def test_a_change_in_another_tenant_is_not_told(served: Cast) -> None:
         listening("acme", owner, toolsListChanged=True) as ours,
         listening("globex", stranger, toolsListChanged=True) as theirs,
     ):
+        await in_database(publish, served.commons.id, "news")
         await in_database(publish, served.acme.id, "news")
         assert await ours.told() == TOOLS
         drain.begin()
         await theirs.ended()
+
+
+async def test_many_are_told_without_keeping_others_waiting(
+    served: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcphost.serving.listeners.STEPS_AT_ONCE", 2)
+    async with AsyncExitStack() as stack:
+        owner = served.owner.mcp_token
+        opening = (listening("acme", owner, n, toolsListChanged=True) for n in range(7))
+        all_of_them = [await stack.enter_async_context(one) for one in opening]
+        await in_database(publish, served.acme.id, "news")
+        assert [await one.told() for one in all_of_them] == [TOOLS] * 7
+
+
+async def test_opening_one_counts_as_a_call(served: Cast) -> None:
+    fields = TenantFields(title="Acme", calls_per_minute=1)
+    await in_database(update_tenant, served.acme.id, fields, actor=ACTOR)
+    owner = served.owner.mcp_token
+    async with listening("acme", owner, toolsListChanged=True):
+        wanted = {"notifications": {"toolsListChanged": True}}
+        reply = await ask("acme", "subscriptions/listen", wanted, owner)
+        assert (reply.status, reply.error["code"]) == (429, -31429)
 
 
 async def test_a_change_that_the_scopes_do_not_show_is_not_told(served: Cast) -> None:
