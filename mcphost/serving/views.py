@@ -9,8 +9,6 @@ from uuid import UUID
 from mcphost.catalogue.selectors import Offering
 from mcphost.serving import finding
 
-Scopes = frozenset[str]
-
 
 class Listed(Protocol):
     """An entry of a list: `encoded` is how it looks there."""
