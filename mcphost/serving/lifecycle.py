@@ -35,6 +35,7 @@ class _Parts:
         self._housekeeping = Housekeeping()
 
     def start(self) -> None:
+        tracing.start(VERSION)  # before anybody watches the loop: to load it takes a while
         writer.start()
         feed.start()
         self._housekeeping.start()
@@ -42,7 +43,6 @@ class _Parts:
         health.register("records", writer.problem)
         health.register("feed", feed.problem)
         health.register("drain", drain.problem)
-        tracing.start(VERSION)
         counters.measure("records_waiting", writer.waiting)
         counters.measure("feed_silent_seconds", feed.silent)
         counters.measure("threads_busy", lambda: threads().busy)

@@ -51,7 +51,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
     mine = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith("MCPHOST_") and name not in ABSENT
+        if not name.startswith(("MCPHOST_", "OTEL_")) and name not in ABSENT
     }
     ours = {"MCPHOST_HOME": str(home), "MCPHOST_NOTICE_SECONDS": "0", "PYTHONUNBUFFERED": "1"}
     return {**mine, **ours, **more}
