@@ -8,6 +8,7 @@ from uuid import UUID
 
 from mcphost.catalogue.selectors import Offering
 from mcphost.serving import finding
+from mcphost.serving.finding import Scopes
 
 
 class Listed(Protocol):
