@@ -20,12 +20,12 @@ from mcphost.protocol.errors import OVER_LIMIT, ProtocolError
 from mcphost.protocol.subscriptions import LISTS
 from mcphost.runtime.call import Principal
 from mcphost.serving import views
+from mcphost.serving.finding import Scopes
 from mcphost.serving.incoming import Incoming
 from mcphost.serving.options import options
 from mcphost.serving.relay import Relay
 from mcphost.serving.snapshots import offering
 from mcphost.serving.streams import StandingStream
-from mcphost.serving.views import Scopes
 
 RETRY_SECONDS = 30
 STEPS_AT_ONCE = 200

@@ -12,6 +12,7 @@ from mcphost.protocol.uris import MAX_LENGTH, normalize
 from mcphost.serving import limits, policy, views
 from mcphost.serving.authority import presences
 from mcphost.serving.drain import draining
+from mcphost.serving.finding import Scopes
 from mcphost.serving.identification import server_info
 from mcphost.serving.incoming import Incoming
 from mcphost.serving.listeners import Listener, listeners
@@ -91,7 +92,7 @@ async def _listener(
     return Listener(incoming, stream, lists, uris)
 
 
-def _readable(uri: str, served: Offering, scopes: views.Scopes) -> str | None:
+def _readable(uri: str, served: Offering, scopes: Scopes) -> str | None:
     """The normal form of a URI at which these scopes read something; else None."""
     try:
         normal = normalize(uri)
