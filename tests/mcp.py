@@ -1,6 +1,8 @@
 """A client that speaks ASGI to the application in this process, and checks every message it gets."""
 
 import asyncio
+import base64
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -34,6 +36,13 @@ def request(method: str, params: Mapping[str, Any] | None = None, **extra: Any) 
     return {"jsonrpc": "2.0", "id": 1, "method": method, "params": body}
 
 
+def header_value(text: str) -> str:
+    """A text as a header can carry it (spec: streamable-http, "Value Encoding")."""
+    if re.fullmatch(r"(?!=\?)[!-~]+", text):
+        return text
+    return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
+
+
 def headers_for(body: Any, token: str | None = None) -> dict[str, str]:
     """The headers that the revision demands for a body."""
     headers = {
@@ -45,9 +54,10 @@ def headers_for(body: Any, token: str | None = None) -> dict[str, str]:
     if isinstance(body, dict) and isinstance(body.get("method"), str):
         headers["mcp-method"] = body["method"]
         params = body.get("params")
-        name = params.get("name", params.get("uri")) if isinstance(params, dict) else None
+        field = "uri" if body["method"] == "resources/read" else "name"
+        name = params.get(field) if isinstance(params, dict) else None
         if isinstance(name, str):
-            headers["mcp-name"] = name
+            headers["mcp-name"] = header_value(name)
     if token is not None:
         headers["authorization"] = f"Bearer {token}"
     return headers

@@ -18,6 +18,7 @@ from mcphost.serving import lifecycle, limits
 from mcphost.serving.hop import in_database
 from tests.cast import Cast, build_cast
 from tests.keeping import Kept
+from tests.serving.made import MADE, offer
 
 
 def publish_probes(tenant: UUID, *names: str) -> None:
@@ -64,4 +65,22 @@ def serving(kept: Kept[Cast], monkeypatch: pytest.MonkeyPatch) -> Iterator[Cast]
 def served(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cast]:
     """The cast, with the probes published at `acme` and `commons`."""
     with serving(SERVED, monkeypatch) as cast:
+        yield cast
+
+
+def _build_offered() -> Cast:
+    cast = build_cast()
+    publish_probes(cast.acme.id, "echo", "write")
+    offer(cast.acme.id)
+    return cast
+
+
+OFFERED = Kept(_build_offered)
+
+
+@pytest.fixture
+def offered(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cast]:
+    """The cast, with something of everything published at `acme` (see tests/serving/made.py)."""
+    monkeypatch.setitem(kinds.KINDS, "made", MADE)  # type: ignore[arg-type]
+    with serving(OFFERED, monkeypatch) as cast:
         yield cast

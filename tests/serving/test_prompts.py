@@ -1,6 +1,5 @@
 """`prompts/list` and `prompts/get` (spec: server/prompts), and what is recorded of them."""
 
-from base64 import b64encode
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ from mcphost.audit.selectors import payload
 from mcphost.kinds.sorts import Sort
 from mcphost.serving.hop import in_database
 from tests.cast import Cast
-from tests.mcp import Reply, ask, request, send
+from tests.mcp import Reply, ask
 from tests.served import entries
 from tests.serving.made import CANARY, GALLERY, GUARD, publish, token_with
 
@@ -66,10 +65,7 @@ async def test_every_type_of_content_arrives_as_it_is(offered: Cast) -> None:
 @pytest.mark.requirement("prompts.get.unknown")
 async def test_an_unknown_prompt_is_an_error_that_names_it(offered: Cast) -> None:
     for name in ("no_such_prompt", "Review", "", "x" * 5000, "a\0b", "é"):
-        body = request("prompts/get", {"name": name})
-        encoded = b64encode(name.encode()).decode()
-        named = {"mcp-name": f"=?base64?{encoded}?="}
-        reply = await send("acme", body, offered.owner.mcp_token, named)
+        reply = await _get(offered, name)
         assert (reply.status, reply.error["code"]) == (400, -32602)
         assert "Unknown prompt" in reply.error["message"]
 

@@ -1,3 +1,3 @@
-from tests.served import served
+from tests.served import offered, served
 
-__all__ = ["served"]
+__all__ = ["offered", "served"]

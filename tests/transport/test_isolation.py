@@ -1,49 +1,117 @@
 """The stranger walks every method with everything that belongs to another tenant."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import pytest
 from pytest_django import Settings
 
-from mcphost.serving.dispatch import HANDLERS
+from mcphost.serving.dispatch import HANDLERS, STANDING
 from tests.cast import Cast
 from tests.mcp import ask, request, send
+from tests.serving.made import GUARD, token_with
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-UNKNOWN = ("subscriptions/listen", "tasks/get", "x")
+Params = Mapping[str, Any]
+
+METHODS = (*HANDLERS, *STANDING)
+UNKNOWN = ("tasks/get", "x")
+LISTS = tuple(method for method in METHODS if method.endswith("/list"))
+URIS = ("docs:handbook", "docs:guarded", "users://Ada/notes?of=May", "file:///a/b", "vault:key")
+OTHER = str.maketrans("eo", "qx")
+REFS: Sequence[tuple[Params, str]] = (
+    ({"type": "ref/prompt", "name": "review"}, "code"),
+    ({"type": "ref/prompt", "name": "guarded"}, "code"),
+    ({"type": "ref/resource", "uri": "docs:handbook"}, "code"),
+    ({"type": "ref/resource", "uri": "users://{name}/notes{?of}"}, "name"),
+    ({"type": "ref/resource", "uri": "vault:{key}"}, "key"),
+)
 
 
-def _params(method: str, cursor: str) -> list[dict[str, object]]:
-    """What a method can be asked with, of `acme`'s."""
-    name = {"name": "echo", "arguments": {"text": "canary-of-acme"}}
+def _things(method: str) -> list[Params]:
+    """What a method can be asked of `acme`'s."""
+    arguments = {"text": "a", "code": "a"}
     return {
-        "tools/call": [name, {"name": "write", "arguments": {"text": "a"}}],
-        "tools/list": [{}, {"cursor": cursor}],
+        "tools/call": [{"name": name, "arguments": arguments} for name in ("echo", "write")],
+        "prompts/get": [{"name": name, "arguments": arguments} for name in ("review", "guarded")],
+        "resources/read": [{"uri": uri} for uri in URIS],
+        "completion/complete": [
+            {"ref": ref, "argument": {"name": name, "value": ""}} for ref, name in REFS
+        ],
+        "subscriptions/listen": [{"notifications": {"resourceSubscriptions": list(URIS)}}],
     }.get(method, [{}])
 
 
-@pytest.mark.parametrize("method", [*HANDLERS, *UNKNOWN])
+async def _cursors(offered: Cast) -> dict[str, str]:
+    """A cursor of every list of `acme`'s, of one who may see everything there."""
+    token = await token_with(offered, "mcp:list", "mcp:call", GUARD)
+    pages = {method: await ask("acme", method, token=token) for method in LISTS}
+    return {method: page.result["nextCursor"] for method, page in pages.items()}
+
+
+@pytest.mark.parametrize("method", [*METHODS, *UNKNOWN])
 async def test_a_stranger_at_another_tenants_url_meets_a_wall(
-    served: Cast, settings: Settings, method: str
+    offered: Cast, settings: Settings, method: str
 ) -> None:
-    settings.MCPHOST_PAGE_SIZE = 2
-    listed = await ask("acme", "tools/list", token=served.owner.mcp_token)
+    settings.MCPHOST_PAGE_SIZE = 1
+    cursors = await _cursors(offered)
     walls = set()
-    for params in _params(method, listed.result["nextCursor"]):
+    for params in [*_things(method), *({"cursor": cursor} for cursor in cursors.values())]:
         for slug in ("acme", "no-such-tenant"):
-            for token in (served.stranger.mcp_token, None):
+            for token in (offered.stranger.mcp_token, None):
                 reply = await send(slug, request(method, params), token)
                 assert reply.status == 401
                 walls.add((token is None, reply.raw, str(reply.headers)))
     assert len(walls) == 2
 
 
-@pytest.mark.parametrize("method", sorted(HANDLERS))
-async def test_at_home_a_stranger_sees_nothing_of_another_tenant(
-    served: Cast, settings: Settings, method: str
+def _renamed(value: Any) -> Any:
+    """The same of what nobody has, by names, URIs and templates of the same length."""
+    if isinstance(value, dict):
+        kept = ("arguments", "argument", "type")
+        return {key: part if key in kept else _renamed(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_renamed(part) for part in value]
+    assert value.translate(OTHER) != value
+    return value.translate(OTHER)
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_at_home_what_is_anothers_is_what_is_nobodys(offered: Cast, method: str) -> None:
+    """To the byte, but for the name that was asked."""
+    token = offered.stranger.mcp_token
+    for params in _things(method):
+        theirs = await send("globex", request(method, params), token)
+        nobodys = await send("globex", request(method, _renamed(params)), token)
+        assert (theirs.status, theirs.headers) == (nobodys.status, nobodys.headers)
+        assert len(theirs.raw) == len(nobodys.raw)
+        assert theirs.last.get("result") == nobodys.last.get("result")
+        assert theirs.last.get("error", {}).get("code") == nobodys.last.get("error", {}).get("code")
+        assert b"acme" not in theirs.raw.lower()
+
+
+@pytest.mark.requirement("pages.invalid-cursor")
+@pytest.mark.parametrize("method", LISTS)
+async def test_a_cursor_opens_for_its_list_its_tenant_and_its_scopes_only(
+    offered: Cast, settings: Settings, method: str
 ) -> None:
-    settings.MCPHOST_PAGE_SIZE = 2
-    listed = await ask("acme", "tools/list", token=served.owner.mcp_token)
-    for params in _params(method, listed.result["nextCursor"]):
-        reply = await send("globex", request(method, params), served.stranger.mcp_token)
-        assert b"acme" not in reply.raw.lower()
-        assert b"echo" not in reply.raw or b"Unknown tool" in reply.raw
+    settings.MCPHOST_PAGE_SIZE = 1
+    allowed = await token_with(offered, "mcp:list", "mcp:call", GUARD)
+    cursors = await _cursors(offered)
+    own = cursors.pop(method)
+    assert (await ask("acme", method, {"cursor": own}, allowed)).status == 200
+    attempts = [
+        *(("acme", cursor, allowed) for cursor in cursors.values()),
+        ("acme", own, offered.owner.mcp_token),
+        ("acme", own[:-1], allowed),
+        ("acme", own + "A", allowed),
+        ("acme", "", allowed),
+        ("globex", own, offered.stranger.mcp_token),
+    ]
+    refused = {
+        (await ask(slug, method, {"cursor": cursor}, token)).raw for slug, cursor, token in attempts
+    }
+    nonsense = await ask("globex", method, {"cursor": "x"}, offered.stranger.mcp_token)
+    assert refused == {nonsense.raw}
+    assert (nonsense.status, nonsense.error["code"]) == (400, -32602)
