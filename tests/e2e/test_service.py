@@ -1,0 +1,93 @@
+"""Clients of every make at a service of two nodes, request by request at another one."""
+
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from bench.environment import fastmcp_python
+from tests.e2e import nodes
+from tests.e2e.admin import Admin
+from tests.e2e.node_client import FOLDER, NODE, SOURCE
+from tests.e2e.nodes import Service
+from tests.e2e.processes import ROOT
+from tests.e2e.talking import talking
+from tests.e2e.test_python_client import DEMO_TOOLS, REVISION
+
+CLIENTS = ROOT / "tests" / "e2e" / "clients"
+# Small, so that every client has to turn pages, each on the other node.
+PAGE_SIZE = "2"
+OFFER = """
+from mcphost.audit.records import Actor
+from mcphost.catalogue import services
+from mcphost.catalogue.fields import PrimitiveFields
+from mcphost.kinds.sorts import Sort
+from mcphost.tenants.models import Tenant
+actor, tenant = Actor.system("a test"), Tenant.objects.get(slug="demo").id
+greeting = {
+    "arguments": [{"name": "who", "choices": ["Ada", "Alan", "Bob"]}],
+    "messages": [{"role": "user", "content": {"type": "text", "text": "Greet {who}."}}],
+}
+readme = {"uri": "note://readme", "text": "Read me."}
+note = {
+    "uri": "note://{shelf}/{name}",
+    "text": "{name} on {shelf}",
+    "choices": {"name": ["one", "other", "third"]},
+}
+for name, sort, config in (
+    ("greeting", Sort.PROMPT, greeting),
+    ("readme", Sort.RESOURCE, readme),
+    ("note", Sort.TEMPLATE, note),
+):
+    fields = PrimitiveFields(name=name, sort=sort, kind="text", config=config, description=name)
+    services.publish(services.create(tenant, fields, actor).id, actor)
+"""
+
+
+@pytest.fixture(scope="module")
+def service(machine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with nodes.service(tmp_path_factory.mktemp("service"), MCPHOST_PAGE_SIZE=PAGE_SIZE) as two:
+        two.manage("shell", "-c", OFFER)
+        yield two
+
+
+@pytest.fixture(params=["python", "typescript", "fastmcp"])
+def client(request: pytest.FixtureRequest) -> Sequence[str]:
+    """How to start each client in turn."""
+    if request.param == "typescript":
+        request.getfixturevalue("node")
+        shutil.copy(SOURCE / "service.mjs", FOLDER)
+        return [str(NODE), str(FOLDER / "service.mjs")]
+    if request.param == "fastmcp":
+        return [str(fastmcp_python()), str(CLIENTS / "fastmcp_client.py")]
+    return [sys.executable, str(CLIENTS / "python_client.py")]
+
+
+def test_every_client_sees_everything_and_hears_of_a_change_in_the_admin_of_either_node(
+    service: Service, client: Sequence[str], tmp_path: Path
+) -> None:
+    server = service.server
+    password = (service.first.home / "admin-password").read_text().strip()
+    with talking(client, tmp_path, url=server.url, token=server.token) as following:
+        seen = following("seen")
+        assert following("listening") is True
+        for node, verb in ((service.first, "disable"), (service.second, "enable")):
+            Admin(node.port, password).move("demo", "picture", verb)
+            assert ("picture" in following("tools")) is (verb == "enable")
+    assert set(seen.pop("tools")) >= DEMO_TOOLS
+    assert "greeting" in seen.pop("prompts")
+    assert "note://readme" in seen.pop("resources")
+    assert "note://{shelf}/{name}" in seen.pop("templates")
+    assert seen == {
+        "revision": REVISION,
+        "called": "grüße",
+        "got": "Greet Ada.",
+        "read": "Read me.",
+        "matched": "one on top",
+        "who": ["Ada", "Alan"],
+        "name": ["one", "other"],
+    }
+    assert service.proxy.failures == []
+    assert service.proxy.served.keys() == {service.first.port, service.second.port}
