@@ -10,8 +10,6 @@ from mcphost.catalogue.selectors import Offering
 from mcphost.serving import finding
 from mcphost.serving.finding import Scopes
 
-Scopes = frozenset[str]
-
 
 class Listed(Protocol):
     """An entry of a list: `encoded` is how it looks there."""
