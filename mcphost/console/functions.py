@@ -10,6 +10,7 @@ from mcphost.catalogue import kinds, selectors, services
 from mcphost.catalogue.errors import Invalid
 from mcphost.catalogue.models import Grant
 from mcphost.console.base import Visit, actor, of_platform, of_tenant, show, word
+from mcphost.console.words import WORDS
 from mcphost.tenants.access import allowed
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
@@ -23,7 +24,9 @@ def listing(request: Visit, tenant: Tenant) -> HttpResponseBase:
     """What is granted to a tenant; staff also see what could be."""
     may_grant = allowed(request.user, tenant, Permission.GRANT_FUNCTIONS)
     rows = [row for row in selectors.functions(tenant.pk) if row.granted or may_grant]
-    return show(request, "functions.html", "Functions", functions=rows, may_grant=may_grant)
+    return show(
+        request, "functions.html", "Functions", functions=rows, words=WORDS, may_grant=may_grant
+    )
 
 
 @of_tenant(Permission.GRANT_FUNCTIONS)
@@ -54,7 +57,10 @@ def code(request: Visit) -> HttpResponseBase:
         request,
         "code.html",
         "Code",
-        functions=[(reference, label, uses.get(reference, 0)) for reference, label in found],
+        functions=[
+            (reference, label, WORDS[kinds.sort_of(reference)], uses.get(reference, 0))
+            for reference, label in found
+        ],
         gone=sorted(uses.keys() - dict(found).keys()),
         broken=[(kind.label, problem) for kind in kinds.KINDS.values() for problem in kind.check()],
     )

@@ -116,7 +116,7 @@ class ResourcePart(_FormPart, FileForm):
     template = "part_resource.html"
 
     uri = forms.text("URI", _URI_HINT, inputmode="url", spellcheck="false")
-    holds = forms.select("Content", choices=(("text", "Text"), ("file", "A file")))
+    holds = forms.select("What it is", choices=(("text", "Text"), ("file", "A file")))
     text = forms.lines("Text", "What clients read, as it stands here.", rows=12)
     file = forms.file("File", f"An image, a PDF, anything of at most {in_words(MOST_BYTES)}.")
     mime_type = forms.text(

@@ -1,6 +1,6 @@
 """What the page of one tool, prompt, resource or template shows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,13 +16,15 @@ from mcphost.console.primitive_forms import TEXT
 from mcphost.kinds.kind import Compiled
 from mcphost.kinds.sorts import Sort
 
+Triple = tuple[str, Any, Any]
+"""The name of a field, what is served, what the working copy says."""
+
 _LABELS = {
+    "config": "Content",
     "uri": "URI",
-    "title": "Title",
-    "description": "Description",
-    "scopes": "Scopes",
+    "mime_type": "MIME type",
+    "blob": "File",
     "time_limit_seconds": "Time limit",
-    "icons": "Icons",
 }
 
 
@@ -128,16 +130,14 @@ def _compiled(row: PrimitiveRow) -> tuple[Compiled | None, list[str]]:
         return validation.check(row.tenant_id, row.fields, row.id).compiled, []
     except Invalid as refusal:
         return None, [
-            f"{_label(row, name.partition('.')[0])}: {sentence}"
+            f"{_label(name.removeprefix('config.').partition('.')[0])}: {sentence}"
             for name, sentences in refusal.problems.items()
             for sentence in sentences
         ]
 
 
-def _label(row: PrimitiveRow, name: str) -> str:
-    if name == "config":
-        return "Function" if kinds.function_of(row.fields.kind, row.fields.config) else "Content"
-    return _LABELS.get(name, name.capitalize())
+def _label(name: str) -> str:
+    return _LABELS.get(name, name.replace("_", " ").capitalize())
 
 
 def _listing(row: PrimitiveRow, compiled: Compiled | None) -> Mapping[str, Any]:
@@ -162,18 +162,21 @@ def _time_limit(
 def _differences(row: PrimitiveRow, live: VersionRow | None) -> list[Difference]:
     if live is None:
         return []
-    return [
-        Difference(
-            _label(row, name), _shown(live.snapshot[name]), _shown(getattr(row.fields, name))
-        )
-        for name in ("config", *OVERRIDES)
-        if live.snapshot[name] != getattr(row.fields, name)
+    pairs = [
+        *_differing(live.snapshot["config"], row.fields.config),
+        *_differing(
+            {name: live.snapshot[name] for name in OVERRIDES},
+            {name: getattr(row.fields, name) for name in OVERRIDES},
+        ),
     ]
+    return [Difference(_label(name), served, working) for name, served, working in pairs]
 
 
-def _shown(value: Any) -> Any:
-    """A field's value in a word or two: of a Python function's configuration, its name."""
-    return value["function"] if isinstance(value, Mapping) and set(value) == {"function"} else value
+def _differing(served: Mapping[str, Any], working: Mapping[str, Any]) -> Iterator[Triple]:
+    """The fields that the working copy has otherwise, with both values."""
+    for name in {**served, **working}:
+        if served.get(name) != working.get(name):
+            yield name, served.get(name), working.get(name)
 
 
 def _code_changed(live: VersionRow | None, compiled: Compiled | None) -> bool:

@@ -32,7 +32,7 @@ def check_tool_name(name: str) -> str | None:
     """What is wrong with a tool's name, None if nothing is."""
     if _NAME.fullmatch(name):
         return None
-    return f"A tool's name is 1 to {MAX_NAME} of the characters A-Z, a-z, 0-9, _, - and ."
+    return f"A name is 1 to {MAX_NAME} of the characters A-Z, a-z, 0-9, _, - and ."
 
 
 def describe_tool(listing: ToolListing) -> dict[str, Any]:

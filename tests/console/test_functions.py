@@ -53,7 +53,7 @@ def test_staff_see_what_the_code_holds_and_what_is_broken(
     broken = Problem("tools/broken.py:3", "SyntaxError: invalid syntax")
     monkeypatch.setattr(kinds.KINDS["python"], "check", lambda: [broken])
     page = staff.get("/admin/code/")
-    uses = {reference: tenants for reference, _, tenants in page.context["functions"]}
+    uses = {reference: tenants for reference, _, _, tenants in page.context["functions"]}
     assert uses["probe.echo"] == 1
     assert uses["probe.write"] == 0
     for text in ("gone.away", "tools/broken.py:3", "SyntaxError"):

@@ -34,7 +34,7 @@ def address(pattern: URLPattern, things: Things, slug: str) -> str:
     """The page's address, with everything in it that is these things'."""
     known: dict[str, Any] = {
         "slug": slug,
-        "primitive_id": things.tool,
+        "primitive_id": getattr(things, pattern.default_args.get("sort", "tool")),
         "token_id": things.token,
         "call_id": things.call,
         "entry_id": things.entry,
@@ -58,6 +58,12 @@ def body(things: Things) -> dict[str, Any]:
         "owner": str(things.user),
         "user": str(things.user),
         "tool": str(things.tool),
+        "uri": f"docs://canary-{things.slug}",
+        "text": "stolen",
+        "holds": "text",
+        "kind": "text",
+        "messages-0-text": "stolen",
+        "description": "stolen",
         "token": things.token,
         "username": "owner",
         "role": "owner",
@@ -129,7 +135,8 @@ def test_a_stranger_learns_nothing_of_another_tenant(
 
 def _of(things: Things, rows: dict[str, Any]) -> dict[str, Any]:
     """The rows of that tenant among all rows; users and entries as a whole."""
-    versions = [row for row in rows["PrimitiveVersion"] if row["primitive_id"] == things.tool]
+    own = {things.tool, things.prompt, things.resource, things.template}
+    versions = [row for row in rows["PrimitiveVersion"] if row["primitive_id"] in own]
     mine = {
         name: [row for row in found if row.get("tenant_id", row.get("tenant")) == things.tenant]
         for name, found in rows.items()
@@ -150,7 +157,16 @@ def test_the_texts_that_are_looked_for_are_on_the_pages_of_who_may_see_them(
     by_name: dict[str, URLPattern], cast: Cast, acme: Things, browse: Browser
 ) -> None:
     """Otherwise the walk would prove nothing."""
-    read = ("tools", "tool", "tokens", "records", "call", "changes", "members")
+    sorts = ("tool", "prompt", "resource", "template")
+    read = (
+        *sorts,
+        *(f"{sort}s" for sort in sorts),
+        "tokens",
+        "records",
+        "call",
+        "changes",
+        "members",
+    )
     owner = browse(cast.owner)
     pages = [owner.get(address(by_name[name], acme, acme.slug)) for name in read]
     assert [page.status_code for page in pages] == [200] * len(read)

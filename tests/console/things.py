@@ -1,6 +1,7 @@
 """Something of everything that a tenant can have, each with a text of its own to be looked for."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID, uuid4
@@ -13,6 +14,7 @@ from mcphost.audit.records import ROUND_FINISHED, ROUND_STARTED, Actor, new_id
 from mcphost.catalogue import services as catalogue
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.identity.services import TokenRequest, issue
+from mcphost.kinds.sorts import Sort
 from mcphost.tenants.roles import CALL_TOOLS, LIST_TOOLS
 from mcphost.tenants.selectors import TenantSnapshot
 from mcphost.tenants.services import update_tenant
@@ -29,6 +31,9 @@ class Things:
     tenant: UUID
     slug: str
     tool: UUID
+    prompt: UUID
+    resource: UUID
+    template: UUID
     token: str
     call: UUID
     entry: UUID
@@ -36,7 +41,17 @@ class Things:
 
     @property
     def canaries(self) -> tuple[str, ...]:
-        own = (self.tool, self.token, self.call, self.entry, self.tenant, f"/t/{self.slug}/")
+        own = (
+            self.tool,
+            self.prompt,
+            self.resource,
+            self.template,
+            self.token,
+            self.call,
+            self.entry,
+            self.tenant,
+            f"/t/{self.slug}/",
+        )
         return (f"canary-{self.slug}", *map(str, own))
 
 
@@ -48,12 +63,43 @@ def fill(tenant: TenantSnapshot, owner: Person) -> Things:
     catalogue.grant_function(tenant.id, "probe.echo", ACTOR)
     tool = catalogue.create(tenant.id, tool_fields(f"{canary}-tool"), ACTOR)
     catalogue.publish(tool.id, ACTOR)
+    prompt, resource, template = (
+        catalogue.publish(catalogue.create(tenant.id, fields, ACTOR).id, ACTOR).id
+        for fields in written(canary)
+    )
     wanted = TokenRequest(f"{canary}-token", (LIST_TOOLS, CALL_TOOLS))
     token = issue(tenant.id, owner.user, wanted, actor=ACTOR)
     call = uuid4()
     entry = recorded(tenant.id, call, target=tool.name, reason=f"{canary}-reason")
     said(tenant.id, entry, {"arguments": {"text": f"{canary}-said"}})
-    return Things(tenant.id, tenant.slug, tool.id, token.id, call, entry, owner.user.pk)
+    return Things(
+        tenant=tenant.id,
+        slug=tenant.slug,
+        tool=tool.id,
+        prompt=prompt,
+        resource=resource,
+        template=template,
+        token=token.id,
+        call=call,
+        entry=entry,
+        user=owner.user.pk,
+    )
+
+
+def written(canary: str) -> Iterator[PrimitiveFields]:
+    """A prompt, a resource and a template that are written in the console."""
+    message = {"role": "user", "content": {"type": "text", "text": f"{canary} asks {{who}}"}}
+    prompt = {"arguments": [{"name": "who", "choices": ["Ada"]}], "messages": [message]}
+    resource = {"uri": f"docs://{canary}", "text": f"{canary}-text", "mime_type": "text/plain"}
+    template = {"uri": f"docs://{canary}/{{page}}", "text": "page {page}"}
+    yield text_fields(Sort.PROMPT, f"{canary}-prompt", prompt, description=canary)
+    yield text_fields(Sort.RESOURCE, f"{canary}-resource", resource)
+    yield text_fields(Sort.TEMPLATE, f"{canary}-template", template)
+
+
+def text_fields(sort: Sort, name: str, config: dict[str, Any], **others: Any) -> PrimitiveFields:
+    """The fields of what is written in the console."""
+    return PrimitiveFields(name=name, sort=sort, kind="text", config=config, **others)
 
 
 def tool_fields(name: str = "echo", **others: Any) -> PrimitiveFields:

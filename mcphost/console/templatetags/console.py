@@ -88,6 +88,20 @@ def pretty(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, default=str)
 
 
+MOST_SHOWN = 500
+"""Characters of a text within JSON; nobody reads Base64."""
+
+
+@register.filter
+def shortened(value: Any) -> Any:
+    """JSON whose long texts are cut, each saying how long it is."""
+    if isinstance(value, str) and len(value) > MOST_SHOWN:
+        return f"{value[:MOST_SHOWN]}… ({len(value)} characters)"
+    if isinstance(value, Mapping):
+        return {name: shortened(each) for name, each in value.items()}
+    return [shortened(each) for each in value] if isinstance(value, list | tuple) else value
+
+
 # The label of a version has its number and digest; a user stands in the place of the target.
 _TOLD = frozenset({"digest", "number", "user"})
 
