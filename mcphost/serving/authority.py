@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Protocol
+from uuid import UUID
 
 from mcphost.feed.cache import MISS
 from mcphost.feed.loop import ChangeNews
@@ -101,37 +102,60 @@ class Presences:
 
     async def _look_into(self, doubts: Sequence[Doubt]) -> None:
         """Hold those concerned against what holds now. May be told the same twice."""
-        doubted = [
-            principal
-            for principal in self._principals()
-            if any(_concerns(doubt, principal) for doubt in doubts)
-        ]
+        about = _About(doubts)
+        doubted = [one for one in self._principals(about) if about.concerns(one)]
         for credential, now in await _present_authority(doubted):
             for presence in tuple(self._by_credential.get(credential, ())):
                 refusal = _refusal(presence.principal, now)
                 if refusal is not None:
                     presence.lose(refusal)
 
-    def _principals(self) -> Iterator[Principal]:
-        for present in tuple(self._by_credential.values()):
-            yield next(iter(present)).principal
+    def _principals(self, about: "_About") -> Iterator[Principal]:
+        """One for each credential that may be concerned: not all of them, if that can be helped."""
+        wide = about.everybody or about.people or about.tenants
+        for credential in tuple(self._by_credential) if wide else about.credentials:
+            for presence in self._by_credential.get(credential, ()):
+                yield presence.principal
+                break
+
+
+class _About:
+    """Whom doubts are about. Of news there may be hundreds at once, and of callers thousands."""
+
+    def __init__(self, doubts: Sequence[Doubt]) -> None:
+        self.credentials: set[str] = set()
+        self.people: set[int | None] = set()
+        self.tenants: set[UUID] = set()
+        self.everybody = False
+        for doubt in doubts:
+            self._add(doubt)
+
+    def concerns(self, principal: Principal) -> bool:
+        return (
+            self.everybody
+            or _credential(principal) in self.credentials
+            or principal.user_id in self.people
+            or principal.tenant in self.tenants
+        )
+
+    def _add(self, doubt: Doubt) -> None:
+        """News that does not say whom it is about is about everybody."""
+        if isinstance(doubt, Principal):
+            self.credentials.add(_credential(doubt))
+        elif isinstance(doubt, Gap):
+            self.everybody = True
+        elif doubt.what == "token":
+            self.credentials.add(doubt.object_id)
+        elif doubt.what == "member" and doubt.object_id.isdecimal():
+            self.people.add(int(doubt.object_id))
+        elif doubt.tenant is not None:
+            self.tenants.add(doubt.tenant)
+        else:
+            self.everybody = True
 
 
 def _credential(principal: Principal) -> str:
     return principal.token_id or f"anybody at {principal.tenant}"
-
-
-def _concerns(doubt: Doubt, principal: Principal) -> bool:
-    """Whether news may be about a caller; news that says too little is about everybody."""
-    if isinstance(doubt, Principal):
-        return _credential(doubt) == _credential(principal)
-    if isinstance(doubt, Gap):
-        return True
-    if doubt.what == "token":
-        return doubt.object_id == principal.token_id
-    if doubt.what == "member" and doubt.object_id.isdecimal():
-        return int(doubt.object_id) == principal.user_id
-    return doubt.tenant is None or doubt.tenant == principal.tenant
 
 
 def _holds(principal: Principal) -> bool:
