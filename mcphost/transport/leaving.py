@@ -12,9 +12,11 @@ way. Here the end has phases (`serving.drain`); a signal after the first goes to
 
 import asyncio
 import logging
+import os
 import select
 import signal
 import socket
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from types import FrameType
@@ -29,6 +31,8 @@ FRESH_SECONDS = 0.5
 """How long a connection that has not asked for anything yet is waited for."""
 CUT_SECONDS = 2.0
 """How long what was cancelled may take to say so, and then to go."""
+EXIT_SECONDS = 5.0
+"""How long threads of tools may hold on to the process once all is done."""
 TURNS = 5
 """Of the event loop, after which what it has accepted has become a connection."""
 CLOSE = (b"connection", b"close")
@@ -71,6 +75,16 @@ class QuietServer(Server):
         super().__init__(config)
         self._leave = leave
         self._notice_ends = 0.0
+        self._last_resort: threading.Timer | None = None
+
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until told to stop, in a process that has nothing else to do."""
+        self._last_resort = threading.Timer(EXIT_SECONDS, _end_process)
+        self._last_resort.daemon = True
+        try:
+            super().run(sockets)
+        finally:
+            self._last_resort.cancel()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self.should_exit:
@@ -98,6 +112,8 @@ class QuietServer(Server):
             await self.lifespan.shutdown()
         finally:
             drain.reset()
+            if self._last_resort is not None:
+                self._last_resort.start()
 
     def _connections(self) -> list[Connection]:
         return list(cast("Iterable[Connection]", self.server_state.connections))
@@ -175,6 +191,12 @@ class QuietServer(Server):
         while self._is_open() and time.monotonic() < ends:
             self._close_idle(fresh_too=True)
             await asyncio.sleep(LOOK_SECONDS / 5)
+
+
+def _end_process() -> None:
+    """A tool that blocks a thread of asyncio's own would keep the process for ever."""
+    log.warning("a thread does not end; the process does")
+    os._exit(0)
 
 
 def _accept_all(door: socket.socket) -> Iterator[socket.socket]:

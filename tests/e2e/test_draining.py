@@ -17,7 +17,7 @@ import pytest
 from tests.e2e import nodes, raw
 from tests.e2e.load import CALLS, WORKERS, loading
 from tests.e2e.nodes import Service
-from tests.e2e.processes import Server, serving
+from tests.e2e.processes import ROOT, Server, serving
 
 PATIENCE = 60
 STEP = b"notifications/progress"
@@ -93,6 +93,31 @@ def test_a_call_that_does_not_end_in_time_is_cancelled_told_so_and_recorded(home
     with closing(sqlite3.connect(home / "db.sqlite3")) as database:
         query = "SELECT outcome, reason FROM audit_entry WHERE action = 'round.finished'"
         assert database.execute(query).fetchall() == [("cancelled", STOPPED)]
+
+
+STUCK = """
+
+@tool(title="Stuck")
+async def stuck(ctx: Context) -> str:
+    \"\"\"Blocks a thread of asyncio's own, and will not be cancelled.\"\"\"
+    ctx.progress(1, 2)
+    while True:
+        try:
+            await asyncio.to_thread(time.sleep, 600)
+        except asyncio.CancelledError:
+            continue
+"""
+
+
+def test_a_tool_that_holds_on_to_the_process_does_not_keep_it(home: Path) -> None:
+    tools = home.parent / "tools"
+    tools.mkdir()
+    (tools / "demo.py").write_text((ROOT / "tools" / "demo.py").read_text() + STUCK)
+    hung = raw.call("stuck", {}, progressToken="steps")
+    ways = {"MCPHOST_TOOLS_PATH": str(tools), "MCPHOST_DRAIN_SECONDS": "0.2"}
+    with serving("uvicorn", home, **ways) as server, raw.opened(server, hung) as line:
+        raw.read_until(line, STEP)
+    # It has ended with status 0, and was not killed.
 
 
 def test_a_listener_hears_that_it_is_over(home: Path) -> None:

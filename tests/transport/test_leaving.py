@@ -184,6 +184,15 @@ async def test_after_the_drain_began_nobody_is_listened_to() -> None:
         served.app.release.set()
 
 
+async def test_a_process_that_something_holds_on_to_ends_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    statuses: list[int] = []
+    monkeypatch.setattr("os._exit", statuses.append)
+    leaving._end_process()
+    assert statuses == [0]
+
+
 async def _knock(port: int) -> None:
     with socket.socket() as line:
         line.setblocking(False)
