@@ -120,6 +120,25 @@ def test_spans_reach_the_collector_with_what_the_conventions_ask_for(collector, 
 
 
 @pytest.mark.parametrize(
+    ("method", "name", "key"),
+    [
+        ("prompts/get", "get_prompt hello", "gen_ai.prompt.name"),
+        ("resources/read", "read_resource hello", "mcphost.primitive"),
+        ("completion/complete", "complete hello", "mcphost.primitive"),
+        ("tasks/run", "_OTHER hello", "mcphost.primitive"),
+    ],
+)
+def test_rounds_of_every_sort_are_named_after_what_they_do(collector, method, name, key):
+    tracer = started()
+    with tracer.request(ASKED), tracer.round(RUN._replace(method=method, name="hello")):
+        pass
+    tracing.stop(10)
+    (run,) = [span for span in collector.spans if span.parent_span_id]
+    assert (run.name, attributes(run)[key]) == (name, "hello")
+    assert "gen_ai.operation.name" not in attributes(run)
+
+
+@pytest.mark.parametrize(
     ("variables", "name"),
     [
         ({}, "mcphost"),
