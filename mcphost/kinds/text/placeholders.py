@@ -6,6 +6,7 @@ is text, whatever it looks like.
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 
 _PLACEHOLDER = re.compile(r"\{\{([A-Za-z_][A-Za-z0-9_-]*)\}\}|\{([A-Za-z_][A-Za-z0-9_-]*)\}")
@@ -17,10 +18,38 @@ def names_in(text: str) -> list[str]:
     return list(dict.fromkeys(name for name in found if name))
 
 
+class Filling:
+    """A text taken apart once, to be filled many times."""
+
+    def __init__(self, text: str) -> None:
+        self._pieces: list[str | None] = []
+        self._names: list[str] = []
+        end = 0
+        for match in _PLACEHOLDER.finditer(text):
+            self._pieces.append(text[end : match.start()])
+            if match[2]:
+                self._pieces.append(None)
+                self._names.append(match[2])
+            else:
+                self._pieces.append(f"{{{match[1]}}}")
+            end = match.end()
+        self._pieces.append(text[end:])
+        self._uses = Counter(self._names)
+        self._length = sum(len(piece) for piece in self._pieces if piece)
+
+    def length(self, values: Mapping[str, str]) -> int:
+        """How many characters `fill` gives, without making them."""
+        filled = sum(len(values.get(name, "")) * uses for name, uses in self._uses.items())
+        return self._length + filled
+
+    def fill(self, values: Mapping[str, str]) -> str:
+        """The text with values for its placeholders; nothing where there is no value."""
+        names = iter(self._names)
+        return "".join(
+            values.get(next(names), "") if piece is None else piece for piece in self._pieces
+        )
+
+
 def fill(text: str, values: Mapping[str, str]) -> str:
-    """The text with values for its placeholders; nothing where there is no value."""
-    return _PLACEHOLDER.sub(lambda match: _piece(match, values), text)
-
-
-def _piece(match: re.Match[str], values: Mapping[str, str]) -> str:
-    return f"{{{match[1]}}}" if match[1] else values.get(match[2], "")
+    """The same for a text that is filled once."""
+    return Filling(text).fill(values)

@@ -1,26 +1,58 @@
-"""What runs when a prompt or a resource that is data is asked for: its text, with values put in."""
+"""What runs when a prompt or a resource that is data is asked for: its text, with values put in.
+
+A text can name a value many times, and a caller's value can be long: how much it will be is known
+before it is made.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mcphost.kinds.text.placeholders import fill
+from mcphost.kinds.text.placeholders import Filling
 from mcphost.runtime.call import Call
 from mcphost.runtime.journal import Journal
-from mcphost.runtime.outcomes import Complete, Outcome
+from mcphost.runtime.outcomes import Complete, Failed, Failure, FailureKind, Outcome
 from mcphost.runtime.ports import Ports
+
+Values = Mapping[str, str]
+
+
+class Block:
+    """A block of content, or a resource's contents, with placeholders in its text.
+
+    The text of the resource that it holds counts as its own.
+    """
+
+    def __init__(self, content: Mapping[str, Any]) -> None:
+        self._content = content
+        self._held = Block(content["resource"]) if "resource" in content else None
+        self._text = Filling(content["text"]) if "text" in content else None
+
+    def length(self, values: Values) -> int:
+        """How many characters its text gets."""
+        if self._held is not None:
+            return self._held.length(values)
+        return 0 if self._text is None else self._text.length(values)
+
+    def fill(self, values: Values) -> Mapping[str, Any]:
+        if self._held is not None:
+            return {**self._content, "resource": self._held.fill(values)}
+        if self._text is not None:
+            return {**self._content, "text": self._text.fill(values)}
+        return self._content
 
 
 class PromptText:
     """The messages of a prompt (spec: server/prompts, GetPromptResult)."""
 
     def __init__(self, messages: Sequence[Mapping[str, Any]]) -> None:
-        self._messages = messages
+        self._messages = [(message, Block(message["content"])) for message in messages]
 
     async def advance(self, call: Call, journal: Journal, ports: Ports) -> Outcome:
-        messages = [
-            {**message, "content": _filled(message["content"], call.arguments)}
-            for message in self._messages
-        ]
+        values = call.arguments
+        length = sum(block.length(values) for _, block in self._messages)
+        if length > ports.limits.result_bytes:
+            return _too_long(ports)
+        messages = [{**message, "content": block.fill(values)} for message, block in self._messages]
         return Complete({"messages": messages})
 
 
@@ -30,24 +62,23 @@ class ResourceText:
     def __init__(self, contents: Mapping[str, Any]) -> None:
         self._contents = contents
 
-    def _of(self, call: Call) -> Mapping[str, Any]:
-        return self._contents
-
     async def advance(self, call: Call, journal: Journal, ports: Ports) -> Outcome:
-        return Complete({"contents": [{"uri": call.target, **self._of(call)}]})
+        return Complete({"contents": [{"uri": call.target, **self._contents}]})
 
 
-class TemplateText(ResourceText):
+class TemplateText:
     """The same with the values of a URI template's variables in the text."""
 
-    def _of(self, call: Call) -> Mapping[str, Any]:
-        return _filled(self._contents, call.arguments)
+    def __init__(self, contents: Mapping[str, Any]) -> None:
+        self._contents = Block(contents)
+
+    async def advance(self, call: Call, journal: Journal, ports: Ports) -> Outcome:
+        if self._contents.length(call.arguments) > ports.limits.result_bytes:
+            return _too_long(ports)
+        contents = {"uri": call.target, **self._contents.fill(call.arguments)}
+        return Complete({"contents": [contents]})
 
 
-def _filled(content: Mapping[str, Any], values: Mapping[str, str]) -> Mapping[str, Any]:
-    """A block with values in its text, or in the text of the resource that it holds."""
-    if "resource" in content:
-        return {**content, "resource": _filled(content["resource"], values)}
-    if "text" in content:
-        return {**content, "text": fill(content["text"], values)}
-    return content
+def _too_long(ports: Ports) -> Outcome:
+    message = f"With these values the text is longer than {ports.limits.result_bytes} bytes."
+    return Failed(Failure(FailureKind.INVALID_ARGUMENTS, message))
