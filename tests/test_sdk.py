@@ -11,16 +11,17 @@ from mcphost import sdk
 from mcphost.runtime.line import CallEnded, Line
 from mcphost.runtime.ports import NotAnnounced, Silence, Unheard
 from mcphost.sdk import (
-    ATTRIBUTE,
     CapabilityMissing,
     Context,
     Result,
     ToolAnnotations,
     ToolDefinition,
     ToolError,
+    context,
     current,
     tool,
 )
+from mcphost.sdk.marking import ATTRIBUTE
 from tests.kinds.rounds import TENANT, Notes, a_call
 
 
@@ -66,7 +67,7 @@ def test_the_mark_is_where_everybody_looks_and_cannot_be_changed() -> None:
     @tool
     def function() -> None: ...
 
-    marked = function.__mcphost_tool__  # type: ignore[attr-defined]
+    marked = function.__mcphost_offer__  # type: ignore[attr-defined]
     with pytest.raises(dataclasses.FrozenInstanceError):
         marked.title = "other"
 
@@ -177,6 +178,6 @@ async def test_the_context_of_a_call_is_found_where_it_runs_and_nowhere_else() -
     with pytest.raises(RuntimeError, match="no tool is running here"):
         current()
     ctx = Context(a_call(), Line(Silence()), Unheard())
-    token = sdk.RUNNING.set(ctx)
+    token = context.RUNNING.set(ctx)
     assert current() is ctx
-    sdk.RUNNING.reset(token)
+    context.RUNNING.reset(token)

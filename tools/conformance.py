@@ -4,6 +4,7 @@ Names, texts and schemas are the suite's, to the letter.
 """
 
 import asyncio
+import base64
 from typing import Any
 
 from mcphost.sdk import (
@@ -15,6 +16,9 @@ from mcphost.sdk import (
     TextResource,
     ToolAnnotations,
     ToolError,
+    complete,
+    prompt,
+    resource,
     tool,
 )
 
@@ -178,3 +182,59 @@ async def test_trigger_prompt_change(ctx: Context) -> str:
     """Has whoever listens ask for the prompts anew."""
     ctx.announce_list("prompts")
     return "The change was announced."
+
+
+@resource("test://static-text", mime_type="text/plain")
+async def static_text() -> str:
+    """A text that never changes."""
+    return "This is the content of the static text resource."
+
+
+@resource("test://static-binary", mime_type="image/png")
+async def static_binary() -> bytes:
+    """A picture that never changes."""
+    return base64.b64decode(PNG)
+
+
+@resource("test://watched-resource", mime_type="text/plain")
+async def watched_resource() -> str:
+    """A text to be told of when it changes."""
+    return "This is the content of the watched resource."
+
+
+@resource("test://template/{id}/data", mime_type="application/json")
+async def template_data(id: str) -> dict[str, Any]:
+    """Data for any id."""
+    return {"id": id, "templateTest": True, "data": f"Data for ID: {id}"}
+
+
+@prompt
+async def test_simple_prompt() -> str:
+    """A prompt without arguments."""
+    return "This is a simple prompt for testing."
+
+
+@prompt
+async def test_prompt_with_arguments(arg1: str, arg2: str) -> str:
+    """A prompt with two arguments."""
+    return f"Prompt with arguments: arg1='{arg1}', arg2='{arg2}'"
+
+
+@prompt
+async def test_prompt_with_embedded_resource(resourceUri: str) -> list[EmbeddedResource | str]:  # noqa: N803 - the suite's
+    """A prompt that holds a resource."""
+    text = "Embedded resource content for testing."
+    held = TextResource(uri=resourceUri, mime_type="text/plain", text=text)
+    return [EmbeddedResource(resource=held), "Please process the embedded resource above."]
+
+
+@prompt
+async def test_prompt_with_image() -> list[Image | str]:
+    """A prompt that holds a picture."""
+    return [Image(data=PNG, mime_type="image/png"), "Please analyze the image above."]
+
+
+@complete(test_prompt_with_arguments, "arg1")
+async def first_arguments(typed: str) -> list[str]:
+    """Values that begin with what was typed."""
+    return [typed + ending for ending in ("", "Value1", "Value2")]

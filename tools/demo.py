@@ -1,4 +1,4 @@
-"""Small tools to try a client with, each one a way of writing a tool."""
+"""Small tools, prompts and resources to try a client with, each one a way of writing them."""
 
 import asyncio
 import base64
@@ -10,7 +10,19 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from mcphost.sdk import Context, Image, Text, ToolAnnotations, ToolError, tool
+from mcphost.sdk import (
+    Annotations,
+    Context,
+    Image,
+    Message,
+    Text,
+    ToolAnnotations,
+    ToolError,
+    complete,
+    prompt,
+    resource,
+    tool,
+)
 
 READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
@@ -142,3 +154,58 @@ async def send_note(
     """Pretend to send a note. It is not read-only, so its call is on record before it runs."""
     ctx.info({"recipient": recipient, "characters": len(note)}, logger="demo.send_note")
     return Receipt(receipt=f"note-{ctx.call_id}", recipient=recipient, characters=len(note))
+
+
+CITIES = ("Amsterdam", "Athens", "Berlin", "Bern", "Lisbon", "Oslo", "Paris", "Prague", "Rome")
+
+
+@prompt(title="Plan a trip")
+async def plan_trip(
+    city: Annotated[str, Field(title="City", description="Where to go.", min_length=1)],
+    days: Annotated[int, Field(title="Days", description="For how long.", ge=1, le=14)] = 3,
+    style: Annotated[
+        Literal["relaxed", "busy", "on a budget"], Field(title="Style", description="How.")
+    ] = "relaxed",
+) -> list[Message]:
+    """Ask for a plan of a few days in a city, with its weather in mind."""
+    sky = await weather(city)
+    return [
+        Message(f"Plan {days} {style} days in {city} for me."),
+        Message(f"It is going to be {sky.conditions}, {sky.temperature} °C.", role="assistant"),
+        Message("Then plan with that in mind, morning, afternoon and evening."),
+    ]
+
+
+@complete(plan_trip, "city")
+async def cities(typed: str) -> list[str]:
+    """The cities that begin with what was typed."""
+    return [city for city in CITIES if city.lower().startswith(typed.lower())]
+
+
+@resource(
+    "demo://about", title="About this demo", mime_type="text/markdown",
+    annotations=Annotations(audience=["user", "assistant"], priority=0.8),
+)  # fmt: skip
+def about() -> str:
+    """What there is to try here."""
+    return (
+        "# The demo tenant\n\n"
+        "- Call `countdown` to see progress, and hang up to stop it.\n"
+        "- Get the prompt `plan_trip`: its city is completed as you type.\n"
+        "- Read `demo://weather/Oslo`, or of any other city.\n"
+    )
+
+
+@resource("demo://square.png", title="A square", mime_type="image/png")
+async def square() -> bytes:
+    """A picture, to see how binary contents arrive."""
+    return paint(64, bytes((30, 110, 170)))
+
+
+@resource("demo://weather/{city}", title="Weather of a city")
+async def weather_of(city: str) -> Weather:
+    """The made-up weather of a city, as a resource for each of them."""
+    return await weather(city)
+
+
+complete(weather_of, "city")(cities)

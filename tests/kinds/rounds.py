@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID, uuid4
 
-from mcphost.kinds.python.function import ToolFunction, look_at
+from mcphost.kinds.python.function import PythonFunction, look_at
 from mcphost.kinds.python.program import PythonProgram
 from mcphost.protocol.eras import REVISION, Era
 from mcphost.runtime.call import Call, Client, Delivery, Principal, PrincipalKind
@@ -13,7 +13,8 @@ from mcphost.runtime.outcomes import Complete, Failed, Failure, Outcome
 from mcphost.runtime.ports import Limits, Ports
 from mcphost.runtime.program import Program
 from mcphost.runtime.threads import ToolThreads
-from mcphost.sdk import ATTRIBUTE, tool
+from mcphost.sdk import tool
+from mcphost.sdk.marking import ATTRIBUTE
 
 TENANT = UUID("01020304-0506-0708-090a-0b0c0d0e0f10")
 
@@ -57,7 +58,7 @@ def ports(notes: Notes | None = None, threads: ToolThreads | None = None, **limi
     )
 
 
-def seen(function: Callable[..., Any]) -> ToolFunction:
+def seen(function: Callable[..., Any]) -> PythonFunction:
     """A function as the kind sees it, marked as a tool if it is not."""
     marked = function if hasattr(function, ATTRIBUTE) else tool(function)
     return look_at(f"tests.{function.__name__}", marked, getattr(marked, ATTRIBUTE))

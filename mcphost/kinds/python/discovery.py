@@ -10,10 +10,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from mcphost.kinds.python.function import ToolFunction, look_at
+from mcphost.kinds.python.completers import completer_of
+from mcphost.kinds.python.function import Definition, PythonFunction, look_at
 from mcphost.kinds.python.schemas import SignatureError
 from mcphost.runtime.schema import Problem
-from mcphost.sdk import ATTRIBUTE, ToolDefinition
+from mcphost.sdk.marking import ATTRIBUTE
 
 PREFIX = "mcphost_tools"
 """Modules are known as `mcphost_tools.<stem>`, so that they meet no other module's name."""
@@ -23,7 +24,7 @@ PREFIX = "mcphost_tools"
 class Found:
     """What a folder holds, by reference (`<stem>.<name>`), and what is broken, by reference or stem."""
 
-    functions: dict[str, ToolFunction] = field(default_factory=dict)
+    functions: dict[str, PythonFunction] = field(default_factory=dict)
     broken: dict[str, Problem] = field(default_factory=dict)
 
     def why_not(self, reference: str) -> str:
@@ -58,7 +59,9 @@ def _read(path: Path, found: Found) -> None:
     for name, function, definition in _offered(module):
         reference = f"{path.stem}.{name}"
         try:
-            found.functions[reference] = look_at(reference, function, definition)
+            offered = look_at(reference, function, definition)
+            completer_of(offered)  # a function whose suggestions are broken is broken
+            found.functions[reference] = offered
         except SignatureError as error:
             line = inspect.unwrap(function).__code__.co_firstlineno
             found.broken[reference] = Problem(_place(path, line), f"{name}: {error}")
@@ -82,13 +85,13 @@ def _load(path: Path) -> ModuleType:
 
 def _offered(
     module: ModuleType,
-) -> Iterator[tuple[str, Callable[..., Any], ToolDefinition]]:
+) -> Iterator[tuple[str, Callable[..., Any], Definition]]:
     """The functions that are marked in this module; those it imported are another's."""
     for name, value in list(vars(module).items()):
         definition = getattr(value, ATTRIBUTE, None)
         if (
             inspect.isfunction(value)
-            and isinstance(definition, ToolDefinition)
+            and isinstance(definition, Definition)
             and value.__module__ == module.__name__
         ):
             yield name, value, definition

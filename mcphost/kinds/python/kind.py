@@ -1,17 +1,21 @@
-"""The kind `python`: functions of the folder with tools, marked with `mcphost.sdk.tool`."""
+"""The kind `python`: functions of the folder with tools, marked with `@tool`, `@prompt` or `@resource`."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mcphost.kinds.kind import Compiled, KindError
+from mcphost.kinds.python.completers import completer_of
 from mcphost.kinds.python.discovery import Found, discover
-from mcphost.kinds.python.function import ToolFunction
+from mcphost.kinds.python.function import PythonFunction
 from mcphost.kinds.python.program import PythonProgram
+from mcphost.kinds.python.returns import Returns
 from mcphost.kinds.sorts import Sort
 from mcphost.runtime.schema import Problem
+from mcphost.sdk import PromptDefinition, ResourceDefinition, ToolDefinition
 
 
 class PythonConfig(BaseModel):
@@ -77,22 +81,36 @@ def _label(reference: str, title: str) -> str:
     return f"{title} ({reference})" if title else reference
 
 
-def _compile(tool: ToolFunction) -> Compiled:
-    definition = tool.definition
-    return Compiled(
-        name=tool.name,
-        input_schema=tool.parameters.schema,
-        output_schema=tool.returns.schema,
+def _compile(offered: PythonFunction) -> Compiled:
+    definition = offered.definition
+    said = Compiled(
+        name=offered.name,
+        sort=offered.sort,
+        input_schema=offered.parameters.schema,
         title=definition.title,
-        description=tool.description,
-        annotations=definition.annotations.model_dump(
-            mode="json", by_alias=True, exclude_none=True
-        ),
+        description=offered.description,
         author_version=definition.version,
         requires=tuple(definition.requires),
         time_limit=definition.time_limit,
-        program=PythonProgram(tool),
+        program=PythonProgram(offered),
+        arguments=offered.arguments,
+        completer=completer_of(offered),
     )
+    match definition:
+        case ToolDefinition():
+            schema = offered.returns.schema if isinstance(offered.returns, Returns) else None
+            hints = _json(definition.annotations)
+            return replace(said, output_schema=schema, annotations=hints)
+        case ResourceDefinition():
+            hints = _json(definition.annotations) if definition.annotations else {}
+            uri, mime_type = definition.uri, definition.mime_type
+            return replace(said, uri=uri, mime_type=mime_type, annotations=hints)
+        case PromptDefinition():
+            return said
+
+
+def _json(annotations: BaseModel) -> dict[str, Any]:
+    return annotations.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 python_kind = PythonKind()

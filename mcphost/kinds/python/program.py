@@ -5,9 +5,10 @@ import traceback
 from functools import partial
 from typing import Any
 
-from mcphost.kinds.python.function import ToolFunction
+from mcphost.kinds.python.function import PythonFunction
 from mcphost.kinds.python.parameters import InvalidArguments
 from mcphost.kinds.python.returns import InvalidResult
+from mcphost.kinds.sorts import Sort
 from mcphost.runtime.begun import Begun
 from mcphost.runtime.call import Call
 from mcphost.runtime.children import Children
@@ -16,7 +17,7 @@ from mcphost.runtime.line import Line
 from mcphost.runtime.outcomes import Complete, Failed, Failure, FailureKind, Outcome
 from mcphost.runtime.ports import Ports
 from mcphost.runtime.threads import PoolExhausted
-from mcphost.sdk import RUNNING, CapabilityMissing, Context, ToolError
+from mcphost.sdk.context import RUNNING, CapabilityMissing, Context, ToolError
 
 SECONDS = 60.0
 MOST_DETAIL = 20_000
@@ -25,8 +26,8 @@ MOST_DETAIL = 20_000
 class TimedOut(Exception):  # noqa: N818 - a refusal that says what happened
     """The round took longer than it may."""
 
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"The tool did not finish within {seconds:g} seconds.")
+    def __init__(self, sort: Sort, seconds: float) -> None:
+        super().__init__(f"The {sort} did not finish within {seconds:g} seconds.")
 
 
 class PythonProgram:
@@ -36,10 +37,11 @@ class PythonProgram:
     neither waits nor returns cannot be interrupted: only a thread (a plain `def`) can be given up.
     """
 
-    __slots__ = ("_seconds", "_tool")
+    __slots__ = ("_seconds", "_sort", "_tool")
 
-    def __init__(self, tool: ToolFunction) -> None:
+    def __init__(self, tool: PythonFunction) -> None:
         self._tool = tool
+        self._sort = tool.sort
         self._seconds = tool.definition.time_limit or SECONDS
 
     async def advance(self, call: Call, journal: Journal, ports: Ports) -> Outcome:
@@ -71,13 +73,15 @@ class PythonProgram:
             for name in self._tool.parameters.context:
                 arguments[name] = context
             value = await self._limited(arguments, call, ports)
-            return Complete(self._tool.returns.encode(value, ports.limits.result_bytes))
+            return Complete(
+                self._tool.returns.encode(value, ports.limits.result_bytes, call.target)
+            )
         except asyncio.CancelledError as error:
             if _is_being_cancelled():
                 raise
-            return _failed(error)
+            return _failed(error, self._sort)
         except BaseException as error:  # noqa: BLE001 - the function may raise anything
-            return _failed(error)
+            return _failed(error, self._sort)
 
     async def _limited(self, arguments: dict[str, Any], call: Call, ports: Ports) -> Any:
         """The function's value, or TimedOut if its time was up, whatever it made of that."""
@@ -91,10 +95,10 @@ class PythonProgram:
                 value = await begun
         except Exception as error:
             if timer.expired():
-                raise TimedOut(seconds) from error
+                raise TimedOut(self._sort, seconds) from error
             raise
         if timer.expired():
-            raise TimedOut(seconds)
+            raise TimedOut(self._sort, seconds)
         return value
 
     async def _run(self, arguments: dict[str, Any], call: Call, ports: Ports) -> Any:
@@ -112,25 +116,25 @@ def _is_being_cancelled() -> bool:
     return task is None or task.cancelling() > 0
 
 
-def _failed(error: BaseException) -> Outcome:
+def _failed(error: BaseException, sort: Sort) -> Outcome:
     """What an exception means. Only what its author meant for the caller is told to the caller."""
     match _cause(error):
         case InvalidArguments() as invalid:
-            return _error(f"Invalid arguments: {invalid}")
+            return _meant(FailureKind.INVALID_ARGUMENTS, f"Invalid arguments: {invalid}", sort)
         case ToolError() as refusal:
-            return _error(str(refusal))
+            return _meant(FailureKind.TOOL_ERROR, str(refusal), sort)
         case CapabilityMissing() as missing:
             kind, text = FailureKind.CAPABILITY_MISSING, str(missing)
             return Failed(Failure(kind, text, required=missing.required))
         case TimedOut() as late:
             return Failed(Failure(FailureKind.TIMED_OUT, str(late)))
         case PoolExhausted() as full:
-            text = "The tool is busy: all its threads are in use. Try again later."
+            text = f"The {sort} is busy: all its threads are in use. Try again later."
             return Failed(Failure(FailureKind.OVERLOADED, text, str(full)))
         case InvalidResult() as wrong:
             return Failed(Failure(FailureKind.INVALID_RESULT, wrong.message, wrong.detail))
         case crash:
-            text = "The tool failed. What went wrong has been logged."
+            text = f"The {sort} failed. What went wrong has been logged."
             return Failed(Failure(FailureKind.CRASHED, text, _told(crash)))
 
 
@@ -144,9 +148,12 @@ def _cause(error: BaseException) -> BaseException:
     return error
 
 
-def _error(text: str) -> Complete:
-    """A result that says what went wrong, for models to learn from (spec: server/tools)."""
+def _meant(kind: FailureKind, text: str, sort: Sort) -> Outcome:
+    """What is meant for the caller: of a tool a result that says what went wrong, for models to
+    learn from (spec: server/tools); prompts and resources have no such results."""
     clean = text.encode("utf-8", "backslashreplace").decode()
+    if sort is not Sort.TOOL:
+        return Failed(Failure(kind, clean))
     return Complete({"content": [{"type": "text", "text": clean}], "isError": True})
 
 

@@ -5,17 +5,17 @@ A result leaves here as JSON that can be sent, or not at all (spec: server/tools
 
 import collections.abc
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import NoneType, UnionType
-from typing import Annotated, Any, Never, NoReturn, Union, get_args, get_origin
+from typing import Annotated, Any, Never, NoReturn, Protocol, Union, get_args, get_origin
 
 import orjson
 from pydantic import TypeAdapter
 
 from mcphost.kinds.python.schemas import output_validator, schema_of
 from mcphost.runtime.schema import Validator
-from mcphost.sdk import (
+from mcphost.sdk.content import (
     NOTHING,
     Audio,
     Content,
@@ -41,6 +41,13 @@ class InvalidResult(Exception):  # noqa: N818 - a refusal that says what happene
         super().__init__(detail)
 
 
+class Encoder(Protocol):
+    """Makes the method's result of what a function returned."""
+
+    def encode(self, value: Any, limit: int, target: str = "") -> dict[str, Any]:
+        """The result, in at most `limit` bytes of JSON. Raises InvalidResult."""
+
+
 @dataclass(frozen=True, slots=True)
 class Returns:
     """What a function returns. Without a validator there is no output schema."""
@@ -53,22 +60,12 @@ class Returns:
         schema = self.validator and self.validator.schema
         return schema if isinstance(schema, Mapping) else None
 
-    def encode(self, value: Any, limit: int) -> dict[str, Any]:
+    def encode(self, value: Any, limit: int, target: str = "") -> dict[str, Any]:
         """The `CallToolResult` of what the function returned, in at most `limit` bytes of JSON.
 
         Raises InvalidResult.
         """
-        try:
-            result = self._result(value)
-            size = len(orjson.dumps(result))
-        except InvalidResult:
-            raise
-        except Exception as error:
-            raise InvalidResult(f"the result cannot be JSON: {error!r}") from error
-        if size > limit:
-            message = f"The tool's result is too large: more than {limit} bytes."
-            raise InvalidResult(f"the result has {size} bytes, more than {limit}", message)
-        return result
+        return sized(lambda: self._result(value), limit)
 
     def _result(self, value: Any) -> dict[str, Any]:
         if isinstance(value, Result):
@@ -81,7 +78,7 @@ class Returns:
 
     def _explicit(self, value: Result) -> dict[str, Any]:
         """A result said in full. An error need not fit the schema."""
-        result: dict[str, Any] = {"content": [_block(block) for block in value.content]}
+        result: dict[str, Any] = {"content": [block_of(block) for block in value.content]}
         if value.structured is not NOTHING:
             structured = self._structured(value.structured, check=not value.is_error)
             result = {**structured, "content": result["content"] or structured["content"]}
@@ -100,7 +97,22 @@ class Returns:
         problems = self.validator.problems(plain) if self.validator and check else ()
         if problems:
             raise InvalidResult("; ".join(map(str, problems)))
-        return {"content": [_text(encoded.decode())], "structuredContent": plain}
+        return {"content": [text_block(encoded.decode())], "structuredContent": plain}
+
+
+def sized(make: Callable[[], dict[str, Any]], limit: int) -> dict[str, Any]:
+    """A result that is JSON of at most `limit` bytes. Raises InvalidResult for what is not."""
+    try:
+        result = make()
+        size = len(orjson.dumps(result))
+    except InvalidResult:
+        raise
+    except Exception as error:
+        raise InvalidResult(f"the result cannot be JSON: {error!r}") from error
+    if size > limit:
+        message = f"The result is too large: more than {limit} bytes."
+        raise InvalidResult(f"the result has {size} bytes, more than {limit}", message)
+    return result
 
 
 def returns_of(annotation: Any, given: Mapping[str, Any] | None) -> Returns:
@@ -141,13 +153,13 @@ def _is_content(leaf: Any) -> bool:
 def _content(value: Any) -> list[dict[str, Any]] | None:
     """The blocks of what is content already; None if it is not."""
     if isinstance(value, str):
-        return [_text(str.__str__(value))]
+        return [text_block(str.__str__(value))]
     if value is None:
         return []
     if isinstance(value, BLOCKS):
-        return [_block(value)]
+        return [block_of(value)]
     if isinstance(value, list | tuple) and all(isinstance(item, BLOCKS) for item in value):
-        return [_block(block) for block in value]
+        return [block_of(block) for block in value]
     return None
 
 
@@ -160,9 +172,9 @@ def _is_infinite(value: Any) -> bool:
     return isinstance(value, float) and not math.isfinite(value)
 
 
-def _text(text: str) -> dict[str, Any]:
+def text_block(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def _block(block: Content) -> dict[str, Any]:
+def block_of(block: Content) -> dict[str, Any]:
     return block.model_dump(mode="json", by_alias=True, exclude_none=True)

@@ -189,7 +189,7 @@ async def test_a_result_above_the_limit_is_a_failure_that_says_so() -> None:
 
     failed = await failure(function, outside=ports(result_bytes=100))
     assert failed.kind is FailureKind.INVALID_RESULT
-    assert failed.message == "The tool's result is too large: more than 100 bytes."
+    assert failed.message == "The result is too large: more than 100 bytes."
 
 
 async def hang() -> None:

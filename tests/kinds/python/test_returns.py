@@ -351,7 +351,7 @@ def test_a_result_at_the_limit_is_sent_and_one_byte_more_is_not() -> None:
     assert encoded(str, "aaaa", size)
     with pytest.raises(InvalidResult) as caught:
         encoded(str, "aaaaa", size)
-    assert caught.value.message == f"The tool's result is too large: more than {size} bytes."
+    assert caught.value.message == f"The result is too large: more than {size} bytes."
 
 
 TEXT = st.text(st.characters(codec="utf-8"))

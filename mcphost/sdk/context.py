@@ -1,77 +1,15 @@
-"""What a tool author imports, and all of it.
+"""One call, as the function that serves it sees it."""
 
-A tool is a function with type hints. Its schemas come from them, its description from the first
-paragraph of its docstring:
-
-    from mcphost.sdk import Context, tool
-
-    @tool(title="Count words")
-    async def count_words(ctx: Context, text: str) -> int:
-        '''Count the words of a text.'''
-        ctx.progress(1, 1)
-        return len(text.split())
-
-The function stays callable as it was. What it returns is sent like this:
-
-- `str`: one text. `None`: no content. A content object (`Text`, `Image`, …), or a list of them: as
-  they are. `Result`: exactly what it says. None of these has an output schema.
-- anything else that pydantic can write as JSON (a model, a dataclass, a list, a dict, a number, and
-  before Python 3.12 the TypedDict of typing_extensions): structured content, held against the output schema that the return type gives, and
-  the same JSON as a text for older clients.
-
-Raise ToolError to tell the caller what went wrong; any other exception is logged, and the caller
-learns only that the tool failed. A function that blocks is declared with a plain `def` and runs in
-a thread of its own; `Context` means the same there.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Final, Literal
 from uuid import UUID
 
-from mcp_types import Annotations as Annotations
-from mcp_types import AudioContent as Audio
-from mcp_types import BlobResourceContents as BlobResource
-from mcp_types import EmbeddedResource as EmbeddedResource
-from mcp_types import ImageContent as Image
-from mcp_types import ResourceLink as ResourceLink
-from mcp_types import TextContent as Text
-from mcp_types import TextResourceContents as TextResource
-from mcp_types import ToolAnnotations as ToolAnnotations
-
 from mcphost.runtime.call import Call
-from mcphost.runtime.line import CallEnded, Line
+from mcphost.runtime.line import Line
 from mcphost.runtime.ports import Announcer, NotAnnounced
 
-__all__ = [
-    "Annotations",
-    "Audio",
-    "BlobResource",
-    "CallEnded",
-    "CapabilityMissing",
-    "Content",
-    "Context",
-    "EmbeddedResource",
-    "Image",
-    "ResourceLink",
-    "Result",
-    "Text",
-    "TextResource",
-    "ToolAnnotations",
-    "ToolDefinition",
-    "ToolError",
-    "current",
-    "tool",
-]
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-Content = Text | Image | Audio | ResourceLink | EmbeddedResource
-
 LISTS: Final = {"tools": "tool", "prompts": "prompt", "resources": "resource"}
-ATTRIBUTE: Final = "__mcphost_tool__"
-NOTHING: Final = object()
-"""Says that a result has no structured content; None would be the JSON value null."""
 
 
 class ToolError(Exception):
@@ -91,15 +29,6 @@ class CapabilityMissing(Exception):  # noqa: N818 - a refusal that says what hap
         for step in reversed(self.capability.split(".")):
             shape = {step: shape}
         return shape
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """A result said in full: content as it is, and structured content of any JSON value."""
-
-    content: Sequence[Content] = ()
-    structured: Any = NOTHING
-    is_error: bool = False
 
 
 class Context:
@@ -224,70 +153,3 @@ def current() -> Context:
         return RUNNING.get()
     except LookupError:
         raise RuntimeError("no tool is running here") from None
-
-
-@dataclass(frozen=True, slots=True)
-class ToolDefinition:
-    """What `@tool` was told of a function. Empty texts leave it to the function."""
-
-    name: str = ""
-    title: str = ""
-    description: str = ""
-    annotations: ToolAnnotations = field(default_factory=ToolAnnotations)
-    version: str = ""
-    input_schema: Mapping[str, Any] | None = None
-    output_schema: Mapping[str, Any] | None = None
-    time_limit: float | None = None
-    requires: Sequence[str] = ()
-    threads: int | None = None
-
-    def __post_init__(self) -> None:
-        if isinstance(self.requires, str):
-            raise TypeError(f'requires is a list of capabilities: ["{self.requires}"]')
-        for name in ("time_limit", "threads"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ValueError(f"{name} must be above 0")
-
-
-class ToolOptions(TypedDict, total=False):
-    """What `@tool` takes.
-
-    `version` is the author's own, for changes that the schemas do not show. Schemas given here are
-    taken as they are: arguments then arrive as plain JSON, by name. `time_limit` is in seconds;
-    `requires` names client capabilities; `threads` caps how many calls of a `def` tool run at once
-    in one tenant.
-    """
-
-    name: str
-    title: str
-    description: str
-    annotations: ToolAnnotations
-    version: str
-    input_schema: Mapping[str, Any]
-    output_schema: Mapping[str, Any]
-    time_limit: float
-    requires: Sequence[str]
-    threads: int
-
-
-@overload
-def tool(function: Function, /) -> Function: ...
-@overload
-def tool(**options: Unpack[ToolOptions]) -> Callable[[Function], Function]: ...
-def tool(
-    function: Function | None = None, /, **options: Unpack[ToolOptions]
-) -> Function | Callable[[Function], Function]:
-    """Offer a function as a tool: `@tool`, or `@tool(title=…, …)` with the fields of ToolOptions.
-
-    Raises TypeError for an option that does not exist, ValueError for one that makes no sense.
-    """
-    if function is not None and not callable(function):
-        raise TypeError("@tool takes its options by name: @tool(title=…)")
-    definition = ToolDefinition(**options)
-
-    def offer(function: Function) -> Function:
-        setattr(function, ATTRIBUTE, definition)
-        return function
-
-    return offer if function is None else offer(function)

@@ -1,0 +1,62 @@
+"""What functions return that are prompts or resources: from objects to messages and contents."""
+
+from base64 import b64encode
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from mcphost.kinds.python.returns import BLOCKS, InvalidResult, block_of, sized, text_block
+from mcphost.sdk import BlobResource, Message, TextResource
+
+_ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
+
+
+class Messages:
+    """The result of `prompts/get` (spec: server/prompts, GetPromptResult).
+
+    A text, content, a Message, or a list of them: what is no Message is the user's.
+    """
+
+    def encode(self, value: Any, limit: int, target: str = "") -> dict[str, Any]:
+        """Raises InvalidResult."""
+        values = value if isinstance(value, list | tuple) else [value]
+        return sized(lambda: {"messages": [_message(one) for one in values]}, limit)
+
+
+class Contents:
+    """The result of `resources/read` (spec: server/resources, ReadResourceResult).
+
+    A text, bytes, contents in full or a list of those; anything else is written as JSON.
+    """
+
+    def __init__(self, mime_type: str = "") -> None:
+        self._mime_type = mime_type
+
+    def encode(self, value: Any, limit: int, target: str = "") -> dict[str, Any]:
+        """What is read at the URI `target`. Raises InvalidResult."""
+        return sized(lambda: {"contents": self._contents(value, target)}, limit)
+
+    def _contents(self, value: Any, target: str) -> list[dict[str, Any]]:
+        full = value if isinstance(value, list | tuple) else [value]
+        if full and all(isinstance(one, TextResource | BlobResource) for one in full):
+            return [one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in full]
+        return [{"uri": target, **self._plain(value)}]
+
+    def _plain(self, value: Any) -> dict[str, Any]:
+        if isinstance(value, bytes):
+            blob = b64encode(value).decode()
+            return {"mimeType": self._mime_type or "application/octet-stream", "blob": blob}
+        if isinstance(value, str):
+            return {"mimeType": self._mime_type or "text/plain", "text": value}
+        text = _ANYTHING.dump_json(value, by_alias=True).decode()
+        return {"mimeType": self._mime_type or "application/json", "text": text}
+
+
+def _message(value: Any) -> dict[str, Any]:
+    said = value if isinstance(value, Message) else Message(value)
+    content = said.content
+    if isinstance(content, str):
+        return {"role": said.role, "content": text_block(content)}
+    if isinstance(content, BLOCKS):
+        return {"role": said.role, "content": block_of(content)}
+    raise InvalidResult(f"a message is a text or content, not {type(content).__name__}")

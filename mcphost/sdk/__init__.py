@@ -1,0 +1,76 @@
+"""What the author of tools, prompts and resources imports, and all of it.
+
+A tool is a function with type hints. Its schemas come from them, its description from the first
+paragraph of its docstring:
+
+    from mcphost.sdk import Context, tool
+
+    @tool(title="Count words")
+    async def count_words(ctx: Context, text: str) -> int:
+        '''Count the words of a text.'''
+        ctx.progress(1, 1)
+        return len(text.split())
+
+The function stays callable as it was. What it returns is sent like this:
+
+- `str`: one text. `None`: no content. A content object (`Text`, `Image`, …), or a list of them: as
+  they are. `Result`: exactly what it says. None of these has an output schema.
+- anything else that pydantic can write as JSON (a model, a dataclass, a list, a dict, a number, and
+  before Python 3.12 the TypedDict of typing_extensions): structured content, held against the output schema that the return type gives, and
+  the same JSON as a text for older clients.
+
+`@prompt` and `@resource` offer a function as a prompt or as what is read at a URI; see there.
+
+Raise ToolError to tell the caller what went wrong; any other exception is logged, and the caller
+learns only that the tool failed. A function that blocks is declared with a plain `def` and runs in
+a thread of its own; `Context` means the same there.
+"""
+
+from mcp_types import Annotations as Annotations
+from mcp_types import ToolAnnotations as ToolAnnotations
+
+from mcphost.runtime.line import CallEnded
+from mcphost.sdk.completing import complete
+from mcphost.sdk.content import (
+    Audio,
+    BlobResource,
+    Content,
+    EmbeddedResource,
+    Image,
+    Message,
+    ResourceLink,
+    Result,
+    Text,
+    TextResource,
+)
+from mcphost.sdk.context import CapabilityMissing, Context, ToolError, current
+from mcphost.sdk.prompts import PromptDefinition, prompt
+from mcphost.sdk.resources import ResourceDefinition, resource
+from mcphost.sdk.tools import ToolDefinition, tool
+
+__all__ = [
+    "Annotations",
+    "Audio",
+    "BlobResource",
+    "CallEnded",
+    "CapabilityMissing",
+    "Content",
+    "Context",
+    "EmbeddedResource",
+    "Image",
+    "Message",
+    "PromptDefinition",
+    "ResourceDefinition",
+    "ResourceLink",
+    "Result",
+    "Text",
+    "TextResource",
+    "ToolAnnotations",
+    "ToolDefinition",
+    "ToolError",
+    "complete",
+    "current",
+    "prompt",
+    "resource",
+    "tool",
+]

@@ -1,0 +1,28 @@
+"""`@complete`: suggestions for the arguments of prompts and the variables of templates
+(spec: server/utilities/completion)."""
+
+from collections.abc import Callable
+from typing import Any
+
+from mcphost.sdk.marking import ATTRIBUTE, Function
+
+Completers = dict[str, Callable[..., Any]]
+"""Functions by the argument that they suggest values for."""
+
+
+def complete(of: Callable[..., Any], argument: str) -> Callable[[Function], Function]:
+    """Suggest values for an argument of a prompt, or a variable of a template.
+
+    The function gets what was typed so far, and under their names, if it takes them, the arguments
+    that were filled in before; it returns texts, the best first. Arguments annotated with Literal,
+    bool or an Enum need none. Raises TypeError for a function that is no prompt and no template.
+    """
+    completers: Completers | None = getattr(getattr(of, ATTRIBUTE, None), "completers", None)
+    if completers is None:
+        raise TypeError("@complete is for functions that are marked @prompt or @resource")
+
+    def offer(function: Function) -> Function:
+        completers[argument] = function
+        return function
+
+    return offer

@@ -1,0 +1,35 @@
+"""What all decorators do: write on a function what it is offered as."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol, TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+ATTRIBUTE: Final = "__mcphost_offer__"
+
+
+class Limited(Protocol):
+    """What every definition says of how its function runs."""
+
+    @property
+    def requires(self) -> Sequence[str]: ...
+    @property
+    def time_limit(self) -> float | None: ...
+    @property
+    def threads(self) -> int | None: ...
+
+
+def check_limits(definition: Limited) -> None:
+    """Raises TypeError and ValueError for limits that make no sense."""
+    if isinstance(definition.requires, str):
+        raise TypeError(f'requires is a list of capabilities: ["{definition.requires}"]')
+    for name in ("time_limit", "threads"):
+        value = getattr(definition, name)
+        if value is not None and not value > 0:
+            raise ValueError(f"{name} must be above 0")
+
+
+def mark(function: Function, definition: object) -> Function:
+    """The function, which stays callable as it was."""
+    setattr(function, ATTRIBUTE, definition)
+    return function

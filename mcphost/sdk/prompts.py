@@ -1,0 +1,59 @@
+"""`@prompt`: a function as a prompt (spec: server/prompts)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypedDict, Unpack, overload
+
+from mcphost.sdk.completing import Completers
+from mcphost.sdk.marking import Function, check_limits, mark
+
+
+@dataclass(frozen=True, slots=True)
+class PromptDefinition:
+    """What `@prompt` was told of a function. Empty texts leave it to the function."""
+
+    name: str = ""
+    title: str = ""
+    description: str = ""
+    version: str = ""
+    time_limit: float | None = None
+    requires: Sequence[str] = ()
+    threads: int | None = None
+    completers: Completers = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+
+
+class PromptOptions(TypedDict, total=False):
+    """What `@prompt` takes; each as for `@tool`."""
+
+    name: str
+    title: str
+    description: str
+    version: str
+    time_limit: float
+    requires: Sequence[str]
+    threads: int
+
+
+@overload
+def prompt(function: Function, /) -> Function: ...
+@overload
+def prompt(**options: Unpack[PromptOptions]) -> Callable[[Function], Function]: ...
+def prompt(
+    function: Function | None = None, /, **options: Unpack[PromptOptions]
+) -> Function | Callable[[Function], Function]:
+    """Offer a function as a prompt: `@prompt`, or `@prompt(title=…)` with the fields of PromptOptions.
+
+    Its parameters are the prompt's arguments. Clients send texts; annotations say what they are read
+    as. Raises TypeError for an option that does not exist, ValueError for one that makes no sense.
+    """
+    if function is not None and not callable(function):
+        raise TypeError("@prompt takes its options by name: @prompt(title=…)")
+    definition: Any = PromptDefinition(**options)
+
+    def offer(function: Function) -> Function:
+        return mark(function, definition)
+
+    return offer if function is None else offer(function)

@@ -1,0 +1,68 @@
+"""`@resource`: a function as a resource or a resource template (spec: server/resources)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypedDict, Unpack
+
+from mcp_types import Annotations
+
+from mcphost.sdk.completing import Completers
+from mcphost.sdk.marking import Function, check_limits, mark
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceDefinition:
+    """What `@resource` was told of a function. Empty texts leave it to the function."""
+
+    uri: str
+    name: str = ""
+    title: str = ""
+    description: str = ""
+    mime_type: str = ""
+    annotations: Annotations | None = None
+    version: str = ""
+    time_limit: float | None = None
+    requires: Sequence[str] = ()
+    threads: int | None = None
+    completers: Completers = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+
+    @property
+    def is_template(self) -> bool:
+        """Whether the URI has variables, so that it stands for many resources."""
+        return "{" in self.uri
+
+
+class ResourceOptions(TypedDict, total=False):
+    """What `@resource` takes besides the URI.
+
+    `annotations` say for whom it is and how important; all others are as for `@tool`.
+    """
+
+    name: str
+    title: str
+    description: str
+    mime_type: str
+    annotations: Annotations
+    version: str
+    time_limit: float
+    requires: Sequence[str]
+    threads: int
+
+
+def resource(uri: str, /, **options: Unpack[ResourceOptions]) -> Callable[[Function], Function]:
+    """Offer a function as what is read at a URI: `@resource("docs://readme")`.
+
+    A URI with variables, `@resource("users://{user}/card")`, is a template, and the variables are the
+    function's parameters. Raises TypeError for an option that does not exist, or without a URI.
+    """
+    if not isinstance(uri, str):
+        raise TypeError('@resource takes a URI first: @resource("docs://readme")')
+    definition = ResourceDefinition(uri, **options)
+
+    def offer(function: Function) -> Function:
+        return mark(function, definition)
+
+    return offer

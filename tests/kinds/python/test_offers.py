@@ -1,0 +1,295 @@
+"""Functions as prompts, resources and templates."""
+
+import asyncio
+from collections.abc import Callable
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import BaseModel, Field
+
+from mcphost.kinds.kind import Compiled
+from mcphost.kinds.python.kind import PythonKind, _compile
+from mcphost.kinds.sorts import Sort
+from mcphost.runtime.journal import EMPTY
+from mcphost.runtime.outcomes import Complete, Failed, FailureKind, Outcome
+from mcphost.sdk import (
+    Annotations,
+    BlobResource,
+    Context,
+    Image,
+    Message,
+    Text,
+    TextResource,
+    ToolError,
+    complete,
+    current,
+    prompt,
+    resource,
+)
+from tests.kinds.rounds import a_call, ports, seen
+
+
+def compiled(function: Callable[..., Any]) -> Compiled:
+    return _compile(seen(function))
+
+
+async def outcome(function: Callable[..., Any], target: str = "x", **arguments: Any) -> Outcome:
+    call = a_call(arguments)._replace(target=target)
+    return await compiled(function).program.advance(call, EMPTY, ports())
+
+
+async def result(function: Callable[..., Any], target: str = "x", **arguments: Any) -> Any:
+    done = await outcome(function, target, **arguments)
+    assert isinstance(done, Complete), done
+    return done.result
+
+
+async def suggested(function: Callable[..., Any], name: str, typed: str, **filled: str) -> Any:
+    completer = compiled(function).completer
+    assert completer is not None
+    asked = {"argument": {"name": name, "value": typed}, "context": {"arguments": filled}}
+    done = await completer.advance(a_call(asked), EMPTY, ports())
+    assert isinstance(done, Complete), done
+    return done.result["completion"]["values"]
+
+
+class Tone(Enum):
+    WARM = "warm"
+    COOL = "cool"
+
+
+@prompt(title="Greeting", version="2")
+async def greeting(
+    who: Annotated[str, Field(description="Whom.", title="Who")],
+    times: int = 1,
+    tone: Tone = Tone.WARM,
+    loud: bool = False,
+) -> list[Message | str]:
+    """Greet somebody."""
+    text = f"{tone.value}: {who}" * times
+    return [text.upper() if loud else text, Message("Hello", role="assistant")]
+
+
+async def test_a_prompt_reads_its_texts_as_annotated() -> None:
+    done = await result(greeting, who="Ada", times="2", tone="cool", loud="true")
+    assert done["messages"] == [
+        {"role": "user", "content": {"type": "text", "text": "COOL: ADACOOL: ADA"}},
+        {"role": "assistant", "content": {"type": "text", "text": "Hello"}},
+    ]
+
+
+def test_a_prompt_says_what_it_takes() -> None:
+    said = compiled(greeting)
+    assert (said.sort, said.name, said.title) == (Sort.PROMPT, "greeting", "Greeting")
+    assert said.description == "Greet somebody."
+    first, second, *_ = said.arguments
+    assert (first.name, first.title, first.description, first.required) == (
+        "who", "Who", "Whom.", True,
+    )  # fmt: skip
+    assert (second.name, second.required) == ("times", False)
+    assert said.input_schema["properties"]["times"] == {"type": "string"}
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "values"),
+    [("tone", "c", ["cool"]), ("loud", "", ["true", "false"]), ("who", "A", [])],
+)
+async def test_what_has_few_values_suggests_them(name: str, typed: str, values: list[str]) -> None:
+    assert await suggested(greeting, name, typed) == values
+
+
+async def test_a_wrong_argument_is_refused_by_name() -> None:
+    done = await outcome(greeting, who="Ada", times="many")
+    assert isinstance(done, Failed)
+    assert done.error.kind is FailureKind.INVALID_ARGUMENTS
+    assert "times" in done.error.message
+
+
+@prompt
+def picture() -> list[Any]:
+    """Show something."""
+    image = Image(data="AAAA", mime_type="image/gif")
+    return [image, Message(Text(text="What is it?"))]
+
+
+async def test_a_prompt_may_hold_any_content_and_be_a_plain_function() -> None:
+    done = await result(picture)
+    assert done["messages"][0]["content"] == {
+        "type": "image", "data": "AAAA", "mimeType": "image/gif",
+    }  # fmt: skip
+    assert compiled(picture).completer is None
+
+
+@prompt
+async def broken(kind: Literal["refused", "crash", "wrong", "slow"]) -> Any:
+    """Fail."""
+    match kind:
+        case "refused":
+            raise ToolError("Not today.")
+        case "crash":
+            raise RuntimeError("secret")
+        case "slow":
+            await asyncio.sleep(60)
+    return 7
+
+
+@pytest.mark.parametrize(
+    ("kind", "failure", "said"),
+    [
+        ("refused", FailureKind.TOOL_ERROR, "Not today."),
+        ("crash", FailureKind.CRASHED, "The prompt failed. What went wrong has been logged."),
+        ("wrong", FailureKind.INVALID_RESULT, "not valid"),
+    ],
+)
+async def test_a_prompt_fails_as_a_failure(kind: str, failure: FailureKind, said: str) -> None:
+    done = await outcome(broken, kind=kind)
+    assert isinstance(done, Failed)
+    assert done.error.kind is failure
+    assert said in done.error.message
+    assert "secret" not in done.error.message
+
+
+async def test_a_prompt_is_stopped_when_its_time_is_up() -> None:
+    outside = ports(seconds=0.01)
+    done = await compiled(broken).program.advance(a_call({"kind": "slow"}), EMPTY, outside)
+    assert isinstance(done, Failed)
+    assert done.error.message == "The prompt did not finish within 0.01 seconds."
+
+
+class Card(BaseModel):
+    """Somebody."""
+
+    user: str
+
+
+@resource("users://{user}/card{?lang}", title="Card", annotations=Annotations(priority=0.5))
+async def card(ctx: Context, user: str, lang: str = "en") -> Card:
+    """A user's card."""
+    assert current() is ctx
+    return Card(user=f"{user} {lang}")
+
+
+@complete(card, "user")
+async def users(typed: str, lang: str = "?") -> list[str]:
+    return [f"{typed}{lang}", "Ada"]
+
+
+@complete(card, "lang")
+def languages(typed: str, ctx: Context) -> list[str]:
+    return [ctx.client, typed]
+
+
+async def test_a_template_reads_the_variables_of_its_uri() -> None:
+    done = await result(card, "users://ada/card?lang=de", user="ada", lang="de")
+    assert done["contents"] == [
+        {
+            "uri": "users://ada/card?lang=de",
+            "mimeType": "application/json",
+            "text": '{"user":"ada de"}',
+        }
+    ]
+    said = compiled(card)
+    assert (said.sort, said.uri) == (Sort.TEMPLATE, "users://{user}/card{?lang}")
+    assert said.annotations == {"priority": 0.5}
+
+
+async def test_completers_get_what_was_typed_and_what_was_filled_in() -> None:
+    assert await suggested(card, "user", "B") == ["B?", "Ada"]
+    assert await suggested(card, "user", "B", lang="de", other="x") == ["Bde", "Ada"]
+    assert await suggested(card, "lang", "e") == ["Inspector", "e"]
+
+
+@resource("docs://readme")
+def readme() -> str:
+    """What this is."""
+    return "# Hello"
+
+
+@resource("docs://logo", mime_type="image/png")
+async def logo() -> bytes:
+    """A picture."""
+    return b"\x89PNG"
+
+
+@resource("docs://all")
+async def everything() -> list[TextResource | BlobResource]:
+    """Both."""
+    return [
+        TextResource(uri="docs://a", text="a", mime_type="text/plain"),
+        BlobResource(uri="docs://b", blob="AAAA"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("function", "contents"),
+    [
+        (readme, [{"uri": "x", "mimeType": "text/plain", "text": "# Hello"}]),
+        (logo, [{"uri": "x", "mimeType": "image/png", "blob": "iVBORw=="}]),
+        (
+            everything,
+            [
+                {"uri": "docs://a", "mimeType": "text/plain", "text": "a"},
+                {"uri": "docs://b", "blob": "AAAA"},
+            ],
+        ),
+    ],
+)
+async def test_a_resource_is_text_bytes_or_contents(function: Any, contents: Any) -> None:
+    assert (await result(function))["contents"] == contents
+    assert compiled(function).sort is Sort.RESOURCE
+
+
+async def test_bytes_without_a_type_are_just_bytes() -> None:
+    @resource("docs://raw")
+    async def raw() -> bytes:
+        return b"\0"
+
+    assert (await result(raw))["contents"][0]["mimeType"] == "application/octet-stream"
+
+
+async def test_a_completer_that_returns_no_texts_fails() -> None:
+    @prompt
+    async def asking(a: str) -> str:
+        """Ask."""
+        return a
+
+    @complete(asking, "a")
+    async def wrong(typed: str) -> list[int]:
+        return [1]
+
+    completer = compiled(asking).completer
+    assert completer is not None
+    asked = {"argument": {"name": "a", "value": ""}, "context": {"arguments": {}}}
+    done = await completer.advance(a_call(asked), EMPTY, ports())
+    assert isinstance(done, Failed)
+    assert done.error.kind is FailureKind.INVALID_RESULT
+
+
+BROKEN = {
+    "has no variables": '@resource("docs://a")\ndef f(a: str) -> str: ...',
+    "begin with a scheme": '@resource("docs")\ndef f() -> str: ...',
+    "differ: 'b'": '@resource("docs://{a}")\ndef f(a: str, b: str) -> str: ...',
+    "give a default": '@resource("docs://x{?a}")\ndef f(a: str) -> str: ...',
+    "the template": '@resource("docs://{a")\ndef f(a: str) -> str: ...',
+    "which is no argument": (
+        '@prompt\ndef f(a: str) -> str: ...\n@complete(f, "b")\ndef g(typed): ...'
+    ),
+    "takes what was typed": '@prompt\ndef f(a: str) -> str: ...\n@complete(f, "a")\ndef g(): ...',
+    "asked without 'b'": '@prompt\ndef f(a: str) -> str: ...\n@complete(f, "a")\ndef g(t, b): ...',
+    "takes a URI first": "@resource\ndef f() -> str: ...",
+    "takes its options by name": '@prompt("x")\ndef f() -> str: ...',
+    "marked @prompt": 'def f(): ...\n@complete(f, "a")\ndef g(t): ...',
+    "above 0": "@prompt(time_limit=0)\ndef f() -> str: ...",
+}
+
+
+@pytest.mark.parametrize("said", BROKEN)
+def test_what_cannot_be_offered_says_why(said: str, tmp_path: Path) -> None:
+    imports = "from mcphost.sdk import complete, prompt, resource\n"
+    (tmp_path / "some.py").write_text(imports + BROKEN[said])
+    kind = PythonKind()
+    kind.configure(tmp_path)
+    assert said in " ".join(map(str, kind.check()))
+    assert kind.choices() == ()
