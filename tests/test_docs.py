@@ -1,7 +1,9 @@
 """The examples in the documents run."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -27,6 +29,9 @@ CALLS = {
     "add_note": ({"text": "a"}, "Added"),
     "walk": ({"steps": 2}, "There."),
     "compress": ({"text": "four"}, "4"),
+    "review": ({"repository": "shop", "branch": "main"}, "Review main of shop. Be kind."),
+    "opening_hours": ({}, "9 to 18"),
+    "order": ({"number": "7"}, '"order":"7"'),
 }
 
 
@@ -57,6 +62,16 @@ def _call(tool: str, arguments: dict[str, object]) -> Call:
     )
 
 
+def _text(result: Mapping[str, Any]) -> str:
+    """The first text of a tool's, prompt's or resource's result."""
+    match result:
+        case {"messages": [{"content": {"text": str(text)}}, *_]}:
+            return text
+        case {"contents": [{"text": str(text)}, *_]} | {"content": [{"text": str(text)}, *_]}:
+            return text
+    raise AssertionError(result)
+
+
 async def test_every_documented_tool_loads_and_answers(tmp_path: Path) -> None:
     kind = _tools(tmp_path)
     assert not kind.check()
@@ -67,7 +82,7 @@ async def test_every_documented_tool_loads_and_answers(tmp_path: Path) -> None:
         ports = Ports(threads=ToolThreads(2))
         outcome = await tool.program.advance(_call(tool.name, arguments), EMPTY, ports)
         assert isinstance(outcome, Complete)
-        assert word in outcome.result["content"][0]["text"]
+        assert word in _text(outcome.result)
 
 
 @pytest.mark.parametrize("document", sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("docs/*.md")))

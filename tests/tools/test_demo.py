@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from mcphost.kinds.sorts import Sort
+from mcphost.runtime.journal import EMPTY
 from mcphost.runtime.outcomes import Complete
-from tests.kinds.rounds import Notes
+from tests.kinds.rounds import Notes, a_call, ports
 from tests.tools.shelf import FOLDER, assert_listable, call, compiled, kind, names
 
-ALL = [
+TOOLS = [
     "demo.add",
     "demo.countdown",
     "demo.echo",
@@ -34,17 +36,58 @@ def test_nothing_in_the_folder_is_broken() -> None:
     assert kind().check() == ()
 
 
-def test_the_demo_has_these_tools() -> None:
-    assert names("demo") == ALL
+OTHERS = {
+    "demo.plan_trip": Sort.PROMPT,
+    "demo.about": Sort.RESOURCE,
+    "demo.square": Sort.RESOURCE,
+    "demo.weather_of": Sort.TEMPLATE,
+}
 
 
-@pytest.mark.parametrize("reference", ALL)
+def test_the_demo_has_these() -> None:
+    assert names("demo") == sorted([*TOOLS, *OTHERS])
+
+
+@pytest.mark.parametrize(("reference", "sort"), OTHERS.items())
+def test_prompts_and_resources_say_what_they_are(reference: str, sort: Sort) -> None:
+    said = compiled(reference)
+    assert said.sort is sort
+    assert said.title
+    assert said.description
+
+
+async def test_a_trip_is_planned_with_the_weather_in_mind() -> None:
+    messages = (await done("demo.plan_trip", city="Oslo", days="2", style="busy"))["messages"]
+    assert messages[0]["content"]["text"] == "Plan 2 busy days in Oslo for me."
+    assert [message["role"] for message in messages] == ["user", "assistant", "user"]
+
+
+@pytest.mark.parametrize("reference", ["demo.plan_trip", "demo.weather_of"])
+async def test_cities_are_suggested(reference: str) -> None:
+    completer = compiled(reference).completer
+    assert completer is not None
+    asked = {"argument": {"name": "city", "value": "be"}, "context": {"arguments": {}}}
+    outcome = await completer.advance(a_call(asked), EMPTY, ports())
+    assert isinstance(outcome, Complete)
+    assert outcome.result["completion"]["values"] == ["Berlin", "Bern"]
+
+
+async def test_the_resources_of_the_demo_can_be_read() -> None:
+    (about,) = (await done("demo.about"))["contents"]
+    assert about["text"].startswith("# The demo tenant")
+    (square,) = (await done("demo.square"))["contents"]
+    assert base64.b64decode(square["blob"]).startswith(b"\x89PNG")
+    (sky,) = (await done("demo.weather_of", city="Oslo"))["contents"]
+    assert (sky["mimeType"], '"city":"Oslo"' in sky["text"]) == ("application/json", True)
+
+
+@pytest.mark.parametrize("reference", TOOLS)
 def test_every_tool_can_be_listed_and_has_a_title(reference: str) -> None:
     assert_listable(compiled(reference))
     assert compiled(reference).title
 
 
-@pytest.mark.parametrize("reference", ALL)
+@pytest.mark.parametrize("reference", TOOLS)
 def test_only_sending_a_note_is_not_read_only(reference: str) -> None:
     read_only = compiled(reference).annotations.get("readOnlyHint") is True
     assert read_only is (reference != "demo.send_note")
