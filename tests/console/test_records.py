@@ -1,4 +1,5 @@
 from datetime import timedelta
+from urllib.parse import quote
 from uuid import UUID, uuid4
 
 import pytest
@@ -44,6 +45,19 @@ def test_rounds_are_narrowed_by_each_filter(operator: Client, acme: Things) -> N
     ]
     assert targets(operator, "?tool=none%00") == []
     assert "Nothing like that" in operator.get(f"{RECORDS}?tool=none").content.decode()
+
+
+def test_what_was_got_and_read_says_by_which_method(operator: Client, acme: Things) -> None:
+    uri = "users://Ada/notes?of=May"
+    recorded(acme.tenant, uuid4(), target="review", method="prompts/get")
+    call = uuid4()
+    recorded(acme.tenant, call, target=uri, method="resources/read")
+    page = operator.get(RECORDS).content.decode()
+    for part in (f"<b>{uri}</b>", "resources/read", "<b>review</b>", "prompts/get"):
+        assert part in page
+    assert "tools/call" not in page
+    assert targets(operator, f"?tool={quote(uri, safe='')}") == [uri]
+    assert uri in operator.get(f"{RECORDS}{call}/").content.decode()
 
 
 def test_what_is_older_than_the_period_is_left_out(operator: Client, acme: Things) -> None:
