@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from mcphost.observability import counters, exposition, health
 from tests.cast import Cast
-from tests.mcp import PATIENCE, Exchange, Reply, begun, call, request, send
+from tests.mcp import PATIENCE, PREFIX, Exchange, Reply, begun, call, listening, request, send
 from tests.served import probes
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -160,7 +160,7 @@ def closed_sets() -> dict[str, set[str]]:
 async def test_labels_never_name_a_tenant_a_tool_or_a_client(served: Cast) -> None:
     """After a busy while, with canaries everywhere that a client can write something."""
     token, canary = served.owner.mcp_token, "canary7f3a"
-    client = {"name": canary, "version": canary}
+    client = {f"{PREFIX}clientInfo": {"name": canary, "version": canary}}
     for tool in ("echo", "fail", canary):
         await call("acme", tool, {"text": canary}, token, progressToken=canary)
     await send(canary, request("tools/list"))
@@ -168,8 +168,22 @@ async def test_labels_never_name_a_tenant_a_tool_or_a_client(served: Cast) -> No
     await send("acme", request("tools/list", {"cursor": canary}), token)
     await send("acme", request(f"notifications/{canary}"), token, {"user-agent": canary})
     await send("acme", {**request("server/discover"), "id": canary}, token)
-    await send("acme", {"jsonrpc": canary, "clientInfo": client}, token)
-    samples, allowed = await scraped(), closed_sets()
+    await send("acme", {"jsonrpc": canary, "method": canary}, token)
+    for method, params in {
+        "prompts/get": {"name": canary},
+        "resources/read": {"uri": f"{canary}://{canary}"},
+        "completion/complete": {
+            "ref": {"type": "ref/prompt", "name": canary},
+            "argument": {"name": canary, "value": canary},
+        },
+    }.items():
+        await send("acme", request(method, params, **client), token)
+    async with listening(
+        "acme", token, toolsListChanged=True, resourceSubscriptions=[f"{canary}:a"]
+    ):
+        assert await count("mcphost_listeners_open") == 1
+        samples, allowed = await scraped(), closed_sets()
+    assert await count("mcphost_listeners_open") == 0
     assert len({sample.name for sample in samples}) > 30
     for sample in samples:
         for label, value in sample.labels.items():
