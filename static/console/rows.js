@@ -59,7 +59,7 @@
     add.hidden = false;
     add.addEventListener("click", () => {
       const row = insert();
-      row.querySelector("input:not([type=hidden]), select, textarea").focus();
+      [...row.querySelectorAll("input, select, textarea")].find((each) => each.offsetParent).focus();
       say(box, `${box.dataset.one} ${list.children.length} added.`);
     });
 
