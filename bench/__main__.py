@@ -1,62 +1,107 @@
-"""The command line: `python -m bench [call|scale ...] [--smoke]`."""
+"""The command line: `python -m bench [call|scale|nodes|listeners ...] [--smoke]`."""
 
 import argparse
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-from bench import machine, peers, plot, report, scale
+from bench import listeners, machine, nodes, peers, plot, report, scale
 from bench.figures import Figure
 from bench.load import LoadError, require_wrk
 from bench.passes import SMOKE, Plan, compare
 from bench.processes import StartError
 from bench.verify import WrongAnswerError
+from tests.e2e import backing
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """How to run a scenario, and whether its figures go into the page."""
+
+    plan: Plan
+    peers: Sequence[str]
+    keep: bool
+    smoke: bool
 
 
 def main() -> int:
     """0 when everything ran with no error, 1 otherwise. Figures never decide."""
     options = _options()
     plan = SMOKE if options.smoke else Plan(options.passes, options.seconds, warm_up=2)
-    keep = not (options.smoke or options.no_write)
+    run = Run(
+        plan, options.peers, keep=not (options.smoke or options.no_write), smoke=options.smoke
+    )
     try:
         require_wrk()
-        figures: list[Figure] = []
-        if "call" in options.scenarios:
-            figures += _call(plan, options.peers, keep=keep)
-        if "scale" in options.scenarios:
-            figures += _scale(plan, keep=keep, smoke=options.smoke)
+        good = [SCENARIOS[name](run) for name in options.scenarios]
     except (LoadError, StartError, WrongAnswerError) as problem:
         print(problem, file=sys.stderr)
         return 1
-    return 1 if any(figure.errors for figure in figures) else 0
+    return 0 if all(good) else 1
 
 
-def _call(plan: Plan, names: Sequence[str], *, keep: bool) -> tuple[Figure, ...]:
-    figures = compare([peer for peer in peers.ALL if peer.name in names], plan)
+def _call(run: Run) -> bool:
+    figures = compare([peer for peer in peers.ALL if peer.name in run.peers], run.plan)
     text = f"{report.table(figures)}\n\n{report.verdict(figures)}".strip()
     print(f"\n{text}\n", flush=True)
-    if keep and report.verdict(figures):  # a page needs the peers that it compares with
-        parts = [report.IMAGE, text, report.conditions(machine.facts(), plan)]
+    if run.keep and report.verdict(figures):  # a page needs the peers that it compares with
+        parts = [report.IMAGE, text, report.conditions(machine.facts(), run.plan)]
         report.write("bench call", "\n\n".join(parts))
         note = "16 connections, one worker each, in turn on the same machine"
         report.PICTURE.write_text(plot.svg("Authenticated tools/call of echo", note, figures))
-    return figures
+    return _no_errors(figures)
 
 
-def _scale(plan: Plan, *, keep: bool, smoke: bool) -> tuple[Figure, ...]:
-    size = scale.SMALL_CROWD if smoke else scale.CROWD
-    figures = compare(scale.databases(size), plan)
-    text = report.scale_table(figures)
+def _scale(run: Run) -> bool:
+    size = scale.SMALL_CROWD if run.smoke else scale.CROWD
+    figures = compare(scale.databases(size), run.plan)
+    _show(run, "bench scale", report.scale_table(figures))
+    return _no_errors(figures)
+
+
+def _nodes(run: Run) -> bool:
+    if reason := backing.missing():
+        print(f"nodes is LEFT OUT: {reason}", file=sys.stderr, flush=True)
+        return not os.environ.get("CI")
+    figures = nodes.compare(run.plan)
+    _show(run, "bench nodes", report.nodes_table(figures))
+    return _no_errors(figures)
+
+
+def _listeners(run: Run) -> bool:
+    few = (listeners.SMALL_CROWD, listeners.FEW_CHANGES)
+    figure = listeners.listen(*(few if run.smoke else (listeners.CROWD, listeners.CHANGES)))
+    _show(run, "bench listeners", report.listeners_table(figure))
+    return True
+
+
+def _show(run: Run, place: str, text: str) -> None:
     print(f"\n{text}\n", flush=True)
-    if keep:
-        report.write("bench scale", text)
-    return figures
+    if run.keep:
+        report.write(place, text)
+
+
+def _no_errors(figures: Sequence[Figure] | Sequence[nodes.NodesFigure]) -> bool:
+    return not any(figure.errors for figure in figures)
+
+
+SCENARIOS: Mapping[str, Callable[[Run], bool]] = {
+    "call": _call,
+    "scale": _scale,
+    "nodes": _nodes,
+    "listeners": _listeners,
+}
 
 
 def _options() -> argparse.Namespace:
     known = [peer.name for peer in peers.ALL]
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
-        "scenarios", nargs="*", help="call: beside the peers; scale: over a large database"
+        "scenarios",
+        nargs="*",
+        help="call: beside the peers; scale: over a large database; nodes: two processes against "
+        "one; listeners: how soon all hear of a change",
     )
     parser.add_argument("--smoke", action="store_true", help="a second each, nothing is written")
     parser.add_argument("--no-write", action="store_true", help="leave docs/ as it is")
@@ -64,8 +109,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=int, default=5, help="length of each turn (5)")
     parser.add_argument("--peers", nargs="+", choices=known, default=known, metavar="PEER")
     options = parser.parse_args()
-    options.scenarios = options.scenarios or ["call", "scale"]
-    if unknown := set(options.scenarios) - {"call", "scale"}:
+    options.scenarios = options.scenarios or list(SCENARIOS)
+    if unknown := set(options.scenarios) - set(SCENARIOS):
         parser.error(f"no such scenario: {', '.join(sorted(unknown))}")
     return options
 

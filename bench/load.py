@@ -51,9 +51,9 @@ def require_wrk() -> str:
     return path
 
 
-def measure(target: Target, seconds: int) -> Sample:
+def measure(target: Target, seconds: int, connections: int = CONNECTIONS) -> Sample:
     """Load `target` for `seconds`; every body is looked at, what is not the echo is an error."""
-    command = [require_wrk(), "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--timeout", "10s"]
+    command = [require_wrk(), "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "10s"]
     finished = subprocess.run(
         [*command, "-s", str(SCRIPT), target.url],
         env={**os.environ, "BENCH_TOKEN": target.token},

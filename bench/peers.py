@@ -44,14 +44,20 @@ def serving(peer: Peer, folder: Path) -> Iterator[Target]:
 
 
 def _mcphost(folder: Path, port: int) -> Command:
+    return ours(folder, port)
+
+
+def ours(folder: Path, port: int, log: str = "log", **settings: str) -> Command:
+    """Our server as `make up` starts it, over the data folder in `folder`."""
     home = {
         "MCPHOST_HOME": str(folder / "home"),
         "HOST": "127.0.0.1",
         "PORT": str(port),
         "MCPHOST_NOTICE_SECONDS": "0",
+        **settings,
     }
     argv = [sys.executable, str(ROOT / "manage.py"), "up"]
-    return Command(argv, folder / "log", port, ready="/readyz", env=home)
+    return Command(argv, folder / log, port, ready="/readyz", env=home)
 
 
 def _mcphost_target(folder: Path, port: int) -> Target:

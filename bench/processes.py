@@ -59,7 +59,7 @@ def _environment(command: Command) -> dict[str, str]:
         name: value
         for name, value in os.environ.items()
         if not name.startswith("MCPHOST_")
-        and name not in ("DATABASE_URL", "DJANGO_SETTINGS_MODULE")
+        and name not in ("DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE")
     }
     return {**kept, **command.env}
 

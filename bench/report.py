@@ -5,7 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench.figures import Figure
+from bench.listeners import ListenersFigure
 from bench.load import CONNECTIONS
+from bench.nodes import NodesFigure
 from bench.passes import Plan
 from bench.processes import ROOT
 
@@ -14,6 +16,8 @@ PICTURE = ROOT / "docs" / "benchmarks.svg"
 IMAGE = f"![Requests per second of each server]({PICTURE.name})"
 TARGET_OVER_SDK = 5.0
 TARGET_OF_BARE = 0.4
+TARGET_NODES = 1.2
+TARGET_TOLD = 2.0
 
 
 def table(figures: Sequence[Figure]) -> str:
@@ -51,6 +55,37 @@ def scale_table(figures: Sequence[Figure]) -> str:
         for figure in figures
     ]
     return "\n".join(lines)
+
+
+def nodes_table(figures: Sequence[NodesFigure]) -> str:
+    """One and two processes beside one another, as Markdown."""
+    lines = [
+        "| processes | requests/s in all | CPU per call | of one process's | errors |",
+        "| ---: | ---: | ---: | ---: | ---: |",
+    ]
+    lines += [
+        f"| {figure.nodes} | {figure.rate:,.0f} | {figure.cpu * 1e6:,.0f} µs "
+        f"| {figure.ratio:.2f} | {figure.errors} |"
+        for figure in figures
+    ]
+    ratio = figures[-1].ratio
+    verdict = _line(ratio <= TARGET_NODES, f"{ratio:.2f} times the CPU per call", "at most 1.2")
+    return "\n".join([*lines, "", verdict])
+
+
+def listeners_table(figure: ListenersFigure) -> str:
+    """What many listeners cost, as Markdown."""
+    lines = [
+        "| listeners | changes | first told after | all told after | at worst | memory per listener |",
+        "| ---: | ---: | ---: | ---: | ---: | ---: |",
+        (
+            f"| {figure.listeners:,} | {figure.changes} | {figure.first:.2f} s | {figure.last:.2f} s "
+            f"| {figure.worst:.2f} s | {figure.memory / 1024:.1f} KiB |"
+        ),
+    ]
+    told = f"all told after {figure.worst:.2f} s at worst"
+    verdict = _line(figure.worst <= TARGET_TOLD, told, "two seconds")
+    return "\n".join([*lines, "", verdict])
 
 
 def verdict(figures: Sequence[Figure]) -> str:

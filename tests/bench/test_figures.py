@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from bench import plot, report
+from bench import listeners, nodes, plot, report
 from bench.figures import Figure, summarise
+from bench.listeners import Heard
 from bench.load import LoadError, Sample, parse
+from bench.nodes import Turn
+from bench.proc import parse_ticks
 
 LABELS = {"mcphost": "mcphost", "sdk": "SDK", "bare": "bare"}
 
@@ -71,7 +74,7 @@ def test_a_page_without_the_markers_is_left_alone(tmp_path: Path) -> None:
 
 def test_the_page_has_a_place_for_every_scenario() -> None:
     text = report.PAGE.read_text()
-    for marker in ("bench call", "bench scale"):
+    for marker in ("bench call", "bench scale", "bench nodes", "bench listeners"):
         assert text.count(f"<!-- {marker}: begin -->") == 1
         assert text.count(f"<!-- {marker}: end -->") == 1
 
@@ -93,3 +96,39 @@ def test_what_wrk_says_is_read_in_milliseconds() -> None:
 def test_a_wrk_that_says_nothing_is_an_error_with_its_words() -> None:
     with pytest.raises(LoadError, match="unable to connect"):
         parse("", "unable to connect to 127.0.0.1:1")
+
+
+def test_the_cpu_of_two_processes_is_compared_within_each_pass() -> None:
+    """The machine is half as fast in the second pass."""
+    figures = nodes.summarise(
+        {
+            1: [Turn(1000, 0.001, 0), Turn(500, 0.002, 0), Turn(900, 0.001, 1)],
+            2: [Turn(1500, 0.0011, 0), Turn(800, 0.0022, 2), Turn(1400, 0.0013, 0)],
+        }
+    )
+    assert [(each.nodes, each.rate, round(each.ratio, 3)) for each in figures] == [
+        (1, 900, 1.0),
+        (2, 1400, 1.1),
+    ]
+    assert [each.errors for each in figures] == [1, 2]
+    assert report.nodes_table(figures).endswith("reached")
+
+
+def test_two_processes_that_cost_too_much_miss_the_target() -> None:
+    figures = nodes.summarise({1: [Turn(1, 0.001, 0)], 2: [Turn(1, 0.0013, 0)]})
+    assert report.nodes_table(figures).endswith(
+        "1.30 times the CPU per call (wanted: at most 1.2): **missed**"
+    )
+
+
+def test_the_slowest_listener_of_the_slowest_change_decides() -> None:
+    heard = [Heard(0.1, 0.5), Heard(0.2, 2.5), Heard(0.3, 0.7)]
+    figure = listeners.summarise(10_000, heard, memory=2048.0)
+    assert (figure.first, figure.last, figure.worst, figure.changes) == (0.2, 0.7, 2.5, 3)
+    table = report.listeners_table(figure)
+    assert "| 10,000 | 3 | 0.20 s | 0.70 s | 2.50 s | 2.0 KiB |" in table
+    assert table.endswith("**missed**")
+
+
+def test_ticks_are_read_behind_a_name_that_holds_anything() -> None:
+    assert parse_ticks("42 (a ) b (c) S " + " ".join(map(str, range(1, 50)))) == 11 + 12

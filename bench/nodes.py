@@ -1,0 +1,121 @@
+"""Does a second process cost more than it brings? One and two nodes on PostgreSQL and Redis."""
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from bench import peers, verify
+from bench.load import CONNECTIONS, Sample, Target, measure
+from bench.passes import Plan
+from bench.proc import cpu_seconds
+from bench.processes import free_port, running
+from tests.e2e import backing
+
+ONE, TWO = 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One measurement of a service: calls a second in all, and CPU seconds per call of its nodes."""
+
+    rate: float
+    cpu: float
+    errors: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodesFigure:
+    """A service's row: medians over the passes. `ratio` is the CPU per call over that of one node."""
+
+    nodes: int
+    rate: float
+    cpu: float
+    ratio: float
+    errors: int
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node that serves."""
+
+    pid: int
+    target: Target
+
+
+def compare(plan: Plan) -> tuple[NodesFigure, ...]:
+    """Start a service of one node and another of two, and load them in turn."""
+    with tempfile.TemporaryDirectory(prefix="mcphost-bench-") as folder, ExitStack() as stack:
+        services = {
+            count: stack.enter_context(_service(Path(folder) / str(count), count))
+            for count in (ONE, TWO)
+        }
+        if plan.warm_up:
+            for service in services.values():
+                _turn(service, plan.warm_up)
+        turns: dict[int, list[Turn]] = {count: [] for count in services}
+        for number in range(plan.passes):
+            for count, service in services.items():
+                turn = _turn(service, plan.seconds)
+                turns[count].append(turn)
+                print(
+                    f"pass {number + 1}/{plan.passes}  {count} nodes  {turn.rate:>9,.0f}/s  "
+                    f"{turn.cpu * 1e6:.0f} µs of CPU per call  errors {turn.errors}",
+                    flush=True,
+                )
+        return summarise(turns)
+
+
+def summarise(turns: Mapping[int, Sequence[Turn]]) -> tuple[NodesFigure, ...]:
+    """A figure per service. Each has one turn per pass, in the same order."""
+    return tuple(
+        NodesFigure(
+            nodes=count,
+            rate=median(turn.rate for turn in own),
+            cpu=median(turn.cpu for turn in own),
+            # Within a pass the machine was the same for both: the ratio outlives its drift.
+            ratio=median(a.cpu / b.cpu for a, b in zip(own, turns[ONE], strict=True)),
+            errors=sum(turn.errors for turn in own),
+        )
+        for count, own in turns.items()
+    )
+
+
+@contextmanager
+def _service(folder: Path, count: int) -> Iterator[list[Node]]:
+    """Nodes over a database and a Redis of their own, with one data folder."""
+    folder.mkdir(parents=True)
+    with backing.database() as database, backing.redis(folder) as redis, ExitStack() as stack:
+        shared = {"DATABASE_URL": database, "REDIS_URL": redis.url}
+        yield [_start(stack, folder, number, shared) for number in range(count)]
+
+
+def _start(stack: ExitStack, folder: Path, number: int, shared: Mapping[str, str]) -> Node:
+    port = free_port()
+    command = peers.ours(folder, port, log=f"log-{number}", **shared)
+    pid = stack.enter_context(running(command))
+    target = peers.MCPHOST.target(folder, port)
+    verify.verify(target)
+    return Node(pid, target)
+
+
+def _turn(service: Sequence[Node], seconds: int) -> Turn:
+    """Load all nodes at once, each with its share of the connections."""
+    before = sum(cpu_seconds(node.pid) for node in service)
+    with ThreadPoolExecutor(len(service)) as pool:
+        share = CONNECTIONS // len(service)
+        samples = list(pool.map(lambda node: measure(node.target, seconds, share), service))
+    spent = sum(cpu_seconds(node.pid) for node in service) - before
+    return _of(samples, spent)
+
+
+def _of(samples: Sequence[Sample], spent: float) -> Turn:
+    calls = sum(sample.requests for sample in samples)
+    return Turn(
+        rate=sum(sample.rate for sample in samples),
+        cpu=spent / calls,
+        errors=sum(sample.errors for sample in samples),
+    )
