@@ -1,5 +1,6 @@
 """The examples in the documents run."""
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,19 +9,21 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from mcphost.kinds.kind import Compiled
 from mcphost.kinds.python.kind import PythonKind
 from mcphost.protocol.eras import REVISION, Era
 from mcphost.runtime.call import Call, Client, Delivery, Principal, PrincipalKind
 from mcphost.runtime.journal import EMPTY
 from mcphost.runtime.outcomes import Complete
 from mcphost.runtime.ports import Ports
+from mcphost.runtime.program import Program
 from mcphost.runtime.threads import ToolThreads
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
-# What each documented tool is called with, and a word that its answer must hold.
-CALLS = {
+# What each documented function is asked with, and a word that its answer must hold.
+CALLS: dict[str, tuple[dict[str, object], str]] = {
     "greet_politely": ({"name": "Ada"}, "Good day, Ada."),
     "shout": ({"text": "hello"}, "HELLO"),
     "book_table": ({"guests": 3}, "A table for 3, today."),
@@ -29,10 +32,18 @@ CALLS = {
     "add_note": ({"text": "a"}, "Added"),
     "walk": ({"steps": 2}, "There."),
     "compress": ({"text": "four"}, "4"),
-    "review": ({"repository": "shop", "branch": "main"}, "Review main of shop. Be kind."),
-    "opening_hours": ({}, "9 to 18"),
-    "order": ({"number": "7"}, '"order":"7"'),
+    "review_code": ({"code": "1 + 1"}, "a quick review"),
+    "welcome": ({}, "# Welcome"),
+    "seal": ({}, "AAAAAAAAAAA="),
+    "office": ({"city": "Oslo", "floor": "2"}, '"floor\\":2'),
 }
+# What is suggested for arguments: what was typed, what was filled in before, and the values.
+SUGGESTIONS: list[tuple[str, str, str, dict[str, str], list[str]]] = [
+    ("review_code", "depth", "th", {}, ["thorough"]),
+    ("review_code", "language", "P", {}, ["Python", "Prolog"]),
+    ("office", "floor", "", {"city": "Oslo"}, ["1", "2"]),
+    ("office", "floor", "", {}, ["1"]),
+]
 
 
 def _tools(folder: Path) -> PythonKind:
@@ -62,27 +73,39 @@ def _call(tool: str, arguments: dict[str, object]) -> Call:
     )
 
 
-def _text(result: Mapping[str, Any]) -> str:
-    """The first text of a tool's, prompt's or resource's result."""
-    match result:
-        case {"messages": [{"content": {"text": str(text)}}, *_]}:
-            return text
-        case {"contents": [{"text": str(text)}, *_]} | {"content": [{"text": str(text)}, *_]}:
-            return text
-    raise AssertionError(result)
-
-
-async def test_every_documented_tool_loads_and_answers(tmp_path: Path) -> None:
-    kind = _tools(tmp_path)
+def _compiled(folder: Path) -> dict[str, Compiled]:
+    kind = _tools(folder)
     assert not kind.check()
     compiled = [kind.compile({"function": reference}) for reference, _ in kind.choices()]
-    assert {tool.name for tool in compiled} == set(CALLS)
-    for tool in compiled:
-        arguments, word = CALLS[tool.name]
-        ports = Ports(threads=ToolThreads(2))
-        outcome = await tool.program.advance(_call(tool.name, arguments), EMPTY, ports)
-        assert isinstance(outcome, Complete)
-        assert word in _text(outcome.result)
+    return {one.name: one for one in compiled}
+
+
+async def _result(program: Program, call: Call) -> Mapping[str, Any]:
+    outcome = await program.advance(call, EMPTY, Ports(threads=ToolThreads(2)))
+    assert isinstance(outcome, Complete)
+    assert not outcome.is_error
+    return outcome.result
+
+
+async def test_every_documented_function_loads_and_answers(tmp_path: Path) -> None:
+    compiled = _compiled(tmp_path)
+    assert set(compiled) == set(CALLS)
+    for name, (arguments, word) in CALLS.items():
+        result = await _result(compiled[name].program, _call(name, arguments))
+        assert word in json.dumps(result)
+
+
+async def test_every_documented_suggestion_is_made(tmp_path: Path) -> None:
+    compiled = _compiled(tmp_path)
+    for name, argument, typed, filled, values in SUGGESTIONS:
+        asked = {
+            "argument": {"name": argument, "value": typed},
+            "context": {"arguments": filled},
+        }
+        completer = compiled[name].completer
+        assert completer is not None
+        result = await _result(completer, _call(name, asked))
+        assert result["completion"]["values"] == values
 
 
 @pytest.mark.parametrize("document", sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("docs/*.md")))

@@ -7,6 +7,7 @@ import time
 import zlib
 from hashlib import sha256
 from typing import Annotated, Literal
+from urllib.parse import quote
 
 from pydantic import BaseModel, Field
 
@@ -15,6 +16,7 @@ from mcphost.sdk import (
     Context,
     Image,
     Message,
+    ResourceLink,
     Text,
     ToolAnnotations,
     ToolError,
@@ -166,11 +168,13 @@ async def plan_trip(
     style: Annotated[
         Literal["relaxed", "busy", "on a budget"], Field(title="Style", description="How.")
     ] = "relaxed",
-) -> list[Message]:
-    """Ask for a plan of a few days in a city, with its weather in mind."""
+) -> list[Message | ResourceLink]:
+    """Ask for a plan of a few days in a city, with its weather in mind and a link to it."""
     sky = await weather(city)
+    uri = f"demo://weather/{quote(city, safe='')}"
     return [
         Message(f"Plan {days} {style} days in {city} for me."),
+        ResourceLink(name=f"Weather of {city}", uri=uri, mime_type="application/json"),
         Message(f"It is going to be {sky.conditions}, {sky.temperature} °C.", role="assistant"),
         Message("Then plan with that in mind, morning, afternoon and evening."),
     ]

@@ -1,4 +1,5 @@
-"""What `manage.py check` says of tools: warnings, because a broken tool must stop nothing else."""
+"""What `manage.py check` says of what tenants offer: warnings, because what is broken must stop
+nothing else."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -33,7 +34,7 @@ def check_published(
     databases: Sequence[str] | None = None,
     **options: Any,
 ) -> list[CheckMessage]:
-    """The published tools that cannot be served, at most a hundred of them."""
+    """What is published and cannot be served, at most a hundred of it."""
     if DEFAULT_DB_ALIAS not in (databases or ()):
         return []
     kinds.discover()
@@ -48,7 +49,7 @@ def check_published(
 def _unservable() -> Iterator[CheckMessage]:
     for problem in selectors.problems_of(Tenant.objects.open()):
         yield Warning(
-            f"The published tool {problem.name} is not served: {problem.message}",
+            f"The published {problem.sort.value} {problem.name} is not served: {problem.message}",
             obj=f"tenant {problem.tenant_id}",
             id="mcphost.catalogue.W002",
         )

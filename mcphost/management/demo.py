@@ -23,7 +23,10 @@ AUDITOR = "auditor"
 _ACTOR = Actor.system("manage.py init")
 _DEMO_FIELDS = TenantFields(
     title="Demo",
-    instructions="Tools to try a client with. `echo` returns its text; `countdown` shows progress.",
+    instructions=(
+        "Tools, prompts and resources to try a client with. `echo` returns its text, `countdown` "
+        "shows progress, `plan_trip` is a prompt, and `demo://about` tells what else there is."
+    ),
 )
 _CONFORMANCE_FIELDS = TenantFields(
     title="Conformance",
@@ -33,8 +36,8 @@ _CONFORMANCE_FIELDS = TenantFields(
 
 
 def seed_demo(data: home.Home) -> None:
-    """The tenant `demo` with the tools of `tools/demo.py`, a token that may call every one of
-    them, and a second person who may read what was recorded."""
+    """The tenant `demo` with all that `tools/demo.py` offers, a token that may use every one of
+    it, and a second person who may read what was recorded."""
     tenant = _tenant(DEMO, _DEMO_FIELDS)
     owner = get_user_model().objects.filter(is_superuser=True).order_by("id")[0]
     tenants.set_member(tenant, owner, Role.OWNER, actor=_ACTOR)
@@ -47,7 +50,7 @@ def seed_demo(data: home.Home) -> None:
 
 
 def seed_conformance() -> None:
-    """The public tenant `conformance` with the tools that the official conformance suite calls."""
+    """The public tenant `conformance` with all that the official conformance suite asks for."""
     tenant = _tenant(CONFORMANCE, _CONFORMANCE_FIELDS)
     publish_functions(tenant, _functions("conformance."), _ACTOR)
 

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from mcphost.kinds.sorts import Sort
 from mcphost.protocol.schemas import param_headers
+from mcphost.protocol.uri_templates import UriTemplate
 from mcphost.runtime.outcomes import Complete, Failed, FailureKind
 from tests.kinds.rounds import Notes
-from tests.tools.shelf import assert_listable, call, compiled, names
+from tests.tools.shelf import assert_listable, call, compiled, names, read
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
 WAV = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA="
@@ -44,6 +46,58 @@ ANSWERS: dict[str, list[dict[str, Any]]] = {
 }
 
 
+MESSAGES: dict[str, tuple[dict[str, str], list[dict[str, Any]]]] = {
+    "test_simple_prompt": (
+        {},
+        [{"type": "text", "text": "This is a simple prompt for testing."}],
+    ),
+    "test_prompt_with_arguments": (
+        {"arg1": "testValue1", "arg2": "testValue2"},
+        [
+            {
+                "type": "text",
+                "text": "Prompt with arguments: arg1='testValue1', arg2='testValue2'",
+            }
+        ],
+    ),
+    "test_prompt_with_embedded_resource": (
+        {"resourceUri": "test://example-resource"},
+        [
+            {
+                "type": "resource",
+                "resource": {
+                    "uri": "test://example-resource",
+                    "mimeType": "text/plain",
+                    "text": "Embedded resource content for testing.",
+                },
+            },
+            {"type": "text", "text": "Please process the embedded resource above."},
+        ],
+    ),
+    "test_prompt_with_image": (
+        {},
+        [
+            {"type": "image", "data": PNG, "mimeType": "image/png"},
+            {"type": "text", "text": "Please analyze the image above."},
+        ],
+    ),
+}
+
+CONTENTS: dict[str, dict[str, str]] = {
+    "static_text": {
+        "uri": "test://static-text",
+        "mimeType": "text/plain",
+        "text": "This is the content of the static text resource.",
+    },
+    "static_binary": {"uri": "test://static-binary", "mimeType": "image/png", "blob": PNG},
+    "watched_resource": {
+        "uri": "test://watched-resource",
+        "mimeType": "text/plain",
+        "text": "This is the content of the watched resource.",
+    },
+}
+
+
 async def content(name: str, notes: Notes | None = None, /, **arguments: Any) -> Any:
     outcome = await call(f"conformance.{name}", arguments, notes)
     assert isinstance(outcome, Complete), outcome
@@ -70,7 +124,7 @@ def test_every_tool_can_be_listed_under_its_name(reference: str) -> None:
 
 
 async def test_the_first_of_the_list_answers_without_arguments() -> None:
-    first = min(compiled(reference).name for reference in names("conformance"))
+    first = min(compiled(reference).name for reference in names("conformance", Sort.TOOL))
     assert first == "greet"
     assert await content(first) == [{"type": "text", "text": "Hello, world!"}]
 
@@ -161,3 +215,40 @@ async def test_the_schema_of_2020_12_is_served_verbatim_and_held_against_argumen
         outcome = await call("conformance.json_schema_2020_12_tool", bad)
         assert isinstance(outcome, Complete)
         assert outcome.is_error
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+async def test_the_prompt_is_the_suites_to_the_letter(name: str) -> None:
+    arguments, wanted = MESSAGES[name]
+    prompt = compiled(f"conformance.{name}")
+    assert [argument.name for argument in prompt.arguments] == list(arguments)
+    assert all(argument.required for argument in prompt.arguments)
+    assert await read(f"conformance.{name}", arguments) == Complete(
+        {"messages": [{"role": "user", "content": block} for block in wanted]}
+    )
+
+
+@pytest.mark.parametrize("name", CONTENTS)
+async def test_the_resource_is_the_suites_to_the_letter(name: str) -> None:
+    resource = compiled(f"conformance.{name}")
+    wanted = CONTENTS[name]
+    assert (resource.uri, resource.mime_type) == (wanted["uri"], wanted["mimeType"])
+    outcome = await read(f"conformance.{name}", uri=wanted["uri"])
+    assert outcome == Complete({"contents": [wanted]})
+
+
+async def test_the_template_is_the_suites_to_the_letter() -> None:
+    uri = "test://template/123/data"
+    values = UriTemplate(compiled("conformance.template_data").uri).match(uri)
+    assert values == {"id": "123"}
+    assert await read("conformance.template_data", values, uri) == Complete(
+        {
+            "contents": [
+                {
+                    "uri": uri,
+                    "mimeType": "application/json",
+                    "text": '{"id":"123","templateTest":true,"data":"Data for ID: 123"}',
+                }
+            ]
+        }
+    )

@@ -1,8 +1,10 @@
-"""The demo's tools do what they say, and are short enough to learn from."""
+"""The demo's tools, prompts and resources do what they say, and are short enough to learn from."""
 
 import ast
 import asyncio
 import base64
+import json
+import re
 import struct
 import zlib
 from typing import Any
@@ -10,12 +12,22 @@ from typing import Any
 import pytest
 
 from mcphost.kinds.sorts import Sort
-from mcphost.runtime.journal import EMPTY
-from mcphost.runtime.outcomes import Complete
-from tests.kinds.rounds import Notes, a_call, ports
-from tests.tools.shelf import FOLDER, assert_listable, call, compiled, kind, names
+from mcphost.protocol.images import is_what_it_says
+from mcphost.protocol.uri_templates import UriTemplate
+from mcphost.runtime.outcomes import Complete, Failed, FailureKind
+from tests.kinds.rounds import Notes
+from tests.tools.shelf import (
+    FOLDER,
+    assert_listable,
+    call,
+    compiled,
+    kind,
+    names,
+    read,
+    suggested,
+)
 
-TOOLS = [
+ALL = [
     "demo.add",
     "demo.countdown",
     "demo.echo",
@@ -24,6 +36,8 @@ TOOLS = [
     "demo.slow_report",
     "demo.weather",
 ]
+PROMPTS = ["demo.plan_trip"]
+RESOURCES = ["demo.about", "demo.square", "demo.weather_of"]
 
 
 async def done(reference: str, notes: Notes | None = None, **arguments: Any) -> Any:
@@ -36,58 +50,19 @@ def test_nothing_in_the_folder_is_broken() -> None:
     assert kind().check() == ()
 
 
-OTHERS = {
-    "demo.plan_trip": Sort.PROMPT,
-    "demo.about": Sort.RESOURCE,
-    "demo.square": Sort.RESOURCE,
-    "demo.weather_of": Sort.TEMPLATE,
-}
+def test_the_demo_has_these_tools_prompts_and_resources() -> None:
+    assert names("demo", Sort.TOOL) == ALL
+    assert names("demo", Sort.PROMPT) == PROMPTS
+    assert names("demo", Sort.RESOURCE, Sort.TEMPLATE) == RESOURCES
 
 
-def test_the_demo_has_these() -> None:
-    assert names("demo") == sorted([*TOOLS, *OTHERS])
-
-
-@pytest.mark.parametrize(("reference", "sort"), OTHERS.items())
-def test_prompts_and_resources_say_what_they_are(reference: str, sort: Sort) -> None:
-    said = compiled(reference)
-    assert said.sort is sort
-    assert said.title
-    assert said.description
-
-
-async def test_a_trip_is_planned_with_the_weather_in_mind() -> None:
-    messages = (await done("demo.plan_trip", city="Oslo", days="2", style="busy"))["messages"]
-    assert messages[0]["content"]["text"] == "Plan 2 busy days in Oslo for me."
-    assert [message["role"] for message in messages] == ["user", "assistant", "user"]
-
-
-@pytest.mark.parametrize("reference", ["demo.plan_trip", "demo.weather_of"])
-async def test_cities_are_suggested(reference: str) -> None:
-    completer = compiled(reference).completer
-    assert completer is not None
-    asked = {"argument": {"name": "city", "value": "be"}, "context": {"arguments": {}}}
-    outcome = await completer.advance(a_call(asked), EMPTY, ports())
-    assert isinstance(outcome, Complete)
-    assert outcome.result["completion"]["values"] == ["Berlin", "Bern"]
-
-
-async def test_the_resources_of_the_demo_can_be_read() -> None:
-    (about,) = (await done("demo.about"))["contents"]
-    assert about["text"].startswith("# The demo tenant")
-    (square,) = (await done("demo.square"))["contents"]
-    assert base64.b64decode(square["blob"]).startswith(b"\x89PNG")
-    (sky,) = (await done("demo.weather_of", city="Oslo"))["contents"]
-    assert (sky["mimeType"], '"city":"Oslo"' in sky["text"]) == ("application/json", True)
-
-
-@pytest.mark.parametrize("reference", TOOLS)
-def test_every_tool_can_be_listed_and_has_a_title(reference: str) -> None:
+@pytest.mark.parametrize("reference", names("demo"))
+def test_everything_can_be_listed_and_has_a_title(reference: str) -> None:
     assert_listable(compiled(reference))
     assert compiled(reference).title
 
 
-@pytest.mark.parametrize("reference", TOOLS)
+@pytest.mark.parametrize("reference", ALL)
 def test_only_sending_a_note_is_not_read_only(reference: str) -> None:
     read_only = compiled(reference).annotations.get("readOnlyHint") is True
     assert read_only is (reference != "demo.send_note")
@@ -201,3 +176,73 @@ async def test_a_note_gets_a_receipt_and_its_words_are_not_logged() -> None:
     assert result["structuredContent"]["recipient"] == "Ada"
     assert result["structuredContent"]["characters"] == 12
     assert notes.logged == [("info", {"recipient": "Ada", "characters": 12}, "demo.send_note")]
+
+
+async def test_a_trip_is_a_conversation_with_a_link_to_what_can_be_read_here() -> None:
+    asked = {"city": "São Paulo", "days": "3", "style": "busy"}
+    outcome = await read("demo.plan_trip", asked)
+    assert isinstance(outcome, Complete)
+    messages = outcome.result["messages"]
+    assert [message["role"] for message in messages] == ["user", "user", "assistant", "user"]
+    assert messages[0]["content"]["text"] == "Plan 3 busy days in São Paulo for me."
+    assert messages[1]["content"]["type"] == "resource_link"
+    values = UriTemplate(compiled("demo.weather_of").uri).match(messages[1]["content"]["uri"])
+    assert values == {"city": "São Paulo"}
+
+
+async def test_the_ways_to_travel_are_suggested_and_no_other_is_taken() -> None:
+    assert await suggested("demo.plan_trip", "style", "b") == ["busy", "on a budget"]
+    outcome = await read("demo.plan_trip", {"city": "Oslo", "style": "by rocket"})
+    assert isinstance(outcome, Failed)
+    assert outcome.error.kind is FailureKind.INVALID_ARGUMENTS
+
+
+@pytest.mark.parametrize(
+    "days", ["0", "15", "many"], ids=["too few", "too many", "not even a number"]
+)
+async def test_a_trip_takes_some_days(days: str) -> None:
+    outcome = await read("demo.plan_trip", {"city": "Oslo", "days": days})
+    assert isinstance(outcome, Failed)
+    assert outcome.error.kind is FailureKind.INVALID_ARGUMENTS
+    assert "days" in outcome.error.message
+
+
+@pytest.mark.parametrize("reference", ["demo.plan_trip", "demo.weather_of"])
+async def test_cities_are_suggested_as_they_are_typed(reference: str) -> None:
+    assert await suggested(reference, "city", "be") == ["Berlin", "Bern"]
+    assert await suggested(reference, "city", "x") == []
+
+
+async def test_what_there_is_to_try_can_be_read_and_is_there() -> None:
+    outcome = await read("demo.about", uri="demo://about")
+    assert isinstance(outcome, Complete)
+    [contents] = outcome.result["contents"]
+    assert (contents["uri"], contents["mimeType"]) == ("demo://about", "text/markdown")
+    named = set(re.findall(r"`(\w+)`", contents["text"]))
+    assert named
+    assert named <= {compiled(reference).name for reference in names("demo")}
+
+
+async def test_the_square_is_the_picture_it_says_it_is() -> None:
+    outcome = await read("demo.square", uri="demo://square.png")
+    assert isinstance(outcome, Complete)
+    [contents] = outcome.result["contents"]
+    assert contents["mimeType"] == "image/png"
+    assert is_what_it_says("image/png", base64.b64decode(contents["blob"]))
+
+
+async def test_the_weather_of_a_city_is_read_at_its_uri() -> None:
+    assert compiled("demo.weather_of").uri == "demo://weather/{city}"
+    outcome = await read("demo.weather_of", {"city": "Oslo"}, "demo://weather/Oslo")
+    assert isinstance(outcome, Complete)
+    [contents] = outcome.result["contents"]
+    assert (contents["uri"], contents["mimeType"]) == ("demo://weather/Oslo", "application/json")
+    called = await done("demo.weather", city="Oslo")
+    assert json.loads(contents["text"]) == called["structuredContent"]
+
+
+async def test_a_city_without_weather_is_refused_in_words() -> None:
+    outcome = await read("demo.weather_of", {"city": "Atlantis"})
+    assert isinstance(outcome, Failed)
+    assert outcome.error.kind is FailureKind.TOOL_ERROR
+    assert outcome.error.message == "Atlantis has no weather: it is under water."
