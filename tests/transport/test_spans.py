@@ -1,21 +1,17 @@
 """Requests and rounds as spans of a trace."""
 
 import asyncio
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.trace import SpanKind, StatusCode
+from opentelemetry.trace import StatusCode
 
 from mcphost.observability import tracing
-from mcphost.observability.otel import Traces
 from tests.cast import Cast
 from tests.mcp import PATIENCE, ask, begun, call, request, send
+from tests.observability.spans import Seen, said, seen, trace_of
 from tests.served import entries, probes
+
+__all__ = ["seen"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -24,41 +20,6 @@ SPAN = "00f067aa0ba902b7"
 PARENT = f"00-{TRACE}-{SPAN}-01"
 PROXY = "11111111111111111111111111111111"
 AROUND = f"00-{PROXY}-2222222222222222-01"
-
-
-class Seen:
-    """The spans that have ended."""
-
-    def __init__(self, exporter: InMemorySpanExporter) -> None:
-        self._exporter = exporter
-
-    def all(self) -> list[ReadableSpan]:
-        return list(self._exporter.get_finished_spans())
-
-    def server(self) -> ReadableSpan:
-        (span,) = [span for span in self.all() if span.kind is SpanKind.SERVER]
-        return span
-
-    def round(self) -> ReadableSpan:
-        (span,) = [span for span in self.all() if span.kind is SpanKind.INTERNAL]
-        return span
-
-
-@pytest.fixture
-def seen() -> Iterator[Seen]:
-    exporter = InMemorySpanExporter()
-    tracing.tracer = Traces(SimpleSpanProcessor(exporter), Resource.get_empty())
-    yield Seen(exporter)
-    tracing.stop(5)
-
-
-def trace_of(span: ReadableSpan) -> str:
-    assert span.context is not None
-    return f"{span.context.trace_id:032x}"
-
-
-def said(span: ReadableSpan) -> dict[str, Any]:
-    return dict(span.attributes or {})
 
 
 async def test_a_call_is_a_span_with_its_round_below(served: Cast, seen: Seen) -> None:
