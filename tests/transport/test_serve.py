@@ -1,6 +1,7 @@
 """`manage.py serve`; what it is like as a process is tested in tests/e2e."""
 
 import gc
+import resource
 import socket
 
 import pytest
@@ -8,6 +9,7 @@ from django.core.management import CommandError, call_command
 from django.test import override_settings
 
 from mcphost.audit.writer import writer
+from mcphost.transport.management.commands.serve import allow_files
 from tests.transport.ports import settled_memory
 
 __all__ = ["settled_memory"]
@@ -24,3 +26,13 @@ def test_a_taken_port_is_refused_with_the_name_of_the_variable(settled_memory: N
             call_command("serve", host="127.0.0.1", port=port)
     assert writer.refuse_new(), "what was started for it has ended"
     assert gc.get_freeze_count() > 0
+
+
+def test_a_server_may_have_as_many_files_open_as_the_system_allows() -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (before[0] // 2, before[1]))
+        allow_files()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (before[1], before[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)

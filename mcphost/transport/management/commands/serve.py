@@ -1,6 +1,7 @@
 """`manage.py serve`: one uvicorn process."""
 
 import gc
+import resource
 from contextlib import suppress
 from typing import Any
 
@@ -26,6 +27,7 @@ class Command(BaseCommand):
         application = get_default_application()
         host, port = options["host"], options["port"]
         _settle_memory()
+        allow_files()
         leave = Leave(settings.MCPHOST_NOTICE_SECONDS, settings.MCPHOST_DRAIN_SECONDS)
         server = build(application, host, port, _patience(), leave, settings.MCPHOST_PROXIES)
         with suppress(SystemExit):  # how uvicorn gives up; what it cannot do is said below
@@ -52,3 +54,11 @@ def _settle_memory() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
+
+
+def allow_files() -> None:
+    """Have as many files open as we may: each listener is a connection, and most systems let a
+    process begin with room for a thousand."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):  # where the system names no bound that it would keep to
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
