@@ -52,7 +52,7 @@ e2e: dev ## real processes, real clients, a real browser
 	$(VENV)/python -m pytest tests/e2e --ignore=tests/e2e/browser
 	@if [ -d tests/e2e/browser ]; then $(VENV)/python -m pytest tests/e2e/browser; fi
 
-bench: dev ## throughput beside other servers; writes docs/benchmarks.md (SMOKE=1: a second each)
+bench: dev ## throughput and listeners, beside other servers; writes docs/benchmarks.md (SMOKE=1: a second each)
 	$(VENV)/python -m bench $(if $(SMOKE),--smoke)
 
 clean: ## remove .venv and everything that was built; never the data in var/
