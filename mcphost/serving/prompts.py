@@ -37,4 +37,6 @@ async def get_prompt(incoming: Incoming, stream: Stream) -> Mapping[str, Any]:
     if problem is not None:
         raise invalid_params(problem)
     turn = running.turn_of(incoming, prompt, prompt.name, arguments)
-    return results.complete(await running.run(turn, stream), server_info(incoming.tenant))
+    result = await running.run(turn, stream)
+    said = {key: prompt.listing[key] for key in ("description",) if key in prompt.listing}
+    return results.complete({**said, **result}, server_info(incoming.tenant))

@@ -51,6 +51,7 @@ async def test_a_prompt_is_given_with_the_arguments_in_it(offered: Cast) -> None
     assert reply.result["messages"] == [
         {"role": "user", "content": {"type": "text", "text": '{"code":"x = 1"}'}}
     ]
+    assert reply.result["description"] == "Made up."
     assert reply.result["resultType"] == "complete"
     assert "ttlMs" not in reply.result
 
