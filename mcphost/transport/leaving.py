@@ -11,14 +11,18 @@ way. Here the end has phases (`serving.drain`); a signal after the first goes to
 """
 
 import asyncio
+import ctypes
 import logging
 import os
 import select
 import signal
 import socket
+import struct
+import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from types import FrameType
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -36,6 +40,9 @@ EXIT_SECONDS = 5.0
 TURNS = 5
 """Of the event loop, after which what it has accepted has become a connection."""
 CLOSE = (b"connection", b"close")
+SO_ATTACH_FILTER = 26
+BPF_RETURN = 6
+"""A packet filter of one instruction: take nothing of it (Linux, socket(7))."""
 
 log = logging.getLogger(__name__)
 
@@ -135,13 +142,14 @@ class QuietServer(Server):
         for _ in range(TURNS):
             await asyncio.sleep(0)
         doors = [listener.dup() for listener in listening]
-        waiting = [end for door in doors for end in _accept_all(door)]
-        for server in self.servers:
-            server.close()
-        for door in (*doors, *sockets):
-            door.close()
-        for end in waiting:
-            await loop.connect_accepted_socket(self._protocol, end)
+        for closing in (*self.servers, *sockets):
+            cast("socket.socket", closing).close()  # the doors still stand open
+        for door in doors:
+            with door:
+                _let_nobody_in(door)
+                waiting = list(_accept_all(door))
+            for end in waiting:
+                await loop.connect_accepted_socket(self._protocol, end)
 
     def _protocol(self) -> asyncio.Protocol:
         make: Any = self.config.http_protocol_class
@@ -197,6 +205,18 @@ def _end_process() -> None:
     """A tool that blocks a thread of asyncio's own would keep the process for ever."""
     log.warning("a thread does not end; the process does")
     os._exit(0)
+
+
+def _let_nobody_in(door: socket.socket) -> None:
+    """Have the kernel overlook whoever knocks from now on, where it can; they will knock again.
+
+    Otherwise somebody may be let in between the last look and the closing of the door.
+    """
+    if sys.platform == "linux":
+        nothing = ctypes.create_string_buffer(struct.pack("HBBI", BPF_RETURN, 0, 0, 0))
+        program = struct.pack("HP", 1, ctypes.addressof(nothing))
+        with suppress(OSError):
+            door.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, program)
 
 
 def _accept_all(door: socket.socket) -> Iterator[socket.socket]:
