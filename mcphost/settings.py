@@ -26,6 +26,7 @@ class Environment(BaseSettings):
     host: str = Field("127.0.0.1", validation_alias="HOST", min_length=1)
     port: int = Field(8000, validation_alias="PORT", gt=0, lt=65536)
     database_url: str = Field("", validation_alias="DATABASE_URL")
+    redis_url: str = Field("", validation_alias="REDIS_URL", pattern=r"^((rediss?|unix)://.+)?$")
     allowed_hosts: str = "localhost,127.0.0.1,[::1]"
     trusted_origins: str = ""
     proxies: str = ""
@@ -105,7 +106,18 @@ def _database(url: str, path: Path) -> dict[str, Any]:
         return {**found, **_SQLITE_WAYS}
     if found["ENGINE"] != POSTGRESQL:
         raise ImproperlyConfigured("DATABASE_URL names neither PostgreSQL nor SQLite")
+    found["OPTIONS"] = {**_POSTGRESQL_WAYS, **found.get("OPTIONS", {})}
     return found
+
+
+def _channel_layer(url: str) -> dict[str, Any]:
+    if not url:
+        return {"BACKEND": "channels.layers.InMemoryChannelLayer"}
+    host = {"address": url, "socket_connect_timeout": 3, "socket_timeout": 5}
+    return {
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "CONFIG": {"hosts": [host], "prefix": "mcphost"},
+    }
 
 
 def _secret_key(data: home.Home) -> str:
@@ -116,7 +128,7 @@ def _secret_key(data: home.Home) -> str:
 
 
 # Their values are in no message.
-SECRETS = frozenset({"metrics_token"})
+SECRETS = frozenset({"metrics_token", "redis_url"})
 SQLITE = "django.db.backends.sqlite3"
 POSTGRESQL = "django.db.backends.postgresql"
 _SQLITE_WAYS = {
@@ -126,6 +138,15 @@ _SQLITE_WAYS = {
         "transaction_mode": "IMMEDIATE",
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
     }
+}
+
+# So that nothing waits for long for a server that is away, or that has vanished from the network.
+_POSTGRESQL_WAYS = {
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
 }
 
 BASE = Path(__file__).resolve().parent.parent
@@ -255,7 +276,8 @@ DATABASES = {"default": _database(ENVIRONMENT.database_url, HOME.database)}
 # With SQLite one process serves: commands beside it change things, but answer nobody.
 MCPHOST_ALONE = DATABASES["default"]["ENGINE"] == SQLITE
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
+MCPHOST_REDIS = bool(ENVIRONMENT.redis_url)
+CHANNEL_LAYERS = {"default": _channel_layer(ENVIRONMENT.redis_url)}
 
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},

@@ -11,6 +11,7 @@ os.environ["MCPHOST_MASTER_KEY"] = "dGVzdHMtb25seS1tYXN0ZXIta2V5LXRlc3RzLW9ubHk=
 os.environ["MCPHOST_TOOLS_PATH"] = str(Path(__file__).parent / "probes")
 for _name in [name for name in os.environ if name.startswith("OTEL_")]:
     del os.environ[_name]
+os.environ.pop("REDIS_URL", None)
 os.environ["DATABASE_URL"] = os.environ.get("TEST_DATABASE_URL", "")
 
 from mcphost.settings import *  # noqa: E402, F403

@@ -107,6 +107,7 @@ class Loop:
         self._read_at: float | None = None
         self._pruned_at: float | None = None
         self._thread: threading.Thread | None = None
+        self._waker: Callable[[], None] | None = None
         self._forget_threads()
         _loops.add(self)
 
@@ -146,6 +147,19 @@ class Loop:
                 return False
             finally:
                 self._delivering = False
+
+    def set_waker(self, waker: Callable[[], None]) -> None:
+        """Have `waker` called after each local commit of an announcement, to tell other processes.
+
+        It is called in the committing thread: it must not wait.
+        """
+        self._waker = waker
+
+    def committed(self) -> None:
+        """An announcement was committed here: tell the other processes, and hear of it ourselves."""
+        if self._waker is not None:
+            self._tell((self._waker,))
+        self.poll()
 
     def wake(self) -> None:
         """Have the thread poll now: a hint that there may be news."""

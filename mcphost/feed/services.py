@@ -43,5 +43,5 @@ def announce_all(what: str, about: Sequence[tuple[UUID | None, str]]) -> int:
         Change(seq=seq, tenant=tenant, what=what, object_id=object_id, at=now)
         for seq, (tenant, object_id) in enumerate(about, last - len(about) + 1)
     )
-    transaction.on_commit(loop.poll, robust=True)
+    transaction.on_commit(loop.committed, robust=True)
     return last

@@ -4,6 +4,7 @@ import atexit
 import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
 
 from django.db import connections
 from django.utils.module_loading import autodiscover_modules
@@ -27,6 +28,22 @@ SEND_SECONDS = 5.0
 log = logging.getLogger(__name__)
 
 
+class Companion(Protocol):
+    """Something of a higher room that runs while the process serves."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+_companions: list[Companion] = []
+
+
+def accompany(companion: Companion) -> None:
+    """Have `companion` started and stopped with everything else."""
+    _companions.append(companion)
+
+
 class _Parts:
     """What runs in a serving process, from one start to its stop."""
 
@@ -38,6 +55,8 @@ class _Parts:
         tracing.start(VERSION)  # before anybody watches the loop: to load it takes a while
         writer.start()
         feed.start()
+        for companion in _companions:
+            companion.start()
         self._housekeeping.start()
         self._watch.start()
         health.register("records", writer.problem)
@@ -53,6 +72,8 @@ class _Parts:
         self._watch.stop()
         self._housekeeping.stop(STOP_SECONDS)
         _write_announcements()
+        for companion in _companions:
+            companion.stop()
         feed.stop()
         if not writer.stop(STOP_SECONDS):
             log.error("records were left unwritten at the end")

@@ -16,8 +16,14 @@ async def healthz(scope: Mapping[str, Any], receive: Receive, send: Send) -> Non
 
 
 async def readyz(scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
-    """200 when every part is well; 503 with the parts that are not and why."""
+    """200 when every part is well; 503 with the parts that are not and why.
+
+    Warnings, of what it can do without for a while, change no status.
+    """
     ensure_started()
     problems = health.problems()
     status, word = (503, "unready") if problems else (200, "ready")
-    await send_json(send, status, orjson.dumps({"status": word, "problems": problems}))
+    facts = {"status": word, "problems": problems}
+    if warnings := health.warnings():
+        facts["warnings"] = warnings
+    await send_json(send, status, orjson.dumps(facts))

@@ -1,0 +1,152 @@
+"""Wake-ups between processes, over the channel layer: read the feed now, somebody wrote to it.
+
+They are hints and never the message: what is lost, or cannot be sent while Redis is away, the next
+look at the feed finds anyhow. So nothing here ever fails a request, or makes one wait.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+from uuid import uuid4
+
+from mcphost.feed.loop import loop as feed
+
+GROUP = "mcphost.feed"
+BEACON_SECONDS = 5.0
+"""How often each process says something on its own, which it hears itself if all is well."""
+AGAIN_SECONDS = 1.0
+
+log = logging.getLogger(__name__)
+# It writes a traceback every second while Redis is away; we say once that it is.
+logging.getLogger("channels_redis.pubsub").setLevel(logging.CRITICAL + 1)
+
+
+class Wakeups:
+    """One channel of this process, on an event loop in a thread of its own.
+
+    `layer` makes the channel layer, in that thread. Without one (`REDIS_URL` is not set) nothing is
+    started, and nothing is sent. `wake` is called when another process has news.
+    """
+
+    def __init__(
+        self,
+        layer: Callable[[], Any | None],
+        wake: Callable[[], None] = feed.wake,
+        beacon: float = BEACON_SECONDS,
+    ) -> None:
+        self._layer_of = layer
+        self._wake = wake
+        self._beacon = beacon
+        self._name = uuid4().hex
+        self._problem: str | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        layer = self._layer_of()
+        if layer is None:
+            return
+        self._news = asyncio.Event()
+        self._end = asyncio.Event()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._run, args=(layer,), name="mcphost-wakeups", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self, timeout: float = 5.0) -> None:
+        """End the thread, waiting at most `timeout` seconds."""
+        if self._thread is not None:
+            self._call(self._end.set)
+            self._thread.join(timeout)
+            self._loop = self._thread = None
+
+    def send(self) -> None:
+        """Tell the other processes, soon. From any thread; many at once become one."""
+        if self._loop is not None:
+            self._call(self._news.set)
+
+    def problem(self) -> str | None:
+        """What is wrong, for people; None while wake-ups arrive, or where there are none."""
+        return self._problem
+
+    def _call(self, callback: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop has just been closed
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(callback)
+
+    def _run(self, layer: Any) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:  # type: ignore[arg-type, return-value]
+            runner.run(self._until_end(layer))
+
+    async def _until_end(self, layer: Any) -> None:
+        work = asyncio.ensure_future(self._keep(layer))
+        await self._end.wait()
+        work.cancel()
+        with suppress(asyncio.CancelledError):
+            await work
+
+    async def _keep(self, layer: Any) -> None:
+        while True:
+            try:
+                await self._live(layer)
+            except Exception as error:  # noqa: BLE001 - the layer raises what Redis raises
+                self._is_away(error)
+            finally:
+                await _let_go(layer)
+            await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _live(self, layer: Any) -> None:
+        """Listen and tell until either fails."""
+        async with asyncio.timeout(self._beacon):
+            channel = await layer.new_channel()
+            await layer.group_add(GROUP, channel)
+        self._news.set()
+        async with asyncio.TaskGroup() as both:
+            both.create_task(self._listen(layer, channel))
+            both.create_task(self._tell(layer))
+
+    async def _listen(self, layer: Any, channel: str) -> None:
+        while True:
+            async with asyncio.timeout(3 * self._beacon):  # our own beacons at least
+                message = await layer.receive(channel)
+            self._is_here()
+            if message["news"] and message["by"] != self._name:
+                self._wake()
+
+    async def _tell(self, layer: Any) -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._beacon):
+                    await self._news.wait()
+            news = self._news.is_set()
+            self._news.clear()
+            message = {"type": "feed.news", "by": self._name, "news": news}
+            async with asyncio.timeout(self._beacon):
+                await layer.group_send(GROUP, message)
+
+    def _is_here(self) -> None:
+        if self._problem is not None:
+            self._problem = None
+            log.info("Redis is back: other processes hear of changes at once again")
+
+    def _is_away(self, error: BaseException) -> None:
+        if self._problem is None:
+            self._problem = "Redis is away: other processes hear of changes a little later"
+            log.warning("%s (%s)", self._problem, _kinds(error))
+
+
+async def _let_go(layer: Any) -> None:
+    with suppress(Exception):
+        async with asyncio.timeout(AGAIN_SECONDS):
+            await layer.flush()
+
+
+def _kinds(error: BaseException) -> str:
+    """What failed, without its text: that may hold the address with its password."""
+    if isinstance(error, ExceptionGroup):
+        return ", ".join(_kinds(each) for each in error.exceptions)
+    return type(error).__name__
