@@ -26,6 +26,9 @@ _MODELS: Mapping[Sort, type[BaseModel]] = {
     Sort.RESOURCE: ResourceConfig,
     Sort.TEMPLATE: TemplateConfig,
 }
+_NO_TYPE = "Content has a type: text, image, audio, resource or resource_link."
+_WORDS = {"union_tag_not_found": _NO_TYPE, "union_tag_invalid": _NO_TYPE}
+"""What is said of problems that pydantic tells in its own terms."""
 
 
 class TextKind:
@@ -65,19 +68,29 @@ def _read(model: type[Config], config: Mapping[str, Any]) -> Config:
         return model.model_validate(config)
     except ValidationError as error:
         problems: dict[str, list[str]] = {}
-        for each in error.errors():
-            message = each["msg"].removeprefix("Value error, ")
-            problems.setdefault(".".join(map(str, each["loc"])), []).append(message)
+        for each in error.errors(include_url=False, include_context=False, include_input=False):
+            message = _WORDS.get(each["type"], each["msg"].removeprefix("Value error, "))
+            problems.setdefault(_path(each["loc"]), []).append(message)
         raise KindError(problems) from None
+
+
+def _path(place: Sequence[str | int]) -> str:
+    """Where a problem is. Behind `content` pydantic names the type of the block, which is no field."""
+    steps = list(map(str, place))
+    if "content" in steps:
+        tag = steps.index("content") + 1
+        del steps[tag : tag + 1]
+    return ".".join(steps)
 
 
 def _prompt(config: PromptConfig) -> Compiled:
     names = [argument.name for argument in config.arguments]
     _refuse(_doubled(names), "arguments", "There are two arguments called {}.")
     for number, message in enumerate(config.messages):
-        unknown = [name for name in message.placeholders if name not in names]
-        _refuse(unknown, f"messages.{number}.content.text", "There is no argument {}.")
-    messages = [message.model_dump() for message in config.messages]
+        for place, text in message.content.texts.items():
+            unknown = [name for name in names_in(text) if name not in names]
+            _refuse(unknown, f"messages.{number}.content.{place}", "There is no argument {}.")
+    messages = [message.wire for message in config.messages]
     return Compiled(
         name="",
         sort=Sort.PROMPT,

@@ -7,7 +7,8 @@ import pytest
 
 from mcphost.kinds.kind import Compiled, KindError
 from mcphost.kinds.sorts import Sort
-from mcphost.kinds.text.configs import MAX_BYTES, PromptConfig
+from mcphost.kinds.text.configs import PromptConfig
+from mcphost.kinds.text.fields import MAX_BYTES
 from mcphost.kinds.text.kind import TextKind, text_kind
 from mcphost.protocol.uri_templates import UriTemplate
 from mcphost.runtime.call import Call
@@ -148,9 +149,75 @@ def test_a_wrong_prompt_is_refused_beside_the_field(config: Any, field: str, sai
     assert said in " ".join(found[place])
 
 
+WAV = base64.b64encode(b"RIFF....WAVE").decode()
+BLOCKS: list[dict[str, Any]] = [
+    {"type": "text", "text": "a", "annotations": {"audience": ["user"], "priority": 0.5}},
+    {"type": "image", "data": PNG, "mimeType": "image/png"},
+    {"type": "audio", "data": WAV, "mimeType": "audio/wav"},
+    {"type": "resource", "resource": {"uri": "a:b", "mimeType": "text/html", "text": "<p>"}},
+    {"type": "resource", "resource": {"uri": "a:b", "mimeType": "image/png", "blob": PNG}},
+    {"type": "resource_link", "uri": "a:b", "name": "b", "title": "B", "size": 3},
+]
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+async def test_content_of_every_type_arrives_as_it_was_written(block: dict[str, Any]) -> None:
+    compiled = text_kind.compile({"messages": [{"role": "assistant", "content": block}]})
+    done = await outcome(compiled.program, a_call({}))
+    assert done == {"messages": [{"role": "assistant", "content": block}]}
+
+
+@pytest.mark.parametrize(
+    ("block", "found"),
+    [
+        (None, {"": "valid dictionary"}),
+        ({}, {"": "Content has a type"}),
+        ({"type": "video"}, {"": "Content has a type"}),
+        ({"type": "text"}, {".text": "required"}),
+        ({"type": "text", "text": 5}, {".text": "valid string"}),
+        ({"type": "text", "text": "{a}"}, {".text": "no argument 'a'"}),
+        ({"type": "text", "text": "a", "more": 1}, {".more": "not permitted"}),
+        ({"type": "text", "text": "a", "_meta": {"a": float("nan")}}, {"._meta": "not permitted"}),
+        (
+            {"type": "text", "text": "a", "annotations": {"priority": 2}},
+            {".annotations.priority": "less than or equal to 1"},
+        ),
+        ({"type": "image", "mimeType": "image/png", "data": "?"}, {".data": "not Base64"}),
+        ({"type": "image", "mimeType": "image/png", "data": WAV}, {".data": "not what it says"}),
+        ({"type": "image", "mimeType": "text/html", "data": ""}, {".mimeType": "image/"}),
+        ({"type": "audio", "mimeType": "image/png", "data": PNG}, {".mimeType": "audio/"}),
+        ({"type": "resource", "resource": {"uri": "a:b"}}, {".resource": "either a text or"}),
+        (
+            {"type": "resource", "resource": {"uri": "b", "text": ""}},
+            {".resource.uri": "begin with a scheme"},
+        ),
+        (
+            {"type": "resource", "resource": {"uri": "a:b", "text": "{a}"}},
+            {".resource.text": "no argument 'a'"},
+        ),
+        (
+            {"type": "resource", "resource": {"uri": "a:b", "mimeType": "image/png", "blob": WAV}},
+            {".resource.blob": "not what it says"},
+        ),
+        (
+            {"type": "resource_link", "uri": "a b", "name": ""},
+            {".uri": "percent-encoded", ".name": "at least 1"},
+        ),
+    ],
+)
+def test_what_is_wrong_with_content_is_said_where_it_is_wrong(
+    block: Any, found: dict[str, str]
+) -> None:
+    said = problems({"messages": [{"content": block}]})
+    assert set(said) == {f"messages.0.content{place}" for place in found}
+    for place, words in found.items():
+        assert words in " ".join(said[f"messages.0.content{place}"])
+
+
 @pytest.mark.parametrize(
     ("sort", "config", "said"),
     [
+        (Sort.RESOURCE, {"uri": "docs://a", "text": "a", "mime_type": "image/png"}, "not what"),
         (Sort.RESOURCE, {"uri": "docs://a"}, "either a text or binary"),
         (Sort.RESOURCE, {"uri": "docs://a", "text": "", "blob": ""}, "either a text or binary"),
         (Sort.RESOURCE, {"uri": "docs", "text": ""}, "begin with a scheme"),

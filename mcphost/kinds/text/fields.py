@@ -1,0 +1,68 @@
+"""What the fields of a text configuration may hold. Each check says what is wrong with the value."""
+
+from base64 import b64decode
+from binascii import Error
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from mcphost.protocol.images import is_what_it_says
+from mcphost.protocol.uris import check_uri
+
+MAX_CHOICES = 1000
+MAX_BYTES = 1024 * 1024
+"""Of one text, or of binary content before it is encoded."""
+
+
+class Strict(BaseModel):
+    """A configuration, in which nothing is there that nobody reads."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def _text(text: str) -> str:
+    if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+        raise ValueError(f"The text has more than {MAX_BYTES} bytes.")
+    bad = next((c for c in text if c == "\0" or "\ud800" <= c <= "\udfff"), "")
+    if bad:
+        raise ValueError(f"The character U+{ord(bad):04X} is not allowed here.")
+    return text
+
+
+def _binary(encoded: str) -> str:
+    try:
+        data = b64decode(encoded, validate=True)
+    except (Error, ValueError):
+        raise ValueError("This is not Base64.") from None
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"The content has more than {MAX_BYTES} bytes.")
+    return encoded
+
+
+def _mime_type(name: str) -> str:
+    kind, slash, rest = name.partition("/")
+    if not (kind and slash and rest) or not name.isascii() or not name.isprintable():
+        raise ValueError("A MIME type looks like text/plain.")
+    return name
+
+
+def _uri(uri: str) -> str:
+    if problem := check_uri(uri):
+        raise ValueError(f"{problem[:1].upper()}{problem[1:]}.")
+    return uri
+
+
+Text = Annotated[str, AfterValidator(_text)]
+Line = Annotated[str, Field(max_length=200), AfterValidator(_text)]
+Paragraph = Annotated[str, Field(max_length=2000), AfterValidator(_text)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$")]
+Binary = Annotated[str, AfterValidator(_binary)]
+MimeType = Annotated[str, Field(max_length=200), AfterValidator(_mime_type)]
+Uri = Annotated[str, AfterValidator(_uri)]
+Values = Annotated[list[Line], Field(max_length=MAX_CHOICES)]
+
+
+def check_content(mime_type: str | None, data: bytes) -> None:
+    """Raises ValueError for an image that is not what its MIME type says."""
+    if mime_type and not is_what_it_says(mime_type, data):
+        raise ValueError(f"The content is not what it says it is ({mime_type}).")
