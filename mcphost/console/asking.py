@@ -22,11 +22,15 @@ def choices(config: Mapping[str, Any]) -> Choices:
     return {**arguments, **config.get("choices", {})}
 
 
-def values(sort: Sort, listing: Mapping[str, Any], suggested: Choices) -> dict[str, str]:
-    """A value for each argument of a prompt, or each variable of a template."""
+def values(
+    sort: Sort, listing: Mapping[str, Any], suggested: Choices, *, of_all: bool
+) -> dict[str, str]:
+    """A value for each argument of a prompt (or each that is required), or each variable of a
+    template. What a function makes of others cannot be told."""
     names: Sequence[str] = ()
     if sort is Sort.PROMPT:
-        names = [each["name"] for each in listing.get("arguments", ())]
+        arguments = listing.get("arguments", ())
+        names = [each["name"] for each in arguments if of_all or each.get("required")]
     elif sort is Sort.TEMPLATE and listing:
         names = UriTemplate(listing["uriTemplate"]).variables
     return {name: (suggested.get(name) or (name,))[0] for name in names}
@@ -37,25 +41,18 @@ def curl(sort: Sort, url: str, listing: Mapping[str, Any], filled: Values) -> st
     if not listing:
         return ""
     name = str(listing.get("name", ""))
-    match sort:
-        case Sort.TOOL:
-            arguments = examples.arguments(listing.get("inputSchema", {}))
-            return clients.curl(url, "tools/call", name, {"name": name, "arguments": arguments})
-        case Sort.PROMPT:
-            return clients.curl(url, "prompts/get", name, {"name": name, "arguments": filled})
-        case Sort.RESOURCE:
-            return _reading(url, str(listing["uri"]))
-        case Sort.TEMPLATE:
-            return _reading(url, expanded(listing["uriTemplate"], filled))
+    if sort is Sort.TOOL:
+        arguments = examples.arguments(listing.get("inputSchema", {}))
+        return clients.curl(url, "tools/call", name, {"name": name, "arguments": arguments})
+    if sort is Sort.PROMPT:
+        return clients.curl(url, "prompts/get", name, {"name": name, "arguments": filled})
+    uri = str(listing.get("uri") or expanded(listing["uriTemplate"], filled))
+    return clients.curl(url, "resources/read", uri, {"uri": uri})
 
 
 def expanded(template: str, filled: Values) -> str:
     """The URI that a template writes of values."""
     return _EXPRESSION.sub(lambda match: _written(match[1], match[2], filled), template)
-
-
-def _reading(url: str, uri: str) -> str:
-    return clients.curl(url, "resources/read", uri, {"uri": uri})
 
 
 def _written(operator: str, names: str, filled: Values) -> str:

@@ -117,7 +117,7 @@ def _asked(
 ) -> dict[str, Any]:
     """An example request, and what it would give where that can be told."""
     choices = asking.choices(config)
-    values = asking.values(sort, listing, choices)
+    values = asking.values(sort, listing, choices, of_all=bool(config))
     return {
         "curl": asking.curl(sort, url, listing, values),
         "shown": pieces(sort, config, values) if config else (),

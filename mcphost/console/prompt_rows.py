@@ -68,14 +68,13 @@ class MessageRow(FileForm, RowForm):
     def clean(self) -> dict[str, Any]:
         given = super().clean() or self.cleaned_data
         for field, sentence in self._missing(given.get("type") or "text", given):
-            if field not in self.errors:
-                self.add_error(field, sentence)
+            self.add_error(field, sentence)
         return given
 
     def _missing(self, kind: str, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if kind == "text" and self.blob is not None:
             yield "type", "A file is no text: choose what it is."
-        if kind in ("image", "audio") and self.blob is None:
+        if kind in ("image", "audio") and self.blob is None and not self.errors:
             yield "file", "Choose a file."
         if kind in ("resource", "resource_link") and not given.get("uri"):
             yield "uri", "Say which resource it is."

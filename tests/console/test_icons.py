@@ -86,6 +86,15 @@ def test_an_edit_keeps_drops_and_replaces(operator: Client, acme: Things) -> Non
     assert saved() == []
 
 
+def test_an_icon_that_lies_elsewhere_is_shown_by_its_address(
+    operator: Client, acme: Things
+) -> None:
+    operator.post(NEW, form(**{"icons-0-address": "https://example.com/a.png"}))
+    text = operator.get(edit_page()).content.decode()
+    assert 'value="https://example.com/a.png"' in text
+    assert 'src="https://example.com' not in text
+
+
 def test_an_image_survives_an_error_elsewhere(operator: Client, acme: Things) -> None:
     page = operator.post(NEW, form(name="no blanks please", **{"icons-0-file": image()}))
     (row,) = page.context["form"].icons.filled

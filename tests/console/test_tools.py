@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from mcphost.catalogue import kinds, selectors, services
-from mcphost.catalogue.models import Primitive, PrimitiveVersion
+from mcphost.catalogue.models import Grant, Primitive, PrimitiveVersion
 from tests.console.things import ACTOR, Things, tool_fields
 
 TOOLS = "/admin/t/acme/tools/"
@@ -86,6 +86,13 @@ def test_a_function_has_to_be_chosen(operator: Client, acme: Things) -> None:
     assert not form_.errors
     assert form_.part.errors
     assert Primitive.objects.filter(tenant__slug="acme", sort="tool").count() == 1
+
+
+def test_a_function_that_the_code_lost_is_not_offered(operator: Client, acme: Things) -> None:
+    Grant.objects.create(tenant_id=acme.tenant, function="gone.away")
+    page = operator.get(NEW)
+    assert list(page.context["authors"]) == ["probe.echo"]
+    assert "gone.away" not in page.content.decode()
 
 
 def test_an_edit_changes_the_working_copy_and_the_page_says_what_differs(

@@ -10,6 +10,7 @@ from django.test import Client
 from mcphost.audit.models import Entry
 from mcphost.catalogue import selectors, services
 from mcphost.catalogue.models import Primitive
+from mcphost.console.asking import curl, values
 from mcphost.feed.models import Change
 from mcphost.kinds.sorts import Sort
 from tests.console.things import ACTOR, Things, text_fields, tool_fields
@@ -193,6 +194,16 @@ def test_a_prompt_is_shown_as_it_will_be_with_values_that_fit(
     assert offer.example == {"who": "Ada"}
     assert '"arguments": {"who": "Ada"}' in offer.curl
     assert "prompts/get" in offer.curl
+
+
+def test_of_what_a_function_makes_only_what_it_needs_is_in_the_example() -> None:
+    listing = {
+        "name": "plan",
+        "arguments": [{"name": "city", "required": True}, {"name": "days", "required": False}],
+    }
+    assert values(Sort.PROMPT, listing, {}, of_all=False) == {"city": "city"}
+    assert values(Sort.PROMPT, listing, {"days": ["3"]}, of_all=True)["days"] == "3"
+    assert curl(Sort.PROMPT, "http://x", {}, {}) == ""
 
 
 def test_a_template_is_shown_with_a_uri_that_it_answers(operator: Client, acme: Things) -> None:
