@@ -229,6 +229,36 @@ def test_the_image_is_built_from_files_that_are_there_and_not_left_out() -> None
     assert ast.literal_eval(command) == ["python", "manage.py", "serve"]
 
 
+def test_what_is_in_the_image_is_enough_to_run(tmp_path: Path) -> None:
+    image = tmp_path / "image"
+    image.mkdir()
+    dockerfile = (DEPLOY / "compose" / "Dockerfile").read_text()
+    for source, target in re.findall(r"^COPY (\S+) (\S+)$", dockerfile, re.MULTILINE):
+        there = ROOT / source
+        (image / target).parent.mkdir(parents=True, exist_ok=True)
+        if there.is_dir():
+            shutil.copytree(there, image / target, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(there, image / target)
+    (settings,) = re.findall(r"^ENV (.*)$", dockerfile, re.MULTILINE)
+    given = dict(pair.split("=", 1) for pair in settings.split())
+    assert given["MCPHOST_HOME"] == "/data"
+    kept = {name: value for name, value in os.environ.items() if "MCPHOST" not in name}
+    for name in ("DATABASE_URL", "DJANGO_SETTINGS_MODULE"):
+        kept.pop(name, None)
+    for command in (["init"], ["check"]):
+        ran = subprocess.run(
+            [sys.executable, "manage.py", *command],
+            cwd=image,
+            env={**kept, **given, "MCPHOST_HOME": str(tmp_path / "data")},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stderr
+
+
 def test_nginx_closes_idle_connections_first_and_repeats_no_call() -> None:
     shared = (DEPLOY / "nginx" / "mcphost-proxy.conf").read_text()
     settings = re.sub(r"#.*", "", shared)

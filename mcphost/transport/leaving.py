@@ -30,6 +30,8 @@ from uvicorn import Config, Server
 
 from mcphost.serving import drain
 
+ECHO_SECONDS = 1.0
+"""How long another SIGTERM is the same one: sent to a group, `make` passes it on a second time."""
 LOOK_SECONDS = 0.05
 FRESH_SECONDS = 0.5
 """How long a connection that has not asked for anything yet is waited for."""
@@ -81,6 +83,8 @@ class QuietServer(Server):
     def __init__(self, config: Config, leave: Leave) -> None:
         super().__init__(config)
         self._leave = leave
+        self._told = 0
+        self._told_at = 0.0
         self._notice_ends = 0.0
         self._last_resort: threading.Timer | None = None
 
@@ -94,10 +98,14 @@ class QuietServer(Server):
             self._last_resort.cancel()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
         if self.should_exit:
-            self.force_exit = True
-        elif sig != signal.SIGINT:
-            self._notice_ends = time.monotonic() + self._leave.notice_seconds
+            echo = sig == signal.SIGTERM == self._told and now < self._told_at + ECHO_SECONDS
+            self.force_exit = self.force_exit or not echo
+            return
+        self._told, self._told_at = sig, now
+        if sig != signal.SIGINT:
+            self._notice_ends = now + self._leave.notice_seconds
         self.should_exit = True
         drain.give_notice()
 

@@ -60,7 +60,7 @@ def _slow_calls(server: Server, how_many: int) -> list[str]:
 
 
 def test_notice_is_given_by_readyz_while_everything_is_still_served(home: Path) -> None:
-    with serving("uvicorn", home, MCPHOST_NOTICE_SECONDS="3600") as server:
+    with serving("uvicorn", home, signal.SIGINT, MCPHOST_NOTICE_SECONDS="3600") as server:
         os.kill(server.pid, signal.SIGTERM)
         while (reply := raw.send(server, "GET", "/readyz")).status == 200:
             pass
@@ -71,7 +71,7 @@ def test_notice_is_given_by_readyz_while_everything_is_still_served(home: Path) 
         while (answer := raw.post(server, echo, server.token)).headers.get("connection") != "close":
             assert answer.status == 200
         assert answer.status == 200
-    # A second SIGTERM ended it, with status 0, though an hour had not passed.
+    # A second signal ended it, with status 0, though an hour had not passed.
 
 
 def test_ctrl_c_gives_no_notice(home: Path) -> None:

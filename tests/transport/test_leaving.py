@@ -49,7 +49,7 @@ async def test_after_sigterm_everything_is_served_for_a_while_and_connections_ar
         assert b"connection: close" in (await answer(known)).lower()
         assert await end(known) == b""
         assert not drain.draining()
-        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)
     assert served.app.ended == ["lifespan.startup", "lifespan.shutdown"]
 
 
@@ -69,6 +69,7 @@ async def test_a_second_signal_waits_for_nobody_but_the_application_may_still_en
     first: signal.Signals, second: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(leaving, "CUT_SECONDS", 0.05)
+    monkeypatch.setattr(leaving, "ECHO_SECONDS", 0)
     async with running(leave=LONG) as served:
         reader, _ = await served.line(WAIT)
         await served.app.arrived.wait()
@@ -76,6 +77,18 @@ async def test_a_second_signal_waits_for_nobody_but_the_application_may_still_en
         signal.raise_signal(second)
         assert await _hung_up(reader)
     assert served.app.ended == ["lifespan.startup", "lifespan.shutdown"]
+
+
+async def test_one_sigterm_that_arrives_twice_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leaving, "ECHO_SECONDS", 600)
+    async with running() as served:
+        reader, _ = await served.line(WAIT)
+        await served.app.arrived.wait()
+        for _ in range(2):
+            signal.raise_signal(signal.SIGTERM)
+        await _draining()
+        served.app.release.set()
+        assert b"200 OK" in await answer(reader)
 
 
 async def _hung_up(reader: asyncio.StreamReader) -> bool:
