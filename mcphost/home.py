@@ -5,13 +5,18 @@ refuses to go on when something is missing.
 """
 
 import base64
+import fcntl
+import hmac
 import os
 import secrets
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 MASTER_KEY_BYTES = 32
+_SECRET_KEY = b"mcphost: the secret key of Django"
 
 
 class HomeError(Exception):
@@ -70,11 +75,13 @@ def prepare() -> Home:
     """
     home = locate()
     try:
-        _make_folder(home)
-        _write_keys(home)
-        write_secret(
-            home.mark, "The data folder of an mcphost. Back it up as a whole; keep it secret."
-        )
+        home.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with one_at_a_time(home):
+            _make_ours(home)
+            _write_keys(home)
+            write_secret(
+                home.mark, "The data folder of an mcphost. Back it up as a whole; keep it secret."
+            )
     except OSError as error:
         raise HomeError(
             f"cannot write {error.filename or home.path}: {error.strerror} (MCPHOST_HOME names the folder)"
@@ -82,8 +89,21 @@ def prepare() -> Home:
     return home
 
 
-def _make_folder(home: Home) -> None:
-    home.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+@contextmanager
+def one_at_a_time(home: Home) -> Iterator[None]:
+    """Nobody else on this machine sets the same folder up meanwhile; whoever tries waits.
+
+    The folder itself is locked, so that nothing strange lies in it. Raises OSError.
+    """
+    descriptor = os.open(home.path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _make_ours(home: Home) -> None:
     if not home.is_ours() and any(home.path.iterdir()):
         raise HomeError(
             f"{home.path} holds other things: name an empty or a new folder in MCPHOST_HOME"
@@ -99,8 +119,13 @@ def _write_keys(home: Home) -> None:
                 "without it: put it back from a backup, or set MCPHOST_MASTER_KEY"
             )
         write_secret(home.master_key, base64.b64encode(secrets.token_bytes(32)).decode())
-    if not _given("MCPHOST_SECRET_KEY"):
-        write_secret(home.secret_key, secrets.token_urlsafe(48))
+    if not _given("MCPHOST_SECRET_KEY") and not home.secret_key.exists():
+        write_secret(home.secret_key, _derived(read_master_key(home)))
+
+
+def _derived(master_key: bytes) -> str:
+    """Django's secret key for a master key: machines that share one know each other's sign-ins."""
+    return base64.urlsafe_b64encode(hmac.digest(master_key, _SECRET_KEY, "sha512")).decode()
 
 
 def _was_finished(home: Home) -> bool:

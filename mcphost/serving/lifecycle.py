@@ -14,7 +14,7 @@ from mcphost.feed.loop import loop as feed
 from mcphost.kinds.python.stacks import tool_on
 from mcphost.observability import counters, health, tracing
 from mcphost.observability.loop_watch import LoopWatch
-from mcphost.serving import drain
+from mcphost.serving import drain, sole
 from mcphost.serving.announcing import announcements
 from mcphost.serving.housekeeping import Housekeeping
 from mcphost.serving.identification import VERSION
@@ -88,8 +88,10 @@ def prepare() -> None:
     """Connect the rooms and check the master key, before the first request.
 
     In a thread of its own: servers import applications inside their event loop, where Django's ORM
-    refuses to work. Raises vault.errors.MasterKeyMismatch.
+    refuses to work. Raises vault.errors.MasterKeyMismatch, and ImproperlyConfigured beside
+    another server of the same database file.
     """
+    sole.claim()
     autodiscover_modules("wiring")
     with ThreadPoolExecutor(1) as pool:
         pool.submit(_verify).result()

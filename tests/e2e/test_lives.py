@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.e2e import raw
-from tests.e2e.processes import Server, manage, serving
+from tests.e2e.processes import Server, free_port, manage, serving
 
 ECHO = raw.call("echo", {"text": "still there"})
 STEP = b"notifications/progress"
@@ -49,6 +49,23 @@ def test_started_again_it_is_what_it_was_before(home: Path) -> None:
 def test_it_stops_cleanly_while_a_stream_is_open(home: Path, ending: signal.Signals) -> None:
     with ExitStack() as outlives, serving("uvicorn", home, ending) as server:
         outlives.enter_context(raw.streaming(server, countdown(10), STEP))
+
+
+@pytest.mark.parametrize("command", ["up", "serve"])
+def test_a_second_server_on_the_same_folder_is_refused(
+    server: Server, home: Path, command: str
+) -> None:
+    taken = manage(home, command, env={"HOST": "127.0.0.1", "PORT": str(free_port())})
+    assert taken.returncode != 0
+    assert "DATABASE_URL" in taken.stderr
+    assert "Traceback" not in taken.stderr
+    assert raw.post(server, ECHO, server.token).status == 200
+
+
+def test_commands_work_beside_a_running_server(server: Server, home: Path) -> None:
+    listed = manage(home, "tools", "list", "demo")
+    assert listed.returncode == 0
+    assert "echo" in listed.stdout
 
 
 def test_a_taken_port_is_a_refusal_that_names_the_variable(server: Server, home: Path) -> None:

@@ -1,6 +1,7 @@
 import base64
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -166,3 +167,21 @@ def test_every_secret_has_its_place_in_the_folder(folder):
         "secret-key", "master-key", "admin-password", "demo-token",
     }  # fmt: skip
     assert os.path.commonpath(Home(folder).secrets()) == str(folder)
+
+
+def test_machines_with_the_same_master_key_know_each_others_sign_ins(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = home.prepare()
+    monkeypatch.setenv("MCPHOST_HOME", str(tmp_path / "another"))
+    assert home.read_secret_key(home.prepare()) != home.read_secret_key(first)
+    monkeypatch.setenv("MCPHOST_HOME", str(tmp_path / "a-second-machine"))
+    monkeypatch.setenv("MCPHOST_MASTER_KEY_FILE", str(first.master_key))
+    assert home.read_secret_key(home.prepare()) == home.read_secret_key(first)
+
+
+def test_a_folder_is_set_up_by_one_process_at_a_time(folder: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        homes = list(pool.map(lambda _: home.prepare(), range(16)))
+    assert len({home.read_secret_key(one) for one in homes}) == 1
+    assert not [path for path in folder.iterdir() if path.name.startswith(".")]

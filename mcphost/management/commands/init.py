@@ -11,6 +11,7 @@ from django.utils.module_loading import autodiscover_modules
 
 from mcphost import home
 from mcphost.management import demo
+from mcphost.management.turns import one_at_a_time
 from mcphost.vault.services import ensure_ring, verify_master_key
 
 ADMIN = "admin"
@@ -29,15 +30,16 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         data = home.Home(settings.MCPHOST_HOME)
-        call_command("migrate", verbosity=0, interactive=False)
-        autodiscover_modules("wiring")
-        verify_master_key()
-        ensure_ring()
-        self._administrator(data)
-        if options["demo"]:
-            demo.seed_demo(data)
-        if options["conformance"]:
-            demo.seed_conformance()
+        with home.one_at_a_time(data), one_at_a_time():
+            call_command("migrate", verbosity=0, interactive=False)
+            autodiscover_modules("wiring")
+            verify_master_key()
+            ensure_ring()
+            self._administrator(data)
+            if options["demo"]:
+                demo.seed_demo(data)
+            if options["conformance"]:
+                demo.seed_conformance()
         self.stdout.write(f"Ready in {data.path}")
 
     def _administrator(self, data: home.Home) -> None:

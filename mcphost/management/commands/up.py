@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from mcphost import home
 from mcphost.management.commands.init import ADMIN
 from mcphost.management.welcome import Welcome
+from mcphost.serving import sole
 from mcphost.transport.listening import cannot_listen, is_free
 
 
@@ -23,6 +24,7 @@ class Command(BaseCommand):
         _refuse_exposure(host)
         if not is_free(host, port):
             raise CommandError(cannot_listen(host, port))
+        sole.claim()
         call_command(
             "init", demo=True, conformance=settings.MCPHOST_CONFORMANCE, stdout=self.stdout
         )
