@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from mcphost.protocol.uris import MAX_LENGTH, check_uri
 
-MAX_VARIABLES: Final = 16
+MAX_VARIABLES: Final = 8
 
 _UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _WIDE: Final = _UNRESERVED | frozenset("%:/?#[]@!$&'()*+,;=")
@@ -153,6 +153,8 @@ def _check_written(text: str, literals: Sequence[str], queried: Sequence[str]) -
 
 def _values(uri: str, start: int, variables: Sequence[_Variable]) -> dict[str, str] | None:
     """The encoded values of variables that write the URI from `start` to its end."""
+    if not _has_literals(uri, start, variables):
+        return None
     endings = _endings(uri, variables)
     values: dict[str, str] = {}
     for variable, ends in zip(variables, endings, strict=True):
@@ -162,6 +164,17 @@ def _values(uri: str, start: int, variables: Sequence[_Variable]) -> dict[str, s
         values[variable.name] = uri[start:end]
         start = end + len(variable.then)
     return values if start == len(uri) else None
+
+
+def _has_literals(uri: str, start: int, variables: Sequence[_Variable]) -> bool:
+    """Whether the texts between the values are there in their order: a quick look, by which most
+    URIs that do not fit are known."""
+    for variable in variables:
+        start = uri.find(variable.then, start + 1)
+        if start < 0:
+            return False
+        start += len(variable.then)
+    return uri.endswith(variables[-1].then) if variables else True
 
 
 def _endings(uri: str, variables: Sequence[_Variable]) -> list[set[int]]:
