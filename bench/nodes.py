@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 from bench import peers, verify
 from bench.load import CONNECTIONS, Sample, Target, measure
@@ -15,7 +16,19 @@ from bench.proc import cpu_seconds
 from bench.processes import free_port, running
 from tests.e2e import backing
 
-ONE, TWO = 1, 2
+
+class Load(NamedTuple):
+    """How many nodes are loaded, each over how many connections."""
+
+    nodes: int
+    connections: int
+
+
+ONE = Load(1, CONNECTIONS)
+TWICE = Load(2, CONNECTIONS)
+HALF = Load(1, CONNECTIONS // 2)
+SHARED = Load(2, CONNECTIONS // 2)
+LOADS = (ONE, TWICE, HALF, SHARED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +42,9 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class NodesFigure:
-    """A service's row: medians over the passes. `ratio` is the CPU per call over that of one node."""
+    """A load's row: medians over the passes. `ratio` is the CPU per call over that of one node."""
 
-    nodes: int
+    load: Load
     rate: float
     cpu: float
     ratio: float
@@ -51,36 +64,37 @@ def compare(plan: Plan) -> tuple[NodesFigure, ...]:
     with tempfile.TemporaryDirectory(prefix="mcphost-bench-") as folder, ExitStack() as stack:
         services = {
             count: stack.enter_context(_service(Path(folder) / str(count), count))
-            for count in (ONE, TWO)
+            for count in sorted({load.nodes for load in LOADS})
         }
         if plan.warm_up:
-            for service in services.values():
-                _turn(service, plan.warm_up)
-        turns: dict[int, list[Turn]] = {count: [] for count in services}
+            for load in LOADS:
+                _turn(services[load.nodes], load, plan.warm_up)
+        turns: dict[Load, list[Turn]] = {load: [] for load in LOADS}
         for number in range(plan.passes):
-            for count, service in services.items():
-                turn = _turn(service, plan.seconds)
-                turns[count].append(turn)
+            for load in LOADS:
+                turn = _turn(services[load.nodes], load, plan.seconds)
+                turns[load].append(turn)
                 print(
-                    f"pass {number + 1}/{plan.passes}  {count} nodes  {turn.rate:>9,.0f}/s  "
-                    f"{turn.cpu * 1e6:.0f} µs of CPU per call  errors {turn.errors}",
+                    f"pass {number + 1}/{plan.passes}  {load.nodes} x {load.connections:<2} "
+                    f"{turn.rate:>9,.0f}/s  {turn.cpu * 1e6:.0f} µs of CPU per call  "
+                    f"errors {turn.errors}",
                     flush=True,
                 )
         return summarise(turns)
 
 
-def summarise(turns: Mapping[int, Sequence[Turn]]) -> tuple[NodesFigure, ...]:
-    """A figure per service. Each has one turn per pass, in the same order."""
+def summarise(turns: Mapping[Load, Sequence[Turn]]) -> tuple[NodesFigure, ...]:
+    """A figure per load. Each has one turn per pass, in the same order."""
     return tuple(
         NodesFigure(
-            nodes=count,
+            load=load,
             rate=median(turn.rate for turn in own),
             cpu=median(turn.cpu for turn in own),
             # Within a pass the machine was the same for both: the ratio outlives its drift.
             ratio=median(a.cpu / b.cpu for a, b in zip(own, turns[ONE], strict=True)),
             errors=sum(turn.errors for turn in own),
         )
-        for count, own in turns.items()
+        for load, own in turns.items()
     )
 
 
@@ -102,12 +116,13 @@ def _start(stack: ExitStack, folder: Path, number: int, shared: Mapping[str, str
     return Node(pid, target)
 
 
-def _turn(service: Sequence[Node], seconds: int) -> Turn:
-    """Load all nodes at once, each with its share of the connections."""
+def _turn(service: Sequence[Node], load: Load, seconds: int) -> Turn:
+    """Load all nodes at once."""
     before = sum(cpu_seconds(node.pid) for node in service)
     with ThreadPoolExecutor(len(service)) as pool:
-        share = CONNECTIONS // len(service)
-        samples = list(pool.map(lambda node: measure(node.target, seconds, share), service))
+        samples = list(
+            pool.map(lambda node: measure(node.target, seconds, load.connections), service)
+        )
     spent = sum(cpu_seconds(node.pid) for node in service) - before
     return _of(samples, spent)
 

@@ -51,17 +51,19 @@ class Service:
 
 
 @contextmanager
-def service(folder: Path, **more: str) -> Iterator[Service]:
-    """Two nodes with a PostgreSQL database and a Redis of their own, each with its own data folder,
-    as on two machines: what they share is the secrets. Needs what `backing.missing` looks for.
+def service(folder: Path, *, homes: int = 2, **more: str) -> Iterator[Service]:
+    """Two nodes with a PostgreSQL database and a Redis of their own.
+
+    Each has its own data folder, as on two machines, and shares the secrets; with `homes=1` both
+    have the same. Needs what `backing.missing` looks for.
     """
     with backing.database() as database, backing.redis(folder) as redis, ExitStack() as lives:
         settings = {"DATABASE_URL": database, "REDIS_URL": redis.url, **_secrets(), **more}
-        homes = folder / "one" / "home", folder / "two" / "home"
-        made = manage(homes[0], "init", "--demo", env=settings)
+        places = [folder / f"machine-{1 + number % homes}" / "home" for number in range(2)]
+        made = manage(places[0], "init", "--demo", env=settings)
         assert made.returncode == 0, made.stderr
-        homes[1].parent.mkdir()
-        first, second = (Node(home, **settings) for home in homes)
+        places[1].parent.mkdir(exist_ok=True)
+        first, second = (Node(home, **settings) for home in places)
         lives.callback(first.stop)
         lives.callback(second.stop)
         seen = first.start()

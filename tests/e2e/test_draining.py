@@ -26,7 +26,7 @@ STOPPED = "The server stopped before this was over"
 
 @pytest.fixture
 def service(machine: None, tmp_path: Path) -> Iterator[Service]:
-    with nodes.service(tmp_path, MCPHOST_NOTICE_SECONDS="1") as two:
+    with nodes.service(tmp_path, homes=1, MCPHOST_NOTICE_SECONDS="1") as two:
         yield two
 
 
