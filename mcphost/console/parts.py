@@ -93,7 +93,18 @@ class PromptPart:
 
     def is_valid(self) -> bool:
         wrong = [rows for rows in (self.arguments, self.messages) if not rows.is_valid()]
-        return not wrong
+        return self._is_small() and not wrong
+
+    def _is_small(self) -> bool:
+        """Whether the files together are; if not they are let go of, because a form that carried
+        them would be too large to be taken."""
+        if sum(row.blob.size for row in self.messages if row.blob) <= MOST_BYTES:
+            return True
+        for row in self.messages:
+            row.forget_new()
+        said = f"All files together are larger than {in_words(MOST_BYTES)}. Choose smaller ones."
+        self.messages.errors.append(said)
+        return False
 
     @property
     def wrong(self) -> bool:
@@ -126,7 +137,7 @@ class ResourcePart(_FormPart, FileForm):
     )
 
     def __init__(self, sent: Sent, before: Mapping[str, Any]) -> None:
-        blob = Blob.of(before["mime_type"], before["blob"]) if before.get("blob") else None
+        blob = Blob.of(before.get("mime_type", ""), before["blob"]) if before.get("blob") else None
         kept = {"holds": "file", "kept": blob.digest} if blob else {"holds": "text"}
         super().__init__(
             *sent,
@@ -196,9 +207,10 @@ class TemplatePart(_FormPart):
 
     def config(self) -> dict[str, Any]:
         given = self.cleaned_data
-        choices = {
-            row.cleaned_data["name"]: listed(row.cleaned_data["choices"]) for row in self.variables
-        }
+        choices: dict[str, list[str]] = {}
+        for row in self.variables:
+            said = listed(row.cleaned_data["choices"])
+            choices.setdefault(row.cleaned_data["name"], []).extend(said)
         text = plain(given["text"])
         return {"uri": given["uri"], **_typed(given), "text": text, "choices": choices}
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from mcphost.console import forms
 from mcphost.console.rows import RowForm
-from mcphost.console.uploads import Blob, FileForm
+from mcphost.console.uploads import Blob, FileForm, in_words
 
 ROLES = (("user", "User"), ("assistant", "Assistant"))
 TYPES = (
@@ -43,7 +43,7 @@ class ArgumentRow(RowForm):
     @staticmethod
     def starting(argument: Mapping[str, Any]) -> dict[str, Any]:
         """What the row shows first."""
-        return {**argument, "choices": "\n".join(argument.get("choices", ()))}
+        return {"required": True, **argument, "choices": "\n".join(argument.get("choices", ()))}
 
 
 class MessageRow(FileForm, RowForm):
@@ -55,7 +55,9 @@ class MessageRow(FileForm, RowForm):
     role = forms.select("Said by", choices=ROLES)
     type = forms.select("Content", choices=TYPES)
     text = forms.lines("Text", rows=4)
-    file = forms.file("File", "An image, a sound, or a file to be put within.")
+    file = forms.file(
+        "File", f"An image, a sound, or any file within; at most {in_words(MOST_BYTES)}."
+    )
     uri = forms.text("URI", "Of the resource.", inputmode="url", spellcheck="false")
     name = forms.text("Name", "What the link is called.")
     mime_type = forms.text("MIME type", "Empty: as the file says.", spellcheck="false")
@@ -113,7 +115,7 @@ class MessageRow(FileForm, RowForm):
         inside = content.get("resource", content)
         blob = blob_of(content)
         return {
-            "role": message["role"],
+            "role": message.get("role", "user"),
             "type": content["type"],
             "text": inside.get("text", ""),
             "uri": inside.get("uri", ""),

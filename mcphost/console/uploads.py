@@ -94,6 +94,11 @@ class FileForm(forms.ConsoleForm):
         if size > self._most:
             raise ValidationError(f"The file is larger than {in_words(self._most)}.")
 
+    def forget_new(self) -> None:
+        """Let go of what was uploaded and is not stored yet."""
+        if self.blob is not None and self.blob.digest not in self._stored:
+            self.blob = None
+
     @property
     def carried(self) -> str:
         """What the page holds of the file, so that it need not be chosen again."""

@@ -111,6 +111,17 @@ def test_a_conversation_comes_out_of_its_form_as_it_went_in() -> None:
     assert config(PromptPart(sent(fields), CONVERSATION)) == CONVERSATION
 
 
+def test_what_was_left_out_of_a_configuration_is_shown_as_it_counts() -> None:
+    content = {"type": "text", "text": "{a}"}
+    short = {"arguments": [{"name": "a"}], "messages": [{"content": content}]}
+    part = PromptPart(NOTHING, short)
+    assert part.arguments.filled[0]["required"].value() is True
+    assert part.messages.filled[0]["role"].value() == "user"
+    held = ResourcePart(NOTHING, {"uri": "docs://a", "blob": base64(PDF)}).blob
+    assert held is not None
+    assert held.mime_type == "application/octet-stream"
+
+
 def test_a_new_conversation_is_made_of_the_rows_that_hold_something() -> None:
     fields = {
         "arguments-0-name": "who",
@@ -213,6 +224,23 @@ def test_what_a_message_lacks_is_said_beside_the_field(fields: dict[str, str], f
     assert not PromptPart(sent({**named, "messages-0-remove": "on"}), {}).messages.filled
 
 
+def test_files_that_are_too_large_together_are_not_carried_on() -> None:
+    stored = config(
+        PromptPart(sent(posted(PromptPart(NOTHING, CONVERSATION).messages)), CONVERSATION)
+    )
+    kept = PromptPart(NOTHING, stored).messages.filled[1].carried
+    fields = {"messages-0-type": "image", "messages-0-kept": kept}
+    files = {
+        f"messages__{number}__file": uploaded(bytes([number]) * 500 * 1024, "image/x-odd")
+        for number in (1, 2, 3)
+    }
+    types = {f"messages-{number}-type": "image" for number in (1, 2, 3)}
+    part = PromptPart(sent({**fields, **types}, **files), stored)
+    assert not part.is_valid()
+    assert "together are larger than 1 MiB" in part.messages.errors[0]
+    assert [row.carried for row in part.messages.filled] == [kept, "", "", ""]
+
+
 def test_a_resource_that_is_a_file_needs_one() -> None:
     part = ResourcePart(sent({"uri": "docs://a", "holds": "file", "text": "a"}), {})
     assert not part.is_valid()
@@ -232,6 +260,8 @@ def test_a_template_has_a_text_and_what_is_suggested_for_its_variables() -> None
     fields = {**posted(first.variables), "uri": "docs://{a}", "text": "{a}"}
     part = TemplatePart(sent(fields), stored)
     assert config(part) == stored
+    twice = {**fields, "variables-9-name": "a", "variables-9-choices": "3"}
+    assert config(TemplatePart(sent(twice), stored))["choices"] == {"a": ["1", "2", "3"]}
     part.place_at(["choices", "a", "0"], ["No."])
     part.place_at(["choices", "b"], ["Unknown."])
     part.place_at(["text"], ["Empty."])
