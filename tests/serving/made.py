@@ -1,6 +1,7 @@
 """Prompts, resources and templates that tests make up: a kind whose programs do what they are told."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -73,7 +74,12 @@ async def _oddity(call: Call) -> Outcome:
     return Complete({"messages": object(), "contents": object()})
 
 
+waiting: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
+"""Set once a program hangs, by what was asked for."""
+
+
 async def _hang(call: Call) -> Outcome:
+    waiting[call.target].set()
     await asyncio.Event().wait()
     raise AssertionError
 

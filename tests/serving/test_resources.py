@@ -1,14 +1,17 @@
 """`resources/list`, `resources/templates/list`, `resources/read` (spec: server/resources)."""
 
+import asyncio
+
 import pytest
 
 from mcphost.audit.selectors import payload
+from mcphost.audit.writer import writer
 from mcphost.kinds.sorts import Sort
 from mcphost.serving.hop import in_database
 from tests.cast import Cast
-from tests.mcp import Reply, ask
+from tests.mcp import Reply, ask, begun, request
 from tests.served import entries
-from tests.serving.made import CANARY, GUARD, publish, token_with
+from tests.serving.made import CANARY, GUARD, publish, token_with, waiting
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -162,6 +165,21 @@ async def test_a_secret_in_a_uri_is_in_no_record(offered: Cast) -> None:
     said = await in_database(payload, entry.id, offered.acme.id)
     assert said is not None
     assert "hunter2" not in str(said.content)
+
+
+@pytest.mark.requirement("cancellation.hang-up")
+async def test_a_hang_up_cancels_a_read_and_is_recorded(offered: Cast) -> None:
+    uri = "docs:slow"
+    await in_database(publish, offered.acme.id, Sort.RESOURCE, "slow", "hang", uri)
+    body = request("resources/read", {"uri": uri})
+    async with begun("acme", body, offered.owner.mcp_token) as exchange:
+        async with asyncio.timeout(10):
+            await waiting[uri].wait()
+        exchange.hang_up()
+    assert exchange.reply.raw == b""
+    await asyncio.to_thread(writer.stop, 10)
+    (entry,) = await entries(uri, "resources/read")
+    assert (entry.action, entry.outcome) == ("round.finished", "cancelled")
 
 
 async def test_reads_count_as_calls_and_need_their_scope(offered: Cast) -> None:
