@@ -197,10 +197,13 @@ def _move(row: Primitive, state: State, live: PrimitiveVersion | None) -> None:
 def _record(verb: str, row: Primitive, actor: Actor, facts: Mapping[str, Any]) -> None:
     action = f"{row.sort}.{verb}"
     audit.record(action, actor=actor, tenant=row.tenant_id, target=row.name, facts=facts)
-    sort = Sort(row.sort)
-    announce(_NEWS.get(sort, sort.value), tenant=row.tenant_id, object_id=str(row.id))
+    _announce(Sort(row.sort), row.tenant_id, str(row.id))
 
 
 def _record_grant(action: str, tenant_id: UUID, function: str, actor: Actor) -> None:
     audit.record(action, actor=actor, tenant=tenant_id, target=function, facts={})
-    announce(kinds.sort_of(function), tenant=tenant_id, object_id=function)
+    _announce(kinds.sort_of(function), tenant_id, function)
+
+
+def _announce(sort: Sort, tenant_id: UUID, object_id: str) -> None:
+    announce(_NEWS.get(sort, sort.value), tenant=tenant_id, object_id=object_id)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from mcphost.sdk import Context, ToolAnnotations, ToolError, tool
+from mcphost.sdk import Context, ToolAnnotations, ToolError, resource, tool
 
 READ_ONLY = ToolAnnotations(read_only_hint=True)
 
@@ -168,3 +168,9 @@ async def announce_list(ctx: Context, name: Literal["tools", "prompts", "resourc
     """Says that a list is to be asked for anew."""
     ctx.announce_list(name)
     return "announced"
+
+
+@resource("probe://days/{day}")
+async def day_of_the_probe(day: str) -> str:
+    """A day, by its name."""
+    return f"Nothing on {day}."

@@ -162,3 +162,15 @@ def test_an_announcement_of_a_person_is_recorded(cast: Cast) -> None:
 def _not_draining() -> Iterator[None]:
     yield
     drain.reset()
+
+
+async def test_a_function_that_is_taken_away_takes_its_resources_along(served: Cast) -> None:
+    day = "probe://days/monday"
+    wanted = {"resourcesListChanged": True, "resourceSubscriptions": [day]}
+    async with listening("acme", served.owner.mcp_token, **wanted) as heard:
+        assert heard.honoured == wanted
+        function = "probe.day_of_the_probe"
+        await in_database(services.revoke_grant, served.acme.id, function, ACTOR)
+        assert await heard.told() == "resources/list_changed"
+        await in_database(services.grant_function, served.acme.id, function, ACTOR)
+        assert {await heard.told(), await heard.told()} == {"resources/list_changed", day}
