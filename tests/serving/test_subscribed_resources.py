@@ -39,7 +39,9 @@ def publish_today(tenant: UUID, *scopes: str) -> UUID:
 
 def write_today(resource: UUID, text: str) -> None:
     config = {"uri": TODAY, "text": text}
-    fields = PrimitiveFields(name="today", sort=Sort.RESOURCE, kind="text", config=config)
+    fields = PrimitiveFields(
+        name="today", sort=Sort.RESOURCE, kind="text", description="today", config=config
+    )
     services.update(resource, fields, ACTOR)
     services.publish(resource, ACTOR)
 
@@ -132,12 +134,14 @@ async def test_a_stranger_cannot_listen_to_another_tenants_resources(served: Cas
 async def test_a_new_version_is_told_at_its_uri_and_a_hidden_one_is_not(served: Cast) -> None:
     resource = await in_database(publish_today, served.acme.id)
     owner = served.owner.mcp_token
-    async with listening("acme", owner, resourceSubscriptions=[TODAY]) as heard:
+    wanted = {"resourceSubscriptions": [TODAY], "resourcesListChanged": True}
+    async with listening("acme", owner, **wanted) as heard:
         await in_database(write_today, resource, "Rain.")
         assert await heard.told() == TODAY
         await in_database(services.disable, resource, ACTOR)
+        assert await heard.told() == "resources/list_changed"
         await in_database(services.enable, resource, ACTOR)
-        assert await heard.told() == TODAY
+        assert {await heard.told(), await heard.told()} == {"resources/list_changed", TODAY}
 
 
 async def test_who_may_list_but_not_call_hears_of_lists_alone(served: Cast) -> None:
