@@ -136,7 +136,7 @@ async def test_a_new_version_is_told_at_its_uri_and_a_hidden_one_is_not(served: 
     owner = served.owner.mcp_token
     wanted = {"resourceSubscriptions": [TODAY], "resourcesListChanged": True}
     async with listening("acme", owner, **wanted) as heard:
-        await in_database(write_today, resource, "Rain.")
+        await in_database(write_today, resource, "Rain at six.")
         assert await heard.told() == TODAY
         await in_database(services.disable, resource, ACTOR)
         assert await heard.told() == "resources/list_changed"
