@@ -31,9 +31,16 @@ def spoken_of(function: Callable[..., Any], hints: Hints) -> Spoken:
     schema = typed.schema
     described = schema.get("properties", {})
     required = set(schema.get("required", ()))
+    kinds = {
+        name: tuple(_alternatives(of, schema.get("$defs", {}))) for name, of in described.items()
+    }
+    if wrong := {name for name, forms in kinds.items() if not any(map(_has_text_form, forms))}:
+        raise SignatureError(
+            f"arguments arrive as texts, and {_listed(wrong)} cannot be read from one"
+        )
     texts = {
         "type": "object",
-        "properties": {name: {"type": "string"} for name in described},
+        "properties": {name: _text(forms) for name, forms in kinds.items()},
         "required": sorted(required),
     }
     arguments = tuple(
@@ -42,7 +49,10 @@ def spoken_of(function: Callable[..., Any], hints: Hints) -> Spoken:
         )
         for name, of in described.items()
     )
-    choices = {name: tuple(_choices(of, schema.get("$defs", {}))) for name, of in described.items()}
+    choices = {
+        name: tuple(value for form in forms for value in _choices(form))
+        for name, forms in kinds.items()
+    }
     return Spoken(replace(typed, validator=input_validator(texts)), arguments, choices)
 
 
@@ -73,15 +83,40 @@ def _check_variables(template: UriTemplate, spoken: Spoken) -> None:
         raise SignatureError(f"a URI may be without {_listed(wanted)}, so give a default")
 
 
-def _choices(described: Mapping[str, Any], definitions: Mapping[str, Any]) -> Iterator[str]:
-    """The texts that an annotation allows, where it allows but a few."""
+def _alternatives(
+    described: Mapping[str, Any], definitions: Mapping[str, Any]
+) -> Iterator[Mapping[str, Any]]:
+    """The schemas that an annotation's schema stands for, any of which will do."""
     if "$ref" in described:
-        described = definitions.get(described["$ref"].rpartition("/")[2], {})
-    for part in described.get("anyOf", ()):
-        yield from _choices(part, definitions)
-    values = described.get("enum", [described["const"]] if "const" in described else [])
+        meant = definitions.get(described["$ref"].rpartition("/")[2], {})
+        described = {**_hidden(described), **meant}
+    parts = (*described.get("anyOf", ()), *described.get("oneOf", ()))
+    for part in parts:
+        yield from _alternatives({**_hidden(described), **part}, definitions)
+    if not parts:
+        yield described
+
+
+def _hidden(described: Mapping[str, Any]) -> dict[str, Any]:
+    """The mark of what must not be recorded, if a schema says so of its values."""
+    secret = described.get("writeOnly") is True or described.get("format") == "password"
+    return {"writeOnly": True} if secret else {}
+
+
+def _has_text_form(form: Mapping[str, Any]) -> bool:
+    return form.get("type") not in ("array", "object", "null")
+
+
+def _text(forms: tuple[Mapping[str, Any], ...]) -> dict[str, Any]:
+    """An argument as a text; what must not be recorded of it stays marked."""
+    return {"type": "string", **next(filter(None, map(_hidden, forms)), {})}
+
+
+def _choices(form: Mapping[str, Any]) -> Iterator[str]:
+    """The texts that are allowed, where there are but a few."""
+    values = form.get("enum", [form["const"]] if "const" in form else [])
     yield from (value for value in values if isinstance(value, str))
-    if described.get("type") == "boolean":
+    if form.get("type") == "boolean":
         yield from ("true", "false")
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, SecretStr
 
 from mcphost.kinds.kind import Compiled
 from mcphost.kinds.python.kind import PythonKind, _compile
+from mcphost.kinds.python.schemas import SignatureError
 from mcphost.kinds.sorts import Sort
 from mcphost.runtime.journal import EMPTY
 from mcphost.runtime.outcomes import Complete, Failed, FailureKind, Outcome
@@ -293,3 +294,34 @@ def test_what_cannot_be_offered_says_why(said: str, tmp_path: Path) -> None:
     kind.configure(tmp_path)
     assert said in " ".join(map(str, kind.check()))
     assert kind.choices() == ()
+
+
+def test_an_argument_that_no_text_stands_for_is_refused() -> None:
+    @prompt
+    def tags(tags: list[str], depth: int, owner: Card | None = None) -> str:
+        """Tag."""
+        return ""
+
+    with pytest.raises(SignatureError, match="'owner', 'tags' cannot be read from one"):
+        seen(tags)
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        SecretStr,
+        SecretStr | None,
+        Annotated[str, Field(json_schema_extra={"writeOnly": True})],
+        Annotated[str, Field(json_schema_extra={"format": "password"})],
+        Annotated[Tone, Field(json_schema_extra={"writeOnly": True})],
+        Annotated[int | None, Field(json_schema_extra={"writeOnly": True})],
+    ],
+)
+def test_what_must_not_be_recorded_stays_marked(annotation: Any) -> None:
+    def sign_in(word: Any, name: str) -> str:
+        """Sign in."""
+        return ""
+
+    sign_in.__annotations__["word"] = annotation
+    said = compiled(prompt(sign_in)).input_schema["properties"]
+    assert said == {"word": {"type": "string", "writeOnly": True}, "name": {"type": "string"}}
