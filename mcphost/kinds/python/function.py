@@ -14,6 +14,7 @@ from mcphost.kinds.python.returns import Encoder, returns_of
 from mcphost.kinds.python.schemas import SignatureError
 from mcphost.kinds.python.spoken import Choices, Spoken, spoken_in, spoken_of
 from mcphost.kinds.sorts import Sort
+from mcphost.protocol.mime_types import check_mime_type
 from mcphost.protocol.prompts import PromptArgument
 from mcphost.sdk import PromptDefinition, ResourceDefinition, ToolDefinition
 
@@ -67,7 +68,7 @@ def look_at(reference: str, function: Callable[..., Any], definition: Definition
     """Everything that calls need to know of a function. Raises SignatureError if it cannot be offered."""
     inner = inspect.unwrap(function)
     if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
-        raise SignatureError("a tool returns its result, it does not yield")
+        raise SignatureError("a function that is offered returns its result, it does not yield")
     try:
         hints = typing.get_type_hints(function, include_extras=True)
         spoken, returns = _signature(function, hints, definition)
@@ -93,6 +94,8 @@ def _signature(
         case PromptDefinition():
             return spoken_of(function, hints), Messages()
         case ResourceDefinition():
+            if definition.mime_type and (problem := check_mime_type(definition.mime_type)):
+                raise SignatureError(problem)
             spoken = spoken_in(definition.uri, spoken_of(function, hints))
             return spoken, Contents(definition.mime_type)
 

@@ -6,7 +6,10 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from mcphost.kinds.python.returns import BLOCKS, InvalidResult, block_of, sized, text_block
+from mcphost.protocol.images import is_what_it_says
 from mcphost.sdk import BlobResource, Message, TextResource
+
+FULL = (TextResource, BlobResource)
 
 _ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
 
@@ -38,12 +41,16 @@ class Contents:
 
     def _contents(self, value: Any, target: str) -> list[dict[str, Any]]:
         full = value if isinstance(value, list | tuple) else [value]
-        if full and all(isinstance(one, TextResource | BlobResource) for one in full):
-            return [one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in full]
-        return [{"uri": target, **self._plain(value)}]
+        if not any(isinstance(one, FULL) for one in full):
+            return [{"uri": target, **self._plain(value)}]
+        if not all(isinstance(one, FULL) for one in full):
+            raise InvalidResult("a list holds either nothing but contents in full, or none")
+        return [one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in full]
 
     def _plain(self, value: Any) -> dict[str, Any]:
         if isinstance(value, bytes):
+            if not is_what_it_says(self._mime_type, value):
+                raise InvalidResult(f"the content is not what it says it is ({self._mime_type})")
             blob = b64encode(value).decode()
             return {"mimeType": self._mime_type or "application/octet-stream", "blob": blob}
         if isinstance(value, str):

@@ -132,7 +132,8 @@ def _failed(error: BaseException, sort: Sort) -> Outcome:
             text = f"The {sort} is busy: all its threads are in use. Try again later."
             return Failed(Failure(FailureKind.OVERLOADED, text, str(full)))
         case InvalidResult() as wrong:
-            return Failed(Failure(FailureKind.INVALID_RESULT, wrong.message, wrong.detail))
+            text = wrong.message or f"The {sort} returned a result that is not valid."
+            return Failed(Failure(FailureKind.INVALID_RESULT, text, wrong.detail))
         case crash:
             text = f"The {sort} failed. What went wrong has been logged."
             return Failed(Failure(FailureKind.CRASHED, text, _told(crash)))

@@ -33,10 +33,11 @@ WORDS = {str, None, NoneType, Any, object, Never, NoReturn}
 
 
 class InvalidResult(Exception):  # noqa: N818 - a refusal that says what happened
-    """What the tool returned cannot be sent. `message` is for the caller, `detail` for the log."""
+    """What a function returned cannot be sent. `message` is for the caller, if there is more to say
+    than that; `detail` is for the log."""
 
     def __init__(self, detail: str, message: str = "") -> None:
-        self.message = message or "The tool returned a result that is not valid."
+        self.message = message
         self.detail = detail
         super().__init__(detail)
 

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from mcphost.protocol.images import is_what_it_says
+from mcphost.protocol.mime_types import check_mime_type
 from mcphost.protocol.uris import check_uri
 
 MAX_CHOICES = 1000
@@ -39,17 +40,19 @@ def _binary(encoded: str) -> str:
     return encoded
 
 
+def _fine(problem: str | None, value: str) -> str:
+    """The value, if there is no problem with it."""
+    if problem:
+        raise ValueError(f"{problem[:1].upper()}{problem[1:]}.")
+    return value
+
+
 def _mime_type(name: str) -> str:
-    kind, slash, rest = name.partition("/")
-    if not (kind and slash and rest) or not name.isascii() or not name.isprintable():
-        raise ValueError("A MIME type looks like text/plain.")
-    return name
+    return _fine(check_mime_type(name), name)
 
 
 def _uri(uri: str) -> str:
-    if problem := check_uri(uri):
-        raise ValueError(f"{problem[:1].upper()}{problem[1:]}.")
-    return uri
+    return _fine(check_uri(uri), uri)
 
 
 Text = Annotated[str, AfterValidator(_text)]
@@ -57,7 +60,7 @@ Line = Annotated[str, Field(max_length=200), AfterValidator(_text)]
 Paragraph = Annotated[str, Field(max_length=2000), AfterValidator(_text)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$")]
 Binary = Annotated[str, AfterValidator(_binary)]
-MimeType = Annotated[str, Field(max_length=200), AfterValidator(_mime_type)]
+MimeType = Annotated[str, AfterValidator(_mime_type)]
 Uri = Annotated[str, AfterValidator(_uri)]
 Values = Annotated[list[Line], Field(max_length=MAX_CHOICES)]
 

@@ -211,7 +211,7 @@ def readme() -> str:
 @resource("docs://logo", mime_type="image/png")
 async def logo() -> bytes:
     """A picture."""
-    return b"\x89PNG"
+    return b"\x89PNG\r\n\x1a\n"
 
 
 @resource("docs://all")
@@ -227,7 +227,7 @@ async def everything() -> list[TextResource | BlobResource]:
     ("function", "contents"),
     [
         (readme, [{"uri": "x", "mimeType": "text/plain", "text": "# Hello"}]),
-        (logo, [{"uri": "x", "mimeType": "image/png", "blob": "iVBORw=="}]),
+        (logo, [{"uri": "x", "mimeType": "image/png", "blob": "iVBORw0KGgo="}]),
         (
             everything,
             [
@@ -325,3 +325,39 @@ def test_what_must_not_be_recorded_stays_marked(annotation: Any) -> None:
     sign_in.__annotations__["word"] = annotation
     said = compiled(prompt(sign_in)).input_schema["properties"]
     assert said == {"word": {"type": "string", "writeOnly": True}, "name": {"type": "string"}}
+
+
+@resource("docs://scan", mime_type="image/png")
+def scan() -> bytes:
+    """No picture."""
+    return b"text"
+
+
+@resource("docs://some")
+def some() -> list[Any]:
+    """A list of both."""
+    return [TextResource(uri="docs://one", text="one"), "two"]
+
+
+@pytest.mark.parametrize(
+    ("function", "detail"),
+    [(scan, "not what it says it is (image/png)"), (some, "nothing but contents in full")],
+)
+async def test_what_cannot_be_read_is_no_result_and_the_log_says_why(
+    function: Callable[..., Any], detail: str
+) -> None:
+    done = await outcome(function)
+    assert isinstance(done, Failed)
+    assert done.error.kind is FailureKind.INVALID_RESULT
+    assert done.error.message == "The resource returned a result that is not valid."
+    assert detail in done.error.detail
+
+
+def test_a_resource_of_no_mime_type_is_refused() -> None:
+    @resource("docs://a", mime_type="png")
+    def picture() -> bytes:
+        """A picture."""
+        return b""
+
+    with pytest.raises(SignatureError, match="a MIME type looks like text/plain"):
+        seen(picture)

@@ -1,0 +1,32 @@
+"""What a MIME type looks like."""
+
+import pytest
+
+from mcphost.protocol.mime_types import MAX_LENGTH, check_mime_type
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "text/plain",
+        "text/plain;charset=utf-8",
+        "text/plain; charset=utf-8",
+        'multipart/mixed; boundary="a b"',
+        "application/vnd.api+json",
+        "image/svg+xml",
+    ],
+)
+def test_these_are_mime_types(name: str) -> None:
+    assert check_mime_type(name) is None
+
+
+@pytest.mark.parametrize(
+    "name", ["", "png", "/png", "image/", "text/plain\n", "text/pl ain", "a/b;c", "tëxt/plain"]
+)
+def test_these_are_none(name: str) -> None:
+    assert check_mime_type(name) == "a MIME type looks like text/plain"
+
+
+def test_a_mime_type_is_short() -> None:
+    assert check_mime_type("a/" + "b" * (MAX_LENGTH - 2)) is None
+    assert "at most" in str(check_mime_type("a/" + "b" * (MAX_LENGTH - 1)))
