@@ -31,13 +31,15 @@ class Admin:
         """Send a form; it is accepted, which is answered with a redirection."""
         self._ask("POST", path, 302, urlencode({**fields, "csrfmiddlewaretoken": self._token}))
 
-    def move(self, tenant: str, name: str, verb: str) -> None:
-        """Press a button of a tool of that name: publish, disable or enable."""
-        tools = f"/admin/t/{tenant}/tools/"
-        found = re.search(
-            rf'href="({tools}[0-9a-f-]{{36}}/)"[^>]*>\s*(?:<b>)?{name}<', self.get(tools)
-        )
-        assert found, f"{name} is not among the tools"
+    def press(self, tenant: str, kind: str, name: str, verb: str) -> None:
+        """Press a button of the one of that name: publish, disable, enable, announce.
+
+        `kind` is the page that lists it: tools, prompts, resources.
+        """
+        listing = f"/admin/t/{tenant}/{kind}/"
+        link = rf'href="({listing}[0-9a-f-]{{36}}/)"[^>]*>\s*(?:<b>)?{name}<'
+        found = re.search(link, self.get(listing))
+        assert found, f"{name} is not among the {kind}"
         self.post(f"{found[1]}{verb}/")
 
     def _ask(self, method: str, path: str, status: int, body: str = "") -> str:

@@ -19,6 +19,12 @@ from tests.e2e.test_python_client import DEMO_TOOLS, REVISION
 CLIENTS = ROOT / "tests" / "e2e" / "clients"
 # Small, so that every client has to turn pages, each on the other node.
 PAGE_SIZE = "2"
+# The page that lists it, its name, and how it is listed to clients.
+LISTS = (
+    ("tools", "picture", "picture"),
+    ("prompts", "greeting", "greeting"),
+    ("resources", "map", "note://map"),
+)
 OFFER = """
 from mcphost.audit.records import Actor
 from mcphost.catalogue import services
@@ -31,6 +37,7 @@ greeting = {
     "messages": [{"role": "user", "content": {"type": "text", "text": "Greet {who}."}}],
 }
 readme = {"uri": "note://readme", "text": "Read me."}
+map = {"uri": "note://map", "text": "A map."}
 note = {
     "uri": "note://{shelf}/{name}",
     "text": "{name} on {shelf}",
@@ -39,6 +46,7 @@ note = {
 for name, sort, config in (
     ("greeting", Sort.PROMPT, greeting),
     ("readme", Sort.RESOURCE, readme),
+    ("map", Sort.RESOURCE, map),
     ("note", Sort.TEMPLATE, note),
 ):
     fields = PrimitiveFields(name=name, sort=sort, kind="text", config=config, description=name)
@@ -65,20 +73,24 @@ def client(request: pytest.FixtureRequest) -> Sequence[str]:
     return [sys.executable, str(CLIENTS / "python_client.py")]
 
 
-def test_every_client_sees_everything_and_hears_of_a_change_in_the_admin_of_either_node(
+def test_every_client_sees_everything_and_hears_of_changes_in_the_admin_of_either_node(
     service: Service, client: Sequence[str], tmp_path: Path
 ) -> None:
     server = service.server
     password = (service.first.home / "admin-password").read_text().strip()
+    admins = [Admin(node.port, password) for node in (service.first, service.second)]
     with talking(client, tmp_path, url=server.url, token=server.token) as following:
         seen = following("seen")
-        assert following("listening") is True
-        for node, verb in ((service.first, "disable"), (service.second, "enable")):
-            Admin(node.port, password).move("demo", "picture", verb)
-            assert ("picture" in following("tools")) is (verb == "enable")
+        assert len(following("listening")) == len(LISTS) + 1
+        for kind, name, entry in LISTS:
+            for admin, verb in zip(admins, ("disable", "enable"), strict=True):
+                admin.press("demo", kind, name, verb)
+                assert (entry in following(kind)) is (verb == "enable")
+        for admin in admins:
+            admin.press("demo", "resources", "readme", "announce")
+            assert following("read") == "Read me."
     assert set(seen.pop("tools")) >= DEMO_TOOLS
-    assert "greeting" in seen.pop("prompts")
-    assert "note://readme" in seen.pop("resources")
+    assert all(entry in seen.pop(kind) for kind, _, entry in LISTS[1:])
     assert "note://{shelf}/{name}" in seen.pop("templates")
     assert seen == {
         "revision": REVISION,

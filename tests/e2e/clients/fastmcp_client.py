@@ -10,10 +10,22 @@ from typing import Any
 
 from fastmcp import Client
 from fastmcp.client.transports import StreamableHttpTransport
-from mcp.client.subscriptions import listen
+from mcp.client.subscriptions import (
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    ToolsListChanged,
+    listen,
+)
 from mcp_types import PromptReference, ResourceTemplateReference
 
 GREETING = PromptReference(type="ref/prompt", name="greeting")
+WANTED: dict[str, Any] = {
+    "tools_list_changed": True,
+    "prompts_list_changed": True,
+    "resources_list_changed": True,
+    "resource_subscriptions": ["note://readme"],
+}
 NOTE = ResourceTemplateReference(type="ref/resource", uri="note://{shelf}/{name}")
 
 
@@ -43,14 +55,28 @@ async def walk(client: Any) -> dict[str, Any]:
     }
 
 
+async def ask_anew(client: Any, event: Any) -> dict[str, Any]:
+    match event:
+        case ToolsListChanged():
+            return {"tools": [each.name for each in await client.list_tools()]}
+        case PromptsListChanged():
+            return {"prompts": [each.name for each in await client.list_prompts()]}
+        case ResourcesListChanged():
+            return {"resources": [str(each.uri) for each in await client.list_resources()]}
+        case ResourceUpdated(uri):
+            return {"read": (await client.read_resource(uri))[0].text}
+        case _:
+            return {"unknown": repr(event)}
+
+
 async def main(url: str, token: str) -> None:
     transport = StreamableHttpTransport(url, headers={"Authorization": f"Bearer {token}"})
     async with Client(transport) as client:
         tell(seen=await walk(client))
-        async with listen(client.session, tools_list_changed=True) as heard:
-            tell(listening=heard.honored.tools_list_changed)
-            async for _ in heard:
-                tell(tools=[each.name for each in await client.list_tools()])
+        async with listen(client.session, **WANTED) as heard:
+            tell(listening=heard.honored.model_dump(exclude_none=True))
+            async for event in heard:
+                tell(**await ask_anew(client, event))
 
 
 if __name__ == "__main__":

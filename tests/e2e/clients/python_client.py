@@ -8,9 +8,22 @@ from typing import Any
 import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.client.subscriptions import (
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    ServerEvent,
+    ToolsListChanged,
+)
 from mcp_types import PromptReference, ResourceTemplateReference
 
 GREETING = PromptReference(type="ref/prompt", name="greeting")
+WANTED: dict[str, Any] = {
+    "tools_list_changed": True,
+    "prompts_list_changed": True,
+    "resources_list_changed": True,
+    "resource_subscriptions": ["note://readme"],
+}
 NOTE = ResourceTemplateReference(type="ref/resource", uri="note://{shelf}/{name}")
 
 
@@ -55,6 +68,20 @@ async def walk(client: Client) -> dict[str, Any]:
     }
 
 
+async def ask_anew(client: Client, event: ServerEvent) -> dict[str, Any]:
+    match event:
+        case ToolsListChanged():
+            return {"tools": [each.name for each in await pages(client.list_tools, "tools")]}
+        case PromptsListChanged():
+            return {"prompts": [each.name for each in await pages(client.list_prompts, "prompts")]}
+        case ResourcesListChanged():
+            found = await pages(client.list_resources, "resources")
+            return {"resources": [each.uri for each in found]}
+        case ResourceUpdated(uri):
+            read: Any = await client.read_resource(uri)
+            return {"read": read.contents[0].text}
+
+
 async def main(url: str, token: str) -> None:
     headers = {"Authorization": f"Bearer {token}"}
     async with (
@@ -62,10 +89,10 @@ async def main(url: str, token: str) -> None:
         Client(streamable_http_client(url, http_client=http)) as client,
     ):
         tell(seen=await walk(client))
-        async with client.listen(tools_list_changed=True) as heard:
-            tell(listening=heard.honored.tools_list_changed)
-            async for _ in heard:
-                tell(tools=[each.name for each in await pages(client.list_tools, "tools")])
+        async with client.listen(**WANTED) as heard:
+            tell(listening=heard.honored.model_dump(exclude_none=True))
+            async for event in heard:
+                tell(**await ask_anew(client, event))
 
 
 if __name__ == "__main__":

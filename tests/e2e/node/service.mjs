@@ -5,7 +5,12 @@ import { readFileSync } from 'node:fs';
 
 const REVISION = '2026-07-28';
 const TIMEOUT = { timeout: 20_000 };
-const CHANGED = 'notifications/tools/list_changed';
+const WANTED = {
+  toolsListChanged: true,
+  promptsListChanged: true,
+  resourcesListChanged: true,
+  resourceSubscriptions: ['note://readme'],
+};
 
 const { url, token } = JSON.parse(readFileSync(0, 'utf8'));
 const client = new Client({ name: 'e2e', version: '1' }, { versionNegotiation: { mode: { pin: REVISION } } });
@@ -15,16 +20,19 @@ function tell(what) {
   process.stdout.write(`${JSON.stringify(what)}\n`);
 }
 
-async function tools() {
-  const { tools } = await client.listTools(undefined, TIMEOUT);
-  return tools.map(({ name }) => name);
+const list = {
+  tools: async () => (await client.listTools(undefined, TIMEOUT)).tools.map(({ name }) => name),
+  prompts: async () => (await client.listPrompts(undefined, TIMEOUT)).prompts.map(({ name }) => name),
+  resources: async () => (await client.listResources(undefined, TIMEOUT)).resources.map(({ uri }) => uri),
+};
+
+async function read(uri) {
+  return (await client.readResource({ uri }, TIMEOUT)).contents[0].text;
 }
 
 async function walk() {
   const called = await client.callTool({ name: 'echo', arguments: { text: 'grüße' } }, TIMEOUT);
   const got = await client.getPrompt({ name: 'greeting', arguments: { who: 'Ada' } }, TIMEOUT);
-  const read = await client.readResource({ uri: 'note://readme' }, TIMEOUT);
-  const matched = await client.readResource({ uri: 'note://top/one' }, TIMEOUT);
   const prompt = await client.complete(
     { ref: { type: 'ref/prompt', name: 'greeting' }, argument: { name: 'who', value: 'A' } },
     TIMEOUT,
@@ -37,19 +45,17 @@ async function walk() {
     },
     TIMEOUT,
   );
-  const { prompts } = await client.listPrompts(undefined, TIMEOUT);
-  const { resources } = await client.listResources(undefined, TIMEOUT);
   const { resourceTemplates } = await client.listResourceTemplates(undefined, TIMEOUT);
   return {
     revision: client.getNegotiatedProtocolVersion(),
-    tools: await tools(),
-    prompts: prompts.map(({ name }) => name),
-    resources: resources.map(({ uri }) => uri),
+    tools: await list.tools(),
+    prompts: await list.prompts(),
+    resources: await list.resources(),
     templates: resourceTemplates.map(({ uriTemplate }) => uriTemplate),
     called: called.content[0].text,
     got: got.messages[0].content.text,
-    read: read.contents[0].text,
-    matched: matched.contents[0].text,
+    read: await read('note://readme'),
+    matched: await read('note://top/one'),
     who: prompt.completion.values,
     name: template.completion.values,
   };
@@ -57,7 +63,12 @@ async function walk() {
 
 await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }), TIMEOUT);
 tell({ seen: await walk() });
-client.setNotificationHandler(CHANGED, async () => tell({ tools: await tools() }));
-const heard = await client.listen({ toolsListChanged: true }, TIMEOUT);
-tell({ listening: heard.honoredFilter.toolsListChanged });
+for (const [kind, names] of Object.entries(list)) {
+  client.setNotificationHandler(`notifications/${kind}/list_changed`, async () => tell({ [kind]: await names() }));
+}
+client.setNotificationHandler('notifications/resources/updated', async ({ params }) =>
+  tell({ read: await read(params.uri) }),
+);
+const heard = await client.listen(WANTED, TIMEOUT);
+tell({ listening: heard.honoredFilter });
 await heard.closed;
