@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 import orjson
@@ -31,6 +32,19 @@ from tests.served import entries, probes
 pytestmark = pytest.mark.django_db(transaction=True)
 
 GOOD_NO_MORE = "This credential is not good any more"
+
+
+class Guest:
+    """Somebody who is present, and what became of that."""
+
+    def __init__(self, principal: Principal) -> None:
+        self.principal = principal
+        self.refusal: ProtocolError | None = None
+        self.lost = asyncio.Event()
+
+    def lose(self, refusal: ProtocolError) -> None:
+        self.refusal = refusal
+        self.lost.set()
 
 
 def token_id(plaintext: str) -> str:
@@ -156,11 +170,22 @@ async def test_a_tenant_that_is_public_no_more_ends_what_anybody_has_there(serve
 
 
 async def test_a_credential_that_runs_out_ends_it(served: Cast) -> None:
-    soon = timezone.now() + timedelta(seconds=1)
-    wanted = TokenRequest("short", ("mcp:list",), expires_at=soon)
+    later = timezone.now() + timedelta(hours=1)
+    wanted = TokenRequest("short", ("mcp:list",), expires_at=later)
     short = await in_database(issue, served.acme.id, served.owner.user, wanted, actor=ACTOR)
-    async with listening("acme", short.plaintext, toolsListChanged=True) as heard:
-        await heard.ended()
+    found = await in_database(authenticate, short.plaintext, Audience.MCP, "acme")
+    assert found is not None
+    assert found.principal.expires_at == later
+    early, late = Guest(replace(found.principal, expires_at=timezone.now())), Guest(found.principal)
+    for guest in (early, late):
+        presences.enter(guest)
+    async with asyncio.timeout(10):
+        await early.lost.wait()
+    assert early.refusal is not None
+    assert early.refusal.message == "This credential has expired"
+    assert not late.lost.is_set()
+    for guest in (early, late):
+        presences.leave(guest)
 
 
 async def test_a_body_that_took_its_time_is_no_way_around_it(served: Cast) -> None:
@@ -171,19 +196,6 @@ async def test_a_body_that_took_its_time_is_no_way_around_it(served: Cast) -> No
     await in_database(revoked, served)
     exchange.write(body[10:])
     assert (await exchange.done()).status == 401
-
-
-class Guest:
-    """Somebody who is present, and what became of that."""
-
-    def __init__(self, principal: Principal) -> None:
-        self.principal = principal
-        self.refusal: ProtocolError | None = None
-        self.lost = asyncio.Event()
-
-    def lose(self, refusal: ProtocolError) -> None:
-        self.refusal = refusal
-        self.lost.set()
 
 
 async def _guest(cast: Cast) -> Guest:
