@@ -7,6 +7,7 @@ import time
 import weakref
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -15,6 +16,7 @@ from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, connections
 from django.utils import timezone
 
+from mcphost.feed.nodes import BEAT_SECONDS, Heartbeat, heartbeat
 from mcphost.feed.pruning import prune
 from mcphost.observability import counters
 
@@ -96,11 +98,16 @@ class Loop:
 
     Callbacks run in the thread that polls: the loop's own, or one that has just committed an
     announcement. They must be quick and thread-safe; one that raises is logged and stops nothing.
-    `clock` counts seconds and is compared only with itself.
+    `clock` counts seconds and is compared only with itself. The thread also says, by `heartbeat`,
+    that this process serves; where one process serves there is nobody to say it to.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, heartbeat: Heartbeat | None = None
+    ) -> None:
         self._clock = clock
+        self._heartbeat = heartbeat
+        self._beaten_at: float | None = None
         self._subscribers: dict[str, list[Callable[[ChangeNews], None]]] = defaultdict(list)
         self._gap_callbacks: list[Callable[[], None]] = []
         self._place = _NOWHERE
@@ -231,12 +238,14 @@ class Loop:
                 self._tick()
                 self._woken.wait(settings.MCPHOST_FEED_SECONDS)
                 self._woken.clear()
+            self._leave()
         finally:
             connections.close_all()
 
     def _tick(self) -> None:
         try:
-            self.poll()
+            if self.poll():
+                self._beat()
             now = self._clock()
             if self._pruned_at is None or now - self._pruned_at >= PRUNE_SECONDS:
                 self._pruned_at = now
@@ -244,6 +253,20 @@ class Loop:
         except Exception:
             logger.exception("the change feed's thread goes on after an error")
             _let_go()
+
+    def _beat(self) -> None:
+        if self._heartbeat is None or settings.MCPHOST_ALONE:
+            return
+        now = self._clock()
+        if self._beaten_at is None or now - self._beaten_at >= BEAT_SECONDS:
+            self._heartbeat.beat()
+            self._beaten_at = now
+
+    def _leave(self) -> None:
+        self._beaten_at = None
+        if self._heartbeat is not None and not settings.MCPHOST_ALONE:
+            with suppress(Error):  # it will look dead soon enough
+                self._heartbeat.leave()
 
 
 def _let_go() -> None:
@@ -263,4 +286,4 @@ def _after_fork() -> None:
 
 os.register_at_fork(after_in_child=_after_fork)
 
-loop = Loop()
+loop = Loop(heartbeat=heartbeat)

@@ -39,3 +39,20 @@ class Counter(models.Model):
 
     def __str__(self) -> str:
         return str(self.value)
+
+
+class Node(models.Model):
+    """A process that serves. Times are the database's, so that clocks of machines do not matter."""
+
+    id = models.UUIDField(primary_key=True)
+    name = models.TextField()
+    started_at = models.DateTimeField()
+    seen_at = models.DateTimeField(db_index=True)
+    draining = models.BooleanField(default=False)
+
+    class Meta:
+        db_table = "feed_node"
+        ordering = ["started_at", "name"]
+
+    def __str__(self) -> str:
+        return self.name

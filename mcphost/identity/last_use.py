@@ -1,4 +1,7 @@
-"""When tokens were last used: noted in memory on each request, written now and then."""
+"""When tokens were last used: noted in memory on each request, written now and then.
+
+Once a minute at most for each token, whichever process does it: what is written may be a minute old.
+"""
 
 from datetime import datetime, timedelta
 
@@ -7,10 +10,10 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 WRITE_AFTER = timedelta(minutes=1)
 WRITTEN_AT_ONCE = 500
 
-# Never backwards: another process may have seen a later use.
+# Never backwards, and not again when another process has just done it.
 _UPDATE = (
     "UPDATE identity_token SET last_used_at = %s "
-    "WHERE id = %s AND (last_used_at IS NULL OR last_used_at < %s)"
+    "WHERE id = %s AND (last_used_at IS NULL OR last_used_at <= %s)"
 )
 
 
@@ -54,7 +57,10 @@ class LastUse:
 def _write(uses: list[tuple[str, datetime]]) -> None:
     connection = connections[DEFAULT_DB_ALIAS]
     adapt = connection.ops.adapt_datetimefield_value
-    rows = [(adapt(used_at), token_id, adapt(used_at)) for token_id, used_at in sorted(uses)]
+    rows = [
+        (adapt(used_at), token_id, adapt(used_at - WRITE_AFTER))
+        for token_id, used_at in sorted(uses)
+    ]
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.executemany(_UPDATE, rows)
 

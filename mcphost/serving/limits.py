@@ -1,4 +1,9 @@
-"""How much a tenant or a credential may do at once and per minute. Unset is unlimited."""
+"""How much a tenant or a credential may do at once and per minute. Unset is unlimited.
+
+A limit is for all processes together. Each allows its share, rounded down so that together they
+never allow more, but at least one: with more processes than the limit has calls, what all of them
+allow is one each.
+"""
 
 import math
 import time
@@ -10,12 +15,22 @@ from limits import RateLimitItemPerMinute
 from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import MovingWindowRateLimiter
 
+from mcphost.feed.nodes import live
 from mcphost.protocol.errors import OVER_LIMIT, ProtocolError
 from mcphost.serving.incoming import NO_QUOTA, Incoming
 
 RETRY_CONCURRENT_SECONDS = 1
 
 Limit = tuple[str, int]
+Key = bytes | str | int | float
+
+
+class _PerMinute(RateLimitItemPerMinute):
+    """Counted under the same key whatever the share is: it changes when processes come and go."""
+
+    def key_for(self, *identifiers: Key) -> str:
+        return "/".join(map(str, identifiers))
+
 
 _running: Counter[str] = Counter()
 _rates = MovingWindowRateLimiter(MemoryStorage())
@@ -35,7 +50,7 @@ async def take_turn(incoming: Incoming) -> None:
     Raises ProtocolError (OVER_LIMIT) with `data.retryAfter` in seconds.
     """
     for key, limit in _per_minute(incoming):
-        rate = RateLimitItemPerMinute(limit)
+        rate = _PerMinute(_share(limit))
         if not await _rates.hit(rate, key):
             window = await _rates.get_window_stats(rate, key)
             seconds = max(1, math.ceil(window.reset_time - time.time()))
@@ -51,7 +66,7 @@ def occupy(incoming: Incoming) -> Iterator[None]:
     """
     places = _concurrent(incoming)
     for key, limit in places:
-        if _running[key] >= limit:
+        if _running[key] >= _share(limit):
             message = f"Over the limit of {limit} calls at once"
             raise ProtocolError(OVER_LIMIT, message, {"retryAfter": RETRY_CONCURRENT_SECONDS})
     for key, _ in places:
@@ -63,6 +78,10 @@ def occupy(incoming: Incoming) -> Iterator[None]:
             _running[key] -= 1
             if not _running[key]:
                 del _running[key]
+
+
+def _share(limit: int) -> int:
+    return max(1, limit // live())
 
 
 def _per_minute(incoming: Incoming) -> list[Limit]:

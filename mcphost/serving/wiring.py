@@ -9,6 +9,7 @@ from django.core.signals import setting_changed
 
 from mcphost.catalogue.updates import LIST, UPDATED
 from mcphost.feed.loop import loop
+from mcphost.feed.nodes import heartbeat
 from mcphost.protocol.subscriptions import LISTS
 from mcphost.serving.authority import presences
 from mcphost.serving.drain import on_cut, on_drain
@@ -30,4 +31,5 @@ for what in ("token", "member", "tenant"):
 loop.on_gap(listeners.heard_nothing)
 loop.on_gap(presences.heard_nothing)
 on_drain(listeners.end_all)
+on_drain(heartbeat.drain)
 on_cut(presences.end_all)

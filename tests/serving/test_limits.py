@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from mcphost.identity.services import TokenRequest, issue
+from mcphost.serving import limits
 from mcphost.serving.hop import in_database
 from mcphost.tenants.fields import TenantFields
 from mcphost.tenants.services import update_tenant
@@ -65,6 +66,27 @@ async def test_concurrent_calls_over_the_limit_are_refused_until_one_ends(served
         exchange.hang_up()
         await exchange.done()
         assert (await call("acme", "echo", {"text": "a"}, token)).status == 200
+
+
+async def test_each_of_several_processes_allows_its_share_and_at_least_one(
+    served: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields = TenantFields(title="Acme", calls_per_minute=5)
+    await in_database(update_tenant, served.acme.id, fields, actor=ACTOR)
+    token = served.owner.mcp_token
+    monkeypatch.setattr(limits, "live", lambda: 2)
+    for _ in range(2):
+        assert (await call("acme", "echo", {"text": "a"}, token)).status == 200
+    _over_the_limit(await call("acme", "echo", {"text": "a"}, token))
+    monkeypatch.setattr(limits, "live", lambda: 1)  # the other one left: what was counted counts
+    for _ in range(3):
+        assert (await call("acme", "echo", {"text": "a"}, token)).status == 200
+    _over_the_limit(await call("acme", "echo", {"text": "a"}, token))
+    monkeypatch.setattr(limits, "live", lambda: 9)
+    fields = TenantFields(title="Commons", public=True, calls_per_minute=5)
+    await in_database(update_tenant, served.commons.id, fields, actor=ACTOR)
+    assert (await call("commons", "echo", {"text": "a"})).status == 200
+    _over_the_limit(await call("commons", "echo", {"text": "a"}))
 
 
 async def test_six_hung_threads_leave_records_and_other_tools_alone(served: Cast) -> None:

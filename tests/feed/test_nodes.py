@@ -1,0 +1,131 @@
+"""Who serves, by rows that each process writes of itself."""
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.db import DatabaseError, connection
+from django.db.models.functions import Now
+from django.test import override_settings
+
+from mcphost.feed import nodes
+from mcphost.feed.loop import Loop
+from mcphost.feed.models import Node
+from mcphost.feed.nodes import ALIVE, BEAT_SECONDS, KEPT, Heartbeat
+from tests.feed.test_loop import HandClock
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SECOND = timedelta(seconds=1)
+
+
+def age(heartbeat: Heartbeat, by: timedelta) -> None:
+    assert Node.objects.filter(id=heartbeat._id).update(seen_at=Now() - by)
+
+
+def becomes(test: Callable[[], bool]) -> bool:
+    ends = time.monotonic() + 20
+    while not test() and time.monotonic() < ends:
+        time.sleep(0.01)  # between looks at another thread
+    return test()
+
+
+def test_a_process_that_never_beat_counts_itself() -> None:
+    assert Heartbeat().live() == 1
+    assert nodes.live() == 1
+
+
+def test_each_counts_all_that_beat_lately_and_do_not_drain() -> None:
+    one, two, three = Heartbeat(), Heartbeat(), Heartbeat()
+    for each in (one, two, three, one):
+        each.beat()
+    assert (one.live(), three.live()) == (3, 3)
+    two.drain()
+    two.beat()
+    one.beat()
+    assert (one.live(), two.live()) == (2, 2)
+    age(three, ALIVE + SECOND)
+    one.beat()
+    assert one.live() == 1
+    three.beat()
+    one.beat()
+    assert one.live() == 2
+    assert [row.draining for row in nodes.rows()].count(True) == 1
+
+
+def test_a_process_that_drains_alone_still_counts_itself() -> None:
+    one = Heartbeat()
+    one.drain()
+    one.beat()
+    assert one.live() == 1
+
+
+def test_a_process_that_leaves_is_gone_at_once_and_may_come_back() -> None:
+    one, two = Heartbeat(), Heartbeat()
+    one.beat()
+    two.beat()
+    two.leave()
+    one.beat()
+    assert one.live() == 1
+    two.beat()
+    one.beat()
+    assert one.live() == 2
+
+
+def test_rows_of_the_long_dead_go_when_somebody_new_comes() -> None:
+    dead, dying = Heartbeat(), Heartbeat()
+    dead.beat()
+    dying.beat()
+    age(dead, KEPT + SECOND)
+    age(dying, KEPT - SECOND)
+    Heartbeat().beat()
+    left = set(Node.objects.values_list("id", flat=True))
+    assert dead._id not in left
+    assert dying._id in left
+
+
+def test_without_a_database_what_was_known_stays() -> None:
+    one, two = Heartbeat(), Heartbeat()
+    one.beat()
+    two.beat()
+
+    def away(*_: object) -> None:
+        raise DatabaseError("away")
+
+    with connection.execute_wrapper(away), pytest.raises(DatabaseError):
+        two.beat()
+    assert two.live() == 2
+
+
+@override_settings(MCPHOST_ALONE=False, MCPHOST_FEED_SECONDS=0.01)
+def test_the_thread_of_the_feed_beats_every_few_seconds_and_leaves_at_its_end() -> None:
+    clock, heartbeat = HandClock(), Heartbeat()
+    loop = Loop(clock, heartbeat)
+    loop.start()
+    assert becomes(lambda: Node.objects.filter(id=heartbeat._id).exists())
+    age(heartbeat, ALIVE + SECOND)
+    assert not nodes.rows()
+    clock.now += BEAT_SECONDS
+    assert becomes(lambda: len(nodes.rows()) == 1)
+    loop.stop()
+    assert not Node.objects.exists()
+
+
+@override_settings(MCPHOST_ALONE=True, MCPHOST_FEED_SECONDS=0.01)
+def test_a_process_that_serves_alone_says_nothing() -> None:
+    loop = Loop(HandClock(), Heartbeat())
+    loop.start()
+    assert becomes(lambda: loop._pruned_at is not None)
+    loop.stop()
+    assert not Node.objects.exists()
+
+
+def test_an_announcement_tells_the_waker_and_a_waker_that_fails_stops_nothing() -> None:
+    told: list[int] = []
+    loop = Loop(HandClock())
+    loop.committed()
+    loop.set_waker(lambda: told.append(1 // (1 - len(told))))
+    loop.committed()
+    loop.committed()
+    assert told == [1]
