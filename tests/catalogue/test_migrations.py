@@ -1,0 +1,77 @@
+"""Tools that were registered before there was anything else stay what they were."""
+
+from collections.abc import Iterator
+from uuid import UUID
+
+import pytest
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.state import StateApps
+
+from mcphost.catalogue import selectors, services
+from mcphost.catalogue.states import State
+from mcphost.kinds.sorts import Sort
+from tests.catalogue.kit import ACTOR, Shelf, fields
+
+BEFORE = ("catalogue", "0001_initial")
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def migrate(to: tuple[str, str] | None = None) -> StateApps:
+    """Bring the tables there, or to where they belong; the models as they are then."""
+    executor = MigrationExecutor(connection)
+    return executor.migrate([to] if to else executor.loader.graph.leaf_nodes()).apps
+
+
+@pytest.fixture
+def before() -> Iterator[StateApps]:
+    """The tables of a server that knows tools only."""
+    yield migrate(BEFORE)
+    migrate()
+
+
+def published_then(apps: StateApps, name: str) -> tuple[UUID, UUID]:
+    """A tool as it was registered and published then; its id and its tenant's."""
+    tenant = apps.get_model("tenants", "Tenant").objects.create(slug="acme", title="Acme")
+    apps.get_model("catalogue", "Grant").objects.create(tenant=tenant, function="demo.echo")
+    config = {"function": "demo.echo"}
+    tool = apps.get_model("catalogue", "Tool").objects.create(
+        tenant=tenant, name=name, kind="python", config=config, title="Parrot"
+    )
+    overrides = {"title": "Parrot", "description": "", "scopes": [], "icons": []}
+    tool.live = apps.get_model("catalogue", "ToolVersion").objects.create(
+        tool=tool,
+        number=1,
+        digest="0" * 64,
+        function="demo.echo",
+        snapshot={"kind": "python", "config": config, "time_limit_seconds": None, **overrides},
+        code={},
+        published_by="ada",
+    )
+    tool.state = "published"
+    tool.save()
+    return tool.id, tenant.id
+
+
+def test_a_tool_that_was_published_is_still_served_and_can_be_published_again(
+    before: StateApps, shelf: Shelf
+) -> None:
+    tool_id, tenant_id = published_then(before, "echo")
+    migrate()
+    row = selectors.primitive(tool_id)
+    assert row is not None
+    assert (row.sort, row.fields.name, row.fields.title) == (Sort.TOOL, "echo", "Parrot")
+    assert (row.state, row.version) == (State.PUBLISHED, "1+00000000")
+    [tool] = selectors.offering(tenant_id).tools
+    assert (tool.id, tool.name) == (tool_id, "echo")
+    services.update(tool_id, fields(title="Cockatoo"), ACTOR)
+    assert services.publish(tool_id, ACTOR).version.startswith("2+")
+
+
+def test_tools_survive_the_way_there_and_back(before: StateApps) -> None:
+    tool_id, _ = published_then(before, "echo")
+    migrate()
+    tools = migrate(BEFORE).get_model("catalogue", "Tool").objects
+    assert [(tool.id, tool.live.number) for tool in tools.all()] == [(tool_id, 1)]
+    assert tools.get().live.tool_id == tool_id
