@@ -138,10 +138,12 @@ class ResourcePart(_FormPart, FileForm):
 
     def __init__(self, sent: Sent, before: Mapping[str, Any]) -> None:
         blob = Blob.of(before.get("mime_type", ""), before["blob"]) if before.get("blob") else None
-        kept = {"holds": "file", "kept": blob.digest} if blob else {"holds": "text"}
+        # The type stays with the file, so that another file brings its own.
+        file = {"holds": "file", "mime_type": "", "kept": blob.digest if blob else ""}
+        shown = file if blob else {"holds": "text"}
         super().__init__(
             *sent,
-            initial={**before, **kept},
+            initial={**before, **shown},
             stored=stored([blob] if blob else []),
             most=MOST_BYTES,
         )

@@ -199,8 +199,11 @@ def test_a_resource_is_a_text_or_a_file() -> None:
     assert config(part) == stored
     again = ResourcePart(NOTHING, stored)
     assert again["holds"].value() == "file"
-    kept = {**uri, "holds": "file", "kept": again.carried, "mime_type": "application/pdf"}
+    assert again["mime_type"].value() == ""
+    kept = {**uri, "holds": "file", "kept": again.carried}
     assert config(ResourcePart(sent(kept), stored)) == stored
+    other = ResourcePart(sent(kept, file=uploaded(PNG, "image/png")), stored)
+    assert config(other)["mime_type"] == "image/png"
 
 
 @pytest.mark.parametrize(
