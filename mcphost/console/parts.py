@@ -48,7 +48,8 @@ class _FormPart(forms.ConsoleForm):
         return bool(self.errors)
 
     def place_at(self, path: Sequence[str], problems: Sequence[str]) -> None:
-        field = next((part for part in reversed(path) if part in self.fields), None)
+        named = ("file" if part == "blob" else part for part in reversed(path))
+        field = next((part for part in named if part in self.fields), None)
         self.place({field: problems})
 
 

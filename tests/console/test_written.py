@@ -9,6 +9,7 @@ from django.test import Client
 
 from mcphost.audit.models import Entry
 from mcphost.catalogue import selectors, services
+from mcphost.catalogue.errors import Invalid
 from mcphost.catalogue.models import Primitive
 from mcphost.console.asking import curl, values
 from mcphost.feed.models import Change
@@ -113,6 +114,16 @@ def test_what_is_written_is_saved_published_edited_and_disabled(
             "looks like text/plain",
         ),
         ("resource", {"holds": "file"}, lambda form: form.part.errors["file"], "Choose a file"),
+        (
+            "resource",
+            {
+                "holds": "file",
+                "kept": f"data:image/png;base64,{b64encode(PNG).decode()}",
+                "mime_type": "image/webp",
+            },
+            lambda form: form.part.errors["file"],
+            "not what it says it is (image/webp)",
+        ),
         ("template", {"uri": "docs://a"}, lambda form: form.part.errors["uri"], "no {variable}"),
         ("template", {"text": "{x}"}, lambda form: form.part.errors["text"], "no variable 'x'"),
         (
@@ -136,6 +147,18 @@ def test_what_is_wrong_stands_where_it_is_wrong_and_nothing_is_saved_or_lost(
             assert f'name="{name}"' in text, name
     assert "kept title" in text
     assert not Primitive.objects.filter(name=fields["name"]).exists()
+
+
+def test_a_problem_of_the_whole_is_said_above_the_fields(
+    operator: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise Invalid({"config": ["Nothing of this will do."]})
+
+    monkeypatch.setattr(services.validation, "check", refuse)
+    page = operator.post(path("template", "new/"), template())
+    assert page.context["form"].part.non_field_errors() == ["Nothing of this will do."]
+    assert "Nothing of this will do." in page.content.decode()
 
 
 def test_a_file_is_kept_through_an_error_and_an_edit_and_read_as_it_is(
