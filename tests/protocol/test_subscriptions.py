@@ -1,0 +1,46 @@
+"""The messages of a subscription, each held against the schema."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from mcphost.protocol import messages, subscriptions
+from mcphost.protocol.subscriptions import LISTS, SUBSCRIPTION_ID, Filter
+from tests.wire import check_message, check_response
+
+SERVER = {"name": "tests", "version": "1"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ({}, Filter()),
+        ({"toolsListChanged": False, "resourceSubscriptions": []}, Filter()),
+        ({"toolsListChanged": True}, Filter(("tool",))),
+        (
+            {"resourcesListChanged": True, "promptsListChanged": True},
+            Filter(("prompt", "resource")),
+        ),
+        ({"resourceSubscriptions": ["b:1", "a:1", "b:1"]}, Filter((), ("b:1", "a:1"))),
+    ],
+)
+def test_a_filter_is_what_is_asked_for_each_once(asked: dict[str, Any], found: Filter) -> None:
+    assert Filter.read(asked) == found
+    assert bool(found) is bool(found.wire())
+    assert Filter.read(found.wire()) == found
+
+
+@pytest.mark.parametrize("id", [1, "1", "", -(2**63), "ünïcode"])
+def test_every_message_names_the_subscription_by_an_id_of_the_same_type(id: str | int) -> None:
+    told = [
+        subscriptions.acknowledged(id, Filter(tuple(LISTS), ("a:1",))),
+        *(subscriptions.list_changed(id, name) for name in LISTS),
+        subscriptions.resource_updated(id, "a:1"),
+    ]
+    for message in map(check_message, told):
+        named = message["params"]["_meta"][SUBSCRIPTION_ID]
+        assert (type(named), named) == (type(id), id)
+    ended = messages.response(id, subscriptions.ended(id, SERVER))
+    check_response("subscriptions/listen", ended)
+    assert orjson.loads(ended)["result"]["_meta"][SUBSCRIPTION_ID] == id
