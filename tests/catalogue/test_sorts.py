@@ -1,0 +1,198 @@
+"""Prompts, resources and templates are drafted, published and served as tools are."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from mcphost.audit.models import Entry
+from mcphost.catalogue import selectors, services
+from mcphost.catalogue.errors import Invalid
+from mcphost.catalogue.fields import PrimitiveFields
+from mcphost.catalogue.rows import PrimitiveRow
+from mcphost.catalogue.seeding import publish_functions
+from mcphost.catalogue.selectors import Snapshot
+from mcphost.catalogue.states import State
+from mcphost.feed.models import Change
+from mcphost.kinds.sorts import Sort
+from mcphost.protocol.prompts import PromptArgument
+from tests.catalogue.kit import ACTOR, Shelf, fields
+
+pytestmark = pytest.mark.django_db
+
+PROMPT = {
+    "arguments": [{"name": "who", "choices": ["Ada"]}],
+    "messages": [{"content": {"type": "text", "text": "Greet {who}."}}],
+}
+RESOURCE = {"uri": "docs://readme", "mime_type": "text/markdown", "text": "# Read me"}
+TEMPLATE = {"uri": "docs://{page}", "text": "Page {page}."}
+CONFIGS: Mapping[Sort, Mapping[str, Any]] = {
+    Sort.PROMPT: PROMPT,
+    Sort.RESOURCE: RESOURCE,
+    Sort.TEMPLATE: TEMPLATE,
+}
+NEWS = {Sort.PROMPT: "prompt", Sort.RESOURCE: "resource", Sort.TEMPLATE: "resource"}
+
+
+def data(sort: Sort, name: str = "one", **others: Any) -> PrimitiveFields:
+    """The fields of one that is data."""
+    said: dict[str, Any] = {"config": CONFIGS[sort], "description": "Said.", **others}
+    return PrimitiveFields(name=name, sort=sort, kind="text", **said)
+
+
+def published(tenant: UUID, wanted: PrimitiveFields) -> PrimitiveRow:
+    return services.publish(services.create(tenant, wanted, ACTOR).id, ACTOR)
+
+
+def served(tenant: UUID, sort: Sort) -> tuple[Snapshot, ...]:
+    return tuple(one for one in selectors.offering(tenant).everything if one.sort is sort)
+
+
+def problems(tenant: UUID, wanted: PrimitiveFields) -> Mapping[str, list[str]]:
+    with pytest.raises(Invalid) as refusal:
+        services.create(tenant, wanted, ACTOR)
+    return refusal.value.problems
+
+
+@pytest.mark.parametrize("sort", CONFIGS)
+def test_each_sort_goes_through_the_states_of_tools(globex: UUID, sort: Sort) -> None:
+    row = services.create(globex, data(sort), ACTOR)
+    assert (row.state, served(globex, sort)) == (State.DRAFT, ())
+    services.publish(row.id, ACTOR)
+    assert [(one.id, one.name) for one in served(globex, sort)] == [(row.id, "one")]
+    services.disable(row.id, ACTOR)
+    assert served(globex, sort) == ()
+    services.enable(row.id, ACTOR)
+    assert len(served(globex, sort)) == 1
+    actions = Entry.objects.filter(target="one").values_list("action", flat=True)
+    verbs = ("created", "published", "disabled", "enabled")
+    assert sorted(actions) == sorted(f"{sort}.{verb}" for verb in verbs)
+
+
+@pytest.mark.parametrize("sort", CONFIGS)
+def test_the_feed_tells_of_the_list_that_changed(globex: UUID, sort: Sort) -> None:
+    last = Change.objects.order_by("-seq")[0].seq
+    row = published(globex, data(sort))
+    news = Change.objects.filter(seq__gt=last).values_list("what", "tenant", "object_id")
+    assert set(news) == {(NEWS[sort], globex, str(row.id))}
+
+
+@pytest.mark.parametrize("sort", CONFIGS)
+def test_what_is_served_is_what_was_published_last(globex: UUID, sort: Sort) -> None:
+    row = published(globex, data(sort, title="Then"))
+    services.update(row.id, data(sort, title="Now"), ACTOR)
+    assert [one.listing["title"] for one in served(globex, sort)] == ["Then"]
+    again = services.publish(row.id, ACTOR)
+    assert again.version.startswith("2+")
+    assert [one.listing["title"] for one in served(globex, sort)] == ["Now"]
+
+
+def test_sorts_have_their_names_to_themselves(acme: UUID) -> None:
+    published(acme, fields())
+    for sort in CONFIGS:
+        published(acme, data(sort, "echo"))
+    assert len(selectors.offering(acme).everything) == 4
+    assert "name" in problems(acme, data(Sort.PROMPT, "echo"))
+
+
+def test_a_uri_is_one_resources_or_templates_of_a_tenant(acme: UUID, globex: UUID) -> None:
+    for sort in (Sort.RESOURCE, Sort.TEMPLATE):
+        services.create(acme, data(sort), ACTOR)
+        again = problems(acme, data(sort, "two"))
+        assert again == {"config.uri": [f"Another {sort} of this tenant has that URI."]}
+        services.create(globex, data(sort), ACTOR)
+
+
+def test_the_uri_of_what_was_published_stays(globex: UUID) -> None:
+    moved = {**RESOURCE, "uri": "docs://elsewhere"}
+    draft = services.create(globex, data(Sort.RESOURCE), ACTOR)
+    services.update(draft.id, data(Sort.RESOURCE, config=moved), ACTOR)
+    services.publish(draft.id, ACTOR)
+    with pytest.raises(Invalid) as refusal:
+        services.update(draft.id, data(Sort.RESOURCE), ACTOR)
+    assert list(refusal.value.problems) == ["config.uri"]
+    assert selectors.offering(globex).resource("docs://elsewhere") is not None
+
+
+def test_the_sort_of_a_draft_stays(globex: UUID) -> None:
+    draft = services.create(globex, data(Sort.RESOURCE), ACTOR)
+    with pytest.raises(Invalid) as refusal:
+        services.update(draft.id, data(Sort.TEMPLATE), ACTOR)
+    assert refusal.value.problems["sort"]
+
+
+def test_prompts_are_chosen_by_their_description_and_resources_go_without(globex: UUID) -> None:
+    assert list(problems(globex, data(Sort.PROMPT, description=""))) == ["description"]
+    for sort in (Sort.RESOURCE, Sort.TEMPLATE):
+        assert "description" not in published_listing(globex, data(sort, description=""))
+
+
+def published_listing(tenant: UUID, wanted: PrimitiveFields) -> Mapping[str, Any]:
+    row = published(tenant, wanted)
+    return next(one.listing for one in served(tenant, wanted.sort) if one.id == row.id)
+
+
+def test_each_is_listed_as_the_protocol_wants_it(globex: UUID) -> None:
+    prompt = {"name": "one", "description": "Said."}
+    assert published_listing(globex, data(Sort.PROMPT)) == {
+        **prompt,
+        "arguments": [{"name": "who", "required": True}],
+    }
+    assert published_listing(globex, data(Sort.RESOURCE)) == {
+        **prompt,
+        "uri": "docs://readme",
+        "mimeType": "text/markdown",
+        "size": 9,
+    }
+    assert published_listing(globex, data(Sort.TEMPLATE)) == {
+        **prompt,
+        "uriTemplate": "docs://{page}",
+        "mimeType": "text/plain",
+    }
+
+
+def test_what_is_served_is_found_by_name_and_uri(globex: UUID) -> None:
+    for sort in CONFIGS:
+        published(globex, data(sort))
+    offering = selectors.offering(globex)
+    prompt, resource = offering.prompt("one"), offering.resource("docs://readme")
+    assert prompt is not None
+    assert resource is not None
+    assert prompt.arguments == (PromptArgument("who", required=True),)
+    assert prompt.completer is not None
+    template, values = offering.match("docs://news") or (None, {})
+    assert (template, values) == (offering.template("docs://{page}"), {"page": "news"})
+    assert (offering.match("else://news"), offering.template("docs://readme")) == (None, None)
+
+
+def test_a_problem_of_the_configuration_has_its_path(globex: UUID) -> None:
+    config = {"messages": [{"content": {"type": "text", "text": "{whom}"}}]}
+    assert problems(globex, data(Sort.PROMPT, config=config)) == {
+        "config.messages.0.content.text": ["There is no argument 'whom'."]
+    }
+    assert problems(globex, data(Sort.PROMPT, config=RESOURCE)).keys() >= {"config.messages"}
+
+
+def test_functions_are_set_up_as_what_they_are(globex: UUID, shelf: Shelf) -> None:
+    shelf.put("demo.greet", sort=Sort.PROMPT)
+    shelf.put("demo.readme", sort=Sort.RESOURCE, uri="docs://readme", mime_type="text/plain")
+    shelf.put("demo.page", sort=Sort.TEMPLATE, uri="docs://{page}")
+    rows = publish_functions(globex, ["demo.greet", "demo.readme", "demo.page"], ACTOR)
+    assert [(row.sort, row.uri) for row in rows] == [
+        (Sort.PROMPT, ""),
+        (Sort.RESOURCE, "docs://readme"),
+        (Sort.TEMPLATE, "docs://{page}"),
+    ]
+    assert selectors.counts(globex) == dict.fromkeys(CONFIGS, 1)
+    assert publish_functions(globex, ["demo.greet", "demo.page"], ACTOR) == ()
+
+
+def test_a_function_is_registered_as_nothing_but_what_it_is(acme: UUID) -> None:
+    found = problems(acme, fields(sort=Sort.PROMPT))
+    assert found == {"config.function": ["This is a tool, not a prompt."]}
+
+
+def test_text_is_no_tool(globex: UUID) -> None:
+    wanted = PrimitiveFields(name="one", config=RESOURCE, kind="text", description="Said.")
+    assert problems(globex, wanted) == {"config": ["A tool cannot be of the kind 'text'."]}
