@@ -17,6 +17,7 @@ from mcphost.catalogue.states import State
 from mcphost.feed.models import Change
 from mcphost.kinds.sorts import Sort
 from mcphost.protocol.prompts import PromptArgument
+from mcphost.tenants.models import Tenant
 from tests.catalogue.kit import ACTOR, Shelf, fields
 
 pytestmark = pytest.mark.django_db
@@ -196,3 +197,26 @@ def test_a_function_is_registered_as_nothing_but_what_it_is(acme: UUID) -> None:
 def test_text_is_no_tool(globex: UUID) -> None:
     wanted = PrimitiveFields(name="one", config=RESOURCE, kind="text", description="Said.")
     assert problems(globex, wanted) == {"config": ["A tool cannot be of the kind 'text'."]}
+
+
+def test_what_the_code_moved_elsewhere_is_not_served_at_either_uri(
+    globex: UUID, shelf: Shelf
+) -> None:
+    shelf.put("demo.readme", sort=Sort.RESOURCE, uri="docs://readme")
+    publish_functions(globex, ["demo.readme"], ACTOR)
+    shelf.put("demo.readme", sort=Sort.RESOURCE, uri="docs://moved")
+    selectors.forget(globex)
+    offering = selectors.offering(globex)
+    assert (offering.resource("docs://readme"), offering.resource("docs://moved")) == (None, None)
+    assert [problem.message for problem in offering.problems] == [
+        "It was published as docs://readme, but the code now says docs://moved."
+    ]
+
+
+def test_rows_can_be_asked_for_by_sort(globex: UUID) -> None:
+    for sort in CONFIGS:
+        services.create(globex, data(sort), ACTOR)
+    tenants = Tenant.objects.filter(pk=globex)
+    assert [row.sort for row in selectors.primitives(tenants)] == list(CONFIGS)
+    found = selectors.primitives(tenants, Sort.TEMPLATE, Sort.PROMPT)
+    assert [row.sort for row in found] == [Sort.PROMPT, Sort.TEMPLATE]
