@@ -29,7 +29,7 @@ from mcphost.serving.streams import StandingStream
 
 RETRY_SECONDS = 30
 STEPS_AT_ONCE = 200
-"""How many listeners are told, or topics looked at, before others on the event loop have a turn."""
+"""How many are told or ended, or topics looked at, before others on the event loop have a turn."""
 
 GAP = ChangeNews(0, None, "gap", "")
 """Stands for whatever was not heard."""
@@ -192,9 +192,8 @@ class Listeners:
             del self._groups[principal.tenant]
 
     def end_all(self) -> None:
-        """End every subscription gracefully."""
-        for listener in tuple(self._all()):
-            listener.stream.leave()
+        """End every subscription gracefully, some in each turn of the event loop."""
+        self._end(tuple(self._all()))
 
     def heard(self, news: ChangeNews) -> None:
         """The feed tells of something listeners may want to know. From the feed's thread."""
@@ -203,6 +202,12 @@ class Listeners:
     def heard_nothing(self) -> None:
         """There was a gap in the feed: anything may have changed. From the feed's thread."""
         self._relay.put(GAP)
+
+    def _end(self, listeners: Sequence[Listener]) -> None:
+        for listener in listeners[:STEPS_AT_ONCE]:
+            listener.stream.leave()
+        if later := listeners[STEPS_AT_ONCE:]:
+            asyncio.get_running_loop().call_soon(self._end, later)
 
     def _all(self) -> Iterator[Listener]:
         for groups in self._groups.values():

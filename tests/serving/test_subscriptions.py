@@ -83,7 +83,7 @@ async def test_a_change_in_another_tenant_is_not_told(served: Cast) -> None:
         await theirs.ended()
 
 
-async def test_many_are_told_without_keeping_others_waiting(
+async def test_many_are_told_and_ended_without_keeping_others_waiting(
     served: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mcphost.serving.listeners.STEPS_AT_ONCE", 2)
@@ -93,6 +93,9 @@ async def test_many_are_told_without_keeping_others_waiting(
         all_of_them = [await stack.enter_async_context(one) for one in opening]
         await in_database(publish, served.acme.id, "news")
         assert [await one.told() for one in all_of_them] == [TOOLS] * 7
+        drain.begin()
+        for one in all_of_them:
+            await one.ended()
 
 
 async def test_opening_one_counts_as_a_call(served: Cast) -> None:
