@@ -6,6 +6,7 @@ import sys
 
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import execute_from_command_line
+from django.db import OperationalError
 
 from mcphost import home
 
@@ -21,6 +22,9 @@ def main() -> None:
         execute_from_command_line(sys.argv)
     except (ImproperlyConfigured, home.HomeError) as error:
         sys.exit(f"mcphost: {error}")
+    except OperationalError as error:
+        reason = str(error).partition("\n")[0]
+        sys.exit(f"mcphost: the database cannot be used: {reason}")
 
 
 if __name__ == "__main__":

@@ -112,6 +112,7 @@ class Loop:
         self._gap_callbacks: list[Callable[[], None]] = []
         self._place = _NOWHERE
         self._read_at: float | None = None
+        self._failed = False
         self._pruned_at: float | None = None
         self._thread: threading.Thread | None = None
         self._waker: Callable[[], None] | None = None
@@ -148,7 +149,9 @@ class Loop:
             try:
                 return self._read_all()
             except Error as error:
-                logger.warning("the change feed could not be read: %s", type(error).__name__)
+                if not self._failed:
+                    logger.warning("the change feed cannot be read: %s", type(error).__name__)
+                self._failed = True
                 counters.feed_polls.add("failed")
                 _let_go()
                 return False
@@ -207,6 +210,9 @@ class Loop:
             self._again = False
             reading = _read(self._place.seq)
             self._read_at = self._clock()
+            if self._failed:
+                self._failed = False
+                logger.info("the change feed is read again")
             counters.feed_polls.add("read")
             counters.feed_changes.add(len(reading.news))
             if reading.follows(self._place):
@@ -244,8 +250,9 @@ class Loop:
 
     def _tick(self) -> None:
         try:
-            if self.poll():
-                self._beat()
+            if not self.poll():
+                return
+            self._beat()
             now = self._clock()
             if self._pruned_at is None or now - self._pruned_at >= PRUNE_SECONDS:
                 self._pruned_at = now

@@ -24,6 +24,8 @@ class Deployment:
     exposed: tuple[Path, ...]
     expose_demo: bool = False
     conformance: bool = False
+    alone: bool = False
+    redis: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ def findings(deployment: Deployment) -> tuple[Finding, ...]:
         *_browsers(deployment),
         *_files(deployment),
         *_doors(deployment),
+        *_processes(deployment),
     )
 
 
@@ -114,4 +117,13 @@ def _doors(deployment: Deployment) -> Iterator[Finding]:
             "mcphost.E109",
             "MCPHOST_EXPOSE_DEMO offers the demo token and a generated password to the network.",
             "Leave it unset in production.",
+        )
+
+
+def _processes(deployment: Deployment) -> Iterator[Finding]:
+    if deployment.alone and deployment.redis:
+        yield Finding(
+            "mcphost.E110",
+            "REDIS_URL is for several processes, and with SQLite one process serves.",
+            "Set DATABASE_URL to a PostgreSQL, or leave REDIS_URL unset.",
         )

@@ -6,7 +6,6 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
-from django.db import connections
 from django.utils.module_loading import autodiscover_modules
 
 from mcphost.audit.writer import writer
@@ -18,8 +17,8 @@ from mcphost.serving import drain, sole
 from mcphost.serving.announcing import announcements
 from mcphost.serving.housekeeping import Housekeeping
 from mcphost.serving.identification import VERSION
+from mcphost.serving.keycheck import KeyCheck
 from mcphost.serving.programs import threads
-from mcphost.vault.services import verify_master_key
 
 STOP_SECONDS = 10.0
 SEND_SECONDS = 5.0
@@ -37,6 +36,7 @@ class Companion(Protocol):
 
 
 _companions: list[Companion] = []
+key_check = KeyCheck()
 
 
 def accompany(companion: Companion) -> None:
@@ -57,10 +57,12 @@ class _Parts:
         feed.start()
         for companion in _companions:
             companion.start()
+        key_check.start()
         self._housekeeping.start()
         self._watch.start()
         health.register("records", writer.problem)
         health.register("feed", feed.problem)
+        health.register("database", key_check.problem)
         health.register("drain", drain.problem)
         counters.measure("records_waiting", writer.waiting)
         counters.measure("feed_silent_seconds", feed.silent)
@@ -71,6 +73,7 @@ class _Parts:
     def stop(self) -> None:
         self._watch.stop()
         self._housekeeping.stop(STOP_SECONDS)
+        key_check.stop(STOP_SECONDS)
         _write_announcements()
         for companion in _companions:
             companion.stop()
@@ -94,7 +97,7 @@ def prepare() -> None:
     sole.claim()
     autodiscover_modules("wiring")
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(_verify).result()
+        pool.submit(key_check.check).result()
 
 
 def ensure_started() -> None:
@@ -131,10 +134,3 @@ def _write_announcements() -> None:
         announcements.flush()
     except Exception:
         log.exception("announcements were left unwritten at the end")
-
-
-def _verify() -> None:
-    try:
-        verify_master_key()
-    finally:
-        connections.close_all()

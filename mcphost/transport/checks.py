@@ -32,4 +32,6 @@ def _facts() -> Deployment:
         exposed=settings.MCPHOST_EXPOSED(),
         expose_demo=settings.MCPHOST_EXPOSE_DEMO,
         conformance=settings.MCPHOST_CONFORMANCE,
+        alone=settings.MCPHOST_ALONE,
+        redis=settings.MCPHOST_REDIS,
     )

@@ -11,10 +11,12 @@ import time
 from collections.abc import Awaitable, Mapping
 from typing import Any
 
+from django.db import InterfaceError, OperationalError
+
 from mcphost.observability import context, counters, tracing
 from mcphost.observability.labels import NO_METHOD, NOTIFICATION
 from mcphost.protocol import messages
-from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError
+from mcphost.protocol.errors import INTERNAL_ERROR, UNAVAILABLE, ProtocolError
 from mcphost.protocol.opening import open_message
 from mcphost.serving.dispatch import STANDING, attend, dispatch
 from mcphost.serving.incoming import Incoming
@@ -34,6 +36,9 @@ from mcphost.transport.responder import (
 from mcphost.transport.spans import in_span
 from mcphost.transport.standing import StandingStream
 
+AWAY = (OperationalError, InterfaceError)
+"""What the ORM raises when there is no database to ask."""
+RETRY_SECONDS = 2
 NOBODY = 0
 """Stands for the status of an answer that nobody was there for."""
 
@@ -96,6 +101,8 @@ async def _enter(
         return NOBODY
     except ProtocolError as error:
         return await _refuse(send, error, headers)
+    except AWAY as error:
+        return await _refuse(send, _unavailable(error), headers)
 
 
 async def _open(request: HttpRequest, admitted: Admitted, receive: Receive) -> Incoming:
@@ -168,9 +175,18 @@ async def _answer(incoming: Incoming, work: Awaitable[Mapping[str, Any]]) -> Ans
         return 200, messages.response(identifier, await work), ()
     except ProtocolError as error:
         return _refusal(incoming, error)
+    except AWAY as error:
+        return _refusal(incoming, _unavailable(error))
     except Exception:
         log.exception("a request failed")
         return _refusal(incoming, ProtocolError(INTERNAL_ERROR, "Internal error"))
+
+
+def _unavailable(error: Exception) -> ProtocolError:
+    """What to say when something is not remembered and cannot be read now."""
+    log.error("the database is away: %s", type(error).__name__)
+    again = {"retryAfter": RETRY_SECONDS}
+    return ProtocolError(UNAVAILABLE, "The database is away; try again soon", again)
 
 
 def _refusal(incoming: Incoming, error: ProtocolError) -> Answer:

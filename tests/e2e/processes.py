@@ -86,6 +86,7 @@ def _argv(kind: str, port: int) -> list[str]:
     return {
         "uvicorn": [*python, "up"],
         "daphne": [*daphne, "mcphost.asgi:application"],
+        "serve": [*python, "serve"],
         "runserver": [*python, "runserver", "--noreload", f"127.0.0.1:{port}"],
     }[kind]
 

@@ -35,6 +35,7 @@ def test_a_good_deployment_has_no_findings(good):
         ({"tools": Path("/nowhere")}, "mcphost.E107", True),
         ({"conformance": True}, "mcphost.W108", False),
         ({"expose_demo": True}, "mcphost.E109", True),
+        ({"alone": True, "redis": True}, "mcphost.E110", True),
     ],
 )
 def test_what_cannot_work_is_told_with_a_hint(good, change, id, fatal):

@@ -1,0 +1,81 @@
+"""PostgreSQL comes late, goes and comes back, behind a gate: nothing ends, nothing hangs."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.e2e import backing, raw
+from tests.e2e.gate import Gate
+from tests.e2e.processes import Server, _start, free_port, manage, stop
+
+ECHO = raw.call("echo", {"text": "still there"})
+PATIENCE = 40
+
+
+def _becomes(test: Callable[[], bool]) -> bool:
+    ends = time.monotonic() + PATIENCE
+    while time.monotonic() < ends:
+        if test():
+            return True
+        time.sleep(0.1)  # between looks at another process
+    return False
+
+
+def _says(server: Server, status: int, word: str) -> bool:
+    try:
+        reply = raw.send(server, "GET", "/readyz")
+    except OSError:
+        return False
+    return reply.status == status and word in reply.body.decode()
+
+
+def _calls(server: Server, status: int) -> bool:
+    return raw.post(server, ECHO, server.token).status == status
+
+
+@pytest.fixture
+def gate(machine: None) -> Iterator[Gate]:
+    at = urlsplit(os.environ["TEST_DATABASE_URL"])
+    made = Gate(at.hostname or "127.0.0.1", at.port or 5432)
+    yield made
+    made.shut()
+
+
+@contextmanager
+def _serving(home: Path, url: str) -> Iterator[Server]:
+    server, process = _start("serve", free_port(), home, home.parent, {"DATABASE_URL": url})
+    try:
+        yield server
+    finally:
+        stop(process, signal.SIGTERM)
+
+
+def test_a_server_waits_for_its_database_and_serves_whenever_it_is_there(
+    gate: Gate, tmp_path: Path
+) -> None:
+    with backing.database() as direct:
+        at = urlsplit(direct)
+        host, user = f"127.0.0.1:{gate.port}", at.netloc.rpartition("@")[0]
+        url = at._replace(netloc=f"{user}@{host}" if user else host).geturl()
+        home = tmp_path / "home"
+        refused = manage(home, "init", env={"DATABASE_URL": url})
+        assert refused.returncode == 1
+        assert refused.stderr.startswith("mcphost: the database cannot be used")
+        assert "Traceback" not in refused.stderr
+        made = manage(home, "init", "--demo", env={"DATABASE_URL": direct})
+        assert made.returncode == 0, made.stderr
+        with _serving(home, url) as server:
+            assert _becomes(lambda: _says(server, 503, "database has not been reached"))
+            assert _calls(server, 503)
+            for _ in range(2):
+                gate.open()
+                assert _becomes(lambda: _says(server, 200, "ready"))
+                assert _calls(server, 200)
+                gate.shut()
+                assert _becomes(lambda: _says(server, 503, "unready"))
