@@ -52,18 +52,16 @@ def test_it_stops_cleanly_while_a_stream_is_open(home: Path, ending: signal.Sign
 
 
 @pytest.mark.parametrize("command", ["up", "serve"])
-def test_a_second_server_on_the_same_folder_is_refused(
-    server: Server, home: Path, command: str
-) -> None:
-    taken = manage(home, command, env={"HOST": "127.0.0.1", "PORT": str(free_port())})
+def test_a_second_server_on_the_same_folder_is_refused(server: Server, command: str) -> None:
+    taken = manage(server.home, command, env={"HOST": "127.0.0.1", "PORT": str(free_port())})
     assert taken.returncode != 0
     assert "DATABASE_URL" in taken.stderr
     assert "Traceback" not in taken.stderr
     assert raw.post(server, ECHO, server.token).status == 200
 
 
-def test_commands_work_beside_a_running_server(server: Server, home: Path) -> None:
-    listed = manage(home, "tools", "list", "demo")
+def test_commands_work_beside_a_running_server(server: Server) -> None:
+    listed = manage(server.home, "tools", "list", "demo")
     assert listed.returncode == 0
     assert "echo" in listed.stdout
 
