@@ -19,7 +19,7 @@ help: ## list these commands
 	@echo
 	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
 
-up: ## set up what is missing, then serve on http://127.0.0.1:8000 (PORT, HOST, MCPHOST_HOME)
+up: ## set up what is missing, then serve on http://127.0.0.1:8000 (PORT, HOST, MCPHOST_HOME, DATABASE_URL, REDIS_URL)
 	@command -v $(PYTHON) >/dev/null || { echo "mcphost: there is no $(PYTHON): install Python 3.11 or newer (Debian, Ubuntu: apt install python3 python3-venv)" >&2; exit 1; }
 	@$(PYTHON) -m bootstrap runtime --serve
 	@exec $(VENV)/python manage.py up

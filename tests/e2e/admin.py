@@ -10,10 +10,11 @@ FORM = "application/x-www-form-urlencoded"
 
 
 class Admin:
-    """Signed in at `port` of 127.0.0.1. Every page that is asked for must be there."""
+    """Signed in at `port` of 127.0.0.1, which may be changed to that of another node. Every page that
+    is asked for must be there."""
 
     def __init__(self, port: int, password: str, user: str = "admin") -> None:
-        self._port = port
+        self.port = port
         self._cookies: dict[str, str] = {}
         self._token = ""
         self.get("/admin/login/")
@@ -44,7 +45,7 @@ class Admin:
 
     def _ask(self, method: str, path: str, status: int, body: str = "") -> str:
         cookies = "; ".join(f"{name}={value}" for name, value in self._cookies.items())
-        with closing(http.client.HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE)) as line:
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)) as line:
             line.request(method, path, body, {"Cookie": cookies, "Content-Type": FORM})
             response = line.getresponse()
             page = response.read().decode()
