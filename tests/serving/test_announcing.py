@@ -1,5 +1,6 @@
 """`ctx.announce`: checked at once, written together, told to those who listen."""
 
+import asyncio
 import logging
 from uuid import UUID
 
@@ -11,7 +12,7 @@ from mcphost.catalogue.errors import Invalid
 from mcphost.catalogue.updates import announce_update
 from mcphost.feed.models import Change
 from mcphost.runtime.ports import NotAnnounced
-from mcphost.serving import announcing
+from mcphost.serving import announcing, lifecycle
 from mcphost.serving.announcing import MOST_PER_TENANT, Announcements, TenantAnnouncer
 from mcphost.serving.hop import in_database
 from tests.cast import ACTOR, Cast
@@ -103,3 +104,19 @@ def test_nobody_announces_what_is_not_there(cast: Cast) -> None:
             announce_update(cast.acme.id, uri, ACTOR)
         assert list(refused.value.problems) == ["uri"]
     assert written() == []
+
+
+async def test_what_cannot_be_written_at_the_end_is_said_in_the_log(
+    served: Cast, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(about: object) -> None:
+        raise OperationalError("the database has gone")
+
+    lifecycle.ensure_started()
+    announcing.announcements.add(served.acme.id, "a:1", checked=True)
+    with monkeypatch.context() as patch, caplog.at_level(logging.ERROR):
+        patch.setattr(announcing, "announce_updates", fails)
+        await asyncio.to_thread(lifecycle.stop)
+    assert "announcements were left unwritten" in caplog.text
+    await in_database(announcing.announcements.flush)
+    assert await in_database(written) == [(served.acme.id, "a:1")]

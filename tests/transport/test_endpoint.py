@@ -1,0 +1,58 @@
+"""Requests that end before their time, and those that fail in ways nobody foresaw."""
+
+import asyncio
+
+import orjson
+import pytest
+
+from mcphost.serving import dispatch
+from mcphost.serving.listeners import listeners
+from tests.cast import Cast
+from tests.mcp import Exchange, ask, headers_for, request
+from tests.served import probes
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def posted(cast: Cast, body: dict[str, object]) -> Exchange:
+    exchange = Exchange("/t/acme/mcp", headers_for(body, cast.owner.mcp_token))
+    exchange.write(orjson.dumps(body))
+    return exchange
+
+
+async def cancelled(exchange: Exchange) -> None:
+    """That what the server's end cancels is over, and stays cancelled."""
+    exchange.task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await exchange.done()
+
+
+async def test_a_server_that_stops_ends_a_call_under_way(served: Cast) -> None:
+    exchange = posted(served, request("tools/call", {"name": "hang"}))
+    async with asyncio.timeout(10):
+        await probes().running.wait()
+    await cancelled(exchange)
+    assert probes().cancelled.is_set()
+
+
+async def test_a_server_that_stops_ends_a_subscription(served: Cast) -> None:
+    wanted = {"notifications": {"toolsListChanged": True}}
+    exchange = posted(served, request("subscriptions/listen", wanted))
+    await exchange.until(b"acknowledged")
+    assert len(listeners) == 1
+    await cancelled(exchange)
+    assert len(listeners) == 0
+
+
+async def test_what_nobody_foresaw_is_an_internal_error_that_tells_nothing(
+    served: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def breaks(*_: object) -> dict[str, object]:
+        raise LookupError("of the insides")
+
+    monkeypatch.setattr(dispatch, "HANDLERS", {"tools/list": breaks})
+    monkeypatch.setattr(dispatch, "STANDING", {"subscriptions/listen": breaks})
+    wanted = {"notifications": {"toolsListChanged": True}}
+    for method, params in (("tools/list", {}), ("subscriptions/listen", wanted)):
+        reply = await ask("acme", method, params, served.owner.mcp_token)
+        assert (reply.status, reply.error) == (200, {"code": -32603, "message": "Internal error"})
