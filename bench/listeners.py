@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from bench.processes import ROOT, StartError, free_port, running
 CROWD, SMALL_CROWD = 10_000, 200
 CHANGES, FEW_CHANGES = 6, 2
 PATIENCE = 180
+SPARE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +70,10 @@ class Lines:
 
 def listen(count: int, changes: int) -> ListenersFigure:
     """Have `count` listeners hear of that many changes, one after another."""
+    _make_room(count + SPARE)
     with tempfile.TemporaryDirectory(prefix="mcphost-bench-") as folder:
         place, port = Path(folder), free_port()
-        room = str(count + 100)
+        room = str(count)
         limits = {"MCPHOST_LISTENERS_PER_TOKEN": room, "MCPHOST_LISTENERS_PER_TENANT": room}
         with running(peers.ours(place, port, **limits)) as pid:
             target = peers.MCPHOST.target(place, port)
@@ -94,6 +97,15 @@ def summarise(count: int, heard: Sequence[Heard], memory: float) -> ListenersFig
         worst=max(each.last for each in heard),
         memory=memory,
     )
+
+
+def _make_room(files: int) -> None:
+    """Let the programs started from now on have so many open files. Raises StartError."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < files:
+        raise StartError(f"a process may open {hard} files here, not {files}: raise `ulimit -Hn`")
+    if soft != resource.RLIM_INFINITY and soft < files:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
 
 
 def _change(ears: Lines, changing: Lines) -> Heard:
