@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MASTER_KEY_BYTES = 32
+_MASTER_KEY = ("MCPHOST_MASTER_KEY", "MCPHOST_MASTER_KEY_FILE")
 _SECRET_KEY = b"mcphost: the secret key of Django"
 
 
@@ -112,14 +113,14 @@ def _make_ours(home: Home) -> None:
 
 
 def _write_keys(home: Home) -> None:
-    if not _given("MCPHOST_MASTER_KEY", "MCPHOST_MASTER_KEY_FILE"):
+    if not _given(*_MASTER_KEY):
         if home.is_ours() and not home.master_key.exists() and _was_finished(home):
             raise HomeError(
                 f"the master key {home.master_key} is gone, and what it wrapped cannot be opened "
                 "without it: put it back from a backup, or set MCPHOST_MASTER_KEY"
             )
         write_secret(home.master_key, base64.b64encode(secrets.token_bytes(32)).decode())
-    if not _given("MCPHOST_SECRET_KEY") and not home.secret_key.exists():
+    if not _given("MCPHOST_SECRET_KEY", *_MASTER_KEY) and not home.secret_key.exists():
         write_secret(home.secret_key, _derived(read_master_key(home)))
 
 
@@ -154,11 +155,14 @@ def write_secret(path: Path, value: str) -> bool:
 
 
 def read_secret_key(home: Home) -> str:
-    """Django's `SECRET_KEY`, from `MCPHOST_SECRET_KEY` or the data folder.
+    """Django's `SECRET_KEY`, from `MCPHOST_SECRET_KEY`, the data folder or the master key.
 
-    Raises HomeError if there is none.
+    Where the master key comes from outside, it is derived each time and kept nowhere: a master key
+    that was wrong leaves nothing behind. Raises HomeError if there is none.
     """
     value = os.environ.get("MCPHOST_SECRET_KEY") or read(home.secret_key)
+    if not value and _given(*_MASTER_KEY):
+        value = _derived(read_master_key(home))
     if not value:
         raise HomeError(
             f"no secret key: set MCPHOST_SECRET_KEY, or run `manage.py init` to write {home.secret_key}"

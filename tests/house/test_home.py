@@ -185,3 +185,13 @@ def test_a_folder_is_set_up_by_one_process_at_a_time(folder: Path) -> None:
         homes = list(pool.map(lambda _: home.prepare(), range(16)))
     assert len({home.read_secret_key(one) for one in homes}) == 1
     assert not [path for path in folder.iterdir() if path.name.startswith(".")]
+
+
+def test_a_master_key_from_outside_that_was_wrong_leaves_no_secret_key_behind(monkeypatch):
+    monkeypatch.setenv("MCPHOST_MASTER_KEY", base64.b64encode(b"w" * 32).decode())
+    wrong = home.read_secret_key(home.prepare())
+    monkeypatch.setenv("MCPHOST_MASTER_KEY", base64.b64encode(b"r" * 32).decode())
+    right = home.read_secret_key(home.prepare())
+    assert wrong != right
+    assert not home.locate().secret_key.exists()
+    assert home.read_secret_key(home.prepare()) == right

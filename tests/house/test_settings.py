@@ -151,6 +151,7 @@ def test_several_bad_values_are_told_at_once(monkeypatch):
 
 def test_without_a_secret_key_the_refusal_says_how_to_get_one(monkeypatch, tmp_path):
     monkeypatch.delenv("MCPHOST_SECRET_KEY")
+    monkeypatch.delenv("MCPHOST_MASTER_KEY")
     with pytest.raises(ImproperlyConfigured, match=r"manage\.py init"):
         settings._secret_key(settings.home.Home(tmp_path))
 
