@@ -67,6 +67,7 @@ class Writer:
     ) -> None:
         self._limits = limits or Limits()
         self._clock = clock
+        self._doubt: Callable[[], bool] | None = None
         self._reset()
         _writers.add(self)
 
@@ -121,7 +122,14 @@ class Writer:
 
     def refuse_new(self) -> bool:
         """Whether to refuse a new call before its tool runs."""
-        return self.problem() is not None
+        if self.problem() is not None:
+            return True
+        return self._doubt is not None and self._doubt()
+
+    def heed(self, doubt: Callable[[], bool] | None) -> None:
+        """Refuse new calls also while `doubt` says so: whoever reads the database all the time
+        knows that it is away before the next record would."""
+        self._doubt = doubt
 
     def waiting(self) -> int:
         """How many submissions no transaction has begun with yet."""

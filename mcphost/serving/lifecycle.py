@@ -9,6 +9,7 @@ from typing import Protocol
 from django.utils.module_loading import autodiscover_modules
 
 from mcphost.audit.writer import writer
+from mcphost.feed.loop import SILENT_SECONDS
 from mcphost.feed.loop import loop as feed
 from mcphost.kinds.python.stacks import tool_on
 from mcphost.observability import counters, health, tracing
@@ -55,6 +56,7 @@ class _Parts:
         tracing.start(VERSION)  # before anybody watches the loop: to load it takes a while
         writer.start()
         feed.start()
+        writer.heed(_database_is_away)
         for companion in _companions:
             companion.start()
         key_check.start()
@@ -78,6 +80,7 @@ class _Parts:
         for companion in _companions:
             companion.stop()
         feed.stop()
+        writer.heed(None)
         if not writer.stop(STOP_SECONDS):
             log.error("records were left unwritten at the end")
         tracing.stop(SEND_SECONDS)
@@ -127,6 +130,11 @@ def _start() -> None:
             parts.start()
             atexit.register(stop)
             _parts = parts
+
+
+def _database_is_away() -> bool:
+    """As the feed knows, which reads it twice a second."""
+    return feed.silent() >= SILENT_SECONDS
 
 
 def _write_announcements() -> None:

@@ -329,6 +329,21 @@ def test_starting_twice_leaves_one_thread(start: Start) -> None:
     assert writer._thread is thread
 
 
+def test_new_calls_are_refused_while_somebody_else_knows_that_the_database_is_away(
+    start: Start,
+) -> None:
+    writer = start()
+    away = [True]
+    writer.heed(lambda: away[0])
+    assert writer.refuse_new()
+    assert writer.problem() is None
+    away[0] = False
+    assert not writer.refuse_new()
+    away[0] = True
+    writer.heed(None)
+    assert not writer.refuse_new()
+
+
 def test_the_process_is_unready_while_the_oldest_record_waits_too_long(
     start: Start, gate: GateCipher, clock: HandClock
 ) -> None:

@@ -79,3 +79,4 @@ def test_a_server_waits_for_its_database_and_serves_whenever_it_is_there(
                 assert _calls(server, 200)
                 gate.shut()
                 assert _becomes(lambda: _says(server, 503, "unready"))
+                assert _calls(server, 503)
