@@ -56,9 +56,9 @@ def _publish(pattern: Primitive, copies: list[Primitive]) -> None:
     assert pattern.live is not None, "the demo's echo is published"
     Primitive.objects.bulk_create(copies)
     PrimitiveVersion.objects.bulk_create(
-        _copy(pattern.live, tool_id=copy.id, number=1) for copy in copies
+        _copy(pattern.live, primitive_id=copy.id, number=1) for copy in copies
     )
-    own = PrimitiveVersion.objects.filter(tool=OuterRef("pk")).values("pk")
+    own = PrimitiveVersion.objects.filter(primitive=OuterRef("pk")).values("pk")
     tenants = {copy.tenant_id for copy in copies}
     Primitive.objects.filter(tenant__in=tenants).update(state=pattern.state, live=Subquery(own))
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import Context
 from threading import Lock
 from typing import Generic, TypeVar
 
@@ -54,7 +55,9 @@ class Relay(Generic[T]):
 
     def _wake(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
-            loop.call_soon_threadsafe(self._collect)
+            # In no context: a task that begins in a tool's would be taken for the tool's own, and end
+            # with it.
+            loop.call_soon_threadsafe(self._collect, context=Context())
         except RuntimeError:  # the loop has ended, and so has everybody who was to be told
             self._loop, self._arrived = None, []
 

@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Sequence
 
+from mcphost.runtime.children import Children
 from mcphost.serving.relay import Relay
 
 
@@ -73,3 +74,27 @@ def test_nobody_is_told_before_there_is_a_loop_nor_after_its_end() -> None:
     asyncio.run(attach())
     relay.put(2)
     assert desk.lots == []
+
+
+async def test_what_a_tool_hands_over_does_not_end_with_the_tool() -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+    handled: list[int] = []
+
+    async def handle(items: Sequence[int]) -> None:
+        begun.set()
+        await go_on.wait()
+        handled.extend(items)
+
+    relay = Relay(handle)
+    relay.attach()
+    children = Children()
+    children.enter()
+    relay.put(1)
+    children.leave()
+    async with asyncio.timeout(10):
+        await begun.wait()
+        await children.end()
+        go_on.set()
+        while not handled:
+            await asyncio.sleep(0)
+    assert handled == [1]

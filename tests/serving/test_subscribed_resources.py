@@ -93,7 +93,8 @@ async def test_what_a_tool_announces_is_told_to_those_who_listen_to_that_uri(
     ):
         assert (await call("acme", "announce", {"uri": TODAY}, owner)).text == "announced"
         assert await today.told() == TODAY
-        await call("acme", "threaded_announce", {"uri": TOMORROW}, owner)
+        said = await call("acme", "threaded_announce", {"uri": TOMORROW}, owner)
+        assert said.text == "announced"
         assert await tomorrow.told() == "NOTES://days/tomorrow"
         drain.begin()
         for each in (today, tomorrow, lists):
