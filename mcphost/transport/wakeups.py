@@ -130,13 +130,14 @@ class Wakeups:
 
     def _is_here(self) -> None:
         if self._problem is not None:
-            self._problem = None
             log.info("Redis is back: other processes hear of changes at once again")
+            self._problem = None
 
     def _is_away(self, error: BaseException) -> None:
         if self._problem is None:
-            self._problem = "Redis is away: other processes hear of changes a little later"
-            log.warning("%s (%s)", self._problem, _kinds(error))
+            problem = "Redis is away: other processes hear of changes a little later"
+            log.warning("%s (%s)", problem, _kinds(error))
+            self._problem = problem
 
 
 async def _let_go(layer: Any) -> None:
