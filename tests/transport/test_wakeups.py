@@ -15,7 +15,7 @@ from mcphost.transport.wakeups import Wakeups
 from tests.redis import Redis, redis
 
 PATIENCE = 20.0
-BEACON = 0.3
+BEACON = 1.0
 
 
 @pytest.fixture
