@@ -42,6 +42,7 @@ _TAG_BYTES = 16
 _NONCE = bytes(12)
 _SHA256 = SHA256()
 _KEY_ID = re.compile(r"[a-z0-9]{1,16}")
+_HEAD = re.compile(rf"{re.escape(PREFIX)}({_KEY_ID.pattern})\.")
 
 
 class Purpose(StrEnum):
@@ -168,18 +169,26 @@ def unseal(token: str, binding: Binding, ring: Ring, limit: int | None = None) -
     return _unpad(plaintext) if binding.purpose is Purpose.STATE else plaintext
 
 
+def key_id(token: str) -> str:
+    """The id of the key that sealed `token`, as the token says; only opening it proves that.
+
+    Raises SealError if it does not look like one of ours.
+    """
+    found = _HEAD.match(token)
+    if found is None:
+        raise SealError(Reason.MALFORMED)
+    return found[1]
+
+
 def _limit(binding: Binding, limit: int | None) -> int:
     return LIMITS[binding.purpose] if limit is None else limit
 
 
 def _split(token: str, ring: Ring) -> tuple[Key, str]:
-    if not token.startswith(PREFIX):
-        raise SealError(Reason.MALFORMED)
-    key_id, _, body = token[len(PREFIX) :].partition(".")
-    key = ring.opening.get(key_id)
+    key = ring.opening.get(key_id(token))
     if key is None:
         raise SealError(Reason.UNKNOWN_KEY)
-    return key, body
+    return key, token[len(PREFIX) + len(key.id) + 1 :]
 
 
 def _cipher(binding: Binding, key: Key, random24: bytes) -> AESGCM:

@@ -5,6 +5,8 @@ VaultError
     DamagedSecretError  a wrapped secret was changed or moved
     NoActiveKeyError    the ring has no key to seal with
     NoSecretsError      the tenant has no secrets
+    KeyRefusalError     what was asked cannot be done to this key, or not now
+        UnknownKeyError there is no such key
 """
 
 
@@ -26,3 +28,14 @@ class NoActiveKeyError(VaultError):
 
 class NoSecretsError(VaultError):
     """There is nothing for this tenant: `services.ensure_tenant` was never run."""
+
+
+class KeyRefusalError(VaultError):
+    """What was asked cannot be done to this key, or not now; the message says what would help."""
+
+
+class UnknownKeyError(KeyRefusalError):
+    """There is no key of that id in the ring."""
+
+    def __init__(self, key_id: str) -> None:
+        super().__init__(f"there is no key {key_id[:32]!r}")

@@ -24,6 +24,11 @@ class RingKey(models.Model):
                 condition=models.Q(state=KeyState.ACTIVE),
                 name="vault_one_active_key",
             ),
+            models.UniqueConstraint(
+                fields=("state",),
+                condition=models.Q(state=KeyState.STANDBY),
+                name="vault_one_standby_key",
+            ),
             models.CheckConstraint(
                 condition=models.Q(state__in=KeyState.values), name="vault_key_state_known"
             ),

@@ -9,10 +9,10 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from mcphost.feed.cache import MISS, Cache
 from mcphost.sealing.tokens import Key, Ring
 from mcphost.vault.errors import NoActiveKeyError, NoSecretsError
-from mcphost.vault.master import master_key
-from mcphost.vault.models import RingKey, TenantSecret, place
+from mcphost.vault.master import master_keys
+from mcphost.vault.models import RingKey, TenantSecret
+from mcphost.vault.rows import opened
 from mcphost.vault.states import OPENS, SEALS, KeyState
-from mcphost.vault.wrapping import unwrap
 
 TENANTS_KEPT: Final = 20_000
 
@@ -49,6 +49,14 @@ def ring() -> Ring:
     known = _rings.get("ring")
     if known is not MISS:
         return known
+    return reread_ring()
+
+
+def reread_ring() -> Ring:
+    """The keys as they are in the database now; who uses them meanwhile is not disturbed.
+
+    Raises as `ring`.
+    """
     mark = _rings.mark()
     loaded = _load_ring()
     _rings.put("ring", loaded, mark)
@@ -76,9 +84,17 @@ def payload_key(tenant: UUID) -> PayloadKey:
     return secrets(tenant).payload_key
 
 
+def remembered(tenant: UUID) -> tuple[Ring, TenantSecrets] | None:
+    """Ring and secrets, if both are in memory. Reads no database."""
+    ring, secrets = _rings.get("ring"), _tenants.get(tenant)
+    if ring is MISS or secrets is MISS:
+        return None
+    return ring, secrets
+
+
 def is_warm(tenant: UUID) -> bool:
     """Whether sealing for this tenant needs no database now."""
-    return _rings.get("ring") is not MISS and _tenants.get(tenant) is not MISS
+    return remembered(tenant) is not None
 
 
 def forget_ring() -> None:
@@ -99,8 +115,8 @@ def forget_everything() -> None:
 
 def _load_ring() -> Ring:
     rows = list(RingKey.objects.filter(state__in=OPENS))
-    kek = master_key()
-    opening = {row.id: Key(row.id, unwrap(row.wrapped, place(row, "wrapped"), kek)) for row in rows}
+    keks = master_keys()
+    opening = {row.id: Key(row.id, opened(row, "wrapped", keks)) for row in rows}
     for row in rows:
         if KeyState(row.state) is SEALS:
             return Ring(opening[row.id], opening)
@@ -111,8 +127,7 @@ def _load_tenant(tenant: UUID) -> TenantSecrets:
     row = TenantSecret.objects.filter(tenant=tenant).first()
     if row is None:
         raise NoSecretsError(f"the tenant {tenant} has no secrets yet")
-    kek = master_key()
-    opened = unwrap(row.wrapped_payload_key, place(row, "wrapped_payload_key"), kek)
-    kept = row.wrapped_salt
-    salt_or_nothing = unwrap(kept, place(row, "wrapped_salt"), kek) if kept else b""
-    return TenantSecrets(salt_or_nothing, PayloadKey(row.payload_key_id, opened))
+    keks = master_keys()
+    payload_key = opened(row, "wrapped_payload_key", keks)
+    salt_or_nothing = opened(row, "wrapped_salt", keks) if row.wrapped_salt else b""
+    return TenantSecrets(salt_or_nothing, PayloadKey(row.payload_key_id, payload_key))

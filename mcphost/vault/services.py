@@ -4,7 +4,7 @@ import secrets
 from contextlib import suppress
 from uuid import UUID
 
-from django.db import models, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from mcphost.audit.records import Actor
@@ -13,15 +13,16 @@ from mcphost.feed.services import announce
 from mcphost.sealing.tokens import KEY_BYTES, SALT_BYTES
 from mcphost.vault import selectors
 from mcphost.vault.errors import MasterKeyMismatch, NoActiveKeyError, NoSecretsError
-from mcphost.vault.master import master_key
-from mcphost.vault.models import RingKey, TenantSecret, place
+from mcphost.vault.master import MasterKeys, master_keys
+from mcphost.vault.models import RingKey, TenantSecret
+from mcphost.vault.rows import opened, wrapped
 from mcphost.vault.selectors import TenantSecrets
 from mcphost.vault.states import KeyState
-from mcphost.vault.wrapping import NONCE_BYTES, head, mismatch, unwrap, wrap
+from mcphost.vault.wrapping import head, mismatch
 
 
 def verify_master_key() -> None:
-    """Make sure that the master key is the one that wrapped what is in the database.
+    """Make sure that the master key, or the new one, opens everything in the database.
 
     An empty database asks for none. Raises MasterKeyMismatch if it is missing or another one, and
     DamagedSecretError if a key of the ring does not open although the master key is right.
@@ -30,14 +31,16 @@ def verify_master_key() -> None:
     stranger = TenantSecret.objects.all()
     if not keys and not stranger.exists():
         return
-    kek = _master_key_of_keys()
+    keks = _master_keys_of_keys()
     for row in keys:
-        unwrap(row.wrapped, place(row, "wrapped"), kek)
+        opened(row, "wrapped", keks)
     for name in ("wrapped_salt", "wrapped_payload_key"):
-        others = stranger.exclude(**{name: ""}).exclude(**{f"{name}__startswith": head(kek)})
-        wrapped = others.values_list(name, flat=True).first()
-        if wrapped is not None:
-            raise mismatch(wrapped, kek)
+        others = stranger.exclude(**{name: ""})
+        for kek in keks.all():
+            others = others.exclude(**{f"{name}__contains": head(kek)})
+        unknown = others.values_list(name, flat=True).first()
+        if unknown is not None:
+            raise mismatch(unknown, *keks.all())
 
 
 def ensure_ring() -> str:
@@ -63,9 +66,9 @@ def ensure_tenant(tenant: UUID) -> TenantSecrets:
     return selectors.secrets(tenant)
 
 
-def _master_key_of_keys() -> bytes:
+def _master_keys_of_keys() -> MasterKeys:
     try:
-        return master_key()
+        return master_keys()
     except MasterKeyMismatch as error:
         raise MasterKeyMismatch(
             f"{error}. This database already holds keys, which only the master key that made them "
@@ -95,7 +98,7 @@ def _create_ring_key() -> str:
         activated_at=now,
         state_since=now,
     )
-    row.wrapped = _wrapped(secrets.token_bytes(KEY_BYTES), row, "wrapped")
+    row.wrapped = wrapped(secrets.token_bytes(KEY_BYTES), row, "wrapped", master_keys())
     # ON CONFLICT DO NOTHING: when another process was faster, its key is the active one.
     RingKey.objects.bulk_create([row], ignore_conflicts=True)
     active = _active_key_id()
@@ -112,15 +115,12 @@ def _create_tenant(tenant: UUID) -> None:
     row = TenantSecret(
         tenant=tenant, payload_key_id=secrets.token_hex(4), created_at=timezone.now()
     )
-    row.wrapped_salt = _wrapped(secrets.token_bytes(SALT_BYTES), row, "wrapped_salt")
+    keks = master_keys()
+    row.wrapped_salt = wrapped(secrets.token_bytes(SALT_BYTES), row, "wrapped_salt", keks)
     payload_key = secrets.token_bytes(KEY_BYTES)
-    row.wrapped_payload_key = _wrapped(payload_key, row, "wrapped_payload_key")
+    row.wrapped_payload_key = wrapped(payload_key, row, "wrapped_payload_key", keks)
     TenantSecret.objects.bulk_create([row], ignore_conflicts=True)
     if TenantSecret.objects.filter(tenant=tenant, payload_key_id=row.payload_key_id).exists():
         target = row.payload_key_id
         record("secrets.created", actor=Actor.system("vault"), tenant=tenant, target=target)
         announce("key", tenant=tenant, object_id=target)
-
-
-def _wrapped(secret: bytes, row: models.Model, name: str) -> str:
-    return wrap(secret, place(row, name), master_key(), secrets.token_bytes(NONCE_BYTES))

@@ -5,7 +5,8 @@ the `active` one seals; a `retiring` one opens until the last token under it has
 `retired` one opens nothing but is still there; of a `destroyed` one only the row is left.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
 from typing import Final
 
 from django.db.models import TextChoices
@@ -19,12 +20,31 @@ class KeyState(TextChoices):
     DESTROYED = "destroyed"
 
 
-TRANSITIONS: Final[Mapping[KeyState, frozenset[KeyState]]] = {
-    KeyState.STANDBY: frozenset({KeyState.ACTIVE}),
-    KeyState.ACTIVE: frozenset({KeyState.RETIRING}),
-    KeyState.RETIRING: frozenset({KeyState.RETIRED}),
-    KeyState.RETIRED: frozenset({KeyState.DESTROYED}),
-    KeyState.DESTROYED: frozenset(),
+class Verb(StrEnum):
+    """What happens to a key."""
+
+    PROMOTE = "promote"
+    """Every process has had time to read it: it seals from now on."""
+    REPLACE = "replace"
+    """Another key was promoted."""
+    COMPROMISE = "compromise"
+    """Somebody may know it: it opens nothing from the moment that this is heard."""
+    RETIRE = "retire"
+    """Its last token has expired, or an operator does not wait for that."""
+    DESTROY = "destroy"
+    """Its secret is erased."""
+
+
+TRANSITIONS: Final[Mapping[KeyState, Mapping[Verb, KeyState]]] = {
+    KeyState.STANDBY: {
+        Verb.PROMOTE: KeyState.ACTIVE,
+        Verb.COMPROMISE: KeyState.RETIRED,
+        Verb.RETIRE: KeyState.RETIRED,
+    },
+    KeyState.ACTIVE: {Verb.REPLACE: KeyState.RETIRING, Verb.COMPROMISE: KeyState.RETIRED},
+    KeyState.RETIRING: {Verb.RETIRE: KeyState.RETIRED},
+    KeyState.RETIRED: {Verb.DESTROY: KeyState.DESTROYED},
+    KeyState.DESTROYED: {},
 }
 
 SEALS: Final = KeyState.ACTIVE
@@ -32,6 +52,13 @@ SEALS: Final = KeyState.ACTIVE
 OPENS: Final = frozenset({KeyState.STANDBY, KeyState.ACTIVE, KeyState.RETIRING})
 
 
-def may_become(now: KeyState, then: KeyState) -> bool:
-    """Whether a key in state `now` may be given the state `then`."""
-    return then in TRANSITIONS[now]
+def following(state: KeyState, verb: Verb) -> KeyState | None:
+    """The state that `verb` leads to, or None when it is not possible from `state`."""
+    return TRANSITIONS[state].get(verb)
+
+
+def diagram() -> Iterator[str]:
+    """One line for each transition, as the documentation shows them."""
+    for state, verbs in TRANSITIONS.items():
+        for verb, target in verbs.items():
+            yield f"{state.value} --{verb.value}--> {target.value}"

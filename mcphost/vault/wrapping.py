@@ -1,9 +1,10 @@
 """Secrets at rest: wrapped under the key-encryption key, each bound to its place in the database.
 
-A wrapped secret is the text `v1.<KEK id>.<base64url(nonce ‖ AES-256-GCM)>`. The additional
-authenticated data are the version and the place, `<model>:<field>:<primary key>`, so a wrapped
-value copied into another row or column opens nothing. The KEK id is a fingerprint: it says which
-rows a new key-encryption key has not re-wrapped yet, and nothing about the key itself.
+A wrapped secret is the text `v1.<KEK id>.<base64url(nonce ‖ AES-256-GCM)>`, or several of them with
+spaces in between, each of which opens: so one key-encryption key can replace another while some
+processes have the one and some the other. The additional authenticated data are the version and the
+place, `<model>:<field>:<primary key>`, so a wrapped value copied into another row or column opens
+nothing. The KEK id is a fingerprint: it says which keys open a secret, and nothing about them.
 """
 
 import base64
@@ -36,12 +37,28 @@ def wrap(secret: bytes, place: str, kek: bytes, nonce: bytes) -> str:
     return head(kek) + base64.urlsafe_b64encode(nonce + sealed).decode()
 
 
-def unwrap(wrapped: str, place: str, kek: bytes) -> bytes:
-    """The secret. Raises MasterKeyMismatch if another key wrapped it, else DamagedSecretError."""
-    if not wrapped.startswith(head(kek)):
-        raise mismatch(wrapped, kek)
+def wrappers(wrapped: str) -> frozenset[str]:
+    """The ids of the key-encryption keys that open this."""
+    return frozenset(
+        part.split(".")[1] for part in wrapped.split() if part.startswith(_VERSION + ".")
+    )
+
+
+def unwrap(wrapped: str, place: str, *keks: bytes) -> bytes:
+    """The secret, by whichever key wrapped it.
+
+    Raises MasterKeyMismatch if none of these did, DamagedSecretError if what one did does not open.
+    """
+    for kek in keks:
+        for part in wrapped.split():
+            if part.startswith(head(kek)):
+                return _opened(part.removeprefix(head(kek)), place, kek)
+    raise mismatch(wrapped, *keks)
+
+
+def _opened(body: str, place: str, kek: bytes) -> bytes:
     try:
-        raw = base64.urlsafe_b64decode(wrapped.removeprefix(head(kek)))
+        raw = base64.urlsafe_b64decode(body)
         return AESGCM(kek).decrypt(raw[:NONCE_BYTES], raw[NONCE_BYTES:], _authenticated(place))
     except (ValueError, InvalidTag):
         raise DamagedSecretError(
@@ -50,14 +67,16 @@ def unwrap(wrapped: str, place: str, kek: bytes) -> bytes:
         ) from None
 
 
-def mismatch(wrapped: str, kek: bytes) -> MasterKeyMismatch:
-    """The refusal of a key-encryption key that is not the one that wrapped `wrapped`."""
-    name = wrapped.split(".")[1] if wrapped.startswith(f"{_VERSION}.") else "unknown"
+def mismatch(wrapped: str, *keks: bytes) -> MasterKeyMismatch:
+    """The refusal of key-encryption keys of which none wrapped `wrapped`."""
+    names = " and ".join(sorted(each[:12] for each in wrappers(wrapped))) or "unknown"
+    given = " and ".join(map(kek_id, keks))
     return MasterKeyMismatch(
-        f"the keys in this database were wrapped by the master key {name[:12]}, the one given is "
-        f"{kek_id(kek)}: give back the one that belongs to this database, by MCPHOST_MASTER_KEY, "
-        "MCPHOST_MASTER_KEY_FILE or the file master-key in the data folder; without it nothing "
-        "sealed so far can be opened, and a new one is never made in its place"
+        f"keys in this database were wrapped by the master key {names}, the one given is {given}: "
+        "give back the one that belongs to this database, by MCPHOST_MASTER_KEY, "
+        "MCPHOST_MASTER_KEY_FILE or the file master-key in the data folder (both, if one is being "
+        "replaced by the other: MCPHOST_NEW_MASTER_KEY); without it nothing sealed so far can be "
+        "opened, and a new one is never made in its place"
     )
 
 

@@ -22,6 +22,7 @@ from mcphost.sealing.tokens import (
     Reason,
     Ring,
     SealError,
+    key_id,
     seal,
     unseal,
 )
@@ -124,6 +125,33 @@ def test_a_token_cut_short_anywhere_is_refused(purpose: Purpose) -> None:
     token = seal(b"attack at dawn", bound(purpose), KEY, RANDOM)
     for length in range(len(token)):
         refusal(token[:length], bound(purpose))
+
+
+@given(payload=payloads, purpose=purposes)
+def test_a_token_says_which_key_sealed_it(payload: bytes, purpose: Purpose) -> None:
+    assert key_id(seal(payload, bound(purpose), OTHER_KEY, RANDOM)) == OTHER_KEY.id
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "mcps1.",
+        "mcps1.k1",
+        "mcps1..AAAA",
+        "mcps2.k1.AAAA",
+        " mcps1.k1.A",
+        "mcps1.K1.A",
+        "mcps1.k1\n.A",
+        "mcps1.12345678901234567.A",
+        "mcps1.\u0661.A",
+    ],
+)
+def test_what_is_no_token_of_ours_names_no_key(text: str) -> None:
+    with pytest.raises(SealError) as caught:
+        key_id(text)
+    assert caught.value.reason is Reason.MALFORMED
+    assert refusal(text, bound()) is Reason.MALFORMED
 
 
 @given(payload=payloads, tail=st.text(min_size=1, max_size=12))

@@ -1,9 +1,10 @@
 from collections.abc import Callable
 
 import pytest
+from pytest_django import Settings
 
 from mcphost.vault.errors import MasterKeyMismatch
-from mcphost.vault.master import master_key
+from mcphost.vault.master import MasterKeys, master_key, master_keys
 
 
 def test_the_master_key_is_read_from_its_place_at_every_call(
@@ -25,3 +26,37 @@ def test_a_master_key_of_another_size_is_refused(give_master_key: Callable[[byte
     give_master_key(bytes(16))
     with pytest.raises(MasterKeyMismatch, match="32 bytes"):
         master_key()
+
+
+def test_there_may_be_a_second_one_that_is_to_replace_it(settings: Settings) -> None:
+    assert master_keys() == MasterKeys(master_key())
+    settings.MCPHOST_NEW_MASTER_KEY = lambda: bytes(range(32))
+    assert master_keys().all() == (master_key(), bytes(range(32)))
+    settings.MCPHOST_NEW_MASTER_KEY = master_key
+    assert master_keys().all() == (master_key(),)
+    assert repr(master_key()) not in repr(master_keys())
+
+
+def test_an_unusable_second_one_says_what_its_place_says(settings: Settings) -> None:
+    def unusable() -> bytes:
+        raise LookupError("the new master key must be 32 bytes")
+
+    settings.MCPHOST_NEW_MASTER_KEY = unusable
+    with pytest.raises(MasterKeyMismatch, match="the new master key must be"):
+        master_keys()
+
+
+def test_the_new_one_moved_into_the_place_of_the_old_one_is_never_missed(
+    settings: Settings,
+) -> None:
+    """`mv new-master-key master-key`, between the reading of the one and of the other."""
+    old, new = bytes(32), bytes(range(32))
+    files = {"new": new, "master": old}
+
+    def read_new_then_move() -> bytes:
+        files["master"] = files.pop("new")
+        return new
+
+    settings.MCPHOST_NEW_MASTER_KEY = read_new_then_move
+    settings.MCPHOST_MASTER_KEY = lambda: files["master"]
+    assert new in master_keys().all()

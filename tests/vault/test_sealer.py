@@ -5,7 +5,7 @@ import pytest
 from django.db import connections
 from pytest_django import DjangoAssertNumQueries
 
-from mcphost.sealing.tokens import LIMITS, Purpose, Reason, SealError
+from mcphost.sealing.tokens import LIMITS, Purpose, Reason, SealError, key_id
 from mcphost.vault import sealer, selectors
 from mcphost.vault.errors import NoActiveKeyError
 from mcphost.vault.models import RingKey, TenantSecret
@@ -65,6 +65,36 @@ def test_sealing_and_opening_read_nothing_once_warm(
     with django_assert_num_queries(0):
         token = sealer.seal(Purpose.STATE, tenant, b"x")
         assert sealer.unseal(Purpose.STATE, tenant, token) == b"x"
+
+
+def test_what_is_at_hand_seals_with_the_key_it_names(
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
+    tenant = uuid4()
+    assert sealer.at_hand(tenant) is None
+    fetched = sealer.fetch(tenant)
+    with django_assert_num_queries(0):
+        at_hand = sealer.at_hand(tenant)
+        assert at_hand == fetched
+        token = fetched.seal(Purpose.STATE, b"x")
+        assert fetched.unseal(Purpose.STATE, token) == b"x"
+    assert key_id(token) == fetched.key_id == RingKey.objects.get().id
+
+
+def test_a_sealer_goes_on_with_what_it_holds_when_keys_are_forgotten_meanwhile(
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
+    fetched = sealer.fetch(uuid4())
+    selectors.forget_everything()
+    with django_assert_num_queries(0):
+        token = fetched.seal(Purpose.STATE, b"x")
+        assert fetched.unseal(Purpose.STATE, token) == b"x"
+
+
+def test_a_sealer_shows_no_secret() -> None:
+    fetched = sealer.fetch(uuid4())
+    assert repr(fetched.salt) not in repr(fetched)
+    assert repr(fetched.ring.active.secret) not in repr(fetched)
 
 
 def warm_in_thread(tenant: UUID) -> None:

@@ -1,11 +1,8 @@
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
-from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from django.db import IntegrityError, connection, connections, transaction
+from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
@@ -16,27 +13,11 @@ from mcphost.vault.errors import DamagedSecretError, MasterKeyMismatch, NoSecret
 from mcphost.vault.models import RingKey, TenantSecret
 from mcphost.vault.services import ensure_ring, ensure_tenant, verify_master_key
 from mcphost.vault.states import KeyState
+from tests.vault.at_once import at_once
 
 pytestmark = pytest.mark.django_db
 
 STRANGE_KEY = bytes(range(32))
-PROCESSES = 4
-
-
-def at_once(work: Callable[[], Any]) -> list[Any]:
-    """Run `work` in several threads that start together, each on a connection of its own."""
-    barrier = Barrier(PROCESSES)
-
-    def run() -> Any:
-        try:
-            barrier.wait(10)
-            return work()
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(PROCESSES) as pool:
-        futures = [pool.submit(run) for _ in range(PROCESSES)]
-        return [future.result(30) for future in futures]
 
 
 def test_the_first_key_is_made_once() -> None:

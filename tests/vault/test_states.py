@@ -1,27 +1,48 @@
-from itertools import pairwise, product
+from itertools import product
+from pathlib import Path
 
 import pytest
 
-from mcphost.vault.states import OPENS, SEALS, TRANSITIONS, KeyState, may_become
+from mcphost.vault.states import OPENS, SEALS, TRANSITIONS, KeyState, Verb, diagram, following
 
-LIFE = (
-    KeyState.STANDBY,
-    KeyState.ACTIVE,
-    KeyState.RETIRING,
-    KeyState.RETIRED,
-    KeyState.DESTROYED,
-)
+ROOT = Path(__file__).resolve().parent.parent.parent
+EXPECTED = {
+    (KeyState.STANDBY, Verb.PROMOTE): KeyState.ACTIVE,
+    (KeyState.STANDBY, Verb.COMPROMISE): KeyState.RETIRED,
+    (KeyState.STANDBY, Verb.RETIRE): KeyState.RETIRED,
+    (KeyState.ACTIVE, Verb.REPLACE): KeyState.RETIRING,
+    (KeyState.ACTIVE, Verb.COMPROMISE): KeyState.RETIRED,
+    (KeyState.RETIRING, Verb.RETIRE): KeyState.RETIRED,
+    (KeyState.RETIRED, Verb.DESTROY): KeyState.DESTROYED,
+}
+LIFE = tuple(KeyState)
+
+
+@pytest.mark.parametrize(("state", "verb"), list(product(KeyState, Verb)))
+def test_each_verb_leads_from_each_state_where_the_table_says(state: KeyState, verb: Verb) -> None:
+    assert following(state, verb) == EXPECTED.get((state, verb))
 
 
 @pytest.mark.parametrize(("now", "then"), list(product(KeyState, KeyState)))
-def test_a_key_goes_one_step_at_a_time_and_never_back(now: KeyState, then: KeyState) -> None:
-    assert may_become(now, then) is ((now, then) in set(pairwise(LIFE)))
+def test_no_key_ever_goes_back_and_none_is_destroyed_that_still_opens(
+    now: KeyState, then: KeyState
+) -> None:
+    possible = then in TRANSITIONS[now].values()
+    assert not possible or LIFE.index(now) < LIFE.index(then)
+    assert not possible or then is not KeyState.DESTROYED or now not in OPENS
 
 
 def test_every_state_has_its_row_in_the_table() -> None:
-    assert set(TRANSITIONS) == set(KeyState) == set(LIFE)
+    assert set(TRANSITIONS) == set(KeyState)
 
 
 def test_a_key_seals_when_active_and_opens_from_standby_until_it_is_retired() -> None:
     assert SEALS is KeyState.ACTIVE
     assert {KeyState.STANDBY, KeyState.ACTIVE, KeyState.RETIRING} == OPENS
+
+
+def test_the_diagram_has_a_line_for_each_transition() -> None:
+    lines = list(diagram())
+    assert len(lines) == len(EXPECTED)
+    assert "standby --promote--> active" in lines
+    assert "\n".join(lines) in (ROOT / "docs" / "keys.md").read_text()

@@ -13,10 +13,13 @@ from mcphost.tenants.models import Tenant
 from mcphost.tenants.signals import tenant_created
 from mcphost.vault import selectors, wiring
 from mcphost.vault.errors import NoActiveKeyError
+from mcphost.vault.master import master_key
 from mcphost.vault.models import RingKey, TenantSecret
 from mcphost.vault.payloads import VaultPayloadCipher
+from mcphost.vault.rewrapping import NEWS
 from mcphost.vault.services import ensure_tenant
 from mcphost.vault.states import KeyState
+from mcphost.vault.wrapping import kek_id
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -70,6 +73,22 @@ def test_a_new_tenant_gets_its_secrets_at_once() -> None:
     tenant = uuid4()
     tenant_created.send(sender=Tenant, tenant_id=tenant)
     assert TenantSecret.objects.filter(tenant=tenant).exists()
+
+
+def tell_of_master_key(name: str) -> None:
+    with transaction.atomic():
+        announce(NEWS, object_id=name)
+    assert loop.poll()
+
+
+def test_a_process_that_was_left_without_the_master_key_says_so_and_keeps_what_it_knows(
+    warm: UUID, caplog: pytest.LogCaptureFixture
+) -> None:
+    tell_of_master_key(f"abcdef012345 {kek_id(master_key())}")
+    assert not caplog.messages
+    tell_of_master_key("abcdef012345")
+    assert any("abcdef012345" in each and "restart" in each for each in caplog.messages)
+    assert selectors.is_warm(warm)
 
 
 def test_audits_port_is_filled() -> None:

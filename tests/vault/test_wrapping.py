@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcphost.vault.errors import DamagedSecretError, MasterKeyMismatch
-from mcphost.vault.wrapping import head, kek_id, unwrap, wrap
+from mcphost.vault.wrapping import head, kek_id, unwrap, wrap, wrappers
 
 KEK = bytes(range(32))
 OTHER_KEK = bytes(range(1, 33))
@@ -70,3 +70,19 @@ def test_the_name_of_a_master_key_shows_none_of_its_bytes() -> None:
 
 def test_a_secret_wrapped_by_an_earlier_release_still_opens() -> None:
     assert unwrap(WRAPPED_BEFORE, PLACE, KEK) == SECRET
+
+
+def test_what_two_keys_wrapped_is_opened_by_either_and_by_no_third() -> None:
+    both = f"{wrap(SECRET, PLACE, KEK, NONCE)} {wrap(SECRET, PLACE, OTHER_KEK, NONCE)}"
+    assert wrappers(both) == {kek_id(KEK), kek_id(OTHER_KEK)}
+    for keks in [(KEK,), (OTHER_KEK,), (KEK, OTHER_KEK), (bytes(32), OTHER_KEK)]:
+        assert unwrap(both, PLACE, *keks) == SECRET
+    with pytest.raises(MasterKeyMismatch, match=f"{kek_id(KEK)} and|and {kek_id(KEK)}"):
+        unwrap(both, PLACE, bytes(32))
+
+
+def test_a_damaged_wrapping_is_damaged_whatever_the_other_is(spoil: Callable[[str], str]) -> None:
+    both = f"{spoil(wrap(SECRET, PLACE, KEK, NONCE))} {wrap(SECRET, PLACE, OTHER_KEK, NONCE)}"
+    with pytest.raises(DamagedSecretError):
+        unwrap(both, PLACE, KEK)
+    assert unwrap(both, PLACE, OTHER_KEK) == SECRET

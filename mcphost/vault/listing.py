@@ -1,0 +1,76 @@
+"""The ring as people look at it: its keys, and how much is in flight under each."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+
+from mcphost.audit.in_flight import calls_by_key
+from mcphost.vault.errors import UnknownKeyError
+from mcphost.vault.lifecycle import STANDBY, lifetime
+from mcphost.vault.models import RingKey, TenantSecret
+from mcphost.vault.states import KeyState
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRow:
+    """One key. `in_flight` are calls whose clients hold an unexpired state that it sealed.
+
+    `until` is when a key on standby seals, or a retiring one retires, by itself.
+    """
+
+    id: str
+    state: KeyState
+    since: datetime
+    created_at: datetime
+    in_flight: int
+    until: datetime | None
+
+    @property
+    def waiting(self) -> str:
+        """What is in flight, in words."""
+        return f"{calls_wait(self.in_flight)} for an answer under it"
+
+
+def keys(now: datetime) -> tuple[KeyRow, ...]:
+    """Every key there ever was, the newest first."""
+    longest = timedelta(seconds=settings.MCPHOST_MAX_ANSWER_SECONDS)
+    in_flight = calls_by_key(now, longest)
+    return tuple(
+        KeyRow(
+            row.id,
+            KeyState(row.state),
+            row.state_since,
+            row.created_at,
+            in_flight.get(row.id, 0),
+            _until(row),
+        )
+        for row in RingKey.objects.order_by("-created_at", "-id")
+    )
+
+
+def key(key_id: str, now: datetime) -> KeyRow:
+    """One key. Raises UnknownKeyError."""
+    for row in keys(now):
+        if row.id == key_id:
+            return row
+    raise UnknownKeyError(key_id)
+
+
+def has_salt(tenant: UUID) -> bool:
+    """Whether things can be sealed for a tenant: its salt was not destroyed."""
+    return not TenantSecret.objects.filter(tenant=tenant, wrapped_salt="").exists()
+
+
+def calls_wait(number: int) -> str:
+    """So many, as a subject and its verb."""
+    return "1 call waits" if number == 1 else f"{number or 'no'} calls wait"
+
+
+def _until(row: RingKey) -> datetime | None:
+    if row.state == KeyState.STANDBY:
+        return row.state_since + STANDBY
+    if row.state == KeyState.RETIRING:
+        return row.state_since + lifetime()
+    return None

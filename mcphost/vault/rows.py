@@ -1,0 +1,22 @@
+"""Secrets in their rows: wrapping them for a field, and opening what a field holds."""
+
+import secrets
+
+from django.db import models
+
+from mcphost.vault.master import MasterKeys
+from mcphost.vault.models import place
+from mcphost.vault.wrapping import NONCE_BYTES, unwrap, wrap
+
+
+def opened(row: models.Model, name: str, keys: MasterKeys) -> bytes:
+    """The secret in a field of a row. Raises MasterKeyMismatch, DamagedSecretError."""
+    return unwrap(getattr(row, name), place(row, name), *keys.all())
+
+
+def wrapped(secret: bytes, row: models.Model, name: str, keys: MasterKeys) -> str:
+    """What the field is to hold: opened by each of the master keys."""
+    where = place(row, name)
+    return " ".join(
+        wrap(secret, where, kek, secrets.token_bytes(NONCE_BYTES)) for kek in keys.all()
+    )

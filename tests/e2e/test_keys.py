@@ -1,0 +1,185 @@
+"""Keys change while people think: two nodes, asked on the one and answered on the other."""
+
+import base64
+import os
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e import nodes, raw
+from tests.e2e.nodes import Node, Service
+
+PATIENCE = 60
+BUGS = (4522, 4301)
+ANSWER = {"resolution": {"action": "accept", "content": {"resolution": "Fixed"}}}
+CAPABLE = {f"{raw.PREFIX}clientCapabilities": {"elicitation": {"form": {}}}}
+
+
+@pytest.fixture
+def master_key(tmp_path: Path) -> Path:
+    """Where every node looks for the master key; beside it, for the new one."""
+    return write_key(tmp_path / "keys" / "master-key")
+
+
+@pytest.fixture
+def service(machine: None, tmp_path: Path, master_key: Path) -> Iterator[Service]:
+    given = {
+        "MCPHOST_MASTER_KEY": "",
+        "MCPHOST_MASTER_KEY_FILE": str(master_key),
+        "MCPHOST_NEW_MASTER_KEY_FILE": str(master_key.with_name("new-master-key")),
+    }
+    with nodes.service(tmp_path, **given) as two:
+        yield two
+
+
+def write_key(path: Path) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(base64.b64encode(os.urandom(32)).decode())
+    path.chmod(0o600)
+    return path
+
+
+def call(service: Service, node: Node, bug: int, **more: Any) -> dict[str, Any]:
+    """One leg of a call, on this node: its result, or its error."""
+    arguments = {"workItemId": bug, "fields": {"System.State": "Resolved"}}
+    message = raw.call("update_work_item", arguments, **CAPABLE)
+    message["params"] |= more
+    reply = raw.post(replace(service.server, port=node.port), message, service.server.token)
+    told: dict[str, Any] = reply.json
+    return told
+
+
+def ask(service: Service, node: Node, bug: int = BUGS[0]) -> str:
+    """The state of a call that waits for an answer."""
+    asked = call(service, node, bug)
+    assert asked["result"]["resultType"] == "input_required", asked
+    state: str = asked["result"]["requestState"]
+    return state
+
+
+def answer(service: Service, node: Node, state: str, bug: int = BUGS[0]) -> dict[str, Any]:
+    return call(service, node, bug, requestState=state, inputResponses=ANSWER)
+
+
+def is_done(answered: dict[str, Any]) -> bool:
+    return answered.get("result", {}).get("resultType") == "complete" and not answered[
+        "result"
+    ].get("isError")
+
+
+class Askers:
+    """Calls without a pause, each asked on the one node and answered on the other."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._over = threading.Event()
+        self._went_on = threading.Event()
+        self.wrong: list[dict[str, Any]] = []
+        self.done = 0
+
+    def work(self, asked: Node, told: Node, bug: int) -> None:
+        while not self._over.is_set():
+            answered = answer(self._service, told, ask(self._service, asked, bug), bug)
+            if not is_done(answered):
+                self.wrong.append(answered)
+            self.done += 1
+            self._went_on.set()
+
+    def go_on(self) -> None:
+        """Wait until another call has been answered."""
+        self._went_on.clear()
+        assert self._went_on.wait(PATIENCE)
+
+    def end(self) -> None:
+        self._over.set()
+
+
+@contextmanager
+def asking(service: Service) -> Iterator[Askers]:
+    askers = Askers(service)
+    one, two = service.first, service.second
+    with ThreadPoolExecutor(2) as pool:
+        under_way: list[Future[None]] = [
+            pool.submit(askers.work, one, two, BUGS[0]),
+            pool.submit(askers.work, two, one, BUGS[1]),
+        ]
+        try:
+            askers.go_on()
+            yield askers
+        finally:
+            askers.end()
+        for each in under_way:
+            each.result(PATIENCE)
+
+
+def test_no_call_fails_through_a_rotation_and_none_survives_a_compromise(service: Service) -> None:
+    early = ask(service, service.first)
+    with asking(service) as askers:
+        said = service.manage("keys", "rotate")
+        assert "seals now" in said
+        askers.go_on()
+    assert askers.wrong == []
+    late = ask(service, service.second)
+    assert early.split(".")[1] != late.split(".")[1]
+    listed = service.manage("keys", "list")
+    assert [line.split()[1] for line in listed.splitlines()[1:3]] == ["active", "retiring"]
+    assert is_done(answer(service, service.second, early))
+    again = ask(service, service.second)
+    service.manage("keys", "rotate", "--compromised")
+    fresh = ask_until_it_is_another_key(service, late)
+    for node in (service.first, service.second):
+        for lost in (late, again):
+            refused = answer(service, node, lost)
+            assert refused["error"]["code"] == -32602
+            assert refused["error"]["data"] == {"reason": "invalid_request_state"}
+    assert is_done(answer(service, service.first, fresh))
+
+
+def ask_until_it_is_another_key(service: Service, than: str) -> str:
+    """Both nodes have heard of the change: each seals under the new key."""
+    states: list[str] = []
+    for node in (service.first, service.second):
+        for _ in range(200):
+            states.append(ask(service, node))
+            if states[-1].split(".")[1] != than.split(".")[1]:
+                break
+        else:
+            raise AssertionError("the change was never heard of")
+    return states[-1]
+
+
+def test_one_master_key_replaces_another_and_not_one_call_fails(
+    service: Service, master_key: Path
+) -> None:
+    """docs/keys.md, "Another master key", step by step."""
+    early = ask(service, service.first)
+    new = master_key.with_name("new-master-key")
+    with asking(service) as askers:
+        write_key(new)
+        assert "Wrapped anew: 1 key" in service.manage("keys", "rewrap")
+        askers.go_on()
+        new.rename(master_key)
+        askers.go_on()
+    assert askers.wrong == []
+    for node in (service.first, service.second):
+        node.stop()
+        assert is_done(answer(service, other(service, node), early))
+        early = ask(service, other(service, node))
+        node.start()
+    with asking(service) as askers:
+        assert "Wrapped anew: 1 key" in service.manage("keys", "rewrap", "--yes")
+        service.manage("keys", "rotate")
+        askers.go_on()
+    assert askers.wrong == []
+    assert is_done(answer(service, service.first, early))
+    assert "Everything is wrapped by the master key" in service.manage("keys", "list")
+
+
+def other(service: Service, node: Node) -> Node:
+    return service.second if node is service.first else service.first

@@ -1,0 +1,43 @@
+"""Rings of keys in the states that a test wants, and time that has passed for them."""
+
+from datetime import timedelta
+from secrets import token_bytes
+
+from django.conf import settings
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from mcphost.vault.lifecycle import SLACK, STANDBY
+from mcphost.vault.master import master_keys
+from mcphost.vault.models import RingKey
+from mcphost.vault.rows import wrapped
+from mcphost.vault.states import KeyState
+
+
+def add_key(key_id: str, state: KeyState) -> RingKey:
+    """A key in this state since a moment ago; a destroyed one has no secret."""
+    row = RingKey(id=key_id, state=state, created_at=timezone.now(), state_since=Now())
+    if state is not KeyState.DESTROYED:
+        row.wrapped = wrapped(token_bytes(32), row, "wrapped", master_keys())
+    row.save(force_insert=True)
+    return row
+
+
+def age(key_id: str, by: timedelta) -> None:
+    """Let it have been in its state for so long."""
+    assert RingKey.objects.filter(pk=key_id).update(state_since=Now() - by)
+
+
+def have_waited(key_id: str) -> None:
+    """Every process has had time to hear of a key on standby."""
+    age(key_id, STANDBY + timedelta(seconds=1))
+
+
+def have_expired(key_id: str) -> None:
+    """The last token under a retiring key has expired."""
+    age(key_id, timedelta(seconds=settings.MCPHOST_MAX_ANSWER_SECONDS + 1) + SLACK)
+
+
+def states() -> dict[str, str]:
+    """Every key's state."""
+    return dict(RingKey.objects.values_list("id", "state"))

@@ -1,0 +1,306 @@
+"""`manage.py keys`, as somebody at a terminal meets it."""
+
+from collections.abc import Callable
+from io import StringIO
+from uuid import uuid4
+
+import pytest
+from django.core.management import CommandError, call_command
+from pytest_django import Settings
+
+from mcphost.audit.models import Entry
+from mcphost.vault.lifecycle import retire, rotate
+from mcphost.vault.management.commands.keys import ACTOR, Command
+from mcphost.vault.master import master_key
+from mcphost.vault.models import RingKey, TenantSecret
+from mcphost.vault.services import ensure_ring, ensure_tenant
+from mcphost.vault.states import TRANSITIONS, KeyState
+from mcphost.vault.wrapping import kek_id, wrappers
+from tests.audit.waiting import asked
+from tests.vault.rings import add_key, have_waited, states
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+NEW = bytes(range(32))
+
+
+def run(*arguments: str) -> str:
+    out = StringIO()
+    call_command("keys", *arguments, stdout=out)
+    return out.getvalue()
+
+
+@pytest.fixture
+def old() -> str:
+    return ensure_ring()
+
+
+@pytest.fixture(autouse=True)
+def no_time_is_lost(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Whoever waits finds that all the time has passed; how long they wanted to wait."""
+    waited: list[float] = []
+
+    def pause(seconds: float) -> None:
+        waited.append(seconds)
+        have_waited(RingKey.objects.get(state=KeyState.STANDBY).id)
+
+    monkeypatch.setattr(Command, "pause", staticmethod(pause))
+    return waited
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None], list[str]]:
+    """`answers(text)`: what the person says when asked; None when nobody is there. The questions."""
+
+    def will_say(text: str | None) -> list[str]:
+        questions: list[str] = []
+
+        def said(question: str) -> str:
+            questions.append(question)
+            if text is None:
+                raise EOFError
+            return text
+
+        monkeypatch.setattr("builtins.input", said)
+        return questions
+
+    return will_say
+
+
+def test_an_empty_ring_says_what_makes_the_first_key() -> None:
+    assert run("list") == "No keys: `manage.py init` makes the first.\n"
+
+
+def test_the_list_shows_states_since_when_and_what_is_in_flight(old: str) -> None:
+    add_key("k1", KeyState.RETIRING)
+    asked(old)
+    asked(old)
+    asked("k1")
+    lines = run("list").splitlines()
+    assert lines[0].split() == ["KEY", "STATE", "SINCE", "(UTC)", "IN", "FLIGHT"]
+    by_key = {line.split()[0]: line for line in lines[1:3]}
+    assert by_key[old].split()[1] == "active"
+    assert by_key[old].split()[4:] == ["2", "seals"]
+    assert by_key["k1"].split()[4] == "1"
+    assert "opens until 20" in by_key["k1"]
+    assert lines[3] == f"Everything is wrapped by the master key {kek_id(master_key())}."
+
+
+def test_rotating_waits_until_the_new_key_seals(old: str, no_time_is_lost: list[float]) -> None:
+    asked(old)
+    said = run("rotate")
+    (new,) = set(states()) - {old}
+    assert states() == {old: "retiring", new: "active"}
+    assert no_time_is_lost
+    assert f"The key {new} is written. It seals in 5 seconds" in said
+    assert f"The key {new} seals now." in said
+    assert f"The key {old} opens until" in said
+    assert "1 call waits for an answer under it" in said
+
+
+def test_a_promotion_that_a_serving_process_did_first_is_as_good(
+    old: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def somebody_else(seconds: float) -> None:
+        RingKey.objects.filter(pk=old).update(state=KeyState.RETIRING)
+        RingKey.objects.filter(state=KeyState.STANDBY).update(state=KeyState.ACTIVE)
+
+    monkeypatch.setattr(Command, "pause", staticmethod(somebody_else))
+    assert "seals now" in run("rotate")
+
+
+def test_a_rotation_called_off_meanwhile_is_said(old: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def call_off(seconds: float) -> None:
+        retire(RingKey.objects.get(state=KeyState.STANDBY).id, ACTOR)
+
+    monkeypatch.setattr(Command, "pause", staticmethod(call_off))
+    with pytest.raises(CommandError, match="called the rotation off"):
+        run("rotate")
+
+
+def test_who_does_not_wait_is_told_what_happens_without_them(
+    old: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Command, "pause", staticmethod(interrupt))
+    with pytest.raises(CommandError, match="a process that serves has"):
+        run("rotate")
+    assert sorted(states().values()) == ["active", "standby"]
+
+
+def test_a_second_rotation_is_refused_and_an_abandoned_one_ended(old: str) -> None:
+    first = rotate(ACTOR)
+    with pytest.raises(CommandError, match=f"under way: the key {first}"):
+        run("rotate")
+    have_waited(first)
+    run("rotate")
+    assert sorted(states().values()) == ["active", "retiring", "retiring"]
+
+
+def test_a_compromised_key_is_replaced_without_waiting(
+    old: str, no_time_is_lost: list[float]
+) -> None:
+    add_key("k1", KeyState.RETIRING)
+    said = run("rotate", "--compromised")
+    (new,) = set(states()) - {old, "k1"}
+    assert states() == {old: "retired", new: "active", "k1": "retiring"}
+    assert not no_time_is_lost
+    assert "refused" in said
+    assert "The key k1 opens until" in said
+    assert "`keys retire k1` does not wait" in said
+
+
+def test_retiring_asks_and_says_how_much_is_in_flight(
+    old: str, answers: Callable[[str | None], list[str]]
+) -> None:
+    add_key("k1", KeyState.RETIRING)
+    asked("k1")
+    questions = answers("n")
+    with pytest.raises(CommandError, match="Nothing was changed"):
+        run("retire", "k1")
+    assert questions == [
+        "Retire the key k1? 1 call waits for an answer under it: their answers will be refused. [y/N] "
+    ]
+    assert states()["k1"] == "retiring"
+    answers("Y")
+    assert run("retire", "k1") == "The key k1 is retired: it opens nothing any more.\n"
+    assert states()["k1"] == "retired"
+
+
+def test_calling_a_rotation_off_says_that_nothing_is_lost(
+    old: str, answers: Callable[[str | None], list[str]]
+) -> None:
+    new = rotate(ACTOR)
+    questions = answers("yes")
+    run("retire", new)
+    assert "Nothing was sealed under it" in questions[0]
+
+
+def test_destroying_asks_and_says_how_much_is_in_flight(
+    old: str, answers: Callable[[str | None], list[str]]
+) -> None:
+    add_key("k1", KeyState.RETIRED)
+    asked("k1")
+    asked("k1")
+    questions = answers("")
+    with pytest.raises(CommandError, match="Nothing was changed"):
+        run("destroy", "k1")
+    assert "2 calls wait for an answer under it" in questions[0]
+    assert "nothing brings it back" in questions[0]
+    answers("y")
+    assert run("destroy", "k1") == "The key k1 is destroyed.\n"
+    assert RingKey.objects.get(pk="k1").wrapped == ""
+
+
+@pytest.mark.parametrize("verb", ["retire", "destroy"])
+def test_where_nobody_can_answer_only_yes_goes_on(
+    old: str, verb: str, answers: Callable[[str | None], list[str]]
+) -> None:
+    add_key("k1", KeyState.RETIRING if verb == "retire" else KeyState.RETIRED)
+    questions = answers(None)
+    with pytest.raises(CommandError, match="--yes"):
+        run(verb, "k1")
+    assert questions
+    questions.clear()
+    run(verb, "k1", "--yes")
+    assert not questions
+    assert states()["k1"] == ("retired" if verb == "retire" else "destroyed")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["retire", "nowhere"], "there is no key 'nowhere'"),
+        (["destroy", "nowhere"], "there is no key 'nowhere'"),
+        (["retire", "OLD"], "the one that seals: rotate"),
+        (["destroy", "OLD"], "the one that seals: rotate"),
+        (["destroy", "k1", "--yes"], "still opens tokens"),
+        (["retire", "k2"], "is retired already"),
+        (["retire", "k3"], "is destroyed already"),
+        (["destroy", "k3"], "is destroyed already"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_with_the_reason_before_anything_is_asked(
+    old: str, arguments: list[str], said: str, answers: Callable[[str | None], list[str]]
+) -> None:
+    for name, state in (
+        ("k1", KeyState.RETIRING),
+        ("k2", KeyState.RETIRED),
+        ("k3", KeyState.DESTROYED),
+    ):
+        add_key(name, state)
+    questions = answers("y")
+    before = states()
+    with pytest.raises(CommandError, match=said):
+        run(*(old if each == "OLD" else each for each in arguments))
+    assert not questions
+    assert states() == before
+
+
+def test_the_record_names_the_command(old: str) -> None:
+    run("rotate", "--compromised")
+    entry = Entry.objects.get(action="key.rotated")
+    assert (entry.actor_kind, entry.actor_label) == ("system", "manage.py keys")
+
+
+def test_a_ring_without_keys_cannot_be_rotated() -> None:
+    with pytest.raises(CommandError, match=r"manage\.py init"):
+        run("rotate")
+
+
+def test_wrapping_anew_says_what_was_done_and_what_is_next(old: str, settings: Settings) -> None:
+    ensure_tenant(uuid4())
+    settings.MCPHOST_NEW_MASTER_KEY = lambda: NEW
+    assert "2 of all secrets are wrapped otherwise: `keys rewrap`." in run("list")
+    said = run("rewrap")
+    assert "Wrapped anew: 1 key and the secrets of 1 tenant, by the master key" in said
+    assert "make the new key the master key of every process" in said
+    assert "Wrapped anew: 0 keys and the secrets of 0 tenants" in run("rewrap")
+
+
+def test_taking_a_master_key_away_asks_first(
+    old: str, settings: Settings, answers: Callable[[str | None], list[str]]
+) -> None:
+    before = kek_id(master_key())
+    settings.MCPHOST_NEW_MASTER_KEY = lambda: NEW
+    run("rewrap")
+    settings.MCPHOST_MASTER_KEY, settings.MCPHOST_NEW_MASTER_KEY = lambda: NEW, lambda: b""
+    questions = answers("n")
+    with pytest.raises(CommandError, match="Nothing was changed"):
+        run("rewrap")
+    assert before in questions[0]
+    assert "processes that have no other stop working" in questions[0]
+    assert "Next:" not in run("rewrap", "--yes")
+    assert wrappers(RingKey.objects.get().wrapped) == {kek_id(NEW)}
+
+
+def test_wrong_master_keys_are_refused_in_words(old: str, settings: Settings) -> None:
+    settings.MCPHOST_MASTER_KEY = lambda: NEW
+    for verb in ("rewrap", "rotate"):
+        with pytest.raises(CommandError, match="give back the one that belongs to this database"):
+            run(verb)
+
+
+def test_damaged_secrets_are_named_at_the_end(
+    old: str, settings: Settings, spoil: Callable[[str], str]
+) -> None:
+    tenant = uuid4()
+    ensure_tenant(tenant)
+    row = TenantSecret.objects.get()
+    TenantSecret.objects.update(wrapped_salt=spoil(row.wrapped_salt))
+    settings.MCPHOST_NEW_MASTER_KEY = lambda: NEW
+    with pytest.raises(CommandError, match=f"(?s)Left as they are.*{tenant}"):
+        run("rewrap")
+
+
+def test_the_diagram_has_every_transition() -> None:
+    lines = run("states").splitlines()
+    assert len(lines) == sum(map(len, TRANSITIONS.values()))
+    assert "active --compromise--> retired" in lines
+
+
+def test_a_verb_is_needed() -> None:
+    with pytest.raises(CommandError, match="VERB"):
+        run()

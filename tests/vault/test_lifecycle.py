@@ -1,0 +1,345 @@
+"""What happens to the ring's keys, one verb at a time."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.db.models.functions import Now
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from mcphost.audit.models import Entry
+from mcphost.audit.records import Actor
+from mcphost.feed.loop import SILENT_SECONDS
+from mcphost.feed.models import Change
+from mcphost.sealing.tokens import Purpose, Reason, SealError, key_id
+from mcphost.vault import lifecycle, sealer, selectors
+from mcphost.vault.errors import (
+    KeyRefusalError,
+    MasterKeyMismatch,
+    NoActiveKeyError,
+    UnknownKeyError,
+    VaultError,
+)
+from mcphost.vault.lifecycle import SLACK, STANDBY, destroy, destroy_salt, retire, rotate, tend
+from mcphost.vault.models import RingKey, TenantSecret
+from mcphost.vault.services import ensure_ring, ensure_tenant
+from mcphost.vault.states import KeyState, Verb, following
+from tests.vault.at_once import at_once
+from tests.vault.rings import add_key, age, have_expired, have_waited, states
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+OLGA = Actor.person(1, "olga")
+
+
+@pytest.fixture
+def old() -> str:
+    """The key that seals at first."""
+    return ensure_ring()
+
+
+def told(action: str) -> list[tuple[str, str]]:
+    """What was recorded and announced of that kind: targets, and who did it."""
+    entries = Entry.objects.filter(action=action).values_list("target", "actor_label")
+    return list(entries)
+
+
+def changes() -> int:
+    return Change.objects.filter(what="key", tenant=None).count()
+
+
+def refused(work: Callable[[], object]) -> bool:
+    try:
+        work()
+    except KeyRefusalError:
+        return True
+    return False
+
+
+def test_a_new_key_waits_for_every_ready_process_to_hear_of_it(old: str) -> None:
+    before = changes()
+    new = rotate(OLGA)
+    assert states() == {old: "active", new: "standby"}
+    assert tend() == []
+    assert states()[new] == "standby"
+    assert STANDBY.total_seconds() >= SILENT_SECONDS
+    assert told("key.rotated") == [(new, "olga")]
+    assert changes() == before + 1
+
+
+def test_a_key_on_standby_opens_already_and_does_not_seal(old: str) -> None:
+    new = rotate(OLGA)
+    ring = selectors.ring()
+    assert ring.active.id == old
+    assert set(ring.opening) == {old, new}
+
+
+def test_when_its_time_has_come_the_new_key_seals_and_the_old_one_goes_on_opening(old: str) -> None:
+    tenant = uuid4()
+    token = sealer.seal(Purpose.STATE, tenant, b"x")
+    new = rotate(OLGA)
+    have_waited(new)
+    before = changes()
+    (said,) = tend()
+    assert new in said
+    assert old in said
+    assert states() == {old: "retiring", new: "active"}
+    assert RingKey.objects.get(pk=new).activated_at is not None
+    assert key_id(sealer.seal(Purpose.STATE, tenant, b"x")) == new
+    assert sealer.unseal(Purpose.STATE, tenant, token) == b"x"
+    assert told("key.promoted") == [(new, "vault")]
+    assert changes() == before + 1
+
+
+def test_a_promotion_is_done_once_whoever_comes_first(old: str) -> None:
+    have_waited(new := rotate(OLGA))
+    done = at_once(tend)
+    assert sorted(map(len, done)) == [0, 0, 0, 1]
+    assert states() == {old: "retiring", new: "active"}
+    assert told("key.promoted") == [(new, "vault")]
+
+
+def test_of_rotations_at_once_one_is_done_and_the_others_are_told_so(old: str) -> None:
+    ends = at_once(lambda: refused(lambda: rotate(OLGA)))
+    assert sorted(ends) == [False, True, True, True]
+    assert sorted(states().values()) == ["active", "standby"]
+    assert len(told("key.rotated")) == 1
+
+
+def test_a_second_rotation_is_refused_until_the_first_is_over(old: str) -> None:
+    first = rotate(OLGA)
+    with pytest.raises(KeyRefusalError, match=f"under way: the key {first} seals in a few seconds"):
+        rotate(OLGA)
+    have_waited(first)
+    tend()
+    second = rotate(OLGA)
+    assert states() == {old: "retiring", first: "active", second: "standby"}
+
+
+def test_a_replaced_key_retires_by_itself_when_its_last_token_has_expired(
+    old: str, settings: Settings
+) -> None:
+    settings.MCPHOST_MAX_ANSWER_SECONDS = 100
+    settings.MCPHOST_CLIENT_SESSION_SECONDS = 50
+    have_waited(rotate(OLGA))
+    tend()
+    age(old, timedelta(seconds=99) + SLACK)
+    assert tend() == []
+    have_expired(old)
+    before = changes()
+    assert tend() == [f"the key {old} is retired: the last token under it has expired"]
+    assert states()[old] == "retired"
+    assert told("key.retired") == [(old, "vault")]
+    assert Entry.objects.get(action="key.retired").facts == {"was": "retiring", "expired": True}
+    assert changes() == before + 1
+
+
+def test_a_key_retires_by_itself_once(old: str) -> None:
+    have_waited(rotate(OLGA))
+    tend()
+    have_expired(old)
+    assert sorted(map(len, at_once(tend))) == [0, 0, 0, 1]
+    assert len(told("key.retired")) == 1
+
+
+def test_what_was_seen_as_due_is_looked_at_again_before_it_is_done(
+    old: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    have_waited(new := rotate(OLGA))
+    seen = lifecycle._due()
+    retire(new, OLGA)
+    gone = add_key("k1", KeyState.RETIRING)
+    seen.append(gone)
+    retire("k1", OLGA)
+    monkeypatch.setattr(lifecycle, "_due", lambda: seen)
+    assert tend() == []
+    assert states() == {old: "active", new: "retired", "k1": "retired"}
+
+
+def test_looking_for_what_is_due_costs_one_query(
+    old: str, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    with django_assert_num_queries(1):
+        assert tend() == []
+
+
+def test_a_compromised_key_opens_nothing_and_the_new_one_seals_at_once(old: str) -> None:
+    tenant = uuid4()
+    token = sealer.seal(Purpose.STATE, tenant, b"x")
+    before = changes()
+    new = rotate(OLGA, compromised=True)
+    assert states() == {old: "retired", new: "active"}
+    assert key_id(sealer.seal(Purpose.STATE, tenant, b"x")) == new
+    with pytest.raises(SealError) as caught:
+        sealer.unseal(Purpose.STATE, tenant, token)
+    assert caught.value.reason is Reason.UNKNOWN_KEY
+    facts = Entry.objects.get(action="key.rotated").facts
+    assert facts == {"replaces": old, "compromised": True, "retired": [old]}
+    assert changes() == before + 1
+
+
+def test_a_key_on_standby_is_as_compromised_as_the_one_that_seals(old: str) -> None:
+    waiting = rotate(OLGA)
+    new = rotate(OLGA, compromised=True)
+    assert states() == {old: "retired", waiting: "retired", new: "active"}
+    have_waited(waiting)
+    assert tend() == []
+
+
+def test_keys_replaced_earlier_go_on_opening_after_a_compromise(old: str) -> None:
+    have_waited(second := rotate(OLGA))
+    tend()
+    third = rotate(OLGA, compromised=True)
+    assert states() == {old: "retiring", second: "retired", third: "active"}
+
+
+def test_of_compromises_at_once_the_last_key_stands_alone(old: str) -> None:
+    made = at_once(lambda: rotate(OLGA, compromised=True))
+    after = states()
+    assert sorted(after.values()) == ["active", "retired", "retired", "retired", "retired"]
+    assert {key for key, state in after.items() if state == "active"} <= set(made)
+    assert after[old] == "retired"
+
+
+@pytest.mark.parametrize("state", KeyState)
+def test_only_what_the_table_allows_can_be_retired(old: str, state: KeyState) -> None:
+    key = old if state is KeyState.ACTIVE else add_key("k1", state).id
+    before = changes(), Entry.objects.count()
+    if following(state, Verb.RETIRE) is None:
+        with pytest.raises(KeyRefusalError, match=key):
+            retire(key, OLGA)
+        assert states()[key] == state
+        assert (changes(), Entry.objects.count()) == before
+    else:
+        retire(key, OLGA)
+        assert states()[key] == "retired"
+        assert told("key.retired") == [(key, "olga")]
+        assert changes() == before[0] + 1
+
+
+@pytest.mark.parametrize("state", KeyState)
+def test_only_a_retired_key_can_be_destroyed(old: str, state: KeyState) -> None:
+    key = old if state is KeyState.ACTIVE else add_key("k1", state).id
+    wrapped = RingKey.objects.get(pk=key).wrapped
+    if following(state, Verb.DESTROY) is None:
+        with pytest.raises(KeyRefusalError, match=key):
+            destroy(key, OLGA)
+        assert RingKey.objects.get(pk=key).wrapped == wrapped
+        assert not told("key.destroyed")
+    else:
+        assert wrapped
+        destroy(key, OLGA)
+        row = RingKey.objects.get(pk=key)
+        assert (row.state, row.wrapped) == ("destroyed", "")
+        assert told("key.destroyed") == [(key, "olga")]
+
+
+def test_a_key_is_destroyed_once(old: str) -> None:
+    add_key("k1", KeyState.RETIRED)
+    assert sorted(at_once(lambda: refused(lambda: destroy("k1", OLGA)))) == [
+        False,
+        True,
+        True,
+        True,
+    ]
+    assert len(told("key.destroyed")) == 1
+
+
+@pytest.mark.parametrize("verb", [retire, destroy])
+def test_an_unknown_key_is_refused_by_name(old: str, verb: Callable[[str, Actor], None]) -> None:
+    with pytest.raises(UnknownKeyError, match="there is no key 'nowhere'"):
+        verb("nowhere", OLGA)
+
+
+def test_calling_a_rotation_off_leaves_the_old_key_where_it_was(old: str) -> None:
+    new = rotate(OLGA)
+    retire(new, OLGA)
+    have_waited(new)
+    assert tend() == []
+    assert selectors.ring().active.id == old
+    another = rotate(OLGA)
+    assert states()[another] == "standby"
+
+
+def test_a_ring_without_an_active_key_says_what_would_help() -> None:
+    with pytest.raises(NoActiveKeyError, match=r"manage\.py init"):
+        rotate(OLGA)
+
+
+def test_a_wrong_master_key_makes_no_key(
+    old: str, give_master_key: Callable[[bytes], None]
+) -> None:
+    give_master_key(bytes(range(32)))
+    for compromised in (False, True):
+        with pytest.raises(MasterKeyMismatch):
+            rotate(OLGA, compromised=compromised)
+    assert states() == {old: "active"}
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        lambda: rotate(OLGA),
+        lambda: rotate(OLGA, compromised=True),
+        lambda: retire("k1", OLGA),
+        lambda: destroy("k2", OLGA),
+        tend,
+    ],
+)
+def test_what_cannot_be_recorded_is_not_done(
+    old: str, verb: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_key("k1", KeyState.RETIRING)
+    add_key("k2", KeyState.RETIRED)
+    have_expired("k1")
+    before = list(RingKey.objects.values())
+
+    def fail(*_: object, **__: object) -> None:
+        raise VaultError("the record cannot be written")
+
+    monkeypatch.setattr(lifecycle, "record", fail)
+    with pytest.raises(VaultError, match="cannot be written"):
+        verb()
+    assert list(RingKey.objects.values()) == before
+
+
+def test_destroying_a_salt_makes_a_tenants_tokens_worthless_and_keeps_its_payloads(
+    old: str,
+) -> None:
+    tenant, other = uuid4(), uuid4()
+    mine, theirs = (sealer.seal(Purpose.STATE, each, b"x") for each in (tenant, other))
+    payload_key = ensure_tenant(tenant).payload_key
+    assert destroy_salt(tenant, OLGA)
+    assert TenantSecret.objects.get(tenant=tenant).wrapped_salt == ""
+    for work in (
+        lambda: sealer.unseal(Purpose.STATE, tenant, mine),
+        lambda: sealer.seal(Purpose.STATE, tenant, b"x"),
+    ):
+        with pytest.raises(SealError) as caught:
+            work()
+        assert caught.value.reason is Reason.BAD_SALT
+    assert sealer.unseal(Purpose.STATE, other, theirs) == b"x"
+    assert ensure_tenant(tenant).payload_key == payload_key
+    entry = Entry.objects.get(action="salt.destroyed")
+    assert (entry.tenant, entry.target, entry.actor_label) == (tenant, str(tenant), "olga")
+
+
+def test_a_salt_is_destroyed_once(old: str) -> None:
+    tenant = uuid4()
+    ensure_tenant(tenant)
+    assert sorted(at_once(lambda: destroy_salt(tenant, OLGA))) == [False, False, False, True]
+    assert len(told("salt.destroyed")) == 1
+    assert Change.objects.filter(what="key", tenant=tenant, object_id="salt").count() == 1
+
+
+def test_a_tenant_that_never_sealed_anything_can_have_its_salt_destroyed(old: str) -> None:
+    tenant = uuid4()
+    assert destroy_salt(tenant, OLGA)
+    assert ensure_tenant(tenant).salt == b""
+
+
+def test_times_are_the_databases(old: str) -> None:
+    new = rotate(OLGA)
+    assert RingKey.objects.filter(pk=new, state_since__lte=Now()).exists()
+    assert RingKey.objects.filter(pk=new, state_since__gt=Now() - timedelta(minutes=1)).exists()

@@ -1,0 +1,285 @@
+"""One master key replaces another: nothing is ever without a key that opens it."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from pytest_django import Settings
+
+from mcphost.audit.models import Entry
+from mcphost.audit.records import Actor
+from mcphost.feed.models import Change
+from mcphost.sealing.tokens import Purpose
+from mcphost.vault import rewrapping, sealer, selectors
+from mcphost.vault.errors import DamagedSecretError, MasterKeyMismatch
+from mcphost.vault.lifecycle import destroy_salt, rotate
+from mcphost.vault.models import RingKey, TenantSecret
+from mcphost.vault.rewrapping import NEWS, Rewrapped, rewrap, wrapping
+from mcphost.vault.services import ensure_ring, ensure_tenant, verify_master_key
+from mcphost.vault.states import KeyState
+from mcphost.vault.wrapping import kek_id, wrappers
+from tests.vault.at_once import at_once
+from tests.vault.rings import add_key
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+OLGA = Actor.person(1, "olga")
+OLD, NEW, STRANGE = (bytes([n]) * 32 for n in (1, 2, 3))
+TENANTS = [UUID(int=n) for n in range(1, 8)]
+
+Give = Callable[..., None]
+
+
+@pytest.fixture
+def give(settings: Settings) -> Give:
+    """`give(master)` or `give(master, new)`: what a process is started with, remembering nothing."""
+
+    def put(master: bytes, new: bytes = b"") -> None:
+        settings.MCPHOST_MASTER_KEY = lambda: master
+        settings.MCPHOST_NEW_MASTER_KEY = lambda: new
+        selectors.forget_everything()
+
+    return put
+
+
+@pytest.fixture
+def tokens(give: Give, monkeypatch: pytest.MonkeyPatch) -> dict[UUID, str]:
+    """What tenants were given while there was only the old master key."""
+    monkeypatch.setattr(rewrapping, "ROWS_AT_ONCE", 3)
+    give(OLD)
+    ensure_ring()
+    add_key("retiring", KeyState.RETIRING)
+    add_key("destroyed", KeyState.DESTROYED)
+    return {tenant: sealer.seal(Purpose.STATE, tenant, tenant.bytes) for tenant in TENANTS}
+
+
+def all_open(tokens: dict[UUID, str]) -> bool:
+    verify_master_key()
+    selectors.forget_everything()
+    return all(
+        sealer.unseal(Purpose.STATE, tenant, token) == tenant.bytes
+        for tenant, token in tokens.items()
+    )
+
+
+def every_wrapping() -> set[frozenset[str]]:
+    """By which master keys secrets are wrapped, in all the ways that there are."""
+    found = set(RingKey.objects.exclude(wrapped="").values_list("wrapped", flat=True))
+    for name in ("wrapped_salt", "wrapped_payload_key"):
+        found |= set(TenantSecret.objects.exclude(**{name: ""}).values_list(name, flat=True))
+    return {wrappers(each) for each in found}
+
+
+def by(*keys: bytes) -> set[frozenset[str]]:
+    return {frozenset(map(kek_id, keys))}
+
+
+def test_at_every_step_every_process_that_should_opens_everything(
+    tokens: dict[UUID, str], give: Give
+) -> None:
+    give(OLD, NEW)
+    assert all_open(tokens)
+    assert rewrap(OLGA) == Rewrapped(2, len(TENANTS), ())
+    assert every_wrapping() == by(OLD, NEW)
+    for given in [(OLD,), (OLD, NEW), (NEW,), (NEW, OLD)]:
+        give(*given)
+        assert all_open(tokens), given
+    give(NEW)
+    assert rewrap(OLGA) == Rewrapped(2, len(TENANTS), ())
+    assert every_wrapping() == by(NEW)
+    assert all_open(tokens)
+    for given in [(NEW, OLD), (OLD, NEW)]:
+        give(*given)
+        assert all_open(tokens), given
+    give(OLD)
+    with pytest.raises(MasterKeyMismatch, match=kek_id(NEW)):
+        verify_master_key()
+
+
+def test_secrets_made_on_the_way_are_opened_by_both(tokens: dict[UUID, str], give: Give) -> None:
+    give(OLD, NEW)
+    tenant = uuid4()
+    rotate(OLGA)
+    tokens[tenant] = sealer.seal(Purpose.STATE, tenant, tenant.bytes)
+    rewrap(OLGA)
+    tokens[uuid4()] = sealer.seal(Purpose.STATE, list(tokens)[-1], b"")
+    tokens.popitem()
+    assert every_wrapping() == by(OLD, NEW)
+    give(NEW)
+    assert all_open(tokens)
+
+
+def test_giving_up_on_the_way_takes_the_new_one_away_again(
+    tokens: dict[UUID, str], give: Give
+) -> None:
+    give(OLD, NEW)
+    rewrap(OLGA)
+    give(OLD)
+    rewrap(OLGA)
+    assert every_wrapping() == by(OLD)
+    assert all_open(tokens)
+
+
+@pytest.mark.parametrize("after", range(4))
+def test_what_was_interrupted_anywhere_opens_everywhere_and_is_ended_by_the_next_run(
+    tokens: dict[UUID, str], give: Give, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    write = rewrapping._write
+    written = 0
+
+    def interrupted(anew: Any) -> int:
+        nonlocal written
+        if written == after:
+            raise KeyboardInterrupt
+        written += 1
+        return write(anew)
+
+    give(OLD, NEW)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(rewrapping, "_write", interrupted)
+        rewrap(OLGA)
+    for given in [(OLD,), (OLD, NEW)]:
+        give(*given)
+        assert all_open(tokens), given
+    give(OLD, NEW)
+    assert bool(wrapping().left)
+    rewrap(OLGA)
+    assert every_wrapping() == by(OLD, NEW)
+    assert wrapping().left == 0
+    assert Entry.objects.filter(action="key.rewrapped").count() == 1
+    give(NEW)
+    assert all_open(tokens)
+
+
+def test_a_process_that_changes_over_too_early_refuses_to_start(
+    tokens: dict[UUID, str], give: Give
+) -> None:
+    give(OLD, NEW)
+    rewrap(OLGA)
+    give(OLD)
+    ensure_tenant(uuid4())
+    give(NEW)
+    with pytest.raises(MasterKeyMismatch, match="MCPHOST_NEW_MASTER_KEY"):
+        verify_master_key()
+    with pytest.raises(MasterKeyMismatch):
+        rewrap(OLGA)
+
+
+@pytest.mark.parametrize("given", [(STRANGE,), (STRANGE, NEW), (NEW,)])
+def test_wrong_master_keys_change_nothing(
+    tokens: dict[UUID, str], give: Give, given: tuple[bytes, ...]
+) -> None:
+    give(*given)
+    for work in (lambda: rewrap(OLGA), verify_master_key):
+        with pytest.raises(MasterKeyMismatch):
+            work()
+    assert every_wrapping() == by(OLD)
+    assert not Entry.objects.filter(action="key.rewrapped").exists()
+
+
+def test_running_it_again_does_nothing_and_says_nothing(
+    tokens: dict[UUID, str], give: Give
+) -> None:
+    give(OLD, NEW)
+    rewrap(OLGA)
+    before = list(TenantSecret.objects.values()), list(RingKey.objects.values())
+    assert rewrap(OLGA) == Rewrapped(0, 0, ())
+    assert (list(TenantSecret.objects.values()), list(RingKey.objects.values())) == before
+    entry = Entry.objects.get(action="key.rewrapped")
+    assert (entry.actor_label, set(entry.target.split())) == ("olga", {kek_id(OLD), kek_id(NEW)})
+    assert Change.objects.filter(what=NEWS).count() == 1
+
+
+def test_several_at_once_do_no_harm(tokens: dict[UUID, str], give: Give) -> None:
+    give(OLD, NEW)
+    at_once(lambda: rewrap(OLGA))
+    assert every_wrapping() == by(OLD, NEW)
+    assert all_open(tokens)
+
+
+def test_a_salt_that_is_destroyed_meanwhile_does_not_come_back(
+    tokens: dict[UUID, str], give: Give, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = rewrapping._write
+
+    def late(anew: Any) -> int:
+        destroy_salt(TENANTS[0], OLGA)
+        return write(anew)
+
+    give(OLD, NEW)
+    with monkeypatch.context() as patch:
+        patch.setattr(rewrapping, "_write", late)
+        rewrap(OLGA)
+    row = TenantSecret.objects.get(tenant=TENANTS[0])
+    assert row.wrapped_salt == ""
+    assert wrappers(row.wrapped_payload_key) == frozenset({kek_id(OLD), kek_id(NEW)})
+
+
+def test_a_damaged_secret_is_named_and_keeps_nothing_else_from_being_wrapped(
+    tokens: dict[UUID, str], give: Give, spoil: Callable[[str], str]
+) -> None:
+    row = TenantSecret.objects.get(tenant=TENANTS[4])
+    bad = spoil(row.wrapped_salt)
+    TenantSecret.objects.filter(pk=row.pk).update(wrapped_salt=bad)
+    give(OLD, NEW)
+    done = rewrap(OLGA)
+    (said,) = done.damaged
+    assert str(TENANTS[4]) in said
+    assert done.tenants == len(TENANTS)
+    row.refresh_from_db()
+    assert row.wrapped_salt == bad
+    assert wrapping().left == 1
+
+
+def test_a_damaged_key_of_the_ring_stops_it_before_anything_is_changed(
+    tokens: dict[UUID, str], give: Give, spoil: Callable[[str], str]
+) -> None:
+    row = RingKey.objects.get(pk="retiring")
+    RingKey.objects.filter(pk="retiring").update(wrapped=spoil(row.wrapped))
+    give(OLD, NEW)
+    with pytest.raises(DamagedSecretError, match="retiring"):
+        rewrap(OLGA)
+    assert every_wrapping() == by(OLD)
+
+
+def test_the_same_key_given_twice_is_one(tokens: dict[UUID, str], give: Give) -> None:
+    give(OLD, OLD)
+    assert rewrap(OLGA) == Rewrapped(0, 0, ())
+    assert wrapping() == rewrapping.Wrapping((kek_id(OLD),), 0, ())
+
+
+def test_how_things_are_wrapped_is_told(tokens: dict[UUID, str], give: Give) -> None:
+    rows = 2 + len(TENANTS)
+    assert wrapping() == rewrapping.Wrapping((kek_id(OLD),), 0, ())
+    give(OLD, NEW)
+    both = tuple(sorted(map(kek_id, (OLD, NEW))))
+    assert wrapping() == rewrapping.Wrapping(both, rows, ())
+    rewrap(OLGA)
+    assert wrapping() == rewrapping.Wrapping(both, 0, ())
+    give(NEW)
+    assert wrapping() == rewrapping.Wrapping((kek_id(NEW),), rows, (kek_id(OLD),))
+
+
+def test_a_process_without_one_of_the_rings_master_keys_makes_no_key(
+    tokens: dict[UUID, str], give: Give
+) -> None:
+    give(OLD, NEW)
+    rewrap(OLGA)
+    before = list(RingKey.objects.values())
+    for given, missing in [(OLD, NEW), (NEW, OLD)]:
+        give(given)
+        for compromised in (False, True):
+            with pytest.raises(MasterKeyMismatch, match=kek_id(missing)):
+                rotate(OLGA, compromised=compromised)
+    assert list(RingKey.objects.values()) == before
+
+
+def test_keys_in_memory_go_on_while_everything_is_wrapped_anew(
+    tokens: dict[UUID, str], settings: Settings
+) -> None:
+    selectors.ring()
+    settings.MCPHOST_NEW_MASTER_KEY = lambda: NEW
+    assert selectors.is_warm(TENANTS[0])
+    rewrap(OLGA)
+    assert selectors.is_warm(TENANTS[0])
