@@ -37,6 +37,7 @@ __all__ = [
     "OVER_LIMIT",
     "PARSE_ERROR",
     "REQUEST_TIMEOUT",
+    "SESSION_GONE",
     "TOO_LARGE",
     "UNAUTHORIZED",
     "UNAVAILABLE",
@@ -53,6 +54,7 @@ __all__ = [
 
 UNAUTHORIZED: Final = -31401
 FORBIDDEN: Final = -31403
+SESSION_GONE: Final = -31404
 METHOD_NOT_ALLOWED: Final = -31405
 NOT_ACCEPTABLE: Final = -31406
 REQUEST_TIMEOUT: Final = -31408
@@ -77,6 +79,7 @@ HTTP_STATUS: Final[Mapping[int, int]] = MappingProxyType(
         INTERNAL_ERROR: 200,
         UNAUTHORIZED: 401,
         FORBIDDEN: 403,
+        SESSION_GONE: 404,
         METHOD_NOT_ALLOWED: 405,
         NOT_ACCEPTABLE: 406,
         REQUEST_TIMEOUT: 408,

@@ -37,5 +37,10 @@ class Exchange(NamedTuple):
     revision: str
 
     @property
+    def is_mirrored(self) -> bool:
+        """Whether headers say what the body says, which only the stateless revision demands."""
+        return self.era is Era.MODERN
+
+    @property
     def is_notification(self) -> bool:
         return self.id is None

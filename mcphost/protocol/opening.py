@@ -4,7 +4,7 @@ The order of the checks is part of the behaviour: a client that speaks another r
 so before it hears that something else of it is wrong.
 
 1. the body is JSON, one object, a request or a notification, nested at most 64 deep
-2. its era: a legacy one ends here, until sessions are served
+2. its era: `open_post` hands a legacy one to `legacy.opening`, `open_message` ends it
 3. `_meta` has what every modern request must carry
 4. `MCP-Protocol-Version` says what `_meta` says
 5. the version is one of ours
@@ -29,10 +29,9 @@ from mcphost.protocol.errors import (
 )
 from mcphost.protocol.exchange import Exchange
 from mcphost.protocol.headers import Headers, check_method, check_name, check_version
+from mcphost.protocol.legacy.opening import LegacyBody, open_body
+from mcphost.protocol.nesting import check_depth
 from mcphost.protocol.params import NAME_FIELDS, check_params, check_type, read_meta, required
-
-MAX_DEPTH: Final = 64
-"""How many objects and arrays may lie within one another, the message itself counted."""
 
 _NOTIFICATIONS: Final = "notifications/"
 _META: Final = "params._meta"
@@ -40,35 +39,59 @@ _META: Final = "params._meta"
 RequestId = str | int | None
 
 
+def open_post(headers: Headers, body: bytes) -> Exchange | LegacyBody:
+    """Open one POST body of a client of any revision.
+
+    It is a legacy one if its `_meta` names no version and its header none or one before 2026.
+    Raises ProtocolError as `open_message` does, and SessionError for a legacy client.
+    """
+    parsed = _parse(body)
+    try:
+        modern = PROTOCOL_VERSION_META_KEY in parsed["params"]["_meta"]
+    except (KeyError, TypeError):
+        modern = False
+    if not modern:
+        version = headers.get("mcp-protocol-version")
+        if era_of(version) is Era.LEGACY:
+            return open_body(version, parsed, body)
+    return _open(headers, parsed, body)
+
+
 def open_message(headers: Headers, body: bytes) -> Exchange:
-    """Open one POST body.
+    """Open one POST body of a client of the stateless revision; any other is told so.
 
     Raises ProtocolError, with the request's id wherever one could be read. It never carries the
     id of a response: that is one of ours, and the client would take the error for an answer to
     its own.
     """
-    message = _parse(body)
-    request_id = _read_id(message)
+    return _open(headers, _parse(body), body)
+
+
+def _parse(body: bytes) -> Any:
     try:
-        return _open(headers, message, request_id, body)
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise ProtocolError(PARSE_ERROR, f"The body is not valid JSON: {error}") from None
+
+
+def _open(headers: Headers, parsed: Any, body: bytes) -> Exchange:
+    if type(parsed) is not dict:
+        raise _no_message(parsed)
+    request_id = _read_id(parsed)
+    try:
+        return _open_one(headers, parsed, request_id, body)
     except ProtocolError as error:
         raise error.with_id(request_id) from None
 
 
-def _parse(body: bytes) -> dict[str, Any]:
-    try:
-        message = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise ProtocolError(PARSE_ERROR, f"The body is not valid JSON: {error}") from None
-    if type(message) is dict:
-        return message
-    if type(message) is list:
-        raise invalid_request("Batches are not supported: send one message per POST")
-    raise invalid_request("The body must be a JSON object: one request or notification")
+def _no_message(parsed: Any) -> ProtocolError:
+    if type(parsed) is list:
+        return invalid_request("Batches are not supported: send one message per POST")
+    return invalid_request("The body must be a JSON object: one request or notification")
 
 
 def _read_id(message: dict[str, Any]) -> RequestId:
-    if "id" not in message or _is_response(message):
+    if "id" not in message or ("method" not in message and _is_response(message)):
         return None
     request_id = message["id"]
     if type(request_id) is str or type(request_id) is int:
@@ -76,13 +99,13 @@ def _read_id(message: dict[str, Any]) -> RequestId:
     raise invalid_request("id must be a string or an integer of at most 64 bits")
 
 
-def _open(
+def _open_one(
     headers: Headers, message: dict[str, Any], request_id: RequestId, body: bytes
 ) -> Exchange:
     method = _check_shape(message, request_id)
     params = message.get("params", {})
     check_type("params", params, dict)
-    _check_depth(message, body)
+    check_depth(message, body)
     meta = params.get("_meta", {})
     check_type(_META, meta, dict)
     if PROTOCOL_VERSION_META_KEY not in meta:
@@ -96,7 +119,7 @@ def _check_shape(message: dict[str, Any], request_id: RequestId) -> str:
     """The method of a message that is a JSON-RPC request or notification."""
     if message.get("jsonrpc") != "2.0":
         raise invalid_request('jsonrpc must be "2.0"')
-    if _is_response(message):
+    if "method" not in message and _is_response(message):
         raise invalid_request("Responses are not taken: this revision sends no requests")
     method = message.get("method")
     if type(method) is not str:
@@ -107,24 +130,8 @@ def _check_shape(message: dict[str, Any], request_id: RequestId) -> str:
 
 
 def _is_response(message: dict[str, Any]) -> bool:
-    return "method" not in message and ("result" in message or "error" in message)
-
-
-def _check_depth(message: dict[str, Any], body: bytes) -> None:
-    # Hardly a message has more brackets than it may have levels, and counting them is cheap.
-    if body.count(b"{") + body.count(b"[") <= MAX_DEPTH:
-        return
-    level: list[Any] = [message]
-    for _ in range(MAX_DEPTH):
-        level = [child for node in level for child in _children(node)]
-        if not level:
-            return
-    raise invalid_request(f"The message is nested deeper than {MAX_DEPTH} levels")
-
-
-def _children(node: dict[str, Any] | list[Any]) -> list[Any]:
-    values = node.values() if type(node) is dict else node
-    return [value for value in values if type(value) is dict or type(value) is list]
+    """Whether a message without a method, for which nobody asks else, is a response."""
+    return "result" in message or "error" in message
 
 
 def _check_era(headers: Headers, params: dict[str, Any]) -> None:

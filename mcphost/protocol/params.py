@@ -2,7 +2,7 @@
 
 What a field is, is checked by hand: it takes a microsecond where the wire models of `mcp_types`
 take five, and refuses what they coerce (`true` for 1, null for absent). What has depth of its own
-(answers to input requests, completion references, subscription filters) is left to those models.
+(what a model said, completion references, subscription filters) is left to those models.
 """
 
 import re
@@ -13,11 +13,11 @@ from typing import Any, Final
 import orjson
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY, LOG_LEVEL_META_KEY
 from mcp_types.methods import CLIENT_REQUESTS
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from mcphost.protocol.eras import REVISION
-from mcphost.protocol.errors import invalid_params
+from mcphost.protocol.errors import ProtocolError, invalid_params
 from mcphost.protocol.exchange import Meta
 from mcphost.protocol.messages import LOG_LEVELS
 
@@ -25,6 +25,10 @@ NAME_FIELDS: Final[Mapping[str, str]] = MappingProxyType(
     {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 )
 """Where `Mcp-Name` comes from (streamable-http, "Standard Request Headers"); required in params."""
+
+MAX_TEXT: Final = 1024
+"""Of a client's name and version, which are in each record of its calls and stay there, and of the
+token that each of thousands of notifications may carry."""
 
 _RETRY: Final[Mapping[str, type]] = {"requestState": str, "inputResponses": dict}
 _PAGE: Final[Mapping[str, type]] = {"cursor": str}
@@ -42,6 +46,12 @@ _FIELDS: Final[Mapping[str, Mapping[str, type]]] = {
 
 _DEEP: Final = frozenset({"prompts/get", "completion/complete", "subscriptions/listen"})
 """The methods whose params the wire models look at too."""
+
+_ACTIONS: Final = ("accept", "decline", "cancel")
+_FILLED_IN: Final = frozenset({str, int, float, bool, type(None)})
+"""What a field of a form may be answered with, besides a list of texts."""
+
+_LONGEST_KEY: Final = 64
 
 _CAPABILITIES: Final[Mapping[str, frozenset[str] | None]] = {
     "roots": frozenset(),
@@ -67,6 +77,11 @@ _KINDS: Final[Mapping[type, str]] = {
 }
 
 _ABSENT: Final = object()
+
+# The type of all answers, which has no public name of its own.
+_CALL: Final[Any] = CLIENT_REQUESTS["tools/call", REVISION].model_fields["params"].annotation
+_INPUT_RESPONSES: Final[Any] = _CALL.model_fields["input_responses"].annotation
+_RESPONSES: Final[TypeAdapter[Any]] = TypeAdapter(_INPUT_RESPONSES)
 
 _META: Final = "params._meta"
 _CLIENT_INFO: Final = f"{_META}[{CLIENT_INFO_META_KEY!r}]"
@@ -97,7 +112,9 @@ def check_params(method: str, params: Mapping[str, Any]) -> None:
         for name, expected in fields.items():
             if name in params:
                 required(params, name, expected, "params")
-    if method in _DEEP or (fields is not None and "inputResponses" in params):
+    if fields is not None and "inputResponses" in params and "inputResponses" in fields:
+        _check_responses(params["inputResponses"])
+    if method in _DEEP:
         _check_deeply(method, params)
 
 
@@ -115,8 +132,10 @@ def read_meta(meta: Mapping[str, Any]) -> Meta:
     if CLIENT_INFO_META_KEY in meta:
         info = required(meta, CLIENT_INFO_META_KEY, dict, _META)
         # Only what every `Implementation` has: the rest is decoration that nothing here uses.
-        required(info, "name", str, _CLIENT_INFO)
-        required(info, "version", str, _CLIENT_INFO)
+        name = required(info, "name", str, _CLIENT_INFO)
+        version = required(info, "version", str, _CLIENT_INFO)
+        if len(name) > MAX_TEXT or len(version) > MAX_TEXT:
+            raise _too_long(_CLIENT_INFO)
     capabilities = meta.get(CLIENT_CAPABILITIES_META_KEY, {})
     if capabilities:
         check_type(_CLIENT_CAPABILITIES, capabilities, dict)
@@ -131,7 +150,13 @@ def _progress_token(token: Any) -> str | int:
             f"{_META}.progressToken must be a string or an integer of at most 64 bits, "
             f"{_found(token)}"
         )
+    if type(token) is str and len(token) > MAX_TEXT:
+        raise _too_long(f"{_META}.progressToken")
     return token
+
+
+def _too_long(where: str) -> ProtocolError:
+    return invalid_params(f"{where} has more than {MAX_TEXT} characters")
 
 
 def _log_level(level: Any) -> str:
@@ -163,6 +188,35 @@ def _traceparent(value: object) -> str | None:
     return value if type(value) is str and _TRACEPARENT.fullmatch(value) else None
 
 
+def _check_responses(responses: Mapping[str, Any]) -> None:
+    """Refuse answers that answer nothing (spec: basic/patterns/mrtr, "Error Handling").
+
+    Whether one answers its own question is found out where that is known. Forms are looked at by
+    hand: they are nearly all answers that there are.
+    """
+    for key, response in responses.items():
+        if not _is_filled_in(response) and not _is_response(response):
+            where = _member("params.inputResponses", key[:_LONGEST_KEY])
+            raise invalid_params(
+                f"{where} must be the result of an elicitation, sampling or roots request"
+            )
+
+
+def _is_filled_in(response: Any) -> bool:
+    if type(response) is not dict or response.get("action") not in _ACTIONS:
+        return False
+    content = response.get("content", {})
+    return type(content) is dict and all(type(value) in _FILLED_IN for value in content.values())
+
+
+def _is_response(response: Any) -> bool:
+    try:
+        _RESPONSES.validate_json(orjson.dumps({"": response}), strict=True, by_name=False)
+    except ValidationError:
+        return False
+    return True
+
+
 def _check_deeply(method: str, params: Mapping[str, Any]) -> None:
     request = {"jsonrpc": "2.0", "id": 0, "method": method, "params": params}
     try:
@@ -175,10 +229,6 @@ def _check_deeply(method: str, params: Mapping[str, Any]) -> None:
 
 
 def _told(error: ErrorDetails, request: Mapping[str, Any]) -> str:
-    location = error["loc"]
-    if location[1] == "inputResponses":
-        where = ".".join(str(part) for part in location[:3])
-        return f"{where} must be the result of an elicitation, sampling or roots request"
     return f"{_where(error, request)}: {error['msg'][0].lower()}{error['msg'][1:]}"
 
 

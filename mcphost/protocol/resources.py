@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from mcphost.protocol.errors import ProtocolError, invalid_params
+from mcphost.protocol.errors import INVALID_PARAMS, ProtocolError, invalid_params
+
+_NOT_FOUND: Final = "Resource not found"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,12 @@ def describe_template(listing: TemplateListing) -> dict[str, Any]:
 
 def resource_not_found(uri: str) -> ProtocolError:
     """-32602 with the URI that was asked for (spec: server/resources, "Error Handling")."""
-    return invalid_params("Resource not found", {"uri": uri})
+    return invalid_params(_NOT_FOUND, {"uri": uri})
+
+
+def is_not_found(error: ProtocolError) -> bool:
+    """Whether it says what `resource_not_found` says."""
+    return error.code == INVALID_PARAMS and error.message == _NOT_FOUND
 
 
 def _describe(listing: ResourceListing | TemplateListing) -> dict[str, Any]:

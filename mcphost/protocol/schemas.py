@@ -87,7 +87,7 @@ def check_schema(schema: Any, *, role: Literal["input", "output"]) -> tuple[Prob
     `schema` may be anything. Later checks are left out when earlier ones found something that they
     rely on, so a second look may find more.
     """
-    plain = _plain(schema)
+    plain = as_plain(schema)
     if isinstance(plain, Problem):
         return (plain,)
     problems = tuple(islice(_metaschema_problems(plain), _MAX_PROBLEMS))
@@ -125,7 +125,7 @@ def is_recursive(schema: Mapping[str, Any]) -> bool:
     return loop is not None
 
 
-def _plain(schema: Any) -> dict[str, Any] | Problem:
+def as_plain(schema: Any) -> dict[str, Any] | Problem:
     """The schema as JSON and nothing but JSON, small enough to look at."""
     try:
         encoded = orjson.dumps(schema, option=_AS_IS)

@@ -39,9 +39,17 @@ _PHRASES: Final = (
     ("one", "time", "code"),
 )
 
+_HINT: Final = re.compile(
+    "pass|pwd|secret|credential|authorization|bearer|jwt|key|token|pin|otp|ssn|cvv|cvc|csc|card|security|code",
+    re.IGNORECASE,
+)
+"""Without one of these there is none of the above: most texts need no closer look."""
+
 
 def looks_secret(name: str) -> bool:
     """Whether a name in camelCase, snake_case, kebab-case or words speaks of a secret."""
+    if _HINT.search(name) is None:
+        return False
     words = [word.lower() for word in _WORD.findall(name)]
     return (
         not _WORDS.isdisjoint(words)

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from mcphost.protocol import messages, results
+from mcphost.protocol.exchange import Exchange, Meta
 
 SUBSCRIPTION_ID: Final = "io.modelcontextprotocol/subscriptionId"
 
@@ -54,6 +55,20 @@ class Filter:
         if self.uris:
             fields["resourceSubscriptions"] = list(self.uris)
         return fields
+
+
+def lasting(exchange: Exchange) -> Exchange:
+    """The request, with nothing but what a subscription needs of it: it stays for as long.
+
+    A client can put millions of objects into what nobody reads.
+    """
+    tracestate = exchange.params["_meta"].get("tracestate")
+    params = {
+        "_meta": {} if tracestate is None else {"tracestate": tracestate},
+        "notifications": Filter.read(exchange.params["notifications"]).wire(),
+    }
+    meta = Meta(traceparent=exchange.meta.traceparent)
+    return exchange._replace(params=params, meta=meta)
 
 
 def acknowledged(subscription: str | int, honoured: Filter) -> bytes:

@@ -5,7 +5,8 @@ it, and `{?first,second}` at the end for a query any part of which may be missin
 how to write a URI from a template; to find the values in a URI again is ours: where it can be done
 in several ways, the variables further left take the most.
 
-Time is linear in the URI's length for each variable, whatever the template: no backtracking.
+Time is linear in the URI's length for each variable, whatever the template, and short (`laid_out`):
+no backtracking. Templates are made by tenants, and URIs by callers.
 """
 
 import re
@@ -13,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
+from mcphost.protocol.laid_out import LaidOut, Places
 from mcphost.protocol.uris import MAX_LENGTH, check_uri
 
 MAX_VARIABLES: Final = 8
@@ -25,17 +27,20 @@ _QUERIED: Final = _NARROW | frozenset("/?")
 
 _EXPRESSION: Final = re.compile(r"\{([^{}]*)\}")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-_ENCODED: Final = re.compile(r"(?:[^%]|%[0-9A-Fa-f]{2})*")
+_CUT_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_SLASHES: Final = ("/", "\\")
 _SEPARATORS: Final = re.compile(r"[/\\]")
 _LITERAL_SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*:")
 
 
 class _Variable(NamedTuple):
-    """A variable, the characters its value may be written in, and the text that follows it."""
+    """A variable, the characters its value may be written in, the text that follows it, and whether
+    its value may begin with a slash."""
 
     name: str
     characters: frozenset[str]
     then: str
+    rooted: bool
 
 
 class UriTemplate:
@@ -59,7 +64,7 @@ class UriTemplate:
         if not all(literals[1:-1]):
             raise ValueError("the template has two expressions with nothing between them")
         self._head = literals[0]
-        self._variables = tuple(map(_variable, expressions, literals[1:]))
+        self._variables = tuple(map(_variable, literals, expressions, literals[1:]))
         _check_variables(self.variables)
         _check_written(text, literals, self._queried)
 
@@ -76,20 +81,36 @@ class UriTemplate:
         """The decoded values of a URI that fits; None for one that does not.
 
         Those of the query that are missing are left out; all others have at least one character.
-        What no author should have to fear is no match: text that is not UTF-8, NUL, and a `..`
-        between slashes, encoded or not. `uri` is in the normal form (see `uris.normalize`).
+        What no author should have to fear is no match: text that is not UTF-8, NUL, a `..` between
+        slashes, encoded or not, and a slash at the beginning, which would make a path of its own of
+        what is put behind a folder. Such a slash is fine in a query, and for `{+path}` behind a
+        name, where it cannot be missing. `uri` is in the normal form (see `uris.normalize`).
         """
-        if not uri.startswith(self._head) or len(uri) > MAX_LENGTH:
+        return self.match_laid_out(LaidOut(uri))
+
+    def match_laid_out(self, laid: LaidOut) -> dict[str, str] | None:
+        """The same for a URI that is held against other templates, too."""
+        uri, end = laid.uri, laid.size
+        if not uri.startswith(self._head) or end > MAX_LENGTH or not uri.isascii():
             return None
         query: str | None = None
         if self._queried:
-            uri, mark, rest = uri.partition("?")
-            query = rest if mark else None
-        values = _values(uri, len(self._head), self._variables)
+            path, mark, rest = uri.partition("?")
+            end, query = len(path), rest if mark else None
+        values = _values(laid, len(self._head), end, self._variables)
         queried = self._query(query)
         if values is None or queried is None:
             return None
-        return _decoded({**values, **queried})
+        decoded = _decoded({**values, **queried})
+        return decoded if decoded is not None and self._are_fit(decoded) else None
+
+    def _are_fit(self, decoded: Mapping[str, str]) -> bool:
+        """Whether no value begins with a slash that must not."""
+        return not any(
+            decoded[variable.name].startswith(_SLASHES)
+            for variable in self._variables
+            if not variable.rooted
+        )
 
     def _query(self, query: str | None) -> Mapping[str, str] | None:
         """The encoded values in a query by their names, which may come in any order but once."""
@@ -120,10 +141,11 @@ def _queried(literals: Sequence[str], expressions: Sequence[str]) -> tuple[str, 
     return tuple(map(_name, expressions[-1][1:].split(",")))
 
 
-def _variable(expression: str, then: str) -> _Variable:
+def _variable(before: str, expression: str, then: str) -> _Variable:
     if expression.startswith("+"):
-        return _Variable(_name(expression[1:]), _WIDE, then)
-    return _Variable(_name(expression), _NARROW, then)
+        rooted = not before.endswith(("/", ":"))
+        return _Variable(_name(expression[1:]), _WIDE, then, rooted)
+    return _Variable(_name(expression), _NARROW, then, rooted=False)
 
 
 def _name(text: str) -> str:
@@ -151,71 +173,50 @@ def _check_written(text: str, literals: Sequence[str], queried: Sequence[str]) -
         raise ValueError(f"the template writes no good URI: {problem}")
 
 
-def _values(uri: str, start: int, variables: Sequence[_Variable]) -> dict[str, str] | None:
-    """The encoded values of variables that write the URI from `start` to its end."""
-    if not _has_literals(uri, start, variables):
+def _values(
+    laid: LaidOut, start: int, end: int, variables: Sequence[_Variable]
+) -> dict[str, str] | None:
+    """The encoded values of variables that write the URI from `start` to `end`."""
+    if not _has_literals(laid.uri, start, end, variables):
         return None
-    endings = _endings(uri, variables)
+    endings = _endings(laid, end, variables)
     values: dict[str, str] = {}
     for variable, ends in zip(variables, endings, strict=True):
-        end = _furthest(uri, start, variable.characters, ends)
-        if end is None:
+        at = laid.furthest(start, variable.characters, ends)
+        if at is None:
             return None
-        values[variable.name] = uri[start:end]
-        start = end + len(variable.then)
-    return values if start == len(uri) else None
+        values[variable.name] = laid.uri[start:at]
+        start = at + len(variable.then)
+    return values if start == end else None
 
 
-def _has_literals(uri: str, start: int, variables: Sequence[_Variable]) -> bool:
+def _has_literals(uri: str, start: int, end: int, variables: Sequence[_Variable]) -> bool:
     """Whether the texts between the values are there in their order: a quick look, by which most
     URIs that do not fit are known."""
     for variable in variables:
-        start = uri.find(variable.then, start + 1)
+        start = uri.find(variable.then, start + 1, end)
         if start < 0:
             return False
         start += len(variable.then)
-    return uri.endswith(variables[-1].then) if variables else True
+    return uri.endswith(variables[-1].then, 0, end) if variables else True
 
 
-def _endings(uri: str, variables: Sequence[_Variable]) -> list[set[int]]:
+def _endings(laid: LaidOut, end: int, variables: Sequence[_Variable]) -> list[Places]:
     """For each variable, where its value may end so that all that follows it fits."""
-    endings: list[set[int]] = []
-    starts = {len(uri)}
+    endings: list[Places] = []
+    starts = laid.place(end)
     for variable in reversed(variables):
-        size = len(variable.then)
-        ends = {at - size for at in starts if uri.startswith(variable.then, max(at - size, 0))}
+        ends = laid.before(variable.then, starts)
         endings.append(ends)
-        starts = _starts(uri, variable.characters, ends)
+        starts = laid.reaching(variable.characters, ends)
     return endings[::-1]
-
-
-def _starts(uri: str, characters: frozenset[str], ends: set[int]) -> set[int]:
-    """Where a value of at least one character may start that ends at one of `ends`."""
-    starts: set[int] = set()
-    reaches = False
-    for at in range(len(uri) - 1, -1, -1):
-        reaches = (reaches or at + 1 in ends) and uri[at] in characters
-        if reaches:
-            starts.add(at)
-    return starts
-
-
-def _furthest(uri: str, start: int, characters: frozenset[str], ends: set[int]) -> int | None:
-    """The last of `ends` that a value from `start` on reaches."""
-    found = None
-    for at in range(start, len(uri)):
-        if uri[at] not in characters:
-            break
-        if at + 1 in ends:
-            found = at + 1
-    return found
 
 
 def _decoded(values: Mapping[str, str]) -> dict[str, str] | None:
     """The values as text, None when one is not fit to be handed to anybody."""
     decoded = {}
     for name, value in values.items():
-        if _ENCODED.fullmatch(value) is None:
+        if _CUT_ESCAPE.search(value) is not None:
             return None
         try:
             text = unquote(value, errors="strict")

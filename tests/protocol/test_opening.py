@@ -9,7 +9,8 @@ from mcphost.protocol.eras import Era
 from mcphost.protocol.errors import ProtocolError
 from mcphost.protocol.exchange import Exchange
 from mcphost.protocol.headers import Headers
-from mcphost.protocol.opening import MAX_DEPTH, open_message
+from mcphost.protocol.nesting import MAX_DEPTH
+from mcphost.protocol.opening import open_message
 from tests.protocol.requests import (
     ABSENT,
     CAPABILITIES,

@@ -81,8 +81,23 @@ def test_input_responses_must_be_an_object(method, responses):
     assert message.startswith("params.inputResponses must be an object")
 
 
+@pytest.mark.requirement("mrtr.responses")
 @pytest.mark.parametrize("method", ASKING)
-@pytest.mark.parametrize("response", [12345, None, {}, {"action": "maybe"}, {"roots": 5}])
+@pytest.mark.parametrize(
+    "response",
+    [
+        *(12345, None, "Alice", [], True, {}),
+        *({"action": "maybe"}, {"action": ["accept"]}, {"action": None}),
+        {"action": "accept", "content": "Alice"},
+        {"action": "accept", "content": {"name": {"first": "Alice"}}},
+        {"action": "accept", "content": {"names": ["Alice", 5]}},
+        *({"roots": 5}, {"roots": [5]}, {"roots": [{"name": "a"}]}, {"roots": [{"uri": 5}]}),
+        {"role": "assistant", "content": {"type": "text", "text": "Paris"}},
+        {"role": "system", "content": {"type": "text", "text": "Paris"}, "model": "m"},
+        {"role": "assistant", "content": {"type": "text", "text": 5}, "model": "m"},
+        {"role": "assistant", "content": "Paris", "model": "m"},
+    ],
+)
 def test_a_response_that_answers_nothing_is_named(method, response):
     responses = {"fine": {"action": "decline"}, "user_name": response}
     message = problem(asking(method, inputResponses=responses))
@@ -92,12 +107,35 @@ def test_a_response_that_answers_nothing_is_named(method, response):
     )
 
 
+@pytest.mark.parametrize(
+    ("key", "where"),
+    [
+        ("a b", "params.inputResponses['a b']"),
+        ("", "params.inputResponses['']"),
+        ("k" * 1000, "params.inputResponses." + "k" * 64),
+    ],
+)
+def test_a_response_is_named_by_its_key_whatever_that_is(key, where):
+    message = problem(asking("tools/call", inputResponses={key: 5}))
+    assert message.startswith(where + " must be the result of")
+
+
+def test_no_responses_are_an_object_too():
+    assert opened(asking("tools/call", inputResponses={})).params["inputResponses"] == {}
+
+
 @pytest.mark.parametrize("method", ASKING)
 def test_every_kind_of_answer_is_taken(method):
     sampled = {"role": "assistant", "content": {"type": "text", "text": "Paris"}, "model": "m"}
     responses = {
         "form": {"action": "accept", "content": {"name": "Alice", "age": 3, "score": 1.5}},
+        "choice": {"action": "accept", "content": {"colours": ["red"], "sure": True, "no": None}},
+        "empty": {"action": "accept", "content": None},
         "sampling": sampled,
+        "tools": {
+            **sampled,
+            "content": [{"type": "tool_use", "id": "1", "name": "a", "input": {}}],
+        },
         "roots": {"roots": [{"uri": "file:///test/root", "name": "Test Root"}]},
         "url": {"action": "cancel"},
     }
@@ -189,6 +227,27 @@ def test_a_progress_token_is_a_string_or_an_integer(token):
 @pytest.mark.parametrize("token", [None, True, 1.0, 1.5, [], {}])
 def test_any_other_progress_token_is_refused(token):
     assert "params._meta.progressToken must be" in problem(with_meta(progressToken=token))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "longer"),
+    [
+        ("progressToken", "t" * 1024, "t" * 1025),
+        *(
+            (
+                CLIENT_INFO,
+                {"name": "x", "version": "1", field: "x" * 1024},
+                {"name": "x", "version": "1", field: "x" * 1025},
+            )
+            for field in ("name", "version")
+        ),
+    ],
+)
+def test_what_records_and_notifications_repeat_is_short(name, value, longer):
+    opened(with_meta(**{name: value}))
+    message = problem(with_meta(**{name: longer}))
+    assert name in message
+    assert "more than 1024 characters" in message
 
 
 @pytest.mark.requirement("logging.unknown-level")

@@ -6,6 +6,8 @@ import orjson
 import pytest
 
 from mcphost.protocol import messages, subscriptions
+from mcphost.protocol.eras import REVISION, Era
+from mcphost.protocol.exchange import Exchange, Meta
 from mcphost.protocol.subscriptions import LISTS, SUBSCRIPTION_ID, Filter
 from tests.wire import check_message, check_response
 
@@ -29,6 +31,30 @@ def test_a_filter_is_what_is_asked_for_each_once(asked: dict[str, Any], found: F
     assert Filter.read(asked) == found
     assert bool(found) is bool(found.wire())
     assert Filter.read(found.wire()) == found
+
+
+def test_what_lasts_of_a_request_is_what_the_subscription_is_about() -> None:
+    junk = [[]] * 3
+    params = {
+        "_meta": {"tracestate": "a=b", "clientInfo": junk, "more": junk},
+        "notifications": {
+            "toolsListChanged": True,
+            "resourceSubscriptions": ["a:1", "a:1"],
+            "more": junk,
+        },
+        "more": junk,
+    }
+    meta = Meta("t" * 1000, "info", {"name": junk}, {"more": junk}, "00-1-2-00")
+    asked = Exchange(7, "subscriptions/listen", params, meta, Era.MODERN, REVISION)
+    assert subscriptions.lasting(asked) == asked._replace(
+        params={
+            "_meta": {"tracestate": "a=b"},
+            "notifications": {"toolsListChanged": True, "resourceSubscriptions": ["a:1"]},
+        },
+        meta=Meta(traceparent="00-1-2-00"),
+    )
+    del params["_meta"]["tracestate"]  # type: ignore[attr-defined]
+    assert subscriptions.lasting(asked).params["_meta"] == {}
 
 
 @pytest.mark.parametrize("id", [1, "1", "", -(2**63), "ünïcode"])

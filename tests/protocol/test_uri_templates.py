@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from mcphost.protocol.laid_out import LaidOut
 from mcphost.protocol.uri_templates import MAX_VARIABLES, UriTemplate
 from mcphost.protocol.uris import MAX_LENGTH, normalize
 
@@ -51,6 +52,16 @@ def written(text: str, values: Mapping[str, str]) -> str:
         ("file:///{+path}", "file:///a/b.txt", {"path": "a/b.txt"}),
         ("file:///{+path}", "file:///a/..%2fb", None),
         ("file:///{+path}/{name}", "file:///a/b/c", {"path": "a/b", "name": "c"}),
+        ("file:///{+path}", "file:////etc/passwd", None),
+        ("file:///{+path}", "file:///%2Fetc/passwd", None),
+        ("docs://{+path}", "docs:///etc/passwd", None),
+        ("docs:{+path}", "docs:/etc/passwd", None),
+        ("docs:{page}", "docs:%2Fetc%2Fpasswd", None),
+        ("docs:{page}", "docs:%5Cserver%5Cshare", None),
+        ("docs:{folder}/{page}", "docs:a/%2Fetc", None),
+        ("docs:{folder}/{page}", "docs:a%2Fb/c", {"folder": "a/b", "page": "c"}),
+        ("docs://host{+path}", "docs://host/a/b", {"path": "/a/b"}),
+        ("s:{q}{?of}", "s:a?of=/b", {"q": "a", "of": "/b"}),
         ("a:{x}.{y}", "a:1.2.3", {"x": "1.2", "y": "3"}),
         ("a:{x}a{y}a", "a:aaa", None),
         ("a:{x}a{y}a", "a:aaab", None),
@@ -149,6 +160,8 @@ def test_what_a_template_writes_it_reads_again(text: str, values: dict[str, str]
         assert not {".", "..", "[", "]"}.isdisjoint(re.split(r"/|([\[\]])", values["a"]))
         return
     feared = any("\0" in v or ".." in re.split(r"[/\\]", v) for v in values.values())
+    inside = set(template.variables) - template.optional
+    feared = feared or any(values[name].startswith(("/", "\\")) for name in inside)
     assert template.match(asked) == (None if feared else values)
 
 
@@ -163,6 +176,57 @@ def test_any_text_is_a_template_or_refused_and_matches_or_not(text: str, uri: st
         return
     values = template.match("a:" + uri)
     assert values is None or values.keys() <= set(template.variables)
+
+
+NARROW = r"[^/?#&\[\]]+"
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.text("ab/?", min_size=1, max_size=3)), max_size=3),
+    st.booleans(),
+    st.text("ab/?", max_size=16),
+)
+@example([(False, "a"), (False, "a")], False, "aaaaa")
+@example([(True, "/"), (False, "b")], True, "a/a/bb")
+@example([], True, "/a")
+def test_of_several_ways_to_read_a_uri_the_variables_further_left_take_the_most(
+    between: list[tuple[bool, str]], last: bool, uri: str
+) -> None:
+    """As a regular expression does, which may take for ever where this does not."""
+    between = [*between, (last, "")]
+    text = "".join(f"{{{'+' if w else ''}v{n}}}{then}" for n, (w, then) in enumerate(between))
+    pattern = "".join(f"({'.+' if w else NARROW}){re.escape(then)}" for w, then in between)
+    found = re.fullmatch(f"a:{pattern}", f"a:{uri}")
+    expected = {f"v{n}": value for n, value in enumerate(found.groups())} if found else None
+    befores = (":", *(then for _, then in between))
+    if any(
+        value.startswith("/") and before.endswith(("/", ":"))
+        for before, value in zip(befores, (expected or {}).values(), strict=False)
+    ):
+        expected = None
+    assert UriTemplate(f"a:{text}").match(f"a:{uri}") == expected
+
+
+def test_what_was_found_out_of_a_uri_for_one_template_holds_for_all() -> None:
+    laid = LaidOut("a:x/y?z=1")
+    templates = ["a:{+all}", "a:{one}", "a:{one}/{+two}", "a:{one}/{two}{?z}", "a:{one}/{two}{?w}"]
+    assert [UriTemplate(text).match_laid_out(laid) for text in templates] == [
+        {"all": "x/y?z=1"},
+        None,
+        {"one": "x", "two": "y?z=1"},
+        {"one": "x", "two": "y", "z": "1"},
+        None,
+    ]
+
+
+def test_hundreds_of_the_worst_templates_of_one_tenant_are_tried_in_few_steps() -> None:
+    """What a tenant registers must not hold up the others, who share the event loop."""
+    worst = [
+        UriTemplate("a:" + "a".join(f"{{v{n}}}" for n in range(MAX_VARIABLES)) + "b" * size + "/x")
+        for size in range(1, 201)
+    ]
+    uri = "a:" + "a" * (MAX_LENGTH - 205) + "b" * 200 + "/x"
+    assert _lines(lambda: [one.match(uri) for one in worst]) < 200 * 2000
 
 
 def test_the_worst_template_and_uri_take_steps_that_only_add_up() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.wire import check_message, check_response, check_type
+from tests.wire import SESSION_BASED, check_batch, check_message, check_response, check_type
 
 RESULT = {"resultType": "complete", "content": []}
 
@@ -77,3 +77,83 @@ def test_a_client_sends_requests_and_notifications():
         check_message(result(RESULT), "client")
     with pytest.raises(AssertionError, match="CallToolRequest"):
         check_message({"jsonrpc": "2.0", "id": 1, "method": "tools/call"}, "client")
+
+
+# --- the session-based revisions ---
+
+FIRST, SECOND, LAST = SESSION_BASED
+
+
+def asked(method: str, params=None) -> dict:
+    message = {"jsonrpc": "2.0", "id": 1, "method": method}
+    return message if params is None else {**message, "params": params}
+
+
+@pytest.mark.parametrize(
+    ("revision", "message", "problem"),
+    [
+        (LAST, {"id": 1, "result": {}}, "jsonrpc"),
+        (LAST, asked("tools/call"), "not in 2025-11-25"),
+        (LAST, {"jsonrpc": "2.0", "method": "notifications/x"}, "not in 2025-11-25"),
+        (LAST, error(-32021), "nobody knows"),
+        (LAST, error(-31429), "nobody knows"),
+        (LAST, error(-32602, message=""), "without a message"),
+        (LAST, {**result({}), **error(-32602)}, "id|both|additional"),
+        (LAST, {"jsonrpc": "2.0", "id": 1.0, "result": {}}, "id"),
+        (SECOND, {"jsonrpc": "2.0", "error": {"code": -32600, "message": "no"}}, "id"),
+        (FIRST, asked("elicitation/create", {"message": "?"}), "not in 2025-03-26"),
+        (SECOND, asked("elicitation/create", {"mode": "form", "message": "?"}), "ElicitRequest"),
+        (
+            SECOND,
+            {
+                "jsonrpc": "2.0",
+                "method": "notifications/elicitation/complete",
+                "params": {"elicitationId": "1"},
+            },
+            "not in 2025-06-18",
+        ),
+    ],
+)
+def test_what_a_server_must_not_send_in_a_session_is_found(revision, message, problem):
+    with pytest.raises(AssertionError, match=problem):
+        check_message(message, revision=revision)
+
+
+@pytest.mark.parametrize(
+    ("revision", "method", "value", "problem"),
+    [
+        (LAST, "tools/call", RESULT, "resultType"),
+        (LAST, "tools/list", {"tools": [], "ttlMs": 0}, "ttlMs"),
+        (LAST, "ping", {"_meta": {}}, "must be {}"),
+        (LAST, "server/discover", {}, "not in 2025-11-25"),
+        (
+            LAST,
+            "tools/call",
+            {"content": [], "_meta": {"io.modelcontextprotocol/serverInfo": {}}},
+            "later revision",
+        ),
+        (SECOND, "prompts/list", {"prompts": [{"name": "a", "icons": []}]}, "icons"),
+        (FIRST, "prompts/list", {"prompts": [{"name": "a", "title": "A"}]}, "title"),
+    ],
+)
+def test_what_does_not_answer_the_method_in_a_session_is_found(revision, method, value, problem):
+    with pytest.raises(AssertionError, match=problem):
+        check_response(method, result(value), revision)
+
+
+@pytest.mark.parametrize("revision", SESSION_BASED)
+def test_what_is_right_in_a_session_passes(revision):
+    assert check_response("ping", result({}), revision)["result"] == {}
+    assert check_response("tools/call", result({"content": []}), revision)
+    assert check_response("tools/call", error(-32002), revision)
+    assert check_message(asked("roots/list"), revision=revision)
+    assert check_message(asked("ping"), "client", revision)
+    with pytest.raises(AssertionError, match="not in"):
+        check_message({"jsonrpc": "2.0", "method": "notifications/message"}, "client", revision)
+
+
+def test_a_batch_of_answers_is_checked_one_by_one():
+    assert len(check_batch(b'[{"jsonrpc":"2.0","id":1,"result":{}}]', FIRST)) == 1
+    for wrong in (b"[]", b"{}", b'[{"jsonrpc":"2.0","id":1}]'):
+        with pytest.raises(AssertionError):
+            check_batch(wrong, FIRST)

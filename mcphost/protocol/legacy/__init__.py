@@ -1,0 +1,1 @@
+"""The session-based revisions: what differs in their messages. No I/O."""

@@ -1,0 +1,51 @@
+"""What client and server of a session tell one another that they can do (spec: basic/lifecycle)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mcphost.protocol.revisions import Revision
+
+_SERVER: Mapping[str, Any] = {
+    "tools": {},
+    "prompts": {},
+    "resources": {},
+    "logging": {},
+    "completions": {},
+}
+
+
+def client_capabilities(revision: Revision, said: Mapping[str, Any]) -> dict[str, Any]:
+    """What a client of that revision can do, in the shape that the stateless revision gives it.
+
+    What the revision does not have is left out, whatever the client says.
+    """
+    can: dict[str, Any] = {}
+    for name in ("roots", "sampling", "elicitation", "experimental"):
+        if isinstance(said.get(name), dict):
+            can[name] = said[name]
+    if not revision.sampling_tools and "sampling" in can:
+        can["sampling"] = {}
+    if not revision.elicitation:
+        can.pop("elicitation", None)
+    elif not revision.urls and "elicitation" in can:
+        can["elicitation"] = {}
+    return can
+
+
+def initialize_result(
+    revision: Revision, server: Mapping[str, Any], instructions: str
+) -> dict[str, Any]:
+    """`InitializeResult`. `server` is our `Implementation`; what the revision lacks is left out."""
+    known = ["name", "version"]
+    if revision.structured:
+        known.append("title")
+    if revision.icons:
+        known += ["icons", "description", "websiteUrl"]
+    result: dict[str, Any] = {
+        "protocolVersion": revision.name,
+        "capabilities": dict(_SERVER),
+        "serverInfo": {name: server[name] for name in known if name in server},
+    }
+    if instructions:
+        result["instructions"] = instructions
+    return result

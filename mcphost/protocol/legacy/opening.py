@@ -1,0 +1,220 @@
+"""From a parsed body to the messages of a session-based client (spec: basic/index, Messages).
+
+What cannot be read is refused as a whole, and nothing of it is done. A request of a batch whose id
+could be read is refused alone: the others of the batch are answered.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from mcphost.protocol.errors import ProtocolError, invalid_request, shown
+from mcphost.protocol.exchange import Meta
+from mcphost.protocol.legacy.errors import SessionError, in_post, unsupported_revision
+from mcphost.protocol.nesting import check_depth
+from mcphost.protocol.params import check_type, read_meta
+from mcphost.protocol.revisions import REVISIONS, Revision
+
+MOST_IN_A_BATCH: Final = 20
+INITIALIZE: Final = "initialize"
+
+_NOTIFICATIONS: Final = "notifications/"
+_SAID: Final = ("progressToken", "traceparent")
+"""What a `_meta` of these revisions may say to us. All else is somebody else's."""
+
+
+class LegacyRequest(NamedTuple):
+    """A request. `meta` is what its `_meta` says: a progress token, a trace."""
+
+    id: str | int
+    method: str
+    params: dict[str, Any]
+    meta: Meta
+
+
+class LegacyNotification(NamedTuple):
+    """A message that is not answered."""
+
+    method: str
+    params: dict[str, Any]
+
+
+class LegacyResponse(NamedTuple):
+    """What a client answers to a request of ours: a result, or an error, never both."""
+
+    id: str | int
+    result: Mapping[str, Any] | None
+    error: Mapping[str, Any] | None
+
+
+LegacyMessage = LegacyRequest | LegacyNotification | LegacyResponse
+
+
+class LegacyBody(NamedTuple):
+    """The messages of one POST; `batch` says that they came in an array, and want their answers so.
+
+    `version` is a revision that we speak, as the header names it; None without a header. `refused`
+    answers, each under the id of its request, what of a batch is a request but not a good one.
+    """
+
+    messages: tuple[LegacyMessage, ...]
+    batch: bool = False
+    version: str | None = None
+    refused: tuple[SessionError, ...] = ()
+
+    @property
+    def requests(self) -> tuple[LegacyRequest, ...]:
+        return tuple(one for one in self.messages if isinstance(one, LegacyRequest))
+
+
+def open_body(version: str | None, parsed: Any, body: bytes) -> LegacyBody:
+    """The messages of a body. `version` is what the header says; `parsed` is any JSON.
+
+    Raises SessionError, with the id of the request if it is one.
+    """
+    try:
+        opened = _open(parsed, body)
+        _check_header(version, opened)
+    except ProtocolError as error:
+        raise in_post(error, version) from None
+    return opened._replace(version=version)
+
+
+def check_fits(opened: LegacyBody, revision: Revision) -> None:
+    """Hold a POST against the revision of its session, whatever its header says.
+
+    Raises SessionError (INVALID_REQUEST) for a batch where there are none.
+    """
+    if opened.batch and not revision.batches:
+        message = f"Revision {revision.name} has no batches: send one message per POST"
+        raise in_post(invalid_request(message), revision.name)
+
+
+def _check_header(version: str | None, opened: LegacyBody) -> None:
+    """Refuse a revision that we do not speak; but which one a new session has, its params say."""
+    if version is None or version in REVISIONS:
+        return
+    if not any(one.method == INITIALIZE for one in opened.requests):
+        alone = opened.requests[0].id if opened.requests and not opened.batch else None
+        raise unsupported_revision(version).with_id(alone)
+
+
+def _open(parsed: Any, body: bytes) -> LegacyBody:
+    if type(parsed) is list:
+        return _open_batch(parsed, body)
+    if type(parsed) is not dict:
+        raise invalid_request("The body must be a JSON object, or an array of them")
+    try:
+        check_depth(parsed, body)
+    except ProtocolError as error:
+        raise error.with_id(_id_of_request(parsed)) from None
+    return LegacyBody((_read(parsed),))
+
+
+def _open_batch(parsed: list[Any], body: bytes) -> LegacyBody:
+    if not parsed:
+        raise invalid_request("A batch holds at least one message")
+    if len(parsed) > MOST_IN_A_BATCH:
+        raise invalid_request(f"A batch holds at most {MOST_IN_A_BATCH} messages")
+    check_depth(parsed, body)
+    messages: list[LegacyMessage] = []
+    refused: list[SessionError] = []
+    for one in parsed:
+        try:
+            messages.append(_read_of_batch(one))
+        except ProtocolError as error:
+            if error.request_id is None:
+                raise
+            refused.append(in_post(error, None))
+    _check_ids(messages, refused)
+    return LegacyBody(tuple(messages), batch=True, refused=tuple(refused))
+
+
+def _read_of_batch(one: Any) -> LegacyMessage:
+    if type(one) is not dict:
+        raise invalid_request("A batch holds JSON-RPC messages only")
+    message = _read(one)
+    if isinstance(message, LegacyRequest) and message.method == INITIALIZE:
+        raise invalid_request("initialize is sent alone, not in a batch").with_id(message.id)
+    return message
+
+
+def _check_ids(messages: list[LegacyMessage], refused: list[SessionError]) -> None:
+    ids = [one.id for one in messages if isinstance(one, LegacyRequest)]
+    ids += [error.request_id for error in refused if error.request_id is not None]
+    if len(set(ids)) < len(ids):
+        raise invalid_request("Two requests of the batch have the same id")
+
+
+def _read(message: dict[str, Any]) -> LegacyMessage:
+    if "method" not in message:
+        return _response(message)
+    try:
+        return _call(message)
+    except ProtocolError as error:
+        raise error.with_id(_id_of_request(message)) from None
+
+
+def _call(message: dict[str, Any]) -> LegacyRequest | LegacyNotification:
+    _check_version(message)
+    method = message["method"]
+    if type(method) is not str:
+        raise invalid_request("method must be a string")
+    notifies = method.startswith(_NOTIFICATIONS)
+    if "id" not in message:
+        if not notifies:
+            raise invalid_request(f"id is missing: {shown(method)} is not a notification")
+        return LegacyNotification(method, _params(message))
+    identifier = _id(message)
+    if notifies:
+        raise invalid_request(f"{shown(method)} is a notification and has no id")
+    params = _params(message)
+    return LegacyRequest(identifier, method, params, _meta(params))
+
+
+def _response(message: dict[str, Any]) -> LegacyResponse:
+    """It never gets an error with its own id: that is one of ours."""
+    _check_version(message)
+    identifier = _id(message)
+    given = [name for name in ("result", "error") if name in message]
+    if not given:
+        raise invalid_request("method is missing, and so are result and error")
+    if len(given) > 1:
+        raise invalid_request("A response has either a result or an error, not both")
+    value = message[given[0]]
+    if type(value) is not dict:
+        raise invalid_request(f"{given[0]} must be an object")
+    if given[0] == "result":
+        return LegacyResponse(identifier, value, None)
+    return LegacyResponse(identifier, None, value)
+
+
+def _check_version(message: dict[str, Any]) -> None:
+    if message.get("jsonrpc") != "2.0":
+        raise invalid_request('jsonrpc must be "2.0"')
+
+
+def _params(message: dict[str, Any]) -> dict[str, Any]:
+    params = message.get("params", {})
+    check_type("params", params, dict)
+    found: dict[str, Any] = params
+    return found
+
+
+def _meta(params: dict[str, Any]) -> Meta:
+    meta = params.get("_meta", {})
+    check_type("params._meta", meta, dict)
+    return read_meta({name: meta[name] for name in _SAID if name in meta})
+
+
+def _id(message: dict[str, Any]) -> str | int:
+    identifier = message.get("id")
+    if type(identifier) is str or type(identifier) is int:
+        return identifier
+    raise invalid_request("id must be a string or an integer of at most 64 bits")
+
+
+def _id_of_request(message: dict[str, Any]) -> str | int | None:
+    """The id of what is a request or means to be one, if it is an id."""
+    identifier = message.get("id")
+    usable = "method" in message and (type(identifier) is str or type(identifier) is int)
+    return identifier if usable else None

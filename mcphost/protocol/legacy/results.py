@@ -1,0 +1,119 @@
+"""Results of the stateless revision as the session-based ones have them.
+
+What a revision does not have is left out or said in another way, so that its clients, some of which
+hold every answer against its schema, take it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+from mcp_types import SERVER_INFO_META_KEY
+
+from mcphost.protocol.revisions import Revision
+
+Json = dict[str, Any]
+
+_NEW: Final = frozenset({"resultType", "ttlMs", "cacheScope"})
+_OF_STRUCTURED: Final = frozenset({"title", "outputSchema", "_meta"})
+
+
+def dress(revision: Revision, method: str, result: Mapping[str, Any]) -> Json:
+    """The result of a method as clients of that revision know it. The argument stays as it is."""
+    plain: Json = {name: value for name, value in result.items() if name not in _NEW}
+    meta = {k: v for k, v in plain.pop("_meta", {}).items() if k != SERVER_INFO_META_KEY}
+    if meta:
+        plain["_meta"] = meta
+    reshape = _RESHAPE.get(method)
+    return plain if reshape is None else reshape(revision, plain)
+
+
+def _listed(field: str) -> Callable[[Revision, Json], Json]:
+    def reshape(revision: Revision, result: Json) -> Json:
+        return {**result, field: [_entry(revision, one) for one in result[field]]}
+
+    return reshape
+
+
+def _entry(revision: Revision, entry: Mapping[str, Any]) -> Json:
+    """Something that is listed. A schema whose root is no object makes clients refuse the list."""
+    kept = dict(entry)
+    if not revision.icons:
+        kept.pop("icons", None)
+    if not revision.structured:
+        kept = {name: value for name, value in kept.items() if name not in _OF_STRUCTURED}
+        _without_dates(kept)
+    if not _is_object(kept.get("outputSchema")):
+        kept.pop("outputSchema", None)
+    if "arguments" in kept and not revision.structured:
+        kept["arguments"] = [_untitled(one) for one in kept["arguments"]]
+    return kept
+
+
+def _is_object(schema: Any) -> bool:
+    return isinstance(schema, Mapping) and schema.get("type") == "object"
+
+
+def _untitled(argument: Mapping[str, Any]) -> Json:
+    return {name: value for name, value in argument.items() if name != "title"}
+
+
+def _without_dates(entry: Json) -> None:
+    annotations = entry.get("annotations")
+    if isinstance(annotations, Mapping) and "lastModified" in annotations:
+        kept = {name: one for name, one in annotations.items() if name != "lastModified"}
+        entry["annotations"] = kept
+
+
+def _called(revision: Revision, result: Json) -> Json:
+    """Structured content is an object in these revisions; what it holds is in a text as well."""
+    if not revision.structured or not isinstance(result.get("structuredContent"), Mapping):
+        result.pop("structuredContent", None)
+    return {**result, "content": _blocks(revision, result.get("content", ()))}
+
+
+def _got(revision: Revision, result: Json) -> Json:
+    messages = [{**one, "content": _block(revision, one["content"])} for one in result["messages"]]
+    return {**result, "messages": messages}
+
+
+def _read(revision: Revision, result: Json) -> Json:
+    if revision.structured:
+        return result
+    return {**result, "contents": [_without_meta(one) for one in result["contents"]]}
+
+
+def _blocks(revision: Revision, blocks: Sequence[Mapping[str, Any]]) -> list[Json]:
+    return [_block(revision, one) for one in blocks]
+
+
+def _block(revision: Revision, block: Mapping[str, Any]) -> Json:
+    if revision.structured:
+        plain = dict(block)
+        if not revision.icons:
+            plain.pop("icons", None)
+        return plain
+    if block["type"] == "resource_link":
+        return {"type": "text", "text": f"{block.get('title') or block['name']}: {block['uri']}"}
+    plain = _without_meta(block)
+    _without_dates(plain)
+    if "resource" in plain:
+        plain["resource"] = _without_meta(plain["resource"])
+    return plain
+
+
+def _without_meta(one: Mapping[str, Any]) -> Json:
+    return {name: value for name, value in one.items() if name != "_meta"}
+
+
+_RESHAPE: Final[Mapping[str, Callable[[Revision, Json], Json]]] = MappingProxyType(
+    {
+        "tools/list": _listed("tools"),
+        "prompts/list": _listed("prompts"),
+        "resources/list": _listed("resources"),
+        "resources/templates/list": _listed("resourceTemplates"),
+        "tools/call": _called,
+        "prompts/get": _got,
+        "resources/read": _read,
+    }
+)

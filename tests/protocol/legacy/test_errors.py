@@ -1,0 +1,111 @@
+"""Errors as clients of sessions are told them: codes that they know, statuses that they survive."""
+
+import pytest
+
+from mcphost.protocol import errors
+from mcphost.protocol.errors import HTTP_STATUS, ProtocolError
+from mcphost.protocol.legacy.errors import (
+    RESOURCE_NOT_FOUND,
+    TOLD,
+    SessionError,
+    in_post,
+    in_session,
+    unsupported_revision,
+)
+from mcphost.protocol.messages import error_response
+from mcphost.protocol.resources import resource_not_found
+from tests.wire import SESSION_BASED, check_message
+
+FIRST, SECOND, LAST = SESSION_BASED
+
+
+def test_every_error_of_ours_is_told_in_a_session():
+    assert set(TOLD) == set(HTTP_STATUS)
+
+
+@pytest.mark.parametrize("revision", SESSION_BASED)
+@pytest.mark.parametrize("code", HTTP_STATUS)
+def test_every_error_has_a_code_that_the_revision_knows(revision, code):
+    error = in_session(ProtocolError(code, "no", {"retryAfter": 3}, request_id=1))
+    check_message(error_response(error), revision=revision)
+    assert (error.message, error.data, error.request_id) == ("no", {"retryAfter": 3}, 1)
+
+
+@pytest.mark.parametrize(
+    ("code", "told", "status"),
+    [
+        (errors.INVALID_PARAMS, -32602, 200),
+        (errors.INVALID_REQUEST, -32600, 200),
+        (errors.METHOD_NOT_FOUND, -32601, 200),
+        (errors.INTERNAL_ERROR, -32603, 200),
+        (errors.HEADER_MISMATCH, -32600, 200),
+        (errors.MISSING_REQUIRED_CLIENT_CAPABILITY, -32603, 200),
+        (errors.OVER_LIMIT, -32603, 200),
+        (errors.UNAVAILABLE, -32603, 200),
+        (errors.FORBIDDEN, -32600, 200),
+        (errors.UNSUPPORTED_PROTOCOL_VERSION, -32602, 400),
+        (errors.UNAUTHORIZED, -32600, 401),
+        (errors.SESSION_GONE, -32600, 404),
+        (errors.TOO_LARGE, -32600, 413),
+        (4711, -32603, 200),
+    ],
+)
+def test_an_answer_to_a_request_travels_with_200_unless_the_revision_says_otherwise(
+    code, told, status
+):
+    error = in_session(ProtocolError(code, "no", request_id=1))
+    assert (error.code, error.status) == (told, status)
+
+
+@pytest.mark.parametrize("code", HTTP_STATUS)
+def test_what_answers_no_request_never_travels_as_if_it_had_been_accepted(code):
+    error = in_session(ProtocolError(code, "no"))
+    assert error.status >= 400
+    assert (error.status == 404) is (code == errors.SESSION_GONE)
+
+
+def test_a_scope_that_is_missing_is_told_by_the_status_so_that_the_client_asks_for_it():
+    error = ProtocolError(errors.FORBIDDEN, "no", {"scope": "mcp:call"}, request_id=1)
+    assert in_session(error).status == 403
+    assert in_session(error).data == {"scope": "mcp:call"}
+
+
+def test_a_resource_that_is_not_there_has_a_code_of_its_own():
+    error = resource_not_found("test://nothing").with_id(1)
+    told = in_session(error, "resources/read")
+    assert (told.code, told.status) == (RESOURCE_NOT_FOUND, 200)
+    assert told.data == {"uri": "test://nothing"}
+    assert in_session(error, "completion/complete").code == errors.INVALID_PARAMS
+    other = errors.invalid_params("params.uri must be a string").with_id(1)
+    assert in_session(other, "resources/read").code == errors.INVALID_PARAMS
+
+
+def test_an_error_is_told_once():
+    error = in_session(ProtocolError(errors.OVER_LIMIT, "no"))
+    assert in_session(error) is error
+    assert in_post(error, None) is error
+
+
+def test_an_error_that_gets_an_id_stays_one_of_a_session():
+    error = in_session(ProtocolError(errors.OVER_LIMIT, "no", {"retryAfter": 1}))
+    named = error.with_id("a")
+    assert isinstance(named, SessionError)
+    assert (error.status, named.status) == (429, 200)
+    assert (named.code, named.message, named.data) == (error.code, "no", {"retryAfter": 1})
+
+
+@pytest.mark.parametrize(
+    ("version", "bare"),
+    [(None, True), (FIRST, True), (SECOND, True), (LAST, False), ("2024-11-05", True)],
+)
+def test_what_has_no_id_has_no_body_where_revisions_require_one(version, bare):
+    assert in_post(errors.invalid_request("no"), version).bare is bare
+    assert not in_post(errors.invalid_request("no").with_id(1), version).bare
+    assert not in_session(errors.invalid_request("no")).bare
+
+
+def test_a_revision_that_we_do_not_speak_is_told_as_initialization_errors_are():
+    error = in_post(unsupported_revision("2024-11-05"), "2024-11-05")
+    assert (error.code, error.status) == (errors.INVALID_PARAMS, 400)
+    assert error.data is not None
+    assert set(error.data) == {"supported", "requested"}

@@ -1,0 +1,352 @@
+"""Which wire a POST is on, and what a session-based client sent: read, or refused as it survives."""
+
+import sys
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcphost.protocol.errors import ProtocolError
+from mcphost.protocol.exchange import Exchange, Meta
+from mcphost.protocol.headers import Headers
+from mcphost.protocol.legacy.errors import SessionError
+from mcphost.protocol.legacy.opening import (
+    MOST_IN_A_BATCH,
+    LegacyBody,
+    LegacyNotification,
+    LegacyRequest,
+    LegacyResponse,
+    check_fits,
+)
+from mcphost.protocol.messages import error_response
+from mcphost.protocol.nesting import MAX_DEPTH
+from mcphost.protocol.opening import open_message, open_post
+from mcphost.protocol.revisions import REVISIONS
+from tests.protocol.requests import META, REVISION, call, changed, headers_of, raw, request
+from tests.wire import SESSION_BASED, check_message
+
+INVALID_REQUEST, INVALID_PARAMS = -32600, -32602
+FIRST, SECOND, LAST = SESSION_BASED
+LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+
+
+def posted(message, version: str | None = LAST) -> LegacyBody:
+    headers = raw({} if version is None else {"mcp-protocol-version": version})
+    body = message if isinstance(message, bytes) else orjson.dumps(message)
+    opened = open_post(headers, body)
+    assert isinstance(opened, LegacyBody)
+    return opened
+
+
+def refused(message, version: str | None = LAST) -> SessionError:
+    with pytest.raises(SessionError) as caught:
+        posted(message, version)
+    return caught.value
+
+
+def batch(*messages) -> list:
+    return list(messages)
+
+
+def numbered(count: int) -> list[dict]:
+    return [{**LIST, "id": number} for number in range(count)]
+
+
+def nested(depth: int) -> dict:
+    """A call whose message is `depth` levels deep."""
+    value: object = []
+    for _ in range(depth - 4):
+        value = [value]
+    return request("tools/call", {"name": "echo", "arguments": {"deep": value}})
+
+
+# --- which wire ---
+
+
+def initialize(version: str = LAST) -> dict:
+    params = {"protocolVersion": version, "capabilities": {}, "clientInfo": {}}
+    return request("initialize", params)
+
+
+@pytest.mark.parametrize(
+    ("message", "header"),
+    [
+        (initialize(), None),
+        (initialize(), LAST),
+        (initialize("2024-11-05"), None),
+        (initialize("1.0"), "2024-11-05"),
+        (call(_meta={"progressToken": 1}), SECOND),
+        (call(_meta={"progressToken": 1}), None),
+        (LIST, FIRST),
+        ({"jsonrpc": "2.0", "method": "notifications/initialized"}, LAST),
+        ({"jsonrpc": "2.0", "id": "q", "result": {}}, LAST),
+        ([LIST], None),
+    ],
+)
+def test_without_a_modern_version_in_meta_or_header_a_post_is_a_sessions(message, header):
+    opened = posted(message, header)
+    assert len(opened.messages) == 1
+    assert opened.version == header
+
+
+@pytest.mark.parametrize(
+    ("message", "header"),
+    [
+        (call(), REVISION),
+        (call(), LAST),
+        (call(), None),
+        (call(_meta={}), REVISION),
+        (call(_meta={}), "v999.0.0"),
+        (call(_meta={}), ""),
+        ([call()], REVISION),
+        (7, REVISION),
+        ({"jsonrpc": "2.0", "id": 1, "result": {}}, REVISION),
+        (request("initialize", {"_meta": META}), REVISION),
+    ],
+)
+def test_every_other_post_is_opened_as_before(message, header):
+    headers = headers_of(message if isinstance(message, dict) else call())
+    if header != REVISION:
+        pairs = {"mcp-method": "tools/call", "mcp-name": "echo"}
+        headers = raw(pairs if header is None else {**pairs, "mcp-protocol-version": header})
+    assert outcome(open_post, headers, message) == outcome(open_message, headers, message)
+
+
+def outcome(opener, headers: Headers, message):
+    try:
+        opened = opener(headers, orjson.dumps(message))
+    except ProtocolError as error:
+        assert not isinstance(error, SessionError)
+        return error.code, error.message, error.data, error.request_id
+    assert isinstance(opened, Exchange)
+    return opened
+
+
+def test_what_is_not_json_is_refused_before_anybody_asks_who_sent_it():
+    for version in (None, LAST, REVISION):
+        headers = raw({} if version is None else {"mcp-protocol-version": version})
+        with pytest.raises(ProtocolError, match="not valid JSON") as caught:
+            open_post(headers, b"{")
+        assert caught.value.status == 400
+
+
+def test_a_modern_request_costs_no_call_more_than_it_did():
+    body, headers = orjson.dumps(call()), headers_of(call())
+    assert calls_of(open_post, headers, body) <= calls_of(open_message, headers, body)
+
+
+def calls_of(opener, headers: Headers, body: bytes) -> int:
+    calls = 0
+
+    def count(frame, event, argument) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        opener(headers, body)
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+# --- what is read ---
+
+
+def test_a_request_is_read_with_what_its_meta_says():
+    trace = "00-" + "a" * 32 + "-" + "b" * 16 + "-01"
+    message = call(_meta={"progressToken": "p", "traceparent": trace, "x.org/y": 1})
+    (one,) = posted(message).messages
+    assert one == LegacyRequest(7, "tools/call", message["params"], one.meta)
+    assert one.meta == Meta(progress_token="p", traceparent=trace)
+    assert not posted(message).batch
+
+
+def test_what_later_revisions_put_into_meta_says_nothing_here():
+    said = {f"io.modelcontextprotocol/{name}": 5 for name in ("logLevel", "clientCapabilities")}
+    (one,) = posted(call(_meta=said)).messages
+    assert isinstance(one, LegacyRequest)
+    assert one.meta == Meta()
+
+
+def test_params_may_be_left_out():
+    assert posted(LIST).requests == (LegacyRequest(1, "tools/list", {}, Meta()),)
+    opened = posted({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    assert opened.messages == (LegacyNotification("notifications/initialized", {}),)
+    assert opened.requests == ()
+
+
+@pytest.mark.parametrize("identifier", ["a", "", 0, -1, 2**64 - 1])
+def test_an_id_is_a_string_or_an_integer(identifier):
+    (one,) = posted({**LIST, "id": identifier}).requests
+    assert one.id == identifier
+
+
+def test_a_response_is_a_result_or_an_error():
+    assert posted({"jsonrpc": "2.0", "id": "q", "result": {"a": 1}}).messages == (
+        LegacyResponse("q", {"a": 1}, None),
+    )
+    wrong = {"code": -1, "message": "User rejected sampling request"}
+    assert posted({"jsonrpc": "2.0", "id": 3, "error": wrong}).messages == (
+        LegacyResponse(3, None, wrong),
+    )
+
+
+# --- what is refused ---
+
+
+@pytest.mark.parametrize("identifier", [7, "a"])
+@pytest.mark.parametrize(
+    ("changes", "code", "text"),
+    [
+        ({"jsonrpc": "1.0"}, INVALID_REQUEST, 'jsonrpc must be "2.0"'),
+        ({"method": 5}, INVALID_REQUEST, "method must be a string"),
+        ({"method": "notifications/initialized"}, INVALID_REQUEST, "has no id"),
+        ({"params": []}, INVALID_PARAMS, "params must be an object, not an array"),
+        ({"params": {"_meta": 1}}, INVALID_PARAMS, "params._meta must be an object"),
+        ({"params": {"_meta": {"progressToken": 1.5}}}, INVALID_PARAMS, "progressToken"),
+        (nested(MAX_DEPTH + 1), INVALID_REQUEST, "64 levels"),
+    ],
+)
+def test_a_request_that_is_none_is_answered_under_its_id_with_status_200(
+    identifier, changes, code, text
+):
+    error = refused({**LIST, **changes, "id": identifier})
+    assert (error.code, error.status, error.request_id, error.bare) == (
+        code,
+        200,
+        identifier,
+        False,
+    )
+    assert text in error.message
+    check_message(error_response(error), revision=FIRST)
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        (b"7", "must be a JSON object"),
+        (b"null", "must be a JSON object"),
+        ([], "at least one"),
+        ([[]], "JSON-RPC messages only"),
+        ([1], "JSON-RPC messages only"),
+        (numbered(MOST_IN_A_BATCH + 1), "at most 20"),
+        ([LIST, LIST], "the same id"),
+        ([LIST, {**LIST, "params": []}], "the same id"),
+        ([LIST, changed(LIST, {"id": None})], "id must be"),
+        ([nested(MAX_DEPTH + 1)], "64 levels"),
+        ({**LIST, "id": None}, "id must be a string or an integer"),
+        ({**LIST, "id": True}, "id must be a string or an integer"),
+        ({"jsonrpc": "2.0", "method": "tools/list"}, "'tools/list' is not a notification"),
+        ({"jsonrpc": "2.0", "method": "notifications/x", "params": 1}, "params must be"),
+        ({"jsonrpc": "2.0", "id": 1}, "method is missing"),
+        ({"jsonrpc": "2.0", "id": 1, "result": {}, "error": {}}, "not both"),
+        ({"jsonrpc": "2.0", "id": 1, "result": []}, "result must be an object"),
+        ({"jsonrpc": "2.0", "id": 1, "error": "no"}, "error must be an object"),
+        ({"jsonrpc": "2.0", "id": None, "result": {}}, "id must be"),
+        ({"jsonrpc": "1.0", "id": 1, "result": {}}, "jsonrpc"),
+    ],
+)
+def test_what_cannot_be_answered_is_not_accepted(message, text):
+    error = refused(message)
+    assert (error.status, error.request_id) == (400, None)
+    assert text in error.message
+
+
+@pytest.mark.parametrize(("version", "bare"), [(None, True), (FIRST, True), (LAST, False)])
+def test_what_cannot_be_answered_has_no_body_where_an_error_must_have_an_id(version, bare):
+    assert refused({**LIST, "id": None}, version).bare is bare
+    assert refused(SECOND.encode()[:4], version).bare is bare
+
+
+def test_a_message_may_be_as_deep_as_the_limit_in_a_batch_too():
+    assert posted(nested(MAX_DEPTH)).requests
+    assert posted([nested(MAX_DEPTH)]).requests
+
+
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-01-01", "2025-12-31"])
+@pytest.mark.parametrize(
+    ("message", "identifier"),
+    [(LIST, 1), ([LIST], None), ({"jsonrpc": "2.0", "id": 1, "result": {}}, None)],
+)
+def test_a_header_of_a_revision_that_does_not_exist_is_a_400_that_names_those_that_do(
+    version, message, identifier
+):
+    error = refused(message, version)
+    assert (error.code, error.status, error.request_id) == (INVALID_PARAMS, 400, identifier)
+    assert error.data == {"supported": [*SESSION_BASED, REVISION], "requested": version}
+    assert error.message == (
+        f"Unsupported protocol version '{version}'; supported: {FIRST}, {SECOND}, {LAST}, {REVISION}"
+    )
+
+
+# --- batches ---
+
+
+def test_a_batch_is_read_in_its_order():
+    answer = {"jsonrpc": "2.0", "id": 1, "result": {}}
+    note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    opened = posted([LIST, note, answer, {**LIST, "id": "1"}], FIRST)
+    assert [type(one) for one in opened.messages] == [
+        LegacyRequest,
+        LegacyNotification,
+        LegacyResponse,
+        LegacyRequest,
+    ]
+    assert [one.id for one in opened.requests] == [1, "1"]
+    assert (opened.batch, opened.refused) == (True, ())
+    assert len(posted(numbered(MOST_IN_A_BATCH), FIRST).messages) == MOST_IN_A_BATCH
+
+
+def test_a_bad_request_of_a_batch_is_refused_alone():
+    opened = posted([LIST, {**LIST, "id": 2, "params": 5}, {**initialize(), "id": 3}], FIRST)
+    assert [one.id for one in opened.requests] == [1]
+    assert [(one.request_id, one.status) for one in opened.refused] == [(2, 200), (3, 200)]
+    assert "params must be an object" in opened.refused[0].message
+    assert "initialize is sent alone" in opened.refused[1].message
+    assert posted([{**LIST, "params": 5}], FIRST).messages == ()
+
+
+@pytest.mark.parametrize("revision", SESSION_BASED)
+def test_only_the_first_revision_has_batches(revision):
+    check_fits(posted(LIST), REVISIONS[revision])
+    if REVISIONS[revision].batches:
+        check_fits(posted([LIST]), REVISIONS[revision])
+        return
+    with pytest.raises(SessionError, match=f"Revision {revision} has no batches") as caught:
+        check_fits(posted([LIST]), REVISIONS[revision])
+    assert (caught.value.status, caught.value.bare) == (400, revision != LAST)
+
+
+# --- anything ---
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner),
+    max_leaves=9,
+)
+MEMBERS = st.fixed_dictionaries(
+    {},
+    optional={
+        "jsonrpc": st.just("2.0") | JSON,
+        "id": st.integers(0, 3) | st.text(max_size=2) | JSON,
+        "method": st.sampled_from(["tools/list", "initialize", "notifications/x"]) | JSON,
+        "params": st.fixed_dictionaries({}, optional={"_meta": JSON}) | JSON,
+        "result": st.just({}) | JSON,
+        "error": st.just({}) | JSON,
+    },
+)
+
+
+@given(MEMBERS | JSON | st.lists(MEMBERS, max_size=4), st.sampled_from([None, *SESSION_BASED]))
+def test_whatever_is_sent_is_read_or_refused_as_clients_survive_it(parsed, version):
+    try:
+        opened = posted(orjson.dumps(parsed), version)
+    except TypeError:  # an integer beyond 64 bits, which is not sent either
+        return
+    except SessionError as error:
+        assert error.status == (400 if error.request_id is None else 200)
+        return
+    assert len(opened.messages) + len(opened.refused) == (len(parsed) if opened.batch else 1)

@@ -1,0 +1,57 @@
+"""Web addresses that people are asked to open, and those in what they read."""
+
+import pytest
+
+from mcphost.protocol.web_addresses import mentions_one, why_not
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://example.com",
+        "https://example.com:8443/connect?link=abc#top",
+        "HTTPS://Example.com/",
+        "http://localhost:8000/t/acme/done/x",
+        "http://127.0.0.1/",
+        "http://[::1]:3000/",
+    ],
+)
+def test_an_encrypted_address_may_be_opened_and_one_of_the_own_machine(url):
+    assert why_not(url) is None
+
+
+@pytest.mark.requirement("elicitation.url")
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        (None, "the address must be a text"),
+        (5, "the address must be a text"),
+        ("", "does not begin with a scheme"),
+        ("/done", "does not begin with a scheme"),
+        ("example.com/a", "does not begin with a scheme"),
+        ("https://", "is not a host"),
+        ("https:example.com", "must name a host"),
+        ("https://exa mple.com", "must be percent-encoded"),
+        ("https://bücher.example", "must be percent-encoded"),
+        ("https://example.com:99999/", "Port out of range"),
+        ("https://ada@example.com/", "the name or the password of a user"),
+        ("https://ada:lovelace@example.com/", "the name or the password of a user"),
+        ("ftp://example.com/", "must begin with https://"),
+        ("javascript:alert(1)", "must begin with https://"),
+        ("http://example.com/", "http:// is for localhost only"),
+        ("http://localhost.example.com/", "http:// is for localhost only"),
+        ("https://example.com/" + "a" * 3000, "more than 2048 characters"),
+    ],
+)
+def test_another_address_is_refused_with_the_reason(url, why):
+    assert why in (why_not(url) or "")
+
+
+@pytest.mark.parametrize("text", ["https://a", "HTTP://a.b", "(www.example.com)", "Www.x.org"])
+def test_what_clients_would_make_a_link_of_is_found(text):
+    assert mentions_one(text)
+
+
+@pytest.mark.parametrize("text", ["", "the www", "awww.nice", "http and https", "example.com"])
+def test_other_text_is_left_alone(text):
+    assert not mentions_one(text)
