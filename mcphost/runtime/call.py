@@ -59,7 +59,12 @@ class Client(NamedTuple):
     capabilities: Mapping[str, Any] = MappingProxyType({})
 
     def can(self, capability: str) -> bool:
-        """Whether the client declared a capability, e.g. `"elicitation"` or `"elicitation.url"`."""
+        """Whether the client declared a capability, e.g. `"elicitation"` or `"elicitation.url"`.
+
+        One that says nothing of modes means forms (spec: client/elicitation, Capabilities).
+        """
+        if capability == "elicitation.form" and self.capabilities.get("elicitation") == {}:
+            return True
         node: Any = self.capabilities
         for step in capability.split("."):
             if not isinstance(node, Mapping) or step not in node:
@@ -72,7 +77,7 @@ class Call(NamedTuple):
     """One client request to a tool, prompt or resource, the same through all of its rounds.
 
     `id` names the call, `round` counts from 1. `target` is the tool's or prompt's name or the
-    resource's URI.
+    resource's URI; `version` is the version of what runs in this round.
     """
 
     id: UUID
@@ -87,3 +92,4 @@ class Call(NamedTuple):
     delivery: Delivery
     round: int = 1
     trace_id: str = ""
+    version: str = ""

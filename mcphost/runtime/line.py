@@ -2,10 +2,10 @@
 
 import asyncio
 import logging
-import math
 import threading
+import time
 from contextvars import copy_context
-from typing import Any
+from typing import Any, NoReturn
 
 import orjson
 from pydantic_core import to_jsonable_python
@@ -14,6 +14,9 @@ from mcphost.protocol.messages import LOG_LEVELS
 from mcphost.runtime.ports import Notifier
 
 LARGEST = 2**63
+
+MOST_LATE = 100
+BRAKE_SECONDS = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -26,22 +29,29 @@ class Line:
     """The way from one round of a tool to its caller. Made on the event loop's thread.
 
     The notifier is called on that thread and in the context variables of whoever made the line,
-    so that nothing it starts counts as the tool's own.
+    so that nothing it starts counts as the tool's own. While `silent`, what is said was said in an
+    earlier round. `told` is the highest progress that the caller knows of.
     """
 
-    __slots__ = ("_loop", "_notifier", "_open", "_outside", "_thread", "_told")
+    silent = False
+    _open = True
+    _refused = 0
 
-    def __init__(self, notifier: Notifier) -> None:
+    def __init__(self, notifier: Notifier, told: float | None = None) -> None:
         self._notifier = notifier
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._outside = copy_context()
-        self._told = -math.inf
-        self._open = True
+        self.told = told
 
     @property
     def open(self) -> bool:
         return self._open
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this is the event loop's thread."""
+        return threading.get_ident() == self._thread
 
     def end(self) -> None:
         """The round is over. What is said from now on raises CallEnded."""
@@ -50,8 +60,16 @@ class Line:
     def check(self) -> None:
         """Raises CallEnded once the round is over, and says so in the log: no tool may do that."""
         if not self._open:
+            self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        """A thread that takes no notice, again and again, is slowed down: it cannot be stopped."""
+        self._refused += 1
+        if self._refused <= MOST_LATE:
             log.warning("a tool used its context after its call had ended")
-            raise CallEnded("the call this context belongs to has ended")
+        elif not self.is_here:
+            time.sleep(BRAKE_SECONDS)
+        raise CallEnded("the call this context belongs to has ended")
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Tell how far the work is (spec: basic/patterns/progress).
@@ -76,18 +94,20 @@ class Line:
         self._emit(self._notifier.log, level, _json(data), logger)
 
     def _emit(self, *said: Any) -> None:
+        if self.silent:
+            return
         if threading.get_ident() == self._thread:
             self._outside.run(*said)
         else:
-            self._loop.call_soon_threadsafe(self._late, *said)
+            self.loop.call_soon_threadsafe(self._late, *said)
 
     def _late(self, *said: Any) -> None:
         if self._open:
             self._outside.run(*said)
 
     def _tell(self, progress: float, total: float | None, message: str | None) -> None:
-        if progress > self._told:
-            self._told = progress
+        if self.told is None or progress > self.told:
+            self.told = progress
             self._notifier.progress(progress, total, message)
 
 

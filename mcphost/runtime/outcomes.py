@@ -1,7 +1,7 @@
 """What one round of a program gives back: a value, never an act of I/O."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -17,6 +17,8 @@ class FailureKind(StrEnum):
     TIMED_OUT = "timed_out"
     OVERLOADED = "overloaded"
     CAPABILITY_MISSING = "capability_missing"
+    ASKED_TOO_OFTEN = "asked_too_often"
+    JOURNAL_TOO_LARGE = "journal_too_large"
     CRASHED = "crashed"
 
 
@@ -36,11 +38,15 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class InputRequest:
-    """One question to the client: an MCP method (`elicitation/create`, …) and its params."""
+    """One question to the client: an MCP method (`elicitation/create`, …) and its params.
+
+    `digest` names the question (`runtime.questions`): its answer is kept with it.
+    """
 
     key: str
     method: str
     params: Mapping[str, Any]
+    digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +62,15 @@ class Complete:
 
 @dataclass(frozen=True, slots=True)
 class InputRequired:
-    """The round cannot go on without these answers."""
+    """The round cannot go on without these answers.
+
+    `invalid` says by key why an answer that was given did not do; its question is asked again, and
+    it is no longer in the journal.
+    """
 
     requests: tuple[InputRequest, ...]
     journal: Journal
+    invalid: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

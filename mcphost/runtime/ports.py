@@ -63,6 +63,49 @@ class Threads(Protocol):
         """
 
 
+class Stored(NamedTuple):
+    """What is kept under a key: JSON, and how often it was written (0: there is nothing)."""
+
+    value: Any
+    revision: int
+
+
+class Store(Protocol):
+    """JSON that the tenant keeps for its tools, shared by all processes.
+
+    Both raise StoreRefused for what cannot be kept or read.
+    """
+
+    async def get(self, key: str) -> Stored: ...
+
+    async def put(self, key: str, value: Any, revision: int) -> bool:
+        """Keep `value` if what is there still has that revision (0: if there is nothing).
+
+        False when it has another.
+        """
+
+
+class StoreRefused(Exception):  # noqa: N818 - a refusal that says what happened
+    """The store did not take it, or there is none; the message says why."""
+
+
+class Links(Protocol):
+    """Addresses at which somebody else says that something is done, of this call only."""
+
+    def url(self, key: str) -> str:
+        """An address for `key`, another each time: who needs the same in every round keeps it.
+
+        Raises LinkRefused.
+        """
+
+    async def wait(self, key: str, seconds: float) -> bool:
+        """Wait until it was said there; False if it was not in time. Raises LinkRefused."""
+
+
+class LinkRefused(Exception):  # noqa: N818 - a refusal that says what happened
+    """There is no such address, or no waiting; the message says why."""
+
+
 class SystemClock:
     """The machine's clock."""
 
@@ -97,6 +140,31 @@ class Unheard:
         return None
 
 
+class NoStore:
+    """A store where there is none."""
+
+    async def get(self, key: str) -> Stored:
+        raise StoreRefused("nothing is kept here")
+
+    async def put(self, key: str, value: Any, revision: int) -> bool:
+        raise StoreRefused("nothing is kept here")
+
+
+class NoLinks:
+    """Links where nobody can open any."""
+
+    def url(self, key: str) -> str:
+        raise LinkRefused("nobody can be waited for here")
+
+    async def wait(self, key: str, seconds: float) -> bool:
+        raise LinkRefused("nobody can be waited for here")
+
+
+def stay() -> bool:
+    """A process that is there to stay: no call need go elsewhere."""
+    return False
+
+
 class Limits(NamedTuple):
     """What one round may take. `seconds` is None where the program's own limit holds."""
 
@@ -105,7 +173,10 @@ class Limits(NamedTuple):
 
 
 class Ports(NamedTuple):
-    """The outside, as one program sees it during one round."""
+    """The outside, as one program sees it during one round.
+
+    `leaving` says whether the call had better go on in another process, from its next recorded step.
+    """
 
     threads: Threads
     notifier: Notifier = Silence()
@@ -113,3 +184,6 @@ class Ports(NamedTuple):
     randomness: Randomness = SystemRandomness()
     limits: Limits = Limits()
     announcer: Announcer = Unheard()
+    store: Store = NoStore()
+    links: Links = NoLinks()
+    leaving: Callable[[], bool] = stay

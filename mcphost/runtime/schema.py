@@ -39,12 +39,13 @@ class Problem:
 class Validator:
     """One compiled schema. Raises UnusableSchema if it cannot be one.
 
-    Problems never quote the value they are about, so they may be logged and sent.
+    `formats` says whether a text must be of its `format`, which JSON Schema leaves open. Problems
+    never quote the value they are about, so they may be logged and sent.
     """
 
     __slots__ = ("_compiled", "_recursive", "schema")
 
-    def __init__(self, schema: Mapping[str, Any] | bool) -> None:
+    def __init__(self, schema: Mapping[str, Any] | bool, *, formats: bool = False) -> None:
         self.schema = schema
         self._recursive = isinstance(schema, Mapping) and is_recursive(schema)
         try:
@@ -53,6 +54,7 @@ class Validator:
                 offline=True,
                 pattern_options=RegexOptions(),
                 mask=_STAND_IN,
+                validate_formats=formats,
             )
         except ValidationError as error:
             raise UnusableSchema(_cut(error.message)) from None

@@ -99,15 +99,15 @@ class ToolThreads:
         """Run `function` in a thread, with the caller's context variables, and give its result.
 
         Counted against `owner`, and against `tool` of that owner up to `cap`. Raises PoolExhausted
-        at once when either has no thread left, and whatever `function` raises. When cancelled, the
-        thread is counted as lost until it ends by itself.
+        at once when either has no thread left, and whatever `function` raises. When cancelled, or
+        woken otherwise, the thread is counted as lost until it ends by itself.
         """
         loop = asyncio.get_running_loop()
         job = _Job(function, self._take(owner, tool, cap), loop.create_future(), loop)
         self._hand_over(job)
         try:
             value, error = await job.future
-        except asyncio.CancelledError:
+        except BaseException:
             self._abandon(job)
             raise
         if error is not None:

@@ -23,13 +23,27 @@ The function stays callable as it was. What it returns is sent like this:
 
 Raise ToolError to tell the caller what went wrong; any other exception is logged, and the caller
 learns only that the tool failed. A function that blocks is declared with a plain `def` and runs in
-a thread of its own; `Context` means the same there.
+a thread of its own; there the context is a SyncContext, whose methods block and need no `await`.
 """
 
-from mcp_types import Annotations as Annotations
-from mcp_types import ToolAnnotations as ToolAnnotations
+from mcp_types import (
+    Annotations,
+    CreateMessageResult,
+    CreateMessageResultWithTools,
+    ModelHint,
+    ModelPreferences,
+    Root,
+    SamplingMessage,
+    Tool,
+    ToolAnnotations,
+    ToolChoice,
+    ToolResultContent,
+    ToolUseContent,
+)
 
 from mcphost.runtime.line import CallEnded
+from mcphost.runtime.ports import LinkRefused, StoreRefused
+from mcphost.runtime.questions import QuestionRefused
 from mcphost.sdk.completing import complete
 from mcphost.sdk.content import (
     Audio,
@@ -43,9 +57,13 @@ from mcphost.sdk.content import (
     Text,
     TextResource,
 )
-from mcphost.sdk.context import CapabilityMissing, Context, ToolError, current
+from mcphost.sdk.context import Context, current
+from mcphost.sdk.errors import Cancelled, CapabilityMissing, Declined, ToolError
+from mcphost.sdk.forms import Form
 from mcphost.sdk.prompts import PromptDefinition, prompt
+from mcphost.sdk.questions import FormAnswer, UrlAnswer
 from mcphost.sdk.resources import ResourceDefinition, resource
+from mcphost.sdk.sync import SyncContext, current_sync
 from mcphost.sdk.tools import ToolDefinition, tool
 
 __all__ = [
@@ -53,23 +71,43 @@ __all__ = [
     "Audio",
     "BlobResource",
     "CallEnded",
+    "Cancelled",
     "CapabilityMissing",
     "Content",
     "Context",
+    "CreateMessageResult",
+    "CreateMessageResultWithTools",
+    "Declined",
     "EmbeddedResource",
+    "Form",
+    "FormAnswer",
     "Image",
+    "LinkRefused",
     "Message",
+    "ModelHint",
+    "ModelPreferences",
     "PromptDefinition",
+    "QuestionRefused",
     "ResourceDefinition",
     "ResourceLink",
     "Result",
+    "Root",
+    "SamplingMessage",
+    "StoreRefused",
+    "SyncContext",
     "Text",
     "TextResource",
+    "Tool",
     "ToolAnnotations",
+    "ToolChoice",
     "ToolDefinition",
     "ToolError",
+    "ToolResultContent",
+    "ToolUseContent",
+    "UrlAnswer",
     "complete",
     "current",
+    "current_sync",
     "prompt",
     "resource",
     "tool",

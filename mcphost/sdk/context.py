@@ -1,142 +1,132 @@
-"""One call, as the function that serves it sees it."""
+"""One call, as the coroutine function that serves it sees it.
 
-from collections.abc import Callable
+A round in which an answer is missing ends there, and the next one runs the function again from the
+top. What is known by then, answers and results of steps, is given back at once.
+"""
+
+import asyncio
+import math
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, Final, Literal
-from uuid import UUID
+from functools import partial
+from typing import Any, ParamSpec, TypeVar, Unpack, overload
 
-from mcphost.runtime.call import Call
-from mcphost.runtime.line import Line
-from mcphost.runtime.ports import Announcer, NotAnnounced
+from mcp_types import CreateMessageResult, CreateMessageResultWithTools, Root
+from pydantic import BaseModel
 
-LISTS: Final = {"tools": "tool", "prompts": "prompt", "resources": "resource"}
+from mcphost.runtime.ports import Store
+from mcphost.runtime.questions import Question, QuestionRefused
+from mcphost.sdk import questions
+from mcphost.sdk.errors import Cancelled, CapabilityMissing, Declined, ToolError
+from mcphost.sdk.questions import FormAnswer, SamplingOptions, UrlAnswer
+from mcphost.sdk.sampling import Said
+from mcphost.sdk.speaking import Speaking
 
+__all__ = ["RUNNING", "CapabilityMissing", "Context", "ToolError", "accepted", "current"]
 
-class ToolError(Exception):
-    """Something the caller should read and can learn from: sent as a result with `isError`."""
-
-
-class CapabilityMissing(Exception):  # noqa: N818 - a refusal that says what happened
-    """The client did not declare a capability. `required` has the shape of `ClientCapabilities`."""
-
-    def __init__(self, capability: str) -> None:
-        self.capability = capability
-        super().__init__(f"This tool needs a client with the capability {capability!r}.")
-
-    @property
-    def required(self) -> dict[str, Any]:
-        shape: dict[str, Any] = {}
-        for step in reversed(self.capability.split(".")):
-            shape = {step: shape}
-        return shape
+P = ParamSpec("P")
+T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
 
 
-class Context:
+class Context(Speaking):
     """One call, as its tool sees it. Ask for it by a parameter of this type, or by `current()`.
 
-    Nothing here waits, so nothing needs `await`. It may be used from any thread until the call
-    has ended; from then on everything raises CallEnded.
+    What waits is awaited. Every question has a key of its own, which stands for it through all
+    rounds of the call: 1 to 64 of A-Z a-z 0-9 _ . -
     """
 
-    __slots__ = ("_announcer", "_call", "_line")
+    __slots__ = ()
 
-    def __init__(self, call: Call, line: Line, announcer: Announcer) -> None:
-        self._call = call
-        self._line = line
-        self._announcer = announcer
+    async def elicit(self, key: str, message: str, model: type[M]) -> M:
+        """Ask a person to fill in a form, by a pydantic model with flat fields; what was filled in.
 
-    def progress(
-        self, progress: float, total: float | None = None, message: str | None = None
-    ) -> None:
-        """Tell the caller how far the work is, if it asked to be told.
-
-        Progress only rises: a value that is not above the last one is dropped.
+        Raises Declined and Cancelled, which uncaught are the tool's result; QuestionRefused for
+        what must not be asked; CapabilityMissing.
         """
-        self._line.progress(progress, total, message)
+        return accepted(key, await self.ask_form(key, message, model))
 
-    def log(self, level: str, data: Any, logger: str | None = None) -> None:
-        """Send a log message to the caller, if it asked for that level.
+    @overload
+    async def ask_form(self, key: str, message: str, model: type[M]) -> FormAnswer[M]: ...
+    @overload
+    async def ask_form(
+        self, key: str, message: str, model: Mapping[str, Any]
+    ) -> FormAnswer[dict[str, Any]]: ...
+    async def ask_form(self, key: str, message: str, model: Any) -> FormAnswer[Any]:
+        """The same by a model or a JSON Schema, with whatever became of it as the answer."""
+        asked: FormAnswer[Any] = await self._ask(questions.form, key, message, model)
+        return asked
 
-        `level` is one of debug, info, notice, warning, error, critical, alert, emergency; `data`
-        is anything JSON can hold.
-        """
-        self._line.log(level, data, logger)
+    async def ask_url(self, key: str, message: str, url: str) -> UrlAnswer:
+        """Ask a person to open a page. The answer says that they agreed, not what they did there:
+        see `wait_for`."""
+        return await self._ask(questions.url, key, message, url)
 
-    def debug(self, data: Any, logger: str | None = None) -> None:
-        self._line.log("debug", data, logger)
+    async def sample(
+        self,
+        key: str,
+        messages: Said | Sequence[Said],
+        *,
+        max_tokens: int,
+        **options: Unpack[SamplingOptions],
+    ) -> CreateMessageResult | CreateMessageResultWithTools:
+        """Ask the client's model. Deprecated by the specification, with all of sampling."""
+        return await self._ask(questions.sampling, key, messages, max_tokens=max_tokens, **options)
 
-    def info(self, data: Any, logger: str | None = None) -> None:
-        self._line.log("info", data, logger)
+    async def list_roots(self, key: str = "roots") -> list[Root]:
+        """Ask for the folders that the client works in. Deprecated by the specification."""
+        return await self._ask(questions.roots, key)
 
-    def warning(self, data: Any, logger: str | None = None) -> None:
-        self._line.log("warning", data, logger)
-
-    def error(self, data: Any, logger: str | None = None) -> None:
-        self._line.log("error", data, logger)
-
-    def announce(self, uri: str) -> None:
-        """Tell whoever listens that what can be read at `uri` is not what it was.
-
-        `uri` is that of one of the tenant's resources, or fits one of its templates. Call it once
-        what is read there is new. The same URI announced many times in a tenth of a second is told
-        once. Raises ToolError for a URI of no resource, and for too many at once.
-        """
-        self._announce(self._announcer.updated, uri)
-
-    def announce_list(self, name: Literal["tools", "prompts", "resources"]) -> None:
-        """Tell whoever listens to a list to ask for it anew.
-
-        What is registered and published in the admin is told by itself. This is for a list that
-        means something else than before although it reads the same. Raises ValueError for another
-        name, and ToolError for too many announcements at once.
-        """
-        if name not in LISTS:
-            raise ValueError(f"{name!r} is not a list: use one of {', '.join(LISTS)}")
-        self._announce(self._announcer.list_changed, LISTS[name])
-
-    def _announce(self, tell: Callable[[str], None], what: str) -> None:
-        self._open()
+    async def _ask(self, word: Callable[P, Question[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            tell(what)
-        except NotAnnounced as refusal:
-            raise ToolError(str(refusal)) from None
+            question = word(*args, **kwargs)
+        except QuestionRefused:
+            await asyncio.sleep(0)  # who tries for ever lets others run
+            raise
+        return await self._round.ask(question)
 
-    def require(self, capability: str) -> None:
-        """Say what the tool cannot do without: "sampling", "elicitation.url".
+    @overload
+    async def step(
+        self,
+        name: str,
+        function: Callable[P, Coroutine[Any, Any, T]],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T: ...
+    @overload
+    async def step(
+        self, name: str, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T: ...
+    async def step(
+        self, name: str, function: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ) -> Any:
+        """Do something once: later rounds get what `function` returned without calling it again.
 
-        Raises CapabilityMissing if the client does not have it; uncaught, it tells the client.
+        It is known by its name and its arguments, which must be data; the same again is the next
+        of its kind. It may run twice if a process dies over it: a parameter `idempotency_key` is
+        the same then. A plain `def` runs in a thread. What it returns is kept as its return
+        annotation says (as JSON without one), and read back from that at once. It asks nothing,
+        and begins no step.
         """
-        if not self._open().client.can(capability):
-            raise CapabilityMissing(capability)
+        return await self._round.step(name, function, args, kwargs)
+
+    async def in_thread(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run what blocks in a thread of the tool's own, where `current_sync` knows this call."""
+        return await self._round.in_thread(partial(function, *args, **kwargs))
+
+    async def wait_for(self, key: str, timeout: float) -> bool:  # noqa: ASYNC109 - the author's
+        """Wait until somebody was at `done_url(key)`; False if nobody was within so many seconds.
+
+        The tool's time limit rests meanwhile. Raises LinkRefused.
+        """
+        return await self._round.wait_for(key, seconds(timeout))
 
     @property
-    def tenant(self) -> UUID:
-        """The tenant the call was made to."""
-        return self._open().tenant
-
-    @property
-    def principal(self) -> str:
-        """Who calls, in words for people; empty for anonymous callers."""
-        return self._open().principal.label
-
-    @property
-    def client(self) -> str:
-        """What the client calls itself. Never identity: anyone may say anything."""
-        return self._open().client.name
-
-    @property
-    def call_id(self) -> UUID:
-        """Names the call, the same through all of its rounds."""
-        return self._open().id
-
-    @property
-    def round(self) -> int:
-        """Which round of the call this is, from 1."""
-        return self._open().round
-
-    def _open(self) -> Call:
-        self._line.check()
-        return self._call
+    def store(self) -> Store:
+        """What the tenant keeps for its tools: JSON by key, written by revision."""
+        self._open()
+        return self._round.ports.store
 
 
 RUNNING: ContextVar[Context] = ContextVar("mcphost_context")
@@ -146,10 +136,26 @@ RUNNING: ContextVar[Context] = ContextVar("mcphost_context")
 def current() -> Context:
     """The context of the call that this code runs for.
 
-    Known in the tool, in tasks it starts and in threads entered by `asyncio.to_thread`. Raises
-    RuntimeError elsewhere.
+    Known in the tool, in tasks it starts and in threads entered by `ctx.in_thread` and
+    `asyncio.to_thread`. Raises RuntimeError elsewhere.
     """
     try:
         return RUNNING.get()
     except LookupError:
         raise RuntimeError("no tool is running here") from None
+
+
+def accepted(key: str, answer: FormAnswer[T]) -> T:
+    """What was filled in. Raises Declined and Cancelled."""
+    if answer.action == "decline":
+        raise Declined(key)
+    if answer.content is None:
+        raise Cancelled(key)
+    return answer.content
+
+
+def seconds(timeout: float) -> float:
+    """How long to wait. Raises ValueError for what is no time."""
+    if not 0 <= timeout < math.inf:
+        raise ValueError("a timeout is a number of seconds, not below 0")
+    return timeout

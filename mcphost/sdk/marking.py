@@ -17,13 +17,15 @@ class Limited(Protocol):
     def time_limit(self) -> float | None: ...
     @property
     def threads(self) -> int | None: ...
+    @property
+    def answer_within(self) -> float | None: ...
 
 
 def check_limits(definition: Limited) -> None:
     """Raises TypeError and ValueError for limits that make no sense."""
     if isinstance(definition.requires, str):
         raise TypeError(f'requires is a list of capabilities: ["{definition.requires}"]')
-    for name in ("time_limit", "threads"):
+    for name in ("time_limit", "threads", "answer_within"):
         value = getattr(definition, name)
         if value is not None and not value > 0:
             raise ValueError(f"{name} must be above 0")

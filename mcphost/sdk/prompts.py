@@ -19,6 +19,9 @@ class PromptDefinition:
     time_limit: float | None = None
     requires: Sequence[str] = ()
     threads: int | None = None
+    answer_within: float | None = None
+    claims: bool | None = None
+    unasked: bool = False
     completers: Completers = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -35,6 +38,9 @@ class PromptOptions(TypedDict, total=False):
     time_limit: float
     requires: Sequence[str]
     threads: int
+    answer_within: float
+    claims: bool
+    unasked: bool
 
 
 @overload

@@ -24,6 +24,9 @@ class ResourceDefinition:
     time_limit: float | None = None
     requires: Sequence[str] = ()
     threads: int | None = None
+    answer_within: float | None = None
+    claims: bool | None = None
+    unasked: bool = False
     completers: Completers = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -50,6 +53,9 @@ class ResourceOptions(TypedDict, total=False):
     time_limit: float
     requires: Sequence[str]
     threads: int
+    answer_within: float
+    claims: bool
+    unasked: bool
 
 
 def resource(uri: str, /, **options: Unpack[ResourceOptions]) -> Callable[[Function], Function]:

@@ -23,6 +23,9 @@ class ToolDefinition:
     time_limit: float | None = None
     requires: Sequence[str] = ()
     threads: int | None = None
+    answer_within: float | None = None
+    claims: bool | None = None
+    unasked: bool = False
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -34,7 +37,10 @@ class ToolOptions(TypedDict, total=False):
     `version` is the author's own, for changes that the schemas do not show. Schemas given here are
     taken as they are: arguments then arrive as plain JSON, by name. `time_limit` is in seconds;
     `requires` names client capabilities; `threads` caps how many calls of a `def` tool run at once
-    in one tenant.
+    in one tenant. `answer_within` is how long its questions wait for their answers, in seconds (half
+    an hour). `claims` says whether a round that takes in an answer may run in one process only, and
+    once (what is neither read-only nor idempotent: yes). `unasked` takes answers to questions that no
+    state says were asked, which only tests of clients need.
     """
 
     name: str
@@ -47,6 +53,9 @@ class ToolOptions(TypedDict, total=False):
     time_limit: float
     requires: Sequence[str]
     threads: int
+    answer_within: float
+    claims: bool
+    unasked: bool
 
 
 @overload

@@ -133,7 +133,11 @@ async def test_a_task_that_ends_at_the_last_moment_is_not_complained_of(
     assert caplog.text == ""
 
 
-@pytest.mark.parametrize("leave", [lambda: sys.exit(3), lambda: exec("raise KeyboardInterrupt")])
+def interrupt() -> None:
+    raise KeyboardInterrupt  # not from exec(): Python would exit with 130 for it in the end
+
+
+@pytest.mark.parametrize("leave", [lambda: sys.exit(3), interrupt])
 async def test_an_exit_inside_a_task_stays_inside_it(leave: Any) -> None:
     async def exits() -> None:
         leave()
@@ -164,8 +168,8 @@ async def test_a_guarded_coroutine_can_be_closed_and_awaited() -> None:
     async def answer() -> int:
         return 42
 
-    assert await module._Guarded(answer()) == 42
-    module._Guarded(answer()).close()
+    assert await module._Guarded(answer(), module.Branch(Children(), ".1", "")) == 42
+    module._Guarded(answer(), module.Branch(Children(), ".1", "")).close()
 
 
 async def test_the_task_factory_of_the_loop_goes_on_making_tasks() -> None:

@@ -7,9 +7,17 @@ import pytest
 
 from mcphost.protocol.eras import REVISION, Era
 from mcphost.runtime.call import Call, Client, Delivery, Principal, PrincipalKind
-from mcphost.runtime.journal import EMPTY, Journal
+from mcphost.runtime.journal import EMPTY, Answer, Journal
 from mcphost.runtime.outcomes import Complete, Outcome
-from mcphost.runtime.ports import Limits, Ports, Silence, SystemClock, SystemRandomness
+from mcphost.runtime.ports import (
+    Limits,
+    LinkRefused,
+    Ports,
+    Silence,
+    StoreRefused,
+    SystemClock,
+    SystemRandomness,
+)
 from mcphost.runtime.program import Program
 from mcphost.runtime.threads import ToolThreads
 
@@ -53,6 +61,38 @@ def test_by_default_the_outside_is_silent_and_real() -> None:
     assert ports.clock.now().tzinfo is UTC
     assert len(SystemRandomness().bytes(24)) == 24
     assert ports.limits == Limits(seconds=None, result_bytes=8 * 1024 * 1024)
+
+
+def test_a_client_that_says_nothing_of_modes_means_forms() -> None:
+    assert Client(capabilities={"elicitation": {}}).can("elicitation.form")
+    assert not Client(capabilities={"elicitation": {}}).can("elicitation.url")
+
+
+async def test_by_default_nothing_is_kept_and_nobody_is_waited_for() -> None:
+    ports = Ports(threads=ToolThreads(1))
+    for kept in (ports.store.get("a"), ports.store.put("a", 1, 0)):
+        with pytest.raises(StoreRefused):
+            await kept
+    with pytest.raises(LinkRefused):
+        ports.links.url("a")
+    with pytest.raises(LinkRefused):
+        await ports.links.wait("a", 1)
+    assert not ports.leaving()
+
+
+def test_an_answer_in_a_journal_is_never_overwritten() -> None:
+    first, second = Answer("q", "1", {"a": 1}), Answer("q", "1", {"a": 2})
+    journal = EMPTY.with_answer("k", first)
+    assert journal.with_answer("k", second) is journal
+    assert journal.with_answer("k", Answer("other", "1", {})).answer("k", "q") == first
+    assert EMPTY.answers == {}
+
+
+def test_a_journal_knows_what_takes_the_most_room() -> None:
+    assert EMPTY.largest() == "the journal is empty"
+    journal = Journal(recorded={"step a": "x"}).with_answer("k", Answer("q", "1", {"a": "long"}))
+    assert journal.largest() == "the largest part is the answer to 'k', with 12 bytes"
+    assert "'step a', with 3 bytes" in Journal(recorded={"step a": "x"}).largest()
 
 
 class Greeter:

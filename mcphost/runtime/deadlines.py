@@ -1,0 +1,107 @@
+"""How long a round may take: then it is cancelled, and given up if that does not end it."""
+
+import asyncio
+from asyncio import Task, TimerHandle
+from typing import Any, Generic, TypeVar, cast
+
+from mcphost.runtime.begun import Begun
+
+T = TypeVar("T")
+
+WARNINGS = 5
+WARNING_SECONDS = 1.0
+
+HURRY_SECONDS = 1.0
+LAST_SECONDS = 5.0
+
+
+class OutOfTime(Exception):  # noqa: N818 - a refusal that says what happened
+    """The round took longer than the `seconds` it may."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(f"not finished within {seconds:g} seconds")
+
+
+class Deadline(Generic[T]):
+    """Awaits what has begun, for so many seconds of its own time.
+
+    It is cancelled then; what goes on all the same is cancelled again each second, and after the
+    fifth time it is closed where it waits. Made and used in the task that awaits `run`.
+
+    What waits for nothing but a thread is not `hurried`: to wake it would lose the thread.
+    """
+
+    _handle: TimerHandle | None = None
+    _hurrying: TimerHandle | None = None
+    _warnings = 0
+
+    def __init__(self, begun: Begun[T], seconds: float, *, hurried: bool = True) -> None:
+        self._begun = begun
+        self._seconds = seconds
+        self._left = seconds
+        self._hurried = hurried
+        self._loop = asyncio.get_running_loop()
+        self._task = cast("Task[T]", asyncio.current_task(self._loop))
+        self._before = self._task.cancelling()
+
+    async def run(self, *, resting: bool = False) -> T:
+        """What it returns. Raises OutOfTime, whatever it made of its time being up."""
+        if not resting:
+            self.go_on()
+        error: BaseException | None = None
+        try:
+            return await self._begun
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            self._stop(error)
+
+    def rest(self) -> None:
+        """Time stands still, unless it is up."""
+        if self._handle is not None and not self._warnings:
+            self._left = max(0.0, self._handle.when() - self._loop.time())
+            self._handle.cancel()
+            self._handle = None
+
+    def go_on(self) -> None:
+        if self._handle is None:
+            self._handle = self._loop.call_later(self._left, self._warn)
+
+    def hurry(self, error: BaseException) -> None:
+        """The round is over. What has not noticed within a second, because it waits for what will
+        never be, is woken with `error`; what has noticed gets five more to tidy up."""
+        if self._hurried and self._hurrying is None:
+            waits_for = self._begun.waits_for
+            self._hurrying = self._loop.call_later(HURRY_SECONDS, self._look, waits_for, error)
+
+    def _look(self, waited_for: Any, error: BaseException) -> None:
+        if self._begun.waits_for is waited_for:
+            self._wake(error)
+        else:
+            self._hurrying = self._loop.call_later(LAST_SECONDS, self._wake, error)
+
+    def _wake(self, error: BaseException) -> None:
+        self._begun.wake_with(error)
+        self._task.cancel()
+        self._task.uncancel()
+
+    def _warn(self) -> None:
+        self._warnings += 1
+        if self._warnings > WARNINGS:
+            self._begun.give_up()
+        else:
+            self._handle = self._loop.call_later(WARNING_SECONDS, self._warn)
+        self._task.cancel()
+
+    def _stop(self, error: BaseException | None) -> None:
+        """Raises OutOfTime if time was up, unless somebody else has cancelled the task as well."""
+        for handle in (self._handle, self._hurrying):
+            if handle is not None:
+                handle.cancel()
+        for _ in range(self._warnings):
+            self._task.uncancel()
+        is_cancelled = isinstance(error, asyncio.CancelledError)
+        if self._warnings and not (is_cancelled and self._task.cancelling() > self._before):
+            raise OutOfTime(self._seconds) from error

@@ -1,0 +1,41 @@
+"""The outside in memory: for trials and tests, where there is one process and nothing lasts."""
+
+import json
+from collections.abc import Collection
+from typing import Any
+
+from mcphost.runtime.ports import Stored, StoreRefused
+
+
+class MemoryStore:
+    """Fills `ports.Store`. What is kept is copied, as it would be by a database."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[str, int]] = {}
+
+    async def get(self, key: str) -> Stored:
+        written, revision = self._kept.get(key, ("null", 0))
+        return Stored(json.loads(written), revision)
+
+    async def put(self, key: str, value: Any, revision: int) -> bool:
+        try:
+            written = json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise StoreRefused(f"Only JSON can be kept in the store: {error}") from None
+        if self._kept.get(key, ("", 0))[1] != revision:
+            return False
+        self._kept[key] = (written, revision + 1)
+        return True
+
+
+class MemoryLinks:
+    """Fills `ports.Links`. What is not `done` from the beginning is never done."""
+
+    def __init__(self, done: Collection[str] = ()) -> None:
+        self._done = frozenset(done)
+
+    def url(self, key: str) -> str:
+        return f"https://mcphost.example/done/{key}"
+
+    async def wait(self, key: str, seconds: float) -> bool:
+        return key in self._done

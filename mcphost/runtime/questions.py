@@ -1,0 +1,67 @@
+"""A question to the client: what is asked, what the client must be able to do, how to read the answer."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, TypeVar
+
+from mcphost.protocol.canonical import digest
+
+T = TypeVar("T")
+
+_KEY: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+class InvalidAnswer(Exception):  # noqa: N818 - a refusal that says what happened
+    """An answer that does not fit its question: it is asked again. The message says why."""
+
+
+class QuestionRefused(Exception):  # noqa: N818 - a refusal that says what happened
+    """A question that must not be asked as it is. The message is for the tool's author."""
+
+
+class CapabilityMissing(Exception):  # noqa: N818 - a refusal that says what happened
+    """The client did not declare a capability. `required` has the shape of `ClientCapabilities`."""
+
+    def __init__(self, capability: str) -> None:
+        self.capability = capability
+        super().__init__(f"This tool needs a client with the capability {capability!r}.")
+
+    @property
+    def required(self) -> dict[str, Any]:
+        shape: dict[str, Any] = {}
+        for step in reversed(self.capability.split(".")):
+            shape = {step: shape}
+        return shape
+
+
+@dataclass(frozen=True, slots=True)
+class Question(Generic[T]):
+    """One question under the author's key: an MCP method (`elicitation/create`, …) and its params.
+
+    `capability` is what the client must have declared, dotted (`elicitation.form`). `read` makes of
+    the method's result what the author gets, or raises InvalidAnswer. `digest` is what an answer is
+    kept with, so that it counts for this very question only.
+
+    Raises QuestionRefused for a key that is none, and for params that JSON cannot hold.
+    """
+
+    key: str
+    method: str
+    params: Mapping[str, Any]
+    capability: str
+    read: Callable[[Mapping[str, Any]], T] = field(compare=False)
+    digest: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        if not _is_key(self.key):
+            raise QuestionRefused(f"{self.key!r} is not a key: use 1 to 64 of A-Z a-z 0-9 _ . -")
+        try:
+            named = digest([self.method, self.params])
+        except ValueError as error:
+            raise QuestionRefused(f"the question {self.key!r} is not JSON: {error}") from None
+        object.__setattr__(self, "digest", named)
+
+
+def _is_key(key: Any) -> bool:
+    return isinstance(key, str) and _KEY.fullmatch(key) is not None

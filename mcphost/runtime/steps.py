@@ -1,0 +1,178 @@
+"""Steps: functions whose results are recorded, so that later rounds do not run them again."""
+
+import inspect
+import json
+import typing
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from heapq import heappop, heappush
+from types import FunctionType
+from typing import Any
+from uuid import UUID, uuid5
+
+import orjson
+from pydantic import PydanticUserError, TypeAdapter
+from pydantic_core import PydanticSerializationError, ValidationError, to_jsonable_python
+
+from mcphost.protocol.canonical import digest
+
+KEY = "idempotency_key"
+"""The parameter of a step's function that receives it."""
+
+LONGEST_NAME = 100
+DIGEST_CHARACTERS = 22
+"""Of the digest of a step's arguments: 132 bits, since each costs room in the state."""
+
+
+class Misused(Exception):  # noqa: N818 - a refusal that says what happened
+    """The program broke a rule of rounds. The message is for its author."""
+
+
+@dataclass(slots=True)
+class _Occurrences:
+    """Which step of the same name and arguments comes next. One that failed comes again."""
+
+    last: int = 0
+    failed: list[int] = field(default_factory=list)
+
+    def take(self) -> int:
+        if self.failed:
+            return heappop(self.failed)
+        self.last += 1
+        return self.last
+
+
+class Step(typing.NamedTuple):
+    """One occurrence of a step: `id` is what it is recorded under, the same in every round."""
+
+    name: str
+    pair: str
+    occurrence: int
+
+    @property
+    def id(self) -> str:
+        return f"{self.pair} {self.occurrence}"
+
+    def idempotency_key(self, call: UUID) -> str:
+        """The same whenever this occurrence runs, and of no other."""
+        return str(uuid5(call, self.id))
+
+
+class Steps:
+    """The steps of one round, counted by name and arguments."""
+
+    __slots__ = ("_seen",)
+
+    def __init__(self) -> None:
+        self._seen: defaultdict[str, _Occurrences] = defaultdict(_Occurrences)
+
+    def take(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Step:
+        """The next occurrence of a step. Raises Misused for what cannot be one."""
+        if not _is_name(name):
+            raise Misused(f"the name of a step is a text of at most {LONGEST_NAME} characters")
+        try:
+            given = digest([_plain(list(args)), _plain(dict(kwargs))])
+        except (ValueError, TypeError, PydanticSerializationError) as error:
+            text = f"the arguments of step {name!r} cannot be written as JSON: {error}"
+            raise Misused(f"{text} (what is no data belongs in a closure or a partial)") from error
+        pair = f"step {name} {given[:DIGEST_CHARACTERS]}"
+        return Step(name, pair, self._seen[pair].take())
+
+    def give_back(self, step: Step) -> None:
+        """It failed: the next of its pair is the same occurrence, tried again."""
+        heappush(self._seen[step.pair].failed, step.occurrence)
+
+
+def _is_name(name: Any) -> bool:
+    return isinstance(name, str) and 0 < len(name) <= LONGEST_NAME
+
+
+def _plain(value: Any) -> Any:
+    """JSON of a value, the same in every process: sets have no order, and their hashes differ."""
+    match value:
+        case dict():
+            return {str(to_jsonable_python(key)): _plain(one) for key, one in value.items()}
+        case list() | tuple():
+            return [_plain(one) for one in value]
+        case set() | frozenset():
+            return sorted(map(_plain, value), key=orjson.dumps)
+        case _:
+            return to_jsonable_python(value, bytes_mode="base64")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What is known of a step's function: how its result is kept, and whether it takes the key."""
+
+    returns: TypeAdapter[Any]
+    takes_key: bool
+    waits: bool
+
+    def written(self, value: Any, name: str) -> tuple[Any, Any]:
+        """The result as JSON, and as it is read again. Raises Misused for what JSON cannot hold."""
+        try:
+            told = self.returns.dump_json(value, by_alias=True, round_trip=True, warnings="error")
+            plain = json.loads(told)
+            return plain, self._again(plain)
+        except (ValueError, TypeError) as error:
+            raise Misused(f"the result of step {name!r} cannot be recorded: {error}") from error
+
+    def read(self, plain: Any, name: str) -> Any:
+        """The result again, as the function's return annotation says. Raises Misused."""
+        try:
+            return self._again(plain)
+        except ValidationError as error:
+            text = f"the recorded result of step {name!r} is not what its function returns: {error}"
+            raise Misused(text) from error
+
+    def _again(self, plain: Any) -> Any:
+        """Raises ValidationError, and TypeError for integers beyond 64 bits: no state holds them."""
+        return self.returns.validate_json(orjson.dumps(plain))
+
+
+def shape_of(function: Callable[..., Any], name: str) -> Shape:
+    """Look at a step's function. Raises Misused for an annotation that nobody can read."""
+    inner = function
+    while isinstance(inner, partial):
+        inner = inner.func
+    try:
+        adapter = _adapter_of(_annotation(inner))
+    except (NameError, TypeError, PydanticUserError) as error:
+        text = f"the return annotation of step {name!r} cannot be used: {error}"
+        raise Misused(text) from error
+    return Shape(adapter, _takes_key(function), inspect.iscoroutinefunction(inner))
+
+
+def _annotation(function: Callable[..., Any]) -> Any:
+    """What it says that it returns; nothing said is plain JSON."""
+    found = getattr(function, "__annotations__", {}).get("return", Any)
+    if isinstance(found, str):
+        return typing.get_type_hints(function, include_extras=True)["return"]
+    return found
+
+
+def _adapter_of(annotation: Any) -> TypeAdapter[Any]:
+    """Kept, because making one is slow; what cannot be looked up is made anew."""
+    try:
+        hash(annotation)
+    except TypeError:
+        return TypeAdapter(annotation)
+    return _adapter(annotation)
+
+
+@lru_cache(maxsize=1000)
+def _adapter(annotation: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(annotation)
+
+
+def _takes_key(function: Callable[..., Any]) -> bool:
+    """Whether it has the parameter. Most are plain functions, which can be looked at quickly."""
+    if isinstance(function, FunctionType) and not hasattr(function, "__wrapped__"):
+        code = function.__code__
+        return KEY in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    try:
+        return KEY in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # some functions that are not Python's have none
+        return False

@@ -1,0 +1,123 @@
+"""The schema of a pydantic model, as flat as a form can be (spec: client/elicitation).
+
+What a form can say in another way than pydantic does is said in that way: enums are written out,
+optional fields are left out of `required`, a lower bound of a whole number that it must exceed
+becomes the next one. What it cannot say stays as it is, for `mcphost.protocol.forms` to refuse.
+"""
+
+from collections.abc import Mapping
+from math import ceil, floor
+from typing import Any, Final
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+
+_NULLABLE: Final = "nullable"
+"""Marks, between pydantic and us, a field that may be None."""
+
+Node = dict[str, Any]
+
+
+class _Generator(GenerateJsonSchema):
+    """Pydantic's generator without what it invents (titles, class names) and without null."""
+
+    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
+        return {**self.generate_inner(schema["schema"]), _NULLABLE: True}
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        json = super().default_schema(schema)
+        return {name: v for name, v in json.items() if name != "default" or v is not None}
+
+    def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
+        json = super().decimal_schema(schema)
+        return next((one for one in json.get("anyOf", ()) if one["type"] == "number"), json)
+
+
+def flat_schema(model: type[BaseModel]) -> tuple[Node, tuple[str, ...]]:
+    """The `requestedSchema` of a model, and which fields are None unless they are given.
+
+    Raises what pydantic raises for a model that has no schema.
+    """
+    json = model.model_json_schema(schema_generator=_Generator)
+    fields = {
+        name: _written_out(field, json.get("$defs", {}))
+        for name, field in json.get("properties", {}).items()
+    }
+    optional = {name for name, field in fields.items() if field.pop(_NULLABLE, False)}
+    required = [name for name in json.get("required", ()) if name not in optional]
+    empty = tuple(name for name in json.get("required", ()) if name in optional)
+    schema = {"type": json.get("type"), "properties": fields}
+    return ({**schema, "required": required} if required else schema), empty
+
+
+def _written_out(field: Node, definitions: Mapping[str, Node]) -> Node:
+    """A field, or the items of one, without references, constants, sets and decimals."""
+    for _ in definitions:
+        if "$ref" in field:
+            field = {**_defined(field["$ref"], definitions), **_without(field, "$ref")}
+    match field:
+        case {"type": "string", "const": str(value)}:
+            return {**_without(field, "const"), "enum": [value]}
+        case {"anyOf": [*choices]} if all(map(_is_choice, choices)):
+            return {"type": "string", **_without(field, "anyOf"), **_options(choices)}
+        case {"type": "number", "default": str(default)}:
+            return {**field, "default": float(default)}
+        case {"type": "integer"}:
+            return _bounded(field)
+        case {"type": "array", "items": dict(items)}:
+            return {**_ordered(field), "items": _items(_written_out(items, definitions))}
+        case _:
+            return dict(field)
+
+
+def _defined(reference: str, definitions: Mapping[str, Node]) -> Node:
+    """What a reference leads to. An enum's own name and docstring are for its author."""
+    node = definitions.get(reference.removeprefix("#/$defs/"), {})
+    return _without(_without(node, "title"), "description") if "enum" in node else node
+
+
+def _is_choice(choice: Node) -> bool:
+    return choice.get("type") == "string" and ("const" in choice or "enum" in choice)
+
+
+def _options(choices: list[Node]) -> Node:
+    """Choices as one list: with titles if any has one (`Annotated[Literal["a"], Field(title=…)]`)."""
+    values = [(v, c.get("title", v)) for c in choices for v in c.get("enum", [c.get("const")])]
+    if any("title" in choice for choice in choices):
+        return {"oneOf": [{"const": value, "title": title} for value, title in values]}
+    return {"enum": [value for value, _ in values]}
+
+
+def _items(items: Node) -> Node:
+    """Where one value has `oneOf`, several have `anyOf` and no type."""
+    if "oneOf" in items:
+        return {"anyOf": items["oneOf"], **_without(_without(items, "oneOf"), "type")}
+    return items
+
+
+def _ordered(field: Node) -> Node:
+    """What is a set to pydantic has its default in one order, the same in every process."""
+    if not field.get("uniqueItems"):
+        return dict(field)
+    given = {"default": sorted(field["default"], key=str)} if "default" in field else {}
+    return {**_without(field, "uniqueItems"), **given}
+
+
+def _bounded(field: Node) -> Node:
+    """A whole number above 2 is one of at least 3."""
+    bounds = dict(field)
+    if "exclusiveMinimum" in bounds:
+        bounds["minimum"] = floor(bounds.pop("exclusiveMinimum")) + 1
+    if "exclusiveMaximum" in bounds:
+        bounds["maximum"] = ceil(bounds.pop("exclusiveMaximum")) - 1
+    return bounds
+
+
+def _without(node: Node, name: str) -> Node:
+    return {key: value for key, value in node.items() if key != name}

@@ -1,0 +1,140 @@
+"""What a form asks for: a pydantic model or a JSON Schema, made ready once and asked for often."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, Generic, TypeVar
+
+import orjson
+from pydantic import BaseModel, PydanticUndefinedAnnotation, PydanticUserError, ValidationError
+
+from mcphost.protocol.forms import check_form, is_typed
+from mcphost.runtime.questions import InvalidAnswer, QuestionRefused
+from mcphost.runtime.schema import MOST_CHARACTERS, MOST_PROBLEMS, Validator
+from mcphost.sdk.flattening import flat_schema
+
+T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
+
+_REMEMBERED: Final = 1024
+_AUTHORS_OWN: Final = frozenset({"value_error", "assertion_error"})
+_BRIEF: Any = {"include_url": False, "include_context": False, "include_input": False}
+
+
+@dataclass(frozen=True, slots=True)
+class AskedFor(Generic[T]):
+    """A form made ready. `typed` says whether somebody can type into it (`protocol.forms`).
+
+    `read` makes of an accepted content what the author gets, or raises InvalidAnswer.
+    """
+
+    schema: Mapping[str, Any]
+    typed: bool
+    read: Callable[[Mapping[str, Any]], T]
+
+
+def form_of(asked: Any) -> AskedFor[Any]:
+    """The form of a model or of a schema. Raises QuestionRefused with all that is wrong with it."""
+    if isinstance(asked, type) and issubclass(asked, BaseModel):
+        return _of_model(asked)
+    if not isinstance(asked, Mapping):
+        raise QuestionRefused("a form is a pydantic model or a JSON Schema")
+    try:
+        return _of_schema(orjson.dumps(dict(asked)))
+    except TypeError as error:
+        raise QuestionRefused(f"the form is not JSON: {error}") from None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _of_model(model: type[M]) -> AskedFor[M]:
+    try:
+        schema, empty = flat_schema(model)
+    except (PydanticUserError, PydanticUndefinedAnnotation) as error:
+        raise QuestionRefused(f"{model.__name__} has no schema: {error}") from None
+    take_in = _checked(schema, model.__name__)
+    validate = model.__pydantic_validator__.validate_json
+
+    def read(content: Mapping[str, Any]) -> M:
+        given = {**dict.fromkeys(empty), **take_in(content)}
+        try:
+            return validate(orjson.dumps(given), by_alias=True, by_name=False)  # type: ignore[no-any-return]
+        except ValidationError as error:
+            errors = error.errors(**_BRIEF)[:MOST_PROBLEMS]
+            raise InvalidAnswer("; ".join(map(_told, errors))) from None
+
+    return AskedFor(schema, is_typed(schema), read)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _of_schema(written: bytes) -> AskedFor[dict[str, Any]]:
+    schema = orjson.loads(written)
+    take_in = _checked(schema, "the schema")
+    known = None if schema.get("additionalProperties") is True else schema["properties"]
+
+    def read(content: Mapping[str, Any]) -> dict[str, Any]:
+        given = take_in(content)
+        return {name: v for name, v in given.items() if known is None or name in known}
+
+    return AskedFor(schema, is_typed(schema), read)
+
+
+def _checked(schema: Any, name: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """What holds a content against a schema, an empty field being one that was left out.
+
+    Raises QuestionRefused for a schema of no form.
+    """
+    problems = check_form(schema)
+    if problems:
+        listed = "; ".join(f"{p.path or 'the root'}: {p.message}" for p in problems)
+        raise QuestionRefused(f"{name} is no form: {listed}")
+    validator, required = Validator(schema, formats=True), frozenset(schema.get("required", ()))
+
+    def take_in(content: Mapping[str, Any]) -> dict[str, Any]:
+        plain = _as_json(content)
+        given = {name: v for name, v in plain.items() if v is not None or name in required}
+        problems = validator.problems(given)
+        if problems:
+            raise InvalidAnswer("; ".join(map(str, problems)))
+        return given
+
+    return take_in
+
+
+def _as_json(content: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy that is JSON and nothing else, as an answer is that came over the wire."""
+    try:
+        return orjson.loads(orjson.dumps(content))  # type: ignore[no-any-return]
+    except TypeError:
+        raise InvalidAnswer("is not JSON") from None
+
+
+def _told(error: Mapping[str, Any]) -> str:
+    """One of pydantic's errors. What an author's own validator says may quote the answer."""
+    said = "is not accepted" if error["type"] in _AUTHORS_OWN else error["msg"]
+    where = ".".join(map(str, error["loc"]))[:MOST_CHARACTERS]
+    return f"{where}: {said}" if where else said
+
+
+class Form(BaseModel):
+    """What a form asks for, as a pydantic model that is checked where it is written.
+
+        class Resolution(Form):
+            resolution: Literal["Fixed", "Won't Fix", "Duplicate", "By Design"]
+            comment: str = Field("", description="What the reporter should know", max_length=500)
+
+    A field is a text (`str`, `date`, `datetime`, `AnyUrl`), a number (`int`, `float`, `Decimal`), a
+    `bool`, a choice (`Literal` or an `Enum` of texts) or several of a choice (`list[Literal[…]]`).
+    One that may be None, or that has a default, may be left empty. Choices get titles by a union of
+    `Annotated[Literal["x"], Field(title="…")]`; a text becomes an email address by
+    `Field(json_schema_extra={"format": "email"})`. `min_length`, `max_length`, `ge` and `le` are told
+    to the client; validators of your own are run when the answer is in, and an answer that they
+    refuse is asked for again. Any other pydantic model will do as well; it is checked when it is
+    asked for.
+
+    Raises QuestionRefused, where the class is written, for what no form can hold: nested models,
+    free lists, patterns, web addresses in the texts, and whatever asks for a secret.
+    """
+
+    @classmethod
+    def __pydantic_on_complete__(cls) -> None:
+        form_of(cls)

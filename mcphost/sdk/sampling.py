@@ -1,0 +1,186 @@
+"""Asking the client's model (spec: client/sampling; deprecated there)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite
+from typing import Any, Final, TypedDict, Unpack
+
+from mcp_types import (
+    AudioContent,
+    CreateMessageResult,
+    CreateMessageResultWithTools,
+    ImageContent,
+    ModelPreferences,
+    SamplingMessage,
+    TextContent,
+    Tool,
+    ToolChoice,
+    ToolResultContent,
+    ToolUseContent,
+)
+from pydantic import BaseModel
+
+from mcphost.runtime.questions import InvalidAnswer, Question, QuestionRefused
+from mcphost.sdk.content import Message
+from mcphost.sdk.wire import read_as
+
+Sampled = CreateMessageResult | CreateMessageResultWithTools
+Said = str | Message | SamplingMessage
+
+_METHOD: Final = "sampling/createMessage"
+_WORK: Final = (ToolUseContent, ToolResultContent)
+
+
+class SamplingOptions(TypedDict, total=False):
+    """What a model may be asked with, besides the messages.
+
+    `tools` are for this question only; the model answers with `tool_use`, the author runs them, and
+    asks again with the results. `tool_choice` says whether it must, may or must not use them.
+    """
+
+    system_prompt: str
+    temperature: float | None
+    stop_sequences: Sequence[str]
+    tools: Sequence[Tool]
+    tool_choice: ToolChoice | None
+    model_preferences: ModelPreferences | None
+    metadata: Mapping[str, Any] | None
+
+
+def sampling(
+    key: str,
+    messages: Said | Sequence[Said],
+    *,
+    max_tokens: int,
+    **options: Unpack[SamplingOptions],
+) -> Question[Sampled]:
+    """What the client's model says to `messages`: a text, or messages of user and assistant.
+
+    Without tools the answer is a CreateMessageResult. With tools, or with messages about their use,
+    it is a CreateMessageResultWithTools, whose content may be a list. Raises QuestionRefused.
+    """
+    said = [_message(one) for one in _listed(messages)]
+    problem = next(_problems(said, max_tokens, options), None)
+    if problem is not None:
+        raise QuestionRefused(f"the question {key!r} cannot be asked: {problem}")
+    params = {
+        "messages": [_written(one) for one in said],
+        "maxTokens": max_tokens,
+        **_chosen(options),
+    }
+    if options.get("tools") or any(isinstance(b, _WORK) for m in said for b in m.content_as_list):
+        return Question(key, _METHOD, params, "sampling.tools", _read_with_tools)
+    return Question(key, _METHOD, params, "sampling", _read)
+
+
+def _listed(messages: Said | Sequence[Said]) -> Sequence[Said]:
+    if isinstance(messages, str) or not isinstance(messages, Sequence):
+        return [messages]
+    return messages
+
+
+def _message(said: Said) -> SamplingMessage:
+    match said:
+        case SamplingMessage():
+            return said
+        case str():
+            return _message(Message(said))
+        case Message(content=str(text)):
+            return SamplingMessage(role=said.role, content=TextContent(type="text", text=text))
+        case Message(content=TextContent() | ImageContent() | AudioContent() as block):
+            return SamplingMessage(role=said.role, content=block)
+        case _:
+            raise QuestionRefused(
+                "a model is told texts, images and audio: a str, a Message or a SamplingMessage"
+            )
+
+
+def _problems(
+    said: Sequence[SamplingMessage], max_tokens: Any, options: Mapping[str, Any]
+) -> Iterator[str]:
+    if not said:
+        yield "there is no message"
+    if unknown := options.keys() - SamplingOptions.__annotations__:
+        yield f"it has no option {min(unknown)!r}"
+    if type(max_tokens) is not int or max_tokens < 1:
+        yield "max_tokens must be a whole number above 0"
+    temperature = options.get("temperature")
+    if temperature is not None and not _is_number(temperature):
+        yield "temperature must be a number"
+    if isinstance(options.get("stop_sequences"), str):
+        yield "stop_sequences is a list of texts"
+    yield from _offer_problems(options.get("tools", ()), options.get("tool_choice"))
+    yield from _use_problems(said)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and isfinite(value)
+
+
+def _offer_problems(tools: Sequence[Tool], choice: ToolChoice | None) -> Iterator[str]:
+    names = [tool.name for tool in tools]
+    if len(set(names)) < len(names):
+        yield "two of its tools have one name"
+    if any(tool.input_schema.get("type") != "object" for tool in tools):
+        yield 'the input schema of a tool has the type "object"'
+    if choice is not None and not names:
+        yield "there is no tool to choose"
+
+
+def _use_problems(said: Sequence[SamplingMessage]) -> Iterator[str]:
+    """Each use of a tool is followed by its result ("Message Content Constraints")."""
+    waiting: list[str] = []
+    for message in said:
+        blocks = message.content_as_list
+        results = [block.tool_use_id for block in blocks if isinstance(block, ToolResultContent)]
+        uses = [block.id for block in blocks if isinstance(block, ToolUseContent)]
+        if results and (len(results) < len(blocks) or message.role != "user"):
+            yield "a message with results of tools is the user's and holds nothing else"
+        if uses and message.role != "assistant":
+            yield "tools are used by the assistant"
+        if sorted(results) != sorted(waiting):
+            yield "each use of a tool must be followed by its result, in one message of the user"
+        waiting = uses
+    if waiting:
+        yield "the last message uses tools: their results are missing"
+
+
+def _chosen(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that were given, as the protocol names them."""
+    said = {
+        "systemPrompt": options.get("system_prompt") or None,
+        "temperature": options.get("temperature"),
+        "stopSequences": list(options.get("stop_sequences", ())) or None,
+        "tools": [_written(tool) for tool in options.get("tools", ())] or None,
+        "toolChoice": _written(options.get("tool_choice")),
+        "modelPreferences": _written(options.get("model_preferences")),
+        "metadata": dict(options.get("metadata") or {}) or None,
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _written(model: BaseModel | None) -> dict[str, Any] | None:
+    if model is None:
+        return None
+    return model.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def _read_with_tools(result: Mapping[str, Any]) -> CreateMessageResultWithTools:
+    return read_as(CreateMessageResultWithTools, result)
+
+
+def _read(result: Mapping[str, Any]) -> CreateMessageResult:
+    """One content, which clients may also send as a list of one, or as a list of texts."""
+    content = result.get("content")
+    if isinstance(content, list):
+        result = {**result, "content": _one(content)}
+    return read_as(CreateMessageResult, result)
+
+
+def _one(content: list[Any]) -> Any:
+    if len(content) == 1:
+        return content[0]
+    if not content or not all(
+        isinstance(b, dict) and isinstance(b.get("text"), str) for b in content
+    ):
+        raise InvalidAnswer("its content must be one text, image or audio")
+    return {"type": "text", "text": "".join(block["text"] for block in content)}

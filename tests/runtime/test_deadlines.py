@@ -1,0 +1,225 @@
+"""What has begun ends in bounded time, whatever it makes of that."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from mcphost.runtime import deadlines
+from mcphost.runtime.begun import Begun
+from mcphost.runtime.children import Unwound
+from mcphost.runtime.deadlines import Deadline, OutOfTime
+
+Body = Callable[[], Awaitable[Any]]
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("WARNING_SECONDS", "HURRY_SECONDS", "LAST_SECONDS"):
+        monkeypatch.setattr(deadlines, name, 0.001)
+
+
+async def hang() -> None:
+    await asyncio.Event().wait()
+
+
+async def limited(body: Callable[[], Any], seconds: float = 0.001) -> Any:
+    return await Deadline(Begun(body()), seconds).run()
+
+
+async def test_what_ends_in_time_is_left_alone() -> None:
+    assert await limited(lambda: asyncio.sleep(0, "done"), 10) == "done"
+
+
+async def test_what_does_not_is_cancelled_and_out_of_time() -> None:
+    with pytest.raises(OutOfTime, match=r"not finished within 0\.001 seconds"):
+        await limited(hang)
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+
+
+@pytest.mark.parametrize("instead", ["return", "raise"])
+async def test_whatever_it_makes_of_that_it_is_out_of_time(instead: str) -> None:
+    async def stubborn() -> None:
+        try:
+            await hang()
+        except asyncio.CancelledError:
+            if instead == "raise":
+                raise ValueError from None
+
+    with pytest.raises(OutOfTime):
+        await limited(stubborn)
+
+
+async def test_what_swallows_every_cancellation_is_closed_where_it_waits(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cancelled: list[BaseException] = []
+
+    async def swallows_everything() -> None:
+        while True:
+            try:
+                await hang()
+            except BaseException as error:  # noqa: BLE001 - on purpose
+                cancelled.append(error)
+
+    with pytest.raises(OutOfTime):
+        await limited(swallows_everything)
+    assert len(cancelled) == deadlines.WARNINGS + 1
+    assert isinstance(cancelled[-1], GeneratorExit)
+    assert "does not end when it is closed" in caplog.text
+
+
+async def test_what_swallows_cancellations_only_can_be_closed() -> None:
+    async def swallows_cancellations() -> None:
+        while True:
+            with contextlib.suppress(asyncio.CancelledError):
+                await hang()
+
+    with pytest.raises(OutOfTime):
+        await limited(swallows_cancellations)
+
+
+async def test_somebody_elses_cancellation_passes_through_even_when_time_is_up() -> None:
+    begun = asyncio.Event()
+
+    async def slow_to_end() -> None:
+        try:
+            await hang()
+        except asyncio.CancelledError:
+            begun.set()
+            await hang()
+
+    task = asyncio.create_task(limited(slow_to_end))
+    await begun.wait()
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled()
+
+
+async def test_an_error_of_its_own_passes_through() -> None:
+    async def fails() -> None:
+        await asyncio.sleep(0)
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        await limited(fails, 10)
+
+
+async def test_time_stands_still_while_it_rests() -> None:
+    async def rests() -> str:
+        deadline.rest()
+        deadline.rest()
+        await asyncio.sleep(0.05)
+        deadline.go_on()
+        deadline.go_on()
+        return "done"
+
+    async def begins() -> str:
+        await asyncio.sleep(0)
+        return await rests()
+
+    deadline = Deadline(Begun(begins()), 0.02)
+    assert await deadline.run() == "done"
+
+
+async def test_what_rests_when_it_begins_has_its_time_afterwards() -> None:
+    async def rests() -> None:
+        await asyncio.sleep(0.02)
+        deadline.go_on()
+        await hang()
+
+    deadline = Deadline(Begun(rests()), 0.01)
+    with pytest.raises(OutOfTime):
+        await deadline.run(resting=True)
+
+
+async def test_nothing_rests_once_time_is_up() -> None:
+    async def too_late() -> None:
+        try:
+            await hang()
+        finally:
+            deadline.rest()
+            with contextlib.suppress(asyncio.CancelledError):
+                await hang()
+
+    deadline = Deadline(Begun(too_late()), 0.001)
+    with pytest.raises(OutOfTime):
+        await deadline.run()
+
+
+async def test_what_ends_at_the_very_moment_that_its_time_is_up_is_out_of_time() -> None:
+    async def ends_by_its_cancellation() -> str:
+        with contextlib.suppress(asyncio.CancelledError):
+            await hang()
+        return "done"
+
+    with pytest.raises(OutOfTime):
+        await limited(ends_by_its_cancellation)
+
+
+async def hurried(body: Callable[[], Any]) -> Any:
+    """What comes of a body that is hurried from its first wait on."""
+    deadline = Deadline(Begun(body()), 10)
+    deadline.hurry(Unwound())
+    deadline.hurry(Unwound())
+    return await deadline.run()
+
+
+async def test_what_waits_for_ever_in_a_round_that_is_over_is_unwound() -> None:
+    with pytest.raises(Unwound):
+        await hurried(hang)
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+
+
+async def test_what_goes_on_after_that_is_unwound_a_while_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(deadlines, "HURRY_SECONDS", 0.02)
+
+    async def spins() -> None:
+        while True:  # noqa: ASYNC110 - on purpose
+            await asyncio.sleep(0.0001)
+
+    with pytest.raises(Unwound):
+        await hurried(spins)
+
+
+async def test_what_waits_for_a_thread_is_left_to_its_time() -> None:
+    deadline = Deadline(Begun(hang()), 0.02, hurried=False)
+    deadline.hurry(Unwound())
+    with pytest.raises(OutOfTime):
+        await deadline.run()
+
+
+async def test_what_ends_by_itself_is_not_hurried() -> None:
+    assert await hurried(lambda: asyncio.sleep(0, "done")) == "done"
+
+
+async def test_what_swallows_its_unwinding_may_be_cancelled_afterwards() -> None:
+    heard: list[str] = []
+
+    async def swallows() -> None:
+        try:
+            await hang()
+        except Unwound:
+            heard.append("unwound")
+        try:
+            await hang()
+        except asyncio.CancelledError:
+            heard.append("cancelled")
+            raise
+
+    task = asyncio.create_task(hurried(swallows))
+    async with asyncio.timeout(10):
+        while not heard:  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0.001)
+    task.cancel()
+    await asyncio.wait([task])
+    assert heard == ["unwound", "cancelled"]
+    assert task.cancelled()

@@ -1,0 +1,126 @@
+"""The time and random things are the same in every round, whoever draws them."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mcphost.runtime.children import Unwound
+from mcphost.runtime.journal import EMPTY, Journal
+from mcphost.runtime.rounds import Round
+from tests.kinds.rounds import ports
+from tests.runtime.rounds import Ticking, a_round, question, required
+
+Drawn = list[Any]
+
+
+async def one_after_another(round: Round) -> Drawn:
+    ctx = round.recording
+    return [
+        ctx.now(),
+        ctx.uuid(),
+        ctx.random().random(),
+        ctx.now(),
+        ctx.uuid(),
+        ctx.random().random(),
+    ]
+
+
+async def side_by_side(round: Round) -> Drawn:
+    """Tasks that draw in another order in every round."""
+    ctx, order = round.recording, iter(round.place.program)
+
+    async def draw(turns: int) -> Drawn:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        return [ctx.now(), ctx.uuid(), ctx.random().random()]
+
+    tasks = [asyncio.create_task(draw(int(next(order)))) for _ in range(3)]
+    return [what for task in tasks for what in await task]
+
+
+async def in_tasks_of_tasks(round: Round) -> Drawn:
+    ctx = round.recording
+
+    async def inner() -> Drawn:
+        return [ctx.uuid()]
+
+    async def outer() -> Drawn:
+        return [ctx.uuid(), *await asyncio.create_task(inner())]
+
+    return [*await asyncio.create_task(outer()), *await asyncio.create_task(outer())]
+
+
+async def in_threads(round: Round) -> Drawn:
+    return [await asyncio.to_thread(round.recording.uuid), round.recording.uuid()]
+
+
+async def after_steps(round: Round) -> Drawn:
+    """What a step draws, and what tasks it starts, is not missing when it does not run again."""
+
+    async def step() -> str:
+        await asyncio.create_task(asyncio.sleep(0))
+        return str(round.recording.uuid())
+
+    async def task() -> Any:
+        return round.recording.uuid()
+
+    stepped = await round.step("draw", step, (), {})
+    return [stepped, round.recording.uuid(), await asyncio.create_task(task())]
+
+
+async def drawn(
+    draw: Callable[[Round], Any], journal: Journal, order: str
+) -> tuple[Drawn, Journal]:
+    """What it draws in one round, and the journal that leaves."""
+    outside = ports()._replace(clock=Ticking())
+    with a_round(journal, outside) as round:
+        round.place = round.place._replace(program=order)
+        values = await draw(round)
+        with pytest.raises(Unwound):
+            await round.ask(question("end"))
+        return values, required(round).journal
+
+
+@pytest.mark.parametrize(
+    "draw", [one_after_another, side_by_side, in_tasks_of_tasks, in_threads, after_steps]
+)
+async def test_a_later_round_draws_the_same(draw: Callable[[Round], Any]) -> None:
+    first, journal = await drawn(draw, EMPTY, "021")
+    assert json.loads(json.dumps(dict(journal.recorded))) == journal.recorded
+    second, again = await drawn(draw, journal, "201")
+    assert second == first
+    assert again.recorded == journal.recorded
+    assert len(set(map(str, first))) == len(first)
+
+
+async def test_two_calls_draw_different_things() -> None:
+    first, _ = await drawn(one_after_another, EMPTY, "")
+    second, _ = await drawn(one_after_another, EMPTY, "")
+    assert first[1] != second[1]
+
+
+async def test_random_things_cost_the_journal_one_seed() -> None:
+    with a_round() as round:
+        uuids = {round.recording.uuid() for _ in range(100)}
+        with pytest.raises(Unwound):
+            await round.ask(question("end"))
+        assert len(uuids) == 100
+        assert list(required(round).journal.recorded) == ["seed"]
+
+
+async def test_a_uuid_looks_like_a_random_one() -> None:
+    with a_round() as round:
+        assert round.recording.uuid().version == 4
+
+
+async def test_what_is_drawn_while_unwinding_is_nobody_elses_and_not_recorded() -> None:
+    with a_round(outside=ports()._replace(clock=Ticking())) as round:
+        with pytest.raises(Unwound):
+            await round.ask(question("end"))
+        ctx = round.recording
+        drawn_late = [ctx.now(), ctx.now(), ctx.uuid(), ctx.uuid(), ctx.random().random()]
+        assert len(set(map(str, drawn_late))) == 5
+        assert required(round).journal.recorded == {}

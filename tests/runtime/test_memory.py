@@ -1,0 +1,42 @@
+"""The outside in memory is like the real one, as far as a tool can tell."""
+
+import pytest
+
+from mcphost.runtime.memory import MemoryLinks, MemoryStore
+from mcphost.runtime.ports import Stored, StoreRefused
+
+
+async def test_what_was_put_is_read_with_the_next_revision() -> None:
+    store = MemoryStore()
+    assert await store.get("a") == Stored(None, 0)
+    assert await store.put("a", {"b": 1}, 0)
+    assert await store.get("a") == Stored({"b": 1}, 1)
+
+
+async def test_a_write_that_follows_another_revision_changes_nothing() -> None:
+    store = MemoryStore()
+    assert await store.put("a", 1, 0)
+    assert not await store.put("a", 2, 0)
+    assert not await store.put("b", 2, 1)
+    assert await store.get("a") == Stored(1, 1)
+
+
+@pytest.mark.parametrize("value", [object(), {1}, float("nan")])
+async def test_only_json_is_kept(value: object) -> None:
+    with pytest.raises(StoreRefused, match="Only JSON"):
+        await MemoryStore().put("a", value, 0)
+
+
+async def test_what_is_kept_is_a_copy() -> None:
+    store, value = MemoryStore(), {"list": [1]}
+    await store.put("a", value, 0)
+    value["list"].append(2)
+    (await store.get("a")).value["list"].append(3)
+    assert (await store.get("a")).value == {"list": [1]}
+
+
+async def test_only_what_is_done_is_waited_for() -> None:
+    links = MemoryLinks(done={"payment"})
+    assert links.url("payment") == links.url("payment")
+    assert await links.wait("payment", 1)
+    assert not await links.wait("other", 1)

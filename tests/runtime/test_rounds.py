@@ -1,0 +1,508 @@
+"""What is known is given back; what is not ends the round, and what breaks a rule is said at once."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from functools import partial
+from itertools import cycle
+from typing import Any
+
+import pytest
+
+from mcphost.runtime import line as line_module
+from mcphost.runtime import recording as recording_module
+from mcphost.runtime.children import Unwound
+from mcphost.runtime.history import Changed
+from mcphost.runtime.journal import EMPTY, UNASKED, Answer, Journal
+from mcphost.runtime.line import CallEnded
+from mcphost.runtime.ports import Limits, Ports
+from mcphost.runtime.questions import CapabilityMissing, Question, QuestionRefused
+from mcphost.runtime.rounds import Place, Round
+from mcphost.runtime.steps import Misused
+from mcphost.runtime.threads import ToolThreads
+from tests.kinds.rounds import TENANT, Notes, a_call, ports
+from tests.runtime.rounds import a_round, answer, keys, question, required
+
+NAME = question("name", "Who?")
+
+
+def journal_with(*given: tuple[Question[Any], Answer], **recorded: Any) -> Journal:
+    journal = Journal(recorded=recorded)
+    for asked, one in given:
+        journal = journal.with_answer(asked.key, one)
+    return journal
+
+
+ANSWERED = journal_with((NAME, answer(NAME, "Ada")))
+
+
+async def unwinds(work: Coroutine[Any, Any, Any]) -> None:
+    with pytest.raises(Unwound):
+        await work
+
+
+async def test_an_answer_in_the_journal_is_given_back() -> None:
+    with a_round(ANSWERED) as round:
+        assert await round.ask(NAME) == "Ada"
+        assert not round.stopped
+
+
+async def test_what_is_asked_leaves_with_its_digest_and_all_that_is_known() -> None:
+    with a_round(ANSWERED) as round:
+        await round.ask(NAME)
+        await unwinds(round.ask(question("more")))
+        outcome = required(round)
+        [request] = outcome.requests
+        assert (request.key, request.method) == ("more", "elicitation/create")
+        assert request.params == {"message": "?"}
+        assert request.digest == question("more").digest
+        assert outcome.journal.answers == ANSWERED.answers
+        assert outcome.invalid == {}
+
+
+async def test_an_answer_to_another_question_does_not_count_and_is_kept() -> None:
+    other = question("name", "What is your name?")
+    old = journal_with((other, answer(other, "Ada", version="0")))
+    with a_round(old) as round:
+        await unwinds(round.ask(NAME))
+        kept = required(round).journal
+    assert kept.answers == old.answers
+    with a_round(kept.with_answer("name", answer(NAME, "Eve"))) as round:
+        assert await round.ask(NAME) == "Eve"
+    with a_round(kept) as round:
+        assert await round.ask(other) == "Ada"
+
+
+async def test_a_question_that_the_same_version_asked_differently_is_the_authors_error() -> None:
+    other = question("name", "What is your name?")
+    journal = journal_with((other, answer(other, "Ada")))
+    with a_round(journal) as round, pytest.raises(Changed, match="'name' changed between rounds"):
+        await round.ask(NAME)
+
+
+async def test_an_answer_that_nobody_had_asked_for_counts_where_it_was_taken() -> None:
+    given = Answer(UNASKED, "", {"text": "Ada"})
+    with a_round(journal_with((NAME, given))) as round:
+        assert await round.ask(NAME) == "Ada"
+
+
+async def test_an_invalid_answer_leaves_the_journal_and_its_question_is_asked_again() -> None:
+    other = question("name", "Another?")
+    both = journal_with((NAME, answer(NAME, 5)), (other, answer(other, "kept", version="0")))
+    with a_round(both) as round:
+        await unwinds(round.ask(NAME))
+        outcome = required(round)
+        assert keys(outcome) == ["name"]
+        assert outcome.invalid == {"name": "text: is required"}
+        assert [one.question for one in outcome.journal.answers["name"]] == [other.digest]
+
+
+async def test_an_invalid_answer_that_cannot_be_asked_for_again_is_no_question() -> None:
+    url = question("name", capability="elicitation.url")
+    with a_round(journal_with((url, answer(url, 5)))) as round:
+        with pytest.raises(CapabilityMissing):
+            await round.ask(url)
+        await unwinds(round.ask(question("other")))
+        assert required(round).invalid == {}
+
+
+@pytest.mark.parametrize("journal", [EMPTY, ANSWERED])
+async def test_the_same_key_twice_is_the_authors_error(journal: Journal) -> None:
+    async def asks_twice(round: Round) -> None:
+        first = asyncio.create_task(round.ask(NAME))
+        await asyncio.sleep(0)
+        with pytest.raises(Misused, match="the question 'name' is asked twice in one round"):
+            await round.ask(NAME)
+        first.cancel()
+
+    with a_round(journal) as round:
+        await asks_twice(round)
+
+
+async def test_a_client_is_asked_only_what_it_can_answer_and_the_key_stays_free() -> None:
+    with a_round() as round:
+        with pytest.raises(CapabilityMissing) as caught:
+            await round.ask(question("name", capability="elicitation.url"))
+        assert caught.value.required == {"elicitation": {"url": {}}}
+        await unwinds(round.ask(NAME))
+
+
+async def test_an_answer_that_is_there_needs_no_capability() -> None:
+    url = question("name", capability="elicitation.url")
+    with a_round(journal_with((url, answer(url, "Ada")))) as round:
+        assert await round.ask(url) == "Ada"
+
+
+async def test_a_round_leaves_no_more_than_so_many_questions_open() -> None:
+    with a_round() as round:
+        works = [round.ask(question(f"q{number}")) for number in range(65)]
+        ended = await asyncio.gather(*works, return_exceptions=True)
+        assert len(required(round).requests) == 64
+        assert isinstance(ended[-1], Misused)
+        assert all(isinstance(each, Unwound) for each in ended[:-1])
+
+
+async def test_after_the_unwinding_nothing_is_asked_or_recorded() -> None:
+    ran: list[int] = []
+    with a_round() as round:
+        await unwinds(round.ask(NAME))
+        await unwinds(round.ask(question("late")))
+        await unwinds(round.step("late", partial(ran.append, 1), (), {}))
+        await unwinds(round.wait_for("late", 1))
+        assert keys(required(round)) == ["name"]
+        assert required(round).journal.recorded == {}
+    assert ran == []
+
+
+async def test_who_asks_for_ever_lets_others_run_and_waits_for_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(recording_module, "MOST_LATE", 3)
+    tries: list[BaseException] = []
+
+    async def for_ever(round: Round) -> None:
+        while True:
+            try:
+                await round.ask(NAME)
+            except BaseException as error:
+                tries.append(error)
+                if isinstance(error, asyncio.CancelledError):
+                    raise
+
+    with a_round() as round:
+        task = asyncio.create_task(for_ever(round))
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert 1 < len(tries) < 20
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def test_who_breaks_a_rule_for_ever_lets_others_run() -> None:
+    async def for_ever(round: Round) -> None:
+        uses = (
+            lambda: round.ask(NAME),
+            lambda: round.step("", print, (), {}),
+            lambda: round.wait_for("x", 1),
+        )
+        for use in cycle(uses):
+            with suppress(Exception):
+                await use()
+
+    with a_round(ANSWERED) as round:
+        task = asyncio.create_task(for_ever(round))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task], timeout=10)
+        assert task.cancelled()
+
+
+async def test_while_tasks_end_nothing_is_asked_any_more() -> None:
+    tried: list[BaseException] = []
+
+    async def tidies_up(round: Round) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            for use in (
+                lambda: round.ask(NAME),
+                lambda: round.step("x", print, (), {}),
+                lambda: asyncio.to_thread(round.blocking, round.ask(NAME)),
+            ):
+                with pytest.raises(CallEnded) as caught:
+                    await use()
+                tried.append(caught.value)
+
+    with a_round() as round:
+        asyncio.create_task(tidies_up(round))  # noqa: RUF006 - left behind on purpose
+        await asyncio.sleep(0)
+    await round.children.end()
+    assert len(tried) == 3
+
+
+class Links:
+    """Links at which somebody was, or not; it takes them no time to say so."""
+
+    def __init__(self, *done: bool) -> None:
+        self.done = list(done)
+
+    def url(self, key: str) -> str:
+        return f"https://example.com/done/{key}"
+
+    async def wait(self, key: str, seconds: float) -> bool:
+        return self.done.pop(0)
+
+
+async def test_what_came_of_waiting_is_recorded() -> None:
+    links = Links(False, True)
+    outside = ports()._replace(links=links)
+    with a_round(outside=outside) as round:
+        assert [await round.wait_for("paid", 1), await round.wait_for("paid", 1)] == [False, True]
+        await unwinds(round.ask(NAME))
+        journal = required(round).journal
+    with a_round(journal, outside) as round:
+        assert [await round.wait_for("paid", 1), await round.wait_for("paid", 1)] == [False, True]
+
+
+async def test_replaying_ends_with_the_last_of_the_journal_or_with_what_is_new() -> None:
+    with a_round() as round:
+        assert not round.line.silent
+        round.recording.now()
+        await round.step("s", lambda: 1, (), {})
+        await unwinds(round.ask(NAME))
+        journal = required(round).journal.with_answer("name", answer(NAME, "Ada"))
+    with a_round(journal) as round:
+        silent = [round.line.silent]
+        round.recording.now()
+        silent.append(round.line.silent)
+        await round.step("s", lambda: 1, (), {})
+        silent.append(round.line.silent)
+        await round.ask(NAME)
+        assert [*silent, round.line.silent] == [True, True, True, False]
+    news: list[Callable[[Round], Any]] = [
+        lambda round: round.step("other", lambda: 1, (), {}),
+        lambda round: asyncio.to_thread(round.recording.uuid),
+        lambda round: unwinds(round.ask(question("other"))),
+    ]
+    for new in news:
+        with a_round(journal) as round:
+            assert round.line.silent
+            await new(round)
+            assert not round.line.silent
+
+
+async def test_an_invalid_answer_ends_the_replay() -> None:
+    with a_round(journal_with((NAME, answer(NAME, 5)), more=1)) as round:
+        await unwinds(round.ask(NAME))
+        assert not round.line.silent
+
+
+async def test_what_was_said_in_an_earlier_round_is_not_said_again_and_progress_does_not_fall() -> (
+    None
+):
+    notes = Notes()
+
+    async def play(round: Round) -> str:
+        round.line.progress(2, 4, None)
+        round.line.log("info", "begun", None)
+        name: str = await round.ask(NAME)
+        round.line.progress(1, 4, None)
+        round.line.progress(3, 4, None)
+        round.line.log("info", "done", None)
+        return name
+
+    with a_round(outside=ports(notes)) as round:
+        await unwinds(play(round))
+        journal = required(round).journal.with_answer("name", answer(NAME, "Ada"))
+    assert journal.progress == 2
+    with a_round(journal, ports(notes)) as round:
+        await play(round)
+    assert [said[0] for said in notes.progressed] == [2, 3]
+    assert [said[1] for said in notes.logged] == ["begun", "done"]
+
+
+async def test_even_what_is_not_said_again_must_make_sense() -> None:
+    with a_round(ANSWERED) as round:
+        with pytest.raises(ValueError, match="finite"):
+            round.line.progress(float("nan"), None, None)
+        with pytest.raises(ValueError, match="log level"):
+            round.line.log("loud", "", None)
+
+
+async def test_a_thread_asks_and_steps_without_waiting_for_anything_itself() -> None:
+    def in_thread(round: Round) -> list[Any]:
+        async def later() -> int:
+            return 2
+
+        return [
+            round.blocking(round.ask(NAME)),
+            round.step_here("plain", lambda: threading.current_thread().name, (), {}),
+            round.step_here("plain", lambda: "never", (), {}),
+            round.step_here("later", lambda: later(), (), {}),
+        ]
+
+    with a_round(ANSWERED) as round:
+        name, first, again, later = await round.in_thread(partial(in_thread, round))
+        assert name == "Ada"
+        assert first.startswith("tool-")
+        assert again == "never"
+        assert later == 2
+
+
+async def test_a_step_in_a_thread_is_given_back_and_tried_again_like_any_other() -> None:
+    def fails() -> int:
+        raise LookupError
+
+    def play(round: Round) -> Any:
+        with pytest.raises(LookupError):
+            round.step_here("s", fails, (), {})
+        value = round.step_here("s", lambda: 1, (), {})
+        round.blocking(round.ask(NAME))
+        return value
+
+    with a_round() as round:
+        await unwinds(round.in_thread(partial(play, round)))
+        journal = required(round).journal
+    assert len(journal.recorded) == 1
+    with a_round(journal) as round:
+        assert await round.in_thread(partial(round.step_here, "s", fails, (), {})) == 1
+
+
+async def test_blocking_on_the_loops_own_thread_is_the_authors_error() -> None:
+    with a_round(ANSWERED) as round, pytest.raises(Misused, match="use Context and await it"):
+        round.blocking(round.ask(NAME))
+
+
+async def test_a_thread_that_waits_when_its_call_ends_is_told_so() -> None:
+    heard: list[type[BaseException]] = []
+
+    def asks(round: Round) -> None:
+        try:
+            round.blocking(round.ask(NAME))
+        except BaseException as error:  # noqa: BLE001 - that is what is tried
+            heard.append(type(error))
+
+    async def slow() -> None:
+        await asyncio.Event().wait()
+
+    with a_round() as round:
+        asyncio.create_task(round.step("slow", slow, (), {}))  # noqa: RUF006 - left behind
+        thread = asyncio.create_task(asyncio.to_thread(asks, round))
+        async with asyncio.timeout(10):
+            while not round.stopped:  # noqa: ASYNC110 - nothing tells of it
+                await asyncio.sleep(0.001)
+    others = round.children.left - {thread}
+    for task in others:
+        task.cancel()
+    await asyncio.wait([thread], timeout=10)
+    assert heard == [CallEnded]
+
+
+async def test_after_the_end_a_thread_can_do_nothing() -> None:
+    with a_round() as round:
+        round.line.end()
+        with pytest.raises(CallEnded):
+            await asyncio.to_thread(lambda: round.blocking(round.ask(NAME)))
+
+
+def test_when_the_loop_is_closed_a_thread_can_do_nothing() -> None:
+    async def make() -> Round:
+        return Round(a_call(), EMPTY, ports())
+
+    round = asyncio.run(make())
+    with pytest.raises(CallEnded):
+        threadless(lambda: round.blocking(round.ask(NAME)))
+
+
+def threadless(function: Callable[[], Any]) -> Any:
+    """What a function raises in a thread of its own."""
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            function()
+        except BaseException as error:  # noqa: BLE001 - raised again
+            raised.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(10)
+    raise raised[0]
+
+
+def test_a_step_that_fails_when_the_loop_is_closed_fails_all_the_same() -> None:
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+
+    async def make() -> Round:
+        return Round(a_call(), EMPTY, ports())
+
+    round = asyncio.run_coroutine_threadsafe(make(), loop).result(10)
+
+    def closes_the_loop() -> None:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(10)
+        loop.close()
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        round.step_here("s", closes_the_loop, (), {})
+
+
+async def test_another_event_loop_in_a_thread_may_ask_too() -> None:
+    def elsewhere(round: Round, asked: Question[str]) -> str:
+        return asyncio.run(_ask(round, asked))
+
+    async def _ask(round: Round, asked: Question[str]) -> str:
+        return await round.ask(asked)
+
+    with a_round(ANSWERED) as round:
+        assert await asyncio.to_thread(elsewhere, round, NAME) == "Ada"
+        await unwinds(asyncio.to_thread(elsewhere, round, question("more")))
+        assert keys(required(round)) == ["more"]
+
+
+async def test_threads_are_counted_as_the_programs() -> None:
+    threads = ToolThreads(4)
+    outside = Ports(threads, limits=Limits())
+    round = Round(a_call(), EMPTY, outside, Place("demo.deploy", 1))
+    gate, begun = threading.Event(), threading.Event()
+
+    def waits() -> None:
+        begun.set()
+        assert gate.wait(10)
+
+    task = asyncio.create_task(round.in_thread(waits))
+    assert await asyncio.to_thread(begun.wait, 10)
+    assert threads.in_use(str(TENANT)) == 1
+    with pytest.raises(Exception, match="all 1 threads"):
+        await round.in_thread(waits)
+    gate.set()
+    await task
+
+
+async def test_code_without_its_context_variables_draws_as_the_tool_itself() -> None:
+    with a_round() as round:
+        drawn: list[Any] = []
+        thread = threading.Thread(target=lambda: drawn.append(round.recording.uuid()))
+        thread.start()
+        await asyncio.to_thread(thread.join, 10)
+        assert drawn
+        assert drawn[0] != round.recording.uuid()
+
+
+async def test_two_threads_at_once_make_one_recording() -> None:
+    with a_round() as round:
+        made = await asyncio.gather(*(asyncio.to_thread(lambda: round.recording) for _ in range(8)))
+        assert len(set(map(id, made))) == 1
+
+
+async def test_a_thread_that_takes_no_notice_of_the_end_is_slowed_down(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(line_module, "MOST_LATE", 2)
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    with a_round() as round:
+        round.line.end()
+
+        def again() -> None:
+            with pytest.raises(CallEnded):
+                round.line.check()
+
+        for _ in range(2):
+            await asyncio.to_thread(again)
+        again()
+        assert slept == []
+        await asyncio.to_thread(again)
+        assert slept == [line_module.BRAKE_SECONDS]
+    assert caplog.text.count("after its call had ended") == 2
+
+
+def test_a_question_that_json_cannot_hold_is_refused() -> None:
+    with pytest.raises(QuestionRefused, match="the question 'a' is not JSON"):
+        Question("a", "elicitation/create", {"number": 2**70}, "elicitation", str)

@@ -1,0 +1,139 @@
+"""Questions side by side leave together: nobody unwinds before all has settled."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from mcphost.runtime.children import Unwound
+from mcphost.runtime.rounds import Round
+from mcphost.runtime.settling import TURNS
+from tests.runtime.rounds import a_round, keys, question, required
+
+
+async def turns(count: int) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def asked(round: Round, *works: Coroutine[Any, Any, Any]) -> list[str]:
+    """What was asked by the time that all of these have ended."""
+    await asyncio.wait([asyncio.create_task(work) for work in works], timeout=10)
+    return keys(required(round))
+
+
+async def test_a_tool_without_other_tasks_has_settled_at_once() -> None:
+    with a_round() as round:
+        work = round.ask(question("a"))
+        with pytest.raises(Unwound):
+            work.send(None)
+        assert keys(required(round)) == ["a"]
+
+
+async def test_a_task_that_has_ended_holds_nothing_up() -> None:
+    with a_round() as round:
+        await asyncio.create_task(asyncio.sleep(0))
+        with pytest.raises(Unwound):
+            round.ask(question("a")).send(None)
+
+
+async def test_a_question_within_sixteen_turns_of_another_leaves_with_it() -> None:
+    async def late(round: Round) -> None:
+        await turns(TURNS - 2)
+        await round.ask(question("b"))
+
+    with a_round() as round:
+        assert await asked(round, round.ask(question("a")), late(round)) == ["a", "b"]
+
+
+async def test_a_question_after_that_is_left_to_a_later_round() -> None:
+    async def later(round: Round) -> None:
+        await turns(TURNS + 3)
+        await round.ask(question("b"))
+
+    with a_round() as round:
+        assert await asked(round, round.ask(question("a")), later(round)) == ["a"]
+
+
+async def test_each_question_starts_the_count_anew() -> None:
+    async def after(count: int, key: str, round: Round) -> None:
+        await turns(count)
+        await round.ask(question(key))
+
+    with a_round() as round:
+        works = [after(10 * number, str(number), round) for number in range(5)]
+        assert await asked(round, *works) == ["0", "1", "2", "3", "4"]
+
+
+async def test_each_task_starts_the_count_anew() -> None:
+    async def chain(links: int, round: Round) -> None:
+        await turns(10)
+        if links:
+            await asyncio.create_task(chain(links - 1, round))
+        else:
+            await round.ask(question("b"))
+
+    with a_round() as round:
+        assert await asked(round, round.ask(question("a")), chain(5, round)) == ["a", "b"]
+
+
+async def test_nobody_unwinds_while_a_step_runs_and_nobody_counts_turns_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    go_on, scheduled = asyncio.Event(), []
+    loop = asyncio.get_running_loop()
+
+    async def slow() -> str:
+        await go_on.wait()
+        return "done"
+
+    async def steps(round: Round) -> None:
+        await round.step("slow", slow, (), {})
+        await round.ask(question("b"))
+
+    with a_round() as round:
+        tasks = [asyncio.create_task(round.ask(question("a"))), asyncio.create_task(steps(round))]
+        await turns(3 * TURNS)
+        soon = loop.call_soon
+        monkeypatch.setattr(loop, "call_soon", lambda *a, **k: scheduled.append(a) or soon(*a, **k))
+        await turns(3 * TURNS)
+        assert not any("_turn" in repr(what) for what in scheduled)
+        assert not any(task.done() for task in tasks)
+        go_on.set()
+        await asyncio.wait(tasks, timeout=10)
+        assert keys(required(round)) == ["a", "b"]
+        assert "step slow" in next(iter(required(round).journal.recorded))
+
+
+async def test_a_step_that_fails_is_a_step_that_has_ended() -> None:
+    async def fails() -> None:
+        await turns(2)
+        raise LookupError
+
+    with a_round() as round:
+        works = [round.ask(question("a")), round.step("fails", fails, (), {})]
+        assert await asked(round, *works) == ["a"]
+
+
+async def test_a_question_that_nobody_waits_for_any_more_stays_asked() -> None:
+    with a_round() as round:
+        first = asyncio.create_task(round.ask(question("a")))
+        await turns(2)
+        first.cancel()
+        await turns(3 * TURNS)
+        assert keys(required(round)) == ["a"]
+        second = asyncio.create_task(round.ask(question("b")))
+        await asyncio.wait([second], timeout=10)
+        assert isinstance(second.exception(), Unwound)
+        assert keys(required(round)) == ["a", "b"]
+
+
+async def test_an_unwinding_that_nobody_awaits_is_not_complained_of() -> None:
+    complaints: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, said: complaints.append(said))
+    with a_round() as round:
+        asyncio.create_task(round.ask(question("a")))  # noqa: RUF006 - left behind on purpose
+        await turns(3 * TURNS)
+        assert not round.children.left
+    assert complaints == []

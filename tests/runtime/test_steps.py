@@ -1,0 +1,399 @@
+"""A step runs once, is known by its name and arguments, and gives back what was recorded."""
+
+import asyncio
+import dataclasses
+import functools
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+import pytest
+from pydantic import BaseModel, Field
+
+from mcphost.runtime.children import Unwound
+from mcphost.runtime.journal import EMPTY
+from mcphost.runtime.line import CallEnded
+from mcphost.runtime.rounds import Round
+from mcphost.runtime.steps import Misused, Steps, shape_of
+from tests.kinds.rounds import ports
+from tests.runtime.rounds import a_round, question, required, yielded
+
+
+class Item(BaseModel):
+    number: int
+    due: date = Field(default=date(2026, 1, 1), alias="dueDate")
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: tuple[int, ...] = ()
+
+
+Play = Callable[[Round], Any]
+
+
+async def rounds(play: Play, count: int = 2) -> list[Any]:
+    """What `play` makes of each of so many rounds, every one from the journal of the one before."""
+    made, journal = [], EMPTY
+    for _ in range(count):
+        with a_round(journal) as round:
+            made.append(await play(round))
+            with pytest.raises(Unwound):
+                await round.ask(question("end"))
+            journal = required(round).journal
+    return made
+
+
+async def step(round: Round, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return await round.step("do", function, args, kwargs)
+
+
+class Counted:
+    """A step's function that knows how often it ran, and with which keys."""
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+
+    async def run(self, *what: Any, idempotency_key: str) -> int:
+        self.keys.append(idempotency_key)
+        return len(self.keys)
+
+
+async def test_a_recorded_step_does_not_run_again() -> None:
+    counted = Counted()
+    assert await rounds(lambda round: step(round, counted.run, "a")) == [1, 1]
+    assert len(counted.keys) == 1
+
+
+async def test_the_same_step_again_is_the_next_occurrence_with_another_key() -> None:
+    counted = Counted()
+
+    async def play(round: Round) -> list[int]:
+        return [await step(round, counted.run, "a") for _ in range(3)]
+
+    assert await rounds(play) == [[1, 2, 3], [1, 2, 3]]
+    assert len(set(counted.keys)) == 3
+    assert all(UUID(key) for key in counted.keys)
+
+
+async def test_other_arguments_or_another_name_are_another_step() -> None:
+    counted = Counted()
+
+    async def play(round: Round) -> list[int]:
+        return [
+            await step(round, counted.run, "a"),
+            await step(round, counted.run, "b"),
+            await round.step("other", counted.run, ("a",), {}),
+        ]
+
+    assert await rounds(play) == [[1, 2, 3], [1, 2, 3]]
+
+
+async def test_steps_in_another_order_find_their_own_results() -> None:
+    counted, order = Counted(), iter(["ab", "ba"])
+
+    async def play(round: Round) -> dict[str, int]:
+        return {letter: await step(round, counted.run, letter) for letter in next(order)}
+
+    assert await rounds(play) == [{"a": 1, "b": 2}, {"a": 1, "b": 2}]
+
+
+async def test_a_step_that_raised_is_tried_again_with_the_same_key() -> None:
+    keys: list[str] = []
+
+    async def flaky(idempotency_key: str) -> str:
+        keys.append(idempotency_key)
+        if len(keys) == 1:
+            raise ConnectionError
+        return "done"
+
+    async def play(round: Round) -> str:
+        try:
+            return str(await step(round, flaky))
+        except ConnectionError:
+            return str(await step(round, flaky))
+
+    assert await rounds(play) == ["done", "done"]
+    assert len(keys) == 2
+    assert len(set(keys)) == 1
+
+
+async def test_the_key_is_another_in_another_call_and_the_same_in_the_next_round() -> None:
+    counted = Counted()
+    with a_round() as round:
+        await step(round, counted.run)
+        again = Round(round.call._replace(round=2), EMPTY, ports())
+        await step(again, counted.run)
+    with a_round() as round:
+        await step(round, counted.run)
+    first, second, other = counted.keys
+    assert first == second != other
+
+
+async def test_a_key_that_the_author_gives_is_left_alone() -> None:
+    counted = Counted()
+    with a_round() as round:
+        await step(round, counted.run, idempotency_key="mine")
+    assert counted.keys == ["mine"]
+
+
+def plain(a: int, idempotency_key: str = "") -> str:
+    return idempotency_key
+
+
+@functools.wraps(plain)
+def wrapped(*args: Any, **kwargs: Any) -> str:
+    return plain(*args, **kwargs)
+
+
+@pytest.mark.parametrize("function", [plain, wrapped, functools.partial(plain, a=1)])
+async def test_the_key_is_found_behind_wrappers(function: Callable[..., str]) -> None:
+    with a_round() as round:
+        args = () if isinstance(function, functools.partial) else (1,)
+        assert UUID(await step(round, function, *args))
+
+
+async def test_a_function_that_has_no_signature_gets_no_key() -> None:
+    assert not shape_of(type, "odd").takes_key
+    with a_round() as round:
+        assert await step(round, max, 1, 2) == 2
+
+
+async def test_what_is_no_coroutine_function_runs_in_a_thread_of_the_tool() -> None:
+    def blocking() -> str:
+        with pytest.raises(RuntimeError):
+            asyncio.get_running_loop()
+        return "done"
+
+    with a_round() as round:
+        assert await step(round, blocking) == "done"
+        assert await step(round, lambda: Counted().run(idempotency_key="x")) == 1
+
+
+def returning(annotation: Any, value: Any) -> Callable[[], Any]:
+    async def function() -> Any:
+        return value
+
+    function.__annotations__["return"] = annotation
+    return function
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (Item, Item(number=1, dueDate=date(2026, 2, 3))),
+        (list[Item], [Item(number=1)]),
+        (Point, Point(1, (2, 3))),
+        (Annotated[int, Field(gt=0), {"cannot": "be looked up"}], 5),
+        (datetime, datetime(2026, 1, 1, tzinfo=UTC)),
+        (bytes, b"bytes"),
+        (set[int], {1, 2}),
+        (None, None),
+        ("int | None", None),
+        (float, 0.1),
+    ],
+)
+async def test_a_result_is_what_its_annotation_says_in_every_round(
+    annotation: Any, value: Any
+) -> None:
+    function = returning(annotation, value)
+    assert await rounds(lambda round: step(round, function)) == [value, value]
+
+
+async def test_without_an_annotation_a_result_is_plain_json_from_the_first_time() -> None:
+    async def function():  # type: ignore[no-untyped-def]
+        return {"point": Point(1, (2,)), 3: (4, 5)}
+
+    told = {"point": {"x": 1, "y": [2]}, "3": [4, 5]}
+    assert await rounds(lambda round: step(round, function)) == [told, told]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (int, "five"),
+        (Item, {"number": 1}),
+        (Any, object()),
+        (Any, 2**70),
+        (Any, "\ud800"),
+        (float, float("nan")),
+    ],
+)
+async def test_a_result_that_cannot_be_recorded_is_the_authors_error(
+    annotation: Any, value: Any
+) -> None:
+    with a_round() as round, pytest.raises(Misused, match="result of step 'do' cannot be recorded"):
+        await step(round, returning(annotation, value))
+
+
+async def test_a_recorded_result_that_the_function_no_longer_returns_is_an_error() -> None:
+    returned = iter([returning(str, "five"), returning(int, 5)])
+    with pytest.raises(Misused, match="the recorded result of step 'do' is not what"):
+        await rounds(lambda round: step(round, next(returned)))
+
+
+async def test_an_annotation_that_cannot_be_read_is_the_authors_error() -> None:
+    for annotation in ("NoSuchThing", 5):
+        with a_round() as round, pytest.raises(Misused, match="return annotation of step 'do'"):
+            await step(round, returning(annotation, None))
+
+
+@pytest.mark.parametrize("argument", [object(), 2**70, print])
+async def test_arguments_that_are_no_data_are_the_authors_error(argument: Any) -> None:
+    with a_round() as round, pytest.raises(Misused, match="cannot be written as JSON"):
+        await step(round, returning(None, None), argument)
+
+
+@pytest.mark.parametrize("name", ["", "x" * 101, None, 5])
+async def test_a_step_has_a_name_of_reasonable_length(name: Any) -> None:
+    with a_round() as round, pytest.raises(Misused, match="the name of a step is a text"):
+        await round.step(name, returning(None, None), (), {})
+
+
+def test_arguments_are_told_apart_by_what_they_are() -> None:
+    different = [
+        1,
+        "1",
+        None,
+        [1],
+        {2},
+        {2, 3},
+        {"a": 1},
+        {"a": "1"},
+        b"\xff",
+        Item(number=1),
+        Point(1),
+    ]
+    pairs = [Steps().take("do", (one,), {}).pair for one in different]
+    assert len(set(pairs)) == len(pairs)
+    assert Steps().take("do", ({2, 1},), {}) == Steps().take("do", (frozenset([1, 2]),), {})
+    assert Steps().take("do", (), {"a": 1, "b": 2}) == Steps().take("do", (), {"b": 2, "a": 1})
+
+
+SETS = """
+from mcphost.runtime.steps import Steps
+print(Steps().take("do", ({"a", "b", "c", "d"}, {1: frozenset({"x", "y"})}), {}).id)
+"""
+
+
+def test_sets_among_the_arguments_are_the_same_in_every_process() -> None:
+    ids = {
+        subprocess.run(
+            [sys.executable, "-c", SETS],
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(ids) == 1
+
+
+async def test_in_a_step_nothing_is_asked_or_begun_or_waited_for() -> None:
+    with a_round() as round:
+        uses: list[Callable[[], Any]] = [
+            lambda: round.ask(question("a")),
+            lambda: round.step("inner", returning(None, None), (), {}),
+            lambda: round.wait_for("a", 1),
+            lambda: asyncio.create_task(round.ask(question("a"))),
+        ]
+
+        async def tries(use: Callable[[], Any]) -> str:
+            with pytest.raises(Misused, match="inside another step") as caught:
+                await use()
+            return str(caught.value)
+
+        told = [await round.step("outer", functools.partial(tries, use), (), {}) for use in uses]
+        assert "the question 'a' is asked inside another step (step outer" in told[0]
+        assert "the step 'inner' is begun" in told[1]
+
+
+async def test_a_cancelled_step_is_not_recorded() -> None:
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    with a_round() as round:
+        task = asyncio.create_task(step(round, hang))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        with pytest.raises(Unwound):
+            await round.ask(question("end"))
+        assert required(round).journal.recorded == {}
+
+
+async def test_a_step_that_ends_after_its_call_is_not_recorded() -> None:
+    with a_round() as round:
+
+        async def outlives() -> None:
+            round.line.end()
+
+        with pytest.raises(CallEnded):
+            await step(round, outlives)
+
+
+class Leaving:
+    """A process that leaves, or does not."""
+
+    def __init__(self) -> None:
+        self.leaves = True
+        self.asked = 0
+
+    def __call__(self) -> bool:
+        self.asked += 1
+        return self.leaves
+
+
+async def test_where_the_process_leaves_the_round_yields_after_a_new_step() -> None:
+    counted, leaving = Counted(), Leaving()
+    outside = ports()._replace(leaving=leaving)
+    with a_round(outside=outside) as round:
+        with pytest.raises(Unwound):
+            await step(round, counted.run)
+        journal = yielded(round).journal
+    with a_round(journal, outside) as round:
+        assert await step(round, counted.run) == 1
+        assert not round.stopped
+        with pytest.raises(Unwound):
+            await step(round, counted.run)
+        assert len(yielded(round).journal.recorded) == 2
+    assert leaving.asked == 2
+
+
+async def test_a_round_with_a_question_does_not_yield() -> None:
+    counted, outside = Counted(), ports()._replace(leaving=Leaving())
+
+    async def ask_then_step(round: Round) -> None:
+        asking = asyncio.create_task(round.ask(question("a")))
+        await asyncio.sleep(0)
+        await step(round, counted.run)
+        await asking
+
+    with a_round(outside=outside) as round:
+        with pytest.raises(Unwound):
+            await ask_then_step(round)
+        assert len(required(round).journal.recorded) == 1
+
+
+async def test_a_round_that_yields_waits_for_other_steps_and_for_questions_beside_them() -> None:
+    go_on, outside = asyncio.Event(), ports()._replace(leaving=Leaving())
+
+    async def slow() -> str:
+        await go_on.wait()
+        return "slow"
+
+    with a_round(outside=outside) as round:
+        tasks = [
+            asyncio.create_task(round.step("fast", returning(str, "fast"), (), {})),
+            asyncio.create_task(round.step("slow", slow, (), {})),
+        ]
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert not any(task.done() for task in tasks)
+        go_on.set()
+        await asyncio.wait(tasks, timeout=10)
+        assert len(yielded(round).journal.recorded) == 2

@@ -1,0 +1,346 @@
+"""Forms by a model or by a schema: legal on the wire, and read back strictly."""
+
+from datetime import date
+from decimal import Decimal
+from enum import Enum, IntEnum
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import AnyUrl, BaseModel, ConfigDict, Field, RootModel, SecretStr, field_validator
+
+from mcphost.runtime.questions import Question, QuestionRefused
+from mcphost.sdk import Form, FormAnswer
+from mcphost.sdk.questions import form
+from tests.sdk.asked import accepted, invalid, schema_of
+
+
+class Colour(Enum):
+    """A docstring for programmers."""
+
+    RED = "red"
+    GREEN = "green"
+
+
+class Size(IntEnum):
+    SMALL = 1
+
+
+class Everything(Form):
+    """Not told to anybody."""
+
+    name: str = Field(min_length=1, max_length=20, title="Your name")
+    age: int | None = Field(description="In years", gt=17, lt=100)
+    weight: float = Field(70.5, ge=0)
+    price: Decimal = Field(Decimal("1.5"), le=10)
+    born: date = date(2000, 1, 1)
+    home: AnyUrl | None = None
+    sure: bool = False
+    one: Literal["a"] = "a"
+    colour: Colour = Field(Colour.RED, description="Of the bicycle shed")
+    other: Colour | None = None
+    colours: list[Colour] = Field([Colour.RED], min_length=1)
+    letters: set[Literal["a", "b"]] = Field(default_factory=set)
+
+
+# --- forms by a model ---
+
+
+def test_a_model_becomes_a_flat_schema_with_nothing_invented() -> None:
+    assert schema_of(Everything) == {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "minLength": 1, "maxLength": 20, "title": "Your name"},
+            "age": {"type": "integer", "minimum": 18, "maximum": 99, "description": "In years"},
+            "weight": {"type": "number", "minimum": 0, "default": 70.5},
+            "price": {"type": "number", "maximum": 10, "default": 1.5},
+            "born": {"type": "string", "format": "date", "default": "2000-01-01"},
+            "home": {"type": "string", "format": "uri", "minLength": 1},
+            "sure": {"type": "boolean", "default": False},
+            "one": {"type": "string", "enum": ["a"], "default": "a"},
+            "colour": {
+                "type": "string",
+                "enum": ["red", "green"],
+                "default": "red",
+                "description": "Of the bicycle shed",
+            },
+            "other": {"type": "string", "enum": ["red", "green"]},
+            "colours": {
+                "type": "array",
+                "items": {"type": "string", "enum": ["red", "green"]},
+                "default": ["red"],
+                "minItems": 1,
+            },
+            "letters": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}},
+        },
+        "required": ["name"],
+    }
+
+
+def test_a_form_asks_under_its_key_for_the_capability_of_forms() -> None:
+    question = form("details", "Who are you?", Everything)
+    assert (question.key, question.method) == ("details", "elicitation/create")
+    assert question.capability == "elicitation.form"
+    assert (question.params["mode"], question.params["message"]) == ("form", "Who are you?")
+
+
+def test_an_accepted_form_reads_as_its_model() -> None:
+    content = {
+        "name": "Ada",
+        "age": 36,
+        "price": 2,
+        "born": "1815-12-10",
+        "home": "https://example.com/ada",
+        "sure": True,
+        "colour": "green",
+        "colours": ["green", "red"],
+        "letters": ["b", "b"],
+    }
+    answer = form("details", "Who?", Everything).read(accepted(content))
+    assert isinstance(answer, FormAnswer)
+    assert answer.accepted
+    said = answer.content
+    assert isinstance(said, Everything)
+    assert (said.age, said.price, said.born) == (36, Decimal(2), date(1815, 12, 10))
+    assert (str(said.home), said.colour) == ("https://example.com/ada", Colour.GREEN)
+    assert (said.colours, said.letters) == ([Colour.GREEN, Colour.RED], {"b"})
+    assert (said.weight, said.one, said.other) == (70.5, "a", None)
+
+
+def test_what_is_left_empty_is_the_default_or_none() -> None:
+    answer = form("details", "Who?", Everything).read(accepted({"name": "Ada", "age": None}))
+    assert answer.content == Everything(name="Ada", age=None)
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+def test_a_form_that_was_not_accepted_has_no_content(action: str) -> None:
+    result = {"action": action, "content": {"name": "Ada"}}
+    answer = form("details", "Who?", Everything).read(result)
+    assert (answer.action, answer.content, answer.accepted) == (action, None, False)
+
+
+@pytest.mark.parametrize(
+    ("result", "why"),
+    [
+        ({}, "its action must be accept, decline or cancel"),
+        ({"action": "maybe"}, "its action must be accept, decline or cancel"),
+        ({"action": ["accept"]}, "its action must be accept, decline or cancel"),
+        ({"roots": []}, "its action must be accept, decline or cancel"),
+        ({"action": "accept"}, "name: is required"),
+        (accepted(None), "name: is required"),
+        (accepted([]), "its content must be an object"),
+        (accepted("Ada"), "its content must be an object"),
+        (accepted({"name": None}), 'name: is not of type "string"'),
+        (accepted({"name": 5}), 'name: is not of type "string"'),
+        (accepted({"name": ""}), "name: is shorter than 1 character"),
+        (accepted({"name": "Ada", "age": "36"}), 'age: is not of type "integer"'),
+        (accepted({"name": "Ada", "age": True}), 'age: is not of type "integer"'),
+        (accepted({"name": "Ada", "age": 3}), "age: is less than the minimum of 18"),
+        (accepted({"name": "Ada", "born": "long ago"}), 'born: is not a "date"'),
+        (accepted({"name": "Ada", "home": "here"}), 'home: is not a "uri"'),
+        (accepted({"name": "Ada", "colour": "blue"}), "colour: is not one of"),
+        (accepted({"name": "Ada", "colours": []}), "colours: has less than 1 item"),
+        (accepted({"name": "Ada", "colours": "red"}), 'colours: is not of type "array"'),
+        (accepted({"name": "\ud800"}), "is not JSON"),
+        (accepted({"name": "Ada", "age": 10**400}), "is not JSON"),
+    ],
+)
+def test_an_answer_that_does_not_fit_is_told_apart_field_by_field(result: Any, why: str) -> None:
+    assert why in invalid(form("details", "Who?", Everything), result)
+
+
+def test_an_answer_is_never_quoted_in_what_is_wrong_with_it() -> None:
+    class Guarded(Form):
+        name: str = ""
+        size: int = 0
+
+        @field_validator("name")
+        @classmethod
+        def known(cls, name: str) -> str:
+            raise ValueError(f"{name} is unknown")
+
+    question = form("form", "What?", Guarded)
+    assert invalid(question, accepted({"name": "Ada"})) == "name: is not accepted"
+    assert "Ada" not in invalid(question, accepted({"size": "Ada"}))
+
+
+def test_fields_that_the_form_does_not_have_are_the_models_business() -> None:
+    class Strict(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+        name: str = ""
+
+    extra = {"name": "Ada", "nick": "A"}
+    assert form("f", "Who?", Everything).read(accepted(extra)).content.name == "Ada"  # type: ignore[union-attr]
+    assert "nick" in invalid(form("f", "Who?", Strict), accepted(extra))
+    assert "additionalProperties" not in schema_of(Strict)
+
+
+def test_what_is_wrong_with_an_answer_is_told_within_bounds() -> None:
+    class Strict(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+
+    unknown = {f"{number}{'x' * 5000}": 5 for number in range(100)}
+    assert len(invalid(form("f", "Who?", Strict), accepted(unknown))) < 10_000
+    closed = {"type": "object", "properties": {}, "additionalProperties": False}
+    assert len(invalid(form("f", "Who?", closed), accepted(unknown))) < 10_000
+
+
+def test_a_choice_may_have_titles() -> None:
+    class Titled(Form):
+        one: (
+            Annotated[Literal["r"], Field(title="Red")]
+            | Annotated[Literal["g"], Field(title="Green")]
+        )
+        some: list[Annotated[Literal["r"], Field(title="Red")] | Literal["g", "b"]]
+        plain: Literal["a"] | Literal["b"] = "a"
+
+    schema = schema_of(Titled)
+    assert schema["properties"]["one"] == {
+        "type": "string",
+        "oneOf": [{"const": "r", "title": "Red"}, {"const": "g", "title": "Green"}],
+    }
+    assert schema["properties"]["some"]["items"] == {
+        "anyOf": [
+            {"const": "r", "title": "Red"},
+            {"const": "g", "title": "g"},
+            {"const": "b", "title": "b"},
+        ]
+    }
+    assert schema["properties"]["plain"]["enum"] == ["a", "b"]
+    answer = form("f", "Which?", Titled).read(accepted({"one": "g", "some": ["r", "b"]}))
+    assert answer.content == Titled(one="g", some=["r", "b"])
+
+
+def test_a_set_is_asked_for_in_the_same_words_by_every_process() -> None:
+    class Letters(Form):
+        some: set[Literal["a", "b", "c", "d"]] = {"d", "b", "a"}
+        more: frozenset[Colour] = frozenset()
+
+    fields = schema_of(Letters)["properties"]
+    assert (fields["some"]["default"], fields["more"]["default"]) == (["a", "b", "d"], [])
+
+
+def test_what_pydantic_has_no_type_for_is_said_beside_the_field() -> None:
+    class Contact(Form):
+        email: str = Field(json_schema_extra={"format": "email"})
+
+    question = form("f", "Where?", Contact)
+    assert question.read(accepted({"email": "ada@example.com"})).content
+    assert invalid(question, accepted({"email": "Ada"})) == 'email: is not a "email"'
+
+
+def test_a_field_is_asked_for_under_its_alias() -> None:
+    class Aliased(Form):
+        duplicate_of: int | None = Field(alias="duplicateOfId")
+
+    assert list(schema_of(Aliased)["properties"]) == ["duplicateOfId"]
+    question = form("f", "Which?", Aliased)
+    assert question.read(accepted({"duplicateOfId": 4301})).content.duplicate_of == 4301  # type: ignore[union-attr]
+    assert question.read(accepted({})).content.duplicate_of is None  # type: ignore[union-attr]
+
+
+class Inner(BaseModel):
+    street: str
+
+
+@pytest.mark.parametrize(
+    ("annotation", "where"),
+    [
+        (Inner, "/properties/x/type"),
+        (list[Inner], "/properties/x/items"),
+        (list[str], "/properties/x/items"),
+        (list[Colour | None], "/properties/x/items"),
+        (list[list[Colour]], "/properties/x/items"),
+        (dict[str, str], "/properties/x/type"),
+        (tuple[str, int], "/properties/x/prefixItems"),
+        (str | int, "/properties/x/type"),
+        (Any, "/properties/x/type"),
+        (None, "/properties/x/type"),
+        (Size, "/properties/x/enum"),
+        (Literal[1, 2], "/properties/x/enum"),
+        (Literal["a", 2], "/properties/x/type"),
+        (SecretStr, "/properties/x/format"),
+        (bytes, "/properties/x/format"),
+        (Annotated[str, Field(pattern="^a")], "/properties/x/pattern"),
+        (Annotated[float, Field(gt=0)], "/properties/x/exclusiveMinimum"),
+        (Annotated[str, Field(title="Password")], "/properties/x/title"),
+        (Annotated[bool, Field(description="See www.example.com")], "/properties/x/description"),
+    ],
+)
+def test_a_form_that_no_client_can_show_fails_where_it_is_written(
+    annotation: Any, where: str
+) -> None:
+    with pytest.raises(QuestionRefused, match="Bad is no form: ") as caught:
+        type("Bad", (Form,), {"__annotations__": {"x": annotation}, "__module__": __name__})
+    assert where in str(caught.value)
+
+
+def test_any_other_model_is_checked_when_it_is_asked_for() -> None:
+    class Plain(BaseModel):
+        api_key: str
+
+    with pytest.raises(QuestionRefused, match="/properties/api_key: it asks for a secret"):
+        form("form", "What?", Plain)
+
+
+def test_a_form_whose_types_come_later_is_checked_once_they_are_there() -> None:
+    later: Any = type(
+        "Later", (Form,), {"__annotations__": {"x": "Missing"}, "__module__": __name__}
+    )
+    with pytest.raises(QuestionRefused, match="Later has no schema: "):
+        form("form", "What?", later)
+    with pytest.raises(QuestionRefused, match="/properties/x/type"):
+        later.model_rebuild(_types_namespace={"Missing": Inner})
+
+
+@pytest.mark.parametrize("asked", [None, "schema", 5, int, RootModel[str], [("type", "object")]])
+def test_what_is_neither_a_model_nor_a_schema_is_no_form(asked: Any) -> None:
+    with pytest.raises(QuestionRefused):
+        form("form", "What?", asked)
+
+
+def test_a_model_of_what_json_cannot_hold_has_no_schema() -> None:
+    class Odd(BaseModel):
+        model_config = ConfigDict(arbitrary_types_allowed=True)
+        what: Question[Any]
+
+    with pytest.raises(QuestionRefused, match="Odd has no schema"):
+        form("form", "What?", Odd)
+
+
+def test_every_model_without_a_field_is_a_form_of_yes_or_no() -> None:
+    class Confirm(Form):
+        pass
+
+    assert schema_of(Confirm) == {"type": "object", "properties": {}}
+    assert form("sure", "Deploy?", Confirm).read({"action": "accept"}).content == Confirm()
+
+
+# --- forms by a schema ---
+
+NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+
+
+def test_a_schema_is_asked_for_as_it_is_and_read_as_plain_values() -> None:
+    assert schema_of(NAME) == NAME
+    question = form("user_name", "What is your name?", NAME)
+    assert question.read(accepted({"name": "Alice"})).content == {"name": "Alice"}
+    assert invalid(question, accepted({"name": 5})) == 'name: is not of type "string"'
+
+
+@pytest.mark.parametrize(
+    ("more", "content"), [(None, {"name": "A"}), (True, {"name": "A", "nick": "B"})]
+)
+def test_a_schema_says_what_becomes_of_other_fields(more: Any, content: Any) -> None:
+    schema = NAME if more is None else {**NAME, "additionalProperties": more}
+    given = accepted({"name": "A", "nick": "B"})
+    assert form("f", "Who?", schema).read(given).content == content
+    closed = form("f", "Who?", {**NAME, "additionalProperties": False})
+    assert invalid(closed, given) == "nick: is not expected"
+
+
+@pytest.mark.parametrize(
+    "schema", [{"type": "object"}, {"type": object()}, {"type": "string"}, {5: 5}]
+)
+def test_a_schema_that_is_not_flat_is_refused(schema: Any) -> None:
+    with pytest.raises(QuestionRefused, match=r"is no form|is not JSON"):
+        form("f", "Who?", schema)

@@ -1,0 +1,146 @@
+"""What authors ask with: each question is legal on the wire, and reads what clients send back."""
+
+from typing import Any
+
+import pytest
+from pydantic import Field
+
+from mcphost.runtime.questions import QuestionRefused
+from mcphost.sdk import Cancelled, Declined, Form, ToolError, UrlAnswer
+from mcphost.sdk.questions import form, roots, url
+from tests.sdk.asked import invalid, on_the_wire
+
+NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+
+
+class Reason(Form):
+    reason: str
+
+
+# --- keys and messages ---
+
+
+@pytest.mark.parametrize("key", ["a", "user_name", "A-1.b", "x" * 64])
+def test_a_key_is_a_short_name(key: str) -> None:
+    assert roots(key).key == key
+
+
+@pytest.mark.parametrize("key", ["", "a b", "é", "x" * 65, "a\n", None, 5])
+def test_another_key_is_refused(key: Any) -> None:
+    with pytest.raises(QuestionRefused, match="is not a key"):
+        roots(key)
+
+
+@pytest.mark.parametrize(
+    ("key", "message", "why"),
+    [
+        ("name", "", "the message must be a text"),
+        ("name", None, "the message must be a text"),
+        ("name", "What is your password?", "asks for a secret"),
+        ("password", "What is it?", "the key 'password' asks for a secret"),
+        ("name", "Look at https://example.com", "holds a web address"),
+        ("name", "\ud800", "is not JSON"),
+    ],
+)
+def test_a_form_that_must_not_be_asked_says_why(key: str, message: Any, why: str) -> None:
+    with pytest.raises(QuestionRefused, match=why):
+        form(key, message, NAME)
+
+
+def test_a_question_about_a_secret_that_nobody_types_in_is_asked() -> None:
+    class Confirm(Form):
+        rotate: bool = Field(title="Rotate the API key")
+
+    on_the_wire(form("api_key", "This makes the old API key worthless. Go on?", Confirm))
+
+
+def test_the_same_question_has_the_same_digest_and_another_has_another() -> None:
+    assert form("a", "Who?", NAME).digest == form("b", "Who?", NAME).digest
+    others = [form("a", "What?", NAME), form("a", "Who?", Reason), roots(), roots("a")]
+    digests = [question.digest for question in (form("a", "Who?", NAME), *others)]
+    assert len(set(digests)) == 4
+
+
+# --- pages ---
+
+
+@pytest.mark.requirement("elicitation.consent")
+def test_a_page_is_asked_for_with_its_address_and_yields_consent() -> None:
+    question = url("connect", "Please connect your account", "https://example.com/connect?l=1")
+    assert on_the_wire(question) == {
+        "mode": "url",
+        "message": "Please connect your account",
+        "url": "https://example.com/connect?l=1",
+    }
+    assert question.capability == "elicitation.url"
+    assert question.read({"action": "accept", "content": {"a": "b"}}) == UrlAnswer("accept")
+    assert question.read({"action": "accept"}).accepted
+    assert not question.read({"action": "cancel"}).accepted
+    assert "its action must be" in invalid(question, {"action": "done"})
+
+
+@pytest.mark.parametrize(
+    ("message", "address", "why"),
+    [
+        ("", "https://example.com", "the message must be a text"),
+        (None, "https://example.com", "the message must be a text"),
+        ("Go", "http://example.com", "must begin with https://"),
+        ("Go", "https://ada:secret@example.com", "name or the password"),
+        ("Go", None, "must be a text"),
+    ],
+)
+def test_a_page_that_must_not_be_opened_is_refused(message: Any, address: Any, why: str) -> None:
+    with pytest.raises(QuestionRefused, match=f"'connect' cannot be asked: .*{why}"):
+        url("connect", message, address)
+
+
+def test_a_page_is_for_secrets() -> None:
+    on_the_wire(url("api_key", "Please enter your API key", "https://example.com/key"))
+
+
+# --- roots ---
+
+
+def test_roots_are_asked_for_and_read() -> None:
+    question = roots()
+    assert on_the_wire(question) == {}
+    assert (question.key, question.capability) == ("roots", "roots")
+    (root,) = question.read({"roots": [{"uri": "file:///test/root", "name": "Test Root"}]})
+    assert (str(root.uri), root.name) == ("file:///test/root", "Test Root")
+    assert question.read({"roots": [], "more": 5}) == []
+
+
+@pytest.mark.requirement("roots.file")
+@pytest.mark.parametrize(
+    ("result", "why"),
+    [
+        ({}, "its roots is missing"),
+        ({"action": "decline"}, "its roots is missing"),
+        ({"roots": None}, "its roots is not as it must be"),
+        ({"roots": {}}, "its roots is not as it must be"),
+        ({"roots": [5]}, "roots.0.uri: must begin with file://"),
+        ({"roots": [{"name": "a"}]}, "roots.0.uri: must begin with file://"),
+        ({"roots": [{"uri": "file:///a"}, {"uri": "/b"}]}, "roots.1.uri: must begin with file://"),
+        ({"roots": [{"uri": "https://example.com"}]}, "roots.0.uri: must begin with file://"),
+        ({"roots": [{"uri": "file:///a", "name": 5}]}, "its roots is not as it must be"),
+        ({"roots": [{"uri": "file:///a", "name": "\ud800"}]}, "is not JSON"),
+    ],
+)
+def test_roots_that_are_none_are_not_taken(result: Any, why: str) -> None:
+    assert why in invalid(roots(), result)
+
+
+# --- what is raised ---
+
+
+@pytest.mark.parametrize(
+    ("error", "text"), [(Declined, "declined"), (Cancelled, "dismissed without an answer")]
+)
+def test_what_is_raised_for_a_question_that_was_not_answered_tells_the_caller(
+    error: Any, text: str
+) -> None:
+    raised = error("resolution")
+    assert isinstance(raised, ToolError)
+    assert raised.key == "resolution"
+    assert "the question 'resolution' was " + text in str(raised)
+    assert "the question was " + text in str(error())

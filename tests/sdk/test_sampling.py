@@ -1,0 +1,215 @@
+"""What the client's model is asked, and what it may answer."""
+
+from typing import Any, Literal
+
+import pytest
+from mcp_types import (
+    AudioContent,
+    CreateMessageResult,
+    CreateMessageResultWithTools,
+    ImageContent,
+    ModelHint,
+    ModelPreferences,
+    SamplingMessage,
+    TextContent,
+    Tool,
+    ToolChoice,
+    ToolResultContent,
+    ToolUseContent,
+)
+
+from mcphost.runtime.questions import QuestionRefused
+from mcphost.sdk import Message
+from mcphost.sdk.content import ResourceLink
+from mcphost.sdk.questions import sampling
+from tests.sdk.asked import invalid, on_the_wire
+
+# --- sampling ---
+
+SAID = {"role": "assistant", "content": {"type": "text", "text": "Paris"}, "model": "m"}
+WEATHER = Tool(name="weather", input_schema={"type": "object", "properties": {}})
+
+
+def test_a_text_is_what_the_user_says_to_the_model() -> None:
+    question = sampling("capital", "What is the capital of France?", max_tokens=100)
+    content = {"type": "text", "text": "What is the capital of France?"}
+    assert on_the_wire(question) == {
+        "messages": [{"role": "user", "content": content}],
+        "maxTokens": 100,
+    }
+    assert question.capability == "sampling"
+
+
+def test_messages_of_all_kinds_are_said_in_their_order() -> None:
+    question = sampling(
+        "talk",
+        [
+            "Look:",
+            Message(ImageContent(type="image", data="aGk=", mime_type="image/png")),
+            Message("I see.", "assistant"),
+            Message(AudioContent(type="audio", data="aGk=", mime_type="audio/wav")),
+            SamplingMessage(role="user", content=[TextContent(type="text", text="And?")]),
+        ],
+        max_tokens=1,
+    )
+    said = on_the_wire(question)["messages"]
+    assert [one["role"] for one in said] == ["user", "user", "assistant", "user", "user"]
+    assert [one["content"]["type"] for one in said[:4]] == ["text", "image", "text", "audio"]
+
+
+@pytest.mark.requirement("sampling.tools")
+def test_options_are_told_as_the_protocol_names_them_and_only_if_given() -> None:
+    question = sampling(
+        "talk",
+        Message("Hi"),
+        max_tokens=5,
+        system_prompt="Be brief.",
+        temperature=0,
+        stop_sequences=("\n",),
+        tools=[WEATHER],
+        tool_choice=ToolChoice(mode="required"),
+        model_preferences=ModelPreferences(hints=[ModelHint(name="small")], cost_priority=1),
+        metadata={"trace": "on"},
+    )
+    params = on_the_wire(question)
+    assert set(params) == {
+        *("messages", "maxTokens", "systemPrompt", "temperature", "stopSequences"),
+        *("tools", "toolChoice", "modelPreferences", "metadata"),
+    }
+    assert params["tools"] == [
+        {"name": "weather", "inputSchema": {"type": "object", "properties": {}}}
+    ]
+    assert (params["temperature"], params["metadata"]) == (0, {"trace": "on"})
+    assert question.capability == "sampling.tools"
+    nothing = sampling(
+        "talk", "Hi", max_tokens=5, system_prompt="", temperature=None, tools=(), metadata=None
+    )
+    assert set(on_the_wire(nothing)) == {"messages", "maxTokens"}
+
+
+def uses(*ids: str) -> SamplingMessage:
+    content = [ToolUseContent(type="tool_use", id=i, name="weather", input={}) for i in ids]
+    return SamplingMessage(role="assistant", content=[*content])
+
+
+def results(*ids: str, role: Literal["user", "assistant"] = "user") -> SamplingMessage:
+    text = TextContent(type="text", text="18 degrees")
+    content = [ToolResultContent(type="tool_result", tool_use_id=i, content=[text]) for i in ids]
+    return SamplingMessage(role=role, content=[*content])
+
+
+def test_the_use_of_tools_is_told_with_its_results() -> None:
+    said = ["Weather?", uses("1", "2"), results("2", "1"), uses("3"), results("3")]
+    question = sampling("talk", said, max_tokens=5)
+    on_the_wire(question)
+    assert question.capability == "sampling.tools"
+    assert isinstance(question.read(SAID), CreateMessageResultWithTools)
+
+
+@pytest.mark.requirement("sampling.tool-results")
+@pytest.mark.parametrize(
+    ("messages", "why"),
+    [
+        ([], "there is no message"),
+        ([5], "a model is told texts, images and audio"),
+        (5, "a model is told texts, images and audio"),
+        (
+            [Message(ResourceLink(type="resource_link", name="a", uri="a:b"))],
+            "a model is told texts, images and audio",
+        ),
+        ([uses("1")], "their results are missing"),
+        ([uses("1"), "And?"], "must be followed by its result"),
+        ([uses("1", "2"), results("1")], "must be followed by its result"),
+        ([uses("1"), results("1", "1")], "must be followed by its result"),
+        (["Hi", results("1")], "must be followed by its result"),
+        ([uses("1"), results("1", role="assistant")], "is the user's"),
+        (
+            [
+                uses("1"),
+                SamplingMessage(
+                    role="user",
+                    content=[
+                        TextContent(type="text", text="Here:"),
+                        *results("1").content_as_list,
+                    ],
+                ),
+            ],
+            "holds nothing else",
+        ),
+        (
+            [SamplingMessage(role="user", content=uses("1").content), results("1")],
+            "used by the assistant",
+        ),
+    ],
+)
+def test_messages_that_models_do_not_take_are_refused(messages: Any, why: str) -> None:
+    with pytest.raises(QuestionRefused, match=why):
+        sampling("talk", messages, max_tokens=5)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"max_tokens": 0}, "max_tokens must be"),
+        ({"max_tokens": True}, "max_tokens must be"),
+        ({"max_tokens": 1.5}, "max_tokens must be"),
+        ({"temperature": "hot"}, "temperature must be a number"),
+        ({"temperature": float("nan")}, "temperature must be a number"),
+        ({"stop_sequences": "END"}, "stop_sequences is a list"),
+        ({"tools": [WEATHER, WEATHER]}, "two of its tools have one name"),
+        ({"tools": [Tool(name="a", input_schema={})]}, "the input schema of a tool"),
+        ({"tool_choice": ToolChoice(mode="auto")}, "there is no tool to choose"),
+        ({"metadata": {"a": object()}}, "is not JSON"),
+        ({"include_context": "allServers"}, "it has no option 'include_context'"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: Any, why: str) -> None:
+    with pytest.raises(QuestionRefused, match=why):
+        sampling("talk", "Hi", **{"max_tokens": 5, **options})
+
+
+def test_without_tools_one_content_is_read_however_it_was_sent() -> None:
+    question = sampling("capital", "Capital?", max_tokens=5)
+    answer = question.read({**SAID, "stopReason": "endTurn"})
+    assert isinstance(answer, CreateMessageResult)
+    assert answer.content == TextContent(type="text", text="Paris")
+    assert (answer.model, answer.stop_reason) == ("m", "endTurn")
+    block = SAID["content"]
+    assert question.read({**SAID, "content": [block]}).content == answer.content
+    both = question.read({**SAID, "content": [block, {"type": "text", "text": "!"}]})
+    assert both.content == TextContent(type="text", text="Paris!")
+
+
+def test_with_tools_the_model_may_use_them() -> None:
+    question = sampling("talk", "Weather?", max_tokens=5, tools=[WEATHER])
+    content = [{"type": "tool_use", "id": "1", "name": "weather", "input": {"city": None}}]
+    answer = question.read({**SAID, "content": content, "stopReason": "toolUse"})
+    assert isinstance(answer, CreateMessageResultWithTools)
+    assert answer.content_as_list == [
+        ToolUseContent(type="tool_use", id="1", name="weather", input={"city": None})
+    ]
+    assert isinstance(question.read(SAID), CreateMessageResultWithTools)
+
+
+@pytest.mark.parametrize(
+    ("result", "why"),
+    [
+        ({}, "is missing"),
+        ({"action": "accept"}, "is missing"),
+        ({**SAID, "model": 5}, "its model is not as it must be"),
+        ({**SAID, "role": "system"}, "its role is not as it must be"),
+        ({**SAID, "stopReason": 5}, "its stopReason is not as it must be"),
+        ({**SAID, "content": "Paris"}, "its content is not as it must be"),
+        ({**SAID, "content": {"type": "text", "text": 5}}, "its content is not as it must be"),
+        ({**SAID, "content": {"type": "text"}}, "its content is not as it must be"),
+        ({**SAID, "content": []}, "its content must be one text, image or audio"),
+        ({**SAID, "content": [5, 5]}, "its content must be one text, image or audio"),
+        (
+            {**SAID, "content": {"type": "tool_use", "id": "1", "name": "a", "input": {}}},
+            "its content is not as it must be",
+        ),
+        ({**SAID, "model": "\ud800"}, "is not JSON"),
+    ],
+)
+def test_what_no_model_said_is_not_taken(result: Any, why: str) -> None:
+    assert why in invalid(sampling("capital", "Capital?", max_tokens=5), result)
