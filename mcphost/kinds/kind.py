@@ -33,7 +33,10 @@ class Compiled:
     `annotations` is the JSON of `ToolAnnotations`. `requires` are client capabilities, dotted,
     without which it cannot run at all. `time_limit` is in seconds, per round. `uri` is a resource's
     URI or a template's text, `size` a resource's length in bytes where it is known. `completer`
-    answers `completion/complete` for a prompt's arguments or a template's variables.
+    answers `completion/complete` for a prompt's arguments or a template's variables. `answer_within`
+    is how long its questions wait, in seconds; `claims` whether a round that takes in an answer must
+    run once only (None: as the annotations say); `unasked` whether it takes answers that were not
+    asked for.
     """
 
     name: str
@@ -52,6 +55,9 @@ class Compiled:
     size: int | None = None
     arguments: tuple[PromptArgument, ...] = ()
     completer: Program | None = None
+    answer_within: float | None = None
+    claims: bool | None = None
+    unasked: bool = False
 
 
 class Kind(Protocol):

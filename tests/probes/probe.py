@@ -174,3 +174,11 @@ async def announce_list(ctx: Context, name: Literal["tools", "prompts", "resourc
 async def day_of_the_probe(day: str) -> str:
     """A day, by its name."""
     return f"Nothing on {day}."
+
+
+@tool
+async def sign(ctx: Context, seconds: float = 20) -> str:
+    """Has somebody open a link of the call, and waits for that."""
+    await ctx.ask_url("page", "Sign here.", ctx.done_url("signed"))
+    running.set()
+    return "signed" if await ctx.wait_for("signed", seconds) else "not signed"

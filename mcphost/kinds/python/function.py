@@ -9,14 +9,14 @@ from pydantic import PydanticUserError
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
 
 from mcphost.kinds.python.messages import Contents, Messages
-from mcphost.kinds.python.parameters import Hints, Parameters, parameters_of
+from mcphost.kinds.python.parameters import Hints, Parameters, is_annotated, parameters_of
 from mcphost.kinds.python.returns import Encoder, returns_of
 from mcphost.kinds.python.schemas import SignatureError
 from mcphost.kinds.python.spoken import Choices, Spoken, spoken_in, spoken_of
 from mcphost.kinds.sorts import Sort
 from mcphost.protocol.mime_types import check_mime_type
 from mcphost.protocol.prompts import PromptArgument
-from mcphost.sdk import PromptDefinition, ResourceDefinition, ToolDefinition
+from mcphost.sdk import PromptDefinition, ResourceDefinition, SyncContext, ToolDefinition
 
 Definition = ToolDefinition | PromptDefinition | ResourceDefinition
 
@@ -77,6 +77,8 @@ def look_at(reference: str, function: Callable[..., Any], definition: Definition
     except (NameError, TypeError, ValueError) as error:
         raise SignatureError(f"its signature cannot be read: {_first_line(error)}") from error
     waits = any(map(inspect.iscoroutinefunction, (function, inner)))
+    if waits and any(is_annotated(hint, SyncContext) for hint in hints.values()):
+        raise SignatureError("an `async def` function takes Context: SyncContext blocks")
     parameters, arguments, choices = spoken
     return PythonFunction(
         reference, function, definition, parameters, returns, waits, arguments, choices

@@ -34,7 +34,7 @@ class PythonKind:
     name = "python"
     label = "Python function"
     sorts: Collection[Sort] = tuple(Sort)
-    can_ask = False
+    can_ask = True
     can_stream = True
 
     def __init__(self) -> None:
@@ -95,6 +95,9 @@ def _compile(offered: PythonFunction) -> Compiled:
         program=PythonProgram(offered),
         arguments=offered.arguments,
         completer=completer_of(offered),
+        answer_within=definition.answer_within,
+        claims=definition.claims,
+        unasked=definition.unasked,
     )
     match definition:
         case ToolDefinition():

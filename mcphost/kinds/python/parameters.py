@@ -1,6 +1,6 @@
 """The arguments of a Python tool: their schema from its signature, and from JSON to objects.
 
-A parameter annotated with `Context` gets the call's context and is no argument. All others are
+A parameter annotated with `Context` or `SyncContext` gets the call's context and is no argument. All others are
 named arguments; their schema is what pydantic says of their annotations, and what arrives is held
 against that schema first, then read by pydantic, so that the function gets dates, enums and models.
 With a schema given verbatim, arguments arrive as plain JSON.
@@ -19,7 +19,7 @@ from pydantic.fields import FieldInfo
 
 from mcphost.kinds.python.schemas import SignatureError, input_validator, schema_of
 from mcphost.runtime.schema import Problem, Validator
-from mcphost.sdk import Context
+from mcphost.sdk import Context, SyncContext
 
 Hints = Mapping[str, Any]
 Read = Callable[[dict[str, Any]], dict[str, Any]]
@@ -76,10 +76,15 @@ def parameters_of(
 
 
 def is_context(annotation: Any) -> bool:
-    """Whether an annotation is `Context`, or a union with it."""
+    """Whether an annotation is `Context` or `SyncContext`, or a union with one."""
+    return is_annotated(annotation, Context) or is_annotated(annotation, SyncContext)
+
+
+def is_annotated(annotation: Any, as_what: type) -> bool:
+    """Whether an annotation is that class, or a union with it."""
     if get_origin(annotation) in (Union, UnionType):
-        return any(map(is_context, get_args(annotation)))
-    return annotation is Context
+        return any(is_annotated(each, as_what) for each in get_args(annotation))
+    return annotation is as_what
 
 
 def _nameable(parameter: Parameter, *, verbatim: bool) -> Parameter:

@@ -11,23 +11,19 @@ from mcphost.kinds.python.returns import InvalidResult
 from mcphost.kinds.sorts import Sort
 from mcphost.runtime.begun import Begun
 from mcphost.runtime.call import Call
-from mcphost.runtime.children import Children
+from mcphost.runtime.children import Unwound
+from mcphost.runtime.deadlines import Deadline, OutOfTime
 from mcphost.runtime.journal import Journal
-from mcphost.runtime.line import Line
 from mcphost.runtime.outcomes import Complete, Failed, Failure, FailureKind, Outcome
 from mcphost.runtime.ports import Ports
+from mcphost.runtime.rounds import Place, Round
 from mcphost.runtime.threads import PoolExhausted
-from mcphost.sdk.context import RUNNING, CapabilityMissing, Context, ToolError
+from mcphost.sdk.context import RUNNING, Context
+from mcphost.sdk.errors import CapabilityMissing, ToolError
+from mcphost.sdk.sync import SyncContext
 
 SECONDS = 60.0
 MOST_DETAIL = 20_000
-
-
-class TimedOut(Exception):  # noqa: N818 - a refusal that says what happened
-    """The round took longer than it may."""
-
-    def __init__(self, sort: Sort, seconds: float) -> None:
-        super().__init__(f"The {sort} did not finish within {seconds:g} seconds.")
 
 
 class PythonProgram:
@@ -37,77 +33,82 @@ class PythonProgram:
     neither waits nor returns cannot be interrupted: only a thread (a plain `def`) can be given up.
     """
 
-    __slots__ = ("_seconds", "_sort", "_tool")
+    __slots__ = ("_place", "_seconds", "_sort", "_tool")
 
     def __init__(self, tool: PythonFunction) -> None:
         self._tool = tool
         self._sort = tool.sort
         self._seconds = tool.definition.time_limit or SECONDS
+        self._place = Place(tool.reference, tool.definition.threads)
 
     async def advance(self, call: Call, journal: Journal, ports: Ports) -> Outcome:
         """Run the function once. Whatever it does becomes an outcome; cancellation passes through.
 
-        Tasks that it leaves behind are cancelled and have ended before the outcome leaves.
+        Tasks that it leaves behind are cancelled and have ended before the outcome leaves. A real
+        error counts more than a question without an answer, that more than that the process is
+        leaving, and all of these more than what the function returned.
         """
-        line = Line(ports.notifier)
-        context = Context(call, line, ports.announcer)
-        children = Children()
+        round = Round(call, journal, ports, self._place)
+        context = Context(round)
+        children = round.children
         children.enter()
         token = RUNNING.set(context)
         try:
-            return await self._outcome(context, call, ports)
+            outcome = await self._outcome(round, context)
         finally:
             RUNNING.reset(token)
             children.leave()
             try:
-                if children.left:
+                if children.total and children.left:
                     await children.end()
             finally:
-                line.end()
+                round.line.end()
+        return outcome or round.stopped_with()
 
-    async def _outcome(self, context: Context, call: Call, ports: Ports) -> Outcome:
+    async def _outcome(self, round: Round, context: Context) -> Outcome | None:
+        """What came of the function; None if nothing that counts, because the round was stopped."""
         try:
             for capability in self._tool.definition.requires:
                 context.require(capability)
-            arguments = self._tool.parameters.bind(call.arguments)
+            arguments = self._tool.parameters.bind(round.call.arguments)
             for name in self._tool.parameters.context:
-                arguments[name] = context
-            value = await self._limited(arguments, call, ports)
-            return Complete(
-                self._tool.returns.encode(value, ports.limits.result_bytes, call.target)
-            )
+                arguments[name] = context if self._tool.waits else SyncContext(round)
+            value = await self._limited(arguments, round)
+            if round.stopped:
+                return None
+            limit = round.ports.limits.result_bytes
+            return Complete(self._tool.returns.encode(value, limit, round.call.target))
         except asyncio.CancelledError as error:
             if _is_being_cancelled():
                 raise
-            return _failed(error, self._sort)
+            return self._failed(error, round)
         except BaseException as error:  # noqa: BLE001 - the function may raise anything
-            return _failed(error, self._sort)
+            return self._failed(error, round)
 
-    async def _limited(self, arguments: dict[str, Any], call: Call, ports: Ports) -> Any:
-        """The function's value, or TimedOut if its time was up, whatever it made of that."""
-        begun = Begun(self._run(arguments, call, ports))
+    def _failed(self, error: BaseException, round: Round) -> Outcome | None:
+        real = _without_unwinding(error) if round.unwinds else error
+        return None if real is None else _failed(real, self._sort)
+
+    async def _limited(self, arguments: dict[str, Any], round: Round) -> Any:
+        """The function's value. Raises OutOfTime if its time was up, whatever it made of that."""
+        begun = Begun(self._run(arguments, round))
         if begun.over:
             return begun.value
-        seconds = ports.limits.seconds or self._seconds
-        timer = asyncio.timeout(seconds)
-        try:
-            async with timer:
-                value = await begun
-        except Exception as error:
-            if timer.expired():
-                raise TimedOut(self._sort, seconds) from error
-            raise
-        if timer.expired():
-            raise TimedOut(self._sort, seconds)
-        return value
+        seconds = round.ports.limits.seconds or self._seconds
+        round.deadline = Deadline(begun, seconds, hurried=self._tool.waits)
+        return await round.deadline.run(resting=round.rests)
 
-    async def _run(self, arguments: dict[str, Any], call: Call, ports: Ports) -> Any:
-        tool = self._tool
-        if tool.waits:
-            return await tool.function(**arguments)
-        function = partial(tool.function, **arguments)
-        cap = tool.definition.threads
-        return await ports.threads.run(str(call.tenant), function, tool=tool.reference, cap=cap)
+    async def _run(self, arguments: dict[str, Any], round: Round) -> Any:
+        if self._tool.waits:
+            return await self._tool.function(**arguments)
+        return await round.in_thread(partial(self._tool.function, **arguments))
+
+
+def _without_unwinding(error: BaseException) -> BaseException | None:
+    """What is left of an error when the round's own end is taken out of it, or None."""
+    if isinstance(error, BaseExceptionGroup):
+        return error.split((Unwound, asyncio.CancelledError))[1]
+    return None if isinstance(error, Unwound | asyncio.CancelledError) else error
 
 
 def _is_being_cancelled() -> bool:
@@ -126,8 +127,9 @@ def _failed(error: BaseException, sort: Sort) -> Outcome:
         case CapabilityMissing() as missing:
             kind, text = FailureKind.CAPABILITY_MISSING, str(missing)
             return Failed(Failure(kind, text, required=missing.required))
-        case TimedOut() as late:
-            return Failed(Failure(FailureKind.TIMED_OUT, str(late)))
+        case OutOfTime() as late:
+            text = f"The {sort} did not finish within {late.seconds:g} seconds."
+            return Failed(Failure(FailureKind.TIMED_OUT, text))
         case PoolExhausted() as full:
             text = f"The {sort} is busy: all its threads are in use. Try again later."
             return Failed(Failure(FailureKind.OVERLOADED, text, str(full)))

@@ -12,12 +12,15 @@ from mcphost.kinds.completing import Choices
 from mcphost.kinds.kind import Compiled, KindError
 from mcphost.kinds.sorts import Sort
 from mcphost.kinds.text.configs import PromptConfig, ResourceConfig, TemplateConfig
-from mcphost.kinds.text.placeholders import names_in
+from mcphost.kinds.text.placeholders import count_in, names_in
 from mcphost.kinds.text.programs import PromptText, ResourceText, TemplateText
 from mcphost.protocol.prompts import PromptArgument
 from mcphost.protocol.uri_templates import UriTemplate
 from mcphost.runtime.program import Program
 from mcphost.runtime.schema import Problem
+
+MOST_PLACEHOLDERS = 10_000
+"""In all texts together: to fill them takes a millisecond or two, in which nobody else has a turn."""
 
 Config = TypeVar("Config", bound=BaseModel)
 
@@ -90,6 +93,8 @@ def _prompt(config: PromptConfig) -> Compiled:
         for place, text in message.content.texts.items():
             unknown = [name for name in names_in(text) if name not in names]
             _refuse(unknown, f"messages.{number}.content.{place}", "There is no argument {}.")
+    texts = [text for message in config.messages for text in message.content.texts.values()]
+    _check_placeholders("messages", texts)
     messages = [message.wire for message in config.messages]
     return Compiled(
         name="",
@@ -127,6 +132,7 @@ def _template(config: TemplateConfig) -> Compiled:
     known = template.variables
     unknown = [name for name in names_in(config.text) if name not in known]
     _refuse(unknown, "text", "The URI template has no variable {}.")
+    _check_placeholders("text", [config.text])
     others = [name for name in config.choices if name not in known]
     _refuse(others, "choices", "The URI template has no variable {}.")
     return Compiled(
@@ -141,6 +147,11 @@ def _template(config: TemplateConfig) -> Compiled:
         mime_type=config.mime_type,
         completer=_completer(config.choices),
     )
+
+
+def _check_placeholders(field: str, texts: Sequence[str]) -> None:
+    if sum(map(count_in, texts)) > MOST_PLACEHOLDERS:
+        raise KindError({field: [f"There are more than {MOST_PLACEHOLDERS} placeholders."]})
 
 
 def _doubled(names: Sequence[str]) -> Iterator[str]:

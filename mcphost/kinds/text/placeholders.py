@@ -18,6 +18,11 @@ def names_in(text: str) -> list[str]:
     return list(dict.fromkeys(name for name in found if name))
 
 
+def count_in(text: str) -> int:
+    """How many places in a text have to be looked at to fill it."""
+    return sum(1 for _ in _PLACEHOLDER.finditer(text))
+
+
 class Filling:
     """A text taken apart once, to be filled many times."""
 

@@ -19,19 +19,20 @@ Values = Mapping[str, str]
 class Block:
     """A block of content, or a resource's contents, with placeholders in its text.
 
-    The text of the resource that it holds counts as its own.
+    What the resource that it holds has counts as its own.
     """
 
     def __init__(self, content: Mapping[str, Any]) -> None:
         self._content = content
         self._held = Block(content["resource"]) if "resource" in content else None
         self._text = Filling(content["text"]) if "text" in content else None
+        self._binary = len(content.get("data", "")) + len(content.get("blob", ""))
 
     def length(self, values: Values) -> int:
-        """How many characters its text gets."""
+        """How many characters its text gets, or its binary content has."""
         if self._held is not None:
             return self._held.length(values)
-        return 0 if self._text is None else self._text.length(values)
+        return self._binary if self._text is None else self._text.length(values)
 
     def fill(self, values: Values) -> Mapping[str, Any]:
         if self._held is not None:
@@ -80,5 +81,5 @@ class TemplateText:
 
 
 def _too_long(ports: Ports) -> Outcome:
-    message = f"With these values the text is longer than {ports.limits.result_bytes} bytes."
+    message = f"With these values this is longer than {ports.limits.result_bytes} bytes."
     return Failed(Failure(FailureKind.INVALID_ARGUMENTS, message))

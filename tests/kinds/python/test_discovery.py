@@ -171,7 +171,7 @@ def test_a_kind_says_what_it_is(write: Write) -> None:
     kind: Kind = the_kind(write())
     assert (kind.name, kind.label) == ("python", "Python function")
     assert kind.can_stream
-    assert not kind.can_ask
+    assert kind.can_ask
     assert kind.config_model(Sort.TOOL) is PythonConfig
     assert list(kind.config_model(Sort.PROMPT).model_json_schema()["properties"]) == ["function"]
     assert python_kind.name == "python"

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from mcphost.kinds.kind import KindError
 from mcphost.kinds.sorts import Sort
-from mcphost.kinds.text.kind import text_kind
+from mcphost.kinds.text.kind import MOST_PLACEHOLDERS, text_kind
 from mcphost.runtime.journal import EMPTY
 from mcphost.runtime.outcomes import Complete, Failed, FailureKind
 from tests.kinds.rounds import a_call, ports
@@ -30,10 +31,37 @@ async def test_what_would_be_too_long_is_refused_before_it_is_made(
     sort: Sort, config: dict[str, Any]
 ) -> None:
     program = text_kind.compile(config, sort).program
-    outside = ports(result_bytes=10_000)
+    outside = ports(result_bytes=10_010)
     fits = await program.advance(a_call({"a": "x" * 10}), EMPTY, outside)
     assert isinstance(fits, Complete)
     over = await program.advance(a_call({"a": "x" * 11}), EMPTY, outside)
     assert isinstance(over, Failed)
     assert over.error.kind is FailureKind.INVALID_ARGUMENTS
-    assert "10000 bytes" in over.error.message
+    assert "10010 bytes" in over.error.message
+
+
+async def test_binary_content_counts_as_well() -> None:
+    image = {"type": "audio", "mimeType": "audio/wav", "data": "A" * 4000}
+    held = {"type": "resource", "resource": {"uri": "a:b", "blob": "A" * 4000}}
+    config = {"messages": [{"content": image}, {"content": held}]}
+    program = text_kind.compile(config, Sort.PROMPT).program
+    assert isinstance(await program.advance(a_call({}), EMPTY, ports(result_bytes=8000)), Complete)
+    assert isinstance(await program.advance(a_call({}), EMPTY, ports(result_bytes=7999)), Failed)
+
+
+def _prompt(uses: int) -> dict[str, Any]:
+    texts = ["{a}" * (uses // 2), "{{a}}" * (uses - uses // 2)]
+    messages = [{"content": {"type": "text", "text": text}} for text in texts]
+    return {"arguments": [{"name": "a"}], "messages": messages}
+
+
+def test_a_text_with_so_many_placeholders_that_filling_them_takes_long_is_refused() -> None:
+    """Empty values make nothing too long, and take the same time."""
+    text_kind.compile(_prompt(MOST_PLACEHOLDERS), Sort.PROMPT)
+    with pytest.raises(KindError) as refused:
+        text_kind.compile(_prompt(MOST_PLACEHOLDERS + 1), Sort.PROMPT)
+    assert refused.value.problems.keys() == {"messages"}
+    config = {"uri": "docs:{a}", "text": "{a}" * (MOST_PLACEHOLDERS + 1)}
+    with pytest.raises(KindError) as refused:
+        text_kind.compile(config, Sort.TEMPLATE)
+    assert refused.value.problems.keys() == {"text"}

@@ -1,0 +1,133 @@
+"""A function that asks goes on in the next round where it stood, as if it had waited."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from mcphost.runtime.outcomes import Failed, FailureKind, InputRequired
+from mcphost.sdk import Context, SyncContext
+from tests.kinds.asking import CANCEL, DECLINE, Driven, Name, accept, asking_call
+
+
+async def greet(ctx: Context) -> str:
+    return (await ctx.elicit("who", "Who are you?", Name)).name
+
+
+def greet_blocking(ctx: SyncContext) -> str:
+    return ctx.elicit("who", "Who are you?", Name).name
+
+
+async def test_an_answer_is_given_to_the_function_in_the_next_round() -> None:
+    for function in (greet, greet_blocking):
+        driven = Driven(function)
+        assert await driven.asks() == ["who"]
+        assert await driven.completes(who=accept(name="Ada")) == "Ada"
+
+
+async def test_what_is_asked_is_a_request_to_the_client() -> None:
+    outcome = await Driven(greet).advance()
+    assert isinstance(outcome, InputRequired)
+    [request] = outcome.requests
+    assert request.method == "elicitation/create"
+    assert request.params["message"] == "Who are you?"
+    assert request.digest
+
+
+@pytest.mark.requirement("elicitation.actions")
+async def test_declining_and_dismissing_are_results() -> None:
+    for answer, word in ((DECLINE, "declined"), (CANCEL, "dismissed")):
+        driven = Driven(greet)
+        await driven.asks()
+        assert word in await driven.completes(who=answer)
+
+
+async def test_questions_side_by_side_leave_in_one_round() -> None:
+    async def both(ctx: Context) -> str:
+        first, second = await asyncio.gather(
+            ctx.elicit("a", "First?", Name), ctx.elicit("b", "Second?", Name)
+        )
+        return first.name + second.name
+
+    driven = Driven(both)
+    assert await driven.asks() == ["a", "b"]
+    assert await driven.asks(b=accept(name="B")) == ["a"]
+    assert await driven.completes(a=accept(name="A")) == "AB"
+
+
+async def test_questions_of_a_task_group_leave_in_one_round() -> None:
+    async def both(ctx: Context) -> str:
+        async with asyncio.TaskGroup() as group:
+            first = group.create_task(ctx.elicit("a", "First?", Name))
+            second = group.create_task(ctx.elicit("b", "Second?", Name))
+        return first.result().name + second.result().name
+
+    driven = Driven(both)
+    assert await driven.asks() == ["a", "b"]
+    assert await driven.completes(a=accept(name="A"), b=accept(name="B")) == "AB"
+
+
+async def test_a_step_runs_once_and_its_key_is_stable() -> None:
+    ran: list[Any] = []
+
+    async def add(first: int, second: int, idempotency_key: str) -> int:
+        ran.append((first, second, idempotency_key))
+        return first + second
+
+    async def function(ctx: Context) -> str:
+        total = await ctx.step("add", add, 1, second=2)
+        name = await ctx.elicit("who", "Who?", Name)
+        return f"{name.name} {total}"
+
+    driven = Driven(function)
+    await driven.asks()
+    assert await driven.completes(who=accept(name="Ada")) == "Ada 3"
+    assert len(ran) == 1
+
+
+async def test_a_step_of_a_plain_function_runs_in_its_thread() -> None:
+    ran: list[int] = []
+
+    def add(first: int, second: int) -> int:
+        ran.append(first)
+        return first + second
+
+    def function(ctx: SyncContext) -> str:
+        total = ctx.step("add", add, 1, second=2)
+        return f"{ctx.elicit('who', 'Who?', Name).name} {total}"
+
+    driven = Driven(function)
+    await driven.asks()
+    assert await driven.completes(who=accept(name="Ada")) == "Ada 3"
+    assert ran == [1]
+
+
+@pytest.mark.requirement("mrtr.invalid")
+async def test_an_invalid_answer_is_asked_for_again_and_says_why() -> None:
+    driven = Driven(greet)
+    await driven.asks()
+    outcome = await driven.advance(who=accept(name=5))
+    assert isinstance(outcome, InputRequired)
+    assert "name" in outcome.invalid["who"]
+    assert await driven.completes(who=accept(name="Ada")) == "Ada"
+
+
+@pytest.mark.requirement("mrtr.undeclared")
+async def test_a_client_that_cannot_be_asked_is_told_what_is_missing() -> None:
+    outcome = await Driven(greet, asking_call(roots={})).advance()
+    assert isinstance(outcome, Failed)
+    assert outcome.error.kind is FailureKind.CAPABILITY_MISSING
+    assert outcome.error.required == {"elicitation": {"form": {}}}
+
+
+async def test_what_swallows_the_unwinding_still_asks() -> None:
+    async def stubborn(ctx: Context) -> str:
+        try:
+            await ctx.elicit("who", "Who?", Name)
+        except BaseException:  # noqa: BLE001 - on purpose
+            return "never mind"
+        return "answered"
+
+    driven = Driven(stubborn)
+    assert await driven.asks() == ["who"]
+    assert await driven.completes(who=accept(name="Ada")) == "answered"

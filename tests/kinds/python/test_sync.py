@@ -1,0 +1,227 @@
+"""A function that blocks asks and records in the same words, from whatever thread it is in."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from mcphost.kinds.python.schemas import SignatureError
+from mcphost.runtime import deadlines
+from mcphost.runtime.outcomes import Complete, Failed
+from mcphost.runtime.ports import Stored
+from mcphost.runtime.threads import ToolThreads
+from mcphost.sdk import Context, SyncContext, current, current_sync, tool
+from tests.kinds.asking import Driven, Name, accept, said
+from tests.kinds.rounds import ports, seen
+from tests.runtime.rounds import Ticking
+
+
+def ask(ctx: SyncContext, key: str = "who") -> str:
+    return ctx.elicit(key, "Who?", Name).name
+
+
+async def test_a_plain_function_gets_a_context_that_blocks_however_it_is_annotated() -> None:
+    def annotated(ctx: SyncContext) -> str:
+        return ask(ctx)
+
+    def otherwise(ctx: Context) -> str:
+        assert isinstance(ctx, SyncContext)
+        return ask(ctx)
+
+    for function in (annotated, otherwise):
+        driven = Driven(function)
+        assert await driven.asks() == ["who"]
+        assert await driven.completes(who=accept(name="Ada")) == "Ada"
+
+
+def test_a_coroutine_function_cannot_have_it() -> None:
+    async def function(ctx: SyncContext) -> None: ...
+
+    with pytest.raises(SignatureError, match="an `async def` function takes Context"):
+        seen(function)
+
+
+async def test_everything_can_be_asked() -> None:
+    def function(ctx: SyncContext) -> list[Any]:
+        form = ctx.ask_form("form", "What?", {"type": "object", "properties": {}})
+        page = ctx.ask_url("page", "Look", "https://example.com/")
+        told = ctx.sample("model", "Hello", max_tokens=10)
+        return [form.action, page.action, told.model, [str(r.uri) for r in ctx.list_roots()]]
+
+    answers: dict[str, dict[str, Any]] = {
+        "form": {"action": "decline"},
+        "page": {"action": "accept"},
+        "model": {"role": "assistant", "content": {"type": "text", "text": "Hi"}, "model": "m"},
+        "roots": {"roots": [{"uri": "file:///work"}]},
+    }
+    driven = Driven(function)
+    assert await driven.asks() == ["form"]
+    for key, following in zip(answers, [*list(answers)[1:], None], strict=True):
+        if following is not None:
+            assert await driven.asks(**{key: answers[key]}) == [following]
+        else:
+            made = await driven.completes(**{key: answers[key]})
+            assert made == ["decline", "accept", "m", ["file:///work"]]
+
+
+async def test_what_it_draws_and_records_is_the_same_in_every_round() -> None:
+    ran: list[str] = []
+
+    def note(idempotency_key: str) -> str:
+        ran.append(idempotency_key)
+        return "noted"
+
+    async def note_waiting() -> str:
+        await asyncio.sleep(0)
+        ran.append("waited")
+        return "noted"
+
+    drawn: list[list[str]] = []
+
+    def function(ctx: SyncContext) -> str:
+        drawn.append([str(ctx.now()), str(ctx.uuid()), str(ctx.random().random())])
+        assert ctx.step("note", note) == "noted"
+        assert ctx.step("wait", note_waiting) == "noted"
+        assert ctx.in_thread(str.upper, "a") == "A"
+        return ask(ctx)
+
+    driven = Driven(function, outside=ports()._replace(clock=Ticking()))
+    await driven.asks()
+    assert await driven.completes(who=accept(name="Ada")) == "Ada"
+    assert drawn[0] == drawn[1]
+    assert len(ran) == 2
+
+
+class Kept:
+    """A store with one value."""
+
+    async def get(self, key: str) -> Stored:
+        return Stored({"key": key}, 3)
+
+    async def put(self, key: str, value: Any, revision: int) -> bool:
+        return revision == 3
+
+
+async def test_the_store_is_there_for_both() -> None:
+    def blocking(ctx: SyncContext) -> list[Any]:
+        kept = ctx.store.get("a")
+        return [kept.value["key"], ctx.store.put("a", 1, kept.revision), ctx.store.put("a", 1, 0)]
+
+    async def waiting(ctx: Context) -> list[Any]:
+        kept = await ctx.store.get("a")
+        written = await ctx.store.put("a", 1, kept.revision)
+        return [kept.value["key"], written, await ctx.store.put("a", 1, 0)]
+
+    for function in (blocking, waiting):
+        driven = Driven(function, outside=ports()._replace(store=Kept()))
+        assert await driven.completes() == ["a", True, False]
+
+
+def greet_somewhere() -> str:
+    return ask(current_sync())
+
+
+async def in_thread(ctx: Context) -> str:
+    return await ctx.in_thread(greet_somewhere)
+
+
+async def to_thread(ctx: Context) -> str:
+    return await asyncio.to_thread(greet_somewhere)
+
+
+async def django_does(ctx: Context) -> str:
+    return await sync_to_async(greet_somewhere, thread_sensitive=False)()
+
+
+async def in_a_task(ctx: Context) -> str:
+    return await asyncio.create_task(asyncio.to_thread(greet_somewhere))
+
+
+async def in_a_loop_of_its_own(ctx: Context) -> str:
+    async def elsewhere() -> str:
+        return (await current().elicit("who", "Who?", Name)).name
+
+    return await asyncio.to_thread(lambda: asyncio.run(elsewhere()))
+
+
+@pytest.mark.parametrize(
+    "function", [in_thread, to_thread, django_does, in_a_task, in_a_loop_of_its_own]
+)
+async def test_threads_that_carry_the_context_can_ask(function: Callable[..., Any]) -> None:
+    driven = Driven(function)
+    assert await driven.asks() == ["who"]
+    assert await driven.completes(who=accept(name="Ada")) == "Ada"
+
+
+async def test_a_thread_that_tidies_up_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deadlines, "HURRY_SECONDS", 0.001)
+    tidied: list[str] = []
+
+    def function(ctx: SyncContext) -> str:
+        try:
+            return ask(ctx)
+        finally:
+            time.sleep(0.02)
+            tidied.append("up")
+
+    threads = ToolThreads(4)
+    assert await Driven(function, outside=ports(threads=threads)).asks() == ["who"]
+    assert tidied == ["up"]
+    assert threads.lost == 0
+
+
+async def test_a_thread_that_nobody_waits_for_any_more_is_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(deadlines, "HURRY_SECONDS", 0.001)
+    gate = threading.Event()
+
+    async def function(ctx: Context) -> str:
+        task = asyncio.create_task(ctx.elicit("who", "Who?", Name))
+        assert await ctx.in_thread(gate.wait, 10)
+        return (await task).name
+
+    threads = ToolThreads(4)
+    assert await Driven(function, outside=ports(threads=threads)).asks() == ["who"]
+    assert threads.lost == 1
+    gate.set()
+
+
+async def test_questions_of_threads_and_tasks_go_to_their_own_calls() -> None:
+    async def function(ctx: Context, mine: str) -> str:
+        names = await asyncio.gather(ctx.in_thread(ask, current_sync(), "a"), asking(ctx))
+        return f"{mine}: {' '.join(names)}"
+
+    async def asking(ctx: Context) -> str:
+        return (await ctx.elicit("b", "Who?", Name)).name
+
+    async def one(mine: str) -> None:
+        driven = Driven(tool(function))
+        driven.call = driven.call._replace(arguments={"mine": mine})
+        answers: dict[str, Any] = {}
+        outcome = await driven.advance()
+        while not isinstance(outcome, Complete):
+            assert driven.asked
+            answers = {key: accept(name=f"{mine}{key}") for key in driven.asked}
+            outcome = await driven.advance(**answers)
+        assert said(outcome) == f"{mine}: {mine}a {mine}b"
+
+    await asyncio.gather(*(one(str(number)) for number in range(4)))
+
+
+async def test_on_the_event_loops_thread_it_says_what_to_do_instead() -> None:
+    async def function() -> str:
+        return ask(current_sync())
+
+    outcome = await Driven(function).advance()
+    assert isinstance(outcome, Failed)
+    assert "where the event loop runs, use Context and await it" in outcome.error.detail
+
+
+async def test_where_no_tool_runs_there_is_no_context() -> None:
+    with pytest.raises(RuntimeError, match="no tool is running here"):
+        current_sync()
