@@ -121,8 +121,19 @@ def _compile(row: Row) -> Snapshot:
             "program": ready.compiled.program,
             "time_limit": ready.compiled.time_limit if limit is None else limit,
             "requires": tuple(ready.compiled.requires),
+            "answer_within": ready.compiled.answer_within,
+            "claims": _claims(ready.compiled),
+            "unasked": ready.compiled.unasked,
         },
     )
+
+
+def _claims(compiled: Compiled) -> bool:
+    """What its author says; else yes for what may change something each time that it runs."""
+    if compiled.claims is not None or compiled.sort is not Sort.TOOL:
+        return bool(compiled.claims)
+    hints = compiled.annotations
+    return hints.get("readOnlyHint") is not True and hints.get("idempotentHint") is not True
 
 
 def _check_uri(row: Row, compiled: Compiled) -> None:

@@ -1,4 +1,6 @@
-"""What tenants offer, as data: the working copy that operators edit, and what was published."""
+"""What tenants offer, as data: the working copy that operators edit, what was published, and what
+their tools keep.
+"""
 
 import uuid
 from typing import Any
@@ -12,6 +14,7 @@ from mcphost.tenants.models import Tenant
 
 MAX_URI = 2048
 """Longer ones would not fit PostgreSQL's index."""
+MAX_KEY = 200
 
 
 class Primitive(models.Model):
@@ -124,3 +127,23 @@ class Grant(models.Model):
 
     def __str__(self) -> str:
         return self.function
+
+
+class StoredValue(models.Model):
+    """What tools of a tenant keep under a key, as JSON, and how often it was written."""
+
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+")
+    key = models.CharField(max_length=MAX_KEY)
+    value = models.TextField()
+    revision = models.PositiveBigIntegerField(default=1)
+    updated_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "catalogue_storedvalue"
+        ordering = ["tenant_id", "key"]
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "key"], name="catalogue_storedvalue_key")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.key} ({self.revision})"

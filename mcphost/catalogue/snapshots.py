@@ -8,6 +8,7 @@ from uuid import UUID
 from mcphost.audit.redaction import Redactor
 from mcphost.catalogue.redaction import ResultRedactor
 from mcphost.kinds.sorts import Sort
+from mcphost.protocol.laid_out import LaidOut
 from mcphost.protocol.prompts import PromptArgument
 from mcphost.protocol.schemas import ParamHeader
 from mcphost.protocol.uri_templates import UriTemplate
@@ -23,7 +24,9 @@ class Snapshot:
     says. `scopes` are its own, beside `mcp:list` and `mcp:call`. `listing` is how it is listed on
     the wire, `encoded` the same as JSON; both are shared and never changed. `input_redactor` takes
     arguments, `output_redactor` the method's whole result. `time_limit` is in seconds for one round,
-    None for the platform's. `requires` names client capabilities.
+    None for the platform's. `requires` names client capabilities. `answer_within` is in seconds, None
+    for the platform's; `claims` says whether a round that takes in an answer must run once only;
+    `unasked` whether answers are taken that nobody asked for.
     """
 
     sort: ClassVar[Sort]
@@ -41,6 +44,9 @@ class Snapshot:
     program: Program
     time_limit: float | None
     requires: tuple[str, ...]
+    answer_within: float | None
+    claims: bool
+    unasked: bool
 
     @property
     def read_only(self) -> bool:
@@ -140,8 +146,9 @@ class Offering:
 
     def match(self, uri: str) -> tuple[TemplateSnapshot, Mapping[str, str]] | None:
         """The first template that a URI fits, with the values of its variables."""
+        laid = LaidOut(uri)
         for template in self.templates:
-            values = template.uri_template.match(uri)
+            values = template.uri_template.match_laid_out(laid)
             if values is not None:
                 return template, values
         return None

@@ -1,0 +1,222 @@
+"""What is under way, in rows that are forgotten when their time is over."""
+
+from django.db import models
+
+from mcphost.calls.states import CallState, ClaimState, QuestionState
+
+
+class Claim(models.Model):
+    """One round of one call, which one process runs.
+
+    `answers` is a digest of those that the round takes in: others are refused for good. `owner` is
+    the process (`feed.nodes`) that has it, `nonce` is drawn anew by whoever takes it, `epoch` counts
+    how often that was. `outcome` is opaque here, and empty until there is one. Times are the
+    database's.
+    """
+
+    pk = models.CompositePrimaryKey("call", "round")
+    call = models.UUIDField()
+    round = models.BigIntegerField()
+    tenant = models.UUIDField()
+    answers = models.TextField()
+    nonce = models.TextField()
+    owner = models.UUIDField()
+    epoch = models.BigIntegerField()
+    state = models.TextField(choices=ClaimState.choices)
+    taken_at = models.DateTimeField()
+    outcome = models.TextField(default="", blank=True)
+    expires_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        db_table = "calls_claim"
+        ordering = ["call", "round"]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(state__in=ClaimState.values), name="calls_claim_state_known"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.call} {self.round} ({self.state})"
+
+
+class OpenedLink(models.Model):
+    """Somebody opened the link of a call: what waits under that key is done."""
+
+    tenant = models.UUIDField()
+    call = models.UUIDField()
+    key = models.CharField(max_length=64)
+    opened_at = models.DateTimeField()
+    expires_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        db_table = "calls_openedlink"
+        ordering = ["call", "key"]
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "call", "key"], name="calls_openedlink_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.call} {self.key}"
+
+
+class Session(models.Model):
+    """A session of a client that speaks a session-based revision. What clients hold is a sealed token.
+
+    `who` binds it to its principal. `client` is what the client said of itself, as JSON: name,
+    version, capabilities. A session that was ended stays until `expires_at`, to be known as such.
+    """
+
+    id = models.UUIDField(primary_key=True)
+    tenant = models.UUIDField()
+    who = models.TextField()
+    revision = models.CharField(max_length=16)
+    client = models.JSONField(default=dict)
+    log_level = models.CharField(max_length=16, default="", blank=True)
+    initialized = models.BooleanField(default=False)
+    created_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+    expires_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        db_table = "calls_session"
+        ordering = ["created_at", "id"]
+
+    def __str__(self) -> str:
+        return f"{self.id} ({self.revision})"
+
+
+class SessionTopic(models.Model):
+    """A resource that a session wants to be told of (`resources/subscribe`), by its URI."""
+
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="topics")
+    uri = models.TextField()
+
+    class Meta:
+        db_table = "calls_sessiontopic"
+        ordering = ["session_id", "uri"]
+        constraints = [
+            models.UniqueConstraint(fields=["session", "uri"], name="calls_sessiontopic_once")
+        ]
+
+    def __str__(self) -> str:
+        return self.uri
+
+
+class Stream(models.Model):
+    """The event stream of one POST of a session, from the moment that it had something to show.
+
+    `ended_at` is when its last event was written.
+    """
+
+    id = models.UUIDField(primary_key=True)
+    tenant = models.UUIDField()
+    session = models.UUIDField(db_index=True)
+    created_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+    expires_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        db_table = "calls_stream"
+        ordering = ["created_at", "id"]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+class StreamEvent(models.Model):
+    """One message of a stream, numbered from 1 and sealed, so that any process can show it again."""
+
+    pk = models.CompositePrimaryKey("stream", "number")
+    stream = models.UUIDField()
+    number = models.BigIntegerField()
+    tenant = models.UUIDField()
+    message = models.TextField()
+    expires_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        db_table = "calls_streamevent"
+        ordering = ["stream", "number"]
+
+    def __str__(self) -> str:
+        return f"{self.stream} {self.number}"
+
+
+class StreamedCall(models.Model):
+    """A call of a session that is answered on a stream: whoever owns it runs its rounds.
+
+    `request` (id, method, params, what the client can do) and `journal` are sealed. `owner` is the
+    process (`feed.nodes`) that has it, `epoch` counts how often it was taken. Times are the
+    database's.
+    """
+
+    id = models.UUIDField(primary_key=True)
+    tenant = models.UUIDField()
+    session = models.UUIDField()
+    stream = models.UUIDField()
+    request_id = models.TextField()
+    request = models.TextField()
+    journal = models.TextField(default="", blank=True)
+    round = models.BigIntegerField(default=1)
+    asked = models.IntegerField(default=0)
+    state = models.TextField(choices=CallState.choices)
+    owner = models.UUIDField()
+    epoch = models.BigIntegerField(default=1)
+    taken_at = models.DateTimeField()
+    expires_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        db_table = "calls_streamedcall"
+        ordering = ["taken_at", "id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(state__in=CallState.values), name="calls_streamedcall_known"
+            )
+        ]
+        indexes = [
+            models.Index(fields=["session", "request_id"], name="calls_streamedcall_request"),
+            models.Index(
+                fields=["owner"],
+                name="calls_streamedcall_open",
+                condition=models.Q(state__in=[CallState.RUNNING, CallState.WAITING]),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.id} ({self.state})"
+
+
+class OpenQuestion(models.Model):
+    """A question that was sent on the stream of its call, and the answer that came to it.
+
+    `key` is the author's, `digest` names the question, `attempt` counts how often it was asked.
+    `params` and `answer` are sealed; both are emptied when their time is over.
+    """
+
+    id = models.UUIDField(primary_key=True)
+    tenant = models.UUIDField()
+    session = models.UUIDField()
+    call = models.UUIDField(db_index=True)
+    key = models.CharField(max_length=64)
+    digest = models.CharField(max_length=64)
+    attempt = models.IntegerField(default=1)
+    method = models.CharField(max_length=64)
+    params = models.TextField()
+    version = models.CharField(max_length=64, blank=True)
+    state = models.TextField(choices=QuestionState.choices)
+    answer = models.TextField(default="", blank=True)
+    asked_at = models.DateTimeField()
+    settled_at = models.DateTimeField(null=True, blank=True)
+    expires_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        db_table = "calls_openquestion"
+        ordering = ["asked_at", "id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(state__in=QuestionState.values), name="calls_openquestion_known"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.key} ({self.state})"

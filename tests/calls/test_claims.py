@@ -1,0 +1,235 @@
+"""Claims in the writer's commits: who wins, what lands with it, and what is told after an accident."""
+
+import threading
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import DEFAULT_DB_ALIAS, connection, connections
+from django.utils import timezone
+
+from mcphost.audit.conditions import Bound
+from mcphost.audit.models import Payload
+from mcphost.audit.rows import Row
+from mcphost.audit.sinks import PostgresSink, Sink
+from mcphost.audit.writer import RecordLost, RecordRefused
+from mcphost.calls import claims
+from mcphost.calls.claims import KEPT_LONGER
+from mcphost.calls.models import Claim
+from tests.audit.ciphers import GateCipher
+from tests.audit.conftest import HandClock, Listening
+from tests.audit.databases import impatient, locked, record, stored
+from tests.audit.test_writer import block, in_background
+from tests.calls.conftest import Start
+from tests.calls.losing import Loss, after_the_commit, before_the_commit, lose_connections
+from tests.calls.made import TENANT, claimed, row, submit, taking, wanted
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+BAD = {"duration_us": 2**70}
+
+
+def with_payload() -> Any:
+    return record(tenant=TENANT, payload={"answer": "yes"})
+
+
+def test_a_claim_is_written_with_all_that_was_wanted(start: Start) -> None:
+    of = wanted()
+    mine, before = claimed(start(), of), timezone.now()
+    found = row(of)
+    assert (found.tenant, found.answers, found.state) == (TENANT, "these", "running")
+    assert (found.owner, found.epoch, found.nonce) == (mine.owner, 1, mine.nonce)
+    assert abs(found.taken_at - before) < timedelta(minutes=1)
+    kept = timedelta(seconds=of.seconds + KEPT_LONGER)
+    assert abs(found.expires_at - found.taken_at - kept) < timedelta(seconds=1)
+
+
+def test_in_one_batch_each_is_told_its_own_fate(start: Start, gate: GateCipher) -> None:
+    writer = start()
+    held = block(writer, gate)
+    rounds = [wanted() for _ in range(60)]
+    jobs = [(of, [with_payload(), record()]) for of in rounds * 2]
+    free = [record() for _ in range(40)]
+    plain = [in_background(lambda r=r: writer.submit_and_wait([r])) for r in free]
+    gate.open_gate()
+    fates = submit(writer, *((claims.claim(taking(of), of), records) for of, records in jobs))
+    assert held() is None
+    assert [each() for each in plain] == [None] * 40
+    assert sorted(fates) == [False] * 60 + [True] * 60
+    assert [fates[n] + fates[n + 60] for n in range(60)] == [1] * 60
+    assert Claim.objects.count() == 60
+    landed = {
+        each.id for (_, records), won in zip(jobs, fates, strict=True) if won for each in records
+    }
+    assert landed | {each.id for each in free} <= stored()
+    assert len(stored()) == 1 + 40 + 120, "what came with a lost claim does not land"
+    assert Payload.objects.count() == 1 + 60
+
+
+@pytest.mark.parametrize("place", [0, 13, 29])
+def test_a_bad_record_costs_its_own_claim_only(start: Start, place: int) -> None:
+    rounds = [wanted() for _ in range(30)]
+    jobs = [(claims.claim(taking(of), of), [record()]) for of in rounds]
+    jobs[place] = (jobs[place][0], [record(), record(**BAD)])
+    fates = submit(start(), *jobs)
+    assert isinstance(fates.pop(place), RecordRefused)
+    assert fates == [True] * 29
+    assert not Claim.objects.filter(call=rounds[place].call).exists()
+    assert len(stored()) == 29
+
+
+def test_what_cannot_be_made_ready_is_refused(start: Start) -> None:
+    mine = claimed(writer := start(), of := wanted())
+
+    def broken() -> str:
+        raise ValueError("canary")
+
+    (fate,) = submit(writer, (claims.conclude(mine, broken), [record()]))
+    assert isinstance(fate, RecordRefused)
+    assert "canary" not in str(fate)
+    assert row(of).state == "running"
+    assert stored() == set()
+
+
+def test_the_end_lands_once_and_only_for_whoever_has_the_claim(start: Start) -> None:
+    mine, end = claimed(writer := start(), of := wanted()), record()
+    assert submit(writer, (claims.conclude(mine, lambda: "sealed"), [end])) == [True]
+    assert (row(of).state, row(of).outcome) == ("finished", "sealed")
+    later = (claims.conclude(mine, lambda: "other"), [record()])
+    stranger = (claims.conclude(taking(of), lambda: "other"), [record()])
+    assert submit(writer, later, stranger, (claims.release(mine), [record()])) == [False] * 3
+    assert row(of).outcome == "sealed"
+    assert stored() == {end.id}
+
+
+def test_a_large_outcome_is_kept_whole(start: Start) -> None:
+    mine = claimed(writer := start(), of := wanted())
+    large = "x" * 11_000_000
+    assert submit(writer, (claims.conclude(mine, lambda: large), [record()])) == [True]
+    assert row(of).outcome == large
+
+
+def test_of_many_that_take_a_claim_over_one_does(start: Start) -> None:
+    lost, mine = claimed(writer := start(), of := wanted()), record()
+    takings = [taking(of, 2) for _ in range(10)]
+    fates = submit(writer, *((claims.take_over(each, of), [record()]) for each in takings))
+    assert sorted(fates) == [False] * 9 + [True]
+    found = row(of)
+    assert (found.epoch, found.nonce) == (2, takings[fates.index(True)].nonce)
+    assert len(stored()) == 1
+    assert submit(writer, (claims.conclude(lost, lambda: "late"), [mine])) == [False]
+    assert mine.id not in stored()
+
+
+def test_a_claim_is_not_taken_over_with_other_answers_or_by_another_tenant(start: Start) -> None:
+    claimed(writer := start(), of := wanted())
+    other = wanted("those", call=of.call)
+    foreign = wanted(call=of.call, tenant=uuid4())
+    fates = submit(writer, *((claims.take_over(taking(w, 2), w), []) for w in (other, foreign)))
+    assert fates == [False, False]
+    assert row(of).epoch == 1
+
+
+LOSSES = [
+    (after_the_commit,),
+    (before_the_commit,),
+    (before_the_commit, after_the_commit, before_the_commit),
+    (after_the_commit, after_the_commit),
+]
+
+
+@pytest.mark.parametrize("losses", LOSSES)
+def test_a_connection_lost_in_a_commit_leaves_no_doubt_who_won(
+    start: Start, monkeypatch: pytest.MonkeyPatch, losses: tuple[Loss, ...]
+) -> None:
+    taken, free = wanted(), wanted()
+    claimed(start(), taken)
+    lose_connections(monkeypatch, *losses)
+    records = [with_payload(), with_payload(), with_payload()]
+    fates = submit(
+        start(),
+        (claims.claim(taking(taken), taken), [records[0]]),
+        (claims.claim(mine := taking(free), free), [records[1]]),
+        (claims.claim(taking(free), free), [records[2]]),
+    )
+    assert fates[0] is False
+    assert sorted(fates[1:]) == [False, True]
+    assert (row(free).nonce == mine.nonce) is fates[1]
+    assert stored() == {records[1 if fates[1] else 2].id}
+    assert Payload.objects.count() == 1
+
+
+@pytest.mark.parametrize("losses", LOSSES)
+def test_so_is_it_with_ends_with_letting_go_and_with_taking_over(
+    start: Start, monkeypatch: pytest.MonkeyPatch, losses: tuple[Loss, ...]
+) -> None:
+    ended, freed, orphan = wanted(), wanted(), wanted()
+    plain = start()
+    mine = [claimed(plain, of) for of in (ended, freed, orphan)]
+    lose_connections(monkeypatch, *losses)
+    records = [record(), record(), record()]
+    fates = submit(
+        start(),
+        (claims.conclude(mine[0], lambda: "sealed"), [records[0]]),
+        (claims.release(mine[1]), [records[1]]),
+        (claims.take_over(taking(orphan, 2), orphan), [records[2]]),
+    )
+    assert fates == [True] * 3
+    assert [row(of).state for of in (ended, freed, orphan)] == ["finished", "released", "running"]
+    assert row(orphan).epoch == 2
+    assert stored() == {each.id for each in records}
+
+
+@pytest.mark.postgresql
+def test_a_commit_that_lands_only_after_the_next_attempt_began_is_known_too(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of, mine = wanted(), record()
+    other = connections.create_connection(DEFAULT_DB_ALIAS)
+    other.ensure_connection()
+
+    server = other.connection
+
+    def still_at_it(sink: Sink, rows: Sequence[Row], bound: Sequence[Bound]) -> None:
+        server.execute("BEGIN")
+        PostgresSink(server).write_if(rows, bound)
+
+    lose_connections(monkeypatch, still_at_it)
+    fate = in_background(lambda: submit(start(), (claims.claim(taking(of), of), [mine])))
+    _await_a_waiting_insert()
+    server.execute("COMMIT")
+    other.close()
+    assert fate() == [True]
+    assert stored() == {mine.id}
+
+
+def _await_a_waiting_insert() -> None:
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
+                "AND datname = current_database() AND query LIKE 'WITH c0%'"
+            )
+            if cursor.fetchone():
+                return
+        threading.Event().wait(0.01)  # between looks at another process
+    raise AssertionError("nobody waits")
+
+
+def test_a_database_away_for_too_long_claims_nothing(
+    start: Start, failures: Listening, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    impatient(monkeypatch)
+    writer, of = start(give_up=10), wanted()
+    with locked():
+        waiting = in_background(lambda: submit(writer, (claims.claim(taking(of), of), [record()])))
+        failures.wait()
+        clock.now += 10
+        (fate,) = waiting()
+    assert isinstance(fate, RecordLost)
+    assert not Claim.objects.exists()
+    assert stored() == set()

@@ -1,0 +1,106 @@
+"""What a tenant's tools keep: whole, by revision, out of everybody else's sight."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from mcphost.catalogue.store import MAX_BYTES, NOTHING, get, put
+from mcphost.runtime.ports import Stored, StoreRefused
+from tests.catalogue.test_races import PEOPLE, at_once
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_nothing_is_there_before_something_was_put(acme: UUID) -> None:
+    assert get(acme, "a") == NOTHING == Stored(None, 0)
+
+
+@pytest.mark.parametrize(
+    "value", [None, 0, "", "nul \0, snowman ☃", 2**80, 1.5, [], {"b": [{"a": None}], "a": True}]
+)
+def test_what_was_put_is_read_as_it_was_with_the_next_revision(acme: UUID, value: Any) -> None:
+    assert put(acme, "a", value, 0)
+    assert get(acme, "a") == Stored(value, 1)
+    assert put(acme, "a", [value], 1)
+    assert get(acme, "a") == Stored([value], 2)
+
+
+@pytest.mark.parametrize("revision", [-1, 0, 2, 2**70])
+def test_a_write_that_follows_another_revision_changes_nothing(acme: UUID, revision: int) -> None:
+    put(acme, "a", "first", 0)
+    assert not put(acme, "a", "second", revision)
+    assert get(acme, "a") == Stored("first", 1)
+
+
+def test_a_write_that_follows_something_that_is_not_there_changes_nothing(acme: UUID) -> None:
+    assert not put(acme, "a", "second", 1)
+    assert get(acme, "a") == NOTHING
+
+
+def test_of_those_who_begin_a_key_at_once_one_does(acme: UUID) -> None:
+    outcomes = at_once(lambda: put(acme, "a", "mine", 0))
+    assert sorted(outcomes) == [False] * (PEOPLE - 1) + [True]
+    assert get(acme, "a").revision == 1
+
+
+def test_of_those_who_write_at_once_one_does_and_nothing_is_lost(acme: UUID) -> None:
+    put(acme, "count", 0, 0)
+
+    def count() -> int:
+        tries = 1
+        while not put(acme, "count", (seen := get(acme, "count")).value + 1, seen.revision):
+            tries += 1
+        return tries
+
+    assert min(at_once(count)) == 1
+    assert get(acme, "count") == Stored(PEOPLE, PEOPLE + 1)
+
+
+def test_another_tenant_sees_and_changes_nothing_of_it(acme: UUID, globex: UUID) -> None:
+    put(acme, "a", "acme's", 0)
+    assert get(globex, "a") == NOTHING
+    assert not put(globex, "a", "globex's", 1)
+    assert put(globex, "a", "globex's", 0)
+    assert get(acme, "a") == Stored("acme's", 1)
+
+
+def test_a_tenant_has_room_for_so_many_keys_and_others_have_their_own(
+    acme: UUID, globex: UUID, settings: Any
+) -> None:
+    settings.MCPHOST_STORE_KEYS = 2
+    assert put(acme, "a", 1, 0)
+    assert put(acme, "b", 1, 0)
+    with pytest.raises(StoreRefused, match="keeps 2 values"):
+        put(acme, "c", 1, 0)
+    assert put(acme, "b", 2, 1)
+    assert not put(acme, "b", 3, 0)
+    assert put(globex, "c", 1, 0)
+
+
+@pytest.mark.parametrize("key", ["", "a" * 201, "a\0b", "a\nb", "\ud800"])
+def test_what_cannot_be_a_key_is_refused(acme: UUID, key: str) -> None:
+    with pytest.raises(StoreRefused, match="1 to 200 printable"):
+        get(acme, key)
+    with pytest.raises(StoreRefused, match="1 to 200 printable"):
+        put(acme, key, 1, 0)
+
+
+@pytest.mark.parametrize("key", ["a" * 200, "work items/4522 ☃"])
+def test_any_printable_text_is_a_key(acme: UUID, key: str) -> None:
+    assert put(acme, key, 1, 0)
+    assert get(acme, key) == Stored(1, 1)
+
+
+def test_only_json_is_kept(acme: UUID) -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    for value in ({1, 2}, object(), float("nan"), b"", "\ud800", endless):
+        with pytest.raises(StoreRefused, match="Only JSON"):
+            put(acme, "a", value, 0)
+
+
+def test_a_value_has_a_size(acme: UUID) -> None:
+    assert put(acme, "a", "x" * (MAX_BYTES - 2), 0)
+    with pytest.raises(StoreRefused, match="at most 65536 bytes; this has 65537"):
+        put(acme, "b", "x" * (MAX_BYTES - 1), 0)
