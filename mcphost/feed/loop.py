@@ -17,7 +17,7 @@ from django.db import DEFAULT_DB_ALIAS, Error, connections
 from django.utils import timezone
 
 from mcphost.feed.nodes import BEAT_SECONDS, Heartbeat, heartbeat
-from mcphost.feed.pruning import prune
+from mcphost.feed.pruning import PRUNED_AT_ONCE, prune
 from mcphost.observability import counters
 
 logger = logging.getLogger(__name__)
@@ -253,13 +253,18 @@ class Loop:
             if not self.poll():
                 return
             self._beat()
-            now = self._clock()
-            if self._pruned_at is None or now - self._pruned_at >= PRUNE_SECONDS:
-                self._pruned_at = now
-                prune(timezone.now())
+            self._prune()
         except Exception:
             logger.exception("the change feed's thread goes on after an error")
             _let_go()
+
+    def _prune(self) -> None:
+        """Now and then; again at the next look while there is more than goes at once."""
+        now = self._clock()
+        if self._pruned_at is None or now - self._pruned_at >= PRUNE_SECONDS:
+            self._pruned_at = now
+            if prune(timezone.now()) >= PRUNED_AT_ONCE:
+                self._pruned_at = None
 
     def _beat(self) -> None:
         if self._heartbeat is None or settings.MCPHOST_ALONE:

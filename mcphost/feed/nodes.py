@@ -7,7 +7,7 @@ import os
 import socket
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -45,6 +45,11 @@ class Heartbeat:
         self._alive = 1
         self._draining = False
 
+    @property
+    def id(self) -> UUID:
+        """What this process is called from its start, or from its last `leave`."""
+        return self._id
+
     def live(self) -> int:
         """How many processes serve, as of the last beat; this one at least. Reads no database."""
         return self._alive
@@ -81,6 +86,11 @@ def rows() -> tuple[NodeRow, ...]:
     return tuple(
         NodeRow(node.name, node.started_at, node.seen_at, node.draining) for node in _living()
     )
+
+
+def lives(process: UUID) -> bool:
+    """Whether a process of that id has lately said that it lives."""
+    return _living().filter(id=process).exists()
 
 
 def _living() -> QuerySet[Node]:

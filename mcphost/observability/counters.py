@@ -44,6 +44,9 @@ round_seconds = metrics.histograms(
     outcome=labels.OUTCOMES,
 )
 metrics.asked("rounds_running", "Rounds that have begun and not ended.")
+claims = metrics.counters(
+    "claims", "Rounds that were claimed, or were another's.", result=labels.CLAIMS
+)
 metrics.asked("threads_busy", "Threads of tools in use, lost ones among them.")
 metrics.asked("threads_idle", "Threads of tools that wait for work.")
 metrics.asked("threads_lost", "Threads of tools that did not end in time and still run.")

@@ -43,6 +43,7 @@ CODES: Mapping[int, str] = MappingProxyType(
         -32022: "unsupported_version",
         -31401: "unauthorized",
         -31403: "forbidden",
+        -31404: "session_gone",
         -31405: "method_not_allowed",
         -31406: "not_acceptable",
         -31408: "request_timeout",
@@ -54,6 +55,8 @@ CODES: Mapping[int, str] = MappingProxyType(
     }
 )
 
+CLAIMS = ("won", "taken_over", "told", "refused")
+"""What came of claiming a round."""
 KINDS = ("python", "text")
 SORTS = ("tool", "prompt", "resource", "template")
 OUTCOMES = (
@@ -64,6 +67,8 @@ OUTCOMES = (
     "timed_out",
     "overloaded",
     "capability_missing",
+    "asked_too_often",
+    "journal_too_large",
     "crashed",
     "input_required",
     "yielded",

@@ -11,7 +11,7 @@ from typing import Any
 from mcphost.catalogue.selectors import Offering, PromptSnapshot, TemplateSnapshot
 from mcphost.protocol import results
 from mcphost.protocol.errors import ProtocolError, invalid_params, shown
-from mcphost.serving import finding, policy, rounds, running
+from mcphost.serving import finding, policy, running
 from mcphost.serving.identification import server_info
 from mcphost.serving.incoming import Incoming
 from mcphost.serving.snapshots import offering
@@ -40,7 +40,7 @@ async def complete(incoming: Incoming, stream: Stream) -> Mapping[str, Any]:
         }
         completing = replace(found, program=found.completer)
         turn = running.turn_of(incoming, completing, found.name, arguments)
-        result = _cut(await running.run(turn, stream, rounds.run_unrecorded))
+        result = _cut(await running.run_unrecorded(turn, stream))
     return results.complete(result, server_info(incoming.tenant))
 
 

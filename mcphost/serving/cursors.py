@@ -8,18 +8,23 @@ import hashlib
 
 import orjson
 
-from mcphost.protocol.errors import ProtocolError, invalid_params
+from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError, invalid_params
 from mcphost.runtime.call import Principal
 from mcphost.sealing.tokens import Purpose, SealError
-from mcphost.serving.hop import in_database
-from mcphost.vault import sealer
+from mcphost.serving import opening
 
 
 async def issue(principal: Principal, method: str, last: str) -> str:
-    """A cursor to what follows `last` in the list of `method`."""
-    await _warm(principal)
+    """A cursor to what follows `last` in the list of `method`.
+
+    Raises ProtocolError (INTERNAL_ERROR) for a tenant whose salt was destroyed.
+    """
     payload = orjson.dumps([method, _scopes(principal), last])
-    return sealer.seal(Purpose.CURSOR, principal.tenant, payload)
+    try:
+        return await opening.seal(Purpose.CURSOR, principal.tenant, payload)
+    except SealError as error:
+        message = "This list goes on, and nothing can be sealed for this tenant to go on with"
+        raise ProtocolError(INTERNAL_ERROR, message) from error
 
 
 async def read(principal: Principal, method: str, cursor: str) -> str:
@@ -28,9 +33,8 @@ async def read(principal: Principal, method: str, cursor: str) -> str:
     Raises ProtocolError (INVALID_PARAMS) for a cursor that is not ours, of another tenant, another
     list, or of a caller with other scopes.
     """
-    await _warm(principal)
     try:
-        payload = sealer.unseal(Purpose.CURSOR, principal.tenant, cursor)
+        payload = await opening.unseal(Purpose.CURSOR, principal.tenant, cursor)
     except SealError:
         raise invalid() from None
     of, scopes, last = orjson.loads(payload)
@@ -42,12 +46,6 @@ async def read(principal: Principal, method: str, cursor: str) -> str:
 
 def invalid() -> ProtocolError:
     return invalid_params("params.cursor is not a cursor of this list; start again without one")
-
-
-async def _warm(principal: Principal) -> None:
-    """Have the tenant's secrets in memory: sealing happens on the event loop."""
-    if not sealer.is_warm(principal.tenant):
-        await in_database(sealer.warm, principal.tenant)
 
 
 def _scopes(principal: Principal) -> str:

@@ -9,6 +9,7 @@ from mcphost.catalogue.selectors import (
     TemplateSnapshot,
     ToolSnapshot,
 )
+from mcphost.protocol.laid_out import LaidOut
 from mcphost.protocol.uris import normalize
 
 Scopes = frozenset[str]
@@ -39,8 +40,9 @@ def at(offering: Offering, uri: str, scopes: Scopes) -> Found | None:
     found = offering.resource(uri)
     if found is not None and found.scopes <= scopes:
         return found, {}
+    laid = LaidOut(uri)
     for one in offering.templates:
-        values = one.uri_template.match(uri) if one.scopes <= scopes else None
+        values = one.uri_template.match_laid_out(laid) if one.scopes <= scopes else None
         if values is not None:
             return one, values
     return None

@@ -1,11 +1,12 @@
 """One request that has been admitted: who, where, what."""
 
+from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
 from mcphost.protocol.exchange import Exchange
 from mcphost.protocol.headers import Headers
-from mcphost.runtime.call import Principal
+from mcphost.runtime.call import Client, Principal
 from mcphost.tenants.selectors import TenantSnapshot
 
 
@@ -19,11 +20,28 @@ class Quota(NamedTuple):
 NO_QUOTA = Quota()
 
 
+class Session(NamedTuple):
+    """A session of a client that speaks a session-based revision, as its row was when it was read.
+
+    `who` is the principal it is bound to (`serving.states.who`; in an anonymous session the session
+    itself). `log_level` is what the client set, empty if it set none.
+    """
+
+    id: UUID
+    tenant: UUID
+    who: str
+    revision: str
+    client: Client
+    log_level: str
+    initialized: bool
+    expires_at: datetime
+
+
 class Incoming(NamedTuple):
     """An authenticated request of one tenant.
 
     `leg` names this HTTP request in the records; `source` is the peer's address; `size` is the
-    body's length in bytes.
+    body's length in bytes. `session` is set where the request belongs to one.
     """
 
     leg: UUID
@@ -35,3 +53,4 @@ class Incoming(NamedTuple):
     source: str
     size: int
     trace_id: str
+    session: Session | None = None

@@ -14,7 +14,7 @@ from mcphost.feed.loop import loop as feed
 from mcphost.kinds.python.stacks import tool_on
 from mcphost.observability import counters, health, tracing
 from mcphost.observability.loop_watch import LoopWatch
-from mcphost.serving import drain, sole
+from mcphost.serving import claiming, drain, sole
 from mcphost.serving.announcing import announcements
 from mcphost.serving.housekeeping import Housekeeping
 from mcphost.serving.identification import VERSION
@@ -79,10 +79,11 @@ class _Parts:
         _write_announcements()
         for companion in _companions:
             companion.stop()
-        feed.stop()
         writer.heed(None)
         if not writer.stop(STOP_SECONDS):
             log.error("records were left unwritten at the end")
+        claiming.release_all()  # what the writer has concluded is none of them
+        feed.stop()  # last: with it this process no longer counts as living, nor do its claims
         tracing.stop(SEND_SECONDS)
 
 

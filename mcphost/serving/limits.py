@@ -50,7 +50,7 @@ async def take_turn(incoming: Incoming) -> None:
     Raises ProtocolError (OVER_LIMIT) with `data.retryAfter` in seconds.
     """
     for key, limit in _per_minute(incoming):
-        rate = _PerMinute(_share(limit))
+        rate = _PerMinute(share(limit))
         if not await _rates.hit(rate, key):
             window = await _rates.get_window_stats(rate, key)
             seconds = max(1, math.ceil(window.reset_time - time.time()))
@@ -66,7 +66,7 @@ def occupy(incoming: Incoming) -> Iterator[None]:
     """
     places = _concurrent(incoming)
     for key, limit in places:
-        if _running[key] >= _share(limit):
+        if _running[key] >= share(limit):
             message = f"Over the limit of {limit} calls at once"
             raise ProtocolError(OVER_LIMIT, message, {"retryAfter": RETRY_CONCURRENT_SECONDS})
     for key, _ in places:
@@ -80,7 +80,8 @@ def occupy(incoming: Incoming) -> Iterator[None]:
                 del _running[key]
 
 
-def _share(limit: int) -> int:
+def share(limit: int) -> int:
+    """How much of a limit this process may allow."""
     return max(1, limit // live())
 
 

@@ -20,16 +20,18 @@ from mcphost.protocol.errors import OVER_LIMIT, ProtocolError
 from mcphost.protocol.subscriptions import LISTS
 from mcphost.runtime.call import Principal
 from mcphost.serving import views
+from mcphost.serving.breath import Breath
 from mcphost.serving.finding import Scopes
 from mcphost.serving.incoming import Incoming
+from mcphost.serving.limits import share
 from mcphost.serving.options import options
 from mcphost.serving.relay import Relay
 from mcphost.serving.snapshots import offering
 from mcphost.serving.streams import StandingStream
 
 RETRY_SECONDS = 30
-STEPS_AT_ONCE = 200
-"""How many are told or ended, or topics looked at, before others on the event loop have a turn."""
+ENDED_AT_ONCE = 200
+"""How many are ended before others on the event loop have a turn."""
 
 GAP = ChangeNews(0, None, "gap", "")
 """Stands for whatever was not heard."""
@@ -84,11 +86,13 @@ class Group:
         self.by_topic: dict[str, set[Listener]] = {}
         self.seen: dict[str, object] = {}
 
-    def add(self, listener: Listener, offering: Offering) -> None:
+    def add(self, listener: Listener, offering: Offering, read: Mapping[str, object]) -> None:
+        """`read` is what these scopes read of the offering at the listener's URIs."""
         for topic in listener.topics:
             if topic not in self.by_topic:
                 self.by_topic[topic] = set()
-                self.seen[topic] = _seen(offering, topic, self.scopes)
+                listed = topic in LISTS
+                self.seen[topic] = _seen(offering, topic, self.scopes) if listed else read[topic]
             self.by_topic[topic].add(listener)
 
     def discard(self, listener: Listener) -> None:
@@ -148,18 +152,18 @@ class Listeners:
         """Count one more; give the result to `give_back`.
 
         Raises ProtocolError (OVER_LIMIT) when there are too many of the credential, the tenant, or
-        in this process. Callers without a credential are counted by their address.
+        in this process; all processes have a share of the first two. Callers without a credential are counted by their address.
         """
         limit = options().listeners
         credential = principal.token_id or f"{principal.tenant} {source}"
         places = (
-            (credential, limit.per_token, "for this credential"),
-            (str(principal.tenant), limit.per_tenant, "for this tenant"),
+            (credential, share(limit.per_token), "for this credential"),
+            (str(principal.tenant), share(limit.per_tenant), "for this tenant"),
             ("", limit.in_all, "on this server"),
         )
         for key, most, whose in places:
             if self._counts[key] >= most:
-                message = f"There are {most} subscriptions {whose} already"
+                message = f"There are as many subscriptions {whose} as there may be"
                 raise ProtocolError(OVER_LIMIT, message, {"retryAfter": RETRY_SECONDS})
         keys = tuple(key for key, _, _ in places)
         self._counts.update(keys)
@@ -171,14 +175,15 @@ class Listeners:
             if not self._counts[key]:
                 del self._counts[key]
 
-    def join(self, listener: Listener, offering: Offering) -> None:
-        """Tell `listener` from now on. `offering` is what was just shown to it."""
+    def join(self, listener: Listener, offering: Offering, read: Mapping[str, object]) -> None:
+        """Tell `listener` from now on. `offering` is what was just shown to it, `read` what it
+        reads of that at its URIs."""
         principal = listener.principal
         groups = self._groups.setdefault(principal.tenant, {})
         group = groups.get(principal.scopes)
         if group is None:
             group = groups[principal.scopes] = Group(principal.scopes)
-        group.add(listener, offering)
+        group.add(listener, offering, read)
 
     def leave(self, listener: Listener) -> None:
         """Tell one that has joined nothing more."""
@@ -204,9 +209,9 @@ class Listeners:
         self._relay.put(GAP)
 
     def _end(self, listeners: Sequence[Listener]) -> None:
-        for listener in listeners[:STEPS_AT_ONCE]:
+        for listener in listeners[:ENDED_AT_ONCE]:
             listener.stream.leave()
-        if later := listeners[STEPS_AT_ONCE:]:
+        if later := listeners[ENDED_AT_ONCE:]:
             asyncio.get_running_loop().call_soon(self._end, later)
 
     def _all(self) -> Iterator[Listener]:
@@ -215,15 +220,14 @@ class Listeners:
                 yield from set().union(*group.by_topic.values())
 
     async def _tell(self, news: Sequence[ChangeNews]) -> None:
-        steps = 0
+        breath = Breath()
         for tenant, heard in self._sorted(news).items():
             if tenant in self._groups:
                 served = await offering(tenant)
                 for listener, topic in self._told(tenant, served, heard):
                     if listener is not None:
                         listener.tell(topic)
-                    steps += 1
-                    if steps % STEPS_AT_ONCE == 0:
+                    if breath.is_out():
                         await asyncio.sleep(0)
 
     def _told(

@@ -13,12 +13,14 @@ TTL_MS = 0
 
 
 class Entry(Protocol):
-    """What is listed: `listing` is how it looks on the wire."""
+    """What is listed: `listing` is how it looks on the wire, `encoded` the same as JSON."""
 
     @property
     def scopes(self) -> frozenset[str]: ...
     @property
     def listing(self) -> Mapping[str, Any]: ...
+    @property
+    def encoded(self) -> bytes: ...
 
 
 E = TypeVar("E", bound=Entry)
@@ -44,8 +46,9 @@ async def page(
 
     `entries` are ordered by their keys; `field` is the name of the list in the result.
     """
-    principal, size = incoming.principal, options().page_size
+    principal = incoming.principal
     shown = [one for one in entries if key(one) > start and policy.visible(principal, one)]
+    size = _size(shown)
     listed: dict[str, Any] = {field: [one.listing for one in shown[:size]]}
     if len(shown) > size:
         method, last = incoming.exchange.method, key(shown[size - 1])
@@ -53,3 +56,17 @@ async def page(
     same_for_all = not any(one.scopes for one in entries)
     scope = policy.cache_scope(incoming.tenant, same_for_all=same_for_all)
     return results.complete(results.cacheable(listed, TTL_MS, scope), server_info(incoming.tenant))
+
+
+def _size(entries: Sequence[Entry]) -> int:
+    """How many of them a page holds: one at least, and else no more bytes than a result may have.
+
+    Icons make entries of half a megabyte.
+    """
+    left = options().result_limit
+    size = options().page_size
+    for number, one in enumerate(entries[:size]):
+        left -= len(one.encoded)
+        if left < 0:
+            return max(1, number)
+    return size

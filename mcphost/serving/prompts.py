@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcphost.catalogue.selectors import PromptSnapshot
-from mcphost.protocol import results
 from mcphost.protocol.errors import invalid_params, shown
 from mcphost.protocol.prompts import check_arguments
 from mcphost.serving import finding, pages, policy, running
 from mcphost.serving.identification import server_info
 from mcphost.serving.incoming import Incoming
+from mcphost.serving.replies import finish
 from mcphost.serving.snapshots import offering
 from mcphost.serving.streams import Stream
 
@@ -36,7 +36,6 @@ async def get_prompt(incoming: Incoming, stream: Stream) -> Mapping[str, Any]:
     problem = check_arguments(prompt.arguments, arguments)
     if problem is not None:
         raise invalid_params(problem)
-    turn = running.turn_of(incoming, prompt, prompt.name, arguments)
-    result = await running.run(turn, stream)
+    reply = await running.run(incoming, prompt, prompt.name, arguments, stream)
     said = {key: prompt.listing[key] for key in ("description",) if key in prompt.listing}
-    return results.complete({**said, **result}, server_info(incoming.tenant))
+    return finish(reply, server_info(incoming.tenant), lambda result: {**said, **result})

@@ -1,14 +1,25 @@
 """What is recorded of a round: who, what, how it ended, and the payload kept apart."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, assert_never
+from uuid import UUID
 
 from mcphost.audit import records
 from mcphost.audit.records import Ending, Leg, Record
 from mcphost.audit.redaction import REDACTED
 from mcphost.runtime.call import Call
-from mcphost.runtime.outcomes import Complete, Failed, InputRequired, Outcome, Yielded
+from mcphost.runtime.outcomes import (
+    Complete,
+    Failed,
+    InputRequest,
+    InputRequired,
+    Outcome,
+    Yielded,
+)
 from mcphost.runtime.ports import SystemClock
+from mcphost.serving.replies import Delivered, Sealed
+from mcphost.serving.resuming import Taken
 from mcphost.serving.turn import Turn
 
 _CLOCK = SystemClock()
@@ -20,25 +31,93 @@ YIELDED = "yielded"
 CANCELLED = "cancelled"
 WELL = frozenset({COMPLETE, INPUT_REQUIRED, YIELDED})
 """How rounds end that did not fail."""
+CLIENT_ASSERTED = "client-asserted"
+"""How we know of an answer: a client said that somebody gave it."""
+RECEIVED = "received"
 HANG_UP = "the client hung up"
 REASON_LENGTH = 200
 
+_ACTIONS = frozenset({"accept", "decline", "cancel"})
 _GIVEN_BY_TEXT = frozenset({"prompts/get", "resources/read"})
 _MADE_OF_ARGUMENTS = frozenset({"description", "messages", "contents"})
 """What of a prompt or a resource has the caller's own texts in it, where no schema finds them."""
 
 
-def started(turn: Turn) -> Record:
+def before(turn: Turn) -> tuple[Record, ...]:
+    """What is committed before the round runs: the answers that it will act on, and its start.
+
+    Nothing for a read-only tool's first round.
+    """
+    answers = tuple(_answer(turn, one) for one in turn.resumed.taken)
+    return answers if turn.primitive.read_only else (*answers, _started(turn))
+
+
+def after(turn: Turn, delivered: Delivered, seconds: float, size: int) -> tuple[Record, ...]:
+    """What is committed before the reply leaves: how the round ended, and what it asks.
+
+    `size` is that of the result as JSON, in bytes.
+    """
+    outcome = delivered.outcome
+    reason = outcome.error.message if isinstance(outcome, Failed) else ""
+    payload = _payload(turn, outcome.result if isinstance(outcome, Complete) else None)
+    facts = _facts(outcome, delivered.sealed)
+    ending = Ending(word_for(outcome), reason, _micros(seconds), size, payload, facts)
+    end = _finished(turn, ending)
+    if not isinstance(outcome, InputRequired):
+        return (end,)
+    return (end, *(_question(turn, one) for one in outcome.requests))
+
+
+def refused(turn: Turn, reason: str, call: UUID | None) -> Record:
+    """The entry of a state that was not good for its request; `call` is the state's, if known."""
+    now, ending = _CLOCK.now(), Ending("refused", reason)
+    return records.state_refused(_call(turn), _leg(turn), now, ending)._replace(call=call)
+
+
+def _started(turn: Turn) -> Record:
     """The entry without which a tool that is not read-only does not run."""
     return records.started(_call(turn), _leg(turn), _CLOCK.now(), turn.primitive.version)
 
 
-def finished(turn: Turn, outcome: Outcome, seconds: float, size: int) -> Record:
-    """The entry of a round that ran to an outcome, whose result is `size` bytes of JSON."""
-    reason = outcome.error.message if isinstance(outcome, Failed) else ""
-    payload = _payload(turn, outcome.result if isinstance(outcome, Complete) else None)
-    ending = Ending(word_for(outcome), reason, _micros(seconds), size, payload)
-    return _finished(turn, ending)
+def _question(turn: Turn, one: InputRequest) -> Record:
+    facts = {**_named(one.key, one.digest, one.method), "mode": one.params.get("mode", "")}
+    ending = Ending("", payload={"question": one.params}, facts=facts)
+    return records.asked(_call(turn), _leg(turn), _CLOCK.now(), ending, turn.primitive.version)
+
+
+def _answer(turn: Turn, one: Taken) -> Record:
+    resumed, now = turn.resumed, _CLOCK.now()
+    took = None if resumed.state is None else now.timestamp() - resumed.state.issued_at
+    facts = {
+        **_named(one.key, one.answer.question, one.method),
+        "evidence": CLIENT_ASSERTED,
+        "seconds": took and max(0.0, round(took, 3)),
+        "sealed_by": resumed.sealed_by,
+        "unasked": not one.method,
+    }
+    said = one.answer.result.get("action")
+    word = said if said in _ACTIONS else RECEIVED
+    ending = Ending(word, payload={"answer": one.answer.result}, facts=facts)
+    return records.answered(_call(turn), _leg(turn), now, ending, turn.primitive.version)
+
+
+def _named(key: str, question: str, method: str) -> dict[str, Any]:
+    return {"key": key, "question": question, "method": method}
+
+
+def _facts(outcome: Outcome, sealed: Sealed | None) -> Mapping[str, Any] | None:
+    """What is to be known of a round that did not end its call; nothing of one that did."""
+    if sealed is None:
+        return None
+    facts: dict[str, Any] = {
+        "sealed_by": sealed.key_id,
+        "expires_at": datetime.fromtimestamp(sealed.expires_at, UTC).isoformat(),
+    }
+    if isinstance(outcome, InputRequired):
+        facts["asked"] = [one.key for one in outcome.requests]
+        if outcome.invalid:
+            facts["invalid"] = dict(outcome.invalid)
+    return facts
 
 
 def word_for(outcome: Outcome) -> str:

@@ -10,6 +10,7 @@ from mcphost.protocol.resources import resource_not_found
 from mcphost.serving import finding, pages, policy, running
 from mcphost.serving.identification import server_info
 from mcphost.serving.incoming import Incoming
+from mcphost.serving.replies import finish
 from mcphost.serving.snapshots import offering
 from mcphost.serving.streams import Stream
 
@@ -44,10 +45,12 @@ async def read_resource(incoming: Incoming, stream: Stream) -> Mapping[str, Any]
     policy.require_scope(incoming.principal, policy.CALL)
     uri = incoming.exchange.params["uri"]
     found = _find(await offering(incoming.tenant.id), uri, incoming.principal.scopes)
-    turn = running.turn_of(incoming, found[0], uri, found[1])
-    result = await running.run(turn, stream)
-    cacheable = results.cacheable(result, pages.TTL_MS, "private")
-    return results.complete(cacheable, server_info(incoming.tenant))
+    reply = await running.run(incoming, found[0], uri, found[1], stream)
+    return finish(reply, server_info(incoming.tenant), _cacheable)
+
+
+def _cacheable(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    return results.cacheable(result, pages.TTL_MS, "private")
 
 
 def _find(offered: Offering, uri: str, scopes: finding.Scopes) -> finding.Found:

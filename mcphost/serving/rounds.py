@@ -8,6 +8,9 @@ was not run.
 import asyncio
 import logging
 import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, assert_never
+from uuid import UUID
 
 import orjson
 
@@ -15,69 +18,156 @@ from mcphost.audit.records import Record
 from mcphost.audit.writer import RecordLost, RecordRefused, writer
 from mcphost.observability import counters, tracing
 from mcphost.protocol.errors import INTERNAL_ERROR, UNAVAILABLE, ProtocolError
-from mcphost.runtime.outcomes import Complete, Failed, Failure, FailureKind, Outcome
+from mcphost.runtime.outcomes import (
+    Complete,
+    Failed,
+    Failure,
+    FailureKind,
+    InputRequired,
+    Outcome,
+    Yielded,
+)
 from mcphost.runtime.ports import Ports
-from mcphost.serving import records
+from mcphost.serving import claiming, records, replies, resuming
+from mcphost.serving.claiming import Finished, Refused, Superseded, Wanted, Won
+from mcphost.serving.deliveries import modern
+from mcphost.serving.replies import Delivered, Reply
 from mcphost.serving.spans import in_span
 from mcphost.serving.turn import Turn
 
 RETRY_SECONDS = 2
 UNRECORDED_END = "The tool has run, but how its call ended could not be recorded"
 
+CANNOT_ASK = "This asks for input, which it cannot do in this kind of call"
+
 _CANCELLED_UNSEEN = "the record of a cancelled round was lost"
+
+Deliver = Callable[[Turn, Outcome], Awaitable[Delivered]]
 
 log = logging.getLogger(__name__)
 
 
-async def run(turn: Turn, ports: Ports) -> Outcome:
-    """Run the round and commit its records.
+async def run(turn: Turn, ports: Ports, deliver: Deliver = modern.deliver) -> Reply:
+    """Run the round and commit its records: answers before it runs, questions before they are asked.
+
+    `deliver` says what the outcome is to whoever made the call.
 
     Raises ProtocolError (UNAVAILABLE) when it cannot be recorded. A cancelled round is recorded as
     such, without anybody waiting for it.
     """
     if writer.refuse_new():
         raise _unavailable("The server cannot record calls at the moment")
-    if not turn.primitive.read_only:
-        await _begin(turn)
+    if turn.must_run_once:
+        return await _run_once(turn, ports)
+    before = records.before(turn)
+    if before:
+        await _begin(turn, before)
+    delivered, after = await _ran(turn, ports, deliver)
+    await _end(turn, _commit(after))
+    return delivered.reply
+
+
+async def _run_once(turn: Turn, ports: Ports) -> Reply:
+    """Run the round unless it has been run, here or elsewhere: the same answers get the same reply.
+
+    Raises ProtocolError: other answers than those that were taken are refused like any state that
+    is not good; whose reply is not known yet is told to ask again.
+    """
+    claimed = await claiming.claim(_wanted(turn), records.before(turn))
+    match claimed:
+        case Won():
+            return await _run_won(turn, ports, claimed)
+        case Finished(reply):
+            return replies.read(reply)
+        case Refused(reason):
+            await record_refusal(turn, reason, turn.call.id)
+            raise resuming.invalid_state()
+        case _:
+            assert_never(claimed)
+
+
+def _wanted(turn: Turn) -> Wanted:
+    call, state = turn.call, turn.resumed.state
+    assert state is not None
+    left = max(0.0, state.expires_at - time.time())
+    return Wanted(call.id, call.round, call.tenant, turn.resumed.digest, left)
+
+
+async def _run_won(turn: Turn, ports: Ports, won: Won) -> Reply:
+    try:
+        delivered, after = await _ran(turn, ports, modern.deliver)
+        reply = replies.write(delivered.reply)
+    except BaseException:
+        claiming.let_go(won)
+        raise
+    if _had_no_room(delivered.outcome):
+        await claiming.release(won)
+        await _end(turn, _commit(after))
+    else:
+        await _end(turn, claiming.conclude(won, reply, after))
+    return delivered.reply
+
+
+def _had_no_room(outcome: Outcome) -> bool:
+    """Whether nothing ran, so that the same answers may be tried again."""
+    return isinstance(outcome, Failed) and outcome.error.kind is FailureKind.OVERLOADED
+
+
+async def _ran(turn: Turn, ports: Ports, deliver: Deliver) -> tuple[Delivered, tuple[Record, ...]]:
+    """Run it. What is answered, and what is to be recorded before the answer leaves."""
     counters.rounds.add()
     began = time.perf_counter()
     try:
         outcome, size = await _outcome(turn, ports)
+        delivered = await deliver(turn, outcome)
     except asyncio.CancelledError as end:
         seconds = time.perf_counter() - began
         _observe(turn, records.CANCELLED, seconds)
         _leave(records.cancelled(turn, seconds, end))
         raise
     seconds = time.perf_counter() - began
-    _observe(turn, records.word_for(outcome), seconds)
-    if isinstance(outcome, Failed):
-        _explain(turn, outcome.error)
-    await _end(turn, records.finished(turn, outcome, seconds, size))
-    return outcome
+    _observe(turn, records.word_for(delivered.outcome), seconds)
+    if isinstance(delivered.outcome, Failed):
+        _explain(turn, delivered.outcome.error)
+    return delivered, records.after(turn, delivered, seconds, size)
 
 
-async def run_unrecorded(turn: Turn, ports: Ports) -> Outcome:
-    """Run a round that leaves no record, because it changes nothing and tells next to nothing."""
+async def run_unrecorded(turn: Turn, ports: Ports) -> Mapping[str, Any]:
+    """Run a round that leaves no record, because it changes nothing and tells next to nothing.
+
+    What it asks would be asked of nobody. Raises ProtocolError for what is no result.
+    """
     outcome, _ = await _outcome(turn, ports)
+    if isinstance(outcome, InputRequired | Yielded):
+        outcome = Failed(Failure(FailureKind.CRASHED, CANNOT_ASK))
     if isinstance(outcome, Failed):
         _explain(turn, outcome.error)
-    return outcome
+    reply = (await modern.deliver(turn, outcome)).reply
+    return replies.finish(reply, {})
 
 
-async def _begin(turn: Turn) -> None:
-    """Commit that the round starts. A hang-up meanwhile is an end too: the tool has not run."""
+async def record_refusal(turn: Turn, reason: str, call: UUID | None) -> None:
+    """Record that the state of a request was refused, and why; the caller is not told."""
+    log.warning("a request's state was refused: %s", reason, extra=_facts(turn))
+    await _commit((records.refused(turn, reason, call),))
+
+
+async def _begin(turn: Turn, before: tuple[Record, ...]) -> None:
+    """Commit what comes before. A hang-up meanwhile is an end too: the tool has not run."""
     try:
-        await _commit(records.started(turn))
+        await _commit(before)
     except asyncio.CancelledError as end:
         _leave(records.cancelled(turn, 0, end))
         raise
 
 
-async def _end(turn: Turn, record: Record) -> None:
-    """Commit how the round ended. What cannot be said of a tool that changes things is an error
+async def _end(turn: Turn, commit: Awaitable[None]) -> None:
+    """Wait for the commit of how the round ended. What cannot be said of a tool that changes things is an error
     that nobody takes for an invitation to call it again."""
     try:
-        await _commit(record)
+        await commit
+    except Superseded:
+        raise _unavailable("Another process has taken this call over") from None
     except ProtocolError as error:
         if turn.primitive.read_only or error.code != UNAVAILABLE:
             raise
@@ -125,9 +215,9 @@ def _facts(turn: Turn) -> dict[str, str]:
     return {"primitive": turn.primitive.name, "method": call.method, "call": str(call.id)}
 
 
-async def _commit(record: Record) -> None:
+async def _commit(what: tuple[Record, ...]) -> None:
     try:
-        await writer.submit((record,))  # to cancel the wait does not cancel the commit
+        await writer.submit(what)  # to cancel the wait does not cancel the commit
     except RecordLost:
         raise _unavailable("The server could not record the call") from None
     except RecordRefused:

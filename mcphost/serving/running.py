@@ -1,24 +1,59 @@
-"""From a request to the result of its first round, whatever primitive it is for."""
+"""From a request to the reply to it, whatever primitive it is for."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from mcphost.audit.records import new_id
+from mcphost.protocol.eras import Era
 from mcphost.runtime.call import Call, Client, Delivery
-from mcphost.runtime.journal import EMPTY
-from mcphost.runtime.outcomes import Outcome
-from mcphost.runtime.ports import Limits, Ports
-from mcphost.serving import limits, rounds
+from mcphost.runtime.ports import Limits, Ports, stay
+from mcphost.serving import drain, limits, resuming, rounds
 from mcphost.serving.announcing import TenantAnnouncer
-from mcphost.serving.deliveries import modern
+from mcphost.serving.deliveries import legacy, modern
 from mcphost.serving.incoming import Incoming
+from mcphost.serving.links import CallLinks, warm
 from mcphost.serving.notifier import notifier_for
 from mcphost.serving.options import options
 from mcphost.serving.programs import threads
+from mcphost.serving.replies import Reply
+from mcphost.serving.resuming import FRESH, Resumed
+from mcphost.serving.states import InvalidState
+from mcphost.serving.stores import TenantStore
 from mcphost.serving.streams import Stream
 from mcphost.serving.turn import Primitive, Turn
 
-Runner = Callable[[Turn, Ports], Awaitable[Outcome]]
+DELIVERIES = {Era.MODERN: Delivery.MODERN, Era.LEGACY: Delivery.LEGACY}
+"""How a request of each era is answered."""
+
+
+async def run(
+    incoming: Incoming,
+    primitive: Primitive,
+    target: str,
+    arguments: Mapping[str, Any],
+    stream: Stream,
+) -> Reply:
+    """Run a round of the call within the caller's limits: its first, or the next if it comes back.
+
+    Raises ProtocolError for what is not a reply of the program: over a limit, a state that is not
+    valid, not recorded.
+    """
+    turn = turn_of(incoming, primitive, target, arguments)
+    if not limits.are_set(incoming):
+        return await _run(turn, stream)
+    await limits.take_turn(incoming)
+    with limits.occupy(incoming):
+        return await _run(turn, stream)
+
+
+async def run_unrecorded(turn: Turn, stream: Stream) -> Mapping[str, Any]:
+    """Run what can neither ask nor come back, within the caller's limits. Its result.
+
+    Raises ProtocolError for what is not a result.
+    """
+    await limits.take_turn(turn.incoming)
+    with limits.occupy(turn.incoming):
+        return await rounds.run_unrecorded(turn, _ports(turn, stream))
 
 
 def turn_of(
@@ -41,26 +76,39 @@ def turn_of(
         client=client,
         revision=incoming.exchange.revision,
         era=incoming.exchange.era,
-        delivery=Delivery.MODERN,
+        delivery=DELIVERIES[incoming.exchange.era],
         trace_id=incoming.trace_id,
+        version=primitive.version,
     )
-    return Turn(incoming, primitive, call, EMPTY)
+    return Turn(incoming, primitive, call, FRESH.journal)
 
 
-async def run(turn: Turn, stream: Stream, runner: Runner = rounds.run) -> Mapping[str, Any]:
-    """Run it within the caller's limits. The method's result, without its envelope.
+async def _run(turn: Turn, stream: Stream) -> Reply:
+    await warm(turn.call.tenant)
+    if turn.call.delivery is Delivery.LEGACY:
+        return await rounds.run(turn, _ports(turn, stream), legacy.deliver)
+    if resuming.comes_back(turn.incoming.exchange.params):
+        turn = await _resumed(turn)
+    return await rounds.run(turn, _ports(turn, stream))
 
-    Raises ProtocolError for what is not a result: over a limit, failed, not recorded.
-    """
-    incoming = turn.incoming
-    ports = _ports(turn, stream)
-    if limits.are_set(incoming):
-        await limits.take_turn(incoming)
-        with limits.occupy(incoming):
-            outcome = await runner(turn, ports)
-    else:
-        outcome = await runner(turn, ports)
-    return modern.deliver(outcome, turn.call)
+
+async def _resumed(turn: Turn) -> Turn:
+    """The round that the request's state leads to."""
+    try:
+        resumed = await resuming.resume(turn.incoming, turn.bound, unasked=turn.primitive.unasked)
+    except InvalidState as error:
+        await rounds.record_refusal(turn, error.reason, error.call)
+        raise resuming.invalid_state() from None
+    return turn._replace(call=_call(turn.call, resumed), journal=resumed.journal, resumed=resumed)
+
+
+def _call(call: Call, resumed: Resumed) -> Call:
+    state = resumed.state
+    return call if state is None else call._replace(id=state.call, round=state.round + 1)
+
+
+def _may_go_elsewhere(turn: Turn) -> bool:
+    return turn.call.delivery is Delivery.MODERN and modern.may_be_shed(turn)
 
 
 def _ports(turn: Turn, stream: Stream) -> Ports:
@@ -70,4 +118,7 @@ def _ports(turn: Turn, stream: Stream) -> Ports:
         notifier=notifier_for(turn.incoming.exchange, stream),
         limits=Limits(seconds, options().result_limit),
         announcer=TenantAnnouncer(turn.incoming.tenant.id),
+        store=TenantStore(turn.incoming.tenant.id),
+        links=CallLinks(turn.incoming, turn.call, stream),
+        leaving=drain.draining if _may_go_elsewhere(turn) else stay,
     )

@@ -8,7 +8,7 @@ from mcphost.catalogue.selectors import Offering
 from mcphost.feed.cache import MISS
 from mcphost.identity import selectors as identity
 from mcphost.identity.selectors import Authenticated
-from mcphost.serving.hop import in_database
+from mcphost.serving.hop import for_a_stranger, in_database
 from mcphost.tenants import selectors as tenants
 from mcphost.tenants.roles import Audience
 from mcphost.tenants.selectors import TenantSnapshot
@@ -19,7 +19,7 @@ async def authenticated(bearer: str, slug: str, now: datetime) -> Authenticated 
     known = identity.cached(bearer, Audience.MCP, slug, now)
     if known is not MISS:
         return known
-    return await in_database(identity.load, bearer, Audience.MCP, slug, now)
+    return await for_a_stranger(identity.load, bearer, Audience.MCP, slug, now)
 
 
 async def public_tenant(slug: str) -> TenantSnapshot | None:

@@ -16,6 +16,21 @@ class Stream(Protocol):
     def closed(self) -> bool: ...
 
 
+class Reader(Protocol):
+    """One HTTP response that shows a stream of a session, whose messages are rows before they are
+    shown. All return at once and never raise.
+    """
+
+    def write(self, event_id: str, message: bytes) -> None:
+        """Show one message under its id; an empty one says only that the stream has begun."""
+
+    def end(self, retry_ms: int | None = None) -> None:
+        """End the response; `retry_ms` says when to come back for the rest, if there is one."""
+
+    @property
+    def closed(self) -> bool: ...
+
+
 class StandingStream(Stream, Protocol):
     """A stream that is there to be told things, for as long as its client likes.
 

@@ -1,16 +1,17 @@
 """`subscriptions/listen` (spec: basic/patterns/subscriptions)."""
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from mcphost.catalogue.selectors import Offering
 from mcphost.protocol import subscriptions
-from mcphost.protocol.errors import invalid_params
+from mcphost.protocol.errors import invalid_params, invalid_request
 from mcphost.protocol.subscriptions import LISTS, Filter
 from mcphost.protocol.uris import MAX_LENGTH, normalize
 from mcphost.serving import limits, policy, views
 from mcphost.serving.authority import presences
+from mcphost.serving.breath import Breath
 from mcphost.serving.drain import draining
 from mcphost.serving.finding import Scopes
 from mcphost.serving.identification import server_info
@@ -20,7 +21,17 @@ from mcphost.serving.options import options
 from mcphost.serving.snapshots import offering
 from mcphost.serving.streams import StandingStream
 
-LOOKED_UP_AT_ONCE = 10
+LOOKS = 3
+"""How often is looked at what is offered, should it change all the time."""
+MAX_ID = 256
+"""In characters. Each message of a subscription names it, and it is kept as long as that lasts."""
+
+
+class Readable(NamedTuple):
+    """A resource that the caller listens to: by which name, and what is read there now."""
+
+    uri: str
+    reading: object
 
 
 async def listen(incoming: Incoming, stream: StandingStream) -> Mapping[str, Any]:
@@ -29,6 +40,8 @@ async def listen(incoming: Incoming, stream: StandingStream) -> Mapping[str, Any
     What the caller may not know of is left out of the acknowledgment. When nothing is left, or when
     the server ends the subscription (it drains, the caller's authority is gone), the result says so.
     """
+    if len(str(_id(incoming))) > MAX_ID:
+        raise invalid_request(f"The id of a subscription has at most {MAX_ID} characters")
     wanted = _wanted(incoming.exchange.params)
     if limits.are_set(incoming):
         await limits.take_turn(incoming)
@@ -42,13 +55,17 @@ async def listen(incoming: Incoming, stream: StandingStream) -> Mapping[str, Any
 
 async def _attend(incoming: Incoming, wanted: Filter, stream: StandingStream) -> None:
     listeners.attach()  # before the look at what is offered: no change is missed in between
-    served = await offering(incoming.tenant.id)
-    listener = await _listener(incoming, stream, wanted, served)
-    honoured = Filter(tuple(listener.lists), tuple(listener.uris.values()))
+    principal = incoming.principal
+    lists = wanted.lists if principal.may(policy.LIST) else ()
+    served, readable = await _readable(incoming, wanted.uris if principal.may(policy.CALL) else ())
+    uris = {normal: one.uri for normal, one in readable.items()}
+    listener = Listener(incoming, stream, lists, uris)
+    honoured = Filter(tuple(lists), tuple(uris.values()))
     stream.send(subscriptions.acknowledged(listener.id, honoured))
     if not honoured or draining():
         return
-    listeners.join(listener, served)
+    read = {normal: one.reading for normal, one in readable.items()}
+    listeners.join(listener, served, read)
     presences.enter(listener)
     try:
         await stream.stay()
@@ -76,29 +93,44 @@ def _wanted(params: Mapping[str, Any]) -> Filter:
     return wanted
 
 
-async def _listener(
-    incoming: Incoming, stream: StandingStream, wanted: Filter, served: Offering
-) -> Listener:
-    """For the part that the caller may hear of: lists it may ask for, resources it may read."""
-    principal = incoming.principal
-    uris: dict[str, str] = {}
-    for number, uri in enumerate(wanted.uris if principal.may(policy.CALL) else ()):
-        if number % LOOKED_UP_AT_ONCE == 0:
-            await asyncio.sleep(0)  # each may be held against many templates
-        normal = _readable(uri, served, principal.scopes)
-        if normal is not None:
-            uris.setdefault(normal, uri)
-    lists = wanted.lists if principal.may(policy.LIST) else ()
-    return Listener(incoming, stream, lists, uris)
+async def _readable(
+    incoming: Incoming, uris: Sequence[str]
+) -> tuple[Offering, Mapping[str, Readable]]:
+    """What is offered now, and what the caller reads of it at these URIs, by their normal forms.
+
+    To look takes a while, each may be held against many templates. What changed meanwhile has been
+    told already, to those who listened: so it is looked at again.
+    """
+    tenant, scopes = incoming.tenant.id, incoming.principal.scopes
+    served = await offering(tenant)
+    found = await _look(uris, served, scopes)
+    for _ in range(LOOKS - 1):
+        if served is await offering(tenant):
+            break
+        served = await offering(tenant)
+        found = await _look(uris, served, scopes)
+    return served, found
 
 
-def _readable(uri: str, served: Offering, scopes: Scopes) -> str | None:
-    """The normal form of a URI at which these scopes read something; else None."""
+async def _look(uris: Sequence[str], served: Offering, scopes: Scopes) -> dict[str, Readable]:
+    found: dict[str, Readable] = {}
+    breath = Breath()
+    for uri in uris:
+        if breath.is_out():
+            await asyncio.sleep(0)
+        _look_up(uri, served, scopes, found)
+    return found
+
+
+def _look_up(uri: str, served: Offering, scopes: Scopes, found: dict[str, Readable]) -> None:
+    """Add a URI at which these scopes read something, the first of those with one normal form."""
     try:
         normal = normalize(uri)
     except ValueError:
-        return None
-    return None if views.reading(served, normal, scopes) is None else normal
+        return
+    reading = None if normal in found else views.reading(served, normal, scopes)
+    if reading is not None:
+        found[normal] = Readable(uri, reading)
 
 
 def _id(incoming: Incoming) -> str | int:

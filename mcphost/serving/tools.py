@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcphost.catalogue.selectors import ToolSnapshot
-from mcphost.protocol import results
 from mcphost.protocol.errors import invalid_params, shown
 from mcphost.protocol.headers import check_param_headers
 from mcphost.serving import finding, pages, policy, running
 from mcphost.serving.identification import server_info
 from mcphost.serving.incoming import Incoming
+from mcphost.serving.replies import finish
 from mcphost.serving.snapshots import offering
 from mcphost.serving.streams import Stream
 
@@ -26,13 +26,14 @@ async def list_tools(incoming: Incoming, stream: Stream) -> Mapping[str, Any]:
 
 
 async def call_tool(incoming: Incoming, stream: Stream) -> Mapping[str, Any]:
-    """Run the first round of a call and answer with its outcome."""
+    """Run a round of a call and answer with its outcome."""
     policy.require_scope(incoming.principal, policy.CALL)
     tool = await _find(incoming)
     arguments = incoming.exchange.params.get("arguments") or {}
-    check_param_headers(incoming.headers, tool.param_headers, arguments)
-    turn = running.turn_of(incoming, tool, tool.name, arguments)
-    return results.complete(await running.run(turn, stream), server_info(incoming.tenant))
+    if incoming.exchange.is_mirrored:
+        check_param_headers(incoming.headers, tool.param_headers, arguments)
+    reply = await running.run(incoming, tool, tool.name, arguments, stream)
+    return finish(reply, server_info(incoming.tenant))
 
 
 async def _find(incoming: Incoming) -> ToolSnapshot:

@@ -7,14 +7,18 @@ from typing import Any
 
 from django.core.signals import setting_changed
 
+from mcphost.calls.links import LINK
 from mcphost.catalogue.updates import LIST, UPDATED
 from mcphost.feed.loop import loop
 from mcphost.feed.nodes import heartbeat
 from mcphost.protocol.subscriptions import LISTS
 from mcphost.serving.authority import presences
 from mcphost.serving.drain import on_cut, on_drain
+from mcphost.serving.legacy.cancelling import NEWS as CANCELLED
+from mcphost.serving.legacy.cancelling import cancellations
 from mcphost.serving.listeners import listeners
 from mcphost.serving.options import options
+from mcphost.serving.waiting import waiters
 
 
 def forget_options(**_: Any) -> None:
@@ -28,6 +32,9 @@ for what in (*LISTS, LIST, UPDATED):
     loop.subscribe(what, listeners.heard)
 for what in ("token", "member", "tenant"):
     loop.subscribe(what, presences.heard)
+loop.subscribe(LINK, waiters.heard)
+loop.subscribe(CANCELLED, cancellations.heard)
+loop.on_gap(waiters.heard_nothing)
 loop.on_gap(listeners.heard_nothing)
 loop.on_gap(presences.heard_nothing)
 on_drain(listeners.end_all)

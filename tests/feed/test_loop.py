@@ -345,6 +345,20 @@ def test_the_thread_prunes_at_its_start_and_every_ten_minutes(reader: Reader) ->
     wait_until(lambda: not Change.objects.exists())
 
 
+def test_the_thread_prunes_on_while_there_is_more_than_goes_at_once(reader: Reader) -> None:
+    old = timezone.now() - timedelta(days=2)
+    Change.objects.bulk_create(
+        Change(seq=n, what="tool", at=old) for n in range(1, 2 * PRUNED_AT_ONCE + 2)
+    )
+    reader.loop.start()
+
+    def gone() -> bool:
+        reader.loop.wake()
+        return not Change.objects.exists()
+
+    wait_until(gone)
+
+
 def test_the_thread_survives_everything(
     reader: Reader, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -41,6 +41,9 @@ def _common(name: str, version: str, scopes: Iterable[str]) -> dict[str, Any]:
         "program": Does(_nothing),
         "time_limit": None,
         "requires": (),
+        "answer_within": None,
+        "claims": False,
+        "unasked": False,
     }
 
 

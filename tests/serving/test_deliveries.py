@@ -1,5 +1,8 @@
 """What a client is told of each outcome (spec: server/tools, prompts, resources: Error Handling)."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
 from mcphost.protocol.errors import (
@@ -9,7 +12,8 @@ from mcphost.protocol.errors import (
     OVER_LIMIT,
     ProtocolError,
 )
-from mcphost.runtime.journal import EMPTY
+from mcphost.runtime.call import Principal, PrincipalKind
+from mcphost.runtime.journal import EMPTY, Answer, Journal
 from mcphost.runtime.outcomes import (
     Complete,
     Failed,
@@ -20,8 +24,16 @@ from mcphost.runtime.outcomes import (
     Outcome,
     Yielded,
 )
-from mcphost.serving.deliveries.modern import deliver
-from tests.kinds.rounds import a_call
+from mcphost.sealing.tokens import Purpose, key_id
+from mcphost.serving import states
+from mcphost.serving.deliveries import modern
+from mcphost.serving.replies import Answered, Asking, Refused
+from mcphost.serving.resuming import Resumed
+from mcphost.serving.turn import Turn
+from mcphost.vault import sealer
+from mcphost.vault.errors import NoActiveKeyError
+from tests.kinds.rounds import TENANT
+from tests.serving.turns import turn
 
 ERRORS = {
     FailureKind.CAPABILITY_MISSING: MISSING_REQUIRED_CLIENT_CAPABILITY,
@@ -29,43 +41,58 @@ ERRORS = {
 }
 """Failures that a model can do nothing about; all others are results with `isError`."""
 
-CALL = a_call({})._replace(method="tools/call")
+QUESTION = InputRequest("name", "elicitation/create", {"mode": "form", "message": "?"}, "digest")
 OTHERS = ("prompts/get", "resources/read", "completion/complete")
 
 
-def _refused(outcome: Outcome, method: str = "tools/call") -> ProtocolError:
-    with pytest.raises(ProtocolError) as refused:
-        deliver(outcome, CALL._replace(method=method, target="docs:a"))
-    return refused.value
+async def _nothing() -> Outcome:
+    raise AssertionError("nothing runs here")
 
 
-def test_a_complete_round_is_answered_with_its_result() -> None:
+def _turn(method: str = "tools/call") -> Turn:
+    plain = turn(_nothing)
+    return plain._replace(call=plain.call._replace(method=method, target="docs:a"))
+
+
+async def _answered(outcome: Outcome, turn: Turn | None = None) -> Mapping[str, Any]:
+    reply = (await modern.deliver(turn or _turn(), outcome)).reply
+    assert isinstance(reply, Answered)
+    return reply.result
+
+
+async def _refused(outcome: Outcome, method: str = "tools/call") -> ProtocolError:
+    reply = (await modern.deliver(_turn(method), outcome)).reply
+    assert isinstance(reply, Refused)
+    return reply.error
+
+
+async def test_a_complete_round_is_answered_with_its_result() -> None:
     result = {"content": [{"type": "text", "text": "hello"}]}
-    assert deliver(Complete(result), CALL) == result
+    assert await _answered(Complete(result)) == result
 
 
 @pytest.mark.parametrize("kind", sorted(set(FailureKind) - set(ERRORS)))
-def test_a_failure_that_a_model_can_learn_from_is_a_result(kind: FailureKind) -> None:
-    result = deliver(Failed(Failure(kind, "it did not work", "a secret detail")), CALL)
+async def test_a_failure_that_a_model_can_learn_from_is_a_result(kind: FailureKind) -> None:
+    result = await _answered(Failed(Failure(kind, "it did not work", "a secret detail")))
     assert result == {"content": [{"type": "text", "text": "it did not work"}], "isError": True}
 
 
 @pytest.mark.parametrize("method", ["tools/call", *OTHERS])
 @pytest.mark.parametrize("kind", sorted(ERRORS))
-def test_a_failure_that_it_cannot_is_an_error_with_the_code_of_its_kind(
+async def test_a_failure_that_it_cannot_is_an_error_with_the_code_of_its_kind(
     kind: FailureKind, method: str
 ) -> None:
-    error = _refused(Failed(Failure(kind, "it did not work", "a secret detail")), method)
+    error = await _refused(Failed(Failure(kind, "it did not work", "a secret detail")), method)
     assert (error.code, error.message) == (ERRORS[kind], "it did not work")
     assert "secret" not in str(error.data)
 
 
 @pytest.mark.parametrize("method", OTHERS)
 @pytest.mark.parametrize("kind", sorted(set(FailureKind) - set(ERRORS)))
-def test_where_a_result_cannot_say_that_it_failed_it_is_an_error(
+async def test_where_a_result_cannot_say_that_it_failed_it_is_an_error(
     kind: FailureKind, method: str
 ) -> None:
-    error = _refused(Failed(Failure(kind, "it did not work", "a secret detail")), method)
+    error = await _refused(Failed(Failure(kind, "it did not work", "a secret detail")), method)
     asked_wrongly = kind in {FailureKind.TOOL_ERROR, FailureKind.INVALID_ARGUMENTS}
     assert error.code == (INVALID_PARAMS if asked_wrongly else INTERNAL_ERROR)
     assert error.message == "it did not work"
@@ -73,23 +100,100 @@ def test_where_a_result_cannot_say_that_it_failed_it_is_an_error(
 
 
 @pytest.mark.parametrize("required", [{"sampling": {}}, None])
-def test_a_missing_capability_is_named(required: dict[str, object] | None) -> None:
-    error = _refused(Failed(Failure(FailureKind.CAPABILITY_MISSING, "no", required=required)))
+async def test_a_missing_capability_is_named(required: dict[str, object] | None) -> None:
+    error = await _refused(Failed(Failure(FailureKind.CAPABILITY_MISSING, "no", required=required)))
     assert error.data == {"requiredCapabilities": required or {}}
 
 
-def test_who_meets_an_overload_is_told_when_to_return() -> None:
-    error = _refused(Failed(Failure(FailureKind.OVERLOADED, "busy")))
+async def test_who_meets_an_overload_is_told_when_to_return() -> None:
+    error = await _refused(Failed(Failure(FailureKind.OVERLOADED, "busy")))
     assert error.data is not None
     assert error.data["retryAfter"] > 0
 
 
-@pytest.mark.parametrize(
-    "outcome",
-    [
-        InputRequired((InputRequest("k", "elicitation/create", {}),), EMPTY),
-        Yielded(EMPTY),
-    ],
-)
-def test_what_cannot_be_asked_here_is_an_error_of_the_servers(outcome: Outcome) -> None:
-    assert _refused(outcome).code == INTERNAL_ERROR
+def _asked(leg: int = 1, shed: bool = False, journal: Journal = EMPTY) -> Turn:
+    """A turn in the given leg of its call."""
+    fresh = _turn()
+    if leg == 1:
+        return fresh
+    state = states.State(fresh.bound, fresh.call.id, 1, leg - 1, shed, 0, 0, "1", {}, journal)
+    return fresh._replace(resumed=Resumed(state, journal, ()))
+
+
+def _opened(reply: object) -> states.State:
+    assert isinstance(reply, Asking)
+    return states.read(sealer.unseal(Purpose.STATE, TENANT, reply.state))
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_questions_go_out_with_all_that_the_next_round_needs() -> None:
+    journal = Journal({"old": (Answer("d", "1", {"action": "accept"}),)}, {"step": [1]}, 0.5)
+    asking = _asked(3)
+    delivered = await modern.deliver(asking, InputRequired((QUESTION,), journal))
+    assert isinstance(delivered.reply, Asking)
+    assert delivered.reply.requests == {
+        "name": {"method": "elicitation/create", "params": QUESTION.params}
+    }
+    state = _opened(delivered.reply)
+    assert (state.call, state.round, state.legs, state.shed) == (asking.call.id, 1, 3, False)
+    assert state.asked == {"name": states.Asked("elicitation/create", "digest")}
+    assert state.journal == journal
+    assert delivered.sealed is not None
+    assert delivered.sealed.expires_at == state.expires_at
+    assert delivered.sealed.key_id == key_id(delivered.reply.state)
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_call_that_wants_to_go_on_elsewhere_asks_nothing_and_does_so_once() -> None:
+    reply = (await modern.deliver(_asked(2), Yielded(EMPTY))).reply
+    assert isinstance(reply, Asking)
+    assert reply.requests == {}
+    assert _opened(reply).shed is True
+    assert modern.may_be_shed(_asked(2))
+    assert not modern.may_be_shed(_asked(2, shed=True))
+    assert not modern.may_be_shed(_asked(modern.LEGS))
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_the_last_leg_asks_nothing_more() -> None:
+    seven = await modern.deliver(_asked(modern.LEGS - 1), InputRequired((QUESTION,), EMPTY))
+    assert isinstance(seven.reply, Asking)
+    eight = await modern.deliver(_asked(modern.LEGS), InputRequired((QUESTION,), EMPTY))
+    assert isinstance(eight.outcome, Failed)
+    assert eight.outcome.error.kind is FailureKind.ASKED_TOO_OFTEN
+    assert isinstance(eight.reply, Answered)
+    assert "8 requests" in eight.reply.result["content"][0]["text"]
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_journal_that_does_not_fit_says_what_takes_the_room() -> None:
+    journal = Journal({"k": (Answer("d", "1", {"text": "x"}),)}, {"load": "x" * 70_000})
+    delivered = await modern.deliver(_asked(), InputRequired((QUESTION,), journal))
+    assert isinstance(delivered.outcome, Failed)
+    assert delivered.outcome.error.kind is FailureKind.JOURNAL_TOO_LARGE
+    assert "'load', with 70002 bytes" in delivered.outcome.error.detail
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_nobody_in_particular_is_asked_for_ten_minutes_and_sent_nowhere() -> None:
+    asking = _asked()
+    nobody = Principal(PrincipalKind.ANONYMOUS, TENANT)
+    asking = asking._replace(call=asking.call._replace(principal=nobody))
+    state = _opened((await modern.deliver(asking, InputRequired((QUESTION,), EMPTY))).reply)
+    assert round(state.expires_at - state.issued_at) == states.ANONYMOUS_SECONDS
+    away = InputRequest("pay", "elicitation/create", {"mode": "url"}, "digest")
+    result = await _answered(InputRequired((away,), EMPTY), asking)
+    assert result["isError"] is True
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_where_nothing_can_be_sealed_nothing_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def no_keys(tenant: object) -> None:
+        raise NoActiveKeyError("no keys")
+
+    monkeypatch.setattr(sealer, "at_hand", no_keys)
+    delivered = await modern.deliver(_asked(), InputRequired((QUESTION,), EMPTY))
+    assert isinstance(delivered.outcome, Failed)
+    assert delivered.outcome.error.kind is FailureKind.CRASHED

@@ -7,13 +7,18 @@ from datetime import datetime
 from typing import Any, cast
 
 import pytest
+from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
+from mcphost.audit.records import Actor
 from mcphost.identity.last_use import last_use
 from mcphost.identity.models import Token
 from mcphost.serving import housekeeping
 from mcphost.serving.housekeeping import Housekeeping
+from mcphost.vault.lifecycle import rotate
+from mcphost.vault.services import ensure_ring
 from tests.cast import Cast
+from tests.vault.rings import have_waited, states
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -69,4 +74,47 @@ def test_an_error_ends_neither_the_thread_nor_its_work(
     assert _last_used(token_id) is not None
 
 
+def test_a_serving_process_takes_a_rotation_to_its_end(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ensure_ring()
+    have_waited(new := rotate(Actor.system()))
+    keeping = Housekeeping()
+    keeping.start()
+    keeping.stop(PATIENCE)
+    assert states()[new] == "active"
+
+
+def test_what_fails_keeps_nothing_else_from_being_done(
+    cast: Cast, errors: Listening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ensure_ring()
+    have_waited(new := rotate(Actor.system()))
+    last_use.note(cast.owner.mcp_token.split("_")[1], _NO_TIME)
+    keeping = Housekeeping()
+    keeping.start()
+    keeping.stop(PATIENCE)
+    assert errors.heard.acquire(timeout=PATIENCE)
+    assert states()[new] == "active"
+
+
 _NO_TIME = cast(datetime, "not a time, which no database takes")
+
+
+def test_that_the_database_is_away_is_said_once_and_again_after_it_was_back(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    fates: list[Exception | None] = [OperationalError("away"), InterfaceError("away"), None] * 2
+    done: list[int] = []
+
+    def wavering() -> None:
+        if fate := fates.pop(0):
+            raise fate
+
+    monkeypatch.setattr(housekeeping, "CHORES", (wavering, lambda: done.append(1)))
+    keeping = Housekeeping()
+    for _ in range(6):
+        keeping._round()
+    waits = "housekeeping waits for the database: OperationalError"
+    assert caplog.messages == [waits, waits]
+    assert len(done) == 6

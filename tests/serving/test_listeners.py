@@ -65,7 +65,8 @@ def told(group: Group, served: Offering, lists: set[str], updated: set[str]) -> 
 
 def group_of(served: Offering, *uris: str, scopes: frozenset[str] = NARROW) -> Group:
     group = Group(scopes)
-    group.add(listener({uri: uri for uri in uris}, *ALL), served)
+    read = {uri: views.reading(served, uri, scopes) for uri in uris}
+    group.add(listener({uri: uri for uri in uris}, *ALL), served, read)
     return group
 
 
@@ -125,8 +126,9 @@ def test_where_a_resource_is_hidden_a_template_may_be_read() -> None:
 def test_the_last_one_takes_its_topic_along() -> None:
     group = group_of(offering(resource(NOTES)))
     one, other = listener({NOTES: NOTES}), listener({NOTES: NOTES})
+    served = offering(resource(NOTES))
     for each in (one, other):
-        group.add(each, offering(resource(NOTES)))
+        group.add(each, served, {NOTES: views.reading(served, NOTES, NARROW)})
     group.discard(one)
     assert NOTES in group.by_topic
     group.discard(other)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import orjson
 import pytest
 from pytest_django import Settings
 
@@ -44,6 +45,20 @@ async def test_pages_join_to_the_whole_list(
     assert len(pages) == len(whole[field]) > 1
     assert [one for page in pages for one in page[field]] == whole[field]
     assert {(page["ttlMs"], page["cacheScope"]) for page in pages} == {(0, "private")}
+
+
+async def test_a_page_has_no_more_bytes_than_a_result_may_have(
+    offered: Cast, settings: Settings
+) -> None:
+    token = await token_with(offered, "mcp:list", GUARD)
+    (whole,) = await _pages("tools/list", token)
+    sizes = [len(orjson.dumps(tool)) for tool in whole["tools"]]
+    settings.MCPHOST_RESULT_LIMIT = sum(sizes[:2])
+    pages = await _pages("tools/list", token)
+    assert [tool for page in pages for tool in page["tools"]] == whole["tools"]
+    assert len(pages[0]["tools"]) == 2
+    settings.MCPHOST_RESULT_LIMIT = 1
+    assert len(await _pages("tools/list", token)) == len(sizes)
 
 
 async def test_a_list_of_the_longest_uris_has_cursors_too(

@@ -1,18 +1,25 @@
 """`subscriptions/listen`: what is acknowledged, what is told to whom, and how it ends."""
 
-from collections.abc import Iterator
+import gc
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from typing import Any
 from uuid import UUID
 
+import orjson
 import pytest
+from django.db import connection
 from pytest_django import Settings
 
 from mcphost.catalogue import selectors as catalogue
 from mcphost.catalogue import services as tools
 from mcphost.catalogue.fields import PrimitiveFields
+from mcphost.feed.cache import MISS
 from mcphost.feed.loop import Loop, loop
 from mcphost.identity.services import TokenRequest, issue
+from mcphost.protocol.uris import normalize
 from mcphost.serving import drain
 from mcphost.serving.hop import in_database
 from mcphost.serving.listeners import listeners
@@ -21,7 +28,7 @@ from mcphost.tenants.fields import TenantFields
 from mcphost.tenants.services import update_tenant
 from tests.cast import ACTOR, Cast
 from tests.conftest import Elsewhere
-from tests.mcp import ask, begun, call, listening, request
+from tests.mcp import ask, begun, call, headers_for, listening, request, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -86,7 +93,8 @@ async def test_a_change_in_another_tenant_is_not_told(served: Cast) -> None:
 async def test_many_are_told_and_ended_without_keeping_others_waiting(
     served: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcphost.serving.listeners.STEPS_AT_ONCE", 2)
+    monkeypatch.setattr("mcphost.serving.listeners.ENDED_AT_ONCE", 2)
+    monkeypatch.setattr("mcphost.serving.breath.SECONDS", 0)
     async with AsyncExitStack() as stack:
         owner = served.owner.mcp_token
         opening = (listening("acme", owner, n, toolsListChanged=True) for n in range(7))
@@ -129,6 +137,27 @@ async def test_a_publication_that_changes_nothing_in_the_list_is_not_told(served
         await heard.ended()
 
 
+async def test_what_nobody_reads_of_a_request_is_not_kept_for_as_long_as_it_lasts(
+    served: Cast,
+) -> None:
+    body = request("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+    junk = b'"params":{"junk":["a marker"],'
+    raw = orjson.dumps(body).replace(b'"params":{', junk)
+    async with begun("acme", raw, headers=headers_for(body, served.owner.mcp_token)) as exchange:
+        exchange.reply.method = "subscriptions/listen"
+        assert "acknowledged" in (await exchange.message())["method"]
+        kept = [one for one in gc.get_objects() if type(one) is list and one == ["a marker"]]
+        assert not kept
+
+
+async def test_an_id_that_every_message_would_carry_is_short(served: Cast) -> None:
+    body = request("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+    reply = await send("acme", {**body, "id": "x" * 257}, served.owner.mcp_token)
+    assert (reply.status, reply.error["code"]) == (400, -32600)
+    async with listening("acme", served.owner.mcp_token, "x" * 256, toolsListChanged=True):
+        pass
+
+
 @pytest.mark.requirement("listen.acknowledged-subset")
 async def test_what_the_caller_may_not_list_is_left_out(served: Cast) -> None:
     narrow = await in_database(token, served, "mcp:call")
@@ -147,6 +176,40 @@ async def test_anybody_may_listen_at_a_public_tenant(served: Cast) -> None:
     async with listening("commons", None, toolsListChanged=True) as heard:
         await in_database(publish, served.commons.id, "news")
         assert await heard.told() == TOOLS
+
+
+async def test_what_changes_while_uris_are_looked_up_is_what_later_changes_are_held_against(
+    served: Cast, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acme = served.acme.id
+
+    def there(change: Callable[[UUID, str], None]) -> None:
+        with elsewhere():
+            change(acme, "news")
+
+    def slowly(uri: str) -> str:
+        if uri == uris[0]:
+            with ThreadPoolExecutor(1) as feed:
+                feed.submit(_polled).result()
+        elif catalogue.cached_offering(acme) is MISS:
+            time.sleep(0.005)  # what the feed has told is dealt with between two of many
+        return normalize(uri)
+
+    uris = [f"a:{number}" for number in range(90)]
+    monkeypatch.setattr("mcphost.serving.subscriptions.normalize", slowly)
+    monkeypatch.setattr("mcphost.serving.breath.SECONDS", 0)
+    await ask("acme", "tools/list", {}, served.owner.mcp_token)
+    await in_database(loop.stop)  # it hears when this test says so
+    await in_database(there, publish)
+    wanted = {"toolsListChanged": True, "resourceSubscriptions": uris}
+    async with listening("acme", served.owner.mcp_token, **wanted) as heard:
+        await in_database(disable, acme, "news")  # the list is what it was before both
+        assert await heard.told() == TOOLS
+
+
+def _polled() -> None:
+    loop.poll()
+    connection.close()
 
 
 @pytest.mark.requirement("listen.graceful-end")
@@ -266,6 +329,20 @@ async def test_there_are_only_so_many_at_once(
                 pass
     async with listening("acme", owner, toolsListChanged=True):
         pass
+
+
+async def test_processes_share_how_many_a_tenant_and_a_token_may_have(
+    served: Cast, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.MCPHOST_LISTENERS_PER_TOKEN = 5
+    monkeypatch.setattr("mcphost.serving.limits.live", lambda: 2)
+    owner = served.owner.mcp_token
+    wanted = {"notifications": {"toolsListChanged": True}}
+    async with (
+        listening("acme", owner, toolsListChanged=True),
+        listening("acme", owner, toolsListChanged=True),
+    ):
+        assert (await ask("acme", "subscriptions/listen", wanted, owner)).status == 429
 
 
 @pytest.fixture(autouse=True)

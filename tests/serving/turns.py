@@ -86,4 +86,7 @@ def _tool(program: Program, read_only: bool) -> ToolSnapshot:
         idempotent=False,
         time_limit=None,
         requires=(),
+        answer_within=None,
+        claims=False,
+        unasked=False,
     )

@@ -1,0 +1,235 @@
+"""Rotation as two processes live through it, one of which hears of everything late.
+
+What is done inside `elsewhere` another process did. What it knows then is `theirs()`.
+"""
+
+from collections.abc import Callable
+from uuid import UUID
+
+import pytest
+from pytest_django import Settings
+
+from mcphost.audit.records import Actor
+from mcphost.feed.loop import loop as feed
+from mcphost.sealing.tokens import Purpose, SealError, key_id
+from mcphost.serving import opening
+from mcphost.serving.hop import in_database
+from mcphost.vault import selectors
+from mcphost.vault.lifecycle import destroy, destroy_salt, retire, rotate, tend
+from mcphost.vault.sealer import TenantSealer, fetch
+from mcphost.vault.services import ensure_ring
+from tests.cast import Cast
+from tests.conftest import Elsewhere
+from tests.mcp import Reply, ask
+from tests.vault.rings import have_expired, have_waited
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+OLGA = Actor.person(1, "olga")
+STATE = Purpose.STATE
+
+
+@pytest.fixture
+def tenant(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> UUID:
+    """One whose keys both processes know."""
+    monkeypatch.setattr(opening, "EVERY_SECONDS", 0.01)
+    ensure_ring()
+    fetch(cast.acme.id)
+    feed.poll()
+    fetch(cast.acme.id)
+    return cast.acme.id
+
+
+def theirs(tenant: UUID) -> TenantSealer:
+    """What a process knows that has just read everything."""
+    secrets = selectors._load_tenant(tenant)
+    return TenantSealer(tenant, selectors._load_ring(), secrets.salt)
+
+
+@pytest.fixture
+def there(elsewhere: Elsewhere) -> Callable[[Callable[[], object]], None]:
+    """`there(work)`: another process does it, and this one does not hear of it yet."""
+
+    def do(work: Callable[[], object]) -> None:
+        remembered = dict(selectors._rings._values), dict(selectors._tenants._values)
+        with elsewhere():
+            work()
+        # This process's own memory: what the services forget is that of the process they run in.
+        for cache, values in zip((selectors._rings, selectors._tenants), remembered, strict=True):
+            cache._values.update(values)  # type: ignore[arg-type]
+
+    return do
+
+
+async def test_through_a_whole_rotation_no_fresh_token_is_refused_on_either_side(
+    tenant: UUID, there: Callable[[Callable[[], object]], None]
+) -> None:
+    async def cross(*, late: bool) -> None:
+        """Each side opens what the other sealed a moment ago."""
+        ours = await opening.seal(STATE, tenant, b"ours")
+        they = await in_database(theirs, tenant)
+        assert they.unseal(STATE, ours) == b"ours"
+        token = they.seal(STATE, b"theirs")
+        assert (key_id(token) != key_id(ours)) is late
+        assert await opening.unseal(STATE, tenant, token) == b"theirs"
+
+    def next_step() -> None:
+        have_waited(made[0])
+        tend()
+
+    made: list[str] = []
+    await cross(late=False)
+    await in_database(there, lambda: made.append(rotate(OLGA)))
+    await cross(late=False)
+    await in_database(there, next_step)
+    await cross(late=True)
+    await in_database(feed.poll)
+    await cross(late=False)
+    assert key_id(await opening.seal(STATE, tenant, b"x")) == made[0]
+
+
+async def test_who_heard_of_a_key_on_standby_opens_its_first_token_without_reading(
+    tenant: UUID,
+    there: Callable[[Callable[[], object]], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def heard_of_standby() -> None:
+        new = rotate(OLGA)
+        feed.poll()
+        fetch(tenant)
+        have_waited(new)
+
+    await in_database(heard_of_standby)
+    await in_database(there, tend)
+    token = (await in_database(theirs, tenant)).seal(STATE, b"x")
+    monkeypatch.setattr(opening, "_late_keys", None)
+    assert await opening.unseal(STATE, tenant, token) == b"x"
+
+
+async def test_a_token_of_an_old_key_opens_until_it_has_expired(tenant: UUID) -> None:
+    old = await opening.seal(STATE, tenant, b"x")
+
+    def replace() -> None:
+        have_waited(rotate(OLGA))
+        tend()
+
+    def expire() -> None:
+        have_expired(key_id(old))
+        tend()
+
+    await in_database(replace)
+    assert await opening.unseal(STATE, tenant, old) == b"x"
+    await in_database(expire)
+    with pytest.raises(SealError):
+        await opening.unseal(STATE, tenant, old)
+
+
+async def test_a_compromised_key_opens_nothing_from_the_moment_that_it_is_heard(
+    tenant: UUID, there: Callable[[Callable[[], object]], None]
+) -> None:
+    old = await opening.seal(STATE, tenant, b"x")
+    await in_database(there, lambda: rotate(OLGA, compromised=True))
+    assert await opening.unseal(STATE, tenant, old) == b"x"
+    await in_database(feed.poll)
+    with pytest.raises(SealError):
+        await opening.unseal(STATE, tenant, old)
+    assert key_id(await opening.seal(STATE, tenant, b"x")) != key_id(old)
+
+
+async def test_the_key_after_a_compromise_is_learned_from_its_first_token_too(
+    tenant: UUID, there: Callable[[Callable[[], object]], None]
+) -> None:
+    old = await opening.seal(STATE, tenant, b"x")
+    await in_database(there, lambda: rotate(OLGA, compromised=True))
+    token = (await in_database(theirs, tenant)).seal(STATE, b"new")
+    assert await opening.unseal(STATE, tenant, token) == b"new"
+    with pytest.raises(SealError):
+        await opening.unseal(STATE, tenant, old)
+
+
+async def test_a_key_retired_and_destroyed_elsewhere_is_forgotten_here_once_heard(
+    tenant: UUID, there: Callable[[Callable[[], object]], None]
+) -> None:
+    old = await opening.seal(STATE, tenant, b"x")
+
+    def replace() -> None:
+        have_waited(rotate(OLGA))
+        tend()
+        fetch(tenant)
+
+    def end() -> None:
+        retire(key_id(old), OLGA)
+        destroy(key_id(old), OLGA)
+
+    await in_database(replace)
+    await in_database(there, end)
+    assert await opening.unseal(STATE, tenant, old) == b"x"
+    await in_database(feed.poll)
+    assert not selectors._rings._values, "nothing of the key is left in memory"
+    with pytest.raises(SealError):
+        await opening.unseal(STATE, tenant, old)
+
+
+async def test_a_salt_destroyed_elsewhere_is_forgotten_here_once_heard(
+    tenant: UUID, there: Callable[[Callable[[], object]], None]
+) -> None:
+    token = await opening.seal(STATE, tenant, b"x")
+    await in_database(there, lambda: destroy_salt(tenant, OLGA))
+    assert await opening.unseal(STATE, tenant, token) == b"x"
+    await in_database(feed.poll)
+    assert tenant not in selectors._tenants._values
+    with pytest.raises(SealError):
+        await opening.unseal(STATE, tenant, token)
+    with pytest.raises(SealError):
+        await opening.seal(STATE, tenant, b"x")
+
+
+@pytest.fixture
+async def cursor(offered: Cast, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What leads from the first page of a list to its second."""
+    monkeypatch.setattr(opening, "EVERY_SECONDS", 0.01)
+    settings.MCPHOST_PAGE_SIZE = 1
+    first = (await _tools(offered)).result
+    assert [tool["name"] for tool in first["tools"]] == ["echo"]
+    found: str = first["nextCursor"]
+    return found
+
+
+async def _tools(cast: Cast, **params: str) -> Reply:
+    return await ask("acme", "tools/list", params, cast.owner.mcp_token)
+
+
+async def test_a_cursor_of_a_key_not_heard_of_yet_goes_on_with_the_list(
+    offered: Cast, cursor: str, there: Callable[[Callable[[], object]], None]
+) -> None:
+    def rotated() -> None:
+        have_waited(rotate(OLGA))
+        tend()
+
+    tenant = offered.acme.id
+    payload = await opening.unseal(Purpose.CURSOR, tenant, cursor)
+    await in_database(there, rotated)
+    newer = (await in_database(theirs, tenant)).seal(Purpose.CURSOR, payload)
+    assert key_id(newer) != key_id(cursor)
+    for each in (newer, cursor):
+        more = await _tools(offered, cursor=each)
+        assert [tool["name"] for tool in more.result["tools"]] == ["write"]
+
+
+async def test_a_cursor_of_a_compromised_key_is_refused_like_any_wrong_one(
+    offered: Cast, cursor: str
+) -> None:
+    await in_database(rotate, OLGA, compromised=True)
+    gone, wrong = [await _tools(offered, cursor=each) for each in (cursor, "nonsense")]
+    assert gone.error == wrong.error
+    assert "start again without one" in gone.error["message"]
+
+
+async def test_without_a_salt_a_list_that_goes_on_is_an_error_and_a_short_one_is_not(
+    offered: Cast, cursor: str, settings: Settings
+) -> None:
+    await in_database(destroy_salt, offered.acme.id, OLGA)
+    cut = await _tools(offered)
+    assert "nothing can be sealed for this tenant" in cut.error["message"]
+    settings.MCPHOST_PAGE_SIZE = 100
+    assert len((await _tools(offered)).result["tools"]) == 2
