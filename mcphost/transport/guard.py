@@ -19,7 +19,7 @@ from mcphost.protocol.errors import (
 from mcphost.transport.http import HttpRequest
 from mcphost.transport.options import options
 
-ALLOWED_METHODS = "POST, OPTIONS"
+ALLOWED_METHODS = "POST, DELETE, OPTIONS"
 
 
 def check_host(request: HttpRequest) -> None:
@@ -35,11 +35,17 @@ def check_host(request: HttpRequest) -> None:
         raise ProtocolError(MISDIRECTED, "This server does not answer for the Host of the request")
 
 
-def check_post(request: HttpRequest) -> None:
-    """Refuse what cannot be an MCP message: method, Accept, Content-Type, declared size."""
-    if request.method != "POST":
+def check_request(request: HttpRequest) -> None:
+    """Refuse what is neither an MCP message nor the end of a session."""
+    if request.method == "POST":
+        check_post(request)
+    elif request.method != "DELETE":
         message = f"{request.method} is not supported here: send MCP messages with POST"
         raise ProtocolError(METHOD_NOT_ALLOWED, message)
+
+
+def check_post(request: HttpRequest) -> None:
+    """Refuse what cannot be an MCP message: Accept, Content-Type, declared size."""
     headers = request.headers
     if not _usual(headers.raw(b"accept"), headers.raw(b"content-type")):
         _check_media(headers.get("accept") or "*/*", headers.get("content-type") or "")

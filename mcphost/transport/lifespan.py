@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from mcphost.serving import lifecycle
@@ -17,6 +18,12 @@ async def lifespan(scope: Mapping[str, Any], receive: Receive, send: Send) -> No
             lifecycle.ensure_started()
             await send({"type": "lifespan.startup.complete"})
         else:
-            await asyncio.to_thread(lifecycle.stop)
+            await _stop()
             await send({"type": "lifespan.shutdown.complete"})
             return
+
+
+async def _stop() -> None:
+    """In a thread of our own: those of asyncio may all be held by tools that never return."""
+    with ThreadPoolExecutor(1, thread_name_prefix="mcphost-stop") as pool:
+        await asyncio.get_running_loop().run_in_executor(pool, lifecycle.stop)

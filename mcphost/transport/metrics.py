@@ -3,6 +3,7 @@
 import asyncio
 import hmac
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from mcphost.observability import exposition
@@ -14,6 +15,9 @@ from mcphost.transport.responder import Send, send_json
 
 CHALLENGE = (b"www-authenticate", b'Bearer realm="mcphost metrics"')
 METHODS = ("GET", "HEAD")
+
+# Not one of asyncio's own, which tools may hold: then of all times the numbers are wanted.
+_writer = ThreadPoolExecutor(1, thread_name_prefix="mcphost-metrics")
 
 
 async def metrics(scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
@@ -32,7 +36,9 @@ async def metrics(scope: Mapping[str, Any], receive: Receive, send: Send) -> Non
         allow = (b"allow", ", ".join(METHODS).encode())
         await send_json(send, 405, b'{"error":"method_not_allowed"}', [allow])
     else:
-        body, media_type = await asyncio.to_thread(exposition.render, headers.get("accept") or "")
+        accept = headers.get("accept") or ""
+        loop = asyncio.get_running_loop()
+        body, media_type = await loop.run_in_executor(_writer, exposition.render, accept)
         await _send_text(send, body, media_type)
 
 

@@ -14,6 +14,7 @@ class Options(NamedTuple):
     allowed_hosts: tuple[str, ...]
     body_limit: int
     body_seconds: float
+    form_limit: int
     stream: StreamLimits
     metrics_token: str
 
@@ -25,6 +26,7 @@ def options() -> Options:
         allowed_hosts=tuple(settings.ALLOWED_HOSTS),
         body_limit=settings.MCPHOST_BODY_LIMIT,
         body_seconds=settings.MCPHOST_BODY_SECONDS,
+        form_limit=settings.MCPHOST_FORM_LIMIT,
         stream=StreamLimits(
             stream_after=settings.MCPHOST_STREAM_AFTER_SECONDS,
             comment_every=settings.MCPHOST_COMMENT_SECONDS,

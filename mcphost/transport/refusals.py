@@ -6,6 +6,7 @@ from mcphost.protocol.errors import (
     UNAUTHORIZED,
     ProtocolError,
 )
+from mcphost.protocol.legacy.errors import SessionError
 from mcphost.protocol.messages import error_response
 from mcphost.transport.guard import ALLOWED_METHODS
 from mcphost.transport.responder import RawHeaders
@@ -34,7 +35,8 @@ def headers_of(error: ProtocolError) -> RawHeaders:
 
 
 def body_of(error: ProtocolError) -> bytes:
-    return error_response(error)
+    """The error as JSON-RPC has it, or nothing where it could not be said in the client's words."""
+    return b"" if isinstance(error, SessionError) and error.bare else error_response(error)
 
 
 def _challenge(error: ProtocolError) -> str:

@@ -1,18 +1,24 @@
 """Who may speak to a tenant (spec: basic/authorization; RFC 6750)."""
 
+import asyncio
+import secrets
+import threading
+from contextlib import AsyncExitStack
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from mcphost.identity import selectors
+from mcphost.catalogue import selectors as catalogue
+from mcphost.identity import selectors, tokens
 from mcphost.identity import services as identity
-from mcphost.serving.hop import in_database
+from mcphost.serving.hop import THREADS, in_database
 from mcphost.tenants import services as tenants
 from mcphost.tenants.roles import Audience
 from mcphost.tenants.selectors import forget_all, public_tenant
 from tests.cast import ACTOR, Cast
-from tests.mcp import Reply, ask, call, request, send
+from tests.mcp import Reply, ask, begun, call, request, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -110,3 +116,25 @@ async def test_other_credentials_are_none(served: Cast) -> None:
 async def test_the_scheme_is_read_in_any_case(served: Cast) -> None:
     headers = {"authorization": f"bearer {served.owner.mcp_token}"}
     assert (await send("acme", request("tools/list"), headers=headers)).status == 200
+
+
+async def test_whoever_is_known_does_not_wait_behind_tokens_that_strangers_make_up(
+    served: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = served.owner.mcp_token
+    assert (await call("acme", "echo", {"text": "a"}, owner)).text == "a"
+    release = threading.Event()
+
+    def slowly(*_: object) -> None:
+        release.wait()
+
+    monkeypatch.setattr("mcphost.serving.snapshots.identity.load", slowly)
+    async with AsyncExitStack() as stack:
+        stack.callback(release.set)
+        for _ in range(2 * THREADS):
+            made_up = begun("acme", request("tools/list"), tokens.new(secrets.token_bytes))
+            await stack.enter_async_context(made_up)
+        await asyncio.sleep(0)  # all are looked for
+        catalogue.forget(served.acme.id)
+        assert (await call("acme", "echo", {"text": "b"}, owner)).text == "b"
+        release.set()

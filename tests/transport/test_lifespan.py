@@ -1,6 +1,8 @@
 """The ASGI lifespan."""
 
 import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -38,3 +40,19 @@ async def test_records_can_be_written_from_the_start_to_the_stop(app: Any) -> No
     assert await host.say("lifespan.shutdown") == "lifespan.shutdown.complete"
     assert writer.refuse_new()
     await following
+
+
+async def test_tools_that_hold_all_threads_of_asyncio_do_not_keep_the_server_from_its_end() -> None:
+    release = threading.Event()
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    held = asyncio.create_task(asyncio.to_thread(release.wait))
+    await asyncio.sleep(0)
+    host = Host()
+    following = asyncio.create_task(lifespan(SCOPE, host.told.get, host.heard.put))
+    try:
+        assert await host.say("lifespan.startup") == "lifespan.startup.complete"
+        assert await host.say("lifespan.shutdown") == "lifespan.shutdown.complete"
+        await following
+    finally:
+        release.set()
+        await held

@@ -1,6 +1,8 @@
 """`/metrics`: for whoever has the token, and nothing of tenants, tools and clients in it."""
 
 import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -76,6 +78,19 @@ async def test_the_numbers_are_read_with_get_alone(served: Cast) -> None:
     assert (await get(method="HEAD")).status == 200
     refused = await get(method="POST")
     assert (refused.status, refused.headers["allow"]) == (405, "GET, HEAD")
+
+
+@OPEN
+async def test_tools_that_hold_all_threads_of_asyncio_hide_no_numbers(served: Cast) -> None:
+    release = threading.Event()
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    held = asyncio.create_task(asyncio.to_thread(release.wait))
+    await asyncio.sleep(0)
+    try:
+        assert (await get()).status == 200
+    finally:
+        release.set()
+        await held
 
 
 @OPEN

@@ -1,0 +1,143 @@
+"""POST and DELETE of clients of the session-based revisions (spec 2025-11-25: basic/transports).
+
+In a session errors travel with HTTP 200, because clients of these revisions take another status for
+the end of the connection. What the revisions mandate stays: 400 without a session, 404 for one that
+is gone; so do the statuses that tell a client to get another credential.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from mcphost.observability import context
+from mcphost.protocol.eras import Era
+from mcphost.protocol.errors import SESSION_GONE, ProtocolError, invalid_request, shown
+from mcphost.protocol.exchange import Exchange
+from mcphost.protocol.headers import Headers
+from mcphost.protocol.legacy.capabilities import initialize_result
+from mcphost.protocol.legacy.opening import LegacyBody, LegacyNotification, LegacyRequest
+from mcphost.protocol.messages import response
+from mcphost.protocol.revisions import REVISIONS, negotiate
+from mcphost.serving.identification import server_info
+from mcphost.serving.incoming import Incoming, Session
+from mcphost.serving.legacy import methods, notifications, sessions
+from mcphost.serving.legacy.cancelling import cancellations
+from mcphost.serving.legacy.sessions import NoSession
+from mcphost.transport.admission import Admitted
+from mcphost.transport.answering import Line, converse, converse_in_batch
+from mcphost.transport.bodies import Receive
+from mcphost.transport.http import HttpRequest
+from mcphost.transport.responder import RawHeaders, Send, send_empty, send_json
+
+SESSION_HEADER: Final = "mcp-session-id"
+INITIALIZE: Final = "initialize"
+DEFAULT_LEVEL: Final = "info"
+"""From which level on a client is sent log messages that has not said."""
+
+
+class Wire(NamedTuple):
+    """The two directions of one HTTP exchange, and what every answer on it must carry."""
+
+    receive: Receive
+    send: Send
+    headers: RawHeaders
+
+
+class Post(NamedTuple):
+    """One POST of a session-based client that was let in. `size` is its body's length in bytes."""
+
+    request: HttpRequest
+    admitted: Admitted
+    body: LegacyBody
+    size: int
+
+
+async def post(posted: Post, wire: Wire) -> int:
+    """Answer it; gives the status. Raises ProtocolError for what is refused as a whole."""
+    if any(one.method == INITIALIZE for one in posted.body.requests):
+        return await _initialize(posted, wire)
+    session = await find(posted.admitted, posted.request.headers)
+    _check(posted, session)
+    for message in posted.body.messages:
+        if isinstance(message, LegacyNotification):
+            await notifications.take(session, message)
+    requests = posted.body.requests
+    if not requests:
+        await send_empty(wire.send, 202, wire.headers)
+        return 202
+    incoming = [_incoming(posted, session, one) for one in requests]
+    context.bind(incoming[0].leg, incoming[0].tenant.slug, incoming[0].trace_id)
+    if posted.body.batch:
+        return await converse_in_batch(incoming, _work, *wire)
+    return await converse(incoming[0], _work, *wire)
+
+
+async def delete(request: HttpRequest, admitted: Admitted, wire: Wire) -> int:
+    """End the session; gives the status. Raises ProtocolError if there is none."""
+    session = await find(admitted, request.headers)
+    await sessions.end(session)
+    await send_empty(wire.send, 204, wire.headers)
+    return 204
+
+
+async def find(admitted: Admitted, headers: Headers) -> Session:
+    """The session that a request names. Raises ProtocolError: 400 for none, 404 for no such one."""
+    token = headers.get(SESSION_HEADER)
+    if token is None:
+        raise invalid_request("Mcp-Session-Id is missing: send initialize first")
+    try:
+        return await sessions.find(admitted.principal, token)
+    except NoSession:
+        raise ProtocolError(SESSION_GONE, "Session not found: send initialize again") from None
+
+
+async def _initialize(posted: Post, wire: Wire) -> int:
+    """Begin a session (spec: basic/lifecycle). It needs no more than a caller that was let in."""
+    request = posted.body.requests[0]
+    if len(posted.body.messages) > 1:
+        raise invalid_request("initialize is sent alone")
+    if posted.request.headers.get(SESSION_HEADER) is not None:
+        raise invalid_request("This session has been initialized").with_id(request.id)
+    requested = request.params.get("protocolVersion")
+    revision = negotiate(requested if isinstance(requested, str) else "")
+    admitted = posted.admitted
+    _, token = await sessions.begin(admitted.principal, revision, request.params)
+    tenant = admitted.tenant
+    result = initialize_result(revision, server_info(tenant), tenant.instructions)
+    headers = [*wire.headers, (SESSION_HEADER.encode(), token.encode())]
+    await send_json(wire.send, 200, response(request.id, result), headers)
+    return 200
+
+
+def _check(posted: Post, session: Session) -> None:
+    """Hold the POST against the revision of its session. Raises ProtocolError."""
+    revision = REVISIONS[session.revision]
+    if posted.body.batch and not revision.batches:
+        raise invalid_request(f"Revision {revision.name} has no batches: send one message per POST")
+    for one in posted.body.requests:
+        if cancellations.is_under_way(session.id, one.id):
+            message = f"A request with the id {shown(str(one.id))} is under way"
+            raise invalid_request(message).with_id(one.id)
+
+
+def _incoming(posted: Post, session: Session, request: LegacyRequest) -> Incoming:
+    """The request as all handlers know requests: what the session knows of the client is put in."""
+    client = session.client
+    meta = request.meta._replace(
+        log_level=session.log_level or DEFAULT_LEVEL,
+        client_info={"name": client.name, "version": client.version},
+        capabilities=methods.usable(client.capabilities),
+    )
+    exchange = Exchange(
+        request.id, request.method, request.params, meta, Era.LEGACY, session.revision
+    )
+    plain = posted.admitted.incoming(posted.request, exchange, posted.size)
+    principal = sessions.principal_in(session, plain.principal)
+    return plain._replace(principal=principal, session=session)
+
+
+async def _work(incoming: Incoming, conversation: Line) -> Mapping[str, Any]:
+    session, identifier = incoming.session, incoming.exchange.id
+    assert session is not None
+    assert identifier is not None
+    with cancellations.possible(session.id, identifier, conversation.call_off):
+        return await methods.dispatch(incoming, session, conversation)
