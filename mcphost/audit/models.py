@@ -72,7 +72,8 @@ class Entry(models.Model):
         base_manager_name = "objects"
         verbose_name_plural = "entries"
         # Each index is paid for by every call: no more than these. Call ids should be of
-        # `records.new_id` too; random ones touch a page of the index each.
+        # `records.new_id` too; random ones touch a page of the index each. The last two hold only
+        # what is rare, and cost other entries nothing.
         indexes = [
             models.Index(fields=["tenant", "id"], name="audit_entry_tenant"),
             models.Index(
@@ -80,6 +81,16 @@ class Entry(models.Model):
             ),
             models.Index(
                 fields=["id"], name="audit_entry_verbs", condition=models.Q(call__isnull=True)
+            ),
+            models.Index(
+                fields=["id"],
+                name="audit_entry_asking",
+                condition=models.Q(outcome="input_required"),
+            ),
+            models.Index(
+                fields=["id"],
+                name="audit_entry_refused",
+                condition=models.Q(action="state.refused"),
             ),
         ]
 

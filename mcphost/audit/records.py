@@ -13,6 +13,12 @@ from mcphost.runtime.call import Call, Principal
 
 ROUND_STARTED = "round.started"
 ROUND_FINISHED = "round.finished"
+QUESTION_ASKED = "question.asked"
+ANSWER_RECEIVED = "answer.received"
+STATE_REFUSED = "state.refused"
+
+INPUT_REQUIRED = "input_required"
+"""The outcome of a round that ended with questions."""
 
 
 # Ids name things and keep no secret; asking the system for each costs more than all the rest.
@@ -109,13 +115,17 @@ class Leg(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """How a round ended: `outcome` in a word, `reason` for people, the time it took, the payload."""
+    """How a round ended: `outcome` in a word, `reason` for people, the time it took, the payload.
+
+    `facts` are what else is to be known of it, as JSON.
+    """
 
     outcome: str
     reason: str = ""
     duration_us: int | None = None
     bytes_out: int | None = None
     payload: Mapping[str, Any] | None = None
+    facts: Mapping[str, Any] | None = None
 
 
 _NO_ENDING = Ending("")
@@ -129,6 +139,35 @@ def started(call: Call, leg: Leg, at: datetime, version: str = "") -> Record:
 def finished(call: Call, leg: Leg, at: datetime, ending: Ending, version: str = "") -> Record:
     """The entry of a round that ended, in whatever way."""
     return _of_round(ROUND_FINISHED, call, leg, at, version, ending)
+
+
+def asked(call: Call, leg: Leg, at: datetime, ending: Ending, version: str = "") -> Record:
+    """The entry of one question that a round ends with.
+
+    `facts`: `key` (the author's), `question` (its digest), `method`, `mode`. The payload is what is
+    asked.
+    """
+    return _of_round(QUESTION_ASKED, call, leg, at, version, ending)
+
+
+def answered(call: Call, leg: Leg, at: datetime, ending: Ending, version: str = "") -> Record:
+    """The entry of one answer, to be committed before the round that acts on it.
+
+    `outcome` is `accept`, `decline`, `cancel`, or `unasked`. `facts`: `key`, `question`, `method`, `evidence` (how
+    we know of it), `seconds` (how long it took, None if unknown), `sealed_by` (the ring key of the
+    state that it came with). The payload is the answer.
+    """
+    return _of_round(ANSWER_RECEIVED, call, leg, at, version, ending)
+
+
+def state_refused(call: Call, leg: Leg, at: datetime, ending: Ending) -> Record:
+    """The entry of a request whose state was not good for it; the reason is for people here only.
+
+    It has no call, unless whoever refused it knows: what a state says that is not ours is not to be
+    believed.
+    """
+    of_round = _of_round(STATE_REFUSED, call, leg, at, call.version, ending)
+    return of_round._replace(call=None, round=None)
 
 
 def _of_round(
@@ -162,6 +201,6 @@ def _of_round(
         ending.reason,
         leg.source,
         call.trace_id,
-        None,
+        ending.facts,
         ending.payload,
     )

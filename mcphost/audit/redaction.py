@@ -16,7 +16,7 @@ much is the safe side.
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
@@ -29,6 +29,8 @@ _ITEMS = ("items", "additionalItems", "prefixItems", "unevaluatedItems", "contai
 _ALTERNATIVES = ("allOf", "anyOf", "oneOf", "if", "then", "else")
 _DEPENDENT = ("dependentSchemas", "dependencies")
 _REFERENCES = ("$ref", "$dynamicRef")
+_VALUES = frozenset({"default", "examples", "example", "const", "enum", "enumNames", "oneOf"})
+"""Where the schema of a property tells values that it has or may have."""
 _STEP = re.compile(
     r"""\.?(?P<name>[^.\[\]*"]+)|\.?(?P<any>\*)|(?P<items>\[\*\])|\[(?P<quoted>"(?:[^"\\]|\\.)*")\]"""
 )
@@ -82,6 +84,46 @@ def compile(schema: Any = None, extra_paths: Sequence[str] = ()) -> Redactor:
     """
     rules = [*_SchemaReader(schema).rules(), *(_path_rule(path) for path in extra_paths)]
     return Redactor(tuple(rules))
+
+
+def secret_fields(schema: Any) -> tuple[str, ...]:
+    """The fields of a form whose answers are never written, from the schema that is asked with.
+
+    They are told apart when a question is asked, because its schema is no longer at hand when the
+    answer comes back. A field with a secret anywhere in it is secret as a whole.
+    """
+    rules = _with_alternatives(compile(schema)._rules)
+    hidden = any(rule.secret for rule in rules)
+    fields = _mapping(_mapping(schema).get("properties"))
+    return tuple(
+        name for name in fields if hidden or any(any(_of_property(rule, name)) for rule in rules)
+    )
+
+
+def redact_question(params: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is asked (the params of `elicitation/create`) without values of its secret fields."""
+    schema = params.get("requestedSchema")
+    secrets = secret_fields(schema)
+    if not secrets:
+        return params
+    fields = dict(_mapping(schema)["properties"])
+    for name in secrets:
+        told = _mapping(fields[name]).items()
+        fields[name] = {key: REDACTED if key in _VALUES else value for key, value in told}
+    return {**params, "requestedSchema": {**_mapping(schema), "properties": fields}}
+
+
+def redact_answer(result: Mapping[str, Any], secrets: Collection[str] | None) -> Mapping[str, Any]:
+    """What was answered to a form without its secret fields; `secrets` is None if the form is not
+    known, and then nothing of its content is written."""
+    content = result.get("content")
+    if not isinstance(content, Mapping) or "action" not in result or secrets == ():
+        return result
+    kept = {
+        name: REDACTED if secrets is None or name in secrets else value
+        for name, value in content.items()
+    }
+    return {**result, "content": kept}
 
 
 def _apply(rules: Sequence[_Rule], value: Any) -> Any:

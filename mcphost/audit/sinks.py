@@ -7,7 +7,7 @@ BEGIN and COMMIT.
 """
 
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC
 from functools import lru_cache
 from itertools import chain
@@ -18,6 +18,7 @@ import psycopg
 from django.core.exceptions import ImproperlyConfigured
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from mcphost.audit.conditions import POSTGRESQL, SQLITE, Bound, Change, by_change
 from mcphost.audit.rows import ENTRY_COLUMNS, PAYLOAD_COLUMNS, Row
 
 
@@ -29,6 +30,15 @@ class Sink(Protocol):
 
         Raises the driver's errors.
         """
+
+    def write_if(self, rows: Sequence[Row], bound: Sequence[Bound]) -> set[str]:
+        """Commit `rows`, the changes of `bound` that take hold, and the rows of those; or nothing.
+
+        The nonces of the conditions that took hold. Raises the driver's errors.
+        """
+
+    def made(self, bound: Sequence[Bound]) -> set[str]:
+        """Which of these conditions have taken hold, as the database knows. Raises as `write`."""
 
 
 def sink(connection: BaseDatabaseWrapper) -> Sink:
@@ -55,12 +65,7 @@ class SqliteSink:
             connection.execute(setting)
 
     def write(self, rows: Sequence[Row]) -> None:
-        entries = [_sqlite_entry(row) for row in rows]
-        payloads = [_sqlite_payload(row) for row in rows if row.sealed is not None]
-        statements = [
-            *_sqlite_statements("audit_entry", ENTRY_COLUMNS, entries),
-            *_sqlite_statements("audit_payload", PAYLOAD_COLUMNS, payloads),
-        ]
+        statements = _sqlite_inserts(rows)
         execute = self._connection.execute
         if len(statements) == 1:
             execute(*statements[0])
@@ -73,6 +78,38 @@ class SqliteSink:
         except BaseException:
             self._connection.rollback()
             raise
+
+    def write_if(self, rows: Sequence[Row], bound: Sequence[Bound]) -> set[str]:
+        execute = self._connection.execute
+        execute("BEGIN IMMEDIATE")
+        try:
+            held = self._nonces(
+                (change.make[SQLITE], of) for change, of in by_change(bound).items()
+            )
+            landing = [row for one in bound if one.nonce in held for row in one.rows]
+            for statement, values in _sqlite_inserts([*rows, *landing]):
+                execute(statement, values)
+            execute("COMMIT")
+        except BaseException:
+            self._connection.rollback()
+            raise
+        return held
+
+    def made(self, bound: Sequence[Bound]) -> set[str]:
+        return self._nonces((change.made[SQLITE], of) for change, of in by_change(bound).items())
+
+    def _nonces(self, statements: Iterable[tuple[str, str]]) -> set[str]:
+        execute = self._connection.execute
+        return {nonce for statement, of in statements for (nonce,) in execute(statement, (of,))}
+
+
+def _sqlite_inserts(rows: Sequence[Row]) -> list[tuple[str, list[Any]]]:
+    entries = [_sqlite_entry(row) for row in rows]
+    payloads = [_sqlite_payload(row) for row in rows if row.sealed is not None]
+    return [
+        *_sqlite_statements("audit_entry", ENTRY_COLUMNS, entries),
+        *_sqlite_statements("audit_payload", PAYLOAD_COLUMNS, payloads),
+    ]
 
 
 @lru_cache
@@ -141,7 +178,11 @@ _POSTGRES_TYPES = {
 _POSTGRES_BYTES = frozenset({"commitment", "ciphertext"})
 
 
-def _postgres_insert(table: str, columns: tuple[str, ...]) -> str:
+# Of the rows that depend on a condition those whose condition took hold.
+_POSTGRES_HELD = " WHERE r.nonce IS NULL OR r.nonce IN (SELECT nonce FROM held)"
+
+
+def _postgres_insert(table: str, columns: tuple[str, ...], which: str = "") -> str:
     names = ", ".join(f'"{column}"' for column in columns)
     typed = ", ".join(f'"{column}" {_POSTGRES_TYPES.get(column, "text")}' for column in columns)
     values = ", ".join(
@@ -150,8 +191,22 @@ def _postgres_insert(table: str, columns: tuple[str, ...]) -> str:
     )
     return (
         f"INSERT INTO {table} ({names}) SELECT {values} "  # noqa: S608 - constants
-        f"FROM json_to_recordset(%s::json) AS r({typed}) ON CONFLICT DO NOTHING"
+        f"FROM json_to_recordset(%s::json) AS r({typed}, nonce text){which} ON CONFLICT DO NOTHING"
     )
+
+
+@lru_cache
+def _postgres_if(changes: tuple[Change, ...]) -> str:
+    """One statement for changes of these sorts and for all rows, those without a condition too."""
+    made = [f"c{n} AS ({change.make[POSTGRESQL]})" for n, change in enumerate(changes)]
+    held = " UNION ALL ".join(f"SELECT nonce FROM c{n}" for n in range(len(changes)))  # noqa: S608
+    parts = [
+        *made,
+        f"held AS ({held})",
+        f"p AS ({_postgres_insert('audit_payload', PAYLOAD_COLUMNS, _POSTGRES_HELD)})",
+        f"e AS ({_postgres_insert('audit_entry', ENTRY_COLUMNS, _POSTGRES_HELD)})",
+    ]
+    return f"WITH {', '.join(parts)} SELECT nonce FROM held"  # noqa: S608 - constants
 
 
 class PostgresSink:
@@ -175,6 +230,31 @@ class PostgresSink:
             self._cursor.execute(self.BOTH, (_json(payloads), entries), prepare=True)
         else:
             self._cursor.execute(self.ENTRIES, (entries,), prepare=True)
+
+    def write_if(self, rows: Sequence[Row], bound: Sequence[Bound]) -> set[str]:
+        changes = by_change(bound)
+        depending = [(row, {"nonce": one.nonce}) for one in bound for row in one.rows]
+        every = [*((row, _UNCONDITIONAL) for row in rows), *depending]
+        entries = [_postgres_entry(row) | nonce for row, nonce in every]
+        payloads = [
+            _postgres_payload(row) | nonce for row, nonce in every if row.sealed is not None
+        ]
+        return self._nonces(
+            _postgres_if(tuple(changes)), *changes.values(), _json(payloads), _json(entries)
+        )
+
+    def made(self, bound: Sequence[Bound]) -> set[str]:
+        changes = by_change(bound).items()
+        return {
+            nonce for change, of in changes for nonce in self._nonces(change.made[POSTGRESQL], of)
+        }
+
+    def _nonces(self, statement: str, *parameters: str) -> set[str]:
+        self._cursor.execute(statement, parameters, prepare=True)
+        return {nonce for (nonce,) in self._cursor.fetchall()}
+
+
+_UNCONDITIONAL: dict[str, str] = {}
 
 
 def _json(rows: list[dict[str, Any]]) -> str:

@@ -23,9 +23,19 @@ from django.db import (
     connections,
 )
 
-from mcphost.audit.jobs import Job, RecordLost, Verdict, lose, portions, settle
+from mcphost.audit.conditions import Condition
+from mcphost.audit.jobs import (
+    ConditionalJob,
+    Job,
+    RecordLost,
+    Verdict,
+    lose,
+    portions,
+    settle,
+    write_if,
+)
 from mcphost.audit.records import Record
-from mcphost.audit.rows import RecordRefused, prepare
+from mcphost.audit.rows import RecordRefused
 from mcphost.audit.sinks import Sink, sink
 from mcphost.observability import counters
 
@@ -94,6 +104,19 @@ class Writer:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
         self._enqueue(Job(records, self._clock(), future, loop))
+        return future
+
+    def submit_if(
+        self, condition: Condition, records: Sequence[Record] = ()
+    ) -> "asyncio.Future[bool]":
+        """Have `records` committed together with a condition's change, or neither.
+
+        The future tells whether the condition took hold; otherwise as `submit`. What is lost may
+        have taken hold, if a connection was lost in the very moment of its commit.
+        """
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[bool] = loop.create_future()
+        self._enqueue(ConditionalJob(condition, records, self._clock(), future, loop))
         return future
 
     def submit_and_wait(self, records: Sequence[Record], timeout: float | None = None) -> None:
@@ -241,7 +264,9 @@ class Writer:
             self._let_go(error)
             done = {id(job) for job, _ in verdicts}
             left = self._give_up([job for job in batch if id(job) not in done])
-        counters.records_refused.add(sum(len(job.records) for job, error in verdicts if error))
+        counters.records_refused.add(
+            sum(len(job.records) for job, fate in verdicts if fate and fate is not True)
+        )
         settle(verdicts)
         if left:
             self._abandoned.wait(self._limits.pause)
@@ -262,7 +287,7 @@ class Writer:
             group = groups.pop()
             error = self._write(group)
             if error is None:
-                verdicts += [(job, None) for job in group]
+                verdicts += [(job, job.held) for job in group]
             elif len(group) == 1:
                 logger.error("a record was refused: %s", type(error).__name__)
                 refused = RecordRefused(f"the database refused it: {type(error).__name__}")
@@ -275,8 +300,7 @@ class Writer:
         ready = []
         for job in batch:
             try:
-                if job.rows is None:
-                    job.rows = [prepare(record) for record in job.records]
+                job.prepare()
                 ready.append(job)
             except Error:
                 raise
@@ -291,7 +315,8 @@ class Writer:
     def _write(self, group: list[Job]) -> Exception | None:
         """Commit a group; the error if it is the group's own fault."""
         rows = [row for job in group for row in job.rows or ()]
-        if not rows:
+        conditional = [job for job in group if isinstance(job, ConditionalJob)]
+        if not rows and not conditional:
             return None
         connection = connections[DEFAULT_DB_ALIAS]
         try:
@@ -300,7 +325,10 @@ class Writer:
                 self._sink = sink(connection)
             began = time.perf_counter()
             with connection.wrap_database_errors:
-                self._sink.write(rows)
+                if conditional:
+                    rows += write_if(self._sink, rows, conditional)
+                else:
+                    self._sink.write(rows)
             counters.committed(len(rows), time.perf_counter() - began)
         except Exception as error:
             if _is_transient(error):

@@ -7,11 +7,12 @@ from uuid import UUID, uuid4
 import pytest
 from django.utils import timezone
 
-from mcphost.audit import selectors
+from mcphost.audit import calls, selectors
 from mcphost.audit.models import Payload
 from mcphost.audit.ports import set_payload_cipher
 from mcphost.audit.records import Actor, Ending, Leg, Record, finished, new_id, started
-from mcphost.audit.selectors import Filter, RoundView
+from mcphost.audit.selectors import Filter
+from mcphost.audit.services import erase_payload
 from mcphost.audit.services import record as record_verb
 from mcphost.audit.writer import Writer
 from mcphost.runtime.call import Call
@@ -53,28 +54,7 @@ def book(writer: Writer) -> Book:
 
 
 def found(chosen: Filter) -> list[UUID]:
-    return [view.entry.id for view in selectors.rounds(chosen).rounds]
-
-
-def test_a_round_is_one_row_however_many_entries_it_has(book: Book) -> None:
-    one, two = a_call(), a_call(round=2)
-    begin = book.start(one)
-    end = book.finish(one, "tool_error")
-    read_only = book.finish(two)
-    newest, older = selectors.rounds(EVERYONE).rounds
-    assert newest == RoundView(newest.entry, None, read_only.at, "complete")
-    assert newest.entry.id == read_only.id
-    assert older == RoundView(older.entry, begin.at, end.at, "tool_error")
-    assert older.entry.id == end.id
-
-
-def test_a_round_whose_end_was_never_recorded_is_unknown(book: Book) -> None:
-    call = a_call()
-    book.finish(call)
-    begin = book.start(call._replace(round=2))
-    unknown = selectors.rounds(EVERYONE).rounds[0]
-    assert unknown == RoundView(unknown.entry, begin.at, None, "unknown")
-    assert found(Filter(None, outcome="unknown")) == [begin.id]
+    return [row.entry.id for row in calls.calls(chosen, timezone.now()).calls]
 
 
 def test_an_entry_view_has_every_column(book: Book, writer: Writer) -> None:
@@ -109,6 +89,9 @@ def test_each_filter_chooses(book: Book) -> None:
     assert found(Filter(None, outcome="timed_out")) == [other_tool.id]
     assert found(Filter(None, principal="u1")) == [somebody.id]
     assert found(Filter(None, principal="tok_2")) == [somebody.id]
+    assert found(Filter(None, principal="ada's")) == everything
+    assert found(Filter(None, client="CLI")) == everything
+    assert found(Filter(None, client="other")) == []
     assert found(Filter(None, since=foreign.at)) == everything[:3]
     assert found(Filter(None, until=foreign.at)) == [mine.id]
     assert found(Filter(None, since=mine.at, until=other_tool.at)) == [foreign.id, mine.id]
@@ -126,20 +109,6 @@ def test_calls_are_found_by_the_beginning_of_their_id(book: Book) -> None:
         assert found(Filter(None, call=nothing)) == []
 
 
-def test_pages_hold_every_round_once_though_more_come_in(book: Book) -> None:
-    expected = [book.finish(a_call()).id for _ in range(7)][::-1]
-    seen: list[UUID] = []
-    after = None
-    while True:
-        page = selectors.rounds(EVERYONE, after=after, limit=3)
-        seen += [view.entry.id for view in page.rounds]
-        book.finish(a_call())
-        after = page.after
-        if after is None:
-            break
-    assert seen == expected
-
-
 def test_one_calls_entries_come_in_order_and_to_its_tenant_only(book: Book) -> None:
     call = a_call()
     written = [
@@ -152,6 +121,16 @@ def test_one_calls_entries_come_in_order_and_to_its_tenant_only(book: Book) -> N
     assert [each.id for each in entries] == [each.id for each in written]
     assert selectors.call_entries(call.id, None) == entries
     assert selectors.call_entries(call.id, frozenset({OTHER})) == ()
+
+
+def test_of_a_call_with_very_many_entries_the_first_are_read(
+    book: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selectors, "MOST_ENTRIES", 2)
+    call = a_call()
+    written = [book.finish(call) for _ in range(3)]
+    entries = selectors.call_entries(call.id, None)
+    assert [each.id for each in entries] == [each.id for each in written[:2]]
 
 
 def test_verbs_are_listed_apart_from_rounds(book: Book) -> None:
@@ -180,6 +159,23 @@ def test_a_payload_is_read_by_its_own_tenant_only(writer: Writer) -> None:
     assert view.content == {"n": 2**70, "s": "\ud800"}
     assert selectors.payload(said.id, OTHER) is None
     assert selectors.payload(uuid4(), ACME) is None
+
+
+def test_what_was_kept_of_several_entries_is_told_at_once(writer: Writer) -> None:
+    said = [record(tenant=ACME, payload={"n": number}) for number in range(3)]
+    foreign = record(tenant=OTHER, payload={"n": 3})
+    bare = record(tenant=ACME)
+    writer.submit_and_wait([*said, foreign, bare], 20)
+    erase_payload(said[2].id, Actor.person(7, "olga"))
+    ids = [each.id for each in (*said, foreign, bare)]
+    opened = selectors.payloads(ids, ACME)
+    assert {entry: each.content for entry, each in opened.items()} == {
+        said[0].id: {"n": 0}, said[1].id: {"n": 1}, said[2].id: None,
+    }  # fmt: skip
+    known = selectors.kept(ids, ACME)
+    assert {entry: each.erased_by for entry, each in known.items()} == {
+        said[0].id: "", said[1].id: "", said[2].id: "olga",
+    }  # fmt: skip
 
 
 def test_a_payload_that_cannot_be_opened_says_why(writer: Writer) -> None:

@@ -451,10 +451,10 @@ def test_large_payloads_are_committed_in_portions(
     start: Start, gate: GateCipher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jobs_module, "PAYLOAD_BYTES", 100)
-    jobs = [Job([], 0, asyncio.Future(loop=_NO_LOOP), None) for _ in range(5)]
+    jobs = [Job([with_payload()], 0, asyncio.Future(loop=_NO_LOOP), None) for _ in range(5)]
     gate.open_gate()
     for job in jobs:
-        job.rows = [writer_module.prepare(with_payload())]
+        job.prepare()
     portions = jobs_module.portions(jobs)
     assert [len(each) for each in portions] == [1, 2, 2]
     assert [job for each in reversed(portions) for job in each] == jobs

@@ -1,0 +1,128 @@
+"""Calls that ask, written as the server would write them: by hand, round by round."""
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from mcphost.audit import records
+from mcphost.audit.models import Entry
+from mcphost.audit.records import Ending, Leg, Record, new_id
+from mcphost.audit.rows import ENTRY_COLUMNS
+from mcphost.runtime.call import Call
+from tests.audit.test_records import CALL
+
+NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+HALF_HOUR = 30 * MINUTE
+
+
+def question(key: str) -> str:
+    """The digest of the question that is asked under a key, unless told otherwise."""
+    return f"digest of {key}"
+
+
+@dataclass
+class Story:
+    """One call, told in order; every verb gives the entry that it made.
+
+    `at` is the clock: it moves a second with every entry, and by `later`. Rounds count up with
+    every leg (`back`), as they do when a client comes back with its state.
+    """
+
+    call: Call = field(default_factory=lambda: CALL._replace(id=new_id(), round=1, version="3"))
+    at: datetime = NOW
+    made: list[Record] = field(default_factory=list)
+    leg: Leg = field(default_factory=lambda: Leg(uuid4(), "192.0.2.1", 321))
+    expires: timedelta = HALF_HOUR
+
+    @classmethod
+    def of(cls, tenant: UUID, target: str = "update_work_item", **columns: Any) -> "Story":
+        at = columns.pop("at", NOW)
+        call = CALL._replace(id=new_id(), tenant=tenant, target=target, round=1, version="3")
+        return cls(call._replace(principal=replace(call.principal, tenant=tenant), **columns), at)
+
+    def later(self, by: timedelta) -> "Story":
+        self.at += by
+        return self
+
+    def start(self) -> Record:
+        return self._note(records.started(self.call, self.leg, self.at, self.call.version))
+
+    def end(self, outcome: str = "complete", reason: str = "", **facts: Any) -> Record:
+        payload = {"arguments": dict(self.call.arguments), "result": {"outcome": outcome}}
+        ending = Ending(outcome, reason, 3000, 512, payload, facts or None)
+        return self._note(records.finished(self.call, self.leg, self.at, ending, self.call.version))
+
+    def ask(self, *keys: str, invalid: dict[str, str] | None = None, **facts: Any) -> Record:
+        """The round ends with questions."""
+        for key in keys:
+            self.question(key, **facts)
+        more = {"invalid": invalid} if invalid else {}
+        expires = (self.at + self.expires).isoformat()
+        return self.end(
+            "input_required", asked=list(keys), sealed_by="k1", expires_at=expires, **more
+        )
+
+    def question(self, key: str, payload: Any = None, **facts: Any) -> Record:
+        told = {
+            "key": key,
+            "question": question(key),
+            "method": "elicitation/create",
+            "mode": "form",
+            **facts,
+        }
+        params = payload or {"message": f"Which {key}?"}
+        ending = Ending("", payload={"question": params}, facts=told)
+        return self._note(records.asked(self.call, self.leg, self.at, ending, self.call.version))
+
+    def back(self, after: timedelta = MINUTE) -> "Story":
+        """The client comes back: another leg, and the next round."""
+        self.later(after)
+        self.leg = Leg(uuid4(), "192.0.2.2", 400)
+        self.call = self.call._replace(round=self.call.round + 1)
+        return self
+
+    def again(self) -> "Story":
+        """The client sends the same once more: another leg of the same round."""
+        self.leg = Leg(uuid4(), "192.0.2.3", 400)
+        return self
+
+    def answer(
+        self, key: str, outcome: str = "accept", payload: Any = None, **facts: Any
+    ) -> Record:
+        told = {
+            "key": key,
+            "question": question(key),
+            "method": "elicitation/create",
+            "evidence": "client-asserted",
+            "seconds": 61.5,
+            "sealed_by": "k1",
+            "unasked": False,
+            **facts,
+        }
+        said = payload or {"action": outcome, "content": {key: "x"}}
+        ending = Ending(outcome, payload={"answer": said}, facts=told)
+        return self._note(records.answered(self.call, self.leg, self.at, ending, self.call.version))
+
+    def refuse(self, reason: str) -> Record:
+        """A state of this call is not taken."""
+        refused = records.state_refused(self.call, self.leg, self.at, Ending("refused", reason))
+        return self._note(refused._replace(call=self.call.id, round=self.call.round))
+
+    def _note(self, record: Record) -> Record:
+        self.made.append(record)
+        self.at += timedelta(seconds=1)
+        return record
+
+
+def keep(*stories: Story) -> None:
+    """Write their entries, without payloads."""
+    Entry.objects.bulk_create(
+        [row(each) for story in stories for each in story.made], batch_size=100
+    )
+
+
+def row(record: Record) -> Entry:
+    columns = {name: getattr(record, name) for name in ENTRY_COLUMNS if name != "commitment"}
+    return Entry(**{**columns, "facts": columns["facts"] or {}})
