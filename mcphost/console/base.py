@@ -6,7 +6,7 @@ So what a person may not see is never looked up, and a foreign id is an unknown 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any
 
@@ -75,13 +75,16 @@ def of_platform(permission: Permission) -> Callable[[View], View]:
 
 @dataclass(frozen=True, slots=True)
 class Can:
-    """`{% if can.edit_tools %}`: what the person may do, asked when a template asks."""
+    """`{% if can.edit_tools %}`: what the person may do, asked when a template first asks."""
 
     user: User
     tenant: Tenant | None
+    _known: dict[str, bool] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> bool:
-        return allowed(self.user, self.tenant, Permission(name))
+        if name not in self._known:
+            self._known[name] = allowed(self.user, self.tenant, Permission(name))
+        return self._known[name]
 
 
 @dataclass(frozen=True, slots=True)

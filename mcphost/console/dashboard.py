@@ -5,14 +5,16 @@ from uuid import UUID
 
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from mcphost.audit import selectors as audit
+from mcphost.audit import calls
+from mcphost.audit.selectors import Filter
 from mcphost.catalogue import kinds
 from mcphost.catalogue import selectors as catalogue
 from mcphost.console.base import Visit, mcp_url, show
 from mcphost.console.counting import Count, count
-from mcphost.console.record_views import named_rounds
+from mcphost.console.record_views import named_calls, named_waiting
 from mcphost.observability import health
 from mcphost.tenants.access import allowed, tenants_where, visible_tenants
 from mcphost.tenants.models import Tenant
@@ -37,13 +39,17 @@ def index(request: Visit) -> HttpResponseBase:
     """The dashboard. Staff see the state of this process, too."""
     mine = list(visible_tenants(request.user).filter(closed_at=None)[: MOST_TENANTS + 1])
     staff = allowed(request.user, None, Permission.MANAGE_TENANT)
+    readable, now = _readable(request), timezone.now()
+    waiting = calls.waiting(readable, now)
     return show(
         request,
         "dashboard.html",
         "Dashboard",
         cards=_cards(request, mine[:MOST_TENANTS]),
         more=len(mine) > MOST_TENANTS,
-        rounds=named_rounds(audit.rounds(_chosen(request), limit=RECENT).rounds),
+        calls=named_calls(calls.calls(Filter(readable), now, limit=RECENT).calls),
+        waiting=named_waiting(waiting[:RECENT]),
+        waiting_count=len(waiting),
         staff=staff,
         unhealthy=health.problems() if staff else {},
         broken=[str(each) for kind in kinds.KINDS.values() for each in kind.check()]
@@ -57,11 +63,12 @@ def home(request: HttpRequest) -> HttpResponseBase:
     return redirect("admin:index")
 
 
-def _chosen(request: Visit) -> audit.Filter:
+def _readable(request: Visit) -> frozenset[UUID] | None:
+    """The tenants whose records a person may read; None for every one."""
     if allowed(request.user, None, Permission.VIEW_RECORDS):
-        return audit.Filter(tenants=None)
+        return None
     mine = tenants_where(request.user, Permission.VIEW_RECORDS)
-    return audit.Filter(tenants=frozenset(mine.values_list("id", flat=True)))
+    return frozenset(mine.values_list("id", flat=True))
 
 
 def _cards(request: Visit, tenants: list[Tenant]) -> list[Card]:

@@ -36,6 +36,7 @@ _PLATFORM_PAGES = (
     ("All changes", "history", "all_changes", Permission.VIEW_RECORDS),
     ("Users", "group", "users", Permission.MANAGE_MEMBERS),
     ("Code", "code", "code", Permission.GRANT_FUNCTIONS),
+    ("Keys", "encrypted", "keys", Permission.MANAGE_KEYS),
 )
 
 Group = dict[str, Any]

@@ -1,5 +1,6 @@
-"""What was called and what was changed: lists, one call, what was said in it."""
+"""What was changed, and what was said in one entry: read, and erased."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -13,54 +14,13 @@ from django.views.decorators.http import require_safe
 
 from mcphost.audit import selectors, services
 from mcphost.audit.models import Payload
-from mcphost.audit.selectors import EntryView, PayloadView
-from mcphost.catalogue import selectors as catalogue
+from mcphost.audit.views import EntryView, PayloadView
 from mcphost.console.base import Crumb, Visit, actor, of_platform, of_tenant, page_of, show
-from mcphost.console.record_views import (
-    OUTCOMES,
-    PERIODS,
-    Asked,
-    named_entries,
-    named_rounds,
-)
+from mcphost.console.record_views import PERIODS, Asked, named_entries, tenants_of
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
 PAYLOAD_VIEWED = "payload.viewed"
-
-
-@of_tenant(Permission.VIEW_RECORDS)
-@require_safe
-def rounds(request: Visit, tenant: Tenant) -> HttpResponseBase:
-    """The rounds of one tenant, newest first."""
-    rows = catalogue.primitives(Tenant.objects.filter(pk=tenant.pk))
-    targets = [row.uri or row.name for row in rows]
-    return _rounds(request, frozenset({tenant.pk}), "Records", targets)
-
-
-@of_platform(Permission.VIEW_RECORDS)
-@require_safe
-def all_rounds(request: Visit) -> HttpResponseBase:
-    """The rounds of every tenant, for the platform's people."""
-    return _rounds(request, _chosen_tenants(request), "All records", [])
-
-
-def _rounds(
-    request: Visit, tenants: frozenset[UUID] | None, title: str, tools: list[str]
-) -> HttpResponseBase:
-    asked = Asked.of(request.GET)
-    page = selectors.rounds(asked.within(tenants, timezone.now()), after=asked.after)
-    return show(
-        request,
-        "records.html",
-        title,
-        asked=asked,
-        rounds=named_rounds(page.rounds),
-        older=asked.older(page.after),
-        outcomes=OUTCOMES,
-        periods=tuple(PERIODS),
-        tools=tools,
-    )
 
 
 @of_tenant(Permission.VIEW_RECORDS)
@@ -74,11 +34,11 @@ def changes(request: Visit, tenant: Tenant) -> HttpResponseBase:
 @require_safe
 def all_changes(request: Visit) -> HttpResponseBase:
     """Who changed what anywhere, the platform itself too."""
-    return _changes(request, _chosen_tenants(request), "All changes")
+    return _changes(request, tenants_of(Asked.of(request.GET)), "All changes")
 
 
 def _changes(request: Visit, tenants: frozenset[UUID] | None, title: str) -> HttpResponseBase:
-    asked = replace(Asked.of(request.GET), outcome="", call="")
+    asked = replace(Asked.of(request.GET), outcome="", questions="", client="", call="")
     page = selectors.verbs(asked.within(tenants, timezone.now()), after=asked.after)
     return show(
         request,
@@ -91,50 +51,20 @@ def _changes(request: Visit, tenants: frozenset[UUID] | None, title: str) -> Htt
     )
 
 
-def _chosen_tenants(request: Visit) -> frozenset[UUID] | None:
-    """The tenant that the filter names; None for all of them."""
-    slug = Asked.of(request.GET).tenant
-    if not slug:
-        return None
-    return frozenset(Tenant.objects.filter(slug=slug).values_list("id", flat=True))
-
-
-@of_tenant(Permission.VIEW_RECORDS)
-@require_safe
-def call(request: Visit, tenant: Tenant, call_id: UUID) -> HttpResponseBase:
-    """One call: its rounds, each with all of its entries."""
-    entries = selectors.call_entries(call_id, frozenset({tenant.pk}))
-    if not entries:
-        raise Http404
-    ids = [entry.id for entry in entries]
-    kept = Payload.objects.filter(tenant=tenant.pk, entry__in=ids)
-    return show(
-        request,
-        "call.html",
-        f"Call of {entries[0].target}",
-        page_of(tenant, "records", "Records"),
-        call=call_id,
-        first=entries[0],
-        last=entries[-1],
-        finished=any(entry.outcome for entry in entries),
-        entries=entries,
-        payloads={row.entry: row for row in kept.defer("ciphertext")},
-    )
-
-
 @of_tenant(Permission.VIEW_PAYLOADS)
 @require_safe
 def payload(request: Visit, tenant: Tenant, entry_id: UUID) -> HttpResponseBase:
     """What was said in one entry. Looking at it leaves an entry."""
     entry, found = _payload(tenant, entry_id)
+    view_on_record(request, [entry])
     return show(
         request,
         "payload.html",
         "What was said",
         page_of(tenant, "records", "Records"),
-        _step_to_call(tenant, entry),
+        step_to_call(tenant, entry),
         entry=entry,
-        payload=_viewed(request, entry, found),
+        payload=found,
     )
 
 
@@ -144,7 +74,7 @@ def erase(request: Visit, tenant: Tenant, entry_id: UUID) -> HttpResponseBase:
     entry = _entry(tenant, entry_id)
     if not Payload.objects.filter(tenant=tenant.pk, entry=entry_id).exists():
         raise Http404
-    back = _step_to_call(tenant, entry)
+    back = step_to_call(tenant, entry)
     if request.method == "POST":
         services.erase_payload(entry_id, actor(request))
         messages.success(request, "What was said is erased. That it was said stays on record.")
@@ -165,17 +95,16 @@ def erase(request: Visit, tenant: Tenant, entry_id: UUID) -> HttpResponseBase:
 
 
 @transaction.atomic
-def _viewed(request: Visit, entry: EntryView, found: PayloadView) -> PayloadView:
-    """The payload, once it is on record that somebody looked at it."""
-    facts = {"tool": entry.target, "call": str(entry.call)}
-    services.record(
-        PAYLOAD_VIEWED,
-        actor=actor(request),
-        tenant=entry.tenant,
-        target=str(entry.id),
-        facts=facts,
-    )
-    return found
+def view_on_record(request: Visit, entries: Sequence[EntryView]) -> None:
+    """Put on record that somebody reads what was said in these entries, before they do."""
+    for entry in entries:
+        services.record(
+            PAYLOAD_VIEWED,
+            actor=actor(request),
+            tenant=entry.tenant,
+            target=str(entry.id),
+            facts={"tool": entry.target, "call": str(entry.call or "")},
+        )
 
 
 def _payload(tenant: Tenant, entry_id: UUID) -> tuple[EntryView, PayloadView]:
@@ -193,6 +122,9 @@ def _entry(tenant: Tenant, entry_id: UUID) -> EntryView:
     return entry
 
 
-def _step_to_call(tenant: Tenant, entry: EntryView) -> Crumb:
+def step_to_call(tenant: Tenant, entry: EntryView) -> Crumb:
+    """The call that an entry is of; a state that was refused may be of none."""
+    if entry.call is None:
+        return page_of(tenant, "refusals", "Refused states")
     url = reverse("admin:call", args=[tenant.slug, entry.call])
     return Crumb(f"Call of {entry.target}", url)

@@ -9,9 +9,11 @@ from django.core.exceptions import ValidationError
 from django.http import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from mcphost.audit import selectors as audit
+from mcphost.audit import calls
+from mcphost.audit.selectors import Filter
 from mcphost.catalogue import selectors as catalogue
 from mcphost.console import forms
 from mcphost.console.base import (
@@ -27,13 +29,14 @@ from mcphost.console.base import (
     word,
 )
 from mcphost.console.counting import count
-from mcphost.console.record_views import named_rounds
+from mcphost.console.record_views import named_calls, named_waiting
 from mcphost.tenants import services
 from mcphost.tenants.access import allowed, visible_tenants
 from mcphost.tenants.fields import ICON_BYTES, TenantFields
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 from mcphost.tenants.selectors import snapshot
+from mcphost.vault.listing import has_salt
 
 PER_PAGE = 50
 RECENT = 8
@@ -173,7 +176,8 @@ def add(request: Visit) -> HttpResponseBase:
 def overview(request: Visit, tenant: Tenant) -> HttpResponseBase:
     """One tenant at a glance: where clients connect, what it offers, problems, latest calls."""
     rows = catalogue.primitives(Tenant.objects.filter(pk=tenant.pk))
-    chosen = audit.Filter(tenants=frozenset({tenant.pk}))
+    own, now = frozenset({tenant.pk}), timezone.now()
+    waiting = calls.waiting(own, now)
     return show(
         request,
         "tenant.html",
@@ -181,7 +185,9 @@ def overview(request: Visit, tenant: Tenant) -> HttpResponseBase:
         offers=bool(rows),
         counts=count(rows),
         problems=catalogue.problems(tenant.pk),
-        rounds=named_rounds(audit.rounds(chosen, limit=RECENT).rounds),
+        calls=named_calls(calls.calls(Filter(own), now, limit=RECENT).calls),
+        waiting=named_waiting(waiting[:RECENT]),
+        waiting_count=len(waiting),
         url=mcp_url(request, tenant.slug),
     )
 
@@ -196,7 +202,15 @@ def settings(request: Visit, tenant: Tenant) -> HttpResponseBase:
         if form.attempt(lambda: services.update_tenant(tenant.pk, wanted, actor=actor(request))):
             messages.success(request, "Saved.")
             return redirect("admin:settings", tenant.slug)
-    return show(request, "tenant_form.html", "Settings", form=form, verb="Save", icon=before.icon)
+    return show(
+        request,
+        "tenant_form.html",
+        "Settings",
+        form=form,
+        verb="Save",
+        icon=before.icon,
+        has_salt=has_salt(tenant.pk),
+    )
 
 
 @of_tenant(Permission.MANAGE_TENANT)

@@ -12,8 +12,10 @@ from django.urls.converters import StringConverter
 
 from mcphost.catalogue.states import Verb
 from mcphost.console import (
+    calls,
     dashboard,
     functions,
+    keys,
     members,
     primitives,
     records,
@@ -32,6 +34,12 @@ class VerbConverter(StringConverter):
     regex = "|".join(Verb)
 
 
+class KeyConverter(StringConverter):
+    """The id of a key of the ring."""
+
+    regex = "[0-9a-z]{1,16}"
+
+
 class TokenConverter(StringConverter):
     """A token's id."""
 
@@ -39,6 +47,7 @@ class TokenConverter(StringConverter):
 
 
 register_converter(VerbConverter, "verb")
+register_converter(KeyConverter, "key")
 register_converter(TokenConverter, "token")
 
 
@@ -75,9 +84,15 @@ urlpatterns = [
     _page("password/", users.own_password, "password_change"),
     _page("tenants/", tenants.listing, "tenants"),
     _page("tenants/new/", tenants.add, "tenant_add"),
-    _page("records/", records.all_rounds, "all_records"),
+    _page("records/", calls.all_calls, "all_records"),
+    _page("refusals/", calls.all_refusals, "all_refusals"),
     _page("changes/", records.all_changes, "all_changes"),
     _page("code/", functions.code, "code"),
+    _page("keys/", keys.ring, "keys"),
+    _page("keys/rotate/", keys.rotate, "key_rotate"),
+    _page("keys/compromised/", keys.compromise, "key_compromise"),
+    _page("keys/<key:key_id>/retire/", keys.retire, "key_retire"),
+    _page("keys/<key:key_id>/destroy/", keys.destroy, "key_destroy"),
     _page("users/", users.listing, "users"),
     _page("users/new/", users.add, "user_add"),
     _page("users/<int:user_id>/", users.edit, "user"),
@@ -85,6 +100,7 @@ urlpatterns = [
     _page("t/<slug:slug>/", tenants.overview, "tenant"),
     _page("t/<slug:slug>/settings/", tenants.settings, "settings"),
     _page("t/<slug:slug>/close/", tenants.close, "close"),
+    _page("t/<slug:slug>/salt/", keys.salt, "salt"),
     *_pages_of(Sort.TOOL),
     *_pages_of(Sort.PROMPT),
     *_pages_of(Sort.RESOURCE),
@@ -99,8 +115,10 @@ urlpatterns = [
     _page("t/<slug:slug>/members/", members.listing, "members"),
     _page("t/<slug:slug>/members/<int:user_id>/role/", members.change, "member_role"),
     _page("t/<slug:slug>/members/<int:user_id>/remove/", members.remove, "member_remove"),
-    _page("t/<slug:slug>/records/", records.rounds, "records"),
-    _page("t/<slug:slug>/records/<uuid:call_id>/", records.call, "call"),
+    _page("t/<slug:slug>/records/", calls.listing, "records"),
+    _page("t/<slug:slug>/records/<uuid:call_id>/", calls.call, "call"),
+    _page("t/<slug:slug>/records/<uuid:call_id>/said/", calls.call_said, "call_said"),
+    _page("t/<slug:slug>/refusals/", calls.refusals, "refusals"),
     _page("t/<slug:slug>/payloads/<uuid:entry_id>/", records.payload, "payload"),
     _page("t/<slug:slug>/payloads/<uuid:entry_id>/erase/", records.erase, "payload_erase"),
     _page("t/<slug:slug>/changes/", records.changes, "changes"),

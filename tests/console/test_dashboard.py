@@ -29,7 +29,7 @@ def test_the_dashboard_shows_ones_own_tenants_and_calls(
     assert [card.tenant.slug for card in page.context["cards"]] == ["acme"]
     assert page.context["cards"][0].counts[0].published == 1
     assert "http://testserver/t/acme/mcp" in page.content.decode()
-    assert [slug for _, slug in page.context["rounds"]] == ["acme"]
+    assert [slug for _, slug in page.context["calls"]] == ["acme"]
     assert "New tenant" not in page.content.decode()
 
 
@@ -41,7 +41,7 @@ def test_staff_see_every_tenant_and_what_is_wrong_with_the_process(
         page = staff.get("/admin/")
     finally:
         health.unregister("console-test")
-    assert {slug for _, slug in page.context["rounds"]} == {"acme", "globex"}
+    assert {slug for _, slug in page.context["calls"]} == {"acme", "globex"}
     assert "the disk is full" in page.content.decode()
 
 

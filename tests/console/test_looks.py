@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from mcphost.console import clients, examples
 from mcphost.console.middleware import LOOSER, STRICT
-from mcphost.console.templatetags.console import badge, brief, pretty, size, took, when
+from mcphost.console.templatetags.console import badge, brief, lasted, pretty, size, took, when
 from mcphost.protocol.headers import Headers
 from mcphost.protocol.opening import open_message
 from tests.console.things import Things
@@ -59,6 +59,8 @@ def test_times_are_said_as_people_do_with_the_exact_one_beside(
 
 
 def test_durations_and_sizes_have_the_unit_that_suits_them() -> None:
+    durations = [lasted(each) for each in (None, 0.0031, 8.44, 61, 3725)]
+    assert durations == ["", "3 ms", "8.4 s", "1 min 1 s", "1 h 2 min"]
     assert [took(None), took(1500), took(2_500_000)] == ["-", "1.5 ms", "2.50 s"]
     assert [size(None), size(100), size(2048)] == ["-", "100 B", "2.0 KiB"]
 

@@ -20,21 +20,24 @@ pytestmark = pytest.mark.django_db
 
 def targets(client: Client, query: str = "", path: str = RECORDS) -> list[str]:
     page = client.get(f"{path}{query}")
-    return [round_.entry.target for round_, _ in page.context["rounds"]]
+    return [row.entry.target for row, _ in page.context["calls"]]
 
 
-def test_rounds_are_listed_newest_first(operator: Client, acme: Things) -> None:
+def test_calls_are_listed_newest_first(operator: Client, acme: Things) -> None:
     recorded(acme.tenant, uuid4(), target="newer")
     assert targets(operator) == ["newer", "canary-acme-tool"]
 
 
-def test_rounds_are_narrowed_by_each_filter(operator: Client, acme: Things) -> None:
+def test_calls_are_narrowed_by_each_filter(operator: Client, acme: Things) -> None:
     call = uuid4()
-    recorded(acme.tenant, call, target="other", outcome="crashed", actor_id="t1", token_id="t1")
+    named = {"actor_id": "t1", "token_id": "t1", "actor_label": "ted (desk)"}
+    recorded(acme.tenant, call, target="other", outcome="crashed", client_name="curl", **named)
     for query in (
         "?tool=other",
         "?outcome=crashed",
         "?principal=t1",
+        "?principal=TED",
+        "?client=curl",
         f"?call={str(call)[:8]}",
         "?tool=other&period=hour",
     ):
@@ -61,7 +64,7 @@ def test_what_was_got_and_read_says_by_which_method(operator: Client, acme: Thin
 
 
 def test_what_is_older_than_the_period_is_left_out(operator: Client, acme: Things) -> None:
-    old = selectors._first_id(timezone.now() - timedelta(days=2))
+    old = selectors.first_id(timezone.now() - timedelta(days=2))
     Entry(
         id=UUID(int=old.int + 1),
         at=timezone.now() - timedelta(days=2),
@@ -81,15 +84,15 @@ def test_long_lists_are_read_page_by_page_with_their_filter(operator: Client, ac
     for number in range(selectors.PAGE + 3):
         recorded(acme.tenant, uuid4(), target="many", reason=str(number))
     first = operator.get(f"{RECORDS}?tool=many")
-    assert len(first.context["rounds"]) == selectors.PAGE
+    assert len(first.context["calls"]) == selectors.PAGE
     assert first.context["older"].startswith("tool=many&after=")
     last = operator.get(f"{RECORDS}?{first.context['older']}")
-    reasons = [round_.entry.reason for round_, _ in last.context["rounds"]]
+    reasons = [row.entry.reason for row, _ in last.context["calls"]]
     assert reasons == ["2", "1", "0"]
     assert last.context["older"] == ""
 
 
-def test_staff_see_the_rounds_of_every_tenant_or_of_one(
+def test_staff_see_the_calls_of_every_tenant_or_of_one(
     staff: Client, acme: Things, globex: Things
 ) -> None:
     path = "/admin/records/"
@@ -101,7 +104,7 @@ def test_staff_see_the_rounds_of_every_tenant_or_of_one(
 def test_a_call_shows_all_of_its_entries(operator: Client, acme: Things) -> None:
     page = operator.get(f"{RECORDS}{acme.call}/")
     text = page.content.decode()
-    assert [entry.id for entry in page.context["entries"]] == [acme.entry]
+    assert [entry.id for entry in page.context["call"].entries] == [acme.entry]
     for part in ("olga (laptop)", "1.5 ms", "2.0 KiB", "round.finished"):
         assert part in text
 

@@ -4,6 +4,7 @@ The walk is made from the addresses themselves: a new page is in it the day it i
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,13 +13,16 @@ from django.test import Client
 from django.urls import URLPattern, reverse
 
 from mcphost.audit.models import Entry, Payload
+from mcphost.audit.records import ANSWER_RECEIVED
 from mcphost.catalogue.models import Grant, Primitive, PrimitiveVersion
 from mcphost.console.urls import urlpatterns
 from mcphost.identity.models import Token
 from mcphost.tenants.models import Membership, Tenant
+from mcphost.vault.models import RingKey, TenantSecret
 from tests.cast import Cast
 from tests.console.conftest import Browser
-from tests.console.things import Things
+from tests.console.things import Things, asking
+from tests.console.things import told as put
 
 pytestmark = pytest.mark.django_db
 
@@ -27,7 +31,18 @@ OWN = {"index", "tenants", "password_change", "logout", *OPEN_TO_ANYBODY}
 """Pages that everybody who may enter has, with nothing on them but what is theirs."""
 
 NAMES = [str(pattern.name) for pattern in urlpatterns]
-MODELS = (Tenant, Membership, Primitive, PrimitiveVersion, Grant, Token, Payload, User)
+MODELS = (
+    Tenant,
+    Membership,
+    Primitive,
+    PrimitiveVersion,
+    Grant,
+    Token,
+    Payload,
+    User,
+    RingKey,
+    TenantSecret,
+)
 
 
 def address(pattern: URLPattern, things: Things, slug: str) -> str:
@@ -40,6 +55,7 @@ def address(pattern: URLPattern, things: Things, slug: str) -> str:
         "entry_id": things.entry,
         "user_id": things.user,
         "verb": "disable",
+        "key_id": RingKey.objects.values_list("id", flat=True).first() or "k1",
     }
     names = pattern.pattern.converters
     assert set(names) <= set(known), f"say here what {set(names) - set(known)} of a tenant is"
@@ -107,6 +123,16 @@ def visits(client: Client, path: str, things: Things) -> Iterator[tuple[Any, str
 
 
 @pytest.fixture
+def acme(acme: Things) -> Things:
+    """The tenant's call is one that asks, and waits."""
+    story = asking(acme)
+    story.refuse(f"canary-{acme.slug}-refusal")
+    put(story)
+    answer = next(each for each in story.made if each.action == ANSWER_RECEIVED)
+    return replace(acme, call=story.call.id, entry=answer.id)
+
+
+@pytest.fixture
 def by_name() -> dict[str, URLPattern]:
     return {str(pattern.name): pattern for pattern in urlpatterns}
 
@@ -163,6 +189,7 @@ def test_the_texts_that_are_looked_for_are_on_the_pages_of_who_may_see_them(
         *(f"{sort}s" for sort in sorts),
         "tokens",
         "records",
+        "refusals",
         "call",
         "changes",
         "members",
@@ -172,8 +199,9 @@ def test_the_texts_that_are_looked_for_are_on_the_pages_of_who_may_see_them(
     assert [page.status_code for page in pages] == [200] * len(read)
     together = "".join(page.content.decode() for page in pages)
     assert [word for word in acme.canaries if word not in together] == [str(acme.tenant)]
-    told = browse(cast.auditor).get(address(by_name["payload"], acme, acme.slug))
-    assert "canary-acme-said" in told.content.decode()
+    for name in ("payload", "call_said"):
+        told = browse(cast.auditor).get(address(by_name[name], acme, acme.slug))
+        assert "canary-acme-answer" in told.content.decode()
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in OPEN_TO_ANYBODY])

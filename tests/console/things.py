@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -19,6 +20,7 @@ from mcphost.tenants.roles import CALL_TOOLS, LIST_TOOLS
 from mcphost.tenants.selectors import TenantSnapshot
 from mcphost.tenants.services import update_tenant
 from mcphost.vault.services import ensure_tenant
+from tests.audit.asking import Story, keep
 from tests.cast import Person
 
 ACTOR = Actor.system("tests")
@@ -142,3 +144,25 @@ def said(tenant: UUID, entry: UUID, content: Any) -> None:
     Payload.objects.create(
         entry=entry, tenant=tenant, key_id=sealed.key_id, ciphertext=sealed.ciphertext
     )
+
+
+def told(*stories: Story) -> None:
+    """Calls that ask, with what was said in them."""
+    keep(*stories)
+    for record in (each for story in stories for each in story.made):
+        if record.payload is not None and record.tenant is not None:
+            said(record.tenant, record.id, record.payload)
+
+
+def asking(things: Things, *, ago: timedelta = timedelta(minutes=5)) -> Story:
+    """A call whose first round asks two questions, of which one is answered; the second waits."""
+    canary = f"canary-{things.slug}"
+    story = Story.of(things.tenant, f"{canary}-asks", at=timezone.now() - ago)
+    story.call = story.call._replace(arguments={"of": f"{canary}-argument"})
+    story.start()
+    story.ask("reason", "colour")
+    reply = {"action": "accept", "content": {"reason": f"{canary}-answer"}}
+    story.back(timedelta(minutes=2)).answer("reason", payload=reply)
+    story.start()
+    story.ask("colour")
+    return story

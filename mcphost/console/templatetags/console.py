@@ -19,6 +19,11 @@ NEAR = timedelta(days=31)
 _TONES: Mapping[str, str] = {
     "published": "good",
     "live": "good",
+    "active": "good",
+    "standby": "info",
+    "retiring": "info",
+    "retired": "plain",
+    "destroyed": "plain",
     "complete": "good",
     "draft": "plain",
     "input_required": "info",
@@ -68,6 +73,20 @@ def took(microseconds: int | None) -> str:
 
 
 @register.filter
+def lasted(seconds: float | None) -> str:
+    """How long a person took, in the two units that matter."""
+    if seconds is None:
+        return ""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, left = divmod(minutes, 60)
+    return f"{hours} h {left} min" if hours else f"{minutes} min {rest} s"
+
+
+@register.filter
 def size(count: int | None) -> str:
     """A number of bytes in the unit that suits it."""
     if count is None:
@@ -79,7 +98,12 @@ def size(count: int | None) -> str:
 def badge(word: str) -> SafeString:
     """A state or an outcome, in its colour."""
     tone = _TONES.get(word, "bad")
-    return format_html('<span class="c-badge c-{}">{}</span>', tone, word.replace("_", " "))
+    return toned(tone, word.replace("_", " "))
+
+
+def toned(tone: str, said: str) -> SafeString:
+    """Some words in a colour."""
+    return format_html('<span class="c-badge c-{}">{}</span>', tone, said)
 
 
 @register.filter

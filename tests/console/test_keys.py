@@ -1,0 +1,211 @@
+"""Keys in the console: the platform's, for its staff, and the end of a tenant's salt."""
+
+from datetime import timedelta
+from html import unescape
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from mcphost.audit.in_flight import calls_of
+from mcphost.audit.models import Entry
+from mcphost.audit.records import Actor
+from mcphost.vault.lifecycle import rotate, tend
+from mcphost.vault.models import RingKey, TenantSecret
+from mcphost.vault.services import ensure_ring, ensure_tenant
+from mcphost.vault.states import KeyState
+from tests.audit.waiting import asked
+from tests.cast import Cast
+from tests.vault.rings import add_key, have_waited, states
+
+pytestmark = pytest.mark.django_db
+
+KEYS = "/admin/keys/"
+SALT = "/admin/t/acme/salt/"
+
+
+@pytest.fixture
+def old() -> str:
+    return ensure_ring()
+
+
+def text(page: Any) -> str:
+    return unescape(page.content.decode())
+
+
+def said(client: Client, page: Any) -> list[str]:
+    """What the page that a form led to says at its top."""
+    return [str(each) for each in client.get(page["Location"]).context["messages"]]
+
+
+def test_every_key_is_shown_with_its_state_and_what_is_in_flight(staff: Client, old: str) -> None:
+    add_key("k1", KeyState.RETIRING)
+    add_key("k2", KeyState.RETIRED)
+    add_key("k3", KeyState.DESTROYED)
+    for _ in range(7):
+        asked("k1")
+    page = text(staff.get(KEYS))
+    for word in (old, "k1", "k2", "k3", "active", "retiring", "retired", "destroyed"):
+        assert word in page
+    assert '<td class="c-num">7</td>' in page
+    assert f"{KEYS}k1/retire/" in page
+    assert f"{KEYS}k2/destroy/" in page
+    assert f"{KEYS}{old}/" not in page
+    assert f"{KEYS}k3/" not in page
+    assert "refresh" not in page
+
+
+def test_an_empty_ring_says_what_makes_the_first_key(staff: Client) -> None:
+    assert "manage.py init" in text(staff.get(KEYS))
+
+
+def test_staff_find_the_page_in_the_menu_and_nobody_else_does(staff: Client, owner: Client) -> None:
+    assert f'href="{KEYS}"' in text(staff.get("/admin/"))
+    assert f'href="{KEYS}"' not in text(owner.get("/admin/"))
+
+
+@pytest.mark.parametrize("path", ["", "rotate/", "compromised/", "k1/retire/", "k1/destroy/"])
+def test_no_owner_sees_or_changes_the_platforms_keys(owner: Client, old: str, path: str) -> None:
+    add_key("k1", KeyState.RETIRED)
+    before = states()
+    assert owner.get(KEYS + path).status_code == 403
+    assert owner.post(KEYS + path).status_code == 403
+    assert states() == before
+
+
+def test_rotating_is_confirmed_and_then_followed_until_the_new_key_seals(
+    staff: Client, old: str
+) -> None:
+    assert "No call is disturbed" in text(staff.get(f"{KEYS}rotate/"))
+    assert states() == {old: "active"}
+    done = staff.post(f"{KEYS}rotate/")
+    assert done["Location"] == KEYS
+    (new,) = set(states()) - {old}
+    assert states()[new] == "standby"
+    waiting = staff.get(KEYS)
+    assert 'http-equiv="refresh"' in text(waiting)
+    have_waited(new)
+    tend()
+    assert 'http-equiv="refresh"' not in text(staff.get(KEYS))
+    entry = Entry.objects.get(action="key.rotated")
+    assert (entry.actor_kind, entry.actor_label, entry.target) == ("person", "staff", new)
+
+
+def test_a_second_rotation_is_refused_in_words(staff: Client, old: str) -> None:
+    first = rotate(Actor.system())
+    answer = staff.post(f"{KEYS}rotate/")
+    (message,) = said(staff, answer)
+    assert message.startswith(f"A rotation is under way: the key {first}")
+    assert len(states()) == 2
+
+
+def test_a_compromise_says_first_what_is_lost(staff: Client, old: str) -> None:
+    asked(old)
+    asked(old)
+    page = text(staff.get(f"{KEYS}compromised/"))
+    assert f"{old} (2 calls wait for an answer under it)" in page
+    assert states() == {old: "active"}
+    staff.post(f"{KEYS}compromised/")
+    assert states()[old] == "retired"
+    assert sorted(states().values()) == ["active", "retired"]
+    assert Entry.objects.get(action="key.rotated").facts["compromised"] is True
+
+
+def test_retiring_says_first_what_is_lost(staff: Client, old: str) -> None:
+    add_key("k1", KeyState.RETIRING)
+    asked("k1")
+    page = text(staff.get(f"{KEYS}k1/retire/"))
+    assert "1 call waits for an answer under it: the answers are refused" in page
+    assert states()["k1"] == "retiring"
+    assert said(staff, staff.post(f"{KEYS}k1/retire/")) == [
+        "k1 is retired: it opens nothing any more."
+    ]
+    assert states()["k1"] == "retired"
+
+
+def test_a_rotation_can_be_called_off(staff: Client, old: str) -> None:
+    new = rotate(Actor.system())
+    assert "The rotation is called off" in text(staff.get(f"{KEYS}{new}/retire/"))
+    staff.post(f"{KEYS}{new}/retire/")
+    assert states() == {old: "active", new: "retired"}
+
+
+def test_destroying_says_first_that_nothing_brings_it_back(staff: Client, old: str) -> None:
+    add_key("k1", KeyState.RETIRED)
+    page = text(staff.get(f"{KEYS}k1/destroy/"))
+    assert "nothing brings it back. No calls wait for an answer under it" in page
+    staff.post(f"{KEYS}k1/destroy/")
+    assert RingKey.objects.get(pk="k1").wrapped == ""
+
+
+@pytest.mark.parametrize(
+    ("verb", "state", "why"),
+    [
+        ("retire", KeyState.RETIRED, "is retired already"),
+        ("retire", KeyState.DESTROYED, "is destroyed already"),
+        ("destroy", KeyState.RETIRING, "still opens tokens"),
+        ("destroy", KeyState.STANDBY, "is about to seal"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_with_the_reason(
+    staff: Client, old: str, verb: str, state: KeyState, why: str
+) -> None:
+    add_key("k1", state)
+    path = f"{KEYS}k1/{verb}/"
+    for method in (staff.get, staff.post):
+        (message,) = said(staff, method(path))
+        assert why in message
+    assert states()["k1"] == state
+
+
+@pytest.mark.parametrize("verb", ["retire", "destroy"])
+def test_an_unknown_key_is_not_there(staff: Client, old: str, verb: str) -> None:
+    assert staff.get(f"{KEYS}nowhere/{verb}/").status_code == 404
+    assert staff.post(f"{KEYS}nowhere/{verb}/").status_code == 404
+
+
+def test_an_owner_destroys_the_salt_by_typing_the_slug(cast: Cast, owner: Client) -> None:
+    tenant = cast.acme.id
+    ensure_tenant(tenant)
+    assert SALT in text(owner.get("/admin/t/acme/settings/"))
+    assert "No calls wait for an answer here" in text(owner.get(SALT))
+    wrong = owner.post(SALT, {"slug": "globex"})
+    assert "This is not the tenant's slug." in text(wrong)
+    assert TenantSecret.objects.get(tenant=tenant).wrapped_salt
+    done = owner.post(SALT, {"slug": "acme"})
+    assert done["Location"] == "/admin/t/acme/settings/"
+    assert TenantSecret.objects.get(tenant=tenant).wrapped_salt == ""
+    entry = Entry.objects.get(action="salt.destroyed")
+    assert (entry.tenant, entry.actor_label) == (tenant, "owner")
+    settings = text(owner.get("/admin/t/acme/settings/"))
+    assert SALT not in settings
+    assert "nothing can be sealed for this tenant" in settings
+
+
+def test_a_salt_that_is_gone_is_said_to_be_gone(cast: Cast, owner: Client) -> None:
+    ensure_tenant(cast.acme.id)
+    owner.post(SALT, {"slug": "acme"})
+    for method in (owner.get, owner.post):
+        assert said(owner, method(SALT, {"slug": "acme"}))[-1] == "The salt was destroyed already."
+    assert Entry.objects.filter(action="salt.destroyed").count() == 1
+
+
+@pytest.mark.parametrize("who", ["operator", "auditor"])
+def test_only_owners_may_destroy_the_salt(
+    cast: Cast, who: str, request: pytest.FixtureRequest
+) -> None:
+    ensure_tenant(cast.acme.id)
+    client: Client = request.getfixturevalue(who)
+    assert client.get(SALT).status_code == 403
+    assert client.post(SALT, {"slug": "acme"}).status_code == 403
+    assert TenantSecret.objects.get(tenant=cast.acme.id).wrapped_salt
+
+
+def test_what_waits_is_counted_for_one_tenant_alone(cast: Cast) -> None:
+    day = timedelta(days=1)
+    asked("k1", tenant=cast.acme.id)
+    asked("k2", tenant=cast.acme.id)
+    asked("k1", tenant=cast.globex.id)
+    assert calls_of(cast.acme.id, timezone.now(), day) == 2
+    assert calls_of(cast.globex.id, timezone.now(), day) == 1
