@@ -1,4 +1,4 @@
-"""The command line: `python -m bench [call|scale|nodes|listeners ...] [--smoke]`."""
+"""The command line: `python -m bench [call|ask|scale|nodes|listeners ...] [--smoke]`."""
 
 import argparse
 import os
@@ -6,13 +6,16 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench import listeners, machine, nodes, peers, plot, report, scale
+from bench import asking, listeners, machine, nodes, peers, plot, report, scale
 from bench.figures import Figure
 from bench.load import LoadError, require_wrk
 from bench.passes import SMOKE, Plan, compare
 from bench.processes import StartError
 from bench.verify import WrongAnswerError
 from tests.e2e import backing
+
+TOKENS = 20_000
+FEW_TOKENS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,15 @@ def _call(run: Run) -> bool:
     return _no_errors(figures)
 
 
+def _ask(run: Run) -> bool:
+    figures = compare(
+        [peer for peer in asking.ALL if peer.name.partition("-")[0] in run.peers], run.plan
+    )
+    sealed = asking.sealing(FEW_TOKENS if run.smoke else TOKENS)
+    _show(run, "bench ask", report.asking_table(figures, sealed))
+    return _no_errors(figures)
+
+
 def _scale(run: Run) -> bool:
     size = scale.SMALL_CROWD if run.smoke else scale.CROWD
     figures = compare(scale.databases(size), run.plan)
@@ -88,6 +100,7 @@ def _no_errors(figures: Sequence[Figure] | Sequence[nodes.NodesFigure]) -> bool:
 
 SCENARIOS: Mapping[str, Callable[[Run], bool]] = {
     "call": _call,
+    "ask": _ask,
     "scale": _scale,
     "nodes": _nodes,
     "listeners": _listeners,
@@ -100,7 +113,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "scenarios",
         nargs="*",
-        help="call: beside the peers; scale: over a large database; nodes: two processes against "
+        help="call: beside the peers; ask: calls of two legs; scale: over a large database; nodes: two processes against "
         "one; listeners: how soon all hear of a change",
     )
     parser.add_argument("--smoke", action="store_true", help="a second each, nothing is written")

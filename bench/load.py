@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SCRIPT = Path(__file__).parent / "call.lua"
+ASKING = Path(__file__).parent / "ask.lua"
 CONNECTIONS = 16
 GRACE_SECONDS = 30
 
@@ -18,15 +19,20 @@ class LoadError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where the call goes, and the bearer token it carries (empty: none)."""
+    """Where the call goes, and the bearer token it carries (empty: none).
+
+    `asks` names the tool that asks one question; empty, it is the echo that is called.
+    """
 
     url: str
     token: str = ""
+    asks: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one measurement saw. Latencies in milliseconds."""
+    """What one measurement saw. Latencies in milliseconds; of calls of two legs they are those of a
+    leg, and `requests` are the calls."""
 
     requests: int
     seconds: float
@@ -52,11 +58,11 @@ def require_wrk() -> str:
 
 
 def measure(target: Target, seconds: int, connections: int = CONNECTIONS) -> Sample:
-    """Load `target` for `seconds`; every body is looked at, what is not the echo is an error."""
+    """Load `target` for `seconds`; every body is looked at, what is not the answer is an error."""
     command = [require_wrk(), "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "10s"]
     finished = subprocess.run(
-        [*command, "-s", str(SCRIPT), target.url],
-        env={**os.environ, "BENCH_TOKEN": target.token},
+        [*command, "-s", str(ASKING if target.asks else SCRIPT), target.url],
+        env={**os.environ, "BENCH_TOKEN": target.token, "BENCH_TOOL": target.asks},
         capture_output=True,
         text=True,
         timeout=seconds + GRACE_SECONDS,

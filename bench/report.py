@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from bench.asking import SealingFigure, claim_seconds
 from bench.figures import Figure
 from bench.listeners import ListenersFigure
 from bench.load import CONNECTIONS
@@ -15,6 +16,7 @@ PAGE = ROOT / "docs" / "benchmarks.md"
 PICTURE = ROOT / "docs" / "benchmarks.svg"
 IMAGE = f"![Requests per second of each server]({PICTURE.name})"
 TARGET_OVER_SDK = 5.0
+TARGET_ASKING = 5.0
 TARGET_OF_BARE = 0.4
 TARGET_NODES = 1.2
 TARGET_TOLD = 2.0
@@ -86,6 +88,46 @@ def listeners_table(figure: ListenersFigure) -> str:
     told = f"all told after {figure.worst:.2f} s at worst"
     verdict = _line(figure.worst <= TARGET_TOLD, told, "two seconds")
     return "\n".join([*lines, "", verdict])
+
+
+def asking_table(figures: Sequence[Figure], sealed: Sequence[SealingFigure]) -> str:
+    """Calls of two legs beside one another, what a token costs, and the verdict, as Markdown."""
+    lines = [
+        "| server | calls/s | lowest to highest pass | times the SDK | p50 ms per leg | p99 ms per leg | errors |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for figure in figures:
+        sdk = figure.ratios.get("sdk")
+        lines.append(
+            f"| {figure.label} | {figure.rate:,.0f} | {figure.low:,.0f} to {figure.high:,.0f} "
+            f"| {'' if sdk is None else f'{sdk:.2f}'} | {figure.p50:.2f} | {figure.p99:.2f} "
+            f"| {figure.errors} |"
+        )
+    return "\n".join([*lines, "", *_sealing_table(sealed), "", *_asking_verdict(figures)])
+
+
+def _sealing_table(sealed: Sequence[SealingFigure]) -> list[str]:
+    lines = [
+        "| what is sealed | the token | sealing | opening |",
+        "| ---: | ---: | ---: | ---: |",
+    ]
+    return lines + [
+        f"| {each.payload:,} bytes | {each.token:,} characters "
+        f"| {each.seal * 1e6:.0f} µs | {each.unseal * 1e6:.0f} µs |"
+        for each in sealed
+    ]
+
+
+def _asking_verdict(figures: Sequence[Figure]) -> list[str]:
+    lines = []
+    claim = claim_seconds(figures)
+    if claim is not None:
+        lines.append(f"- a claim adds {claim * 1e6:.0f} µs to a call")
+    ratio = {figure.name: figure.ratios for figure in figures}.get("mcphost", {}).get("sdk")
+    if ratio is not None:
+        seen = f"{ratio:.1f} times the SDK's throughput"
+        lines.append(_line(ratio >= TARGET_ASKING, seen, "at least 5"))
+    return lines
 
 
 def verdict(figures: Sequence[Figure]) -> str:

@@ -12,47 +12,63 @@ HEADERS = {
     "Accept": "application/json, text/event-stream",
     "MCP-Protocol-Version": "2026-07-28",
     "Mcp-Method": "tools/call",
-    "Mcp-Name": "echo",
 }
 TEXT = "hello 1"
-CALL = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "tools/call",
-    "params": {
-        "name": "echo",
-        "arguments": {"text": TEXT},
-        "_meta": {
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
-            "io.modelcontextprotocol/clientCapabilities": {},
-        },
-    },
-}
+CAPABILITIES = {"elicitation": {"form": {}}}
 
 
 class WrongAnswerError(Exception):
-    """A server answered something else than the echo."""
+    """A server answered something else than it should."""
 
 
 def verify(target: Target) -> None:
     """Make the call once and look at every part of the answer. Raises WrongAnswerError."""
-    status, body = _post(target)
+    more = _asked(target) if target.asks else {}
+    if not _is_echo(_answered(target, **more)):
+        raise WrongAnswerError(f"{target.url} did not say the same again")
+
+
+def _asked(target: Target) -> dict[str, Any]:
+    """The first leg of a call that asks; what the retry has to bring."""
+    result = _answered(target)["result"]
     try:
-        answer = json.loads(body)
-        good = status == 200 and _is_echo(answer)
-    except (ValueError, LookupError, TypeError):
-        good = False
-    if not good:
+        [(key, question)] = result["inputRequests"].items()
+        assert question["method"] == "elicitation/create"
+        answer = {"action": "accept", "content": {"sure": True}}
+        return {"requestState": result["requestState"], "inputResponses": {key: answer}}
+    except (AssertionError, LookupError, ValueError):
+        raise WrongAnswerError(f"{target.url} did not ask: {result}") from None
+
+
+def _answered(target: Target, **more: Any) -> dict[str, Any]:
+    status, body = _post(target, _call(target.asks or "echo", more))
+    try:
+        answer: dict[str, Any] = json.loads(body)
+    except ValueError:
+        answer = {}
+    if status != 200 or "result" not in answer:
         raise WrongAnswerError(f"{target.url} answered HTTP {status}: {body[:500]!r}")
+    return answer
 
 
-def _post(target: Target) -> tuple[int, bytes]:
+def _call(tool: str, more: dict[str, Any]) -> dict[str, Any]:
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": CAPABILITIES,
+    }
+    params = {"name": tool, "arguments": {"text": TEXT}, "_meta": meta, **more}
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+
+
+def _post(target: Target, call: dict[str, Any]) -> tuple[int, bytes]:
     parts = urlsplit(target.url)
-    authorization = {"Authorization": f"Bearer {target.token}"} if target.token else {}
+    fields = {**HEADERS, "Mcp-Name": call["params"]["name"]}
+    if target.token:
+        fields["Authorization"] = f"Bearer {target.token}"
     connection = http.client.HTTPConnection(parts.netloc, timeout=30)
     try:
-        connection.request("POST", parts.path, json.dumps(CALL), {**HEADERS, **authorization})
+        connection.request("POST", parts.path, json.dumps(call), fields)
         response = connection.getresponse()
         return response.status, response.read()
     finally:
@@ -61,10 +77,11 @@ def _post(target: Target) -> tuple[int, bytes]:
 
 def _is_echo(answer: dict[str, Any]) -> bool:
     result = answer["result"]
+    said = (result.get("content") or [None])[0]
     return (
         answer["jsonrpc"] == "2.0"
-        and answer["id"] == CALL["id"]
+        and answer["id"] == 1
         and result["resultType"] == "complete"
         and not result.get("isError", False)
-        and result["content"][0] == {"type": "text", "text": TEXT}
+        and said == {"type": "text", "text": TEXT}
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import listeners, nodes, plot, report
+from bench import asking, listeners, nodes, plot, report
 from bench.figures import Figure, summarise
 from bench.listeners import Heard
 from bench.load import LoadError, Sample, parse
@@ -74,7 +74,7 @@ def test_a_page_without_the_markers_is_left_alone(tmp_path: Path) -> None:
 
 def test_the_page_has_a_place_for_every_scenario() -> None:
     text = report.PAGE.read_text()
-    for marker in ("bench call", "bench scale", "bench nodes", "bench listeners"):
+    for marker in ("bench call", "bench ask", "bench scale", "bench nodes", "bench listeners"):
         assert text.count(f"<!-- {marker}: begin -->") == 1
         assert text.count(f"<!-- {marker}: end -->") == 1
 
@@ -132,3 +132,24 @@ def test_the_slowest_listener_of_the_slowest_change_decides() -> None:
 
 def test_ticks_are_read_behind_a_name_that_holds_anything() -> None:
     assert parse_ticks("42 (a ) b (c) S " + " ".join(map(str, range(1, 50)))) == 11 + 12
+
+
+def test_calls_that_ask_are_held_against_the_sdk_and_against_those_without_a_claim() -> None:
+    labels = {"mcphost": "mcphost", "mcphost-unclaimed": "mcphost, without the claim", "sdk": "SDK"}
+    figures = summarise(
+        labels,
+        {
+            "mcphost": [sample(1000), sample(500)],
+            "mcphost-unclaimed": [sample(1250), sample(625)],
+            "sdk": [sample(100), sample(50)],
+        },
+    )
+    claim = asking.claim_seconds(figures)
+    assert claim is not None
+    assert round(claim * 1e6) == 267
+    table = report.asking_table(figures, asking.sealing(2))
+    assert "10.0 times the SDK's throughput (wanted: at least 5): reached" in table
+    assert "a claim adds 267 µs" in table
+    assert "| 200 bytes |" in table
+    assert "wanted" not in report.asking_table(figures[2:], ())
+    assert asking.claim_seconds(figures[2:]) is None

@@ -1,0 +1,96 @@
+"""A call of two legs: a tool asks one question, the retry brings the answer. Beside the Python SDK's
+`Resolve`, and what of it sealing, opening and claiming cost."""
+
+import secrets
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+from uuid import UUID
+
+from bench import peers
+from bench.figures import Figure
+from bench.load import Target
+from bench.peers import SERVERS, Peer
+from bench.processes import ROOT, Command
+from mcphost.sealing import tokens
+from mcphost.sealing.tokens import KEY_BYTES, RANDOM_BYTES, SALT_BYTES, Binding, Key, Purpose, Ring
+
+TOOLS = ROOT / "bench" / "tools"
+PAYLOAD_BYTES = (200, 4_000)
+TENANT = UUID(int=1)
+
+
+class SealingFigure(NamedTuple):
+    """What one token of a payload costs, in seconds, and how long it is, in characters."""
+
+    payload: int
+    token: int
+    seal: float
+    unseal: float
+
+
+def _ours(folder: Path, port: int) -> Command:
+    return peers.ours(folder, port, MCPHOST_TOOLS_PATH=str(TOOLS))
+
+
+def _asks(tool: str) -> Callable[[Path, int], Target]:
+    def target(folder: Path, port: int) -> Target:
+        return replace(peers.MCPHOST.target(folder, port), asks=tool)
+
+    return target
+
+
+def _sdk(folder: Path, port: int) -> Command:
+    argv = [sys.executable, str(SERVERS / "sdk_asking_server.py"), str(port)]
+    return Command(argv, folder / "log", port)
+
+
+def _sdk_target(folder: Path, port: int) -> Target:
+    return replace(peers.SDK.target(folder, port), asks="ask")
+
+
+MCPHOST = Peer("mcphost", "mcphost", _ours, _asks("ask"))
+UNCLAIMED = Peer("mcphost-unclaimed", "mcphost, without the claim", _ours, _asks("ask_unclaimed"))
+SDK = Peer("sdk", f"{peers.SDK.label}, `Resolve`", _sdk, _sdk_target)
+ALL = (MCPHOST, UNCLAIMED, SDK)
+
+
+def claim_seconds(figures: Sequence[Figure]) -> float | None:
+    """What a claim adds to the time that one worker spends on a call; None without both figures."""
+    rows = {figure.name: figure for figure in figures}
+    if not {"mcphost", "mcphost-unclaimed"} <= rows.keys():
+        return None
+    claimed = rows["mcphost"]
+    return (1 - claimed.ratios["mcphost-unclaimed"]) / claimed.rate
+
+
+def sealing(times: int) -> tuple[SealingFigure, ...]:
+    """What sealing and opening a state cost, each done so many times."""
+    return tuple(_sealing(bytes(size), times) for size in PAYLOAD_BYTES)
+
+
+def _sealing(payload: bytes, times: int) -> SealingFigure:
+    binding = Binding(Purpose.STATE, TENANT, secrets.token_bytes(SALT_BYTES))
+    key = Key("bench", secrets.token_bytes(KEY_BYTES))
+    ring = Ring(key, {key.id: key})
+
+    def seal() -> str:
+        return tokens.seal(payload, binding, key, secrets.token_bytes(RANDOM_BYTES))
+
+    token = seal()
+    return SealingFigure(
+        payload=len(payload),
+        token=len(token),
+        seal=_each(seal, times),
+        unseal=_each(lambda: tokens.unseal(token, binding, ring), times),
+    )
+
+
+def _each(does: Callable[[], object], times: int) -> float:
+    began = time.perf_counter()
+    for _ in range(times):
+        does()
+    return (time.perf_counter() - began) / times
