@@ -7,6 +7,8 @@ import asyncio
 import base64
 from typing import Any
 
+from pydantic import BaseModel
+
 from mcphost.sdk import (
     Audio,
     Context,
@@ -57,6 +59,10 @@ REGION_SCHEMA: dict[str, Any] = {
     "properties": {"region": {"type": "string", "x-mcp-header": "Region"}},
     "required": ["region"],
 }
+
+
+class Name(BaseModel):
+    name: str
 
 
 @tool(annotations=READ_ONLY)
@@ -159,9 +165,9 @@ async def test_missing_capability(ctx: Context) -> str:
 
 @tool(annotations=READ_ONLY)
 async def test_streaming_elicitation(ctx: Context) -> str:
-    """Answers on its stream without ever sending the client a request of its own."""
+    """Asks without ever sending the client a request of its own on its stream."""
     ctx.progress(1, 1)
-    return "The server sent no request of its own."
+    return f"Hello, {(await ctx.elicit('user_name', 'What is your name?', Name)).name}!"
 
 
 @tool(annotations=READ_ONLY, input_schema=REGION_SCHEMA)

@@ -195,6 +195,8 @@ def about() -> str:
     return (
         "# The demo tenant\n\n"
         "- Call `countdown` to see progress, and hang up to stop it.\n"
+        "- Call `update_work_item` to be asked something: resolve bug 4522, as a duplicate perhaps.\n"
+        "- Call `deploy`: it asks first, and then tells how far it is.\n"
         "- Get the prompt `plan_trip`: its city is completed as you type.\n"
         "- Read `demo://weather/Oslo`, or of any other city.\n"
     )

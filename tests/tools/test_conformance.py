@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from mcphost.kinds.python.trying import a_call, accept, in_memory, run_through
 from mcphost.kinds.sorts import Sort
 from mcphost.protocol.schemas import param_headers
 from mcphost.protocol.uri_templates import UriTemplate
@@ -170,9 +171,13 @@ async def test_the_logging_diagnostic_logs() -> None:
     assert len(notes.logged) == 1
 
 
-async def test_the_streaming_diagnostic_answers_without_asking() -> None:
+async def test_the_streaming_diagnostic_asks_by_its_result() -> None:
     notes = Notes()
-    assert await content("test_streaming_elicitation", notes)
+    program = compiled("conformance.test_streaming_elicitation").program
+    outside = in_memory()._replace(notifier=notes)
+    ended = await run_through(program, a_call(), {"user_name": accept(name="Ada")}, outside)
+    assert ended.asked == (("user_name",),)
+    assert ended.text == "Hello, Ada!"
     assert len(notes.progressed) == 1
 
 

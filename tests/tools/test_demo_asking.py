@@ -1,0 +1,263 @@
+"""The demo's tools that ask, as the tutorial tells of them."""
+
+import ast
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from mcphost.kinds.python.trying import (
+    CANCEL,
+    DECLINE,
+    Tried,
+    a_call,
+    accept,
+    in_memory,
+    run_through,
+    says,
+)
+from mcphost.kinds.sorts import Sort
+from mcphost.runtime.journal import Journal
+from mcphost.runtime.outcomes import Complete, Failed, FailureKind, InputRequired
+from mcphost.runtime.ports import Ports
+from tests.kinds.rounds import Notes
+from tests.tools.shelf import FOLDER, assert_listable, compiled, kind, names
+
+ALL = [
+    "demo_asking.arrange_meeting",
+    "demo_asking.deploy",
+    "demo_asking.sign_off",
+    "demo_asking.summarize",
+    "demo_asking.update_work_item",
+]
+RESOLVE = {"workItemId": 4522, "fields": {"System.State": "Resolved"}}
+DUPLICATE = {
+    "resolution": accept(resolution="Duplicate"),
+    "duplicate_of": accept(duplicateOfId=4301),
+}
+
+
+async def tried(
+    name: str,
+    arguments: Mapping[str, Any] | None = None,
+    answers: Mapping[str, Mapping[str, Any]] | None = None,
+    outside: Ports | None = None,
+) -> Tried:
+    program = compiled(f"demo_asking.{name}").program
+    return await run_through(program, a_call(arguments), answers or {}, outside or in_memory())
+
+
+async def stored(outside: Ports, number: int) -> Any:
+    value, _ = await outside.store.get(f"work-items/{number}")
+    return value and value["fields"]
+
+
+def test_there_are_these() -> None:
+    assert kind().check() == ()
+    assert names("demo_asking", Sort.TOOL) == ALL
+    assert names("demo_asking", Sort.PROMPT) == ["demo_asking.write_invitation"]
+    assert names("demo_asking", Sort.RESOURCE) == ["demo_asking.greeting"]
+
+
+@pytest.mark.parametrize("reference", names("demo_asking"))
+def test_everything_can_be_listed_and_has_a_title(reference: str) -> None:
+    assert_listable(compiled(reference))
+    assert compiled(reference).title
+
+
+def test_each_is_short_enough_to_learn_from() -> None:
+    tree = ast.parse((FOLDER / "demo_asking.py").read_text())
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.AsyncFunctionDef)]
+    long = {f.name: f.end_lineno - f.lineno for f in functions if f.end_lineno - f.lineno > 30}  # type: ignore[operator]
+    assert not long
+
+
+async def test_resolving_a_bug_asks_how_and_a_duplicate_of_what() -> None:
+    outside = in_memory()
+    ended = await tried("update_work_item", RESOLVE, DUPLICATE, outside)
+    assert ended.asked == (("resolution",), ("duplicate_of",))
+    assert ended.text == (
+        "Bug #4522 resolved as Duplicate of Bug #4301. "
+        "State set to Resolved and duplicate link created."
+    )
+    assert await stored(outside, 4522) == {
+        "System.WorkItemType": "Bug",
+        "System.Title": "Carts with 100 items show a negative price",
+        "System.State": "Resolved",
+        "Resolution": "Duplicate",
+        "Duplicate Of": 4301,
+    }
+
+
+async def test_the_questions_are_those_of_the_proposal() -> None:
+    asked = (await tried("update_work_item", RESOLVE)).outcome
+    assert isinstance(asked, InputRequired)
+    [question] = asked.requests
+    assert (question.key, question.method) == ("resolution", "elicitation/create")
+    assert "Bug #4522" in question.params["message"]
+    field = question.params["requestedSchema"]["properties"]["resolution"]
+    assert field["enum"] == ["Fixed", "Won't Fix", "Duplicate", "By Design"]
+    answers = {"resolution": DUPLICATE["resolution"]}
+    asked = (await tried("update_work_item", RESOLVE, answers)).outcome
+    assert isinstance(asked, InputRequired)
+    [question] = asked.requests
+    schema = question.params["requestedSchema"]
+    assert schema["properties"]["duplicateOfId"]["type"] == "number"
+    assert schema["required"] == ["duplicateOfId"]
+
+
+@pytest.mark.parametrize("resolution", ["Fixed", "Won't Fix", "By Design"])
+async def test_other_resolutions_ask_nothing_more(resolution: str) -> None:
+    answers = {"resolution": accept(resolution=resolution)}
+    ended = await tried("update_work_item", RESOLVE, answers)
+    assert ended.asked == (("resolution",),)
+    assert ended.text == f"Bug #4522 resolved as {resolution}. State set to Resolved."
+
+
+@pytest.mark.parametrize(("number", "said"), [(7, "#7."), (10**9, "#1000000000."), (1.5, "#1.5.")])
+async def test_any_number_is_taken_as_the_original(number: float, said: str) -> None:
+    answers = {**DUPLICATE, "duplicate_of": accept(duplicateOfId=number)}
+    assert said in (await tried("update_work_item", RESOLVE, answers)).text
+
+
+async def test_a_bug_that_was_resolved_is_asked_about_again() -> None:
+    outside = in_memory()
+    await tried("update_work_item", RESOLVE, DUPLICATE, outside)
+    again = {"resolution": accept(resolution="Fixed")}
+    ended = await tried("update_work_item", RESOLVE, again, outside)
+    assert ended.asked == (("resolution",),)
+    assert (await stored(outside, 4522))["Resolution"] == "Fixed"
+
+
+@pytest.mark.parametrize("answer", [DECLINE, CANCEL])
+@pytest.mark.parametrize("key", DUPLICATE)
+async def test_who_says_no_to_a_question_changes_nothing(
+    key: str, answer: Mapping[str, Any]
+) -> None:
+    outside = in_memory()
+    ended = await tried("update_work_item", RESOLVE, {**DUPLICATE, key: answer}, outside)
+    assert isinstance(ended.outcome, Complete)
+    assert ended.outcome.is_error
+    assert await stored(outside, 4522) is None
+
+
+@pytest.mark.parametrize(
+    ("number", "fields"),
+    [(4522, {"System.Title": "Odd prices"}), (4610, {"System.State": "Resolved"})],
+)
+async def test_anything_else_is_saved_without_a_question(
+    number: int, fields: dict[str, Any]
+) -> None:
+    outside = in_memory()
+    arguments = {"workItemId": number, "fields": fields}
+    ended = await tried("update_work_item", arguments, outside=outside)
+    assert ended.asked == ()
+    assert ended.text.endswith(f"#{number} updated: {', '.join(fields)}.")
+    assert fields.items() <= (await stored(outside, number)).items()
+
+
+async def test_an_unknown_work_item_is_refused_in_words() -> None:
+    ended = await tried("update_work_item", {**RESOLVE, "workItemId": 1})
+    assert ended.text == "There is no work item #1. There are 4301, 4522, 4610."
+
+
+async def test_a_step_that_runs_twice_saves_once() -> None:
+    """As when a process dies after the effect: the next one has the journal from before it."""
+    program = compiled("demo_asking.update_work_item").program
+    outside, call = in_memory(), a_call({"workItemId": 4610, "fields": {"System.State": "Done"}})
+    for _ in range(2):
+        assert isinstance(await program.advance(call, Journal(), outside), Complete)
+    assert (await outside.store.get("work-items/4610")).revision == 1
+
+
+async def test_those_who_save_at_once_all_save() -> None:
+    outside = in_memory()
+    fields = [{f"Field {number}": number} for number in range(10)]
+    await asyncio.gather(
+        *(
+            tried("update_work_item", {"workItemId": 4610, "fields": f}, outside=outside)
+            for f in fields
+        )
+    )
+    saved = await stored(outside, 4610)
+    assert all(one.items() <= saved.items() for one in fields)
+
+
+async def test_a_deployment_is_confirmed_and_tells_how_far_it_is() -> None:
+    notes = Notes()
+    outside = in_memory()._replace(notifier=notes)
+    arguments = {"service": "shop", "version": "1.2"}
+    ended = await tried("deploy", arguments, {"confirm": accept(deploy=True)}, outside)
+    assert ended.asked == (("confirm",),)
+    assert ended.text == "shop 1.2 is deployed."
+    assert [(done, total) for done, total, _ in notes.progressed] == [(n, 4) for n in range(5)]
+
+
+async def test_a_deployment_that_nobody_wants_does_not_happen() -> None:
+    notes = Notes()
+    outside = in_memory()._replace(notifier=notes)
+    arguments = {"service": "shop", "version": "1.2"}
+    ended = await tried("deploy", arguments, {"confirm": accept(deploy=False)}, outside)
+    assert ended.text == "shop stays as it is."
+    assert "declined" in (await tried("deploy", arguments, {"confirm": DECLINE}, outside)).text
+    assert notes.progressed == []
+
+
+async def test_a_meeting_asks_for_time_and_place_in_one_round() -> None:
+    answers = {"when": accept(day="Monday", hour=9), "where": accept(room="Attic")}
+    ended = await tried("arrange_meeting", {"topic": "Prices"}, answers)
+    assert ended.asked == (("when", "where"),)
+    assert ended.text == "Prices: Monday, 9:00, in Attic."
+
+
+@pytest.mark.parametrize(
+    ("action", "done", "text"),
+    [
+        ("accept", ["signed"], "v1 is signed off."),
+        ("accept", [], "Nobody came in time."),
+        ("decline", ["signed"], "v1 is not signed off."),
+    ],
+)
+async def test_a_release_is_signed_off_by_who_agrees_and_opens_the_page(
+    action: str, done: list[str], text: str
+) -> None:
+    outside, answers = in_memory(done=done), {"page": {"action": action}}
+    ended = await tried("sign_off", {"release": "v1"}, answers, outside)
+    assert ended.asked == (("page",),)
+    assert ended.text == text
+
+
+async def test_a_summary_is_the_clients_models() -> None:
+    ended = await tried("summarize", {"text": "Long."}, {"summary": says("Short.")})
+    assert ended.text == "Short."
+    picture = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
+    ended = await tried(
+        "summarize", {"text": "Long."}, {"summary": {**says(""), "content": picture}}
+    )
+    assert ended.text == "The model did not answer with a text."
+
+
+@pytest.mark.parametrize("name", ["update_work_item", "summarize"])
+async def test_a_client_that_cannot_be_asked_is_told_what_is_missing(name: str) -> None:
+    arguments = {"text": "Long."} if name == "summarize" else RESOLVE
+    call = a_call(arguments, capabilities={})
+    ended = await run_through(compiled(f"demo_asking.{name}").program, call, {}, in_memory())
+    assert isinstance(ended.outcome, Failed)
+    assert ended.outcome.error.kind is FailureKind.CAPABILITY_MISSING
+
+
+async def test_a_prompt_asks_whom_it_is_for() -> None:
+    answers = {"guest": accept(name="Ada", tone="formal")}
+    ended = await tried("write_invitation", {"occasion": "the party"}, answers)
+    assert ended.asked == (("guest",),)
+    assert isinstance(ended.outcome, Complete)
+    [message] = ended.outcome.result["messages"]
+    assert message["content"]["text"] == "Write a formal invitation to the party for Ada."
+
+
+async def test_a_resource_asks_how_it_is_to_be_read() -> None:
+    ended = await tried("greeting", answers={"language": accept(language="Portuguese")})
+    assert ended.asked == (("language",),)
+    assert isinstance(ended.outcome, Complete)
+    assert ended.outcome.result["contents"][0]["text"] == "Olá!"
