@@ -5,7 +5,7 @@ SHELL := /bin/sh
 PYTHON ?= python3
 VENV := .venv/bin
 # What reaches a database is tested on PostgreSQL too.
-SQL := $(addprefix tests/,audit feed tenants vault identity catalogue serving transport)
+SQL := $(addprefix tests/,audit feed tenants vault calls identity catalogue serving transport rounds)
 PURE := mcphost/protocol/*,mcphost/sealing/*,mcphost/runtime/*
 # Two workers suit two cores; TESTS narrows a run: make test TESTS=tests/protocol
 WORKERS ?= 2

@@ -43,6 +43,10 @@ class Home:
         return self.path / "master-key"
 
     @property
+    def new_master_key(self) -> Path:
+        return self.path / "new-master-key"
+
+    @property
     def admin_password(self) -> Path:
         return self.path / "admin-password"
 
@@ -56,7 +60,13 @@ class Home:
         return self.path / "mcphost-home"
 
     def secrets(self) -> tuple[Path, ...]:
-        return (self.secret_key, self.master_key, self.admin_password, self.demo_token)
+        return (
+            self.secret_key,
+            self.master_key,
+            self.new_master_key,
+            self.admin_password,
+            self.demo_token,
+        )
 
     def is_ours(self) -> bool:
         """Whether the folder was used before; a folder with only strange files was not."""
@@ -170,6 +180,17 @@ def read_secret_key(home: Home) -> str:
     return value
 
 
+def read_coming_secret_keys(home: Home) -> list[str]:
+    """What will be Django's secret key once the new master key is the master key, if it is made of it.
+
+    Processes that are still on the old one know the sign-ins of those that are not. Raises HomeError.
+    """
+    if os.environ.get("MCPHOST_SECRET_KEY") or read(home.secret_key):
+        return []
+    new = read_new_master_key(home)
+    return [_derived(new)] if new else []
+
+
 def read_master_key(home: Home) -> bytes:
     """The 32-byte key-encryption key, base64 in the environment, a named file or the data folder.
 
@@ -182,13 +203,28 @@ def read_master_key(home: Home) -> bytes:
             f"no master key in {path}: set MCPHOST_MASTER_KEY or MCPHOST_MASTER_KEY_FILE, "
             "or run `manage.py init` to write one for a new data folder"
         )
+    return _key("the master key", text)
+
+
+def read_new_master_key(home: Home) -> bytes:
+    """The master key that is to replace the one in use; empty when none is given.
+
+    It is written like the other, and where there is a file for it there need not be one yet, or
+    any more. Raises HomeError if it is not 32 bytes of base64.
+    """
+    path = Path(os.environ.get("MCPHOST_NEW_MASTER_KEY_FILE") or home.new_master_key)
+    text = os.environ.get("MCPHOST_NEW_MASTER_KEY") or read(path)
+    return _key("the new master key", text) if text else b""
+
+
+def _key(name: str, text: str) -> bytes:
     try:
         key = base64.b64decode(text, validate=True)
     except ValueError:
         key = b""
     if len(key) != MASTER_KEY_BYTES:
         raise HomeError(
-            "the master key must be 32 bytes, written as base64 (`openssl rand -base64 32` makes one)"
+            f"{name} must be 32 bytes, written as base64 (`openssl rand -base64 32` makes one)"
         )
     return key
 

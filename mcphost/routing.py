@@ -9,6 +9,7 @@ from django.urls import re_path
 from mcphost.transport.endpoint import endpoint
 from mcphost.transport.health import healthz, readyz
 from mcphost.transport.lifespan import lifespan
+from mcphost.transport.limited import Limited
 from mcphost.transport.metrics import metrics
 from mcphost.transport.wellknown import not_found
 
@@ -17,14 +18,15 @@ class Front:
     """Sends what is below `/t/` straight to the MCP endpoint, everything else through the router.
 
     Channels' router matches patterns and copies the scope for each request; one prefix needs
-    neither, and every call to a tool has it.
+    neither, and every call to a tool has it. Links that people open are pages, and so Django's.
     """
 
     def __init__(self, router: Any) -> None:
         self._router = router
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        serve = endpoint if scope["path"].startswith("/t/") else self._router
+        path = scope["path"]
+        serve = endpoint if path.startswith("/t/") and "/done/" not in path else self._router
         await serve(scope, receive, send)
 
 
@@ -42,7 +44,7 @@ application = ProtocolTypeRouter(
                     _at(r"^healthz$", healthz),
                     _at(r"^readyz$", readyz),
                     _at(r"^metrics$", metrics),
-                    _at(r"", get_asgi_application()),
+                    _at(r"", Limited(get_asgi_application())),
                 ]
             )
         ),

@@ -31,6 +31,7 @@ class Environment(BaseSettings):
     trusted_origins: str = ""
     proxies: str = ""
     https: bool | None = None
+    public_url: str = Field("", pattern=r"^(https?://[^/?#\s]+(/[^?#\s]*)?)?$")
     hsts_seconds: int = Field(0, ge=0)
     session_seconds: int = Field(12 * 3600, gt=0)
     conformance: bool = False
@@ -44,12 +45,16 @@ class Environment(BaseSettings):
     metrics_token: str = Field("", pattern=r"^([!-~]{16,})?$")
     body_limit: int = Field(4 * 1024 * 1024, gt=0)
     body_seconds: float = Field(30.0, gt=0)
+    form_limit: int = Field(32 * 1024 * 1024, gt=0)
     header_seconds: float = Field(10.0, gt=0)
     page_size: int = Field(100, gt=0, le=1000)
     stream_after_seconds: float = Field(5.0, gt=0)
     comment_seconds: float = Field(10.0, gt=0)
     unread_limit: int = Field(1024 * 1024, gt=0)
     tool_seconds: float = Field(60.0, gt=0)
+    answer_seconds: float = Field(1800.0, gt=0)
+    max_answer_seconds: float = Field(86_400.0, gt=0)
+    client_session_seconds: float = Field(86_400.0, gt=0)
     threads_per_tenant: int = Field(8, gt=0)
     result_limit: int = Field(8 * 1024 * 1024, gt=0)
     listen_uris: int = Field(100, gt=0)
@@ -57,6 +62,7 @@ class Environment(BaseSettings):
     listeners_per_tenant: int = Field(10_000, gt=0)
     listeners_per_token: int = Field(100, gt=0)
     feed_seconds: float = Field(0.5, gt=0)
+    store_keys: int = Field(1000, gt=0)
 
     @classmethod
     def variable(cls, name: str) -> str:
@@ -127,6 +133,13 @@ def _secret_key(data: home.Home) -> str:
         raise ImproperlyConfigured(str(error)) from None
 
 
+def _coming_secret_keys(data: home.Home) -> list[str]:
+    try:
+        return home.read_coming_secret_keys(data)
+    except home.HomeError as error:
+        raise ImproperlyConfigured(str(error)) from None
+
+
 # Their values are in no message.
 SECRETS = frozenset({"metrics_token", "redis_url"})
 SQLITE = "django.db.backends.sqlite3"
@@ -155,6 +168,7 @@ ENVIRONMENT = _environment()
 
 DEBUG = False
 SECRET_KEY = _secret_key(HOME)
+SECRET_KEY_FALLBACKS = _coming_secret_keys(HOME)
 ALLOWED_HOSTS = _listed(ENVIRONMENT.allowed_hosts)
 
 # Whether browsers come over HTTPS. Said outright behind a proxy; otherwise anything but loopback.
@@ -180,6 +194,7 @@ X_FRAME_OPTIONS = "DENY"
 # Sending browsers on to HTTPS is for the proxy in front: only it knows how they came.
 SILENCED_SYSTEM_CHECKS = ["security.W008"]
 
+MCPHOST_PUBLIC_URL = ENVIRONMENT.public_url.rstrip("/")
 MCPHOST_HOST = ENVIRONMENT.host
 MCPHOST_PORT = ENVIRONMENT.port
 MCPHOST_LOOPBACK = ENVIRONMENT.is_loopback()
@@ -189,6 +204,7 @@ MCPHOST_PROXIES = ENVIRONMENT.proxies
 MCPHOST_HOME = HOME.path
 # Read at access, never kept: who holds the settings does not hold the key.
 MCPHOST_MASTER_KEY = partial(home.read_master_key, HOME)
+MCPHOST_NEW_MASTER_KEY = partial(home.read_new_master_key, HOME)
 # Likewise: looked at when somebody asks.
 MCPHOST_EXPOSED = partial(home.exposed, HOME)
 MCPHOST_TOOLS = Path(ENVIRONMENT.tools_path or BASE / "tools")
@@ -200,12 +216,16 @@ MCPHOST_KEEPALIVE_SECONDS = ENVIRONMENT.keepalive_seconds
 MCPHOST_METRICS_TOKEN = ENVIRONMENT.metrics_token
 MCPHOST_BODY_LIMIT = ENVIRONMENT.body_limit
 MCPHOST_BODY_SECONDS = ENVIRONMENT.body_seconds
+MCPHOST_FORM_LIMIT = ENVIRONMENT.form_limit
 MCPHOST_HEADER_SECONDS = ENVIRONMENT.header_seconds
 MCPHOST_PAGE_SIZE = ENVIRONMENT.page_size
 MCPHOST_STREAM_AFTER_SECONDS = ENVIRONMENT.stream_after_seconds
 MCPHOST_COMMENT_SECONDS = ENVIRONMENT.comment_seconds
 MCPHOST_UNREAD_LIMIT = ENVIRONMENT.unread_limit
 MCPHOST_TOOL_SECONDS = ENVIRONMENT.tool_seconds
+MCPHOST_ANSWER_SECONDS = ENVIRONMENT.answer_seconds
+MCPHOST_MAX_ANSWER_SECONDS = ENVIRONMENT.max_answer_seconds
+MCPHOST_CLIENT_SESSION_SECONDS = ENVIRONMENT.client_session_seconds
 MCPHOST_THREADS_PER_TENANT = ENVIRONMENT.threads_per_tenant
 MCPHOST_RESULT_LIMIT = ENVIRONMENT.result_limit
 MCPHOST_LISTEN_URIS = ENVIRONMENT.listen_uris
@@ -213,6 +233,7 @@ MCPHOST_LISTENERS = ENVIRONMENT.listeners
 MCPHOST_LISTENERS_PER_TENANT = ENVIRONMENT.listeners_per_tenant
 MCPHOST_LISTENERS_PER_TOKEN = ENVIRONMENT.listeners_per_token
 MCPHOST_FEED_SECONDS = ENVIRONMENT.feed_seconds
+MCPHOST_STORE_KEYS = ENVIRONMENT.store_keys
 
 INSTALLED_APPS = [
     "daphne",
@@ -230,6 +251,7 @@ INSTALLED_APPS = [
     "mcphost.audit",
     "mcphost.tenants",
     "mcphost.vault",
+    "mcphost.calls",
     "mcphost.identity",
     "mcphost.catalogue",
     "mcphost.serving",

@@ -3,8 +3,10 @@
 from django.urls import include, path
 
 from mcphost.console.dashboard import home
+from mcphost.transport.done import done
 
 urlpatterns = [
     path("", home, name="home"),
+    path("t/<str:slug>/done/<str:link>", done, name="done"),
     path("admin/", include("mcphost.console.urls", namespace="admin")),
 ]

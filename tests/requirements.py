@@ -42,6 +42,9 @@ _LOGGING = "server/utilities/logging"
 _PROGRESS = "basic/patterns/progress"
 _CANCEL = "basic/patterns/cancellation"
 _LISTEN = "basic/patterns/subscriptions"
+_MRTR = "basic/patterns/mrtr"
+_ELICIT = "client/elicitation"
+_SAMPLING = "client/sampling"
 
 # (id, page, section, what it says)
 _ENTRIES: tuple[tuple[str, str, str, str], ...] = (
@@ -183,6 +186,21 @@ _ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("cancellation.hang-up", _CANCEL, "transport-specific-cancellation", "a hang-up cancels the request's work"),
     ("cancellation.silence", _HTTP, "cancellation", "nothing is sent for a cancelled request"),
     ("cancellation.timeout", _CANCEL, "timeouts", "a tool that runs too long is ended"),
+    # Multi round-trip requests.
+    ("mrtr.input-required", _MRTR, "inputrequiredresult", "what is missing is asked for in the result, with a state"),
+    ("mrtr.retry", _MRTR, "basic-workflow", "the retry with answers and state goes on with the call"),
+    ("mrtr.requests", _MRTR, "supported-requests", "tools, prompts and resources ask; nothing else does"),
+    ("mrtr.any-node", _MRTR, "basic-workflow", "a retry needs nothing but what it brings, whoever serves it and whatever happened before"),
+    ("mrtr.undeclared", _MRTR, "server-requirements-basic-workflow", "nothing is asked for that the client did not declare"),
+    ("mrtr.missing", _MRTR, "error-handling", "what is missing in the answers is asked for again"),
+    ("mrtr.extra", _MRTR, "error-handling", "answers that nobody asked for are ignored"),
+    ("mrtr.invalid", _MRTR, "error-handling", "an answer that breaks the schema acts on nothing and is asked for again"),
+    ("mrtr.malformed", _MRTR, "error-handling", "inputResponses that are none are -32602 with what is wrong"),
+    ("mrtr.state-verified", _MRTR, "server-requirements-basic-workflow", "a state that was not made here is refused"),
+    ("mrtr.state-protected", _MRTR, "server-requirements-basic-workflow", "no bit of a state can be changed"),
+    ("mrtr.state-bound", _MRTR, "server-requirements-basic-workflow", "a state is refused for another principal, request, tenant, and after its time"),
+    ("mrtr.claimed-once", _MRTR, "server-requirements-basic-workflow", "a round that acts runs once for each state, however often it is sent"),
+    ("elicitation.actions", _ELICIT, "response-actions", "accepting, declining and cancelling are three things"),
     # Subscriptions.
     ("listen.acknowledged-first", _LISTEN, "acknowledgment", "the first message acknowledges the subscription"),
     ("listen.acknowledged-subset", _LISTEN, "acknowledgment", "it names what will be honoured and leaves out the rest"),
@@ -198,6 +216,17 @@ _ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("auth.challenge", _AUTH, "scope-selection-strategy", "the 401 challenge names the scope"),
     ("auth.insufficient-scope", _AUTH, "runtime-insufficient-scope-errors", "a missing scope is 403 with a challenge that names it"),
     ("auth.storage", "basic/authorization/security-considerations", "token-theft", "tokens are stored as digests only"),
+    # Questions.
+    ("elicitation.flat", _ELICIT, "requested-schema", "a form is a flat object of the listed kinds of fields"),
+    ("elicitation.no-secrets", _ELICIT, "form-mode-security", "no form asks for a secret"),
+    ("elicitation.no-links", _ELICIT, "safe-url-handling", "no text of a form holds a web address"),
+    ("elicitation.url", _ELICIT, "safe-url-handling", "a page is opened over HTTPS, without credentials in its address"),
+    ("elicitation.content", _ELICIT, "form-mode-security", "what was filled in fits the schema, or is asked for again"),
+    ("elicitation.consent", _ELICIT, "response-actions", "of a page that was opened only the consent is known"),
+    ("sampling.tools", _SAMPLING, "tools-in-sampling", "tools are offered only to clients with sampling.tools"),
+    ("sampling.tool-results", _SAMPLING, "tool-use-and-result-balance", "each use of a tool is followed by its result"),
+    ("roots.file", "client/roots", "root", "a root is a file:// URI"),
+    ("mrtr.responses", _MRTR, "error-handling", "what answers nothing is -32602 and named by its key"),
 )  # fmt: skip
 
 REQUIREMENTS: dict[str, Requirement] = {

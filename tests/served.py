@@ -23,7 +23,8 @@ from tests.serving.made import MADE, offer
 
 def publish_probes(tenant: UUID, *names: str) -> None:
     """Publish these probes at a tenant; every one if none is named."""
-    wanted = names or [name.removeprefix("probe.") for name, _ in kinds.functions()]
+    every = [name for name, _ in kinds.functions() if name.startswith("probe.")]
+    wanted = names or [name.removeprefix("probe.") for name in every]
     publish_functions(tenant, [f"probe.{name}" for name in wanted], Actor.system("tests"))
 
 

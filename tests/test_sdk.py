@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from mcphost import sdk
-from mcphost.runtime.line import CallEnded, Line
-from mcphost.runtime.ports import NotAnnounced, Silence, Unheard
+from mcphost.runtime.journal import EMPTY
+from mcphost.runtime.line import CallEnded
+from mcphost.runtime.ports import NotAnnounced
+from mcphost.runtime.rounds import Round
 from mcphost.sdk import (
     CapabilityMissing,
     Context,
@@ -22,7 +24,7 @@ from mcphost.sdk import (
     tool,
 )
 from mcphost.sdk.marking import ATTRIBUTE
-from tests.kinds.rounds import TENANT, Notes, a_call
+from tests.kinds.rounds import TENANT, Notes, a_call, ports
 
 
 def definition(function: Any) -> ToolDefinition:
@@ -118,8 +120,8 @@ def test_everything_on_offer_is_there() -> None:
 
 async def test_a_context_speaks_knows_and_ends() -> None:
     notes = Notes()
-    line = Line(notes)
-    ctx = Context(a_call(sampling={}), line, Unheard())
+    round = Round(a_call(sampling={}), EMPTY, ports(notes))
+    ctx = Context(round)
     ctx.progress(1, 2, "half")
     ctx.debug(1)
     ctx.info(2)
@@ -138,7 +140,7 @@ async def test_a_context_speaks_knows_and_ends() -> None:
     assert ctx.call_id.version == 4
     assert notes.progressed == [(1, 2, "half")]
     assert [said[0] for said in notes.logged] == ["debug", "info", "warning", "error", "critical"]
-    line.end()
+    round.line.end()
     with pytest.raises(CallEnded):
         ctx.require("sampling")
 
@@ -159,15 +161,16 @@ class OneResource:
 
 
 async def test_an_announcement_that_is_not_taken_is_the_tools_error() -> None:
-    announcer, line = OneResource(), Line(Silence())
-    ctx = Context(a_call(), line, announcer)
+    announcer = OneResource()
+    round = Round(a_call(), EMPTY, ports()._replace(announcer=announcer))
+    ctx = Context(round)
     ctx.announce("notes://today")
     with pytest.raises(ToolError, match="no resource notes://other"):
         ctx.announce("notes://other")
     ctx.announce_list("prompts")
     with pytest.raises(ValueError, match="use one of tools, prompts, resources"):
         ctx.announce_list("prompt")  # type: ignore[arg-type]
-    line.end()
+    round.line.end()
     for announce in (lambda: ctx.announce("notes://today"), lambda: ctx.announce_list("tools")):
         with pytest.raises(CallEnded):
             announce()
@@ -177,7 +180,7 @@ async def test_an_announcement_that_is_not_taken_is_the_tools_error() -> None:
 async def test_the_context_of_a_call_is_found_where_it_runs_and_nowhere_else() -> None:
     with pytest.raises(RuntimeError, match="no tool is running here"):
         current()
-    ctx = Context(a_call(), Line(Silence()), Unheard())
+    ctx = Context(Round(a_call(), EMPTY, ports()))
     token = context.RUNNING.set(ctx)
     assert current() is ctx
     context.RUNNING.reset(token)

@@ -1,7 +1,10 @@
-"""The referee: whether a message on the wire is what revision 2026-07-28 says it is.
+"""The referee: whether a message on the wire is what its revision says it is.
 
-Every suite that sees what the server sends passes it through here. All functions raise
-AssertionError with what is wrong and the message itself.
+Every suite that sees what the server sends passes it through here; the revision is 2026-07-28 where
+none is given. All functions raise AssertionError with what is wrong and the message itself.
+
+The schemas of the session-based revisions let everything have more members than they name. What we
+send is held to the names, so that nothing of a later revision leaks: their clients are older than it.
 """
 
 from collections.abc import Mapping
@@ -13,7 +16,9 @@ import jsonschema_rs
 import orjson
 
 SPEC = Path(__file__).parent / "spec"
-SCHEMA = SPEC / "schema-2026-07-28.json"
+MODERN = "2026-07-28"
+SCHEMA = SPEC / f"schema-{MODERN}.json"
+SESSION_BASED = ("2025-03-26", "2025-06-18", "2025-11-25")
 
 RESULTS = {
     "server/discover": "DiscoverResult",
@@ -77,17 +82,70 @@ REQUESTS = {
     "subscriptions/listen": "SubscriptionsListenRequest",
 }
 
+EMPTY = frozenset({"ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
+"""Methods of a session whose result is `{}` and nothing else."""
+
+_LATER = frozenset({"server/discover", "subscriptions/listen"})
+
+SESSION_RESULTS = {
+    "initialize": "InitializeResult",
+    **dict.fromkeys(EMPTY, "EmptyResult"),
+    **{method: name for method, name in RESULTS.items() if method not in _LATER},
+}
+
+SESSION_REQUESTS = {
+    "initialize": "InitializeRequest",
+    "ping": "PingRequest",
+    "logging/setLevel": "SetLevelRequest",
+    "resources/subscribe": "SubscribeRequest",
+    "resources/unsubscribe": "UnsubscribeRequest",
+    **{method: name for method, name in REQUESTS.items() if method not in _LATER},
+}
+
+SERVER_REQUESTS = {
+    "ping": "PingRequest",
+    "roots/list": "ListRootsRequest",
+    "sampling/createMessage": "CreateMessageRequest",
+    "elicitation/create": "ElicitRequest",
+}
+"""What a server may ask in a session."""
+
+SESSION_NOTIFICATIONS = {
+    **NOTIFICATIONS,
+    "notifications/initialized": "InitializedNotification",
+    "notifications/roots/list_changed": "RootsListChangedNotification",
+    "notifications/elicitation/complete": "ElicitationCompleteNotification",
+}
+FROM_CLIENTS = frozenset(
+    {
+        "notifications/initialized",
+        "notifications/cancelled",
+        "notifications/progress",
+        "notifications/roots/list_changed",
+    }
+)
+
+SESSION_ERRORS = frozenset({-32700, -32600, -32601, -32602, -32603, -32002})
+"""The codes that clients of these revisions know: those of JSON-RPC, and `Resource not found`."""
+
+OPEN = frozenset({"_meta", "inputSchema", "outputSchema", "requestedSchema"})
+"""What may hold more than is named there."""
+
 Direction = Literal["server", "client"]
 Message = Mapping[str, Any] | bytes | str
 
 
-def check_message(message: Message, direction: Direction = "server") -> dict[str, Any]:
+def check_message(
+    message: Message, direction: Direction = "server", revision: str = MODERN
+) -> dict[str, Any]:
     """Check one message that a server (or a client) sent, and return it decoded.
 
-    A server sends responses, errors and notifications, never a request. A result is checked as
-    far as that is possible without knowing the method: see `check_response`.
+    A server sends responses, errors and notifications, and requests only in a session. A result is
+    checked as far as that is possible without knowing the method: see `check_response`.
     """
     decoded = _decoded(message)
+    if revision != MODERN:
+        return _check_of_session(decoded, direction, revision)
     if direction == "client":
         return _check_client(decoded)
     _require("id" not in decoded or "method" not in decoded, "a server sent a request", decoded)
@@ -102,13 +160,16 @@ def check_message(message: Message, direction: Direction = "server") -> dict[str
     return decoded
 
 
-def check_response(method: str, message: Message) -> dict[str, Any]:
+def check_response(method: str, message: Message, revision: str = MODERN) -> dict[str, Any]:
     """Check the response to a request of `method`: an error, or a result of its type."""
-    decoded = check_message(message)
+    decoded = check_message(message, revision=revision)
     _require("method" not in decoded, "a notification is no response", decoded)
     if "error" in decoded:
         return decoded
     result = decoded["result"]
+    if revision != MODERN:
+        _check_result_of_session(method, result, revision)
+        return decoded
     kind = result["resultType"]
     if kind == "input_required":
         _require(method in MAY_ASK, f"{method} must not ask for input", decoded)
@@ -121,28 +182,114 @@ def check_response(method: str, message: Message) -> dict[str, Any]:
     return decoded
 
 
-def check_type(name: str, value: Any) -> None:
+def check_batch(message: bytes, revision: str) -> list[dict[str, Any]]:
+    """Check the answers to a batch, and return them decoded."""
+    decoded = orjson.loads(message)
+    _require(isinstance(decoded, list) and decoded != [], "not a batch", decoded)
+    check_type("JSONRPCBatchResponse", decoded, revision)
+    return [check_message(one, revision=revision) for one in decoded]
+
+
+def check_type(name: str, value: Any, revision: str = MODERN) -> None:
     """Check a value against one named type of the specification's schema."""
-    if validator(name).is_valid(value):
+    judge = validator(name, revision)
+    if judge.is_valid(value):
         return
     problems = [
         f"{'/'.join(str(step) for step in error.instance_path) or '(root)'}: {error.message}"
-        for error in validator(name).iter_errors(value)
+        for error in judge.iter_errors(value)
     ]
-    _require(False, f"not a {name}: {'; '.join(problems)}", value)
+    _require(False, f"not a {name} of {revision}: {'; '.join(problems)}", value)
 
 
 @cache
-def validator(name: str) -> jsonschema_rs.Draft202012Validator:
+def validator(
+    name: str, revision: str = MODERN
+) -> jsonschema_rs.Draft202012Validator | jsonschema_rs.Draft7Validator:
     """The validator of one named type."""
-    schema = {"$ref": f"#/$defs/{name}", "$defs": definitions()}
-    return jsonschema_rs.Draft202012Validator(schema, offline=True)
+    if "$defs" in _schema(revision):
+        schema = {"$ref": f"#/$defs/{name}", "$defs": definitions(revision)}
+        return jsonschema_rs.Draft202012Validator(schema, offline=True)
+    schema = {"$ref": f"#/definitions/{name}", "definitions": definitions(revision)}
+    return jsonschema_rs.Draft7Validator(schema, offline=True)
 
 
 @cache
-def definitions() -> dict[str, Any]:
-    """All named types of the specification's schema."""
-    return orjson.loads(SCHEMA.read_bytes())["$defs"]
+def definitions(revision: str = MODERN) -> dict[str, Any]:
+    """All named types of the specification's schema; of a session-based one, with all they name."""
+    schema = _schema(revision)
+    found = schema["$defs"] if "$defs" in schema else schema["definitions"]
+    return found if revision == MODERN else _closed(found)
+
+
+@cache
+def _schema(revision: str) -> dict[str, Any]:
+    return orjson.loads((SPEC / f"schema-{revision}.json").read_bytes())
+
+
+def _closed(node: Any) -> Any:
+    """A schema whose objects have the members that they name, unless they say that there are more."""
+    if isinstance(node, list):
+        return [_closed(one) for one in node]
+    if not isinstance(node, dict):
+        return node
+    closed = {name: one if name in OPEN else _closed(one) for name, one in node.items()}
+    if node.get("type") == "object" and "properties" in node:
+        closed.setdefault("additionalProperties", False)
+    return closed
+
+
+def _check_of_session(
+    message: dict[str, Any], direction: Direction, revision: str
+) -> dict[str, Any]:
+    if "method" not in message:
+        _check_response_of_session(message, revision)
+    elif "id" in message:
+        names = SESSION_REQUESTS if direction == "client" else SERVER_REQUESTS
+        _check_id(message)
+        _check_named("JSONRPCRequest", names, message, revision)
+    else:
+        names = SESSION_NOTIFICATIONS
+        if direction == "client":
+            names = {name: names[name] for name in FROM_CLIENTS}
+        _check_named("JSONRPCNotification", names, message, revision)
+    return message
+
+
+def _check_response_of_session(message: dict[str, Any], revision: str) -> None:
+    has_names = "JSONRPCErrorResponse" in definitions(revision)
+    if "error" not in message:
+        check_type("JSONRPCResultResponse" if has_names else "JSONRPCResponse", message, revision)
+        _check_id(message)
+        return
+    check_type("JSONRPCErrorResponse" if has_names else "JSONRPCError", message, revision)
+    _require("result" not in message, "both an error and a result", message)
+    _require(message["error"]["code"] in SESSION_ERRORS, "a code that nobody knows", message)
+    _require(message["error"]["message"] != "", "an error without a message", message)
+    if "id" in message:
+        _check_id(message)
+
+
+def _check_named(
+    envelope: str, names: Mapping[str, str], message: dict[str, Any], revision: str
+) -> None:
+    """Before 2025-11-25 the types of messages did not name what every message has."""
+    check_type(envelope, message, revision)
+    name = names.get(message["method"], "")
+    known = definitions(revision).get(name)
+    _require(known is not None, f"{message['method']} is not in {revision}", message)
+    inner = message
+    if "jsonrpc" not in known["properties"]:
+        inner = {name: one for name, one in message.items() if name not in ("jsonrpc", "id")}
+    check_type(name, inner, revision)
+
+
+def _check_result_of_session(method: str, result: dict[str, Any], revision: str) -> None:
+    _require(method in SESSION_RESULTS, f"{method} is not in {revision}", result)
+    check_type(SESSION_RESULTS[method], result, revision)
+    _require(method not in EMPTY or result == {}, f"the result of {method} must be {{}}", result)
+    ours = [key for key in result.get("_meta", {}) if key.startswith("io.modelcontextprotocol/")]
+    _require(ours == [], "_meta of a later revision", result)
 
 
 def _check_client(message: dict[str, Any]) -> dict[str, Any]:

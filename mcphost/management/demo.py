@@ -25,7 +25,8 @@ _DEMO_FIELDS = TenantFields(
     title="Demo",
     instructions=(
         "Tools, prompts and resources to try a client with. `echo` returns its text, `countdown` "
-        "shows progress, `plan_trip` is a prompt, and `demo://about` tells what else there is."
+        "shows progress, `update_work_item` asks how a bug was resolved, `plan_trip` is a prompt, and "
+        "`demo://about` tells what else there is."
     ),
 )
 _CONFORMANCE_FIELDS = TenantFields(
@@ -36,13 +37,13 @@ _CONFORMANCE_FIELDS = TenantFields(
 
 
 def seed_demo(data: home.Home) -> None:
-    """The tenant `demo` with all that `tools/demo.py` offers, a token that may use every one of
-    it, and a second person who may read what was recorded."""
+    """The tenant `demo` with all that `tools/demo.py` and `tools/demo_asking.py` offer, a token that
+    may use every one of it, and a second person who may read what was recorded."""
     tenant = _tenant(DEMO, _DEMO_FIELDS)
     owner = get_user_model().objects.filter(is_superuser=True).order_by("id")[0]
     tenants.set_member(tenant, owner, Role.OWNER, actor=_ACTOR)
     _auditor(tenant, home.read(data.admin_password))
-    publish_functions(tenant, _functions("demo."), _ACTOR)
+    publish_functions(tenant, _functions("demo.", "demo_asking."), _ACTOR)
     if not home.read(data.demo_token):
         wanted = TokenRequest(name="demo", scopes=(LIST_TOOLS, CALL_TOOLS))
         issued = identity.issue(tenant, owner, wanted, actor=_ACTOR)
@@ -52,7 +53,7 @@ def seed_demo(data: home.Home) -> None:
 def seed_conformance() -> None:
     """The public tenant `conformance` with all that the official conformance suite asks for."""
     tenant = _tenant(CONFORMANCE, _CONFORMANCE_FIELDS)
-    publish_functions(tenant, _functions("conformance."), _ACTOR)
+    publish_functions(tenant, _functions("conformance.", "conformance_asking."), _ACTOR)
 
 
 def _tenant(slug: str, fields: TenantFields) -> UUID:
@@ -68,5 +69,5 @@ def _auditor(tenant: UUID, password: str) -> None:
     tenants.set_member(tenant, user, Role.AUDITOR, actor=_ACTOR)
 
 
-def _functions(prefix: str) -> tuple[str, ...]:
-    return tuple(name for name, _ in kinds.functions() if name.startswith(prefix))
+def _functions(*prefixes: str) -> tuple[str, ...]:
+    return tuple(name for name, _ in kinds.functions() if name.startswith(prefixes))

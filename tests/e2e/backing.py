@@ -2,21 +2,16 @@
 
 import os
 import shutil
-import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from socket import create_connection
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 import psycopg
 from psycopg.sql import SQL, Identifier
 
-from tests.e2e.processes import free_port
-
-PATIENCE = 20
+from tests.redis import Redis
 
 
 def missing() -> str:
@@ -39,30 +34,6 @@ def database() -> Iterator[str]:
             link.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(name))
 
 
-class Redis:
-    """A Redis that keeps nothing, on a port that it keeps from life to life."""
-
-    def __init__(self, folder: Path) -> None:
-        self._port = free_port()
-        loose = ("--save", "", "--appendonly", "no", "--dir", str(folder))
-        self._argv = ("redis-server", "--port", str(self._port), "--bind", "127.0.0.1", *loose)
-        self._process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def url(self) -> str:
-        return f"redis://127.0.0.1:{self._port}/0"
-
-    def start(self) -> None:
-        self._process = subprocess.Popen(self._argv, stdout=subprocess.DEVNULL)
-        _wait_for(self._port)
-
-    def stop(self) -> None:
-        """End it, if it runs; what was in it is gone."""
-        if self._process is not None:
-            self._process.terminate()
-            self._process.wait(PATIENCE)
-
-
 @contextmanager
 def redis(folder: Path) -> Iterator[Redis]:
     """A Redis that answers."""
@@ -72,15 +43,3 @@ def redis(folder: Path) -> Iterator[Redis]:
         yield started
     finally:
         started.stop()
-
-
-def _wait_for(port: int) -> None:
-    ends = time.monotonic() + PATIENCE
-    while True:
-        try:
-            create_connection(("127.0.0.1", port), PATIENCE).close()
-        except OSError:
-            assert time.monotonic() < ends, "Redis did not start"
-            time.sleep(0.05)  # between looks at another process
-        else:
-            return

@@ -27,6 +27,10 @@ class Node:
             serving("uvicorn", self.home, ending, port=self.port, **self._settings)
         )
 
+    def change(self, **settings: str) -> None:
+        """From its next life on it has these settings, too."""
+        self._settings |= settings
+
     def stop(self) -> None:
         """End it; it leaves nothing, and after SIGTERM has status 0, or this fails."""
         self._life.close()

@@ -15,7 +15,20 @@ from tests.e2e.processes import Server
 
 REVISION = "2026-07-28"
 PATIENCE = 30
-DEMO_TOOLS = {"add", "countdown", "echo", "picture", "send_note", "slow_report", "weather"}
+DEMO_TOOLS = {
+    "add",
+    "arrange_meeting",
+    "countdown",
+    "deploy",
+    "echo",
+    "picture",
+    "send_note",
+    "sign_off",
+    "slow_report",
+    "summarize",
+    "update_work_item",
+    "weather",
+}
 
 
 @asynccontextmanager

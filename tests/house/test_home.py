@@ -9,7 +9,14 @@ import pytest
 from mcphost import home
 from mcphost.home import Home, HomeError
 
-VARIABLES = ("MCPHOST_HOME", "MCPHOST_SECRET_KEY", "MCPHOST_MASTER_KEY", "MCPHOST_MASTER_KEY_FILE")
+VARIABLES = (
+    "MCPHOST_HOME",
+    "MCPHOST_SECRET_KEY",
+    "MCPHOST_MASTER_KEY",
+    "MCPHOST_MASTER_KEY_FILE",
+    "MCPHOST_NEW_MASTER_KEY",
+    "MCPHOST_NEW_MASTER_KEY_FILE",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -137,6 +144,39 @@ def test_a_master_key_that_is_not_32_bytes_is_refused(monkeypatch, folder, text)
         home.read_master_key(Home(folder))
 
 
+def test_a_new_master_key_is_given_as_the_other_is_or_not_at_all(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: Path
+) -> None:
+    prepared = home.prepare()
+    assert home.read_new_master_key(prepared) == b""
+    prepared.new_master_key.write_text(base64.b64encode(b"a" * 32).decode())
+    assert home.read_new_master_key(prepared) == b"a" * 32
+    named = tmp_path / "mounted"
+    monkeypatch.setenv("MCPHOST_NEW_MASTER_KEY_FILE", str(named))
+    assert home.read_new_master_key(prepared) == b"", "the file need not be there yet"
+    named.write_text(base64.b64encode(b"b" * 32).decode())
+    assert home.read_new_master_key(prepared) == b"b" * 32
+    monkeypatch.setenv("MCPHOST_NEW_MASTER_KEY", base64.b64encode(b"c" * 32).decode())
+    assert home.read_new_master_key(prepared) == b"c" * 32
+    monkeypatch.setenv("MCPHOST_NEW_MASTER_KEY", "short")
+    with pytest.raises(HomeError, match="the new master key must be 32 bytes"):
+        home.read_new_master_key(prepared)
+
+
+def test_machines_on_the_old_master_key_know_the_sign_ins_of_those_on_the_new_one(
+    monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    old, new = (base64.b64encode(key * 32).decode() for key in (b"o", b"n"))
+    monkeypatch.setenv("MCPHOST_MASTER_KEY", new)
+    coming = home.read_secret_key(home.prepare())
+    monkeypatch.setenv("MCPHOST_MASTER_KEY", old)
+    assert home.read_coming_secret_keys(home.prepare()) == []
+    monkeypatch.setenv("MCPHOST_NEW_MASTER_KEY", new)
+    assert home.read_coming_secret_keys(home.prepare()) == [coming]
+    monkeypatch.setenv("MCPHOST_SECRET_KEY", "one-for-all-and-not-made-of-anything")
+    assert home.read_coming_secret_keys(home.prepare()) == []
+
+
 def test_a_secret_that_is_not_text_is_refused_without_showing_it(folder):
     prepared = home.prepare()
     prepared.secret_key.write_bytes(b"\xff\xfe")
@@ -164,7 +204,7 @@ def test_what_others_can_read_is_found():
 
 def test_every_secret_has_its_place_in_the_folder(folder):
     assert {path.name for path in Home(folder).secrets()} == {
-        "secret-key", "master-key", "admin-password", "demo-token",
+        "secret-key", "master-key", "new-master-key", "admin-password", "demo-token",
     }  # fmt: skip
     assert os.path.commonpath(Home(folder).secrets()) == str(folder)
 

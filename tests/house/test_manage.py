@@ -1,3 +1,4 @@
+import base64
 import os
 import subprocess
 import sys
@@ -37,3 +38,29 @@ def test_init_in_a_strange_folder_is_refused_in_one_line(tmp_path):
     assert done.returncode == 1
     assert done.stderr.startswith("mcphost: ")
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_one_master_key_replaces_another_as_the_documentation_says(tmp_path):
+    """docs/keys.md, "Another master key", with the files of the data folder."""
+    home = tmp_path / "var"
+    assert manage(home, "init", "--demo").returncode == 0
+    before = (home / "master-key").read_text().strip()
+    fresh = base64.b64encode(os.urandom(32)).decode()
+    (home / "new-master-key").write_text(fresh + "\n")
+    (home / "new-master-key").chmod(0o600)
+    first = manage(home, "keys", "rewrap")
+    assert first.returncode == 0, first.stderr
+    assert "Wrapped anew: 1 key and the secrets of 1 tenant, by the master key" in first.stdout
+    for given in (before, fresh):
+        only = {"MCPHOST_MASTER_KEY": given, "MCPHOST_NEW_MASTER_KEY_FILE": "/nowhere"}
+        done = manage(home, "check", "--database", "default", **only)
+        assert done.returncode == 0, done.stderr
+    (home / "new-master-key").rename(home / "master-key")
+    last = manage(home, "keys", "rewrap", "--yes")
+    assert last.returncode == 0, last.stderr
+    assert "Everything is wrapped by the master key" in manage(home, "keys", "list").stdout
+    late = manage(home, "keys", "list", MCPHOST_MASTER_KEY=before)
+    check = manage(home, "check", "--database", "default", MCPHOST_MASTER_KEY=before)
+    assert "give back the one that belongs to this database" in check.stderr
+    assert late.returncode == check.returncode == 1
+    assert before not in first.stdout + last.stdout + late.stderr + check.stderr

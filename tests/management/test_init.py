@@ -52,8 +52,11 @@ def test_the_demo_tenant_has_tools_an_owner_an_auditor_and_a_token_for_all_of_it
     found = identity.load(home.read(data.demo_token), Audience.MCP, "demo", timezone.now())
     assert found is not None
     assert found.principal.scopes == {LIST_TOOLS, CALL_TOOLS}
-    tools = {tool.name for tool in catalogue.offering(found.principal.tenant).tools}
-    assert {"echo", "countdown"} <= tools
+    offering = catalogue.offering(found.principal.tenant)
+    assert {"echo", "countdown", "update_work_item", "deploy"} <= {
+        tool.name for tool in offering.tools
+    }
+    assert {prompt.name for prompt in offering.prompts} >= {"plan_trip", "write_invitation"}
     roles = dict(Membership.objects.values_list("user__username", "role"))
     assert roles == {"admin": Role.OWNER, "auditor": Role.AUDITOR}
     password = home.read(data.admin_password)
@@ -68,7 +71,8 @@ def test_the_conformance_tenant_is_open_to_anybody_and_has_the_suites_tools(
     _init(conformance=True)
     tenant = tenants.public_tenant("conformance")
     assert tenant is not None
-    assert "test_simple_text" in {tool.name for tool in catalogue.offering(tenant.id).tools}
+    tools = {tool.name for tool in catalogue.offering(tenant.id).tools}
+    assert {"test_simple_text", "test_input_required_result_elicitation"} <= tools
     assert [row.slug for row in Tenant.objects.all()] == ["conformance"]
     assert not data.demo_token.exists()
 

@@ -5,7 +5,7 @@ import re
 from playwright.sync_api import Page, expect
 
 from tests.e2e.browser.conftest import PHONE, Visit, shoot
-from tests.e2e.browser.mcp import ask, tools
+from tests.e2e.browser.mcp import META, ask, tools
 from tests.e2e.processes import Server
 
 TENANT = "/admin/t/demo/"
@@ -135,6 +135,37 @@ def test_a_call_is_reviewed_with_what_was_said_by_auditors_alone(
     shoot(owner, "changes")
 
 
+def test_a_question_is_watched_while_it_waits_and_reviewed_when_it_was_answered(
+    visit: Visit, server: Server
+) -> None:
+    able = {**META, "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}}
+    call = {
+        "name": "update_work_item",
+        "arguments": {"workItemId": 4522, "fields": {"System.State": "Resolved"}},
+        "_meta": able,
+    }
+    _, asked = ask(server.url, server.token, "tools/call", **call)
+    owner, auditor = visit("admin"), visit("auditor")
+    shoot(owner, "dashboard-open-question")
+    owner.get_by_role("link", name="resolution").first.click()
+    expect(owner.locator("#content")).to_contain_text("waits for an answer to resolution")
+    shoot(owner, "call-that-waits")
+
+    answers = {"resolution": {"action": "accept", "content": {"resolution": "By Design"}}}
+    state = asked["result"]["requestState"]
+    ask(server.url, server.token, "tools/call", **call, requestState=state, inputResponses=answers)
+    owner.reload()
+    expect(owner.locator("#content")).to_contain_text("accepted by")
+    expect(owner.locator("#content")).not_to_contain_text("By Design")
+
+    auditor.goto(owner.url)
+    auditor.get_by_role("link", name="Read what was said").click()
+    expect(auditor.locator("#content")).to_contain_text("By Design")
+    shoot(auditor, "call-as-it-was-said")
+    auditor.set_viewport_size(PHONE)
+    shoot(auditor, "phone-call-as-it-was-said")
+
+
 def test_staff_open_a_tenant_and_give_it_what_it_needs(visit: Visit, server: Server) -> None:
     page = visit("admin")
     page.get_by_role("link", name="New tenant").click()
@@ -170,6 +201,7 @@ PAGES = {
     "tool-form": f"{TENANT}tools/new/",
     "tokens": f"{TENANT}tokens/",
     "records": f"{TENANT}records/",
+    "refusals": f"{TENANT}refusals/",
     "changes": f"{TENANT}changes/",
     "members": f"{TENANT}members/",
     "settings": f"{TENANT}settings/",
