@@ -1,0 +1,78 @@
+"""What clients and we tell one another at the beginning of a session, by revision."""
+
+import pytest
+
+from mcphost.protocol.legacy.capabilities import client_capabilities, initialize_result
+from mcphost.protocol.revisions import LATEST_LEGACY, REVISIONS, negotiate
+from tests.wire import SESSION_BASED, check_message
+
+SAID = {
+    "roots": {"listChanged": True},
+    "sampling": {"tools": {}},
+    "elicitation": {"form": {}, "url": {}},
+    "experimental": {"x": {}},
+    "made-up": {},
+}
+SERVER = {
+    "name": "acme",
+    "version": "1.2",
+    "title": "Acme",
+    "description": "Everything.",
+    "websiteUrl": "https://acme.example",
+    "icons": [{"src": "https://acme.example/a.png"}],
+}
+
+
+def test_a_client_can_do_what_it_says_and_its_revision_has() -> None:
+    can = {name: client_capabilities(REVISIONS[name], SAID) for name in SESSION_BASED}
+    roots, other = {"listChanged": True}, {"x": {}}
+    assert can["2025-03-26"] == {"roots": roots, "sampling": {}, "experimental": other}
+    assert can["2025-06-18"] == {
+        "roots": roots,
+        "sampling": {},
+        "elicitation": {},
+        "experimental": other,
+    }
+    assert can["2025-11-25"] == {k: v for k, v in SAID.items() if k != "made-up"}
+
+
+@pytest.mark.parametrize("odd", [True, [], "yes", None])
+@pytest.mark.parametrize("revision", SESSION_BASED)
+def test_what_is_no_object_is_not_believed(revision: str, odd: object) -> None:
+    assert client_capabilities(REVISIONS[revision], {"sampling": odd, "elicitation": odd}) == {}
+
+
+@pytest.mark.parametrize("revision", SESSION_BASED)
+def test_a_client_that_says_nothing_can_do_nothing(revision: str) -> None:
+    assert client_capabilities(REVISIONS[revision], {}) == {}
+
+
+@pytest.mark.parametrize("instructions", ["", "Ask first."])
+@pytest.mark.parametrize("revision", SESSION_BASED)
+def test_what_a_session_begins_with_is_what_its_revision_says(
+    revision: str, instructions: str
+) -> None:
+    result = initialize_result(REVISIONS[revision], SERVER, instructions)
+    check_message({"jsonrpc": "2.0", "id": 1, "result": result}, "initialize", revision)
+    assert result["protocolVersion"] == revision
+    assert result.get("instructions", "") == instructions
+
+
+def test_we_are_described_as_far_as_the_revision_goes() -> None:
+    told = {
+        name: set(initialize_result(REVISIONS[name], SERVER, "")["serverInfo"])
+        for name in SESSION_BASED
+    }
+    assert told["2025-03-26"] == {"name", "version"}
+    assert told["2025-06-18"] == {"name", "version", "title"}
+    assert told["2025-11-25"] == set(SERVER)
+
+
+@pytest.mark.parametrize("revision", SESSION_BASED)
+def test_a_revision_that_we_speak_is_agreed_to(revision: str) -> None:
+    assert negotiate(revision).name == revision
+
+
+@pytest.mark.parametrize("asked", ["2024-11-05", "2026-07-28", "1.0", ""])
+def test_any_other_gets_our_newest_of_its_era(asked: str) -> None:
+    assert negotiate(asked) is LATEST_LEGACY

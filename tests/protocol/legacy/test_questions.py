@@ -1,0 +1,97 @@
+"""Questions as each session-based revision carries them, or why it does not."""
+
+import copy
+
+import pytest
+
+from mcphost.protocol.legacy.questions import NotCarried, params_of
+from mcphost.protocol.revisions import REVISIONS
+from tests.wire import SESSION_BASED
+
+FIRST, SECOND, LAST = SESSION_BASED
+TITLED = {"type": "string", "oneOf": [{"const": "a", "title": "A"}, {"const": "b", "title": "B"}]}
+SEVERAL = {"type": "array", "items": {"type": "string", "enum": ["a"]}}
+TEXT = {"role": "user", "content": {"type": "text", "text": "hi"}}
+
+
+def form(**fields):
+    schema = {"type": "object", "properties": fields, "required": list(fields)}
+    return {"mode": "form", "message": "Well?", "requestedSchema": schema}
+
+
+def elicited(revision: str, params):
+    return params_of(REVISIONS[revision], "elicitation/create", params, "q1")
+
+
+def sampled(revision: str, **more):
+    params = {"messages": [TEXT], "maxTokens": 5, **more}
+    return params_of(REVISIONS[revision], "sampling/createMessage", params, "q1")
+
+
+def test_the_last_revision_carries_a_form_as_it_is() -> None:
+    params = form(one=TITLED, many=SEVERAL)
+    assert elicited(LAST, params) == params
+
+
+def test_titles_of_choices_have_a_list_of_their_own_before() -> None:
+    params = form(one={**TITLED, "default": "a"}, sure={"type": "boolean", "default": True})
+    before = copy.deepcopy(params)
+    plain = elicited(SECOND, params)
+    assert params == before
+    assert set(plain) == {"message", "requestedSchema"}
+    assert plain["requestedSchema"]["required"] == ["one", "sure"]
+    assert plain["requestedSchema"]["properties"] == {
+        "one": {"type": "string", "enum": ["a", "b"], "enumNames": ["A", "B"]},
+        "sure": {"type": "boolean", "default": True},
+    }
+
+
+def test_several_choices_came_with_the_last_revision() -> None:
+    with pytest.raises(NotCarried) as refusal:
+        elicited(SECOND, form(many=SEVERAL))
+    assert refusal.value.capability == "elicitation.form"
+
+
+@pytest.mark.parametrize("params", [form(), {"mode": "url", "url": "https://a.example"}])
+def test_the_first_revision_asks_users_nothing(params) -> None:
+    with pytest.raises(NotCarried) as refusal:
+        elicited(FIRST, params)
+    assert refusal.value.capability == "elicitation"
+
+
+def test_an_address_has_a_name_where_it_can_be_asked_for() -> None:
+    params = {"mode": "url", "message": "Sign in", "url": "https://a.example"}
+    assert elicited(LAST, params) == {**params, "elicitationId": "q1"}
+    with pytest.raises(NotCarried) as refusal:
+        elicited(SECOND, params)
+    assert refusal.value.capability == "elicitation.url"
+
+
+@pytest.mark.parametrize("revision", SESSION_BASED)
+def test_plain_sampling_and_roots_are_carried_by_all(revision: str) -> None:
+    assert sampled(revision) == {"messages": [TEXT], "maxTokens": 5}
+    assert params_of(REVISIONS[revision], "roots/list", {}, "q1") == {}
+
+
+@pytest.mark.parametrize("more", [{"tools": []}, {"toolChoice": {"mode": "auto"}}])
+def test_tools_in_sampling_came_with_the_last_revision(more) -> None:
+    assert sampled(LAST, **more) == {"messages": [TEXT], "maxTokens": 5, **more}
+    for revision in (FIRST, SECOND):
+        with pytest.raises(NotCarried) as refusal:
+            sampled(revision, **more)
+        assert refusal.value.capability == "sampling.tools"
+
+
+def test_a_list_of_one_block_is_that_block_before() -> None:
+    listed = [{"role": "user", "content": [TEXT["content"]]}]
+    assert sampled(SECOND, messages=listed)["messages"] == [TEXT]
+    assert sampled(LAST, messages=listed)["messages"] == listed
+
+
+@pytest.mark.parametrize(
+    "content",
+    [[], [TEXT["content"]] * 2, {"type": "tool_result", "toolUseId": "1", "content": []}],
+)
+def test_what_one_block_cannot_hold_is_not_carried(content) -> None:
+    with pytest.raises(NotCarried):
+        sampled(SECOND, messages=[{"role": "user", "content": content}])

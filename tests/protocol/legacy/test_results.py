@@ -1,0 +1,144 @@
+"""Results as each session-based revision has them: nothing leaks of what came later."""
+
+import copy
+
+import pytest
+
+from mcphost.protocol.legacy.results import dress
+from mcphost.protocol.revisions import REVISIONS
+from tests.wire import SESSION_BASED, check_message
+
+FIRST, SECOND, LAST = SESSION_BASED
+ICONS = [{"src": "data:image/png;base64,AA==", "mimeType": "image/png"}]
+OBJECT = {"type": "object", "properties": {"n": {"type": "integer"}}}
+NOTES = {"audience": ["user"], "lastModified": "2026-01-01T00:00:00Z"}
+OURS = {
+    "resultType": "complete",
+    "ttlMs": 1000,
+    "cacheScope": "private",
+    "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "a", "version": "1"}},
+}
+TOOL = {
+    "name": "t",
+    "title": "T",
+    "description": "d",
+    "inputSchema": {"type": "object"},
+    "outputSchema": OBJECT,
+    "icons": ICONS,
+    "_meta": {"a/b": 1},
+}
+LISTS = {
+    "tools/list": {"tools": [TOOL]},
+    "prompts/list": {
+        "prompts": [
+            {
+                "name": "p",
+                "title": "P",
+                "arguments": [{"name": "x", "title": "X", "required": True}],
+                "icons": ICONS,
+            }
+        ]
+    },
+    "resources/list": {
+        "resources": [
+            {"uri": "a://b", "name": "r", "title": "R", "annotations": NOTES, "icons": ICONS}
+        ]
+    },
+    "resources/templates/list": {
+        "resourceTemplates": [{"uriTemplate": "a://{x}", "name": "r", "title": "R"}]
+    },
+}
+LINK = {"type": "resource_link", "uri": "a://b", "name": "b", "title": "B", "icons": ICONS}
+TEXT = {"type": "text", "text": "hello", "annotations": NOTES, "_meta": {"a/b": 1}}
+EMBEDDED = {"type": "resource", "resource": {"uri": "a://b", "text": "x", "_meta": {"a/b": 1}}}
+CALLED = {"content": [TEXT, LINK, EMBEDDED], "structuredContent": {"n": 1}, "isError": False}
+GOT = {"description": "d", "messages": [{"role": "user", "content": TEXT}]}
+READ = {"contents": [{"uri": "a://b", "text": "x", "_meta": {"a/b": 1}}]}
+COMPLETED = {"completion": {"values": ["a"], "total": 1, "hasMore": False}}
+RESULTS = {
+    **LISTS,
+    "tools/call": CALLED,
+    "prompts/get": GOT,
+    "resources/read": READ,
+    "completion/complete": COMPLETED,
+}
+
+
+def dressed(revision: str, method: str, result: dict | None = None):
+    return dress(REVISIONS[revision], method, RESULTS[method] if result is None else result)
+
+
+def entry(revision: str, method: str = "tools/list", **changes):
+    (field,) = LISTS[method]
+    (one,) = LISTS[method][field]
+    return dressed(revision, method, {field: [{**one, **changes}]})[field][0]
+
+
+@pytest.mark.parametrize("revision", SESSION_BASED)
+@pytest.mark.parametrize("method", RESULTS)
+def test_every_result_is_what_the_revision_says_it_is(method: str, revision: str) -> None:
+    result = dressed(revision, method, {**RESULTS[method], **OURS})
+    check_message({"jsonrpc": "2.0", "id": 1, "result": result}, method, revision)
+
+
+@pytest.mark.parametrize("revision", SESSION_BASED)
+@pytest.mark.parametrize("method", RESULTS)
+def test_the_argument_stays_as_it_is(method: str, revision: str) -> None:
+    given = {**copy.deepcopy(RESULTS[method]), **OURS}
+    before = copy.deepcopy(given)
+    dressed(revision, method, given)
+    assert given == before
+
+
+def test_what_is_said_beside_the_name_of_the_server_stays() -> None:
+    meta = {**OURS["_meta"], "acme.example/a": 1}
+    result = dressed(LAST, "completion/complete", {**COMPLETED, "_meta": meta})
+    assert result == {**COMPLETED, "_meta": {"acme.example/a": 1}}
+
+
+def test_a_tool_is_described_as_far_as_the_revision_goes() -> None:
+    assert set(entry(FIRST)) == {"name", "description", "inputSchema"}
+    assert set(entry(SECOND)) == set(TOOL) - {"icons"}
+    assert entry(LAST) == TOOL
+
+
+@pytest.mark.parametrize("revision", SESSION_BASED)
+@pytest.mark.parametrize("schema", [{"type": "array"}, {"anyOf": [OBJECT]}, {}])
+def test_a_schema_of_what_is_no_object_is_left_out(revision: str, schema: dict) -> None:
+    assert "outputSchema" not in entry(revision, outputSchema=schema)
+
+
+def test_arguments_and_dates_are_left_out_where_they_came_later() -> None:
+    assert entry(FIRST, "prompts/list")["arguments"] == [{"name": "x", "required": True}]
+    assert entry(SECOND, "prompts/list")["arguments"][0]["title"] == "X"
+    assert entry(FIRST, "resources/list")["annotations"] == {"audience": ["user"]}
+    assert entry(SECOND, "resources/list")["annotations"] == NOTES
+
+
+def test_structured_content_is_an_object_or_nothing() -> None:
+    assert "structuredContent" not in dressed(FIRST, "tools/call")
+    assert dressed(SECOND, "tools/call")["structuredContent"] == {"n": 1}
+    listed = {"content": [TEXT], "structuredContent": [1]}
+    assert dressed(LAST, "tools/call", listed) == {"content": [TEXT]}
+
+
+def test_links_are_texts_where_they_came_later() -> None:
+    text, link, embedded = dressed(FIRST, "tools/call")["content"]
+    assert text == {"type": "text", "text": "hello", "annotations": {"audience": ["user"]}}
+    assert link == {"type": "text", "text": "B: a://b"}
+    assert embedded == {"type": "resource", "resource": {"uri": "a://b", "text": "x"}}
+    untitled = {name: value for name, value in LINK.items() if name != "title"}
+    (told,) = dressed(FIRST, "tools/call", {"content": [untitled]})["content"]
+    assert told["text"] == "b: a://b"
+
+
+def test_links_have_icons_in_the_last_revision_alone() -> None:
+    assert "icons" not in dressed(SECOND, "tools/call")["content"][1]
+    assert dressed(LAST, "tools/call")["content"][1] == LINK
+
+
+def test_contents_and_messages_carry_meta_where_it_exists() -> None:
+    assert "_meta" not in dressed(FIRST, "resources/read")["contents"][0]
+    assert dressed(SECOND, "resources/read") == READ
+    assert "_meta" not in dressed(FIRST, "prompts/get")["messages"][0]["content"]
+    assert dressed(LAST, "prompts/get") == GOT
