@@ -1,0 +1,93 @@
+"""Calls that ask, made by hand, against two nodes that serve the tools of the demo and the interpreter
+of `tests/probes`, whose effects all processes write into one file."""
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from tests.e2e import nodes, raw
+from tests.e2e.nodes import Node, Service
+from tests.e2e.processes import ROOT, Server
+
+CAPABLE = {f"{raw.PREFIX}clientCapabilities": {"elicitation": {"form": {}}}}
+PROBE = ROOT / "tests" / "probes" / "interpreter.py"
+PUBLISH = """
+from mcphost.audit.records import Actor
+from mcphost.catalogue import kinds
+from mcphost.catalogue.seeding import publish_functions
+from mcphost.tenants.models import Tenant
+kinds.discover()
+probes = [name for name, _ in kinds.functions() if name.startswith("interpreter.")]
+publish_functions(Tenant.objects.get(slug="demo").id, probes, Actor.system("a test"))
+"""
+
+_ids = count(1)
+
+
+@contextmanager
+def service(folder: Path, **settings: str) -> Iterator[Service]:
+    """Two nodes. Their code is in `folder / "tools"`, and what steps did in `effects(folder)`."""
+    tools = folder / "tools"
+    shutil.copytree(ROOT / "tools", tools, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(PROBE, tools)
+    ways = {"MCPHOST_TOOLS_PATH": str(tools), "EFFECTS": str(_effects(folder))}
+    with nodes.service(folder, **ways, **settings) as two:
+        two.manage("shell", "-c", PUBLISH)
+        yield two
+
+
+def _effects(folder: Path) -> Path:
+    return folder / "effects.jsonl"
+
+
+def effects(folder: Path) -> list[list[Any]]:
+    """What steps of the interpreter did, in order: name, argument, what was before, idempotency key."""
+    path = _effects(folder)
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def kill_at_the_next_effect(folder: Path) -> None:
+    """The process in which the next effect happens does not live to record it."""
+    _effects(folder).with_suffix(".kill").touch()
+
+
+def at(service: Service, node: Node) -> Server:
+    """The service as somebody sees it whom the balancer always sends to this node."""
+    return replace(service.server, port=node.port)
+
+
+def accept(**content: Any) -> dict[str, Any]:
+    """The answer to a form."""
+    return {"action": "accept", "content": content}
+
+
+@dataclass(frozen=True)
+class Asker:
+    """Somebody who calls a tool, one leg after the other; each is a request with an id of its own."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+
+    def message(
+        self, state: str | None = None, answers: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """A first leg or, with a state, a retry."""
+        message = {**raw.call(self.tool, self.arguments, **CAPABLE), "id": next(_ids)}
+        if state is not None:
+            message["params"] |= {"requestState": state, "inputResponses": answers or {}}
+        return message
+
+    def leg(
+        self, server: Server, state: str | None = None, answers: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """The result of one leg. It must have one, and it must be about this leg."""
+        message = self.message(state, answers)
+        reply = raw.post(server, message, server.token)
+        assert (reply.status, reply.json["id"]) == (200, message["id"]), reply.body
+        result: dict[str, Any] = reply.json["result"]
+        return result
