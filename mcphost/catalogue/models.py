@@ -130,12 +130,16 @@ class Grant(models.Model):
 
 
 class StoredValue(models.Model):
-    """What tools of a tenant keep under a key, as JSON, and how often it was written."""
+    """What tools of a tenant keep under a key, as JSON.
+
+    `revision` goes up by one with each write. It begins where no value of that key has been, so that
+    who saw one that was deleted does not take what came after it for the same.
+    """
 
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+")
     key = models.CharField(max_length=MAX_KEY)
     value = models.TextField()
-    revision = models.PositiveBigIntegerField(default=1)
+    revision = models.PositiveBigIntegerField()
     updated_at = models.DateTimeField()
 
     class Meta:

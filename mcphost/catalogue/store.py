@@ -5,6 +5,7 @@ says which revision it follows, so that of two at once only one lands.
 """
 
 import json
+import time
 from typing import Any
 from uuid import UUID
 
@@ -37,6 +38,20 @@ def put(tenant: UUID, key: str, value: Any, revision: int) -> bool:
     return _change(tenant, key, text, revision) if revision else _add(tenant, key, text)
 
 
+def delete(tenant: UUID, key: str, revision: int) -> bool:
+    """Keep nothing there any more, if what is there has that revision. Whether it was so.
+
+    Raises StoreRefused for what cannot be a key.
+    """
+    _check_key(key)
+    rows = StoredValue.objects.filter(tenant=tenant, key=key, revision=revision)
+    return bool(rows.delete()[0]) if revision else not _is_there(tenant, key)
+
+
+def _is_there(tenant: UUID, key: str) -> bool:
+    return StoredValue.objects.filter(tenant=tenant, key=key).exists()
+
+
 def _change(tenant: UUID, key: str, text: str, revision: int) -> bool:
     rows = StoredValue.objects.filter(tenant=tenant, key=key, revision=revision)
     return bool(rows.update(value=text, revision=F("revision") + 1, updated_at=timezone.now()))
@@ -44,17 +59,26 @@ def _change(tenant: UUID, key: str, text: str, revision: int) -> bool:
 
 @transaction.atomic
 def _add(tenant: UUID, key: str, text: str) -> bool:
-    if StoredValue.objects.filter(tenant=tenant, key=key).exists():
+    if _is_there(tenant, key):
         return False
     _check_room(tenant)
     try:
         with transaction.atomic():
             StoredValue.objects.create(
-                tenant_id=tenant, key=key, value=text, updated_at=timezone.now()
+                tenant_id=tenant,
+                key=key,
+                value=text,
+                revision=_first_revision(),
+                updated_at=timezone.now(),
             )
     except IntegrityError:  # somebody else was there between the look and here
         return False
     return True
+
+
+def _first_revision() -> int:
+    """Microseconds since 1970: beyond any that a value of the same key got before it was deleted."""
+    return time.time_ns() // 1000
 
 
 def _check_room(tenant: UUID) -> None:

@@ -12,6 +12,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._kept: dict[str, tuple[str, int]] = {}
+        self._writes = 0
 
     async def get(self, key: str) -> Stored:
         written, revision = self._kept.get(key, ("null", 0))
@@ -24,7 +25,14 @@ class MemoryStore:
             raise StoreRefused(f"Only JSON can be kept in the store: {error}") from None
         if self._kept.get(key, ("", 0))[1] != revision:
             return False
-        self._kept[key] = (written, revision + 1)
+        self._writes += 1
+        self._kept[key] = (written, self._writes)
+        return True
+
+    async def delete(self, key: str, revision: int) -> bool:
+        if self._kept.get(key, ("", 0))[1] != revision:
+            return False
+        self._kept.pop(key, None)
         return True
 
 

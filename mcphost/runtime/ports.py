@@ -64,7 +64,8 @@ class Threads(Protocol):
 
 
 class Stored(NamedTuple):
-    """What is kept under a key: JSON, and how often it was written (0: there is nothing)."""
+    """What is kept under a key: JSON, and its revision (0: there is nothing), which no other value of
+    that key ever had."""
 
     value: Any
     revision: int
@@ -73,13 +74,19 @@ class Stored(NamedTuple):
 class Store(Protocol):
     """JSON that the tenant keeps for its tools, shared by all processes.
 
-    Both raise StoreRefused for what cannot be kept or read.
+    All raise StoreRefused for what cannot be kept or read.
     """
 
     async def get(self, key: str) -> Stored: ...
 
     async def put(self, key: str, value: Any, revision: int) -> bool:
         """Keep `value` if what is there still has that revision (0: if there is nothing).
+
+        False when it has another.
+        """
+
+    async def delete(self, key: str, revision: int) -> bool:
+        """Keep nothing there any more, if what is there still has that revision.
 
         False when it has another.
         """
@@ -147,6 +154,9 @@ class NoStore:
         raise StoreRefused("nothing is kept here")
 
     async def put(self, key: str, value: Any, revision: int) -> bool:
+        raise StoreRefused("nothing is kept here")
+
+    async def delete(self, key: str, revision: int) -> bool:
         raise StoreRefused("nothing is kept here")
 
 

@@ -102,6 +102,10 @@ class SyncStore:
         """Keep it, if what is there still has that revision. Raises StoreRefused."""
         return self._round.blocking(self._round.ports.store.put(key, value, revision))
 
+    def delete(self, key: str, revision: int) -> bool:
+        """Keep nothing there, if what is there still has that revision. Raises StoreRefused."""
+        return self._round.blocking(self._round.ports.store.delete(key, revision))
+
 
 def current_sync() -> SyncContext:
     """The context of the call that this thread runs for.

@@ -30,6 +30,9 @@ class TenantStore:
     async def put(self, key: str, value: Any, revision: int) -> bool:
         return await _reach(store.put, self._tenant, key, value, revision)
 
+    async def delete(self, key: str, revision: int) -> bool:
+        return await _reach(store.delete, self._tenant, key, revision)
+
 
 async def _reach(function: Callable[..., T], *args: Any) -> T:
     try:

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from mcphost.catalogue.store import MAX_BYTES, NOTHING, get, put
+from mcphost.catalogue.store import MAX_BYTES, NOTHING, delete, get, put
 from mcphost.runtime.ports import Stored, StoreRefused
 from tests.catalogue.test_races import PEOPLE, at_once
 
@@ -21,16 +21,20 @@ def test_nothing_is_there_before_something_was_put(acme: UUID) -> None:
 )
 def test_what_was_put_is_read_as_it_was_with_the_next_revision(acme: UUID, value: Any) -> None:
     assert put(acme, "a", value, 0)
-    assert get(acme, "a") == Stored(value, 1)
-    assert put(acme, "a", [value], 1)
-    assert get(acme, "a") == Stored([value], 2)
+    kept, revision = get(acme, "a")
+    assert (kept, revision > 0) == (value, True)
+    assert put(acme, "a", [value], revision)
+    assert get(acme, "a") == Stored([value], revision + 1)
 
 
 @pytest.mark.parametrize("revision", [-1, 0, 2, 2**70])
 def test_a_write_that_follows_another_revision_changes_nothing(acme: UUID, revision: int) -> None:
     put(acme, "a", "first", 0)
+    before = get(acme, "a")
     assert not put(acme, "a", "second", revision)
-    assert get(acme, "a") == Stored("first", 1)
+    assert not delete(acme, "a", revision)
+    assert get(acme, "a") == before
+    assert before.value == "first"
 
 
 def test_a_write_that_follows_something_that_is_not_there_changes_nothing(acme: UUID) -> None:
@@ -41,11 +45,12 @@ def test_a_write_that_follows_something_that_is_not_there_changes_nothing(acme: 
 def test_of_those_who_begin_a_key_at_once_one_does(acme: UUID) -> None:
     outcomes = at_once(lambda: put(acme, "a", "mine", 0))
     assert sorted(outcomes) == [False] * (PEOPLE - 1) + [True]
-    assert get(acme, "a").revision == 1
+    assert get(acme, "a").value == "mine"
 
 
 def test_of_those_who_write_at_once_one_does_and_nothing_is_lost(acme: UUID) -> None:
     put(acme, "count", 0, 0)
+    first = get(acme, "count").revision
 
     def count() -> int:
         tries = 1
@@ -54,15 +59,47 @@ def test_of_those_who_write_at_once_one_does_and_nothing_is_lost(acme: UUID) -> 
         return tries
 
     assert min(at_once(count)) == 1
-    assert get(acme, "count") == Stored(PEOPLE, PEOPLE + 1)
+    assert get(acme, "count") == Stored(PEOPLE, first + PEOPLE)
 
 
 def test_another_tenant_sees_and_changes_nothing_of_it(acme: UUID, globex: UUID) -> None:
     put(acme, "a", "acme's", 0)
+    kept = get(acme, "a")
     assert get(globex, "a") == NOTHING
-    assert not put(globex, "a", "globex's", 1)
+    assert not put(globex, "a", "globex's", kept.revision)
+    assert not delete(globex, "a", kept.revision)
     assert put(globex, "a", "globex's", 0)
-    assert get(acme, "a") == Stored("acme's", 1)
+    assert get(acme, "a") == kept
+
+
+def test_what_was_deleted_is_not_there_and_leaves_room(acme: UUID, settings: Any) -> None:
+    settings.MCPHOST_STORE_KEYS = 1
+    put(acme, "a", 1, 0)
+    assert delete(acme, "a", get(acme, "a").revision)
+    assert get(acme, "a") == NOTHING
+    assert put(acme, "b", 1, 0)
+
+
+def test_what_is_not_there_is_deleted_as_nothing_only(acme: UUID) -> None:
+    assert delete(acme, "a", 0)
+    assert not delete(acme, "a", 1)
+    put(acme, "a", 1, 0)
+    assert not delete(acme, "a", 0)
+
+
+def test_what_begins_anew_is_not_taken_for_what_was_deleted(acme: UUID) -> None:
+    put(acme, "a", "old", 0)
+    seen = get(acme, "a").revision
+    assert delete(acme, "a", seen)
+    put(acme, "a", "new", 0)
+    assert not put(acme, "a", "over", seen)
+    assert get(acme, "a").value == "new"
+
+
+def test_of_those_who_delete_at_once_one_does(acme: UUID) -> None:
+    put(acme, "a", 1, 0)
+    seen = get(acme, "a").revision
+    assert sorted(at_once(lambda: delete(acme, "a", seen))) == [False] * (PEOPLE - 1) + [True]
 
 
 def test_a_tenant_has_room_for_so_many_keys_and_others_have_their_own(
@@ -73,7 +110,7 @@ def test_a_tenant_has_room_for_so_many_keys_and_others_have_their_own(
     assert put(acme, "b", 1, 0)
     with pytest.raises(StoreRefused, match="keeps 2 values"):
         put(acme, "c", 1, 0)
-    assert put(acme, "b", 2, 1)
+    assert put(acme, "b", 2, get(acme, "b").revision)
     assert not put(acme, "b", 3, 0)
     assert put(globex, "c", 1, 0)
 
@@ -84,12 +121,14 @@ def test_what_cannot_be_a_key_is_refused(acme: UUID, key: str) -> None:
         get(acme, key)
     with pytest.raises(StoreRefused, match="1 to 200 printable"):
         put(acme, key, 1, 0)
+    with pytest.raises(StoreRefused, match="1 to 200 printable"):
+        delete(acme, key, 1)
 
 
 @pytest.mark.parametrize("key", ["a" * 200, "work items/4522 ☃"])
 def test_any_printable_text_is_a_key(acme: UUID, key: str) -> None:
     assert put(acme, key, 1, 0)
-    assert get(acme, key) == Stored(1, 1)
+    assert get(acme, key).value == 1
 
 
 def test_only_json_is_kept(acme: UUID) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from mcphost.runtime.memory import MemoryLinks, MemoryStore
-from mcphost.runtime.ports import Stored, StoreRefused
+from mcphost.runtime.ports import NoStore, Stored, StoreRefused
 
 
 async def test_what_was_put_is_read_with_the_next_revision() -> None:
@@ -19,6 +19,17 @@ async def test_a_write_that_follows_another_revision_changes_nothing() -> None:
     assert not await store.put("a", 2, 0)
     assert not await store.put("b", 2, 1)
     assert await store.get("a") == Stored(1, 1)
+
+
+async def test_what_was_deleted_is_not_there_and_is_no_more_taken_for_what_comes_after() -> None:
+    store = MemoryStore()
+    assert await store.put("a", 1, 0)
+    assert not await store.delete("a", 2)
+    assert await store.delete("a", 1)
+    assert await store.get("a") == Stored(None, 0)
+    assert await store.delete("a", 0)
+    assert await store.put("a", 2, 0)
+    assert not await store.put("a", 3, 1)
 
 
 @pytest.mark.parametrize("value", [object(), {1}, float("nan")])
@@ -40,3 +51,10 @@ async def test_only_what_is_done_is_waited_for() -> None:
     assert links.url("payment") == links.url("payment")
     assert await links.wait("payment", 1)
     assert not await links.wait("other", 1)
+
+
+async def test_where_there_is_no_store_it_says_so() -> None:
+    store = NoStore()
+    for tried in (store.get("a"), store.put("a", 1, 0), store.delete("a", 1)):
+        with pytest.raises(StoreRefused, match="nothing is kept"):
+            await tried

@@ -14,7 +14,10 @@ pytestmark = pytest.mark.django_db(transaction=True)
 async def test_what_one_call_puts_another_call_of_the_tenant_gets(cast: Cast) -> None:
     assert await TenantStore(cast.acme.id).put("a", {"b": 1}, 0)
     assert not await TenantStore(cast.acme.id).put("a", {"b": 2}, 0)
-    assert await TenantStore(cast.acme.id).get("a") == Stored({"b": 1}, 1)
+    kept = await TenantStore(cast.acme.id).get("a")
+    assert kept.value == {"b": 1}
+    assert await TenantStore(cast.acme.id).delete("a", kept.revision)
+    assert await TenantStore(cast.acme.id).get("a") == Stored(None, 0)
 
 
 async def test_another_tenant_gets_nothing_of_it(cast: Cast) -> None:

@@ -18,7 +18,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('key', models.CharField(max_length=200)),
                 ('value', models.TextField()),
-                ('revision', models.PositiveBigIntegerField(default=1)),
+                ('revision', models.PositiveBigIntegerField()),
                 ('updated_at', models.DateTimeField()),
                 ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
             ],

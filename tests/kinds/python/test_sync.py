@@ -105,20 +105,25 @@ class Kept:
     async def put(self, key: str, value: Any, revision: int) -> bool:
         return revision == 3
 
+    async def delete(self, key: str, revision: int) -> bool:
+        return revision == 3
+
 
 async def test_the_store_is_there_for_both() -> None:
     def blocking(ctx: SyncContext) -> list[Any]:
         kept = ctx.store.get("a")
-        return [kept.value["key"], ctx.store.put("a", 1, kept.revision), ctx.store.put("a", 1, 0)]
+        written = ctx.store.put("a", 1, kept.revision)
+        return [kept.value["key"], written, ctx.store.put("a", 1, 0), ctx.store.delete("a", 3)]
 
     async def waiting(ctx: Context) -> list[Any]:
         kept = await ctx.store.get("a")
         written = await ctx.store.put("a", 1, kept.revision)
-        return [kept.value["key"], written, await ctx.store.put("a", 1, 0)]
+        again = await ctx.store.put("a", 1, 0)
+        return [kept.value["key"], written, again, await ctx.store.delete("a", 3)]
 
     for function in (blocking, waiting):
         driven = Driven(function, outside=ports()._replace(store=Kept()))
-        assert await driven.completes() == ["a", True, False]
+        assert await driven.completes() == ["a", True, False, True]
 
 
 def greet_somewhere() -> str:
