@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from mcphost.routing import application
-from tests.wire import check_message, check_response
+from tests.wire import MODERN, check_message, check_response
 
 REVISION = "2026-07-28"
 PREFIX = "io.modelcontextprotocol/"
@@ -71,6 +71,7 @@ class Reply:
     headers: dict[str, str] = field(default_factory=dict)
     raw: bytes = b""
     method: str = ""
+    revision: str = MODERN
 
     @property
     def streamed(self) -> bool:
@@ -107,11 +108,11 @@ class Reply:
     def check(self) -> "Reply":
         """Hold every message against the schema of the revision."""
         for message in self.messages[:-1]:
-            check_message(message)
+            check_message(message, revision=self.revision)
         if "result" in self.last and self.method:
-            check_response(self.method, self.last)
+            check_response(self.method, self.last, self.revision)
         else:
-            check_message(self.last)
+            check_message(self.last, revision=self.revision)
         return self
 
 

@@ -41,6 +41,7 @@ CODES: Mapping[int, str] = MappingProxyType(
         -32020: "header_mismatch",
         -32021: "missing_capability",
         -32022: "unsupported_version",
+        -31400: "session_missing",
         -31401: "unauthorized",
         -31403: "forbidden",
         -31404: "session_gone",

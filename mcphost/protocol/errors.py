@@ -38,6 +38,7 @@ __all__ = [
     "PARSE_ERROR",
     "REQUEST_TIMEOUT",
     "SESSION_GONE",
+    "SESSION_MISSING",
     "TOO_LARGE",
     "UNAUTHORIZED",
     "UNAVAILABLE",
@@ -52,6 +53,7 @@ __all__ = [
     "unsupported_version",
 ]
 
+SESSION_MISSING: Final = -31400
 UNAUTHORIZED: Final = -31401
 FORBIDDEN: Final = -31403
 SESSION_GONE: Final = -31404
@@ -77,6 +79,7 @@ HTTP_STATUS: Final[Mapping[int, int]] = MappingProxyType(
         # The transport answered; what failed is inside. A 5xx would hide the JSON-RPC body from
         # clients that look at it only below 500, and let a proxy send the call a second time.
         INTERNAL_ERROR: 200,
+        SESSION_MISSING: 400,
         UNAUTHORIZED: 401,
         FORBIDDEN: 403,
         SESSION_GONE: 404,

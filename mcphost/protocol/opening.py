@@ -29,6 +29,7 @@ from mcphost.protocol.errors import (
 )
 from mcphost.protocol.exchange import Exchange
 from mcphost.protocol.headers import Headers, check_method, check_name, check_version
+from mcphost.protocol.legacy.errors import in_post
 from mcphost.protocol.legacy.opening import LegacyBody, open_body
 from mcphost.protocol.nesting import check_depth
 from mcphost.protocol.params import NAME_FIELDS, check_params, check_type, read_meta, required
@@ -45,7 +46,10 @@ def open_post(headers: Headers, body: bytes) -> Exchange | LegacyBody:
     It is a legacy one if its `_meta` names no version and its header none or one before 2026.
     Raises ProtocolError as `open_message` does, and SessionError for a legacy client.
     """
-    parsed = _parse(body)
+    try:
+        parsed = _parse(body)
+    except ProtocolError as error:
+        raise _unread(headers, error) from None
     try:
         modern = PROTOCOL_VERSION_META_KEY in parsed["params"]["_meta"]
     except (KeyError, TypeError):
@@ -65,6 +69,13 @@ def open_message(headers: Headers, body: bytes) -> Exchange:
     its own.
     """
     return _open(headers, _parse(body), body)
+
+
+def _unread(headers: Headers, error: ProtocolError) -> ProtocolError:
+    """What nobody can read has no era but the one that its header names."""
+    version = headers.get("mcp-protocol-version")
+    named = version is not None and era_of(version) is Era.LEGACY
+    return in_post(error, version) if named else error
 
 
 def _parse(body: bytes) -> Any:

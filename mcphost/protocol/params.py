@@ -102,7 +102,7 @@ def required(holder: Mapping[str, Any], name: str, expected: type, where: str) -
     return value
 
 
-def check_params(method: str, params: Mapping[str, Any]) -> None:
+def check_params(method: str, params: Mapping[str, Any], revision: str = REVISION) -> None:
     """Refuse params that the method's request type does not allow. Raises INVALID_PARAMS.
 
     A method that the revision does not define passes: whether it is served is decided later.
@@ -114,8 +114,8 @@ def check_params(method: str, params: Mapping[str, Any]) -> None:
                 required(params, name, expected, "params")
     if fields is not None and "inputResponses" in params and "inputResponses" in fields:
         _check_responses(params["inputResponses"])
-    if method in _DEEP:
-        _check_deeply(method, params)
+    if method in _DEEP and (method, revision) in CLIENT_REQUESTS:
+        _check_deeply(method, params, revision)
 
 
 def read_meta(meta: Mapping[str, Any]) -> Meta:
@@ -217,11 +217,11 @@ def _is_response(response: Any) -> bool:
     return True
 
 
-def _check_deeply(method: str, params: Mapping[str, Any]) -> None:
+def _check_deeply(method: str, params: Mapping[str, Any], revision: str) -> None:
     request = {"jsonrpc": "2.0", "id": 0, "method": method, "params": params}
     try:
         # From bytes, because strict models take nothing but their own instances from Python.
-        CLIENT_REQUESTS[method, REVISION].model_validate_json(
+        CLIENT_REQUESTS[method, revision].model_validate_json(
             orjson.dumps(request), strict=True, by_name=False
         )
     except ValidationError as error:

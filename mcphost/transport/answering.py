@@ -81,19 +81,27 @@ class Part:
 
 
 async def converse_in_batch(
-    incoming: Sequence[Incoming], work: Work, receive: Receive, send: Send, headers: RawHeaders
+    incoming: Sequence[Incoming],
+    refused: Sequence[bytes],
+    work: Work,
+    receive: Receive,
+    send: Send,
+    headers: RawHeaders,
 ) -> int:
-    """Answer the requests of one POST together, each as it would be answered alone."""
+    """Answer the requests of one POST together, each as it would be answered alone.
+
+    `refused` answers those that were not even tried.
+    """
     first = incoming[0]
     conversation = Conversation(receive, send, options().stream, headers, first.principal)
     status = NOBODY
     try:
         parts = await asyncio.gather(*(_part(one, work, conversation) for one in incoming))
-        answers = [body for body in parts if body]
+        answers = [*refused, *(body for body in parts if body)]
         if not answers:
             conversation.call_off()
         elif not conversation.ended_early:
-            await conversation.finish(200, b"[" + b",".join(answers) + b"]")
+            await conversation.finish(200, in_batch(answers))
             status = 200
     except asyncio.CancelledError:
         if not conversation.ended_early:
@@ -101,6 +109,11 @@ async def converse_in_batch(
     finally:
         status = await _conclude(first, conversation) or status
     return status
+
+
+def in_batch(answers: Sequence[bytes]) -> bytes:
+    """The answers to a batch, as one body."""
+    return b"[" + b",".join(answers) + b"]"
 
 
 async def _part(incoming: Incoming, work: Work, conversation: Conversation) -> bytes:
@@ -144,13 +157,18 @@ async def answer_of(incoming: Incoming, work: Awaitable[Mapping[str, Any]]) -> A
     assert identifier is not None
     try:
         return 200, messages.response(identifier, await work), ()
-    except ProtocolError as error:
-        return refusal_of(incoming, error)
-    except AWAY as error:
-        return refusal_of(incoming, unavailable(error))
-    except Exception:
-        log.exception("a request failed")
-        return refusal_of(incoming, ProtocolError(INTERNAL_ERROR, "Internal error"))
+    except Exception as error:  # noqa: BLE001 - it is told, and logged unless it is a refusal
+        return refusal_of(incoming, told(error))
+
+
+def told(error: Exception) -> ProtocolError:
+    """What a client is told of whatever kept its request from being answered."""
+    if isinstance(error, ProtocolError):
+        return error
+    if isinstance(error, AWAY):
+        return unavailable(error)
+    log.error("a request failed", exc_info=error)
+    return ProtocolError(INTERNAL_ERROR, "Internal error")
 
 
 def unavailable(error: Exception) -> ProtocolError:

@@ -3,33 +3,50 @@
 In a session errors travel with HTTP 200, because clients of these revisions take another status for
 the end of the connection. What the revisions mandate stays: 400 without a session, 404 for one that
 is gone; so do the statuses that tell a client to get another credential.
+
+Nothing of a POST is done before all of it has been looked at.
 """
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from mcphost.observability import context
+from mcphost.observability import context, counters
 from mcphost.protocol.eras import Era
-from mcphost.protocol.errors import SESSION_GONE, ProtocolError, invalid_request, shown
+from mcphost.protocol.errors import (
+    SESSION_GONE,
+    SESSION_MISSING,
+    ProtocolError,
+    invalid_request,
+    shown,
+)
 from mcphost.protocol.exchange import Exchange
 from mcphost.protocol.headers import Headers
 from mcphost.protocol.legacy.capabilities import initialize_result
-from mcphost.protocol.legacy.opening import LegacyBody, LegacyNotification, LegacyRequest
+from mcphost.protocol.legacy.errors import SessionError, in_post, unsupported_revision
+from mcphost.protocol.legacy.opening import (
+    INITIALIZE,
+    LegacyBody,
+    LegacyNotification,
+    LegacyRequest,
+    fitting,
+)
 from mcphost.protocol.messages import response
+from mcphost.protocol.params import required
 from mcphost.protocol.revisions import REVISIONS, negotiate
 from mcphost.serving.identification import server_info
 from mcphost.serving.incoming import Incoming, Session
 from mcphost.serving.legacy import methods, notifications, sessions
 from mcphost.serving.legacy.cancelling import cancellations
 from mcphost.serving.legacy.sessions import NoSession
+from mcphost.transport import refusals
 from mcphost.transport.admission import Admitted
-from mcphost.transport.answering import Line, converse, converse_in_batch
+from mcphost.transport.answering import Line, converse, converse_in_batch, in_batch, told
 from mcphost.transport.bodies import Receive
 from mcphost.transport.http import HttpRequest
 from mcphost.transport.responder import RawHeaders, Send, send_empty, send_json
 
 SESSION_HEADER: Final = "mcp-session-id"
-INITIALIZE: Final = "initialize"
+VERSION_HEADER: Final = "mcp-protocol-version"
 DEFAULT_LEVEL: Final = "info"
 """From which level on a client is sent log messages that has not said."""
 
@@ -52,38 +69,41 @@ class Post(NamedTuple):
 
 
 async def post(posted: Post, wire: Wire) -> int:
-    """Answer it; gives the status. Raises ProtocolError for what is refused as a whole."""
-    if any(one.method == INITIALIZE for one in posted.body.requests):
-        return await _initialize(posted, wire)
-    session = await find(posted.admitted, posted.request.headers)
-    _check(posted, session)
-    for message in posted.body.messages:
-        if isinstance(message, LegacyNotification):
-            await notifications.take(session, message)
-    requests = posted.body.requests
-    if not requests:
+    """Answer it; gives the status. Raises SessionError for what is refused as a whole."""
+    try:
+        if any(one.method == INITIALIZE for one in posted.body.requests):
+            return await _initialize(posted, wire)
+        session = await find(posted.admitted, posted.request.headers)
+        body = fitting(posted.body, REVISIONS[session.revision])
+        body = body.keeping(lambda one: _check_id(session, one))
+        await _take(session, body)
+    except Exception as error:
+        raise _as_answer(error, posted.body) from error
+    if not (body.requests or body.refused):
         await send_empty(wire.send, 202, wire.headers)
         return 202
-    incoming = [_incoming(posted, session, one) for one in requests]
-    context.bind(incoming[0].leg, incoming[0].tenant.slug, incoming[0].trace_id)
-    if posted.body.batch:
-        return await converse_in_batch(incoming, _work, *wire)
-    return await converse(incoming[0], _work, *wire)
+    return await _answer(posted, session, body, wire)
 
 
 async def delete(request: HttpRequest, admitted: Admitted, wire: Wire) -> int:
-    """End the session; gives the status. Raises ProtocolError if there is none."""
-    session = await find(admitted, request.headers)
-    await sessions.end(session)
+    """End the session; gives the status. Raises SessionError if there is none."""
+    try:
+        session = await find(admitted, request.headers)
+        await sessions.end(session)
+    except Exception as error:
+        raise in_post(told(error), request.headers.get(VERSION_HEADER)) from error
     await send_empty(wire.send, 204, wire.headers)
     return 204
 
 
 async def find(admitted: Admitted, headers: Headers) -> Session:
     """The session that a request names. Raises ProtocolError: 400 for none, 404 for no such one."""
+    version = headers.get(VERSION_HEADER)
+    if version is not None and version not in REVISIONS:
+        raise unsupported_revision(version)
     token = headers.get(SESSION_HEADER)
     if token is None:
-        raise invalid_request("Mcp-Session-Id is missing: send initialize first")
+        raise ProtocolError(SESSION_MISSING, "Mcp-Session-Id is missing: send initialize first")
     try:
         return await sessions.find(admitted.principal, token)
     except NoSession:
@@ -92,13 +112,12 @@ async def find(admitted: Admitted, headers: Headers) -> Session:
 
 async def _initialize(posted: Post, wire: Wire) -> int:
     """Begin a session (spec: basic/lifecycle). It needs no more than a caller that was let in."""
-    request = posted.body.requests[0]
-    if len(posted.body.messages) > 1:
-        raise invalid_request("initialize is sent alone")
+    (request,) = posted.body.requests
     if posted.request.headers.get(SESSION_HEADER) is not None:
-        raise invalid_request("This session has been initialized").with_id(request.id)
-    requested = request.params.get("protocolVersion")
-    revision = negotiate(requested if isinstance(requested, str) else "")
+        await find(posted.admitted, posted.request.headers)
+        raise invalid_request("This session has been initialized")
+    requested = required(request.params, "protocolVersion", str, "params")
+    revision = negotiate(requested)
     admitted = posted.admitted
     _, token = await sessions.begin(admitted.principal, revision, request.params)
     tenant = admitted.tenant
@@ -108,15 +127,39 @@ async def _initialize(posted: Post, wire: Wire) -> int:
     return 200
 
 
-def _check(posted: Post, session: Session) -> None:
-    """Hold the POST against the revision of its session. Raises ProtocolError."""
-    revision = REVISIONS[session.revision]
-    if posted.body.batch and not revision.batches:
-        raise invalid_request(f"Revision {revision.name} has no batches: send one message per POST")
-    for one in posted.body.requests:
-        if cancellations.is_under_way(session.id, one.id):
-            message = f"A request with the id {shown(str(one.id))} is under way"
-            raise invalid_request(message).with_id(one.id)
+def _check_id(session: Session, request: LegacyRequest) -> None:
+    """Refuse an id that means another request now. Raises ProtocolError."""
+    if cancellations.is_under_way(session.id, request.id):
+        raise invalid_request(f"A request with the id {shown(str(request.id))} is under way")
+
+
+async def _take(session: Session, body: LegacyBody) -> None:
+    for message in body.messages:
+        if isinstance(message, LegacyNotification):
+            await notifications.take(session, message)
+
+
+def _as_answer(error: Exception, body: LegacyBody) -> ProtocolError:
+    """What kept a POST from being answered, as the answer to its request if it has just one."""
+    refusal = in_post(told(error), body.version)
+    return refusal.with_id(body.alone) if refusal.request_id is None else refusal
+
+
+async def _answer(posted: Post, session: Session, body: LegacyBody, wire: Wire) -> int:
+    incoming = [_incoming(posted, session, one) for one in body.requests]
+    refused = [_refused(error) for error in body.refused]
+    if not incoming:
+        await send_json(wire.send, 200, in_batch(refused), wire.headers)
+        return 200
+    context.bind(incoming[0].leg, incoming[0].tenant.slug, incoming[0].trace_id)
+    if body.batch:
+        return await converse_in_batch(incoming, refused, _work, *wire)
+    return await converse(incoming[0], _work, *wire)
+
+
+def _refused(error: SessionError) -> bytes:
+    counters.refused(error.code)
+    return refusals.body_of(error)
 
 
 def _incoming(posted: Post, session: Session, request: LegacyRequest) -> Incoming:

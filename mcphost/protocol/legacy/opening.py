@@ -4,14 +4,19 @@ What cannot be read is refused as a whole, and nothing of it is done. A request 
 could be read is refused alone: the others of the batch are answered.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from mcphost.protocol.errors import ProtocolError, invalid_request, shown
 from mcphost.protocol.exchange import Meta
-from mcphost.protocol.legacy.errors import SessionError, in_post, unsupported_revision
+from mcphost.protocol.legacy.errors import (
+    SessionError,
+    in_post,
+    in_session,
+    unsupported_revision,
+)
 from mcphost.protocol.nesting import check_depth
-from mcphost.protocol.params import check_type, read_meta
+from mcphost.protocol.params import NAME_FIELDS, check_params, check_type, read_meta, required
 from mcphost.protocol.revisions import REVISIONS, Revision
 
 MOST_IN_A_BATCH: Final = 20
@@ -20,6 +25,8 @@ INITIALIZE: Final = "initialize"
 _NOTIFICATIONS: Final = "notifications/"
 _SAID: Final = ("progressToken", "traceparent")
 """What a `_meta` of these revisions may say to us. All else is somebody else's."""
+_LATER: Final = frozenset({"requestState", "inputResponses"})
+"""Params by which requests of the stateless revision come back. Here they mean nothing."""
 
 
 class LegacyRequest(NamedTuple):
@@ -65,6 +72,27 @@ class LegacyBody(NamedTuple):
     def requests(self) -> tuple[LegacyRequest, ...]:
         return tuple(one for one in self.messages if isinstance(one, LegacyRequest))
 
+    @property
+    def alone(self) -> str | int | None:
+        """The id of the one request that was posted by itself, if that is what this is."""
+        requests = () if self.batch else self.requests
+        return requests[0].id if requests else None
+
+    def keeping(self, check: Callable[[LegacyRequest], None]) -> "LegacyBody":
+        """Without the requests that `check` refuses, by raising ProtocolError: those of a batch are
+        `refused`, for the one that came alone it is raised here, with its id."""
+        messages: list[LegacyMessage] = []
+        refused = list(self.refused)
+        for one in self.messages:
+            refusal = _refusal(one, check)
+            if refusal is None:
+                messages.append(one)
+            elif self.batch:
+                refused.append(refusal)
+            else:
+                raise refusal
+        return self._replace(messages=tuple(messages), refused=tuple(refused))
+
 
 def open_body(version: str | None, parsed: Any, body: bytes) -> LegacyBody:
     """The messages of a body. `version` is what the header says; `parsed` is any JSON.
@@ -79,14 +107,31 @@ def open_body(version: str | None, parsed: Any, body: bytes) -> LegacyBody:
     return opened._replace(version=version)
 
 
-def check_fits(opened: LegacyBody, revision: Revision) -> None:
-    """Hold a POST against the revision of its session, whatever its header says.
+def _refusal(message: LegacyMessage, check: Callable[[LegacyRequest], None]) -> SessionError | None:
+    if isinstance(message, LegacyRequest):
+        try:
+            check(message)
+        except ProtocolError as error:
+            return in_session(error).with_id(message.id)
+    return None
 
-    Raises SessionError (INVALID_REQUEST) for a batch where there are none.
+
+def fitting(opened: LegacyBody, revision: Revision) -> LegacyBody:
+    """What of a POST fits the revision of its session, whatever its header says.
+
+    Raises SessionError: INVALID_REQUEST for a batch where there are none, INVALID_PARAMS for a request
+    without the params of its method.
     """
     if opened.batch and not revision.batches:
         message = f"Revision {revision.name} has no batches: send one message per POST"
         raise in_post(invalid_request(message), revision.name)
+
+    def check(one: LegacyRequest) -> None:
+        if one.method in NAME_FIELDS:
+            required(one.params, NAME_FIELDS[one.method], str, "params")
+        check_params(one.method, one.params, revision.name)
+
+    return opened.keeping(check)
 
 
 def _check_header(version: str | None, opened: LegacyBody) -> None:
@@ -94,8 +139,7 @@ def _check_header(version: str | None, opened: LegacyBody) -> None:
     if version is None or version in REVISIONS:
         return
     if not any(one.method == INITIALIZE for one in opened.requests):
-        alone = opened.requests[0].id if opened.requests and not opened.batch else None
-        raise unsupported_revision(version).with_id(alone)
+        raise unsupported_revision(version).with_id(opened.alone)
 
 
 def _open(parsed: Any, body: bytes) -> LegacyBody:
@@ -168,7 +212,8 @@ def _call(message: dict[str, Any]) -> LegacyRequest | LegacyNotification:
     if notifies:
         raise invalid_request(f"{shown(method)} is a notification and has no id")
     params = _params(message)
-    return LegacyRequest(identifier, method, params, _meta(params))
+    known = {name: value for name, value in params.items() if name not in _LATER}
+    return LegacyRequest(identifier, method, known, _meta(params))
 
 
 def _response(message: dict[str, Any]) -> LegacyResponse:

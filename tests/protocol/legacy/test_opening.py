@@ -17,7 +17,7 @@ from mcphost.protocol.legacy.opening import (
     LegacyNotification,
     LegacyRequest,
     LegacyResponse,
-    check_fits,
+    fitting,
 )
 from mcphost.protocol.messages import error_response
 from mcphost.protocol.nesting import MAX_DEPTH
@@ -129,6 +129,12 @@ def test_what_is_not_json_is_refused_before_anybody_asks_who_sent_it():
         with pytest.raises(ProtocolError, match="not valid JSON") as caught:
             open_post(headers, b"{")
         assert caught.value.status == 400
+        assert isinstance(caught.value, SessionError) is (version == LAST)
+
+
+@pytest.mark.parametrize("version", SESSION_BASED)
+def test_what_is_not_json_has_no_body_where_an_error_must_have_an_id(version):
+    assert refused(b"{", version).bare is (version != LAST)
 
 
 def test_a_modern_request_costs_no_call_more_than_it_did():
@@ -311,13 +317,50 @@ def test_a_bad_request_of_a_batch_is_refused_alone():
 
 @pytest.mark.parametrize("revision", SESSION_BASED)
 def test_only_the_first_revision_has_batches(revision):
-    check_fits(posted(LIST), REVISIONS[revision])
+    assert fitting(posted(LIST), REVISIONS[revision]) == posted(LIST)
     if REVISIONS[revision].batches:
-        check_fits(posted([LIST]), REVISIONS[revision])
+        assert fitting(posted([LIST]), REVISIONS[revision]) == posted([LIST])
         return
     with pytest.raises(SessionError, match=f"Revision {revision} has no batches") as caught:
-        check_fits(posted([LIST]), REVISIONS[revision])
+        fitting(posted([LIST]), REVISIONS[revision])
     assert (caught.value.status, caught.value.bare) == (400, revision != LAST)
+
+
+# --- params ---
+
+NAMELESS = {"ref": {"type": "ref/prompt"}, "argument": {"name": "a", "value": ""}}
+
+
+@pytest.mark.parametrize("revision", SESSION_BASED)
+@pytest.mark.parametrize(
+    ("method", "params", "text"),
+    [
+        ("tools/call", {}, "params.name must be a string, but is missing"),
+        ("tools/call", {"name": "echo", "arguments": []}, "params.arguments must be an object"),
+        ("resources/read", {"uri": 5}, "params.uri must be a string, not a number"),
+        ("tools/list", {"cursor": 5}, "params.cursor must be a string"),
+        ("prompts/get", {"name": "x", "arguments": {"a": 1}}, "params.arguments.a"),
+        ("completion/complete", NAMELESS, "params.ref.name"),
+    ],
+)
+def test_params_are_those_of_the_method_in_every_revision(revision, method, params, text):
+    with pytest.raises(SessionError, match=text) as caught:
+        fitting(posted({**LIST, "method": method, "params": params}), REVISIONS[revision])
+    assert (caught.value.code, caught.value.status) == (INVALID_PARAMS, 200)
+    assert caught.value.request_id == 1
+
+
+def test_a_request_of_a_batch_whose_params_are_wrong_is_refused_alone():
+    note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    wrong = {**LIST, "id": 2, "params": {"cursor": 5}}
+    opened = fitting(posted([LIST, wrong, note], FIRST), REVISIONS[FIRST])
+    assert [type(one) for one in opened.messages] == [LegacyRequest, LegacyNotification]
+    assert [one.request_id for one in opened.refused] == [2]
+
+
+def test_what_only_the_stateless_revision_knows_is_no_way_back_into_a_call():
+    (one,) = posted(call(_meta={}, requestState="mcps1.x", inputResponses={"a": 5})).requests
+    assert one.params == posted(call(_meta={})).requests[0].params
 
 
 # --- anything ---
