@@ -7,7 +7,7 @@ from collections.abc import Callable
 from django.db import InterfaceError, OperationalError, connections
 from django.utils import timezone
 
-from mcphost.calls import links, sessions
+from mcphost.calls import links, sessions, streamed, streams
 from mcphost.identity.last_use import last_use
 from mcphost.serving import claiming
 from mcphost.vault.lifecycle import tend
@@ -31,6 +31,8 @@ CHORES: tuple[Chore, ...] = (
     tend,
     _forget_links,
     sessions.prune,
+    streams.prune,
+    streamed.prune,
 )
 """What is done, each by itself: one that raises keeps none of the others from its work."""
 

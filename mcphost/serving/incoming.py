@@ -41,7 +41,8 @@ class Incoming(NamedTuple):
     """An authenticated request of one tenant.
 
     `leg` names this HTTP request in the records; `source` is the peer's address; `size` is the
-    body's length in bytes. `session` is set where the request belongs to one.
+    body's length in bytes. `session` is set where the request belongs to one, and so is `call`, what
+    its call is to be known by.
     """
 
     leg: UUID
@@ -54,3 +55,4 @@ class Incoming(NamedTuple):
     size: int
     trace_id: str
     session: Session | None = None
+    call: UUID | None = None

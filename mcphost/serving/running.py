@@ -67,7 +67,7 @@ def turn_of(
         capabilities=meta.capabilities,
     )
     call = Call(
-        id=new_id(),
+        id=incoming.call or new_id(),
         tenant=incoming.tenant.id,
         principal=incoming.principal,
         method=incoming.exchange.method,

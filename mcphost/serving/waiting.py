@@ -45,6 +45,10 @@ class Waiters:
         if news.tenant is not None:
             self._wake([(news.tenant, news.object_id)])
 
+    def tell(self, awaited: Awaited) -> None:
+        """It was done here. From any thread."""
+        self._wake([awaited])
+
     def heard_nothing(self) -> None:
         """The feed may have missed something: everybody looks again."""
         with self._lock:

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.signals import setting_changed
 
+from mcphost.calls import streams
 from mcphost.calls.links import LINK
 from mcphost.catalogue.updates import LIST, UPDATED
 from mcphost.feed.loop import loop
@@ -14,8 +15,10 @@ from mcphost.feed.nodes import heartbeat
 from mcphost.protocol.subscriptions import LISTS
 from mcphost.serving.authority import presences
 from mcphost.serving.drain import on_cut, on_drain
+from mcphost.serving.legacy import outgoing
 from mcphost.serving.legacy.cancelling import NEWS as CANCELLED
 from mcphost.serving.legacy.cancelling import cancellations
+from mcphost.serving.legacy.following import readers
 from mcphost.serving.listeners import listeners
 from mcphost.serving.options import options
 from mcphost.serving.waiting import waiters
@@ -34,9 +37,13 @@ for what in ("token", "member", "tenant"):
     loop.subscribe(what, presences.heard)
 loop.subscribe(LINK, waiters.heard)
 loop.subscribe(CANCELLED, cancellations.heard)
+loop.subscribe(streams.NEWS, waiters.heard)
+loop.subscribe(streams.FOLLOWED, outgoing.heard)
 loop.on_gap(waiters.heard_nothing)
+loop.on_gap(outgoing.heard_nothing)
 loop.on_gap(listeners.heard_nothing)
 loop.on_gap(presences.heard_nothing)
 on_drain(listeners.end_all)
 on_drain(heartbeat.drain)
+on_drain(readers.send_all_away)
 on_cut(presences.end_all)

@@ -1,0 +1,150 @@
+"""Showing a stream to a client that comes back for it, on whichever process (spec 2025-11-25:
+basic/transports, Resumability and Redelivery).
+
+It is shown from its rows. News of more comes from the call itself where that is here, and otherwise
+by the feed.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Final, ParamSpec, TypeVar
+from uuid import UUID
+
+from django.db import Error
+
+from mcphost.calls import streams
+from mcphost.calls.streams import Page, StreamRow
+from mcphost.protocol.errors import ProtocolError, invalid_request
+from mcphost.sealing.tokens import SealError
+from mcphost.serving.hop import in_database
+from mcphost.serving.incoming import Session
+from mcphost.serving.legacy import outgoing
+from mcphost.serving.legacy.keeping import event_id, message_of
+from mcphost.serving.legacy.outgoing import RETRY_MS
+from mcphost.serving.streams import Reader
+from mcphost.serving.waiting import waiters
+from mcphost.vault.errors import VaultError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+RETRY_SECONDS: Final = 1.0
+LOOK_SECONDS: Final = 10.0
+"""How often who follows looks without having been told of anything."""
+
+_EVENT: Final = re.compile(r"([0-9a-f]{32})-([0-9]{1,15})")
+
+log = logging.getLogger(__name__)
+
+
+async def follow(session: Session, last_event_id: str, reader: Reader) -> None:
+    """Show what came on a stream of the session after that event, and what comes, until it has ended.
+
+    Raises ProtocolError for an event of no stream of the session, before anything is shown. While the
+    database is away it waits.
+    """
+    stream, after = _parse(last_event_id)
+    found = await _patiently(streams.find, stream, session.tenant)
+    if found is None or found.session != session.id:
+        raise _no_event()
+    try:
+        await _Following(found, after, reader).run()
+    except (SealError, VaultError, ValueError) as error:
+        log.error("a stream cannot be shown: %s", error, extra={"stream": str(stream)})
+        reader.end()
+
+
+class _Following:
+    """One reader of one stream."""
+
+    def __init__(self, stream: StreamRow, after: int, reader: Reader) -> None:
+        self._stream = stream
+        self._after = after
+        self._reader = reader
+
+    async def run(self) -> None:
+        awaited = (self._stream.tenant, self._stream.id.hex)
+        with waiters.expecting(awaited) as news, readers.present(self._stream.id, self._reader):
+            page = await self._show()
+            if not page.whole and self._stream.id not in outgoing.live:
+                await _patiently(streams.tell, streams.FOLLOWED, [self._stream])
+            while not page.whole and not self._reader.closed:
+                if len(page.events) < streams.READ_AT_ONCE:
+                    await _hear(news)
+                page = await self._show()
+            self._reader.end()
+
+    async def _show(self) -> Page:
+        """Show what is there and was not shown."""
+        page = await _patiently(streams.read, self._stream.id, self._after)
+        messages = await _patiently(_opened, self._stream, page)
+        for event, message in zip(page.events, messages, strict=True):
+            self._reader.write(event_id(self._stream.id, event.number), message)
+            self._after = event.number
+        return page
+
+
+class Readers:
+    """Who follows in this process. For the event loop's thread."""
+
+    def __init__(self) -> None:
+        self._present: dict[UUID, list[Reader]] = {}
+
+    @contextmanager
+    def present(self, stream: UUID, reader: Reader) -> Iterator[None]:
+        """While in here, the reader is sent away with the others."""
+        self._present.setdefault(stream, []).append(reader)
+        try:
+            yield
+        finally:
+            self._present[stream].remove(reader)
+            if not self._present[stream]:
+                del self._present[stream]
+
+    def send_away(self, stream: UUID) -> None:
+        """End the responses that show the stream: their clients come back for the rest."""
+        for reader in tuple(self._present.get(stream, ())):
+            reader.end(RETRY_MS)
+
+    def send_all_away(self) -> None:
+        """The process leaves."""
+        for stream in tuple(self._present):
+            self.send_away(stream)
+
+
+def _opened(stream: StreamRow, page: Page) -> list[bytes]:
+    return [message_of(stream, each) for each in page.events]
+
+
+async def _hear(news: asyncio.Event) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LOOK_SECONDS):
+            await news.wait()
+    news.clear()
+
+
+async def _patiently(read: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """What the database says, as soon as it says anything."""
+    while True:
+        try:
+            return await in_database(read, *args, **kwargs)
+        except Error as error:
+            log.warning("who follows a stream waits for the database: %s", type(error).__name__)
+        await asyncio.sleep(RETRY_SECONDS)
+
+
+def _parse(last_event_id: str) -> tuple[UUID, int]:
+    parts = _EVENT.fullmatch(last_event_id)
+    if parts is None:
+        raise _no_event()
+    return UUID(hex=parts[1]), int(parts[2])
+
+
+def _no_event() -> ProtocolError:
+    return invalid_request("Last-Event-ID names no event of this session that can be gone on from")
+
+
+readers = Readers()

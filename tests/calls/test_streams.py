@@ -1,0 +1,113 @@
+"""Streams, their events, and the calls that write on them."""
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from mcphost.calls import streamed, streams
+from mcphost.calls.models import Stream, StreamedCall, StreamEvent
+from mcphost.calls.states import CallState
+from mcphost.calls.streamed import Batch, CallRow, SupersededError, Taking
+from mcphost.calls.streams import Event, StreamRow
+from mcphost.feed.models import Change
+from tests.calls.made import TENANT
+
+pytestmark = pytest.mark.django_db
+
+HOUR = timedelta(hours=1)
+
+
+def _batch(*numbers: int, **said: Any) -> Batch:
+    return Batch([Event(each, f"message {each}") for each in numbers], HOUR, **said)
+
+
+def _begun() -> tuple[Taking, StreamRow]:
+    taking, stream = Taking(uuid4(), uuid4(), 1), StreamRow(uuid4(), TENANT, uuid4())
+    streamed.begin(taking, stream, CallRow(taking.call, "name", "sealed"), _batch(1, 2))
+    return taking, stream
+
+
+def _numbers(stream: StreamRow, after: int = 0) -> list[int]:
+    return [each.number for each in streams.read(stream.id, after).events]
+
+
+def _call(taking: Taking) -> StreamedCall:
+    return StreamedCall.objects.get(id=taking.call)
+
+
+def test_a_stream_is_read_from_anywhere_until_it_is_whole() -> None:
+    taking, stream = _begun()
+    assert streams.read(stream.id, 1) == ((Event(2, "message 2"),), False)
+    streamed.append(taking, stream, _batch(3))
+    streamed.finish(taking, stream, _batch(4))
+    assert _numbers(stream, 2) == [3, 4]
+    assert streams.read(stream.id, 4) == ((), True)
+    assert streams.last(stream.id) == 4
+    assert streams.last(uuid4()) == 0
+    assert (_call(taking).state, _call(taking).request) == (CallState.FINISHED, "")
+
+
+def test_a_page_that_is_full_is_not_the_last() -> None:
+    taking, stream = _begun()
+    streamed.finish(taking, stream, _batch(*range(3, streams.READ_AT_ONCE + 1)))
+    page = streams.read(stream.id, 0)
+    assert (len(page.events), page.whole) == (streams.READ_AT_ONCE, False)
+    assert streams.read(stream.id, streams.READ_AT_ONCE).whole
+
+
+def test_what_was_written_already_is_not_written_again() -> None:
+    taking, stream = _begun()
+    streamed.begin(taking, stream, CallRow(taking.call, "name", "sealed"), _batch(1, 2))
+    streamed.append(taking, stream, _batch(2, 3))
+    for _ in range(2):
+        streamed.finish(taking, stream, _batch(4))
+    assert _numbers(stream) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("write", [streamed.append, streamed.finish])
+def test_who_was_superseded_writes_nothing(write: Any) -> None:
+    taking, stream = _begun()
+    for other in (taking._replace(owner=uuid4()), taking._replace(epoch=2)):
+        with pytest.raises(SupersededError):
+            write(other, stream, _batch(3))
+    assert _numbers(stream) == [1, 2]
+
+
+def test_nothing_is_written_after_the_end() -> None:
+    taking, stream = _begun()
+    streamed.finish(taking, stream, _batch(3))
+    with pytest.raises(SupersededError):
+        streamed.append(taking, stream, _batch(4))
+    assert _numbers(stream) == [1, 2, 3]
+
+
+def test_a_stream_is_its_tenants() -> None:
+    _, stream = _begun()
+    assert streams.find(stream.id, TENANT) == stream
+    assert streams.find(stream.id, UUID(int=8)) is None
+
+
+def test_others_are_told_only_if_somebody_follows() -> None:
+    taking, stream = _begun()
+    before = Change.objects.count()
+    streamed.append(taking, stream, _batch(3))
+    assert Change.objects.count() == before
+    streamed.append(taking, stream, _batch(4, told=True))
+    told = Change.objects.order_by("seq").last()
+    assert told is not None
+    assert (told.tenant, told.what, told.object_id) == (TENANT, streams.NEWS, stream.id.hex)
+
+
+def test_what_is_over_is_forgotten_and_nothing_else() -> None:
+    _begun()
+    taking, stream = _begun()
+    old = Batch([Event(3, "m")], -HOUR)
+    streamed.finish(taking, stream, old)
+    StreamEvent.objects.filter(stream=stream.id).update(expires_at=_call(taking).expires_at)
+    assert streams.prune() == 4
+    assert streamed.prune() == 1
+    assert (streams.prune(), streamed.prune()) == (0, 0)
+    assert Stream.objects.count() == StreamedCall.objects.count() == 1
+    assert StreamEvent.objects.count() == 2

@@ -1,0 +1,150 @@
+"""Clients of sessions without their HTTP: calls that they make, and readers that keep what is shown."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from itertools import count
+from typing import Any
+from uuid import uuid4
+
+import orjson
+from django.utils import timezone
+
+from mcphost.protocol.eras import Era
+from mcphost.protocol.exchange import Exchange, Meta
+from mcphost.protocol.headers import Headers
+from mcphost.protocol.revisions import REVISIONS
+from mcphost.serving import lifecycle, snapshots
+from mcphost.serving.hop import in_database
+from mcphost.serving.incoming import NO_QUOTA, Incoming, Session
+from mcphost.serving.legacy import calls, sessions
+from mcphost.serving.legacy.calls import SessionCall
+from mcphost.serving.legacy.following import follow
+from tests.cast import Cast, Person
+
+PATIENCE = 10.0
+EVERYTHING: Mapping[str, Any] = {
+    "elicitation": {"form": {}, "url": {}},
+    "sampling": {"tools": {}},
+    "roots": {},
+}
+
+
+async def true(there: Callable[[], object]) -> None:
+    """Wait until it is so, looking where the database may be asked."""
+    async with asyncio.timeout(PATIENCE):
+        while not await in_database(there):
+            pass
+
+
+class Shown:
+    """Fills `serving.streams.Reader`: keeps what it is shown, and can wait for it."""
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+        self.messages: list[dict[str, Any]] = []
+        self.ended = False
+        self.retry: int | None = None
+        self.closed = False
+        self._news = asyncio.Event()
+
+    def write(self, event_id: str, message: bytes) -> None:
+        assert not self.ended
+        self.ids.append(event_id)
+        self.messages.append(orjson.loads(message) if message else {})
+        self._news.set()
+
+    def end(self, retry_ms: int | None = None) -> None:
+        self.ended, self.closed, self.retry = True, True, retry_ms
+        self._news.set()
+
+    async def until(self, there: Callable[["Shown"], object]) -> "Shown":
+        async with asyncio.timeout(PATIENCE):
+            while not there(self):
+                self._news.clear()
+                await self._news.wait()
+        return self
+
+    async def whole(self) -> list[dict[str, Any]]:
+        """All messages, once the stream has ended."""
+        await self.until(lambda shown: shown.ended)
+        return self.messages
+
+    def of(self, method: str) -> list[dict[str, Any]]:
+        """The messages of a method so far."""
+        return [one for one in self.messages if one.get("method") == method]
+
+
+class Caller:
+    """One client of one tenant, with a session."""
+
+    def __init__(self, cast: Cast, session: Session, incoming: Incoming) -> None:
+        self.cast = cast
+        self.session = session
+        self._incoming = incoming
+        self._ids = count(1)
+
+    @classmethod
+    async def at(
+        cls,
+        cast: Cast,
+        person: Person | None = None,
+        revision: str = "2025-11-25",
+        capabilities: Mapping[str, Any] = EVERYTHING,
+    ) -> "Caller":
+        lifecycle.ensure_started()
+        bearer = (person or cast.owner).mcp_token
+        found = await snapshots.authenticated(bearer, "acme", timezone.now())
+        assert found is not None
+        said = {"clientInfo": {"name": "tests", "version": "1"}, "capabilities": capabilities}
+        session, _ = await sessions.begin(found.principal, REVISIONS[revision], said)
+        exchange = Exchange(0, "ping", {}, Meta(), Era.LEGACY, revision)
+        incoming = Incoming(
+            uuid4(),
+            exchange,
+            Headers([]),
+            found.principal,
+            cast.acme,
+            NO_QUOTA,
+            "::1",
+            10,
+            "",
+            session,
+        )
+        return cls(cast, session, incoming)
+
+    def request(self, method: str, params: Mapping[str, Any], token: str | None = None) -> Incoming:
+        meta = Meta(
+            progress_token=token,
+            log_level="info",
+            client_info={"name": "tests", "version": "1"},
+            capabilities=self.session.client.capabilities,
+        )
+        exchange = Exchange(
+            next(self._ids), method, dict(params), meta, Era.LEGACY, self.session.revision
+        )
+        return self._incoming._replace(exchange=exchange, leg=uuid4())
+
+    def call(self, tool: str, token: str | None = None, **arguments: Any) -> SessionCall:
+        params = {"name": tool, "arguments": arguments}
+        return calls.begin(self.request("tools/call", params, token), self.session)
+
+    async def streamed(self, tool: str, token: str | None = None, **arguments: Any) -> Shown:
+        """What is shown of a call that streams."""
+        call = self.call(tool, token, **arguments)
+        async with asyncio.timeout(PATIENCE):
+            assert await call.settled() is None
+        shown = Shown()
+        call.outgoing.attach(shown)
+        return shown
+
+    async def resumed(self, last_event_id: str) -> Shown:
+        """What is shown to somebody who comes back, until it ends."""
+        shown = Shown()
+        async with asyncio.timeout(PATIENCE):
+            await follow(self.session, last_event_id, shown)
+        return shown
+
+    def following(self, last_event_id: str) -> tuple[Shown, "asyncio.Task[None]"]:
+        """The same, while it goes on."""
+        shown = Shown()
+        return shown, asyncio.create_task(follow(self.session, last_event_id, shown))

@@ -1,0 +1,172 @@
+"""Calls of sessions: answered as JSON, or on a stream that is kept."""
+
+import asyncio
+from uuid import UUID
+
+import orjson
+import pytest
+
+from mcphost.calls import streams
+from mcphost.calls.models import Stream, StreamedCall, StreamEvent
+from mcphost.feed.loop import ChangeNews
+from mcphost.feed.models import Change
+from mcphost.serving import lifecycle
+from mcphost.serving.hop import in_database
+from mcphost.serving.legacy import outgoing
+from mcphost.serving.legacy.cancelling import cancellations
+from tests.cast import Cast
+from tests.served import entries, probes
+from tests.serving.legacy.callers import PATIENCE, Caller, Shown, true
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+async def _rows() -> tuple[int, int, int]:
+    def count() -> tuple[int, int, int]:
+        return Stream.objects.count(), StreamedCall.objects.count(), StreamEvent.objects.count()
+
+    return await in_database(count)
+
+
+async def test_a_call_that_says_nothing_meanwhile_is_json_and_leaves_no_rows(served: Cast) -> None:
+    caller = await Caller.at(served)
+    answer = await caller.call("echo", text="hello").settled()
+    assert answer is not None
+    assert (answer.status, answer.error) == (200, None)
+    assert orjson.loads(answer.body)["result"]["content"] == [{"type": "text", "text": "hello"}]
+    assert await _rows() == (0, 0, 0)
+    assert not outgoing.live
+
+
+async def test_what_a_call_says_is_written_before_it_is_shown(served: Cast) -> None:
+    caller = await Caller.at(served)
+    shown = await caller.streamed("steps", "t")
+    messages = await shown.whole()
+    assert [one["params"]["progress"] for one in shown.of("notifications/progress")] == [1, 2, 3]
+    assert messages[-1]["result"]["content"][0]["text"] == "done"
+    assert [int(each.split("-")[1]) for each in shown.ids] == list(range(1, len(messages) + 1))
+    assert await _rows() == (1, 1, len(messages))
+    assert not outgoing.live
+    kept = await in_database(lambda: StreamEvent.objects.get(number=1).message)
+    assert "progress" not in kept
+
+
+async def test_a_stream_is_shown_again_from_any_of_its_events(served: Cast) -> None:
+    caller = await Caller.at(served)
+    first = await caller.streamed("steps", "t")
+    whole = await first.whole()
+    for number, event_id in enumerate(first.ids, 1):
+        again = await caller.resumed(event_id)
+        assert again.messages == whole[number:]
+        assert again.ids == first.ids[number:]
+        assert (again.ended, again.retry) == (True, None)
+
+
+async def test_a_call_goes_on_without_its_reader(served: Cast) -> None:
+    caller = await Caller.at(served)
+    call = caller.call("wait_until_told")
+    await asyncio.wait_for(probes().running.wait(), PATIENCE)
+    call.open()
+    assert await call.settled() is None
+    gone = Shown()
+    call.outgoing.attach(gone)
+    await gone.until(lambda shown: shown.ids)
+    call.outgoing.detach(gone)
+    follower, following = caller.following(gone.ids[0])
+    probes().release.set()
+    assert (await follower.whole())[-1]["result"]["content"][0]["text"] == "released"
+    await following
+    assert gone.messages == [{}]
+    assert not gone.ended
+
+
+async def test_revisions_without_polling_have_no_first_event_of_their_own(served: Cast) -> None:
+    caller = await Caller.at(served, revision="2025-06-18")
+    call = caller.call("wait_until_told")
+    await asyncio.wait_for(probes().running.wait(), PATIENCE)
+    call.open()
+    call.open()
+    assert await call.settled() is None
+    shown = Shown()
+    call.outgoing.attach(shown)
+    probes().release.set()
+    assert [one["id"] for one in await shown.whole()] == [1]
+
+
+async def test_a_stream_is_no_other_sessions(served: Cast) -> None:
+    caller, other = await Caller.at(served), await Caller.at(served)
+    shown = await caller.streamed("steps", "t")
+    await shown.whole()
+    unknown = "0" * 32 + "-1"
+    for session, event_id in ((other, shown.ids[0]), (caller, unknown), (caller, "nonsense")):
+        with pytest.raises(Exception, match="Last-Event-ID"):
+            await session.resumed(event_id)
+
+
+async def test_errors_are_told_with_the_status_that_their_revision_has(served: Cast) -> None:
+    caller = await Caller.at(served)
+    answer = await caller.call("nothing").settled()
+    assert answer is not None
+    assert answer.status == 200
+    assert answer.error is not None
+    assert orjson.loads(answer.body)["error"]["code"] == -32602
+
+
+async def test_what_is_called_off_is_not_answered(served: Cast) -> None:
+    caller = await Caller.at(served)
+    call = caller.call("hang")
+    await asyncio.wait_for(probes().running.wait(), PATIENCE)
+    await cancellations.call_off(caller.session, 1)
+    answer = await asyncio.wait_for(call.settled(), PATIENCE)
+    assert answer is not None
+    assert answer.body == b""
+    assert probes().cancelled.is_set()
+    await in_database(lifecycle.stop)  # which writes what waits
+    assert [one.outcome for one in await entries("hang")] == ["", "cancelled"]
+
+
+async def test_what_is_called_off_while_it_streams_ends_its_stream(served: Cast) -> None:
+    caller = await Caller.at(served)
+    call = caller.call("hang")
+    await asyncio.wait_for(probes().running.wait(), PATIENCE)
+    call.open()
+    shown = Shown()
+    call.outgoing.attach(shown)
+    await shown.until(lambda shown: shown.ids)
+    await cancellations.call_off(caller.session, 1)
+    assert await shown.whole() == [{}]
+    assert not outgoing.live
+
+
+async def test_who_follows_from_another_process_is_told_by_the_feed(served: Cast) -> None:
+    caller = await Caller.at(served)
+    call = caller.call("wait_until_told")
+    await asyncio.wait_for(probes().running.wait(), PATIENCE)
+    call.open()
+    shown = Shown()
+    call.outgoing.attach(shown)
+    await shown.until(lambda shown: shown.ids)
+    stream = call.outgoing.kept.stream.id
+    here = outgoing.live.pop(stream)  # as if this were another process
+    follower, following = caller.following(shown.ids[0])
+    await true(lambda: _announced(streams.FOLLOWED, stream))
+    outgoing.live[stream] = here
+    outgoing.heard(ChangeNews(1, served.acme.id, streams.FOLLOWED, stream.hex))
+    await true(lambda: _announced(streams.NEWS, stream))
+    probes().release.set()
+    assert len(await follower.whole()) == 1
+    await following
+
+
+async def test_after_a_gap_every_stream_may_be_followed(served: Cast) -> None:
+    caller = await Caller.at(served)
+    call = caller.call("hang")
+    call.open()
+    outgoing.heard_nothing()
+    await true(lambda: call.outgoing.followed)
+    await cancellations.call_off(caller.session, 1)
+    await call.outgoing.written()
+
+
+def _announced(what: str, stream: UUID) -> bool:
+    return Change.objects.filter(what=what, object_id=stream.hex).exists()
