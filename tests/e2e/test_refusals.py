@@ -8,7 +8,6 @@ from tests.e2e import raw
 from tests.e2e.processes import Server
 
 ECHO = raw.call("echo", {"text": "hello"})
-UNSUPPORTED = -32022
 # Well formed, with a checksum that cannot be right.
 FORGED = "mcph_aaaaaaaaaaaa_bbbbbbbbbbbb_cccccc"
 
@@ -40,8 +39,8 @@ def test_a_token_in_the_query_string_is_no_credential(any_server: Server) -> Non
     assert reply.status == 401
 
 
-@pytest.mark.requirement("versions.named-to-legacy-clients")
-def test_an_older_client_is_told_which_revision_is_spoken(any_server: Server) -> None:
+@pytest.mark.parametrize("token", [None, "wrong"])
+def test_no_session_is_opened_without_a_good_token(any_server: Server, token: str | None) -> None:
     message = {
         "jsonrpc": "2.0",
         "id": 1,
@@ -55,15 +54,12 @@ def test_an_older_client_is_told_which_revision_is_spoken(any_server: Server) ->
     fields = {
         "Content-Type": "application/json",
         "Accept": "application/json, text/event-stream",
-        "Authorization": f"Bearer {any_server.token}",
+        **({"Authorization": f"Bearer {token}"} if token else {}),
     }
     body = json.dumps(message).encode()
     reply = raw.exchange(any_server, "POST", "/t/demo/mcp", body, fields)
-    assert reply.status == 400
-    assert reply.json["id"] == 1
-    assert reply.json["error"]["code"] == UNSUPPORTED
-    assert reply.json["error"]["data"]["supported"] == [raw.REVISION]
-    assert reply.json["error"]["data"]["requested"] == "2025-11-25"
+    assert reply.status == 401
+    assert "mcp-session-id" not in reply.headers
 
 
 @pytest.mark.requirement("http.one-endpoint")
