@@ -3,7 +3,7 @@ of `tests/probes`, whose effects all processes write into one file."""
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
@@ -26,34 +26,35 @@ probes = [name for name, _ in kinds.functions() if name.startswith("interpreter.
 publish_functions(Tenant.objects.get(slug="demo").id, probes, Actor.system("a test"))
 """
 
+MOST_LEGS = 8
+
+Answerer = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
+"""What is answered to a question, by its key and its parameters."""
+
 _ids = count(1)
 
 
 @contextmanager
 def service(folder: Path, **settings: str) -> Iterator[Service]:
-    """Two nodes. Their code is in `folder / "tools"`, and what steps did in `effects(folder)`."""
+    """Two nodes. Their code is in `folder / "tools"`."""
     tools = folder / "tools"
     shutil.copytree(ROOT / "tools", tools, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(PROBE, tools)
-    ways = {"MCPHOST_TOOLS_PATH": str(tools), "EFFECTS": str(_effects(folder))}
+    ways = {"MCPHOST_TOOLS_PATH": str(tools), "EFFECTS": str(folder / "effects.jsonl")}
     with nodes.service(folder, **ways, **settings) as two:
         two.manage("shell", "-c", PUBLISH)
         yield two
 
 
-def _effects(folder: Path) -> Path:
-    return folder / "effects.jsonl"
-
-
-def effects(folder: Path) -> list[list[Any]]:
+def effects(service: Service) -> list[list[Any]]:
     """What steps of the interpreter did, in order: name, argument, what was before, idempotency key."""
-    path = _effects(folder)
+    path = Path(service.settings["EFFECTS"])
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def kill_at_the_next_effect(folder: Path) -> None:
-    """The process in which the next effect happens does not live to record it."""
-    _effects(folder).with_suffix(".kill").touch()
+def beside_effects(service: Service, suffix: str) -> Path:
+    """A file by which the interpreter is told to kill itself or to pause, or says that it has paused."""
+    return Path(service.settings["EFFECTS"]).with_suffix(suffix)
 
 
 def at(service: Service, node: Node) -> Server:
@@ -88,6 +89,22 @@ class Asker:
         """The result of one leg. It must have one, and it must be about this leg."""
         message = self.message(state, answers)
         reply = raw.post(server, message, server.token)
-        assert (reply.status, reply.json["id"]) == (200, message["id"]), reply.body
-        result: dict[str, Any] = reply.json["result"]
+        assert (reply.status, reply.message["id"]) == (200, message["id"]), reply.body
+        result: dict[str, Any] = reply.message["result"]
         return result
+
+    def finish(
+        self, server: Server, answer: Answerer, result: Mapping[str, Any] | None = None
+    ) -> str:
+        """Go on to the end from a result, or from the beginning. The text of the end, which is no
+        error. A call that is moved off its process goes on without an answer."""
+        reached = self.leg(server) if result is None else result
+        for _ in range(MOST_LEGS):
+            if reached["resultType"] == "complete":
+                assert not reached.get("isError"), reached
+                text: str = reached["content"][0]["text"]
+                return text
+            questions = reached["inputRequests"].items()
+            answers = {key: answer(key, question["params"]) for key, question in questions}
+            reached = self.leg(server, reached["requestState"], answers)
+        raise AssertionError(f"it does not come to an end: {reached}")

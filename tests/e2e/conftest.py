@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e import backing
+from tests.e2e import asking, backing
 from tests.e2e.node_client import NodeClient, install
+from tests.e2e.nodes import Service
 from tests.e2e.processes import Server, serving
 
 # Small, so that every client has to turn pages.
@@ -65,6 +66,14 @@ def machine() -> None:
     """This machine has what nodes of one service share."""
     if reason := backing.missing():
         pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def asked(machine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Two nodes that serve what asks. Whoever stops one starts it again."""
+    folder = tmp_path_factory.mktemp("asked")
+    with asking.service(folder, MCPHOST_NOTICE_SECONDS="1") as two:
+        yield two
 
 
 @pytest.fixture(scope="session")

@@ -49,7 +49,10 @@ class Head(NamedTuple):
 
 
 class Proxy:
-    """Serves on `port`. `ready` are the ports of the nodes in rotation; it changes by itself."""
+    """Serves on `port`. `ready` are the ports of the nodes in rotation; it changes by itself.
+
+    `called` has the node of each `tools/call`, in order, of clients that name the method in a header.
+    """
 
     def __init__(self, nodes: Collection[int]) -> None:
         self._nodes = tuple(nodes)
@@ -62,6 +65,7 @@ class Proxy:
         self.ready: frozenset[int] = frozenset()
         self.failures: list[str] = []
         self.served: dict[int, int] = defaultdict(int)
+        self.called: list[int] = []
         self.port = 0
 
     async def run(self, started: threading.Event, stopping: asyncio.Event) -> None:
@@ -140,7 +144,7 @@ class Proxy:
         while True:
             head = Head(ahead + (await _head(client.reader)).raw)
             body = await client.reader.readexactly(int(head.value(b"content-length") or 0))
-            relaying = asyncio.create_task(self._relay(head.raw + body, client.writer))
+            relaying = asyncio.create_task(self._relay(head, body, client.writer))
             hang_up = asyncio.create_task(client.reader.read(1))
             try:
                 await asyncio.wait({relaying, hang_up}, return_when=asyncio.FIRST_COMPLETED)
@@ -154,16 +158,18 @@ class Proxy:
                 relaying.cancel()
                 hang_up.cancel()
 
-    async def _relay(self, request: bytes, client: asyncio.StreamWriter) -> bool:
+    async def _relay(self, request: Head, body: bytes, client: asyncio.StreamWriter) -> bool:
         """Have a node answer; True if the client's connection ends with that."""
         node = self._choose()
         if node is None:
             await _refuse(client, 503, self._note("no node is ready"))
             return True
+        if request.value(b"mcp-method") == b"tools/call":
+            self.called.append(node)
         started = False
         try:
             async with asyncio.timeout(PATIENCE):
-                line, head = await self._ask(node, request)
+                line, head = await self._ask(node, request.raw + body)
             started = True
             with self._changed:
                 self.served[node] += 1

@@ -27,6 +27,19 @@ class Reply:
     def json(self) -> Any:
         return json.loads(self.body)
 
+    @property
+    def message(self) -> Any:
+        """The answer, whether it came as JSON or as the last event of a stream."""
+        return last_message(self.headers["content-type"], self.body)
+
+
+def last_message(content_type: str, body: bytes) -> Any:
+    """What a body of this type says in the end."""
+    if not content_type.startswith("text/event-stream"):
+        return json.loads(body)
+    events = [line for line in body.splitlines() if line.startswith(b"data:")]
+    return json.loads(events[-1].removeprefix(b"data:"))
+
 
 def call(name: str, arguments: Mapping[str, Any], **meta: Any) -> dict[str, Any]:
     """A `tools/call` of this revision."""

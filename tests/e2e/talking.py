@@ -1,4 +1,4 @@
-"""A client in a process of its own, which tells what it sees line by line."""
+"""A client in a process of its own, which tells what it sees line by line, and may be told things."""
 
 import json
 import subprocess
@@ -13,12 +13,41 @@ PATIENCE = 60
 Next = Callable[[str], Any]
 
 
-@contextmanager
-def talking(argv: Sequence[str], folder: Path, **asked: str) -> Iterator[Next]:
-    """Start a client with `asked` as its input; it is killed on the way out.
+class Talk:
+    """Lines of JSON, both ways."""
 
-    What is given back takes a word and waits, bounded, for the next line, which must be about it.
-    """
+    def __init__(self, process: "subprocess.Popen[str]", words: Path) -> None:
+        self._process, self._words = process, words
+
+    def hear(self, word: str) -> Any:
+        """Wait, bounded, for the next line, which must be about this."""
+        assert self._process.stdout is not None
+        late = threading.Timer(PATIENCE, self._process.kill)
+        late.start()
+        try:
+            line = self._process.stdout.readline()
+        finally:
+            late.cancel()
+        assert line, f"no {word!r} came: {self._words.read_text()}"
+        told = json.loads(line)
+        assert word in told, f"not {word!r}, but {told}"
+        return told[word]
+
+    def say(self, what: Any) -> None:
+        """Tell it something."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{json.dumps(what)}\n")
+        self._process.stdin.flush()
+
+    def fall_silent(self) -> None:
+        """Tell it that there is nothing more to say."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
+
+@contextmanager
+def conversing(argv: Sequence[str], folder: Path, **asked: str) -> Iterator[Talk]:
+    """Start a client, tell it `asked`, and leave its input open; it is killed on the way out."""
     words = folder / "client.err"
     with words.open("wb") as stderr:
         process = subprocess.Popen(
@@ -29,25 +58,19 @@ def talking(argv: Sequence[str], folder: Path, **asked: str) -> Iterator[Next]:
             cwd=folder,
             text=True,
         )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    output = process.stdout
-
-    def following(word: str) -> Any:
-        late = threading.Timer(PATIENCE, process.kill)
-        late.start()
+    with process:
         try:
-            line = output.readline()
+            talk = Talk(process, words)
+            talk.say(asked)
+            yield talk
         finally:
-            late.cancel()
-        assert line, f"no {word!r} came: {words.read_text()}"
-        return json.loads(line)[word]
+            process.kill()
+            process.wait(PATIENCE)
 
-    try:
-        process.stdin.write(json.dumps(asked))
-        process.stdin.close()
-        yield following
-    finally:
-        process.kill()
-        process.wait(PATIENCE)
-        output.close()
+
+@contextmanager
+def talking(argv: Sequence[str], folder: Path, **asked: str) -> Iterator[Next]:
+    """The same with a client that has `asked` as all of its input, and is only listened to."""
+    with conversing(argv, folder, **asked) as talk:
+        talk.fall_silent()
+        yield talk.hear

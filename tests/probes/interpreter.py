@@ -5,6 +5,7 @@ A program is a list of instructions, each a list:
 - `["step", name, argument]`: a recorded step, which leaves an effect that tests can count;
 - `["loose", name, argument]`: the same, of which nobody can tell on which way it is;
 - `["ask", key]`: a form that wants a number;
+- `["pause"]`: waits for as long as there is `<file>.pause`, and says so by `<file>.paused`;
 - `["gather", [program, …]]`, `["group", [program, …]]`: programs side by side.
 
 An instruction's value is its step's result, its answer, or the values of its programs; the argument
@@ -70,6 +71,12 @@ def _write(path: Path, line: list[Any]) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+async def _pause(path: Path) -> None:
+    while path.with_suffix(".pause").exists():
+        path.with_suffix(".paused").touch()
+        await asyncio.sleep(0.05)  # between looks at a file; nothing would wake us
+
+
 def _digest(values: list[Any]) -> str:
     return sha256(json.dumps(values).encode()).hexdigest()[:8]
 
@@ -90,6 +97,9 @@ async def _do(ctx: Context, instruction: list[Any], before: str) -> Any:
         case ["ask", key]:
             answer = await ctx.ask_form(key, f"A number for {key}?", Number)
             return [answer.action, answer.content and answer.content.number]
+        case ["pause"]:
+            await _pause(Path(os.environ.get("EFFECTS", "effects")))
+            return None
         case ["gather", parts]:
             return list(await asyncio.gather(*(_run(ctx, part, before) for part in parts)))
         case ["group", parts]:

@@ -1,7 +1,14 @@
-"""Clients of other makers, each a program of its own.
+"""Clients of other makers, each a program of its own, which reads lines of JSON and writes them.
 
-Each reads {"url", "token"} from its input and writes a line of JSON whenever it has something to
-tell: first what it saw on its way through everything ("seen"); then what it listens to
-("listening"); then, whenever it hears of a change, what it finds when it asks anew: "tools",
-"prompts", "resources" or, of the one that it has subscribed to, "read".
+The first line that it reads is {"url", "token", ...}.
+
+Those that listen (`…_client`) read no other, and write: first what they saw on their way through
+everything ("seen"); then what they listen to ("listening"); then, whenever they hear of a change,
+what they find when they ask anew: "tools", "prompts", "resources" or, of the one that they have
+subscribed to, "read".
+
+Those that call (`…_caller`) write the revision they speak and the tools they see ("met"). Then each
+line that they read is a tool to call, {"call", "arguments"}; they write whatever they are asked
+meanwhile ("asked"), each time read an answer to that, and write what came of it in the end ("done":
+the result; "raised").
 """

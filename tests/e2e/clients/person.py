@@ -1,0 +1,37 @@
+"""Somebody at a client: what the client shows is a line of JSON on its output, what is said to it is
+a line of JSON on its input."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+Call = Callable[[str, dict[str, Any]], Awaitable[Any]]
+
+
+def tell(**what: Any) -> None:
+    print(json.dumps(what), flush=True)
+
+
+async def hear() -> Any:
+    """The next line; None at the end."""
+    line = await asyncio.to_thread(sys.stdin.readline)
+    return json.loads(line) if line else None
+
+
+async def answer(question: Mapping[str, Any]) -> Any:
+    """What the person answers when shown a question."""
+    tell(asked=question)
+    return await hear()
+
+
+async def call_what_is_wanted(call: Call) -> None:
+    """Call one tool after the other, until nothing more is wanted, and tell what came of each."""
+    while (wanted := await hear()) is not None:
+        try:
+            result = await call(wanted["call"], wanted["arguments"])
+        except Exception as error:  # noqa: BLE001 - whatever a client raises is to be seen
+            tell(raised=f"{type(error).__name__}: {error}")
+        else:
+            tell(done=result)

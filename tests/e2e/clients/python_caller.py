@@ -1,0 +1,50 @@
+"""The official Python client. See this folder's docstring for what it reads and writes."""
+
+import asyncio
+from typing import Any
+
+import httpx2
+import person
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import ElicitResult
+
+DUMPED: dict[str, Any] = {"mode": "json", "by_alias": True, "exclude_none": True}
+
+
+async def ask(_: Any, params: Any) -> ElicitResult:
+    return ElicitResult(**await person.answer(params.model_dump(**DUMPED)))
+
+
+async def every_tool(client: Client) -> list[str]:
+    names: list[str] = []
+    cursor = None
+    while True:
+        page = await client.list_tools(cursor=cursor)
+        names += [tool.name for tool in page.tools]
+        cursor = page.next_cursor
+        if cursor is None:
+            return names
+
+
+async def main(url: str, token: str, mode: str = "auto") -> None:
+    async with (
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}) as http,
+        Client(
+            streamable_http_client(url, http_client=http), mode=mode, elicitation_callback=ask
+        ) as client,
+    ):
+
+        async def call(tool: str, arguments: dict[str, Any]) -> Any:
+            return (await client.call_tool(tool, arguments)).model_dump(**DUMPED)
+
+        person.tell(met={"revision": client.protocol_version, "tools": await every_tool(client)})
+        await person.call_what_is_wanted(call)
+
+
+async def start() -> None:
+    await main(**await person.hear())
+
+
+if __name__ == "__main__":
+    asyncio.run(start())

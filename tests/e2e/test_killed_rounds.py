@@ -1,0 +1,156 @@
+"""Processes are killed while calls that ask are under way: each call ends as if nothing had happened.
+
+A call is killed where it waits for its person, in the middle of the round that acts on an answer, or
+between what a step did and the record of it; its client sends the same leg again, elsewhere.
+"""
+
+import signal
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http.client import HTTPException
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.asking import Asker, accept, at, beside_effects, effects
+from tests.e2e.nodes import Node, Service
+
+PATIENCE = 60
+CLAIMING, FREE = "interpret", "interpret_freely"
+
+_numbers = count(1)
+
+
+@dataclass
+class Call:
+    """Two questions, and something done before, between and after them."""
+
+    tool: str
+    number: int = field(default_factory=_numbers.__next__)
+    pauses: bool = False
+    result: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def asker(self) -> Asker:
+        pause = [["pause"]] if self.pauses else []
+        before = [["step", "before", self.number], ["ask", "q0"]]
+        between = [["step", "between", self.number], *pause, ["step", "then", self.number]]
+        after = [["ask", "q1"], ["step", "after", self.number]]
+        return Asker(self.tool, {"program": [*before, *between, *after]})
+
+    def leg(self, service: Service, node: Node) -> None:
+        """Answer what was asked, or begin."""
+        state = self.result.get("requestState")
+        asked = self.result.get("inputRequests", {})
+        answers = {key: accept(number=7) for key in asked}
+        self.result = self.asker.leg(at(service, node), state, answers)
+
+    def lost_leg(self, service: Service, node: Node) -> None:
+        """The same with a process that does not live to answer."""
+        with suppress(OSError, HTTPException):
+            self.leg(service, node)
+            raise AssertionError(f"it was answered: {self.result}")
+
+    def has_been_asked(self, *keys: str) -> bool:
+        return tuple(self.result.get("inputRequests", ())) == keys
+
+    @property
+    def text(self) -> str:
+        """How it ended."""
+        assert self.result["resultType"] == "complete", self.result
+        text: str = self.result["content"][0]["text"]
+        return text
+
+    def ran(self, lines: list[list[Any]], twice: str = "") -> bool:
+        """Whether of all that was done each step was once, but for one that was done again under the
+        same idempotency key."""
+        mine = [line for line in lines if line[1] == self.number]
+        names = Counter(name for name, *_ in mine)
+        keys = {(name, key) for name, *_, key in mine}
+        often = {name: 1 + (name == twice) for name in ("before", "between", "then", "after")}
+        return names == often and len(keys) == len(names)
+
+    def twin(self) -> "Call":
+        """The same call, not yet made."""
+        return Call(self.tool, self.number, self.pauses)
+
+
+@contextmanager
+def mortal(node: Node) -> Iterator[None]:
+    """A node that is killed at the end, if it has not been by then, and started again."""
+    node.stop()
+    node.start(ending=signal.SIGKILL)
+    try:
+        yield
+    finally:
+        node.stop()
+        node.start()
+
+
+@contextmanager
+def pausing(service: Service, call: Call, node: Node) -> Iterator[None]:
+    """A call whose next round is in the middle meanwhile, and will not live to end."""
+    pause, paused = (beside_effects(service, suffix) for suffix in (".pause", ".paused"))
+    pause.touch()
+    with ThreadPoolExecutor(1) as pool:
+        lost = pool.submit(call.lost_leg, service, node)
+        try:
+            wait_for(paused)
+            yield
+            lost.result(PATIENCE)
+        finally:
+            pause.unlink()
+            paused.unlink(missing_ok=True)
+
+
+def wait_for(path: Path) -> None:
+    look = threading.Event()
+    for _ in range(PATIENCE * 20):
+        if path.exists():
+            return
+        look.wait(0.05)  # between looks at a file that another process makes
+    raise AssertionError(f"{path.name} was never there")
+
+
+def legs(service: Service, node: Node, calls: list[Call]) -> None:
+    """A leg of each, all at once."""
+    with ThreadPoolExecutor(len(calls)) as pool:
+        going: list[Future[None]] = [pool.submit(call.leg, service, node) for call in calls]
+        for each in going:
+            each.result(PATIENCE)
+
+
+@pytest.mark.requirement("mrtr.any-node")
+def test_calls_end_as_if_no_process_had_been_killed(asked: Service) -> None:
+    first, second = asked.first, asked.second
+    waiting = [Call(CLAIMING), Call(FREE)]
+    acting, unrecorded, late = Call(CLAIMING, pauses=True), Call(CLAIMING), Call(FREE)
+    every = [*waiting, acting, unrecorded, late]
+    undisturbed = [call.twin() for call in every]
+    for node in (first, second, first):
+        legs(asked, node, undisturbed)
+    done = effects(asked)
+    with mortal(first):
+        legs(asked, first, every)
+        with pausing(asked, acting, first):
+            beside_effects(asked, ".kill").touch()
+            unrecorded.lost_leg(asked, first)
+        legs(asked, second, every)
+    assert all(call.has_been_asked("q1") for call in every)
+    with mortal(second):
+        beside_effects(asked, ".kill").touch()
+        late.lost_leg(asked, second)
+        legs(asked, first, every)
+    assert [call.text for call in every] == [call.text for call in undisturbed]
+    assert all(call.ran(done) for call in undisturbed)
+    done = effects(asked)[len(done) :]
+    assert all(call.ran(done) for call in waiting)
+    assert acting.ran(done, twice="between")
+    assert unrecorded.ran(done, twice="between")
+    assert late.ran(done, twice="after")
