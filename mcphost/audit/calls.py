@@ -14,9 +14,9 @@ from mcphost.audit.records import (
     ANSWER_RECEIVED,
     INPUT_REQUIRED,
     QUESTION_ASKED,
+    REFUSALS,
     ROUND_FINISHED,
     ROUND_STARTED,
-    STATE_REFUSED,
 )
 from mcphost.audit.selectors import (
     PAGE,
@@ -187,7 +187,7 @@ def _with_question(which: str) -> QuerySet[Entry]:
     if which == ASKED:
         return of_call.filter(action=QUESTION_ASKED)
     if which == REFUSED:
-        return of_call.filter(action=STATE_REFUSED)
+        return of_call.filter(action__in=REFUSALS)
     if which == INVALID:
         finished = of_call.filter(action=ROUND_FINISHED, facts__has_key="invalid")
         return finished.exclude(facts__invalid={})
@@ -219,7 +219,7 @@ def _row(last: EntryView, counts: _Counts, answered: Collection[str], now: datet
 
 def _counts(calls: Iterable[UUID | None]) -> Mapping[UUID | None, _Counts]:
     query = Entry.objects.filter(
-        call__in=set(calls), action__in=(QUESTION_ASKED, ANSWER_RECEIVED, STATE_REFUSED)
+        call__in=set(calls), action__in=(QUESTION_ASKED, ANSWER_RECEIVED, *REFUSALS)
     )
     counted = query.order_by("outcome").values_list("call", "action", "outcome")
     found: dict[UUID | None, _Counts] = defaultdict(_Counts)

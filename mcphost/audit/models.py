@@ -90,7 +90,9 @@ class Entry(models.Model):
             models.Index(
                 fields=["id"],
                 name="audit_entry_refused",
-                condition=models.Q(action="state.refused"),
+                condition=models.Q(
+                    action__in=["state.refused", "answer.refused", "message.refused"]
+                ),
             ),
         ]
 

@@ -16,6 +16,10 @@ ROUND_FINISHED = "round.finished"
 QUESTION_ASKED = "question.asked"
 ANSWER_RECEIVED = "answer.received"
 STATE_REFUSED = "state.refused"
+ANSWER_REFUSED = "answer.refused"
+MESSAGE_REFUSED = "message.refused"
+REFUSALS = (STATE_REFUSED, ANSWER_REFUSED, MESSAGE_REFUSED)
+"""What came back and was not taken, and what was to leave and did not: why, for people here only."""
 
 INPUT_REQUIRED = "input_required"
 """The outcome of a round that ended with questions."""

@@ -10,7 +10,7 @@ from django.db.models import Q, QuerySet
 
 from mcphost.audit.models import Entry, Payload
 from mcphost.audit.ports import UnreadablePayloadError, payload_cipher
-from mcphost.audit.records import STATE_REFUSED
+from mcphost.audit.records import REFUSALS
 from mcphost.audit.views import EntryView, PayloadView, view
 
 PAGE = 50
@@ -48,14 +48,15 @@ class Entries:
 
 def verbs(chosen: Filter, *, after: UUID | None = None, limit: int = PAGE) -> Entries:
     """What people and the machine did beside calls, newest first. `outcome` and `call` are idle."""
-    query = Entry.objects.filter(call__isnull=True).exclude(action=STATE_REFUSED)
+    query = Entry.objects.filter(call__isnull=True).exclude(action__in=REFUSALS)
     page, following = page_of(chosen_entries(query, chosen), after, limit)
     return Entries(tuple(page), following)
 
 
 def refusals(chosen: Filter, *, after: UUID | None = None, limit: int = PAGE) -> Entries:
-    """States that came back and were not taken, newest first, of whichever call or of none."""
-    query = Entry.objects.filter(action=STATE_REFUSED)
+    """States and answers that were not taken, and messages that did not leave, newest first, of
+    whichever call or of none."""
+    query = Entry.objects.filter(action__in=REFUSALS)
     page, following = page_of(chosen_entries(query, chosen), after, limit)
     return Entries(tuple(page), following)
 

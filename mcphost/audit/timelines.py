@@ -14,9 +14,9 @@ from mcphost.audit.records import (
     ANSWER_RECEIVED,
     INPUT_REQUIRED,
     QUESTION_ASKED,
+    REFUSALS,
     ROUND_FINISHED,
     ROUND_STARTED,
-    STATE_REFUSED,
 )
 from mcphost.audit.views import UNKNOWN, EntryView
 
@@ -195,10 +195,10 @@ class _Reading:
         self._asked = _of(entries, QUESTION_ASKED)
         self.answers = _of(entries, ANSWER_RECEIVED)
         self._questions = {each.id: self._question(each) for each in self.answers}
-        first = {_number(each): each for each in reversed(entries) if each.action != STATE_REFUSED}
+        first = {_number(each): each for each in reversed(entries) if each.action not in REFUSALS}
         self.numbers = sorted(first) or [0]
         self._refusals: dict[int, list[EntryView]] = {}
-        for each in _of(entries, STATE_REFUSED):
+        for each in _of(entries, *REFUSALS):
             before = [number for number, entry in first.items() if entry.id < each.id]
             number = max(before, default=self.numbers[0])
             self._refusals.setdefault(number, []).append(each)
@@ -286,8 +286,8 @@ def _identity(entry: EntryView) -> tuple[str, str]:
     return key_of(entry), str(entry.facts.get("question", ""))
 
 
-def _of(entries: Iterable[EntryView], action: str) -> list[EntryView]:
-    return [each for each in entries if each.action == action]
+def _of(entries: Iterable[EntryView], *actions: str) -> list[EntryView]:
+    return [each for each in entries if each.action in actions]
 
 
 def _attempts(entries: Iterable[EntryView]) -> dict[tuple[int, UUID | None], Attempt]:

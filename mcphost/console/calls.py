@@ -1,4 +1,4 @@
-"""What was called: lists, one call from its first round to its last, states that were refused."""
+"""What was called: lists, one call from its first round to its last, what was refused."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -118,7 +118,7 @@ def _call(tenant: Tenant, call_id: UUID) -> Timeline:
 @of_tenant(Permission.VIEW_RECORDS)
 @require_safe
 def refusals(request: Visit, tenant: Tenant) -> HttpResponseBase:
-    """States that came back to one tenant and were not taken, and why."""
+    """What came back to one tenant and was not taken, what did not leave, and why."""
     crumb = page_of(tenant, "records", "Records")
     return _refusals(request, frozenset({tenant.pk}), crumb)
 
@@ -136,7 +136,7 @@ def _refusals(request: Visit, tenants: frozenset[UUID] | None, *crumbs: Crumb) -
     return show(
         request,
         "refusals.html",
-        "Refused states",
+        "Refusals",
         *crumbs,
         asked=asked,
         entries=named_entries(page.entries),

@@ -45,7 +45,7 @@ QUESTIONS: Mapping[str, str] = {
     "received": "answered otherwise",
     INVALID: "did not fit",
     UNASKED: "answered unasked",
-    REFUSED: "state refused",
+    REFUSED: "something refused",
 }
 """What calls are chosen by that has to do with what they asked."""
 

@@ -125,6 +125,6 @@ def _entry(tenant: Tenant, entry_id: UUID) -> EntryView:
 def step_to_call(tenant: Tenant, entry: EntryView) -> Crumb:
     """The call that an entry is of; a state that was refused may be of none."""
     if entry.call is None:
-        return page_of(tenant, "refusals", "Refused states")
+        return page_of(tenant, "refusals", "Refusals")
     url = reverse("admin:call", args=[tenant.slug, entry.call])
     return Crumb(f"Call of {entry.target}", url)

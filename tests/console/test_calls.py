@@ -13,7 +13,12 @@ from django.utils import timezone
 from django.utils.html import strip_tags
 
 from mcphost.audit.models import Entry, Payload
-from mcphost.audit.records import ANSWER_RECEIVED, INPUT_REQUIRED
+from mcphost.audit.records import (
+    ANSWER_RECEIVED,
+    ANSWER_REFUSED,
+    INPUT_REQUIRED,
+    MESSAGE_REFUSED,
+)
 from mcphost.serving import records as serving_records
 from tests.audit.asking import HALF_HOUR, MINUTE, Story
 from tests.cast import Cast
@@ -237,7 +242,7 @@ def test_an_unasked_answer_is_told_as_such(operator: Client, acme: Things) -> No
 def test_states_that_were_refused_are_listed_with_their_true_reason(
     operator: Client, staff: Client, acme: Things, globex: Things
 ) -> None:
-    assert "No state was refused" in shown(operator, REFUSALS)
+    assert "Nothing was refused" in shown(operator, REFUSALS)
     story = a_story(acme)
     story.ask("sure")
     story.refuse("of another principal")
@@ -263,6 +268,29 @@ def test_states_that_were_refused_are_listed_with_their_true_reason(
     only = staff.get("/admin/refusals/?tenant=globex").context["entries"]
     assert [slug for _, slug in only] == ["globex"]
     assert "state.refused" not in shown(operator, "/admin/t/acme/changes/")
+
+
+def test_answers_that_were_not_taken_and_messages_that_did_not_leave_are_told_as_what_they_are(
+    operator: Client, acme: Things
+) -> None:
+    story = a_story(acme)
+    story.ask("sure")
+    story.refuse("late", ANSWER_REFUSED)
+    story.refuse("over", MESSAGE_REFUSED)
+    path = put(story)
+    listed = shown(operator, REFUSALS)
+    assert "nobody waited for it any more" in listed
+    assert "its call had ended" in listed
+    assert [each.action for each, _ in operator.get(REFUSALS).context["entries"]] == [
+        MESSAGE_REFUSED,
+        ANSWER_REFUSED,
+    ]
+    page = shown(operator, path)
+    assert "An answer was not taken: nobody waited for it any more" in page
+    assert "A message was kept from leaving: its call had ended" in page
+    assert "The client was sent nothing." in page
+    assert "2 refused" in shown(operator, RECORDS)
+    assert "answer.refused" not in shown(operator, "/admin/t/acme/changes/")
 
 
 def test_what_was_said_outside_of_any_call_leads_back_to_the_refusals(

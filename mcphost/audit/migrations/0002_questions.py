@@ -16,6 +16,6 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='entry',
-            index=models.Index(condition=models.Q(('action', 'state.refused')), fields=['id'], name='audit_entry_refused'),
+            index=models.Index(condition=models.Q(('action__in', ['state.refused', 'answer.refused', 'message.refused'])), fields=['id'], name='audit_entry_refused'),
         ),
     ]

@@ -6,6 +6,7 @@ from django import template
 from django.utils.safestring import SafeString
 
 from mcphost.audit import timelines
+from mcphost.audit.records import ANSWER_REFUSED, MESSAGE_REFUSED, STATE_REFUSED
 from mcphost.audit.timelines import Question
 from mcphost.audit.views import UNKNOWN, EntryView
 from mcphost.console.templatetags.console import badge, toned
@@ -50,6 +51,22 @@ _REFUSED: Mapping[str, str] = {
     Reason.BAD_RANDOMNESS: "made in another way than ours are",
     "other-answers": "other answers were taken before",
     "claim-forgotten": "its time is over",
+    "answered": "the question had its answer before",
+    "late": "nobody waited for it any more",
+    "not-asked": "no question of ours has that id",
+    "foreign": "the question was put to somebody else",
+    "over": "its call had ended",
+    "not-its-stream": "it was to leave on the stream of something else",
+}
+_WHAT_REFUSED: Mapping[str, tuple[str, str]] = {
+    STATE_REFUSED: ("state", "A state was refused"),
+    ANSWER_REFUSED: ("answer", "An answer was not taken"),
+    MESSAGE_REFUSED: ("message", "A message was kept from leaving"),
+}
+_TOLD: Mapping[str, str] = {
+    STATE_REFUSED: "The client was told only that the state is not valid.",
+    ANSWER_REFUSED: "The client was told nothing: an answer is always accepted.",
+    MESSAGE_REFUSED: "The client was sent nothing.",
 }
 _DELIVERIES: Mapping[str, str] = {
     "modern": "answers come with the client's next request",
@@ -100,8 +117,26 @@ def evidence(entry: EntryView) -> str:
 
 @register.filter
 def why_refused(entry: EntryView) -> str:
-    """The true reason why a state was refused."""
+    """The true reason why something was refused."""
     return _REFUSED.get(entry.reason, entry.reason)
+
+
+@register.filter
+def what_refused(entry: EntryView) -> str:
+    """What was refused, in a word."""
+    return _WHAT_REFUSED[entry.action][0]
+
+
+@register.filter
+def that_refused(entry: EntryView) -> str:
+    """What happened, as the beginning of a sentence."""
+    return _WHAT_REFUSED[entry.action][1]
+
+
+@register.filter
+def told_of_refusal(entry: EntryView) -> str:
+    """What the client knows of it."""
+    return _TOLD[entry.action]
 
 
 @register.filter
