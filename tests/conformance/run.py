@@ -2,12 +2,14 @@
 
 First against one, started as `make up` does over a throw-away data folder; then against two nodes
 of one service, with PostgreSQL and Redis, behind a round-robin proxy. Each has the public tenant
-`conformance`, and is warmed, because the suite's first scenario gives it half a second. Every check
-is judged (see verdict.py), and stays in build/conformance/out. Exit 0 or 1.
+`conformance`, and is warmed, because the suite's first scenario gives it half a second. Every
+revision that the suite knows is run, every check judged (see verdict.py); the checks stay in
+build/conformance/out. Exit 0 or 1.
 """
 
 import json
 import os
+import shutil
 import sys
 import tempfile
 import urllib.request
@@ -20,6 +22,7 @@ from tests.e2e import backing, nodes
 from tests.e2e.processes import Server, serving
 
 OUTPUT = suite.FOLDER / "out"
+REVISION = "2026-07-28"
 PREFIX = "io.modelcontextprotocol/"
 NODES = 2
 SETTINGS = {"MCPHOST_CONFORMANCE": "1"}
@@ -42,12 +45,19 @@ def main() -> int:
 
 def _run(what: str, start: Start, output: Path) -> bool:
     """Run the suite and tell what was found; whether that is what was expected."""
-    expected = verdict.read_expected(suite.SOURCE)
+    shutil.rmtree(output, ignore_errors=True)
     trouble = _run_against(start, output)
-    results = verdict.read_results(output) if output.exists() else {}
-    trouble += verdict.complaints(results, expected)
+    for revision in suite.REVISIONS:
+        trouble += _judge(f"{what}, {revision}", suite.tables(revision), output / revision)
     for line in trouble:
         print(f"{what}: {line}", file=sys.stderr)
+    return not trouble
+
+
+def _judge(what: str, tables: Path, output: Path) -> list[str]:
+    """Tell how much passes of a revision; what is not as expected."""
+    expected = verdict.read_expected(tables)
+    results = verdict.read_results(output) if output.exists() else {}
     checks = sum(verdict.passed(checks) for checks in results.values())
     later = len(expected.scenarios) + len(expected.checks)
     print(
@@ -55,11 +65,12 @@ def _run(what: str, start: Start, output: Path) -> bool:
         f"{later} entries to come",
         flush=True,
     )
-    return not trouble
+    return [f"{tables.name}: {line}" for line in verdict.complaints(results, expected)]
 
 
 def _run_against(start: Start, output: Path) -> list[str]:
     """Run the suite; what it or the server's end complained of, or nothing."""
+    trouble = []
     try:
         with (
             tempfile.TemporaryDirectory(prefix="mcphost-conformance-") as folder,
@@ -67,11 +78,18 @@ def _run_against(start: Start, output: Path) -> list[str]:
         ):
             url = f"{server.base}/t/conformance/mcp"
             warm(url)
-            suite.run(url, output)
-    except suite.SuiteError as error:
-        return [f"the suite ended with {error}"]
+            for revision in suite.REVISIONS:
+                trouble += _run_revision(url, revision, output / revision)
     except (AssertionError, OSError) as error:
-        return [f"the server: {error}"]
+        trouble.append(f"the server: {error}")
+    return trouble
+
+
+def _run_revision(url: str, revision: str, output: Path) -> list[str]:
+    try:
+        suite.run(url, revision, output)
+    except suite.SuiteError as error:
+        return [f"{revision}: the suite ended with {error}"]
     return []
 
 
@@ -101,7 +119,7 @@ def warm(url: str) -> None:
 def ask(url: str, method: str, params: Mapping[str, object]) -> None:
     """One request, as a modern client sends it; the answer does not matter here."""
     meta = {
-        f"{PREFIX}protocolVersion": suite.REVISION,
+        f"{PREFIX}protocolVersion": REVISION,
         f"{PREFIX}clientInfo": {"name": "warm-up", "version": "1"},
         f"{PREFIX}clientCapabilities": {},
     }
@@ -109,7 +127,7 @@ def ask(url: str, method: str, params: Mapping[str, object]) -> None:
     headers = {
         "Content-Type": "application/json",
         "Accept": "application/json, text/event-stream",
-        "MCP-Protocol-Version": suite.REVISION,
+        "MCP-Protocol-Version": REVISION,
         "Mcp-Method": method,
     }
     if "name" in params:

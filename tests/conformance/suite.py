@@ -12,7 +12,7 @@ from tests.e2e.processes import ROOT
 SOURCE = Path(__file__).parent
 FOLDER = ROOT / "build" / "conformance"
 SUITE = FOLDER / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
-REVISION = "2026-07-28"
+REVISIONS = ("2026-07-28", "2025-11-25")
 INSTALL_SECONDS = 300
 RUN_SECONDS = 300
 
@@ -34,14 +34,19 @@ def install() -> None:
     stamp.write_text(wanted)
 
 
-def run(url: str, output: Path) -> str:
+def tables(revision: str) -> Path:
+    """The folder that says what is expected of a revision's scenarios."""
+    return SOURCE / revision
+
+
+def run(url: str, revision: str, output: Path) -> str:
     """Run every scenario of the revision against `url`; the checks are left in `output`.
 
     Gives back what the suite printed. Raises SuiteError if it found what is not expected.
     """
     shutil.rmtree(output, ignore_errors=True)
-    failures = str(SOURCE / "expected-failures.yaml")
-    where = ("--url", url, "--requirements", REVISION, "-o", str(output))
+    failures = str(tables(revision) / "expected-failures.yaml")
+    where = ("--url", url, "--requirements", revision, "-o", str(output))
     return _run([str(SUITE), "server", *where, "--expected-failures", failures], RUN_SECONDS)
 
 

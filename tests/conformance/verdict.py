@@ -39,7 +39,7 @@ Results = Mapping[str, tuple[Check, ...]]
 
 
 def read_expected(folder: Path) -> Expected:
-    """The tables beside this module. Raises ValueError for an entry that is in both."""
+    """The tables in a revision's folder. Raises ValueError for an entry that is in both."""
     passing = json.loads((folder / "expected.json").read_text())
     text = (folder / "expected-failures.yaml").read_text()
     entries = re.findall(r"^\s*- (\S+)$", text, re.MULTILINE)

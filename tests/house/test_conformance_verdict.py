@@ -71,9 +71,11 @@ def test_results_are_read_from_what_the_suite_wrote(tmp_path):
     }
 
 
-def test_the_tables_name_every_scenario_once():
-    expected = verdict.read_expected(suite.SOURCE)
-    assert len(expected.passing) + len(expected.scenarios) == 50
+@pytest.mark.parametrize(("revision", "scenarios"), [("2026-07-28", 50), ("2025-11-25", 33)])
+def test_the_tables_of_a_revision_name_every_scenario_once(revision, scenarios):
+    assert revision in suite.REVISIONS
+    expected = verdict.read_expected(suite.tables(revision))
+    assert len(expected.passing) + len(expected.scenarios) == scenarios
     assert {scenario for scenario, _ in expected.checks} <= expected.passing.keys()
 
 
