@@ -1,4 +1,4 @@
-"""FastMCP's own environment, outside the lock: made once, then kept under `build/`."""
+"""Environments of other makers' software, outside the lock: made once, then kept under `build/`."""
 
 import hashlib
 import subprocess
@@ -17,25 +17,30 @@ class EnvironmentMissingError(Exception):
 
 
 def fastmcp_python() -> Path:
-    """The interpreter that has what `bench/fastmcp.lock` names, made now if need be.
+    """The interpreter that has FastMCP. Raises EnvironmentMissingError."""
+    return python_with(LOCK, "bench-fastmcp")
+
+
+def python_with(lock: Path, name: str) -> Path:
+    """The interpreter that has what the lock names, under `build/<name>`, made now if need be.
 
     Raises EnvironmentMissingError, for example without a network.
     """
-    wanted = hashlib.sha256(LOCK.read_bytes()).hexdigest()
-    folder = ROOT / "build" / "bench-fastmcp"
+    wanted = hashlib.sha256(lock.read_bytes()).hexdigest()
+    folder = ROOT / "build" / name
     python = folder / "bin" / "python"
     stamp = folder / "complete"
     if not (stamp.exists() and stamp.read_text() == wanted):
-        _make(folder, python)
+        _make(folder, python, lock)
         stamp.write_text(wanted)
     return python
 
 
-def _make(folder: Path, python: Path) -> None:
-    print(f"making FastMCP's environment in {folder} ...", file=sys.stderr, flush=True)
+def _make(folder: Path, python: Path, lock: Path) -> None:
+    print(f"making an environment in {folder} ...", file=sys.stderr, flush=True)
     venv.create(folder, clear=True, with_pip=True)
     # The lock is complete, so pip has nothing to resolve (see fastmcp-override.in).
-    install = ["-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "-r", str(LOCK)]
+    install = ["-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "-r", str(lock)]
     finished = subprocess.run(
         [str(python), *install, "--retries", "1", "--timeout", "20"],
         capture_output=True,

@@ -78,5 +78,5 @@ def asked(machine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
 
 @pytest.fixture(scope="session")
 def node() -> NodeClient:
-    """The TypeScript client, installed once under `build/`."""
+    """The TypeScript clients, installed once under `build/`."""
     return install()

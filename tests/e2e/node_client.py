@@ -1,4 +1,4 @@
-"""The TypeScript client: installed from its lockfile, driven through `node/client.mjs`."""
+"""The TypeScript clients: installed from their lockfile, driven through the programs in `node/`."""
 
 import hashlib
 import json
@@ -45,13 +45,14 @@ class NodeClient:
 
 
 def install() -> NodeClient:
-    """The client, from the cache when the lockfile is the one it was installed from."""
+    """The clients, from the cache when the lockfile is the one they were installed from."""
     wanted = hashlib.sha256((SOURCE / "package-lock.json").read_bytes()).hexdigest()
     stamp = FOLDER / "complete"
     if not (stamp.exists() and stamp.read_text() == wanted):
         _install()
         stamp.write_text(wanted)
-    shutil.copy(SOURCE / "client.mjs", FOLDER)
+    for program in SOURCE.glob("*.mjs"):
+        shutil.copy(program, FOLDER)
     return NodeClient(FOLDER)
 
 

@@ -1,8 +1,6 @@
 """Real clients, and a person at each who is asked: every leg of a call goes to another process."""
 
-import shutil
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
@@ -10,15 +8,11 @@ from typing import Any
 
 import pytest
 
-from bench.environment import fastmcp_python
 from tests.e2e.asking import accept
-from tests.e2e.node_client import FOLDER, NODE, SOURCE
+from tests.e2e.callers import MODERN, command
 from tests.e2e.nodes import Service
 from tests.e2e.talking import Talk, conversing
 from tests.e2e.test_python_client import DEMO_TOOLS, REVISION
-
-CLIENTS = Path(__file__).parent / "clients"
-NAMES = ("python", "typescript", "fastmcp")
 
 RESOLVE = {
     "call": "update_work_item",
@@ -39,19 +33,6 @@ WAYS: Mapping[str, tuple[Answered, str]] = {
     "cancel": (((HOW, {"action": "cancel"}),), "dismissed"),
 }
 
-Commands = Callable[[str], Sequence[str]]
-
-
-@pytest.fixture(scope="module")
-def commands(node: object) -> Commands:
-    """How to start each client."""
-    shutil.copy(SOURCE / "caller.mjs", FOLDER)
-    return {
-        "python": [sys.executable, str(CLIENTS / "python_caller.py")],
-        "typescript": [str(NODE), str(FOLDER / "caller.mjs")],
-        "fastmcp": [str(fastmcp_python()), str(CLIENTS / "fastmcp_caller.py")],
-    }.__getitem__
-
 
 def ended(talk: Talk) -> tuple[str, bool]:
     """The text of a call that has ended, and whether it is an error."""
@@ -59,12 +40,12 @@ def ended(talk: Talk) -> tuple[str, bool]:
     return result["content"][0]["text"], bool(result.get("isError"))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", MODERN)
 def test_a_client_is_asked_both_questions_and_each_retry_goes_to_the_other_process(
-    asked: Service, commands: Commands, name: str, tmp_path: Path
+    asked: Service, node: object, name: str, tmp_path: Path
 ) -> None:
     server, called = asked.server, asked.proxy.called
-    with conversing(commands(name), tmp_path, url=server.url, token=server.token) as talk:
+    with conversing(command(name), tmp_path, url=server.url, token=server.token) as talk:
         met = talk.hear("met")
         assert met["revision"] == REVISION
         assert set(met["tools"]) >= DEMO_TOOLS
@@ -83,15 +64,15 @@ def test_a_client_is_asked_both_questions_and_each_retry_goes_to_the_other_proce
 
 
 def test_people_think_through_a_rotation_of_keys_at_every_client(
-    asked: Service, commands: Commands, tmp_path: Path
+    asked: Service, node: object, tmp_path: Path
 ) -> None:
     server = asked.server
     with ExitStack() as ends:
         talks = []
-        for name in NAMES:
+        for name in MODERN:
             folder = tmp_path / name
             folder.mkdir()
-            client = conversing(commands(name), folder, url=server.url, token=server.token)
+            client = conversing(command(name), folder, url=server.url, token=server.token)
             talks.append(ends.enter_context(client))
         for talk in talks:
             talk.hear("met")

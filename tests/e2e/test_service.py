@@ -1,6 +1,5 @@
 """Clients of every make at a service of two nodes, request by request at another one."""
 
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ import pytest
 from bench.environment import fastmcp_python
 from tests.e2e import nodes
 from tests.e2e.admin import Admin
-from tests.e2e.node_client import FOLDER, NODE, SOURCE
+from tests.e2e.node_client import FOLDER, NODE
 from tests.e2e.nodes import Service
 from tests.e2e.processes import ROOT
 from tests.e2e.talking import talking
@@ -66,7 +65,6 @@ def client(request: pytest.FixtureRequest) -> Sequence[str]:
     """How to start each client in turn."""
     if request.param == "typescript":
         request.getfixturevalue("node")
-        shutil.copy(SOURCE / "service.mjs", FOLDER)
         return [str(NODE), str(FOLDER / "service.mjs")]
     if request.param == "fastmcp":
         return [str(fastmcp_python()), str(CLIENTS / "fastmcp_client.py")]

@@ -9,6 +9,6 @@ subscribed to, "read".
 
 Those that call (`…_caller`) write the revision they speak and the tools they see ("met"). Then each
 line that they read is a tool to call, {"call", "arguments"}; they write whatever they are asked
-meanwhile ("asked"), each time read an answer to that, and write what came of it in the end ("done":
-the result; "raised").
+meanwhile ("asked"), each time read an answer to that, and write what came of it in the end: "done",
+the result with the "progress" that was told of; or "raised".
 """

@@ -9,6 +9,8 @@ from fastmcp import Client
 from fastmcp.client.elicitation import ElicitResult
 from fastmcp.client.transports import StreamableHttpTransport
 
+DUMPED: dict[str, Any] = {"mode": "json", "by_alias": True, "exclude_none": True}
+
 
 async def ask(message: str, _: Any, params: Any, __: Any) -> ElicitResult[Any]:
     schema = params.requested_schema
@@ -20,9 +22,11 @@ async def main(url: str, token: str) -> None:
     async with Client(transport, elicitation_handler=ask) as client:
 
         async def call(tool: str, arguments: dict[str, Any]) -> Any:
-            result = await client.call_tool(tool, arguments, raise_on_error=False)
-            text = [{"type": "text", "text": block.text} for block in result.content]
-            return {"content": text, "isError": result.is_error}
+            async def note(progress: float, total: float | None, message: str | None) -> None:
+                person.note(progress)
+
+            result = await client.call_tool_mcp(tool, arguments, progress_handler=note)
+            return result.model_dump(**DUMPED)
 
         names = [each.name for each in await client.list_tools()]
         person.tell(met={"revision": client.session.protocol_version, "tools": names})

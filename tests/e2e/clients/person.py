@@ -10,6 +10,14 @@ from typing import Any
 Call = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
 
+_progress: list[float] = []
+
+
+def note(progress: float) -> None:
+    """Keep what was told of the progress of the call under way."""
+    _progress.append(progress)
+
+
 def tell(**what: Any) -> None:
     print(json.dumps(what), flush=True)
 
@@ -29,9 +37,10 @@ async def answer(question: Mapping[str, Any]) -> Any:
 async def call_what_is_wanted(call: Call) -> None:
     """Call one tool after the other, until nothing more is wanted, and tell what came of each."""
     while (wanted := await hear()) is not None:
+        _progress.clear()
         try:
             result = await call(wanted["call"], wanted["arguments"])
         except Exception as error:  # noqa: BLE001 - whatever a client raises is to be seen
             tell(raised=f"{type(error).__name__}: {error}")
         else:
-            tell(done=result)
+            tell(done={"progress": list(_progress), **result})

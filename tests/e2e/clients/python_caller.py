@@ -27,7 +27,8 @@ async def every_tool(client: Client) -> list[str]:
             return names
 
 
-async def main(url: str, token: str, mode: str = "auto") -> None:
+async def main(url: str, token: str, revision: str = "") -> None:
+    mode = "legacy" if revision else "auto"
     async with (
         httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}) as http,
         Client(
@@ -36,7 +37,11 @@ async def main(url: str, token: str, mode: str = "auto") -> None:
     ):
 
         async def call(tool: str, arguments: dict[str, Any]) -> Any:
-            return (await client.call_tool(tool, arguments)).model_dump(**DUMPED)
+            async def note(progress: float, total: float | None, message: str | None) -> None:
+                person.note(progress)
+
+            result = await client.call_tool(tool, arguments, progress_callback=note)
+            return result.model_dump(**DUMPED)
 
         person.tell(met={"revision": client.protocol_version, "tools": await every_tool(client)})
         await person.call_what_is_wanted(call)

@@ -1,0 +1,75 @@
+"""Real clients on the session-based revisions, sent to another process with every request."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.callers import command
+from tests.e2e.nodes import Service
+from tests.e2e.talking import Talk, conversing
+from tests.e2e.test_python_client import DEMO_TOOLS
+
+NEWEST, MIDDLE, OLDEST = "2025-11-25", "2025-06-18", "2025-03-26"
+SPEAK: Mapping[str, tuple[str, ...]] = {
+    "python": (NEWEST,),
+    "typescript": (NEWEST, MIDDLE, OLDEST),
+    "sdk": (NEWEST, MIDDLE, OLDEST),
+    "mcp-1.30.0": (NEWEST, MIDDLE, OLDEST),
+    "mcp-1.12.4": (MIDDLE, OLDEST),
+    "mcp-1.9.4": (OLDEST,),
+}
+PAIRS = [(name, revision) for name, revisions in SPEAK.items() for revision in revisions]
+
+CALLS: tuple[tuple[str, Mapping[str, Any], str], ...] = (
+    ("add", {"a": 2, "b": 3}, "5"),
+    ("countdown", {"start": 2, "seconds": 0.05}, "Lift-off!"),
+    ("echo", {"text": "grüße, 世界"}, "grüße, 世界"),
+    ("picture", {}, "A square"),
+    ("send_note", {"recipient": "Ada", "note": "hello"}, "note-"),
+    ("slow_report", {"title": "Slow", "sections": 2, "seconds": 0.05}, "Section 2 of 2"),
+    ("weather", {"city": "Oslo"}, "humidity"),
+)
+
+
+@contextmanager
+def meeting(service: Service, folder: Path, name: str, revision: str) -> Iterator[Talk]:
+    """A client that has opened a session and listed the tools. Both processes have served it in the end,
+    and nothing was amiss."""
+    server, proxy = service.server, service.proxy
+    before = dict(proxy.served)
+    asked = {"url": server.url, "token": server.token, "revision": revision}
+    with conversing(command(name), folder, **asked) as talk:
+        met = talk.hear("met")
+        assert met["revision"] == revision
+        assert set(met["tools"]) >= DEMO_TOOLS
+        yield talk
+    assert proxy.failures == []
+    for node in (service.first, service.second):
+        assert proxy.served[node.port] > before.get(node.port, 0)
+
+
+def called(talk: Talk, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The result of a call that asks nothing."""
+    talk.say({"call": tool, "arguments": arguments})
+    result: dict[str, Any] = talk.hear("done")
+    return result
+
+
+@pytest.mark.parametrize(("name", "revision"), PAIRS)
+def test_a_client_lists_and_calls_in_one_session_on_both_processes(
+    asked: Service, node: object, tmp_path: Path, name: str, revision: str
+) -> None:
+    with meeting(asked, tmp_path, name, revision) as talk:
+        results = {tool: called(talk, tool, arguments) for tool, arguments, _ in CALLS}
+        invalid = called(talk, "echo", {"text": 7})
+    for tool, _, text in CALLS:
+        assert not results[tool].get("isError")
+        assert text in results[tool]["content"][0]["text"]
+    assert results["countdown"]["progress"] == [0, 1, 2]
+    assert results["picture"]["content"][1]["mimeType"] == "image/png"
+    assert ("structuredContent" in results["weather"]) is (revision != OLDEST)
+    assert invalid["isError"]
+    assert "text" in invalid["content"][0]["text"]
