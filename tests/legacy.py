@@ -74,6 +74,11 @@ class Posted(Exchange):
         self.retry: int | None = None
         self.ids: list[str] = []
 
+    @property
+    def unread(self) -> bytes:
+        """What has come of which nothing was made yet."""
+        return self.reply.raw[self._read :]
+
     async def upcoming(self) -> Event:
         """The next event; comments are none."""
         while (end := self.reply.raw.find(b"\n\n", self._read)) < 0:
@@ -166,6 +171,15 @@ class Session:
         reply = await self.send(message(method, params))
         assert (reply.status, reply.raw) == (202, b"")
         return reply
+
+    @asynccontextmanager
+    async def listening(self, **headers: str) -> AsyncIterator[Posted]:
+        """A standing stream that is open; after the block, the server knows that it is not."""
+        async with self.begun(b"", "GET", **headers) as posted:
+            await posted.event()
+            assert (posted.reply.status, posted.reply.streamed) == (200, True), posted.reply
+            yield posted
+        await posted.done()
 
     async def end(self) -> Reply:
         """DELETE it."""

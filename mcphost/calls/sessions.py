@@ -11,8 +11,15 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from mcphost.calls.models import Session, SessionTopic
+from mcphost.feed.services import announce
 
 PRUNED_AT_ONCE = 500
+
+ENDED = "session-ended"
+TOPICS = "session-topics"
+OPENED = "stream-opened"
+CLOSED = "stream-closed"
+"""What the feed tells of sessions. The object is the session; for streams, session and stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +72,13 @@ def find(session: UUID, tenant: UUID) -> SessionRow | None:
     )
 
 
-def end(session: UUID) -> bool:
-    """End it for good; False if it has ended before."""
-    return bool(Session.objects.filter(id=session, ended_at=None).update(ended_at=Now()))
+@transaction.atomic
+def end(session: UUID, tenant: UUID) -> bool:
+    """End it for good, everywhere; False if it has ended before."""
+    ended = bool(Session.objects.filter(id=session, ended_at=None).update(ended_at=Now()))
+    if ended:
+        announce(ENDED, tenant=tenant, object_id=session.hex)
+    return ended
 
 
 def initialize(session: UUID) -> None:
@@ -81,23 +92,38 @@ def set_log_level(session: UUID, level: str) -> None:
 
 
 @transaction.atomic
-def subscribe(session: UUID, uri: str, most: int) -> None:
+def subscribe(session: UUID, tenant: UUID, uri: str, most: int) -> None:
     """Have it told of a resource. Raises TooManyTopicsError beyond `most`."""
     Session.objects.select_for_update().filter(id=session).first()
     topics = SessionTopic.objects.filter(session=session)
     if not topics.filter(uri=uri).exists() and topics.count() >= most:
         raise TooManyTopicsError
     SessionTopic.objects.get_or_create(session_id=session, uri=uri)
+    announce(TOPICS, tenant=tenant, object_id=session.hex)
 
 
-def unsubscribe(session: UUID, uri: str) -> None:
+@transaction.atomic
+def unsubscribe(session: UUID, tenant: UUID, uri: str) -> None:
     """Have it told of a resource no more. Harmless if it was not."""
-    SessionTopic.objects.filter(session=session, uri=uri).delete()
+    if SessionTopic.objects.filter(session=session, uri=uri).delete()[0]:
+        announce(TOPICS, tenant=tenant, object_id=session.hex)
 
 
 def topics(session: UUID) -> tuple[str, ...]:
     """The resources that it is told of, by URI."""
     return tuple(SessionTopic.objects.filter(session=session).values_list("uri", flat=True))
+
+
+@transaction.atomic
+def stream_opened(session: UUID, tenant: UUID, stream: UUID) -> None:
+    """It has one more standing stream, somewhere: the newest, which is told what there is to tell."""
+    announce(OPENED, tenant=tenant, object_id=f"{session.hex} {stream.hex}")
+
+
+@transaction.atomic
+def stream_closed(session: UUID, tenant: UUID, stream: UUID) -> None:
+    """It has one less."""
+    announce(CLOSED, tenant=tenant, object_id=f"{session.hex} {stream.hex}")
 
 
 @transaction.atomic

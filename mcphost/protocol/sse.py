@@ -25,6 +25,11 @@ def event(data: bytes, id: str | None = None) -> bytes:
     return b"id: " + id.encode() + b"\ndata: " + data + b"\n\n"
 
 
+def retry(milliseconds: int) -> bytes:
+    """A frame that says when to come back, once the stream has ended."""
+    return b"retry: %d\n\n" % milliseconds
+
+
 def comment() -> bytes:
     """A frame that says nothing and keeps the connection open."""
     return _COMMENT

@@ -1,7 +1,7 @@
 """The messages of a subscription (spec: basic/patterns/subscriptions).
 
 Every one of them names its subscription by the id of the request that opened it, which keeps its
-JSON type: 1 and "1" are two.
+JSON type: 1 and "1" are two. On the streams of a session, which no request opens, they name none.
 """
 
 from collections.abc import Mapping
@@ -77,20 +77,24 @@ def acknowledged(subscription: str | int, honoured: Filter) -> bytes:
     return messages.notification("notifications/subscriptions/acknowledged", params)
 
 
-def list_changed(subscription: str | int, name: str) -> bytes:
+def list_changed(subscription: str | int | None, name: str) -> bytes:
     """A list is not what it was (`name` is one of LISTS)."""
-    return messages.notification(_CHANGED[name], {"_meta": _meta(subscription)})
+    return messages.notification(_CHANGED[name], _named(subscription))
 
 
-def resource_updated(subscription: str | int, uri: str) -> bytes:
+def resource_updated(subscription: str | int | None, uri: str) -> bytes:
     """What can be read at `uri` is not what it was."""
-    params = {"_meta": _meta(subscription), "uri": uri}
+    params = {**_named(subscription), "uri": uri}
     return messages.notification("notifications/resources/updated", params)
 
 
 def ended(subscription: str | int, server: Mapping[str, Any]) -> dict[str, Any]:
     """The result with which the server ends a subscription (section "Graceful Closure")."""
     return results.complete({"_meta": _meta(subscription)}, server)
+
+
+def _named(subscription: str | int | None) -> dict[str, Any]:
+    return {} if subscription is None else {"_meta": _meta(subscription)}
 
 
 def _meta(subscription: str | int) -> dict[str, Any]:

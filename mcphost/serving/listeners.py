@@ -8,8 +8,9 @@ task and no timer.
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from mcphost.catalogue.selectors import Offering
@@ -22,7 +23,6 @@ from mcphost.runtime.call import Principal
 from mcphost.serving import views
 from mcphost.serving.breath import Breath
 from mcphost.serving.finding import Scopes
-from mcphost.serving.incoming import Incoming
 from mcphost.serving.limits import share
 from mcphost.serving.options import options
 from mcphost.serving.relay import Relay
@@ -36,26 +36,31 @@ ENDED_AT_ONCE = 200
 GAP = ChangeNews(0, None, "gap", "")
 """Stands for whatever was not heard."""
 
+NOT_LOOKED_AT: Final = object()
+"""Stands for what was seen where nobody has looked: it is like nothing that can be seen."""
+
+Taker = Callable[[Sequence[ChangeNews]], Awaitable[None]]
+
 
 class Listener:
     """One subscription: to lists by name, and to resources by the normal form of their URIs.
 
-    `uris` has what the client calls them. It is one of `presences`, too: its stream ends when its
-    caller's authority does.
+    `uris` has what the client calls them. `id` is in every message, where it is not None. It is one of
+    `presences`, too: its stream ends when its caller's authority does.
     """
 
     __slots__ = ("id", "lists", "principal", "stream", "uris")
 
     def __init__(
         self,
-        incoming: Incoming,
+        id: str | int | None,
+        principal: Principal,
         stream: StandingStream,
         lists: Sequence[str],
         uris: Mapping[str, str],
     ) -> None:
-        assert incoming.exchange.id is not None
-        self.id = incoming.exchange.id
-        self.principal = incoming.principal
+        self.id = id
+        self.principal = principal
         self.stream = stream
         self.lists = lists
         self.uris = uris
@@ -79,15 +84,17 @@ class Listener:
 class Group:
     """The listeners of one tenant with the same scopes, and what those saw when last looked at."""
 
-    __slots__ = ("by_topic", "scopes", "seen")
+    __slots__ = ("by_topic", "members", "scopes", "seen")
 
     def __init__(self, scopes: Scopes) -> None:
         self.scopes = scopes
+        self.members: set[Listener] = set()
         self.by_topic: dict[str, set[Listener]] = {}
         self.seen: dict[str, object] = {}
 
     def add(self, listener: Listener, offering: Offering, read: Mapping[str, object]) -> None:
         """`read` is what these scopes read of the offering at the listener's URIs."""
+        self.members.add(listener)
         for topic in listener.topics:
             if topic not in self.by_topic:
                 self.by_topic[topic] = set()
@@ -96,7 +103,11 @@ class Group:
             self.by_topic[topic].add(listener)
 
     def discard(self, listener: Listener) -> None:
-        for topic in listener.topics:
+        self.members.discard(listener)
+        self.discard_from(listener.topics, listener)
+
+    def discard_from(self, topics: Iterable[str], listener: Listener) -> None:
+        for topic in topics:
             present = self.by_topic.get(topic, set())
             present.discard(listener)
             if not present:
@@ -139,6 +150,7 @@ class Listeners:
     def __init__(self) -> None:
         self._groups: dict[UUID, dict[Scopes, Group]] = {}
         self._counts: Counter[str] = Counter()
+        self._takers: dict[str, Taker] = {}
         self._relay: Relay[ChangeNews] = Relay(self._tell, _pause)
 
     def __len__(self) -> int:
@@ -185,13 +197,33 @@ class Listeners:
             group = groups[principal.scopes] = Group(principal.scopes)
         group.add(listener, offering, read)
 
+    def turn_to(self, listener: Listener, uris: Mapping[str, str]) -> None:
+        """Tell one that has joined of these resources instead of those that it was told of.
+
+        What is read there was not looked at in time: whatever may be news of one is told as such.
+        """
+        group = self._groups[listener.principal.tenant][listener.principal.scopes]
+        gone = set(listener.uris) - set(uris)
+        listener.uris = uris
+        for topic in uris:
+            group.by_topic.setdefault(topic, set()).add(listener)
+            group.seen.setdefault(topic, NOT_LOOKED_AT)
+        group.discard_from(gone, listener)
+
+    def in_its_place(self, what: str, taker: Taker) -> None:
+        """Have `taker` given news of this kind, in the order of the feed and between what is told.
+
+        It must be able to take the same news twice.
+        """
+        self._takers[what] = taker
+
     def leave(self, listener: Listener) -> None:
         """Tell one that has joined nothing more."""
         principal = listener.principal
         groups = self._groups[principal.tenant]
         group = groups[principal.scopes]
         group.discard(listener)
-        if not group.by_topic:
+        if not group.members:
             del groups[principal.scopes]
         if not groups:
             del self._groups[principal.tenant]
@@ -217,9 +249,20 @@ class Listeners:
     def _all(self) -> Iterator[Listener]:
         for groups in self._groups.values():
             for group in groups.values():
-                yield from set().union(*group.by_topic.values())
+                yield from group.members
 
     async def _tell(self, news: Sequence[ChangeNews]) -> None:
+        for what, some in groupby(news, self._kind_of):
+            taker = self._takers.get(what)
+            if taker is None:
+                await self._tell_of(tuple(some))
+            else:
+                await taker(tuple(some))
+
+    def _kind_of(self, news: ChangeNews) -> str:
+        return news.what if news.what in self._takers else ""
+
+    async def _tell_of(self, news: Sequence[ChangeNews]) -> None:
         breath = Breath()
         for tenant, heard in self._sorted(news).items():
             if tenant in self._groups:

@@ -9,6 +9,7 @@ from mcphost.protocol import subscriptions
 from mcphost.protocol.errors import invalid_params, invalid_request
 from mcphost.protocol.subscriptions import LISTS, Filter
 from mcphost.protocol.uris import MAX_LENGTH, normalize
+from mcphost.runtime.call import Principal
 from mcphost.serving import limits, policy, views
 from mcphost.serving.authority import presences
 from mcphost.serving.breath import Breath
@@ -57,11 +58,12 @@ async def _attend(incoming: Incoming, wanted: Filter, stream: StandingStream) ->
     listeners.attach()  # before the look at what is offered: no change is missed in between
     principal = incoming.principal
     lists = wanted.lists if principal.may(policy.LIST) else ()
-    served, readable = await _readable(incoming, wanted.uris if principal.may(policy.CALL) else ())
+    asked = wanted.uris if principal.may(policy.CALL) else ()
+    served, readable = await look_at(principal, asked)
     uris = {normal: one.uri for normal, one in readable.items()}
-    listener = Listener(incoming, stream, lists, uris)
+    listener = Listener(_id(incoming), principal, stream, lists, uris)
     honoured = Filter(tuple(lists), tuple(uris.values()))
-    stream.send(subscriptions.acknowledged(listener.id, honoured))
+    stream.send(subscriptions.acknowledged(_id(incoming), honoured))
     if not honoured or draining():
         return
     read = {normal: one.reading for normal, one in readable.items()}
@@ -93,15 +95,15 @@ def _wanted(params: Mapping[str, Any]) -> Filter:
     return wanted
 
 
-async def _readable(
-    incoming: Incoming, uris: Sequence[str]
+async def look_at(
+    principal: Principal, uris: Sequence[str]
 ) -> tuple[Offering, Mapping[str, Readable]]:
     """What is offered now, and what the caller reads of it at these URIs, by their normal forms.
 
     To look takes a while, each may be held against many templates. What changed meanwhile has been
     told already, to those who listened: so it is looked at again.
     """
-    tenant, scopes = incoming.tenant.id, incoming.principal.scopes
+    tenant, scopes = principal.tenant, principal.scopes
     served = await offering(tenant)
     found = await _look(uris, served, scopes)
     for _ in range(LOOKS - 1):

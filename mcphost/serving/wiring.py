@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.signals import setting_changed
 
-from mcphost.calls import streams
+from mcphost.calls import sessions, streams
 from mcphost.calls.links import LINK
 from mcphost.catalogue.updates import LIST, UPDATED
 from mcphost.feed.loop import loop
@@ -19,6 +19,7 @@ from mcphost.serving.legacy import outgoing
 from mcphost.serving.legacy.cancelling import NEWS as CANCELLED
 from mcphost.serving.legacy.cancelling import cancellations
 from mcphost.serving.legacy.following import readers
+from mcphost.serving.legacy.standing import UNHEARD, standings
 from mcphost.serving.listeners import listeners
 from mcphost.serving.options import options
 from mcphost.serving.waiting import waiters
@@ -39,8 +40,18 @@ loop.subscribe(LINK, waiters.heard)
 loop.subscribe(CANCELLED, cancellations.heard)
 loop.subscribe(streams.NEWS, waiters.heard)
 loop.subscribe(streams.FOLLOWED, outgoing.heard)
-loop.on_gap(waiters.heard_nothing)
 loop.on_gap(outgoing.heard_nothing)
+for what, taker in (
+    (sessions.OPENED, standings.opened),
+    (sessions.CLOSED, standings.closed),
+    (sessions.TOPICS, standings.turned),
+    (sessions.ENDED, standings.ended),
+    (UNHEARD.what, standings.unheard),
+):
+    listeners.in_its_place(what, taker)
+    loop.subscribe(what, listeners.heard)
+loop.on_gap(waiters.heard_nothing)
+loop.on_gap(standings.heard_nothing)
 loop.on_gap(listeners.heard_nothing)
 loop.on_gap(presences.heard_nothing)
 on_drain(listeners.end_all)

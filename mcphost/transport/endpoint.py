@@ -24,6 +24,7 @@ from mcphost.transport import cors, guard, refusals, sessions
 from mcphost.transport.admission import Admitted, admit
 from mcphost.transport.answering import AWAY, NOBODY, answer_of, converse, unavailable
 from mcphost.transport.bodies import ClientGoneError, Receive, read_body
+from mcphost.transport.get import get
 from mcphost.transport.http import HttpRequest
 from mcphost.transport.options import options
 from mcphost.transport.responder import (
@@ -91,6 +92,8 @@ async def _enter(
         headers = ()
         headers = cors.allow(request.headers.get("origin"), admitted.tenant.allowed_origins)
         wire = Wire(receive, send, headers)
+        if request.method == "GET":
+            return await get(request, admitted, wire)
         if request.method == "DELETE":
             return await sessions.delete(request, admitted, wire)
         opened = await _open(request, admitted, receive)

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from django.http.request import split_domain_port, validate_host
 
+from mcphost.protocol.eras import Era, era_of
 from mcphost.protocol.errors import (
     METHOD_NOT_ALLOWED,
     MISDIRECTED,
@@ -16,10 +17,14 @@ from mcphost.protocol.errors import (
     UNSUPPORTED_MEDIA_TYPE,
     ProtocolError,
 )
+from mcphost.protocol.headers import Headers
 from mcphost.transport.http import HttpRequest
 from mcphost.transport.options import options
 
-ALLOWED_METHODS = "POST, DELETE, OPTIONS"
+JSON = "application/json"
+STREAM = "text/event-stream"
+_OF_SESSIONS = ("GET", "DELETE")
+ALLOWED_METHODS = "GET, POST, DELETE, OPTIONS"
 
 
 def check_host(request: HttpRequest) -> None:
@@ -36,12 +41,22 @@ def check_host(request: HttpRequest) -> None:
 
 
 def check_request(request: HttpRequest) -> None:
-    """Refuse what is neither an MCP message nor the end of a session."""
+    """Refuse what is neither an MCP message nor about a session: its stream, or its end."""
     if request.method == "POST":
         check_post(request)
-    elif request.method != "DELETE":
+    elif request.method not in _OF_SESSIONS or not _names_session(request.headers):
         message = f"{request.method} is not supported here: send MCP messages with POST"
         raise ProtocolError(METHOD_NOT_ALLOWED, message)
+    elif request.method == "GET" and not _accepts(request.headers.get("accept") or "*/*", STREAM):
+        raise ProtocolError(NOT_ACCEPTABLE, f"Accept must list {STREAM}")
+
+
+def _names_session(headers: Headers) -> bool:
+    """Whether a client of a session-based revision says so: the stateless one has POST alone."""
+    version = headers.get("mcp-protocol-version")
+    if version is None:
+        return headers.count("mcp-session-id") > 0
+    return era_of(version) is Era.LEGACY
 
 
 def check_post(request: HttpRequest) -> None:
@@ -56,11 +71,11 @@ def check_post(request: HttpRequest) -> None:
 
 
 def _check_media(accept: str, content_type: str) -> None:
-    if not _accepts_both(accept):
-        message = "Accept must list both application/json and text/event-stream"
+    if not _accepts(accept, JSON, STREAM):
+        message = f"Accept must list both {JSON} and {STREAM}"
         raise ProtocolError(NOT_ACCEPTABLE, message)
     if not _is_json(content_type):
-        raise ProtocolError(UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json")
+        raise ProtocolError(UNSUPPORTED_MEDIA_TYPE, f"Content-Type must be {JSON}")
 
 
 @lru_cache(maxsize=256)
@@ -68,7 +83,9 @@ def _usual(accept: bytes | None, content_type: bytes | None) -> bool:
     """Whether these values, as clients send them again and again, are known to be right."""
     if accept is None or content_type is None:
         return False
-    return _accepts_both(accept.decode("latin-1")) and _is_json(content_type.decode("latin-1"))
+    return _accepts(accept.decode("latin-1"), JSON, STREAM) and _is_json(
+        content_type.decode("latin-1")
+    )
 
 
 @lru_cache(maxsize=256)
@@ -83,19 +100,16 @@ def _host_allowed(host: str, allowed: tuple[str, ...]) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _accepts_both(accept: str) -> bool:
+def _accepts(accept: str, *types: str) -> bool:
     ranges = {_media_type(part) for part in accept.split(",") if not _is_refused(part)}
-    return all(
-        ranges & {name, f"{name.split('/')[0]}/*", "*/*"}
-        for name in ("application/json", "text/event-stream")
-    )
+    return all(ranges & {name, f"{name.split('/')[0]}/*", "*/*"} for name in types)
 
 
 @lru_cache(maxsize=256)
 def _is_json(content_type: str) -> bool:
     media, _, parameters = content_type.partition(";")
     charset = parameters.strip().lower().removeprefix("charset=").strip('"')
-    return media.strip().lower() == "application/json" and charset in {"", "utf-8", "utf8"}
+    return media.strip().lower() == JSON and charset in {"", "utf-8", "utf8"}
 
 
 def _media_type(part: str) -> str:

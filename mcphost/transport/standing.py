@@ -38,6 +38,7 @@ class StandingStream:
         "_opened",
         "_receive",
         "_send",
+        "_staying",
         "_unread",
         "_waiting",
         "_work",
@@ -57,7 +58,7 @@ class StandingStream:
         self._writing: asyncio.Task[None] | None = None
         self._waiting: dict[bytes, None] = {}
         self._unread = 0
-        self._opened = self._ended = self._leaving = False
+        self._opened = self._ended = self._leaving = self._staying = False
         self.lost = False
         self.spoke_at = 0.0
 
@@ -85,6 +86,9 @@ class StandingStream:
 
         Spec: basic/transports/streamable-http, Cancellation: a hang-up cancels the request.
         """
+        if self._leaving:
+            return
+        self._staying = True
         try:
             while (await self._receive())["type"] != "http.disconnect":
                 pass
@@ -99,7 +103,8 @@ class StandingStream:
     def leave(self) -> None:
         if not (self._leaving or self._ended or self.lost) and self._work is not None:
             self._leaving = True
-            self._work.cancel()
+            if self._staying:
+                self._work.cancel()
 
     def cut(self) -> None:
         """The reader has gone, or does not read: cancel the request, once."""
@@ -112,6 +117,18 @@ class StandingStream:
         if self._work is not None and self._work.cancelling():
             self._work.uncancel()
 
+    def open(self) -> None:
+        """Be a stream from now on, whenever there is something to say."""
+        if not self._ended:
+            self._open()
+
+    async def close(self, last: bytes = b"") -> None:
+        """End the stream; `last` is a frame that still goes out."""
+        self._open()
+        if last:
+            self._push(last)
+        await self._close()
+
     async def finish(self, status: int, body: bytes, headers: RawHeaders = ()) -> None:
         """Send the answer and end the response; on a stream, the status has been sent already."""
         if not self._opened:
@@ -119,10 +136,7 @@ class StandingStream:
             await send_json(self._send, status, body, [*self._headers, *headers])
             return
         self._push(sse.event(body))
-        self._ended = True
-        if self._writing is not None:
-            await self._writing
-        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+        await self._close()
 
     def end(self) -> None:
         """The request has been answered or given up: let go of everything."""
@@ -132,6 +146,12 @@ class StandingStream:
         self._ended = True
         if self._writing is not None:
             self._writing.cancel()
+
+    async def _close(self) -> None:
+        self._ended = True
+        if self._writing is not None:
+            await self._writing
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
     def _open(self) -> None:
         if not self._opened:

@@ -1,15 +1,10 @@
 """Who is told of what: by scopes, by list and by URI."""
 
 from collections.abc import Mapping
-from uuid import uuid4
 
 from mcphost.catalogue.snapshots import Offering
-from mcphost.protocol.eras import REVISION, Era
-from mcphost.protocol.exchange import Exchange, Meta
-from mcphost.protocol.headers import Headers
 from mcphost.runtime.call import Principal, PrincipalKind
 from mcphost.serving import views
-from mcphost.serving.incoming import NO_QUOTA, Incoming
 from mcphost.serving.listeners import Group, Heard, Listener
 from tests.serving.offers import offering, prompt, resource, template
 from tests.serving.turns import tenant
@@ -37,20 +32,8 @@ class Heap:
 
 
 def listener(uris: Mapping[str, str] | None = None, *lists: str) -> Listener:
-    incoming = Incoming(
-        leg=uuid4(),
-        exchange=Exchange(
-            "seven", "subscriptions/listen", {}, Meta(), era=Era.MODERN, revision=REVISION
-        ),
-        headers=Headers([]),
-        principal=Principal(PrincipalKind.TOKEN, tenant().id),
-        tenant=tenant(),
-        quota=NO_QUOTA,
-        source="192.0.2.1",
-        size=1,
-        trace_id="",
-    )
-    return Listener(incoming, Heap(), lists, uris or {})
+    principal = Principal(PrincipalKind.TOKEN, tenant().id)
+    return Listener("seven", principal, Heap(), lists, uris or {})
 
 
 def told(group: Group, served: Offering, lists: set[str], updated: set[str]) -> list[str]:

@@ -6,9 +6,9 @@ from typing import Any
 from mcphost.protocol.revisions import Revision
 
 _SERVER: Mapping[str, Any] = {
-    "tools": {},
-    "prompts": {},
-    "resources": {},
+    "tools": {"listChanged": True},
+    "prompts": {"listChanged": True},
+    "resources": {"subscribe": True, "listChanged": True},
     "logging": {},
     "completions": {},
 }

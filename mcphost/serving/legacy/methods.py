@@ -11,6 +11,7 @@ from mcphost.calls import sessions
 from mcphost.protocol.errors import OVER_LIMIT, ProtocolError, invalid_params, method_not_found
 from mcphost.protocol.legacy import results
 from mcphost.protocol.messages import LOG_LEVELS
+from mcphost.protocol.resources import resource_not_found
 from mcphost.protocol.revisions import REVISIONS
 from mcphost.protocol.uris import normalize
 from mcphost.serving import finding, policy
@@ -58,29 +59,30 @@ async def _set_level(incoming: Incoming, session: Session) -> Mapping[str, Any]:
 async def _subscribe(incoming: Incoming, session: Session) -> Mapping[str, Any]:
     """Tell the session of a resource that its caller can read (spec: server/resources)."""
     policy.require_scope(incoming.principal, policy.CALL)
-    uri = _uri(incoming)
+    uri, normal = _uri(incoming)
     offered = await offering(incoming.tenant.id)
-    if finding.at(offered, uri, incoming.principal.scopes) is None:
-        raise invalid_params("params.uri names no resource", {"uri": uri})
+    if finding.at(offered, normal, incoming.principal.scopes) is None:
+        raise resource_not_found(uri)
     most = options().listeners.uris
     try:
-        await in_database(sessions.subscribe, session.id, uri, most)
+        await in_database(sessions.subscribe, session.id, session.tenant, uri, most)
     except sessions.TooManyTopicsError:
         raise ProtocolError(OVER_LIMIT, f"A session is told of {most} resources at most") from None
     return {}
 
 
 async def _unsubscribe(incoming: Incoming, session: Session) -> Mapping[str, Any]:
-    await in_database(sessions.unsubscribe, session.id, _uri(incoming))
+    await in_database(sessions.unsubscribe, session.id, session.tenant, _uri(incoming)[0])
     return {}
 
 
-def _uri(incoming: Incoming) -> str:
+def _uri(incoming: Incoming) -> tuple[str, str]:
+    """What is asked for, as the client calls it and in its normal form."""
     uri = incoming.exchange.params.get("uri")
     if not isinstance(uri, str):
         raise invalid_params("params.uri must be a string")
     try:
-        return normalize(uri)
+        return uri, normalize(uri)
     except ValueError as error:
         raise invalid_params(f"params.uri: {error}", {"uri": uri}) from None
 

@@ -80,7 +80,7 @@ async def find(principal: Principal, token: str) -> Session:
 
 async def end(session: Session) -> None:
     """End it for good, on every process."""
-    await in_database(sessions.end, session.id)
+    await in_database(sessions.end, session.id, session.tenant)
 
 
 def principal_in(session: Session, principal: Principal) -> Principal:
