@@ -8,7 +8,6 @@ from tests.e2e.node_client import FOLDER, NODE
 
 CLIENTS = Path(__file__).parent / "clients"
 MODERN = ("python", "typescript", "fastmcp")
-OLDER = ("sdk", "mcp-1.30.0", "mcp-1.12.4", "mcp-1.9.4")
 
 
 def command(name: str) -> list[str]:

@@ -1,7 +1,7 @@
 """Real clients on the session-based revisions, sent to another process with every request."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +10,13 @@ import pytest
 from tests.e2e.callers import command
 from tests.e2e.nodes import Service
 from tests.e2e.talking import Talk, conversing
+from tests.e2e.test_listening import MOVE
 from tests.e2e.test_python_client import DEMO_TOOLS
 
 NEWEST, MIDDLE, OLDEST = "2025-11-25", "2025-06-18", "2025-03-26"
 SPEAK: Mapping[str, tuple[str, ...]] = {
     "python": (NEWEST,),
+    "fastmcp": (NEWEST,),
     "typescript": (NEWEST, MIDDLE, OLDEST),
     "sdk": (NEWEST, MIDDLE, OLDEST),
     "mcp-1.30.0": (NEWEST, MIDDLE, OLDEST),
@@ -73,3 +75,18 @@ def test_a_client_lists_and_calls_in_one_session_on_both_processes(
     assert ("structuredContent" in results["weather"]) is (revision != OLDEST)
     assert invalid["isError"]
     assert "text" in invalid["content"][0]["text"]
+
+
+def test_every_client_hears_of_a_change_on_the_stream_that_it_keeps_open(
+    asked: Service, node: object, tmp_path: Path
+) -> None:
+    with ExitStack() as ends:
+        talks = []
+        for name, revisions in SPEAK.items():
+            folder = tmp_path / name
+            folder.mkdir()
+            talks.append(ends.enter_context(meeting(asked, folder, name, revisions[0])))
+        for verb in ("disable", "enable"):
+            asked.manage("shell", "-c", MOVE.format(verb=verb))
+            heard = [talk.hear("heard") for talk in talks]
+            assert heard == ["notifications/tools/list_changed"] * len(talks)

@@ -7,7 +7,8 @@ everything ("seen"); then what they listen to ("listening"); then, whenever they
 what they find when they ask anew: "tools", "prompts", "resources" or, of the one that they have
 subscribed to, "read".
 
-Those that call (`…_caller`) write the revision they speak and the tools they see ("met"). Then each
+Those that call (`…_caller`) write the revision they speak and the tools they see ("met"), and, on
+session-based revisions, whatever change of a list they are told of ("heard"). Then each
 line that they read is a tool to call, {"call", "arguments"}; they write whatever they are asked
 meanwhile ("asked"), each time read an answer to that, and write what came of it in the end: "done",
 the result with the "progress" that was told of; or "raised".

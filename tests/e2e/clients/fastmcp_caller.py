@@ -17,9 +17,11 @@ async def ask(message: str, _: Any, params: Any, __: Any) -> ElicitResult[Any]:
     return ElicitResult(**await person.answer({"message": message, "requestedSchema": schema}))
 
 
-async def main(url: str, token: str) -> None:
+async def main(url: str, token: str, revision: str = "") -> None:
+    mode = "legacy" if revision else "auto"
     transport = StreamableHttpTransport(url, headers={"Authorization": f"Bearer {token}"})
-    async with Client(transport, elicitation_handler=ask) as client:
+    listening = {"elicitation_handler": ask, "message_handler": person.overhear}
+    async with Client(transport, mode=mode, **listening) as client:
 
         async def call(tool: str, arguments: dict[str, Any]) -> Any:
             async def note(progress: float, total: float | None, message: str | None) -> None:

@@ -18,6 +18,13 @@ def note(progress: float) -> None:
     _progress.append(progress)
 
 
+async def overhear(message: Any) -> None:
+    """Tell of a change of a list that nobody was asked about."""
+    method = getattr(getattr(message, "root", message), "method", "")
+    if method.endswith("list_changed"):
+        tell(heard=method)
+
+
 def tell(**what: Any) -> None:
     print(json.dumps(what), flush=True)
 

@@ -36,7 +36,7 @@ async def main(url: str, token: str, revision: str) -> None:
     can = {"elicitation_callback": ask} if CAN_ASK else {}
     async with (
         streamablehttp_client(url, headers=headers) as (reading, writing, _),
-        ClientSession(reading, writing, **can) as session,
+        ClientSession(reading, writing, message_handler=person.overhear, **can) as session,
     ):
         met = await session.initialize()
 

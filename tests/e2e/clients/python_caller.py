@@ -32,7 +32,10 @@ async def main(url: str, token: str, revision: str = "") -> None:
     async with (
         httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}) as http,
         Client(
-            streamable_http_client(url, http_client=http), mode=mode, elicitation_callback=ask
+            streamable_http_client(url, http_client=http),
+            mode=mode,
+            elicitation_callback=ask,
+            message_handler=person.overhear,
         ) as client,
     ):
 

@@ -17,6 +17,7 @@ client.setRequestHandler('elicitation/create', async ({ params }) => {
   tell({ asked: params });
   return hear();
 });
+client.setNotificationHandler('notifications/tools/list_changed', ({ method }) => tell({ heard: method }));
 const headers = { Authorization: `Bearer ${token}` };
 await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }), TIMEOUT);
 const { tools } = await client.listTools(undefined, TIMEOUT);

@@ -4,7 +4,7 @@
 
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import { ElicitRequestSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import { callWhatIsWanted, hear, tell } from './person.mjs';
 
 const TIMEOUT = { timeout: 60_000 };
@@ -30,6 +30,7 @@ client.setRequestHandler(ElicitRequestSchema, async ({ params }) => {
   tell({ asked: params });
   return hear();
 });
+client.setNotificationHandler(ToolListChangedNotificationSchema, ({ method }) => tell({ heard: method }));
 const headers = { Authorization: `Bearer ${token}` };
 await client.connect(new Older(new URL(url), { requestInit: { headers } }), TIMEOUT);
 const { tools } = await client.listTools(undefined, TIMEOUT);
