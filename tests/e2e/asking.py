@@ -3,6 +3,7 @@ of `tests/probes`, whose effects all processes write into one file."""
 
 import json
 import shutil
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -27,6 +28,7 @@ publish_functions(Tenant.objects.get(slug="demo").id, probes, Actor.system("a te
 """
 
 MOST_LEGS = 8
+PATIENCE = 60
 
 Answerer = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
 """What is answered to a question, by its key and its parameters."""
@@ -55,6 +57,16 @@ def effects(service: Service) -> list[list[Any]]:
 def beside_effects(service: Service, suffix: str) -> Path:
     """A file by which the interpreter is told to kill itself or to pause, or says that it has paused."""
     return Path(service.settings["EFFECTS"]).with_suffix(suffix)
+
+
+def wait_until(it_is_so: Callable[[], bool]) -> None:
+    """Wait, bounded, for what another process does."""
+    look = threading.Event()
+    for _ in range(PATIENCE * 20):
+        if it_is_so():
+            return
+        look.wait(0.05)  # between looks: nothing it does could wake us
+    raise AssertionError("it was never so")
 
 
 def at(service: Service, node: Node) -> Server:
@@ -108,3 +120,27 @@ class Asker:
             answers = {key: answer(key, question["params"]) for key, question in questions}
             reached = self.leg(server, reached["requestState"], answers)
         raise AssertionError(f"it does not come to an end: {reached}")
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """A call that asks for two numbers, does something between, and ends with all it was told."""
+
+    number: int
+
+    @property
+    def asker(self) -> Asker:
+        program = [["ask", "q0"], ["step", "between", self.number], ["ask", "q1"]]
+        return Asker("interpret", {"program": program})
+
+    def answer(self, key: str, _: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        return accept(number=self._told(key))
+
+    def _told(self, key: str) -> int:
+        return 2 * self.number + ["q0", "q1"].index(key)
+
+    def is_told_by(self, text: str) -> bool:
+        """Whether this is the end of this call and of no other."""
+        first, between, second = json.loads(text)
+        asked = [first, second] == [["accept", self._told(key)] for key in ("q0", "q1")]
+        return asked and between[:2] == ["between", self.number]

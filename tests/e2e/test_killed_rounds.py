@@ -5,7 +5,6 @@ between what a step did and the record of it; its client sends the same leg agai
 """
 
 import signal
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,12 +12,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.e2e.asking import Asker, accept, at, beside_effects, effects
+from tests.e2e.asking import Asker, accept, at, beside_effects, effects, wait_until
 from tests.e2e.nodes import Node, Service
 
 PATIENCE = 60
@@ -101,21 +99,12 @@ def pausing(service: Service, call: Call, node: Node) -> Iterator[None]:
     with ThreadPoolExecutor(1) as pool:
         lost = pool.submit(call.lost_leg, service, node)
         try:
-            wait_for(paused)
+            wait_until(paused.exists)
             yield
             lost.result(PATIENCE)
         finally:
             pause.unlink()
             paused.unlink(missing_ok=True)
-
-
-def wait_for(path: Path) -> None:
-    look = threading.Event()
-    for _ in range(PATIENCE * 20):
-        if path.exists():
-            return
-        look.wait(0.05)  # between looks at a file that another process makes
-    raise AssertionError(f"{path.name} was never there")
 
 
 def legs(service: Service, node: Node, calls: list[Call]) -> None:

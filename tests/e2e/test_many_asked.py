@@ -1,50 +1,24 @@
 """Many calls that ask, at once, over two processes: every one gets its own answer, and none fails."""
 
 import asyncio
-import json
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import httpx2
 import pytest
 
 from tests.e2e import raw
-from tests.e2e.asking import Asker, accept, at
+from tests.e2e.asking import Asker, Numbered, accept, at
 from tests.e2e.nodes import Service
 from tests.e2e.processes import Server
 
 MANY = 500
 PATIENCE = 60
 WORKERS = 4
-
-
-@dataclass(frozen=True)
-class Numbered:
-    """A call that asks for two numbers, does something between, and ends with all it was told."""
-
-    number: int
-
-    @property
-    def asker(self) -> Asker:
-        program = [["ask", "q0"], ["step", "between", self.number], ["ask", "q1"]]
-        return Asker("interpret", {"program": program})
-
-    def answer(self, key: str, _: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        return accept(number=self._told(key))
-
-    def _told(self, key: str) -> int:
-        return 2 * self.number + ["q0", "q1"].index(key)
-
-    def is_told_by(self, text: str) -> bool:
-        """Whether this is the end of this call and of no other."""
-        first, between, second = json.loads(text)
-        asked = [first, second] == [["accept", self._told(key)] for key in ("q0", "q1")]
-        return asked and between[:2] == ["between", self.number]
 
 
 class Crowd:
