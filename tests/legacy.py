@@ -187,14 +187,11 @@ class Session:
 
 
 def answers_of(reply: Reply) -> Sequence[dict[str, Any]]:
-    """The answers to a batch: those of a stream are in its last event."""
-    raw = reply.raw
-    if reply.streamed:
-        frames = [one for one in raw.split(b"\n\n") if one.strip() and not one.startswith(b":")]
-        for frame in frames[:-1]:
-            check_message(Event.read(frame).data, revision=reply.revision)
-        raw = Event.read(frames[-1]).data
-    return check_batch(raw, reply.revision)
+    """The answers to a batch: on a stream, each comes by itself."""
+    if not reply.streamed:
+        return check_batch(reply.raw, reply.revision)
+    said = [check_message(one, revision=reply.revision) for one in reply.messages]
+    return [one for one in said if "method" not in one]
 
 
 async def begin(

@@ -82,7 +82,8 @@ class Reply:
         if not self.streamed:
             return [orjson.loads(self.raw)]
         lines = self.raw.decode().splitlines()
-        return [orjson.loads(line[6:]) for line in lines if line.startswith("data: ")]
+        said = [line[6:] for line in lines if line.startswith("data: ")]
+        return [orjson.loads(one) for one in said if one]
 
     @property
     def last(self) -> dict[str, Any]:

@@ -11,18 +11,20 @@ _LINE_BREAK: Final = re.compile(rb"\r\n|\n|\r")
 _COMMENT: Final = b":\n\n"
 
 
-def event(data: bytes, id: str | None = None) -> bytes:
+def event(data: bytes, id: str | None = None, retry_ms: int | None = None) -> bytes:
     """One event that carries a message. A reader gets `data` back, its line breaks as LF.
 
-    An `id` with a line break or a NUL in it would end or void the event: ValueError.
+    An `id` with a line break or a NUL in it would end or void the event: ValueError. `retry_ms` says
+    when to come back, should the stream break off.
     """
+    head = b"" if retry_ms is None else b"retry: %d\n" % retry_ms
     if b"\n" in data or b"\r" in data:
         data = _LINE_BREAK.sub(b"\ndata: ", data)
     if id is None:
-        return b"data: " + data + b"\n\n"
+        return head + b"data: " + data + b"\n\n"
     if any(character in id for character in "\n\r\0"):
         raise ValueError("an event id holds no line breaks and no NUL")
-    return b"id: " + id.encode() + b"\ndata: " + data + b"\n\n"
+    return head + b"id: " + id.encode() + b"\ndata: " + data + b"\n\n"
 
 
 def retry(milliseconds: int) -> bytes:

@@ -2,15 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 from django.db import InterfaceError, OperationalError
 
 from mcphost.observability import counters, tracing
 from mcphost.protocol import messages
 from mcphost.protocol.errors import INTERNAL_ERROR, UNAVAILABLE, ProtocolError
-from mcphost.protocol.legacy.errors import in_session
 from mcphost.serving.incoming import Incoming
 from mcphost.serving.streams import Stream
 from mcphost.transport import refusals
@@ -28,13 +27,7 @@ NOBODY = 0
 Answer = tuple[int, bytes, RawHeaders]
 
 
-class Line(Stream, Protocol):
-    """A stream whose request can be called off."""
-
-    def call_off(self) -> None: ...
-
-
-Work = Callable[[Incoming, Line], Awaitable[Mapping[str, Any]]]
+Work = Callable[[Incoming, Stream], Awaitable[Mapping[str, Any]]]
 
 log = logging.getLogger(__name__)
 
@@ -59,87 +52,13 @@ async def converse(
     return status
 
 
-class Part:
-    """One request of a batch: it speaks on the stream of all, and is called off by itself."""
-
-    def __init__(self, conversation: Conversation) -> None:
-        self._conversation = conversation
-        self._work = asyncio.current_task()
-        self.called_off = False
-
-    @property
-    def closed(self) -> bool:
-        return self._conversation.closed
-
-    def send(self, message: bytes) -> None:
-        self._conversation.send(message)
-
-    def call_off(self) -> None:
-        if not self.called_off and self._work is not None:
-            self.called_off = True
-            self._work.cancel("the client cancelled the request")
-
-
-async def converse_in_batch(
-    incoming: Sequence[Incoming],
-    refused: Sequence[bytes],
-    work: Work,
-    receive: Receive,
-    send: Send,
-    headers: RawHeaders,
-) -> int:
-    """Answer the requests of one POST together, each as it would be answered alone.
-
-    `refused` answers those that were not even tried.
-    """
-    first = incoming[0]
-    conversation = Conversation(receive, send, options().stream, headers, first.principal)
-    status = NOBODY
-    try:
-        parts = await asyncio.gather(*(_part(one, work, conversation) for one in incoming))
-        answers = [*refused, *(body for body in parts if body)]
-        if not answers:
-            conversation.call_off()
-        elif not conversation.ended_early:
-            await conversation.finish(200, in_batch(answers))
-            status = 200
-    except asyncio.CancelledError:
-        if not conversation.ended_early:
-            raise
-    finally:
-        status = await _conclude(first, conversation) or status
-    return status
-
-
-def in_batch(answers: Sequence[bytes]) -> bytes:
-    """The answers to a batch, as one body."""
-    return b"[" + b",".join(answers) + b"]"
-
-
-async def _part(incoming: Incoming, work: Work, conversation: Conversation) -> bytes:
-    """The answer to one request of a batch; nothing if it was called off."""
-    return await asyncio.create_task(_part_of(incoming, work, conversation))
-
-
-async def _part_of(incoming: Incoming, work: Work, conversation: Conversation) -> bytes:
-    part = Part(conversation)
-    try:
-        return (await answer_of(incoming, work(incoming, part)))[1]
-    except asyncio.CancelledError:
-        if not part.called_off:
-            raise
-        return b""
-
-
 async def _conclude(incoming: Incoming, conversation: Conversation) -> int:
     """Tell a caller that may not go on why, if it is still there, and let go of everything."""
     status = NOBODY
     try:
         if conversation.ended_early:
             conversation.forgive()
-        if conversation.called_off and not conversation.lost:
-            await conversation.dismiss()
-        elif conversation.refusal is not None and not conversation.lost:
+        if conversation.refusal is not None and not conversation.lost:
             answer = refusal_of(incoming, conversation.refusal)
             status = answer[0]
             await conversation.finish(*answer)
@@ -182,7 +101,4 @@ def refusal_of(incoming: Incoming, error: ProtocolError) -> Answer:
     counters.refused(error.code)
     tracing.refused(error.code)
     named = error.with_id(incoming.exchange.id)
-    if incoming.session is not None:
-        told = in_session(named, incoming.exchange.method)
-        return told.status, refusals.body_of(told), refusals.headers_of(named)
     return refusals.status_of(named), refusals.body_of(named), refusals.headers_of(named)

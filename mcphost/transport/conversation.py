@@ -33,7 +33,6 @@ class Conversation(Responder):
         self._watch: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self.lost = False
-        self.called_off = False
         self.refusal: ProtocolError | None = None
         self._slow_calls = _slow_calls()
         self._slow_calls.expect(self)
@@ -41,7 +40,7 @@ class Conversation(Responder):
     @property
     def ended_early(self) -> bool:
         """Whether the work was cancelled, or is about to be, for a reason of ours."""
-        return self.lost or self.called_off or self.refusal is not None
+        return self.lost or self.refusal is not None
 
     def become_slow(self) -> None:
         """The call is not over yet: listen for a hang-up, look at whether its caller may still make
@@ -63,12 +62,6 @@ class Conversation(Responder):
         if not (self.lost or self._ended) and self.refusal is None and self._work is not None:
             self.refusal = refusal
             self._work.cancel(refusal.message)
-
-    def call_off(self) -> None:
-        """The client takes its request back: cancel the work, once. There will be no answer."""
-        if not (self.lost or self._ended or self.called_off) and self._work is not None:
-            self.called_off = True
-            self._work.cancel("the client cancelled the request")
 
     def forgive(self) -> None:
         """The cancellation was ours and has done its work."""

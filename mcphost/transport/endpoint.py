@@ -33,9 +33,10 @@ from mcphost.transport.responder import (
     send_empty,
     send_json,
 )
-from mcphost.transport.sessions import Post, Wire
+from mcphost.transport.sessions import Post
 from mcphost.transport.spans import in_span
 from mcphost.transport.standing import StandingStream
+from mcphost.transport.streaming import Wire
 
 PATH = re.compile(r"/t/([^/]+)/mcp")
 

@@ -101,15 +101,6 @@ class Responder:
         self.close()
         await self._pump
 
-    async def dismiss(self) -> None:
-        """End the response without an answer: nobody waits for one any more."""
-        streaming = self._pump
-        self.close()
-        if streaming is None:
-            await send_empty(self._send, 202, self._headers)
-        else:
-            await streaming
-
     def close(self) -> None:
         """Let nothing more in. What was let in before still leaves, unless the pump is cancelled."""
         self._ended = True

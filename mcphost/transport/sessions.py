@@ -7,8 +7,7 @@ is gone; so do the statuses that tell a client to get another credential.
 Nothing of a POST is done before all of it has been looked at.
 """
 
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from mcphost.observability import context, counters
 from mcphost.protocol.eras import Era
@@ -35,28 +34,21 @@ from mcphost.protocol.params import required
 from mcphost.protocol.revisions import REVISIONS, negotiate
 from mcphost.serving.identification import server_info
 from mcphost.serving.incoming import Incoming, Session
-from mcphost.serving.legacy import methods, notifications, sessions
+from mcphost.serving.legacy import calls, methods, notifications, sessions
+from mcphost.serving.legacy.calls import SessionCall
 from mcphost.serving.legacy.cancelling import cancellations
 from mcphost.serving.legacy.sessions import NoSession
 from mcphost.transport import refusals
 from mcphost.transport.admission import Admitted
-from mcphost.transport.answering import Line, converse, converse_in_batch, in_batch, told
-from mcphost.transport.bodies import Receive
+from mcphost.transport.answering import told
 from mcphost.transport.http import HttpRequest
-from mcphost.transport.responder import RawHeaders, Send, send_empty, send_json
+from mcphost.transport.responder import send_empty, send_json
+from mcphost.transport.streaming import Wire, answer, answer_batch
 
 SESSION_HEADER: Final = "mcp-session-id"
 VERSION_HEADER: Final = "mcp-protocol-version"
 DEFAULT_LEVEL: Final = "info"
 """From which level on a client is sent log messages that has not said."""
-
-
-class Wire(NamedTuple):
-    """The two directions of one HTTP exchange, and what every answer on it must carry."""
-
-    receive: Receive
-    send: Send
-    headers: RawHeaders
 
 
 class Post(NamedTuple):
@@ -148,13 +140,16 @@ def _as_answer(error: Exception, body: LegacyBody) -> ProtocolError:
 async def _answer(posted: Post, session: Session, body: LegacyBody, wire: Wire) -> int:
     incoming = [_incoming(posted, session, one) for one in body.requests]
     refused = [_refused(error) for error in body.refused]
-    if not incoming:
-        await send_json(wire.send, 200, in_batch(refused), wire.headers)
-        return 200
-    context.bind(incoming[0].leg, incoming[0].tenant.slug, incoming[0].trace_id)
+    wire = wire._replace(polling=REVISIONS[session.revision].polling)
+    under_way = [_begin(one, session) for one in incoming]
     if body.batch:
-        return await converse_in_batch(incoming, refused, _work, *wire)
-    return await converse(incoming[0], _work, *wire)
+        return await answer_batch(under_way, refused, wire)
+    return await answer(under_way[0], wire)
+
+
+def _begin(incoming: Incoming, session: Session) -> SessionCall:
+    context.bind(incoming.leg, incoming.tenant.slug, incoming.trace_id)
+    return calls.begin(incoming, session)
 
 
 def _refused(error: SessionError) -> bytes:
@@ -176,11 +171,3 @@ def _incoming(posted: Post, session: Session, request: LegacyRequest) -> Incomin
     plain = posted.admitted.incoming(posted.request, exchange, posted.size)
     principal = sessions.principal_in(session, plain.principal)
     return plain._replace(principal=principal, session=session)
-
-
-async def _work(incoming: Incoming, conversation: Line) -> Mapping[str, Any]:
-    session, identifier = incoming.session, incoming.exchange.id
-    assert session is not None
-    assert identifier is not None
-    with cancellations.possible(session.id, identifier, conversation.call_off):
-        return await methods.dispatch(incoming, session, conversation)

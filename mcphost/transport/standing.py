@@ -70,11 +70,20 @@ class StandingStream:
     def comment_every(self) -> float:
         return self._limits.comment_every
 
+    @property
+    def opened(self) -> bool:
+        """Whether it is a stream already: no status can be told any more."""
+        return self._opened
+
     def send(self, message: bytes) -> None:
         """Stream one notification; one that waits already waits no second time."""
+        self.push(sse.event(message))
+
+    def push(self, frame: bytes) -> None:
+        """The same for a whole frame."""
         if not self._ended:
             self._open()
-            self._push(sse.event(message))
+            self._push(frame)
 
     def comment(self) -> None:
         """Say nothing, so that whoever lies between us and the client keeps the connection."""

@@ -94,6 +94,16 @@ async def steps(ctx: Context, count: int = 3) -> str:
 
 
 @tool(annotations=READ_ONLY)
+async def hundred(ctx: Context) -> str:
+    """Reports progress a hundred times, from the third time on when the test lets it go."""
+    for number in range(1, 101):
+        ctx.progress(number, 100)
+        if number == 2:
+            await asyncio.to_thread(release.wait, 10)
+    return "done"
+
+
+@tool(annotations=READ_ONLY)
 def threaded_steps(ctx: Context) -> str:
     """Reports progress from a thread."""
     for number in range(1, 4):
