@@ -10,7 +10,8 @@ from secrets import token_hex
 from typing import Any, Final
 from uuid import UUID
 
-from mcphost.audit.conditions import POSTGRESQL, SQLITE, Change, Condition
+from mcphost.audit.conditions import Change, Condition
+from mcphost.calls.changes import change
 from mcphost.calls.states import ClaimState, before
 
 KEPT_LONGER: Final = 120.0
@@ -86,8 +87,8 @@ def release(taking: Taking) -> Condition:
     return _condition(_RELEASE, taking)
 
 
-def _condition(change: Change, taking: Taking, **more: Any) -> Condition:
-    return Condition(change, taking.nonce, lambda: {**_row(taking), **more})
+def _condition(what: Change, taking: Taking, **more: Any) -> Condition:
+    return Condition(what, taking.nonce, lambda: {**_row(taking), **more})
 
 
 def _row(taking: Taking) -> dict[str, Any]:
@@ -113,29 +114,10 @@ _COLUMNS = {
     "seconds": "double precision",
     "outcome": "text",
 }
-_EXTRACTED = ", ".join(f"json_extract(value, '$.{name}') AS {name}" for name in _COLUMNS)
-_TYPED = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
-
-# What the two databases say differently: the rows of the parameter, as `r`, and times.
-_WORDS = {
-    SQLITE: {
-        "r": f"(SELECT {_EXTRACTED} FROM json_each(?)) AS r",  # noqa: S608 - constants
-        "now": "strftime('%Y-%m-%d %H:%M:%f', 'now')",
-        "later": "strftime('%Y-%m-%d %H:%M:%f', 'now', r.seconds || ' seconds')",
-    },
-    POSTGRESQL: {
-        "r": f"json_to_recordset(%s::json) AS r({_TYPED})",
-        "now": "statement_timestamp()",
-        "later": "statement_timestamp() + r.seconds * interval '1 second'",
-    },
-}
 
 
 def _change(make: str, made: str) -> Change:
-    return Change(
-        {vendor: make.format_map(words) for vendor, words in _WORDS.items()},
-        {vendor: made.format_map(words) for vendor, words in _WORDS.items()},
-    )
+    return change(_COLUMNS, make, made)
 
 
 def _made(state: ClaimState | None = None) -> str:

@@ -145,9 +145,9 @@ class StreamEvent(models.Model):
 class StreamedCall(models.Model):
     """A call of a session that is answered on a stream: whoever owns it runs its rounds.
 
-    `request` (id, method, params, what the client can do) and `journal` are sealed. `owner` is the
-    process (`feed.nodes`) that has it, `epoch` counts how often it was taken. Times are the
-    database's.
+    `request` is sealed, and empty once all is said; so is `journal`, from which the next round goes
+    on, and `reply`, what came of a round that has ended and was not told yet. `owner` is the process
+    (`feed.nodes`) that has it, `epoch` counts how often it was taken.
     """
 
     id = models.UUIDField(primary_key=True)
@@ -157,8 +157,8 @@ class StreamedCall(models.Model):
     request_id = models.TextField()
     request = models.TextField()
     journal = models.TextField(default="", blank=True)
+    reply = models.TextField(default="", blank=True)
     round = models.BigIntegerField(default=1)
-    asked = models.IntegerField(default=0)
     state = models.TextField(choices=CallState.choices)
     owner = models.UUIDField()
     epoch = models.BigIntegerField(default=1)
@@ -178,7 +178,7 @@ class StreamedCall(models.Model):
             models.Index(
                 fields=["owner"],
                 name="calls_streamedcall_open",
-                condition=models.Q(state__in=[CallState.RUNNING, CallState.WAITING]),
+                condition=~models.Q(request=""),
             ),
         ]
 
@@ -189,8 +189,8 @@ class StreamedCall(models.Model):
 class OpenQuestion(models.Model):
     """A question that was sent on the stream of its call, and the answer that came to it.
 
-    `key` is the author's, `digest` names the question, `attempt` counts how often it was asked.
-    `params` and `answer` are sealed; both are emptied when their time is over.
+    `key` is the author's, `digest` names the question, `round` is the one that asked it. `message`
+    (the request as it was sent) and `answer` are sealed.
     """
 
     id = models.UUIDField(primary_key=True)
@@ -199,10 +199,9 @@ class OpenQuestion(models.Model):
     call = models.UUIDField(db_index=True)
     key = models.CharField(max_length=64)
     digest = models.CharField(max_length=64)
-    attempt = models.IntegerField(default=1)
+    round = models.BigIntegerField()
     method = models.CharField(max_length=64)
-    params = models.TextField()
-    version = models.CharField(max_length=64, blank=True)
+    message = models.TextField()
     state = models.TextField(choices=QuestionState.choices)
     answer = models.TextField(default="", blank=True)
     asked_at = models.DateTimeField()

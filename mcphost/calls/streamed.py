@@ -14,8 +14,9 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from mcphost.calls import streams
+from mcphost.calls import questions, streams
 from mcphost.calls.models import StreamedCall
+from mcphost.calls.questions import Asked
 from mcphost.calls.states import CallState
 from mcphost.calls.streams import Event, StreamRow
 
@@ -52,13 +53,73 @@ class Batch(NamedTuple):
     told: bool = False
 
 
+class Waiting(NamedTuple):
+    """A call that waits for what a round asked; the next goes on from `journal`, sealed."""
+
+    journal: str
+    asked: Asked
+
+
 @transaction.atomic
 def begin(taking: Taking, stream: StreamRow, call: CallRow, batch: Batch) -> None:
     """Write a stream and the call that is answered there. A second time does nothing.
 
     Raises SupersededError.
     """
-    streams.begin(stream, batch.kept)
+    _begin(taking, stream, call, batch.kept)
+    _append(taking, stream, batch)
+
+
+@transaction.atomic
+def append(taking: Taking, stream: StreamRow, batch: Batch) -> None:
+    """Write events. Raises SupersededError."""
+    _append(taking, stream, batch)
+
+
+@transaction.atomic
+def ask(
+    taking: Taking,
+    stream: StreamRow,
+    batch: Batch,
+    waiting: Waiting,
+    opening: CallRow | None = None,
+) -> None:
+    """Write events that ask, and have the call wait; `opening` is a call that is not written yet.
+
+    A second time does nothing. Raises SupersededError.
+    """
+    if opening is not None:
+        _begin(taking, stream, opening, batch.kept)
+    mine = _of(taking).filter(state__in=OPEN, round=waiting.asked.round)
+    waits = {"state": CallState.WAITING, "journal": waiting.journal, "reply": ""}
+    if not mine.update(**waits, expires_at=timezone.now() + batch.kept):
+        raise SupersededError
+    questions.ask(waiting.asked)
+    _write(stream, batch)
+
+
+@transaction.atomic
+def finish(
+    taking: Taking,
+    stream: StreamRow,
+    batch: Batch,
+    state: CallState = CallState.FINISHED,
+) -> None:
+    """Write the last events of the call, and end it, its questions and its stream. A second time does
+    nothing.
+
+    Raises SupersededError.
+    """
+    mine = _of(taking).filter(state__in=(*OPEN, CallState.CANCELLED, state))
+    over = {"state": state, "request": "", "journal": "", "reply": ""}
+    if not mine.update(**over, expires_at=timezone.now() + batch.kept):
+        raise SupersededError
+    questions.cancel(taking.call)
+    _write(stream, batch, last=True)
+
+
+def _begin(taking: Taking, stream: StreamRow, call: CallRow, kept: timedelta) -> None:
+    streams.begin(stream, kept)
     row = StreamedCall(
         id=call.id,
         tenant=stream.tenant,
@@ -70,33 +131,13 @@ def begin(taking: Taking, stream: StreamRow, call: CallRow, batch: Batch) -> Non
         owner=taking.owner,
         epoch=taking.epoch,
         taken_at=timezone.now(),
-        expires_at=timezone.now() + batch.kept,
+        expires_at=timezone.now() + kept,
     )
     StreamedCall.objects.bulk_create([row], ignore_conflicts=True)
-    _append(taking, stream, batch)
-
-
-@transaction.atomic
-def append(taking: Taking, stream: StreamRow, batch: Batch) -> None:
-    """Write events. Raises SupersededError."""
-    _append(taking, stream, batch)
-
-
-@transaction.atomic
-def finish(taking: Taking, stream: StreamRow, batch: Batch) -> None:
-    """Write the last events of the call, and end its stream. A second time does nothing.
-
-    Raises SupersededError.
-    """
-    mine = _of(taking).filter(state__in=(*OPEN, CallState.FINISHED))
-    over = {"state": CallState.FINISHED, "request": "", "journal": ""}
-    if not mine.update(**over, expires_at=timezone.now() + batch.kept):
-        raise SupersededError
-    _write(stream, batch, last=True)
 
 
 def _append(taking: Taking, stream: StreamRow, batch: Batch) -> None:
-    mine = _of(taking).filter(state__in=OPEN)
+    mine = _of(taking).exclude(request="")  # one that was called off elsewhere may not know it yet
     if not mine.update(expires_at=timezone.now() + batch.kept):
         raise SupersededError
     _write(stream, batch)

@@ -43,6 +43,7 @@ QUESTIONS: Mapping[str, str] = {
     "decline": "declined",
     "cancel": "cancelled",
     "received": "answered otherwise",
+    "failed": "failed",
     INVALID: "did not fit",
     UNASKED: "answered unasked",
     REFUSED: "something refused",

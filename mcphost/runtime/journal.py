@@ -9,17 +9,22 @@ import orjson
 UNASKED = ""
 """Instead of a question's digest: an answer that came before anything was asked."""
 
+FAILED, TIMED_OUT = "failed", "timed_out"
+"""How a question was not answered: the client could not put it, or nobody answered in time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """An answer, with the digest of the question it was given to and the version that asked it.
 
-    `result` is the method's result as the client sent it.
+    `result` is the method's result as the client sent it. There is none where the question was put
+    and not answered: then `failure` says how that was, and `result` has the `message` there was, if any.
     """
 
     question: str
     version: str
     result: Mapping[str, Any]
+    failure: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +76,13 @@ EMPTY = Journal()
 
 def as_json(journal: Journal) -> list[Any]:
     """The journal as plain JSON, which `from_json` reads."""
-    answers = {
-        key: [[one.question, one.version, one.result] for one in given]
-        for key, given in journal.answers.items()
-    }
+    answers = {key: [_written(one) for one in given] for key, given in journal.answers.items()}
     return [answers, journal.recorded, journal.progress]
+
+
+def _written(answer: Answer) -> list[Any]:
+    plain = [answer.question, answer.version, answer.result]
+    return [*plain, answer.failure] if answer.failure else plain
 
 
 def from_json(written: list[Any]) -> Journal:

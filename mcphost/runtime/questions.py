@@ -16,6 +16,16 @@ class InvalidAnswer(Exception):  # noqa: N818 - a refusal that says what happene
     """An answer that does not fit its question: it is asked again. The message says why."""
 
 
+class Unanswered(Exception):  # noqa: N818 - a refusal that says what happened
+    """A question was put, and there will be no answer: `how` is as in `journal.Answer.failure`."""
+
+    def __init__(self, key: str, how: str, message: str) -> None:
+        self.key = key
+        self.how = how
+        self.message = message
+        super().__init__(message)
+
+
 class QuestionRefused(Exception):  # noqa: N818 - a refusal that says what happened
     """A question that must not be asked as it is. The message is for the tool's author."""
 

@@ -18,7 +18,7 @@ from mcphost.runtime.journal import Journal
 from mcphost.runtime.line import CallEnded, Line
 from mcphost.runtime.outcomes import InputRequest, InputRequired, Yielded
 from mcphost.runtime.ports import Ports
-from mcphost.runtime.questions import CapabilityMissing, InvalidAnswer, Question
+from mcphost.runtime.questions import CapabilityMissing, InvalidAnswer, Question, Unanswered
 from mcphost.runtime.settling import Settling
 from mcphost.runtime.steps import KEY, Misused, Shape, Step, Steps, shape_of
 
@@ -102,7 +102,7 @@ class Recording:
     async def ask(self, question: Question[T]) -> T:
         """The answer, if it is known. Otherwise the round unwinds once it has settled.
 
-        Raises CapabilityMissing; Misused and Changed for what is the author's error; CallEnded.
+        Raises Unanswered for one that there will be none to; CapabilityMissing; Misused and Changed for what is the author's error; CallEnded.
         """
         try:
             await self._enter(f"the question {question.key!r} is asked")
@@ -140,6 +140,9 @@ class Recording:
                 f"the question {key!r} is asked twice in one round: each needs its own key"
             )
         given = self._history.answer(question, self._call.version)
+        if given is not None and given.failure:
+            self._keys.add(key)
+            raise Unanswered(key, given.failure, str(given.result.get("message", "")))
         if given is not None:
             try:
                 value = question.read(given.result)

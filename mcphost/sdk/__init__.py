@@ -58,7 +58,14 @@ from mcphost.sdk.content import (
     TextResource,
 )
 from mcphost.sdk.context import Context, current
-from mcphost.sdk.errors import Cancelled, CapabilityMissing, Declined, ToolError
+from mcphost.sdk.errors import (
+    AnswerFailed,
+    AnswerTimedOut,
+    Cancelled,
+    CapabilityMissing,
+    Declined,
+    ToolError,
+)
 from mcphost.sdk.forms import Form
 from mcphost.sdk.prompts import PromptDefinition, prompt
 from mcphost.sdk.questions import FormAnswer, UrlAnswer
@@ -68,6 +75,8 @@ from mcphost.sdk.tools import ToolDefinition, tool
 
 __all__ = [
     "Annotations",
+    "AnswerFailed",
+    "AnswerTimedOut",
     "Audio",
     "BlobResource",
     "CallEnded",

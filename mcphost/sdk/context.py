@@ -15,9 +15,9 @@ from mcp_types import CreateMessageResult, CreateMessageResultWithTools, Root
 from pydantic import BaseModel
 
 from mcphost.runtime.ports import Store
-from mcphost.runtime.questions import Question, QuestionRefused
+from mcphost.runtime.questions import Question, QuestionRefused, Unanswered
 from mcphost.sdk import questions
-from mcphost.sdk.errors import Cancelled, CapabilityMissing, Declined, ToolError
+from mcphost.sdk.errors import Cancelled, CapabilityMissing, Declined, ToolError, told
 from mcphost.sdk.questions import FormAnswer, SamplingOptions, UrlAnswer
 from mcphost.sdk.sampling import Said
 from mcphost.sdk.speaking import Speaking
@@ -41,8 +41,8 @@ class Context(Speaking):
     async def elicit(self, key: str, message: str, model: type[M]) -> M:
         """Ask a person to fill in a form, by a pydantic model with flat fields; what was filled in.
 
-        Raises Declined and Cancelled, which uncaught are the tool's result; QuestionRefused for
-        what must not be asked; CapabilityMissing.
+        Raises Declined, Cancelled, AnswerFailed and AnswerTimedOut, which uncaught are the tool's
+        result; QuestionRefused for what must not be asked; CapabilityMissing.
         """
         return accepted(key, await self.ask_form(key, message, model))
 
@@ -83,7 +83,10 @@ class Context(Speaking):
         except QuestionRefused:
             await asyncio.sleep(0)  # who tries for ever lets others run
             raise
-        return await self._round.ask(question)
+        try:
+            return await self._round.ask(question)
+        except Unanswered as why:
+            raise told(why) from None
 
     @overload
     async def step(

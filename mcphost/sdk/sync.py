@@ -7,10 +7,11 @@ from mcp_types import CreateMessageResult, CreateMessageResultWithTools, Root
 from pydantic import BaseModel
 
 from mcphost.runtime.ports import Stored
-from mcphost.runtime.questions import Question
+from mcphost.runtime.questions import Question, Unanswered
 from mcphost.runtime.rounds import Round
 from mcphost.sdk import questions
 from mcphost.sdk.context import accepted, current, seconds
+from mcphost.sdk.errors import told
 from mcphost.sdk.questions import FormAnswer, SamplingOptions, UrlAnswer
 from mcphost.sdk.sampling import Said
 from mcphost.sdk.speaking import Speaking
@@ -64,7 +65,10 @@ class SyncContext(Speaking):
         return self._ask(questions.roots(key))
 
     def _ask(self, question: Question[T]) -> T:
-        return self._round.blocking(self._round.ask(question))
+        try:
+            return self._round.blocking(self._round.ask(question))
+        except Unanswered as why:
+            raise told(why) from None
 
     def step(self, name: str, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """See `Context.step`; the function runs here."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from django.db import InterfaceError, OperationalError, connections
 from django.utils import timezone
 
-from mcphost.calls import links, sessions, streamed, streams
+from mcphost.calls import links, questions, sessions, streamed, streams
 from mcphost.identity.last_use import last_use
 from mcphost.serving import claiming
 from mcphost.vault.lifecycle import tend
@@ -33,6 +33,7 @@ CHORES: tuple[Chore, ...] = (
     sessions.prune,
     streams.prune,
     streamed.prune,
+    questions.prune,
 )
 """What is done, each by itself: one that raises keeps none of the others from its work."""
 

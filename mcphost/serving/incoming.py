@@ -7,6 +7,7 @@ from uuid import UUID
 from mcphost.protocol.exchange import Exchange
 from mcphost.protocol.headers import Headers
 from mcphost.runtime.call import Client, Principal
+from mcphost.serving.held import Held
 from mcphost.tenants.selectors import TenantSnapshot
 
 
@@ -41,8 +42,8 @@ class Incoming(NamedTuple):
     """An authenticated request of one tenant.
 
     `leg` names this HTTP request in the records; `source` is the peer's address; `size` is the
-    body's length in bytes. `session` is set where the request belongs to one, and so is `call`, what
-    its call is to be known by.
+    body's length in bytes. `session` is set where the request belongs to one; `held` where its call
+    lasts longer than the request.
     """
 
     leg: UUID
@@ -55,4 +56,4 @@ class Incoming(NamedTuple):
     size: int
     trace_id: str
     session: Session | None = None
-    call: UUID | None = None
+    held: Held | None = None

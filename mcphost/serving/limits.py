@@ -5,6 +5,7 @@ never allow more, but at least one: with more processes than the limit has calls
 allow is one each.
 """
 
+import asyncio
 import math
 import time
 from collections import Counter
@@ -58,17 +59,23 @@ async def take_turn(incoming: Incoming) -> None:
             raise ProtocolError(OVER_LIMIT, message, {"retryAfter": seconds})
 
 
+async def place(incoming: Incoming) -> None:
+    """Wait until there is a place among the concurrent calls, for one that has begun already."""
+    while _full(incoming) is not None:  # noqa: ASYNC110 - nobody tells of a limit that was changed
+        await asyncio.sleep(RETRY_CONCURRENT_SECONDS)
+
+
 @contextmanager
 def occupy(incoming: Incoming) -> Iterator[None]:
     """Hold one place of the concurrent calls.
 
     Raises ProtocolError (OVER_LIMIT) with `data.retryAfter` in seconds when all are taken.
     """
+    limit = _full(incoming)
+    if limit is not None:
+        message = f"Over the limit of {limit} calls at once"
+        raise ProtocolError(OVER_LIMIT, message, {"retryAfter": RETRY_CONCURRENT_SECONDS})
     places = _concurrent(incoming)
-    for key, limit in places:
-        if _running[key] >= share(limit):
-            message = f"Over the limit of {limit} calls at once"
-            raise ProtocolError(OVER_LIMIT, message, {"retryAfter": RETRY_CONCURRENT_SECONDS})
     for key, _ in places:
         _running[key] += 1
     try:
@@ -78,6 +85,12 @@ def occupy(incoming: Incoming) -> Iterator[None]:
             _running[key] -= 1
             if not _running[key]:
                 del _running[key]
+
+
+def _full(incoming: Incoming) -> int | None:
+    """The limit that allows no more calls at once now, if one does."""
+    places = _concurrent(incoming)
+    return next((limit for key, limit in places if _running[key] >= share(limit)), None)
 
 
 def share(limit: int) -> int:

@@ -9,6 +9,7 @@ from mcphost.audit import records
 from mcphost.audit.records import Ending, Leg, Record
 from mcphost.audit.redaction import REDACTED
 from mcphost.runtime.call import Call
+from mcphost.runtime.journal import TIMED_OUT, Answer
 from mcphost.runtime.outcomes import (
     Complete,
     Failed,
@@ -19,7 +20,7 @@ from mcphost.runtime.outcomes import (
 )
 from mcphost.runtime.ports import SystemClock
 from mcphost.serving.replies import Delivered, Sealed
-from mcphost.serving.resuming import Taken
+from mcphost.serving.resumed import Taken
 from mcphost.serving.turn import Turn
 
 _CLOCK = SystemClock()
@@ -33,7 +34,10 @@ WELL = frozenset({COMPLETE, INPUT_REQUIRED, YIELDED})
 """How rounds end that did not fail."""
 CLIENT_ASSERTED = "client-asserted"
 """How we know of an answer: a client said that somebody gave it."""
+OBSERVED = "observed"
+"""The same where nobody said anything: we saw that the time was over."""
 RECEIVED = "received"
+EXPIRED = "expired"
 HANG_UP = "the client hung up"
 REASON_LENGTH = 200
 
@@ -90,15 +94,22 @@ def _answer(turn: Turn, one: Taken) -> Record:
     took = None if resumed.state is None else now.timestamp() - resumed.state.issued_at
     facts = {
         **_named(one.key, one.answer.question, one.method),
-        "evidence": CLIENT_ASSERTED,
+        "evidence": OBSERVED if one.answer.failure == TIMED_OUT else CLIENT_ASSERTED,
         "seconds": took and max(0.0, round(took, 3)),
         "sealed_by": resumed.sealed_by,
         "unasked": not one.method,
     }
-    said = one.answer.result.get("action")
-    word = said if said in _ACTIONS else RECEIVED
+    word = _word_of(one.answer)
     ending = Ending(word, payload={"answer": one.answer.result}, facts=facts)
     return records.answered(_call(turn), _leg(turn), now, ending, turn.primitive.version)
+
+
+def _word_of(answer: Answer) -> str:
+    """How a question was answered, in a word."""
+    if answer.failure:
+        return EXPIRED if answer.failure == TIMED_OUT else answer.failure
+    said = answer.result.get("action")
+    return said if said in _ACTIONS else RECEIVED
 
 
 def _named(key: str, question: str, method: str) -> dict[str, Any]:

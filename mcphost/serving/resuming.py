@@ -6,14 +6,14 @@ that a client sends along is ignored (spec: basic/patterns/mrtr, Error Handling)
 
 import time
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-from mcphost.protocol.canonical import digest
 from mcphost.protocol.errors import ProtocolError, invalid_params
-from mcphost.runtime.journal import EMPTY, UNASKED, Answer, Journal
+from mcphost.runtime.journal import EMPTY, UNASKED, Answer
 from mcphost.sealing.tokens import Purpose, SealError, key_id
 from mcphost.serving import opening, states
 from mcphost.serving.incoming import Incoming
+from mcphost.serving.resumed import FRESH, Resumed, Taken
 from mcphost.serving.states import Asked, InvalidState, State
 
 FIELDS = ("requestState", "inputResponses")
@@ -24,31 +24,6 @@ _MARKS: Mapping[str, str] = {
     "roots/list": "roots",
 }
 """The field that tells the results of the methods apart that a client can be asked for."""
-
-
-class Taken(NamedTuple):
-    """An answer that this leg brought, and the method that it answers (unknown if unasked)."""
-
-    key: str
-    method: str
-    answer: Answer
-
-
-class Resumed(NamedTuple):
-    """What a leg brought along. Without a state it is a new call; `sealed_by` is the state's key."""
-
-    state: State | None
-    journal: Journal
-    taken: tuple[Taken, ...]
-    sealed_by: str = ""
-
-    @property
-    def digest(self) -> str:
-        """Names the set of answers: the same ones again are the same leg again."""
-        return digest({one.key: one.answer.result for one in self.taken})
-
-
-FRESH = Resumed(None, EMPTY, ())
 
 
 def comes_back(params: Mapping[str, Any]) -> bool:

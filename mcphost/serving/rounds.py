@@ -31,6 +31,7 @@ from mcphost.runtime.ports import Ports
 from mcphost.serving import claiming, records, replies, resuming
 from mcphost.serving.claiming import Finished, Refused, Superseded, Wanted, Won
 from mcphost.serving.deliveries import modern
+from mcphost.serving.held import Held
 from mcphost.serving.replies import Delivered, Reply
 from mcphost.serving.spans import in_span
 from mcphost.serving.turn import Turn
@@ -57,13 +58,23 @@ async def run(turn: Turn, ports: Ports, deliver: Deliver = modern.deliver) -> Re
     """
     if writer.refuse_new():
         raise _unavailable("The server cannot record calls at the moment")
+    if turn.incoming.held is not None:
+        return await _run_held(turn, ports, deliver, turn.incoming.held)
     if turn.must_run_once:
         return await _run_once(turn, ports)
     before = records.before(turn)
     if before:
-        await _begin(turn, before)
+        await _begin(turn, _commit(before))
     delivered, after = await _ran(turn, ports, deliver)
     await _end(turn, _commit(after))
+    return delivered.reply
+
+
+async def _run_held(turn: Turn, ports: Ports, deliver: Deliver, held: Held) -> Reply:
+    """Run the round of a call that its process has. Raises SupersededError when it has it no more."""
+    await _begin(turn, _recorded(held.start(records.before(turn))))
+    delivered, after = await _ran(turn, ports, deliver)
+    await _end(turn, _recorded(held.conclude(delivered.reply, after)))
     return delivered.reply
 
 
@@ -152,10 +163,10 @@ async def record_refusal(turn: Turn, reason: str, call: UUID | None) -> None:
     await _commit((records.refused(turn, reason, call),))
 
 
-async def _begin(turn: Turn, before: tuple[Record, ...]) -> None:
+async def _begin(turn: Turn, commit: Awaitable[None]) -> None:
     """Commit what comes before. A hang-up meanwhile is an end too: the tool has not run."""
     try:
-        await _commit(before)
+        await commit
     except asyncio.CancelledError as end:
         _leave(records.cancelled(turn, 0, end))
         raise
@@ -216,8 +227,16 @@ def _facts(turn: Turn) -> dict[str, str]:
 
 
 async def _commit(what: tuple[Record, ...]) -> None:
+    await _recorded(_written(what))
+
+
+async def _written(what: tuple[Record, ...]) -> None:
+    await writer.submit(what)  # to cancel the wait does not cancel the commit
+
+
+async def _recorded(commit: Awaitable[None]) -> None:
     try:
-        await writer.submit(what)  # to cancel the wait does not cancel the commit
+        await commit
     except RecordLost:
         raise _unavailable("The server could not record the call") from None
     except RecordRefused:

@@ -16,7 +16,7 @@ from mcphost.serving.notifier import notifier_for
 from mcphost.serving.options import options
 from mcphost.serving.programs import threads
 from mcphost.serving.replies import Reply
-from mcphost.serving.resuming import FRESH, Resumed
+from mcphost.serving.resumed import FRESH, Resumed
 from mcphost.serving.states import InvalidState
 from mcphost.serving.stores import TenantStore
 from mcphost.serving.streams import Stream
@@ -38,10 +38,16 @@ async def run(
     Raises ProtocolError for what is not a reply of the program: over a limit, a state that is not
     valid, not recorded.
     """
+    held = incoming.held
+    if held is not None and held.reply is not None:
+        return held.reply
     turn = turn_of(incoming, primitive, target, arguments)
     if not limits.are_set(incoming):
         return await _run(turn, stream)
-    await limits.take_turn(incoming)
+    if turn.resumed.state is None:
+        await limits.take_turn(incoming)
+    else:
+        await limits.place(incoming)
     with limits.occupy(incoming):
         return await _run(turn, stream)
 
@@ -59,7 +65,9 @@ async def run_unrecorded(turn: Turn, stream: Stream) -> Mapping[str, Any]:
 def turn_of(
     incoming: Incoming, primitive: Primitive, target: str, arguments: Mapping[str, Any]
 ) -> Turn:
-    """The first round of a new call."""
+    """The first round of a new call, or the next of one that is held."""
+    held = incoming.held
+    resumed = FRESH if held is None else held.resumed
     meta = incoming.exchange.meta
     client = Client(
         name=str(meta.client_info.get("name", "")),
@@ -67,7 +75,7 @@ def turn_of(
         capabilities=meta.capabilities,
     )
     call = Call(
-        id=incoming.call or new_id(),
+        id=new_id() if held is None else held.call,
         tenant=incoming.tenant.id,
         principal=incoming.principal,
         method=incoming.exchange.method,
@@ -80,7 +88,7 @@ def turn_of(
         trace_id=incoming.trace_id,
         version=primitive.version,
     )
-    return Turn(incoming, primitive, call, FRESH.journal)
+    return Turn(incoming, primitive, _call(call, resumed), resumed.journal, resumed)
 
 
 async def _run(turn: Turn, stream: Stream) -> Reply:

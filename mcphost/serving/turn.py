@@ -9,7 +9,7 @@ from mcphost.runtime.call import Call, PrincipalKind
 from mcphost.runtime.journal import Journal
 from mcphost.runtime.program import Program
 from mcphost.serving.incoming import Incoming
-from mcphost.serving.resuming import FRESH, Resumed
+from mcphost.serving.resumed import FRESH, Resumed
 from mcphost.serving.states import Bound, bound
 
 
@@ -79,11 +79,16 @@ class Turn(NamedTuple):
 
     @property
     def must_run_once(self) -> bool:
-        """Whether the round may run in one process only, and once: it takes in answers, or goes on
-        where another process left it, and its program or its caller asks for that.
+        """Whether the round has to be claimed, to run in one process only, and once: it takes in
+        answers, or goes on where another process left it, and its program or its caller asks for
+        that. A call that is held is nobody else's anyway.
         """
         state = self.resumed.state
-        if state is None or (state.asked and not self.resumed.taken):
+        if (
+            self.incoming.held is not None
+            or state is None
+            or (state.asked and not self.resumed.taken)
+        ):
             return False
         # Who has no name holds all that it takes to use the state, so it is good once only.
         return self.primitive.claims or self.call.principal.kind is PrincipalKind.ANONYMOUS

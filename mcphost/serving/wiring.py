@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.signals import setting_changed
 
-from mcphost.calls import sessions, streams
+from mcphost.calls import questions, sessions, streams
 from mcphost.calls.links import LINK
 from mcphost.catalogue.updates import LIST, UPDATED
 from mcphost.feed.loop import loop
@@ -39,6 +39,7 @@ for what in ("token", "member", "tenant"):
 loop.subscribe(LINK, waiters.heard)
 loop.subscribe(CANCELLED, cancellations.heard)
 loop.subscribe(streams.NEWS, waiters.heard)
+loop.subscribe(questions.NEWS, waiters.heard)
 loop.subscribe(streams.FOLLOWED, outgoing.heard)
 loop.on_gap(outgoing.heard_nothing)
 for what, taker in (

@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from mcphost.sdk import (
+    AnswerFailed,
+    AnswerTimedOut,
     Cancelled,
     Context,
     Declined,
@@ -106,6 +108,27 @@ async def catches(ctx: Context) -> str:
         return "declined"
     except Cancelled:
         return "cancelled"
+
+
+async def _colour(ctx: Context) -> str:
+    try:
+        return (await ctx.elicit("colour", "Which colour?", Colour)).colour
+    except AnswerFailed as why:
+        return f"failed: {why.message}"
+    except AnswerTimedOut:
+        return "timed out"
+
+
+@tool(annotations=READ_ONLY)
+async def catches_all(ctx: Context) -> str:
+    """Tells apart why there was no answer."""
+    return await _colour(ctx)
+
+
+@tool(annotations=READ_ONLY, answer_within=1)
+async def impatient(ctx: Context) -> str:
+    """Waits a second for its answer, and goes on without it."""
+    return await _colour(ctx)
 
 
 @tool(annotations=READ_ONLY)

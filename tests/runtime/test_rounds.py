@@ -15,15 +15,16 @@ from mcphost.runtime import line as line_module
 from mcphost.runtime import recording as recording_module
 from mcphost.runtime.children import Unwound
 from mcphost.runtime.history import Changed
-from mcphost.runtime.journal import EMPTY, UNASKED, Answer, Journal
+from mcphost.runtime.journal import EMPTY, FAILED, TIMED_OUT, UNASKED, Answer, Journal
 from mcphost.runtime.line import CallEnded
 from mcphost.runtime.ports import Limits, Ports
-from mcphost.runtime.questions import CapabilityMissing, Question, QuestionRefused
+from mcphost.runtime.questions import CapabilityMissing, Question, QuestionRefused, Unanswered
 from mcphost.runtime.rounds import Place, Round
 from mcphost.runtime.steps import Misused
 from mcphost.runtime.threads import ToolThreads
+from tests.kinds.asking import travelled
 from tests.kinds.rounds import TENANT, Notes, a_call, ports
-from tests.runtime.rounds import a_round, answer, keys, question, required
+from tests.runtime.rounds import VERSION, a_round, answer, keys, question, required
 
 NAME = question("name", "Who?")
 
@@ -106,6 +107,17 @@ async def test_an_invalid_answer_that_cannot_be_asked_for_again_is_no_question()
             await round.ask(url)
         await unwinds(round.ask(question("other")))
         assert required(round).invalid == {}
+
+
+@pytest.mark.parametrize(("how", "said"), [(FAILED, "no screen"), (TIMED_OUT, "")])
+async def test_a_question_that_was_not_answered_is_not_asked_again(how: str, said: str) -> None:
+    message = {"message": said} if said else {}
+    given = Answer(NAME.digest, VERSION, message, how)
+    with a_round(travelled(journal_with((NAME, given)))) as round:
+        with pytest.raises(Unanswered) as why:
+            await round.ask(NAME)
+        assert (why.value.key, why.value.how, why.value.message) == ("name", how, said)
+        assert not round.stopped
 
 
 @pytest.mark.parametrize("journal", [EMPTY, ANSWERED])

@@ -6,7 +6,15 @@ import pytest
 from pydantic import Field
 
 from mcphost.runtime.questions import QuestionRefused
-from mcphost.sdk import Cancelled, Declined, Form, ToolError, UrlAnswer
+from mcphost.sdk import (
+    AnswerFailed,
+    AnswerTimedOut,
+    Cancelled,
+    Declined,
+    Form,
+    ToolError,
+    UrlAnswer,
+)
 from mcphost.sdk.questions import form, roots, url
 from tests.sdk.asked import invalid, on_the_wire
 
@@ -134,7 +142,12 @@ def test_roots_that_are_none_are_not_taken(result: Any, why: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "text"), [(Declined, "declined"), (Cancelled, "dismissed without an answer")]
+    ("error", "text"),
+    [
+        (Declined, "was declined"),
+        (Cancelled, "was dismissed without an answer"),
+        (AnswerFailed, "could not be answered"),
+    ],
 )
 def test_what_is_raised_for_a_question_that_was_not_answered_tells_the_caller(
     error: Any, text: str
@@ -142,5 +155,10 @@ def test_what_is_raised_for_a_question_that_was_not_answered_tells_the_caller(
     raised = error("resolution")
     assert isinstance(raised, ToolError)
     assert raised.key == "resolution"
-    assert "the question 'resolution' was " + text in str(raised)
-    assert "the question was " + text in str(error())
+    assert "the question 'resolution' " + text in str(raised)
+    assert "the question " + text in str(error())
+
+
+def test_what_the_client_said_is_in_what_is_raised() -> None:
+    assert str(AnswerFailed("a", "no screen")).endswith("could not be answered: no screen")
+    assert "nobody answered the question 'a' in time" in str(AnswerTimedOut("a"))

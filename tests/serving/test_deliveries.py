@@ -28,7 +28,7 @@ from mcphost.sealing.tokens import Purpose, key_id
 from mcphost.serving import states
 from mcphost.serving.deliveries import modern
 from mcphost.serving.replies import Answered, Asking, Refused
-from mcphost.serving.resuming import Resumed
+from mcphost.serving.resumed import Resumed
 from mcphost.serving.turn import Turn
 from mcphost.vault import sealer
 from mcphost.vault.errors import NoActiveKeyError

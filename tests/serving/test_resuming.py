@@ -14,7 +14,7 @@ from mcphost.runtime.outcomes import Outcome
 from mcphost.sealing.tokens import Purpose
 from mcphost.serving import opening, resuming, states
 from mcphost.serving.incoming import Incoming
-from mcphost.serving.resuming import FRESH, Resumed
+from mcphost.serving.resumed import FRESH, Resumed
 from mcphost.serving.states import Asked, Bound, InvalidState, State
 from tests.kinds.rounds import TENANT
 from tests.serving.turns import turn

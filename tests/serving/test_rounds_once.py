@@ -18,7 +18,7 @@ from mcphost.runtime.outcomes import Complete, Failed, Failure, FailureKind, Out
 from mcphost.serving import claiming, rounds
 from mcphost.serving.hop import in_database
 from mcphost.serving.replies import Answered, Reply
-from mcphost.serving.resuming import Resumed, Taken
+from mcphost.serving.resumed import Resumed, Taken
 from mcphost.serving.states import Asked, State
 from mcphost.serving.turn import Turn
 from tests.audit.ciphers import XorCipher

@@ -24,6 +24,7 @@ _KINDS: Mapping[tuple[str, str], tuple[str, str]] = {
 }
 _EVIDENCE: Mapping[str, str] = {
     "client-asserted": "the client says so, we did not see who answered",
+    "observed": "nobody answered in time, as we saw ourselves",
     "signed-in": "given on our own page by somebody signed in",
     "playground": "given in the playground by somebody signed in",
 }
@@ -39,6 +40,7 @@ _FATES: Mapping[str, tuple[str, str]] = {
     "received": ("good", "answered"),
     "decline": ("warn", "declined"),
     "cancel": ("warn", "cancelled"),
+    "failed": ("bad", "failed"),
 }
 _REFUSED: Mapping[str, str] = {
     Reason.TOO_LARGE: "larger than any of ours",

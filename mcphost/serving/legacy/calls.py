@@ -7,13 +7,15 @@ all else is answered on a stream, from which any process can show what was misse
 import asyncio
 import logging
 from collections.abc import Awaitable, Mapping
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 from django.db import InterfaceError, OperationalError
 
 from mcphost.audit.records import new_id
-from mcphost.calls.streamed import Taking
+from mcphost.calls.states import CallState
+from mcphost.calls.streamed import SupersededError, Taking
 from mcphost.calls.streams import StreamRow
 from mcphost.feed.nodes import heartbeat
 from mcphost.observability import counters, tracing
@@ -24,10 +26,14 @@ from mcphost.protocol.revisions import REVISIONS
 from mcphost.runtime.call import Principal
 from mcphost.serving.authority import presences
 from mcphost.serving.incoming import Incoming, Session
-from mcphost.serving.legacy import methods, requests
-from mcphost.serving.legacy.cancelling import cancellations, name_of
+from mcphost.serving.legacy import asking, methods, requests
+from mcphost.serving.legacy.asking import Wanted, wanted_in
+from mcphost.serving.legacy.cancelling import Cancel, cancellations, name_of
+from mcphost.serving.legacy.holding import Holding
 from mcphost.serving.legacy.keeping import Kept
 from mcphost.serving.legacy.outgoing import Outgoing
+from mcphost.serving.patience import patiently
+from mcphost.serving.resumed import Resumed
 
 PRESENT_AFTER_SECONDS: Final = 0.02
 """Most calls are over before anybody could take away what they were admitted with."""
@@ -51,11 +57,14 @@ class SessionCall:
 
     def __init__(self, incoming: Incoming, session: Session) -> None:
         loop = asyncio.get_running_loop()
-        self._incoming = incoming
         self._session = session
         self._refusal: ProtocolError | None = None
         self._settled: asyncio.Future[JsonAnswer | None] = loop.create_future()
         self.outgoing = Outgoing(_kept(incoming, session), self._streams, self._give_up)
+        self._holding = Holding(self.outgoing)
+        self._incoming = incoming._replace(held=self._holding)
+        self._known = ExitStack()  # at once: a second request of that id is to be refused
+        self._known.enter_context(_callable_off(incoming, self._call_off))
         self._task = loop.create_task(self._run())
         _under_way.add(self._task)
         self._task.add_done_callback(_under_way.discard)
@@ -71,8 +80,7 @@ class SessionCall:
 
     def open(self) -> None:
         """Stream from now on, though there is nothing to say yet."""
-        polling = REVISIONS[self._session.revision].polling
-        self.outgoing.open(b"" if polling else None)
+        self.outgoing.open()
 
     def lose(self, refusal: ProtocolError) -> None:
         """The caller may not go on: the call ends, and that is its answer."""
@@ -96,30 +104,46 @@ class SessionCall:
             self._settled.set_result(answer)
 
     async def _run(self) -> None:
-        session, identifier = self._session, self._incoming.exchange.id
-        assert identifier is not None
         answer = JsonAnswer(b"")
         try:
-            with cancellations.possible(session.id, identifier, self._call_off):
-                answer = await self._answer()
+            answer = await _answer_of(self._incoming, self._result())
+        except SupersededError:
+            log.warning(
+                "a call is no longer this process's", extra={"call": str(self._holding.call)}
+            )
         except asyncio.CancelledError:
             if self._refusal is not None:
                 answer = _refused(self._incoming, self._refusal)
         finally:
+            self._known.close()
             self._timer.cancel()
             presences.leave(self)
         await self._end(answer)
 
-    async def _answer(self) -> JsonAnswer:
-        work = methods.dispatch(self._incoming, self._session, self.outgoing)
-        return await _answer_of(self._incoming, work)
+    async def _result(self) -> Mapping[str, Any]:
+        """The result of the method, after as many rounds as it takes."""
+        while True:
+            result = await methods.dispatch(self._incoming, self._session, self.outgoing)
+            wanted = wanted_in(result)
+            if wanted is None:
+                return result
+            self._holding.go_on(await self._ask(wanted))
+
+    async def _ask(self, wanted: Wanted) -> Resumed:
+        """Ask what a round wants to know, and wait for it."""
+        stream, call = self.outgoing.kept.stream, self._holding.call
+        revision = REVISIONS[self._session.revision]
+        requests, waiting = await patiently(asking.put, stream, call, revision, wanted)
+        await self.outgoing.ask(requests, waiting)
+        return await asking.answered(stream, call, waiting)
 
     async def _end(self, answer: JsonAnswer) -> None:
         if not self.outgoing.streaming:
             self.outgoing.abandon()
             self._settle(answer)
         else:
-            await self.outgoing.finish(answer.body)
+            state = CallState.FINISHED if answer.body else CallState.CANCELLED
+            await self.outgoing.finish(answer.body, state)
 
 
 _under_way: set["asyncio.Task[None]"] = set()
@@ -128,17 +152,24 @@ _under_way: set["asyncio.Task[None]"] = set()
 
 def begin(incoming: Incoming, session: Session) -> SessionCall:
     """Begin a call, on the event loop."""
-    return SessionCall(incoming._replace(call=new_id()), session)
+    return SessionCall(incoming, session)
+
+
+def _callable_off(incoming: Incoming, cancel: Cancel) -> AbstractContextManager[None]:
+    session, identifier = incoming.session, incoming.exchange.id
+    assert session is not None
+    assert identifier is not None
+    return cancellations.possible(session.id, identifier, cancel)
 
 
 def _kept(incoming: Incoming, session: Session) -> Kept:
-    assert incoming.call is not None
     assert incoming.exchange.id is not None
     return Kept(
-        Taking(incoming.call, heartbeat.id, 1),
+        Taking(new_id(), heartbeat.id, 1),
         StreamRow(new_id(), session.tenant, session.id),
         name_of(session.id, incoming.exchange.id),
         partial(requests.write, incoming),
+        REVISIONS[session.revision].polling,
     )
 
 
@@ -149,6 +180,8 @@ async def _answer_of(incoming: Incoming, work: Awaitable[Mapping[str, Any]]) -> 
         return JsonAnswer(messages.response(identifier, await work))
     except ProtocolError as error:
         return _refused(incoming, error)
+    except SupersededError:
+        raise
     except (OperationalError, InterfaceError) as error:
         log.error("the database is away: %s", type(error).__name__)
         again = {"retryAfter": RETRY_SECONDS}

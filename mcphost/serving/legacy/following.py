@@ -8,30 +8,24 @@ by the feed.
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Final, ParamSpec, TypeVar
+from typing import Final
 from uuid import UUID
-
-from django.db import Error
 
 from mcphost.calls import streams
 from mcphost.calls.streams import Page, StreamRow
 from mcphost.protocol.errors import ProtocolError, invalid_request
 from mcphost.sealing.tokens import SealError
-from mcphost.serving.hop import in_database
 from mcphost.serving.incoming import Session
 from mcphost.serving.legacy import outgoing
 from mcphost.serving.legacy.keeping import event_id, message_of
 from mcphost.serving.legacy.outgoing import RETRY_MS
+from mcphost.serving.patience import patiently
 from mcphost.serving.streams import Reader
 from mcphost.serving.waiting import waiters
 from mcphost.vault.errors import VaultError
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
-RETRY_SECONDS: Final = 1.0
 LOOK_SECONDS: Final = 10.0
 """How often who follows looks without having been told of anything."""
 
@@ -47,7 +41,7 @@ async def follow(session: Session, last_event_id: str, reader: Reader) -> None:
     database is away it waits.
     """
     stream, after = _parse(last_event_id)
-    found = await _patiently(streams.find, stream, session.tenant)
+    found = await patiently(streams.find, stream, session.tenant)
     if found is None or found.session != session.id:
         raise _no_event()
     try:
@@ -70,7 +64,7 @@ class _Following:
         with waiters.expecting(awaited) as news, readers.present(self._stream.id, self._reader):
             page = await self._show()
             if not page.whole and self._stream.id not in outgoing.live:
-                await _patiently(streams.tell, streams.FOLLOWED, [self._stream])
+                await patiently(streams.tell, streams.FOLLOWED, [self._stream])
             while not page.whole and not self._reader.closed:
                 if len(page.events) < streams.READ_AT_ONCE:
                     await _hear(news)
@@ -79,8 +73,8 @@ class _Following:
 
     async def _show(self) -> Page:
         """Show what is there and was not shown."""
-        page = await _patiently(streams.read, self._stream.id, self._after)
-        messages = await _patiently(_opened, self._stream, page)
+        page = await patiently(streams.read, self._stream.id, self._after)
+        messages = await patiently(_opened, self._stream, page)
         for event, message in zip(page.events, messages, strict=True):
             self._reader.write(event_id(self._stream.id, event.number), message)
             self._after = event.number
@@ -124,16 +118,6 @@ async def _hear(news: asyncio.Event) -> None:
         async with asyncio.timeout(LOOK_SECONDS):
             await news.wait()
     news.clear()
-
-
-async def _patiently(read: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What the database says, as soon as it says anything."""
-    while True:
-        try:
-            return await in_database(read, *args, **kwargs)
-        except Error as error:
-            log.warning("who follows a stream waits for the database: %s", type(error).__name__)
-        await asyncio.sleep(RETRY_SECONDS)
 
 
 def _parse(last_event_id: str) -> tuple[UUID, int]:

@@ -1,4 +1,5 @@
-"""What a call on a stream leaves in the database, sealed: its request, and each of its messages.
+"""What a call on a stream leaves in the database, sealed: its request, each of its messages, and what
+it waits for.
 
 All of it runs in a thread that may wait for the database, whose errors it raises.
 """
@@ -9,9 +10,10 @@ from typing import NamedTuple
 from uuid import UUID
 
 from mcphost.calls import streamed
-from mcphost.calls.streamed import Batch, CallRow, Taking
+from mcphost.calls.states import CallState
+from mcphost.calls.streamed import Batch, CallRow, Taking, Waiting
 from mcphost.calls.streams import Event, StreamRow
-from mcphost.sealing.tokens import Purpose
+from mcphost.sealing.tokens import Purpose, Reason, SealError
 from mcphost.serving.options import options
 from mcphost.vault import sealer
 from mcphost.vault.sealer import TenantSealer
@@ -29,30 +31,41 @@ class Messages(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """A call on a stream, as this process has it."""
+    """A call on a stream, as this process has it. `polling`: its client may close the stream, and come
+    back to it. All methods raise SupersededError, SealError, VaultError.
+    """
 
     taking: Taking
     stream: StreamRow
     request_name: str
     request: Callable[[], bytes]
+    polling: bool
 
     def begin(self, said: Messages) -> None:
-        """Write the call and its stream. Raises SupersededError, SealError, VaultError."""
+        """Write the call and its stream."""
         keys = sealer.fetch(self.stream.tenant)
-        call = self.taking.call
-        request = keys.seal(Purpose.ROW, call.bytes + self.request())
-        row = CallRow(call, self.request_name, request)
-        streamed.begin(self.taking, self.stream, row, self._batch(keys, said))
+        streamed.begin(self.taking, self.stream, self._row(keys), self._batch(keys, said))
 
     def append(self, said: Messages) -> None:
-        """Write more. Raises as `begin`."""
+        """Write more."""
         batch = self._batch(sealer.fetch(self.stream.tenant), said)
         streamed.append(self.taking, self.stream, batch)
 
-    def finish(self, said: Messages) -> None:
-        """Write the last of it. Raises as `begin`."""
+    def ask(self, waiting: Waiting, opens: bool, said: Messages) -> None:
+        """Write what is asked, and the call and its stream with it if it `opens` them."""
+        keys = sealer.fetch(self.stream.tenant)
+        opening = self._row(keys) if opens else None
+        streamed.ask(self.taking, self.stream, self._batch(keys, said), waiting, opening)
+
+    def finish(self, state: CallState, said: Messages) -> None:
+        """Write the last of it."""
         batch = self._batch(sealer.fetch(self.stream.tenant), said)
-        streamed.finish(self.taking, self.stream, batch)
+        streamed.finish(self.taking, self.stream, batch, state)
+
+    def _row(self, keys: TenantSealer) -> CallRow:
+        call = self.taking.call
+        request = keys.seal(Purpose.ROW, call.bytes + self.request())
+        return CallRow(call, self.request_name, request)
 
     def _batch(self, keys: TenantSealer, said: Messages) -> Batch:
         events = [
@@ -67,13 +80,22 @@ def kept_for() -> timedelta:
     return timedelta(seconds=options().longest_answer_seconds + PICK_UP_SECONDS)
 
 
+def seal(tenant: UUID, place: bytes, content: bytes) -> str:
+    """What is kept of a row, bound to its place. Raises SealError, VaultError."""
+    return sealer.seal(Purpose.ROW, tenant, place + content)
+
+
+def unseal(tenant: UUID, place: bytes, kept: str) -> bytes:
+    """What `seal` kept at that very place. Raises SealError, VaultError."""
+    written = sealer.unseal(Purpose.ROW, tenant, kept)
+    if not written.startswith(place):
+        raise SealError(Reason.NOT_AUTHENTIC)
+    return written[len(place) :]
+
+
 def message_of(stream: StreamRow, event: Event) -> bytes:
     """The message of an event of just this stream, at its place. Raises SealError, VaultError."""
-    written = sealer.unseal(Purpose.ROW, stream.tenant, event.message)
-    place = _place(stream.id, event.number)
-    if not written.startswith(place):
-        raise ValueError("an event of another place")
-    return written[len(place) :]
+    return unseal(stream.tenant, _place(stream.id, event.number), event.message)
 
 
 def event_id(stream: UUID, number: int) -> str:

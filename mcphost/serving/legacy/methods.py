@@ -12,6 +12,7 @@ from mcphost.protocol.errors import OVER_LIMIT, ProtocolError, invalid_params, m
 from mcphost.protocol.legacy import results
 from mcphost.protocol.messages import LOG_LEVELS
 from mcphost.protocol.resources import resource_not_found
+from mcphost.protocol.results import INPUT_REQUIRED
 from mcphost.protocol.revisions import REVISIONS
 from mcphost.protocol.uris import normalize
 from mcphost.serving import finding, policy
@@ -34,13 +35,18 @@ def usable(capabilities: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 async def dispatch(incoming: Incoming, session: Session, stream: Stream) -> Mapping[str, Any]:
-    """The result of a request of a session, in the words of its revision. Raises ProtocolError."""
+    """The result of a request of a session, in the words of its revision. Raises ProtocolError.
+
+    What asks for something first is as the stateless revision has it, and is no result yet.
+    """
     method = incoming.exchange.method
     if method in _OWN:
         return await _OWN[method](incoming, session)
     if method not in SHARED:
         raise method_not_found(method)
     result = await HANDLERS[method](incoming, stream)
+    if result.get("resultType") == INPUT_REQUIRED:
+        return result
     return results.dress(REVISIONS[session.revision], method, result)
 
 

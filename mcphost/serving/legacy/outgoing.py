@@ -6,25 +6,28 @@ then on messages queue here while they are written, and whoever reads is shown t
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextvars import Context
+from functools import partial
 from typing import Final
 from uuid import UUID
 
 from django.db import Error
 
 from mcphost.calls import streams
-from mcphost.calls.streamed import SupersededError
+from mcphost.calls.states import CallState
+from mcphost.calls.streamed import SupersededError, Waiting
 from mcphost.feed.loop import ChangeNews
 from mcphost.sealing.tokens import SealError
 from mcphost.serving.hop import in_database
 from mcphost.serving.legacy.keeping import Kept, Messages, event_id
+from mcphost.serving.patience import patiently
 from mcphost.serving.relay import Relay
 from mcphost.serving.streams import Reader
 from mcphost.serving.waiting import waiters
 from mcphost.vault.errors import VaultError
 
-RETRY_SECONDS: Final = 0.5
 RETRY_MS: Final = 1000
 """When a reader is to come back that was sent away."""
 MOST_BYTES: Final = 4 * 1024 * 1024
@@ -33,6 +36,28 @@ MOST_AT_ONCE: Final = 200
 TOLD_AT_ONCE: Final = 500
 
 log = logging.getLogger(__name__)
+
+
+Write = Callable[[Messages], None]
+"""Writes messages, in a thread that may wait for the database."""
+
+
+class _Portion:
+    """Messages that are written together, by `write` if that is not just adding them. `done` is when."""
+
+    __slots__ = ("done", "messages", "write")
+
+    def __init__(self, messages: list[bytes], write: Write | None = None) -> None:
+        self.messages = messages
+        self.write = write
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.done.add_done_callback(_look_at)
+
+
+def _look_at(done: "asyncio.Future[None]") -> None:
+    """Those who waited may have gone: what was raised is nobody's then."""
+    if not done.cancelled():
+        done.exception()
 
 
 class Outgoing:
@@ -47,16 +72,16 @@ class Outgoing:
     ) -> None:
         self.kept = kept
         self.streaming = False
+        self.followed = False
         self._on_stream = on_stream
         self._on_loss = on_loss
-        self._queue: list[bytes] = []
+        self._queue: deque[_Portion] = deque()
+        self._first: _Portion | None = None
         self._queued = 0
         self._number = 0
         self._writer: asyncio.Task[None] | None = None
         self._readers: list[Reader] = []
         self._unshown: list[tuple[int, bytes]] | None = []
-        self._begun = False
-        self.followed = False
         self._last = False
         self._over = False
 
@@ -65,41 +90,56 @@ class Outgoing:
         """Whether nobody hears what is said: not because nobody reads now."""
         return self._over or self._last
 
-    def open(self, first: bytes | None = None) -> None:
-        """Be a stream from now on, that begins with `first`. Harmless when it is one, or over."""
-        if self.streaming or self.closed:
-            return
-        self.streaming = True
-        _followed.attach()
-        live[self.kept.stream.id] = self
-        if first is not None:
-            self._put(first)
-        self._write()
-        self._on_stream()
+    def open(self) -> None:
+        """Be a stream from now on. Harmless when it is one, or over."""
+        if not (self.streaming or self.closed):
+            self._be_stream()
+            self._put(_Portion(self._beginning(), self.kept.begin))
 
     def send(self, message: bytes) -> None:
         """Say something. Beyond what may wait to be written it is dropped."""
         if self.closed:
             return
         if self._queued > MOST_BYTES:
-            log.warning(
-                "a notification was dropped: too many wait to be written", extra=self._facts
-            )
+            log.warning("a message was dropped: too many wait to be written", extra=self._facts)
             return
-        self._put(message)
         self.open()
-        self._write()
+        latest = self._queue[-1] if self._queue else None
+        if latest is not None and latest.write is None:
+            self._queued += len(message)
+            latest.messages.append(message)
+        else:
+            self._put(_Portion([message]))
 
-    async def finish(self, message: bytes) -> None:
+    async def ask(self, requests: list[bytes], waiting: Waiting) -> None:
+        """Ask the client, once that and for what the call waits is written.
+
+        Raises SupersededError when the call is no longer ours, or over.
+        """
+        if self.closed:
+            raise SupersededError
+        opens = not self.streaming
+        messages = [*self._beginning(), *requests] if opens else requests
+        if opens:
+            self._be_stream()
+        portion = _Portion(messages, partial(self.kept.ask, waiting, opens))
+        self._put(portion)
+        await asyncio.shield(portion.done)
+
+    async def finish(self, message: bytes, state: CallState = CallState.FINISHED) -> None:
         """Say the last thing, if any, and wait until it is written. Cancelling cancels only the
         waiting."""
         if self.closed:
             return
-        if message:
-            self._put(message)
         self._last = True
-        self._write()
-        await self.written()
+        portion = _Portion([message] if message else [], partial(self.kept.finish, state))
+        self._put(portion)
+        await asyncio.wait([portion.done])
+
+    async def begun(self) -> None:
+        """Wait until the stream is written, or never will be."""
+        if self._first is not None:
+            await asyncio.wait([self._first.done])
 
     async def written(self) -> None:
         """Wait until all that was said is written, or never will be."""
@@ -132,15 +172,26 @@ class Outgoing:
     def abandon(self) -> None:
         """Nothing more is said here, though perhaps elsewhere. Readers come back and see."""
         self._over = True
+        for portion in self._queue:
+            portion.done.cancel()
         self._queue.clear()
         live.pop(self.kept.stream.id, None)
         self.send_away()
 
-    def _put(self, message: bytes) -> None:
-        self._queue.append(message)
-        self._queued += len(message)
+    def _be_stream(self) -> None:
+        self.streaming = True
+        _followed.attach()
+        live[self.kept.stream.id] = self
+        self._on_stream()
 
-    def _write(self) -> None:
+    def _beginning(self) -> list[bytes]:
+        """What a stream begins with that its client may close and come back to."""
+        return [b""] if self.kept.polling else []
+
+    def _put(self, portion: _Portion) -> None:
+        self._first = self._first or portion
+        self._queue.append(portion)
+        self._queued += sum(map(len, portion.messages))
         if self._writer is None:
             loop = asyncio.get_running_loop()
             # In no context: what writes is nobody's own, and ends with nobody.
@@ -148,44 +199,49 @@ class Outgoing:
 
     async def _write_all(self) -> None:
         try:
-            while not self._over and (self._queue or self._last or not self._begun):
+            while self._queue:
                 await self._write_some()
         except SupersededError:
             self._lose("another process has the call")
-        except (SealError, VaultError) as error:
-            self._lose(f"it cannot be sealed: {error}")
+        except (SealError, VaultError, Error) as error:
+            self._lose(f"it cannot be kept: {error!r}")
         finally:
             self._writer = None
 
     async def _write_some(self) -> None:
-        """Write what waits, and show it."""
-        batch = self._queue[:MOST_AT_ONCE]
-        write = self.kept.append if self._begun else self.kept.begin
-        ends = self._begun and self._last and len(batch) == len(self._queue)
-        if ends:
-            write = self.kept.finish
+        """Write what waits longest, and show it."""
+        portion = self._queue[0]
+        messages = portion.messages[:MOST_AT_ONCE] if portion.write is None else portion.messages
+        write = portion.write or self.kept.append
+        said = Messages(self._number + 1, tuple(messages), self.followed)
         try:
-            await in_database(write, Messages(self._number + 1, batch, self.followed))
-        except Error as error:
-            log.warning("a stream waits for the database: %s", type(error).__name__)
-            await asyncio.sleep(RETRY_SECONDS)
+            await patiently(write, said)
+        except SupersededError as error:
+            if portion.write is None or self._last:
+                raise
+            self._queue.popleft()
+            portion.done.set_exception(error)
             return
-        self._over, self._begun = ends, True
-        self._show(batch)
+        if self._over:
+            return
+        self._show(messages)
+        del portion.messages[: len(messages)]
+        if not portion.messages:
+            self._queue.popleft()
+            portion.done.set_result(None)
+        if self._last and not self._queue:
+            self._end()
 
-    def _show(self, batch: list[bytes]) -> None:
-        del self._queue[: len(batch)]
-        self._queued -= sum(map(len, batch))
+    def _show(self, messages: Sequence[bytes]) -> None:
         stream = self.kept.stream.id
-        for message in batch:
+        for message in messages:
             self._number += 1
+            self._queued -= len(message)
             if self._unshown is not None:
                 self._unshown.append((self._number, message))
             for reader in tuple(self._readers):
                 self._show_to(reader, event_id(stream, self._number), message)
         waiters.tell((self.kept.stream.tenant, stream.hex))
-        if self._over:
-            self._end()
 
     def _show_to(self, reader: Reader, name: str, message: bytes) -> None:
         if reader.closed:
@@ -194,6 +250,7 @@ class Outgoing:
             reader.write(name, message)
 
     def _end(self) -> None:
+        self._over = True
         live.pop(self.kept.stream.id, None)
         readers, self._readers = self._readers, []
         for reader in readers:

@@ -12,11 +12,12 @@ from django.utils import timezone
 from mcphost.protocol.eras import Era
 from mcphost.protocol.exchange import Exchange, Meta
 from mcphost.protocol.headers import Headers
+from mcphost.protocol.legacy.opening import LegacyResponse
 from mcphost.protocol.revisions import REVISIONS
 from mcphost.serving import lifecycle, snapshots
 from mcphost.serving.hop import in_database
 from mcphost.serving.incoming import NO_QUOTA, Incoming, Session
-from mcphost.serving.legacy import calls, sessions
+from mcphost.serving.legacy import answers, calls, sessions
 from mcphost.serving.legacy.calls import SessionCall
 from mcphost.serving.legacy.following import follow
 from tests.cast import Cast, Person
@@ -68,6 +69,15 @@ class Shown:
         """All messages, once the stream has ended."""
         await self.until(lambda shown: shown.ended)
         return self.messages
+
+    async def asked(self, count: int = 1) -> list[dict[str, Any]]:
+        """The requests to the client, as soon as there are so many."""
+        await self.until(lambda shown: len(shown.requests) >= count)
+        return self.requests
+
+    @property
+    def requests(self) -> list[dict[str, Any]]:
+        return [one for one in self.messages if "method" in one and "id" in one]
 
     def of(self, method: str) -> list[dict[str, Any]]:
         """The messages of a method so far."""
@@ -128,14 +138,20 @@ class Caller:
         params = {"name": tool, "arguments": arguments}
         return calls.begin(self.request("tools/call", params, token), self.session)
 
+    async def shown(self, method: str, params: Mapping[str, Any]) -> Shown:
+        """What is shown of a request that streams."""
+        return await _shown(calls.begin(self.request(method, params), self.session))
+
     async def streamed(self, tool: str, token: str | None = None, **arguments: Any) -> Shown:
         """What is shown of a call that streams."""
-        call = self.call(tool, token, **arguments)
-        async with asyncio.timeout(PATIENCE):
-            assert await call.settled() is None
-        shown = Shown()
-        call.outgoing.attach(shown)
-        return shown
+        return await _shown(self.call(tool, token, **arguments))
+
+    async def answer(self, request: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+        """Answer a request of the server's."""
+        await self.respond(LegacyResponse(request["id"], result, None))
+
+    async def respond(self, response: LegacyResponse) -> None:
+        await answers.take(self.session, self._incoming.principal, response)
 
     async def resumed(self, last_event_id: str) -> Shown:
         """What is shown to somebody who comes back, until it ends."""
@@ -148,3 +164,15 @@ class Caller:
         """The same, while it goes on."""
         shown = Shown()
         return shown, asyncio.create_task(follow(self.session, last_event_id, shown))
+
+
+async def _shown(call: SessionCall) -> Shown:
+    async with asyncio.timeout(PATIENCE):
+        assert await call.settled() is None
+    shown = Shown()
+    call.outgoing.attach(shown)
+    return shown
+
+
+def accept(**content: Any) -> dict[str, Any]:
+    return {"action": "accept", "content": content}

@@ -1,0 +1,141 @@
+"""Asking the client of a session what a round does not know, and waiting for what it says.
+
+Nothing is held meanwhile but the call's own task: no thread, no place among the calls at once. What is
+waited for lies in rows; news of an answer is a hint to look.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+import orjson
+
+from mcphost.audit.records import new_id
+from mcphost.calls import questions
+from mcphost.calls.questions import Asked, Question, Standing
+from mcphost.calls.states import QuestionState
+from mcphost.calls.streamed import Waiting
+from mcphost.calls.streams import StreamRow
+from mcphost.protocol.legacy.questions import params_of
+from mcphost.protocol.results import INPUT_REQUIRED
+from mcphost.protocol.revisions import Revision
+from mcphost.runtime.journal import FAILED, TIMED_OUT, Answer
+from mcphost.runtime.ports import SystemClock
+from mcphost.sealing.tokens import Purpose, key_id
+from mcphost.serving import states
+from mcphost.serving.deliveries import legacy
+from mcphost.serving.legacy import keeping
+from mcphost.serving.patience import patiently
+from mcphost.serving.resumed import Resumed, Taken
+from mcphost.serving.states import State
+from mcphost.serving.waiting import waiters
+from mcphost.vault import sealer
+
+LOOK_SECONDS: Final = 1.0
+"""How soon to look again at a question whose time is over by this machine's clock only."""
+LONGEST_ERROR: Final = 500
+"""How much of a client's error message is kept."""
+
+_CLOCK = SystemClock()
+
+log = logging.getLogger(__name__)
+
+
+class Wanted(NamedTuple):
+    """What a round asks for, by the author's keys, and what the next one goes on from, sealed."""
+
+    requests: Mapping[str, Mapping[str, Any]]
+    kept: str
+
+
+def wanted_in(result: Mapping[str, Any]) -> Wanted | None:
+    """What a result of a method asks for, if it is not the answer."""
+    if result.get("resultType") != INPUT_REQUIRED:
+        return None
+    return Wanted(result["inputRequests"], result["requestState"])
+
+
+class Put(NamedTuple):
+    """Questions that are ready to be sent: the requests, and what is written of them."""
+
+    requests: list[bytes]
+    waiting: Waiting
+
+
+def put(stream: StreamRow, call: UUID, revision: Revision, wanted: Wanted) -> Put:
+    """Put what a round asks into the words of the revision. Raises SealError, VaultError."""
+    state = _state(stream.tenant, call, wanted.kept)
+    requests: list[bytes] = []
+    rows: list[Question] = []
+    for key, one in wanted.requests.items():
+        identifier = new_id()
+        message = _request(stream, revision, identifier, one)
+        place = identifier.bytes + b"message"
+        kept = keeping.seal(stream.tenant, place, message)
+        rows.append(Question(identifier, key, state.asked[key].question, one["method"], kept))
+        requests.append(message)
+    until = datetime.fromtimestamp(state.expires_at, UTC)
+    asked = Asked(stream.tenant, stream.session, call, state.round, rows, until)
+    return Put(requests, Waiting(wanted.kept, asked))
+
+
+def _request(
+    stream: StreamRow, revision: Revision, question: UUID, one: Mapping[str, Any]
+) -> bytes:
+    token = sealer.seal(Purpose.REQUEST_ID, stream.tenant, question.bytes + stream.session.bytes)
+    method, params = one["method"], one["params"]
+    said = params_of(revision, method, params, question.hex)
+    return orjson.dumps({"jsonrpc": "2.0", "id": token, "method": method, "params": said})
+
+
+async def answered(stream: StreamRow, call: UUID, waiting: Waiting) -> Resumed:
+    """Wait until no question of the round is open; what the next one goes on from.
+
+    Raises SealError and VaultError for what can no longer be read.
+    """
+    number, until = waiting.asked.round, waiting.asked.expires_at
+    with waiters.expecting((stream.tenant, call.hex)) as news:
+        while await patiently(questions.any_open, call, number):
+            left = (until - _CLOCK.now()).total_seconds()
+            if left <= 0:
+                await patiently(questions.expire, call, number)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(left, LOOK_SECONDS)):
+                    await news.wait()
+            news.clear()
+    return await patiently(_resumed, stream.tenant, call, waiting)
+
+
+def _resumed(tenant: UUID, call: UUID, waiting: Waiting) -> Resumed:
+    state = _state(tenant, call, waiting.journal)
+    standing = questions.standing(call, state.round)
+    taken = tuple(_taken(tenant, state, each) for each in standing)
+    journal = state.journal
+    for one in taken:
+        journal = journal.with_answer(one.key, one.answer)
+    return Resumed(state, journal, taken, key_id(waiting.journal))
+
+
+def _taken(tenant: UUID, state: State, standing: Standing) -> Taken:
+    made = partial(Answer, standing.digest, state.version)
+    if standing.state is not QuestionState.ANSWERED:
+        return Taken(standing.key, standing.method, made({}, TIMED_OUT))
+    said = orjson.loads(keeping.unseal(tenant, place_of(standing.id), standing.answer))
+    if "result" in said:
+        return Taken(standing.key, standing.method, made(said["result"]))
+    error = {"message": str(said["error"].get("message", ""))[:LONGEST_ERROR]}
+    return Taken(standing.key, standing.method, made(error, FAILED))
+
+
+def place_of(question: UUID) -> bytes:
+    """Where the answer to a question lies."""
+    return question.bytes + b"answer"
+
+
+def _state(tenant: UUID, call: UUID, kept: str) -> State:
+    return states.read(keeping.unseal(tenant, legacy.place_of(call), kept))

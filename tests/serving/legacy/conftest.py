@@ -1,0 +1,3 @@
+from tests.rounds.conftest import asking
+
+__all__ = ["asking"]
