@@ -67,7 +67,7 @@ class SessionCall:
         self._known.enter_context(_callable_off(incoming, self._call_off))
         self._task = loop.create_task(self._run())
         _under_way.add(self._task)
-        self._task.add_done_callback(_under_way.discard)
+        self._task.add_done_callback(self._over)
         self._timer = loop.call_later(PRESENT_AFTER_SECONDS, presences.enter, self)
 
     @property
@@ -103,6 +103,17 @@ class SessionCall:
         if not self._settled.done():
             self._settled.set_result(answer)
 
+    def _leave(self) -> None:
+        self._known.close()
+        self._timer.cancel()
+        presences.leave(self)
+
+    def _over(self, task: "asyncio.Task[None]") -> None:
+        """Even one that was called off before it began."""
+        _under_way.discard(task)
+        self._leave()
+        self._settle(JsonAnswer(b""))
+
     async def _run(self) -> None:
         answer = JsonAnswer(b"")
         try:
@@ -115,9 +126,7 @@ class SessionCall:
             if self._refusal is not None:
                 answer = _refused(self._incoming, self._refusal)
         finally:
-            self._known.close()
-            self._timer.cancel()
-            presences.leave(self)
+            self._leave()
         await self._end(answer)
 
     async def _result(self) -> Mapping[str, Any]:

@@ -125,6 +125,18 @@ async def test_what_is_called_off_is_not_answered(served: Cast) -> None:
     assert [one.outcome for one in await entries("hang")] == ["", "cancelled"]
 
 
+async def test_what_is_called_off_at_once_is_not_begun(served: Cast) -> None:
+    caller = await Caller.at(served)
+    call = caller.call("write", text="a")
+    assert cancellations.is_under_way(caller.session.id, 1)
+    await cancellations.call_off(caller.session, 1)
+    answer = await asyncio.wait_for(call.settled(), PATIENCE)
+    assert answer is not None
+    assert answer.body == b""
+    assert probes().ran == []
+    assert not cancellations.is_under_way(caller.session.id, 1)
+
+
 async def test_what_is_called_off_while_it_streams_ends_its_stream(served: Cast) -> None:
     caller = await Caller.at(served)
     call = caller.call("hang")
