@@ -1,12 +1,13 @@
-"""A bug is resolved through a real client, by a person who is asked how."""
+"""What a person at a real client does who is asked things by the tools of the demo."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.request import urlopen
 
 from tests.e2e.asking import accept
-from tests.e2e.talking import Talk
+from tests.e2e.talking import PATIENCE, Talk
 
-RESOLVE = {
+RESOLVE: Mapping[str, Any] = {
     "call": "update_work_item",
     "arguments": {"workItemId": 4522, "fields": {"System.State": "Resolved"}},
 }
@@ -44,3 +45,45 @@ def ended(talk: Talk) -> tuple[str, bool]:
     """The text of a call that has ended, and whether it is an error."""
     result = talk.hear("done")
     return result["content"][0]["text"], bool(result.get("isError"))
+
+
+SUMMARY = {"role": "assistant", "content": {"type": "text", "text": "Short."}, "model": "m"}
+ANSWERS: Mapping[str, Mapping[str, Any]] = {
+    HOW: accept(resolution="Fixed"),
+    "Deploy shop v2?": accept(deploy=True),
+    "When shall we talk about lunch?": accept(day="Friday", hour=12),
+    "And in which room?": accept(room="Ada"),
+}
+ASKING: tuple[tuple[str, Mapping[str, Any], int, str], ...] = (
+    (
+        RESOLVE["call"],
+        RESOLVE["arguments"],
+        1,
+        "Bug #4522 resolved as Fixed. State set to Resolved.",
+    ),
+    ("deploy", {"service": "shop", "version": "v2"}, 1, "shop v2 is deployed."),
+    ("arrange_meeting", {"topic": "lunch"}, 2, "lunch: Friday, 12:00, in Ada."),
+    ("summarize", {"text": "Once upon a time."}, 1, "Short."),
+    ("sign_off", {"release": "v1"}, 1, "v1 is signed off."),
+)
+"""The tools of the demo that ask, how often each does, and what its call ends with."""
+
+
+def ask_everything(talk: Talk) -> None:
+    """Call every tool that asks, and answer whatever comes."""
+    for tool, arguments, questions, text in ASKING:
+        talk.say({"call": tool, "arguments": arguments})
+        for _ in range(questions):
+            talk.say(answer_to(talk.hear("asked")))
+        assert ended(talk) == (text, False)
+
+
+def answer_to(question: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a person, or their model, answers; who is sent to a page goes there first."""
+    if "messages" in question:
+        return SUMMARY
+    if question.get("mode") == "url":
+        with urlopen(question["url"], timeout=PATIENCE) as page:
+            assert page.status == 200
+        return {"action": "accept"}
+    return ANSWERS[question["message"]]

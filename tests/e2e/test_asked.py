@@ -15,6 +15,7 @@ from tests.e2e.resolving import (
     RESOLVE,
     RESOLVED,
     WAYS,
+    ask_everything,
     ended,
     resolve,
 )
@@ -23,7 +24,7 @@ from tests.e2e.test_python_client import DEMO_TOOLS, REVISION
 
 
 @pytest.mark.parametrize("name", MODERN)
-def test_a_client_is_asked_both_questions_and_each_retry_goes_to_the_other_process(
+def test_a_client_is_asked_everything_and_each_retry_goes_to_the_other_process(
     asked: Service, node: object, name: str, tmp_path: Path
 ) -> None:
     server, called = asked.server, asked.proxy.called
@@ -36,6 +37,7 @@ def test_a_client_is_asked_both_questions_and_each_retry_goes_to_the_other_proce
             answered = resolve(talk, way)
             assert len(called) == answered + 1
             assert all(one != next for one, next in pairwise(called))
+        ask_everything(talk)
     assert asked.proxy.failures == []
 
 

@@ -8,19 +8,27 @@ import person
 from fastmcp import Client
 from fastmcp.client.elicitation import ElicitResult
 from fastmcp.client.transports import StreamableHttpTransport
+from mcp_types import CreateMessageResult
 
 DUMPED: dict[str, Any] = {"mode": "json", "by_alias": True, "exclude_none": True}
 
 
-async def ask(message: str, _: Any, params: Any, __: Any) -> ElicitResult[Any]:
-    schema = params.requested_schema
-    return ElicitResult(**await person.answer({"message": message, "requestedSchema": schema}))
+async def ask(_: str, __: Any, params: Any, ___: Any) -> ElicitResult[Any]:
+    return ElicitResult(**await person.answer(params.model_dump(**DUMPED)))
+
+
+async def sample(_: Any, params: Any, __: Any) -> CreateMessageResult:
+    return CreateMessageResult(**await person.answer(params.model_dump(**DUMPED)))
 
 
 async def main(url: str, token: str, revision: str = "") -> None:
     mode = "legacy" if revision else "auto"
     transport = StreamableHttpTransport(url, headers={"Authorization": f"Bearer {token}"})
-    listening = {"elicitation_handler": ask, "message_handler": person.overhear}
+    listening = {
+        "elicitation_handler": ask,
+        "sampling_handler": sample,
+        "message_handler": person.overhear,
+    }
     async with Client(transport, mode=mode, **listening) as client:
 
         async def call(tool: str, arguments: dict[str, Any]) -> Any:

@@ -11,6 +11,7 @@ Call = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
 
 _progress: list[float] = []
+_looking = asyncio.Lock()
 
 
 def note(progress: float) -> None:
@@ -36,9 +37,10 @@ async def hear() -> Any:
 
 
 async def answer(question: Mapping[str, Any]) -> Any:
-    """What the person answers when shown a question."""
-    tell(asked=question)
-    return await hear()
+    """What the person answers when shown a question. They are shown one at a time."""
+    async with _looking:
+        tell(asked=question)
+        return await hear()
 
 
 async def call_what_is_wanted(call: Call) -> None:

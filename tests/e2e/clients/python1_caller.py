@@ -19,6 +19,10 @@ async def ask(_: Any, params: Any) -> Any:
     return types.ElicitResult(**await person.answer(params.model_dump(**DUMPED)))
 
 
+async def sample(_: Any, params: Any) -> types.CreateMessageResult:
+    return types.CreateMessageResult(**await person.answer(params.model_dump(**DUMPED)))
+
+
 async def every_tool(session: ClientSession) -> list[str]:
     names: list[str] = []
     cursor = None
@@ -33,10 +37,12 @@ async def every_tool(session: ClientSession) -> list[str]:
 async def main(url: str, token: str, revision: str) -> None:
     types.LATEST_PROTOCOL_VERSION = revision
     headers = {"Authorization": f"Bearer {token}"}
-    can = {"elicitation_callback": ask} if CAN_ASK else {}
+    listening: dict[str, Any] = {"message_handler": person.overhear, "sampling_callback": sample}
+    if CAN_ASK:
+        listening["elicitation_callback"] = ask
     async with (
         streamablehttp_client(url, headers=headers) as (reading, writing, _),
-        ClientSession(reading, writing, message_handler=person.overhear, **can) as session,
+        ClientSession(reading, writing, **listening) as session,
     ):
         met = await session.initialize()
 

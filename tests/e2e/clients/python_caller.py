@@ -7,13 +7,17 @@ import httpx2
 import person
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import ElicitResult
+from mcp_types import CreateMessageResult, ElicitResult
 
 DUMPED: dict[str, Any] = {"mode": "json", "by_alias": True, "exclude_none": True}
 
 
 async def ask(_: Any, params: Any) -> ElicitResult:
     return ElicitResult(**await person.answer(params.model_dump(**DUMPED)))
+
+
+async def sample(_: Any, params: Any) -> CreateMessageResult:
+    return CreateMessageResult(**await person.answer(params.model_dump(**DUMPED)))
 
 
 async def every_tool(client: Client) -> list[str]:
@@ -35,6 +39,7 @@ async def main(url: str, token: str, revision: str = "") -> None:
             streamable_http_client(url, http_client=http),
             mode=mode,
             elicitation_callback=ask,
+            sampling_callback=sample,
             message_handler=person.overhear,
         ) as client,
     ):

@@ -1,7 +1,7 @@
 // The TypeScript client. See tests/e2e/clients/__init__.py for what it reads and writes.
 
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import { callWhatIsWanted, hear, tell } from './person.mjs';
+import { answer, callWhatIsWanted, hear, tell } from './person.mjs';
 
 const TIMEOUT = { timeout: 60_000 };
 
@@ -11,12 +11,10 @@ const era = revision
   : { versionNegotiation: { mode: 'auto' } };
 const client = new Client(
   { name: 'e2e', version: '1' },
-  { capabilities: { elicitation: { form: {} } }, ...era },
+  { capabilities: { elicitation: { form: {}, url: {} }, sampling: {} }, ...era },
 );
-client.setRequestHandler('elicitation/create', async ({ params }) => {
-  tell({ asked: params });
-  return hear();
-});
+client.setRequestHandler('elicitation/create', ({ params }) => answer(params));
+client.setRequestHandler('sampling/createMessage', ({ params }) => answer(params));
 client.setNotificationHandler('notifications/tools/list_changed', ({ method }) => tell({ heard: method }));
 const headers = { Authorization: `Bearer ${token}` };
 await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }), TIMEOUT);

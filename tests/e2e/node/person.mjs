@@ -15,6 +15,17 @@ export async function hear() {
   return done ? null : JSON.parse(value);
 }
 
+let looking = Promise.resolve();
+
+// What the person answers when shown a question. They are shown one at a time.
+export function answer(question) {
+  looking = looking.then(() => {
+    tell({ asked: question });
+    return hear();
+  });
+  return looking;
+}
+
 // Call one tool after the other, until nothing more is wanted, and tell what came of each.
 export async function callWhatIsWanted(call) {
   for (let wanted = await hear(); wanted !== null; wanted = await hear()) {

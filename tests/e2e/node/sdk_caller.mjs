@@ -4,8 +4,8 @@
 
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { ElicitRequestSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
-import { callWhatIsWanted, hear, tell } from './person.mjs';
+import { CreateMessageRequestSchema, ElicitRequestSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
+import { answer, callWhatIsWanted, hear, tell } from './person.mjs';
 
 const TIMEOUT = { timeout: 60_000 };
 
@@ -25,11 +25,9 @@ class Older extends StreamableHTTPClientTransport {
   }
 }
 
-const client = new Client({ name: 'e2e', version: '1' }, { capabilities: { elicitation: { form: {} } } });
-client.setRequestHandler(ElicitRequestSchema, async ({ params }) => {
-  tell({ asked: params });
-  return hear();
-});
+const client = new Client({ name: 'e2e', version: '1' }, { capabilities: { elicitation: { form: {}, url: {} }, sampling: {} } });
+client.setRequestHandler(ElicitRequestSchema, ({ params }) => answer(params));
+client.setRequestHandler(CreateMessageRequestSchema, ({ params }) => answer(params));
 client.setNotificationHandler(ToolListChangedNotificationSchema, ({ method }) => tell({ heard: method }));
 const headers = { Authorization: `Bearer ${token}` };
 await client.connect(new Older(new URL(url), { requestInit: { headers } }), TIMEOUT);
