@@ -1,0 +1,100 @@
+"""Sessions on two processes: nothing that one was told is news to the other, and no stream is lost."""
+
+import pytest
+
+from tests.e2e.nodes import Service
+from tests.e2e.raw_sessions import Session, begin, calling
+from tests.e2e.test_listening import MOVE
+from tests.wire import SESSION_BASED
+
+CHANGED = "notifications/tools/list_changed"
+PROGRESS = "notifications/progress"
+
+every_revision = pytest.mark.parametrize("revision", SESSION_BASED)
+
+
+def two(service: Service, revision: str) -> tuple[Session, Session]:
+    """One session, as its requests reach the one process and the other."""
+    session = begin(service.server, revision)
+    return session.at(service.first.port), session.at(service.second.port)
+
+
+def gone(session: Session) -> bool:
+    return session.send({"jsonrpc": "2.0", "id": 1, "method": "ping"}).status == 404
+
+
+@every_revision
+def test_what_one_process_is_told_holds_for_the_next_request_to_the_other(
+    asked: Service, revision: str
+) -> None:
+    here, there = two(asked, revision)
+    with here.stream(calling("countdown", token="t", start=1, seconds=0)) as loud:
+        assert "notifications/message" in [each.message.get("method") for each in loud]
+    assert there.ask("logging/setLevel", level="error") == {}
+    with here.stream(calling("countdown", token="t", start=1, seconds=0)) as quiet:
+        assert {each.message.get("method") for each in quiet if each.message} == {PROGRESS, None}
+    assert there.send(verb="DELETE").status == 204
+    assert gone(here)
+    assert gone(there)
+
+
+@every_revision
+def test_a_stream_cut_in_the_middle_goes_on_from_the_other_process(
+    asked: Service, revision: str
+) -> None:
+    here, there = two(asked, revision)
+    with here.stream(calling("countdown", token="t", start=20, seconds=0.1)) as first:
+        while (first.message()).get("params", {}).get("progress") != 3:
+            pass
+    seen = [(first.last_id, 3)]
+    for _ in range(2):  # while it goes on, and when all is over
+        with there.stream(last_event_id=seen[0][0]) as rest:
+            events = [each for each in rest if each.message]
+        told = [each.message["params"]["progress"] for each in events[:-1]]
+        assert told == list(range(4, 21))
+        result = events[-1].message
+        assert (result["id"], result["result"]["content"][0]["text"]) == (1, "Lift-off!")
+        numbers = [int(each.id.split("-")[1]) for each in events]
+        after = int(seen[0][0].split("-")[1])
+        assert numbers == list(range(after + 1, after + 1 + len(events)))
+
+
+@every_revision
+def test_a_call_without_a_reader_can_be_called_off_from_the_other_process(
+    asked: Service, revision: str
+) -> None:
+    here, there = two(asked, revision)
+    with here.stream(calling("countdown", token="t", start=60, seconds=2)) as first:
+        first.message()
+    there.notify("notifications/cancelled", requestId=1)
+    with there.stream(last_event_id=first.last_id) as rest:
+        assert all("result" not in each.message for each in rest)
+
+
+@every_revision
+def test_the_newest_stream_over_both_processes_is_told_once(asked: Service, revision: str) -> None:
+    here, there = two(asked, revision)
+
+    def move(verb: str) -> None:
+        asked.manage("shell", "-c", MOVE.format(verb=verb))
+
+    with here.stream() as older:
+        with there.stream() as newer:
+            move("disable")
+            assert newer.message()["method"] == CHANGED
+        with here.stream() as newest:
+            move("enable")
+            assert newest.message()["method"] == CHANGED
+            assert here.send(verb="DELETE").status == 204
+            assert [each for each in newest if each.message] == []
+        assert [each for each in older if each.message] == []
+
+
+@every_revision
+def test_the_end_of_a_session_ends_its_streams_everywhere(asked: Service, revision: str) -> None:
+    here, there = two(asked, revision)
+    with there.stream() as stream:
+        assert here.send(verb="DELETE").status == 204
+        last = list(stream)
+    polls = revision == SESSION_BASED[-1]
+    assert [each.retry for each in last] == ([1000] if polls else [])
