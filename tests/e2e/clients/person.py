@@ -11,12 +11,15 @@ Call = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
 
 _progress: list[float] = []
+_watching = False
 _looking = asyncio.Lock()
 
 
 def note(progress: float) -> None:
-    """Keep what was told of the progress of the call under way."""
+    """Keep what was told of the progress of the call under way; tell of it, if somebody watches."""
     _progress.append(progress)
+    if _watching:
+        tell(progress=progress)
 
 
 async def overhear(message: Any) -> None:
@@ -45,7 +48,9 @@ async def answer(question: Mapping[str, Any]) -> Any:
 
 async def call_what_is_wanted(call: Call) -> None:
     """Call one tool after the other, until nothing more is wanted, and tell what came of each."""
+    global _watching
     while (wanted := await hear()) is not None:
+        _watching = wanted.get("watch", False)
         _progress.clear()
         try:
             result = await call(wanted["call"], wanted["arguments"])

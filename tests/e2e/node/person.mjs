@@ -31,7 +31,10 @@ export async function callWhatIsWanted(call) {
   for (let wanted = await hear(); wanted !== null; wanted = await hear()) {
     const progress = [];
     try {
-      const result = await call(wanted.call, wanted.arguments, (step) => progress.push(step.progress));
+      const result = await call(wanted.call, wanted.arguments, (step) => {
+        progress.push(step.progress);
+        if (wanted.watch) tell({ progress: step.progress });
+      });
       tell({ done: { progress, ...result } });
     } catch (error) {
       tell({ raised: `${error.name}: ${error.message}` });

@@ -1,0 +1,60 @@
+"""Connections of real clients are cut in the middle of their calls: those that come back lose nothing."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.callers import command
+from tests.e2e.gate import Gate
+from tests.e2e.nodes import Service
+from tests.e2e.talking import Talk, conversing
+from tests.e2e.test_older_clients import SPEAK
+
+RESUME = ("python", "fastmcp", "typescript", "sdk", "mcp-1.30.0")
+PAIRS = [(name, revision) for name in RESUME for revision in SPEAK[name]]
+COUNTDOWN = {"call": "countdown", "arguments": {"start": 4, "seconds": 0.5}, "watch": True}
+
+
+@pytest.fixture
+def gate(asked: Service) -> Iterator[Gate]:
+    """The way to the proxy."""
+    gate = Gate("127.0.0.1", asked.proxy.port)
+    gate.open()
+    yield gate
+    gate.shut()
+
+
+@pytest.fixture
+def talks(asked: Service, node: object, gate: Gate, tmp_path: Path) -> Iterator[list[Talk]]:
+    """Every client that resumes, on each revision that it speaks, through the gate."""
+    server = replace(asked.server, port=gate.port)
+    with ExitStack() as ends:
+        talks = []
+        for name, revision in PAIRS:
+            folder = tmp_path / f"{name}-{revision}"
+            folder.mkdir()
+            said = {"url": server.url, "token": server.token, "revision": revision}
+            talks.append(ends.enter_context(conversing(command(name), folder, **said)))
+        for talk, (_, revision) in zip(talks, PAIRS, strict=True):
+            assert talk.hear("met")["revision"] == revision
+        yield talks
+
+
+def cut(gate: Gate) -> None:
+    gate.shut()
+    gate.open()
+
+
+def test_what_a_call_tells_and_how_it_ends_is_heard_once_each(
+    gate: Gate, talks: list[Talk]
+) -> None:
+    for talk in talks:
+        talk.say(COUNTDOWN)
+        assert talk.hear("progress") == 0
+    cut(gate)
+    for talk in talks:
+        assert [talk.hear("progress") for _ in range(4)] == [1, 2, 3, 4]
+        assert talk.hear("done")["content"][0]["text"] == "Lift-off!"
