@@ -27,6 +27,7 @@ from mcphost.protocol.legacy.opening import (
     LegacyBody,
     LegacyNotification,
     LegacyRequest,
+    LegacyResponse,
     fitting,
 )
 from mcphost.protocol.messages import response
@@ -34,7 +35,7 @@ from mcphost.protocol.params import required
 from mcphost.protocol.revisions import REVISIONS, negotiate
 from mcphost.serving.identification import server_info
 from mcphost.serving.incoming import Incoming, Session
-from mcphost.serving.legacy import calls, methods, notifications, sessions
+from mcphost.serving.legacy import answers, calls, notifications, sessions
 from mcphost.serving.legacy.calls import SessionCall
 from mcphost.serving.legacy.cancelling import cancellations
 from mcphost.serving.legacy.sessions import NoSession
@@ -68,7 +69,7 @@ async def post(posted: Post, wire: Wire) -> int:
         session = await find(posted.admitted, posted.request.headers)
         body = fitting(posted.body, REVISIONS[session.revision])
         body = body.keeping(lambda one: _check_id(session, one))
-        await _take(session, body)
+        await _take(posted, session, body)
     except Exception as error:
         raise _as_answer(error, posted.body) from error
     if not (body.requests or body.refused):
@@ -125,10 +126,14 @@ def _check_id(session: Session, request: LegacyRequest) -> None:
         raise invalid_request(f"A request with the id {shown(str(request.id))} is under way")
 
 
-async def _take(session: Session, body: LegacyBody) -> None:
+async def _take(posted: Post, session: Session, body: LegacyBody) -> None:
+    """Notifications, and answers: whoever gave one is told so when it is kept."""
+    principal = sessions.principal_in(session, posted.admitted.principal)
     for message in body.messages:
         if isinstance(message, LegacyNotification):
             await notifications.take(session, message)
+        elif isinstance(message, LegacyResponse):
+            await answers.take(session, principal, message)
 
 
 def _as_answer(error: Exception, body: LegacyBody) -> ProtocolError:
@@ -163,7 +168,7 @@ def _incoming(posted: Post, session: Session, request: LegacyRequest) -> Incomin
     meta = request.meta._replace(
         log_level=session.log_level or DEFAULT_LEVEL,
         client_info={"name": client.name, "version": client.version},
-        capabilities=methods.usable(client.capabilities),
+        capabilities=client.capabilities,
     )
     exchange = Exchange(
         request.id, request.method, request.params, meta, Era.LEGACY, session.revision

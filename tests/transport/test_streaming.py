@@ -228,6 +228,8 @@ async def test_who_comes_back_while_the_database_is_away_waits(
 ) -> None:
     settings.MCPHOST_COMMENT_SECONDS = 0.05
     async with session.begun(calling("steps", progressToken="p")) as stream:
+        await stream.message()
+        last_id = stream.last_id
         await said(stream)
     away = True
     found = streams.find
@@ -238,7 +240,7 @@ async def test_who_comes_back_while_the_database_is_away_waits(
         return found(*asked)
 
     monkeypatch.setattr(streams, "find", find)
-    async with resuming(session, stream.ids[0]) as again:
+    async with resuming(session, last_id) as again:
         await again.until(b":\n\n")
         assert (again.reply.status, again.reply.streamed) == (200, True)
         away = False

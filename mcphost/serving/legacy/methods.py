@@ -29,11 +29,6 @@ SHARED: Final = frozenset(HANDLERS) - {"server/discover"}
 """What is asked for in the same way on all revisions."""
 
 
-def usable(capabilities: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What of a client's capabilities is made use of: it is not asked anything yet."""
-    return {name: can for name, can in capabilities.items() if name not in _ASKING}
-
-
 async def dispatch(incoming: Incoming, session: Session, stream: Stream) -> Mapping[str, Any]:
     """The result of a request of a session, in the words of its revision. Raises ProtocolError.
 
@@ -92,8 +87,6 @@ def _uri(incoming: Incoming) -> tuple[str, str]:
     except ValueError as error:
         raise invalid_params(f"params.uri: {error}", {"uri": uri}) from None
 
-
-_ASKING: Final = frozenset({"elicitation", "roots", "sampling"})
 
 _OWN: Final[Mapping[str, Handler]] = {
     "ping": _ping,
