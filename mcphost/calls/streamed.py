@@ -10,17 +10,27 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from mcphost.calls import questions, streams
 from mcphost.calls.models import StreamedCall
 from mcphost.calls.questions import Asked
+from mcphost.calls.selectors import LEASE
 from mcphost.calls.states import CallState
 from mcphost.calls.streams import Event, StreamRow
+from mcphost.feed import nodes
+from mcphost.feed.services import announce
 
 OPEN: Final = (CallState.RUNNING, CallState.WAITING)
+NOBODY: Final = UUID(int=0)
+"""Stands for the process that has a call which was let go."""
+CALLED_OFF: Final = "cancelled"
+"""What the feed calls it that a client called its request off."""
+RELEASED: Final = "released"
+"""And that a process has let a call go which can go on at once."""
+FOUND_AT_ONCE: Final = 200
 
 
 class SupersededError(Exception):
@@ -51,6 +61,19 @@ class Batch(NamedTuple):
     events: Sequence[Event]
     kept: timedelta
     told: bool = False
+
+
+class Adopted(NamedTuple):
+    """A call as another process has left it. `last` is the number of the last event of its stream."""
+
+    taking: Taking
+    stream: StreamRow
+    call: CallRow
+    state: CallState
+    round: int
+    journal: str
+    reply: str
+    last: int
 
 
 class Waiting(NamedTuple):
@@ -116,6 +139,58 @@ def finish(
         raise SupersededError
     questions.cancel(taking.call)
     _write(stream, batch, last=True)
+
+
+@transaction.atomic
+def call_off(session: UUID, tenant: UUID, request_name: str) -> None:
+    """Call off a request of the session, and tell the process that has it."""
+    of_name = StreamedCall.objects.filter(session=session, request_id=request_name)
+    for call in of_name.filter(state__in=OPEN).values_list("id", flat=True):
+        if of_name.filter(id=call, state__in=OPEN).update(state=CallState.CANCELLED):
+            questions.cancel(call)
+    announce(CALLED_OFF, tenant=tenant, object_id=request_name)
+
+
+@transaction.atomic
+def release(taking: Taking, tenant: UUID, *, told: bool) -> None:
+    """Let a call go that waits, for whoever takes it. `told`: it can go on, have somebody take it now.
+
+    A second time does nothing, nor does it for one that is another's.
+    """
+    mine = _of(taking).filter(state=CallState.WAITING)
+    if mine.update(owner=NOBODY) and told:
+        announce(RELEASED, tenant=tenant, object_id=taking.call.hex)
+
+
+def orphans(process: UUID, **which: UUID) -> tuple[UUID, ...]:
+    """Calls that nobody has who is alive, seen from a process; `which` says of whom by columns."""
+    left = StreamedCall.objects.exclude(request="").filter(**which)
+    dead = Q(taken_at__lte=Now() - LEASE) & ~Q(owner__in=(process, *nodes.living()))
+    ids = left.filter(Q(owner=NOBODY) | dead).order_by("taken_at").values_list("id", flat=True)
+    return tuple(ids[:FOUND_AT_ONCE])
+
+
+@transaction.atomic
+def adopt(call: UUID, process: UUID) -> Adopted | None:
+    """Take a call that nobody has; None if somebody does, or it is over."""
+    if call not in orphans(process, id=call):
+        return None
+    row = StreamedCall.objects.get(id=call)
+    as_it_was = StreamedCall.objects.filter(id=call, owner=row.owner, epoch=row.epoch)
+    if not as_it_was.exclude(request="").update(
+        owner=process, epoch=row.epoch + 1, taken_at=timezone.now()
+    ):
+        return None
+    return Adopted(
+        Taking(call, process, row.epoch + 1),
+        StreamRow(row.stream, row.tenant, row.session),
+        CallRow(call, row.request_id, row.request),
+        CallState(row.state),
+        row.round,
+        row.journal,
+        row.reply,
+        streams.last(row.stream),
+    )
 
 
 def _begin(taking: Taking, stream: StreamRow, call: CallRow, kept: timedelta) -> None:

@@ -93,6 +93,11 @@ def lives(process: UUID) -> bool:
     return _living().filter(id=process).exists()
 
 
+def living() -> tuple[UUID, ...]:
+    """The processes that have lately said that they live."""
+    return tuple(_living().values_list("id", flat=True))
+
+
 def _living() -> QuerySet[Node]:
     return Node.objects.filter(seen_at__gt=Now() - ALIVE)
 

@@ -106,9 +106,9 @@ class Presences:
         doubted = [one for one in self._principals(about) if about.concerns(one)]
         for credential, now in await _present_authority(doubted):
             for presence in tuple(self._by_credential.get(credential, ())):
-                refusal = _refusal(presence.principal, now)
-                if refusal is not None:
-                    presence.lose(refusal)
+                why = refusal(presence.principal, now)
+                if why is not None:
+                    presence.lose(why)
 
     def _principals(self, about: "_About") -> Iterator[Principal]:
         """One for each credential that may be concerned: not all of them, if that can be helped."""
@@ -181,7 +181,7 @@ async def _present_authority(
     return list(found.items())
 
 
-def _refusal(before: Principal, now: Principal | None) -> ProtocolError | None:
+def refusal(before: Principal, now: Principal | None) -> ProtocolError | None:
     """Why a caller may not go on, if it may not: it came in with rights that it has no more."""
     if now is None:
         return ProtocolError(UNAUTHORIZED, "This credential is not good any more", _PRESENTED)

@@ -12,7 +12,9 @@ from mcphost.serving.resumed import Resumed
 class Held(Protocol):
     """A call as this process has it: nobody else begins or ends a round of it.
 
-    `resumed` is what the round goes on from. `reply` is what came of it, if it has run already.
+    `resumed` is what the round goes on from. `reply` is what came of it, if it has run already;
+    `uncertain` says that it was begun, as the call's first, and nobody knows what came of it. `movable`
+    says that its client has what it takes to find the call in another process.
     Both methods wait for the commit. They raise SupersededError where the call is this process's no
     more, and nothing is written then; RecordLost and RecordRefused as the writer does.
     """
@@ -23,6 +25,12 @@ class Held(Protocol):
     def resumed(self) -> Resumed: ...
     @property
     def reply(self) -> Reply | None: ...
+
+    @property
+    def uncertain(self) -> bool: ...
+
+    @property
+    def movable(self) -> bool: ...
 
     async def start(self, records: Sequence[Record]) -> None:
         """Begin the round, in one commit with `records`."""

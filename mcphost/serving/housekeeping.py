@@ -10,6 +10,7 @@ from django.utils import timezone
 from mcphost.calls import links, questions, sessions, streamed, streams
 from mcphost.identity.last_use import last_use
 from mcphost.serving import claiming
+from mcphost.serving.legacy import adoption
 from mcphost.vault.lifecycle import tend
 
 EVERY_SECONDS = 10.0
@@ -28,6 +29,7 @@ def _forget_links() -> None:
 CHORES: tuple[Chore, ...] = (
     _write_last_uses,
     claiming.tidy,
+    adoption.look,
     tend,
     _forget_links,
     sessions.prune,

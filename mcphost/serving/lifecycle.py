@@ -19,6 +19,7 @@ from mcphost.serving.announcing import announcements
 from mcphost.serving.housekeeping import Housekeeping
 from mcphost.serving.identification import VERSION
 from mcphost.serving.keycheck import KeyCheck
+from mcphost.serving.legacy import adoption
 from mcphost.serving.programs import threads
 
 STOP_SECONDS = 10.0
@@ -56,6 +57,7 @@ class _Parts:
         tracing.start(VERSION)  # before anybody watches the loop: to load it takes a while
         writer.start()
         feed.start()
+        adoption.attach()
         writer.heed(_database_is_away)
         for companion in _companions:
             companion.start()

@@ -5,6 +5,7 @@ from typing import Any
 
 from mcphost.audit.records import new_id
 from mcphost.protocol.eras import Era
+from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError
 from mcphost.runtime.call import Call, Client, Delivery
 from mcphost.runtime.ports import Limits, Ports, stay
 from mcphost.serving import drain, limits, resuming, rounds
@@ -21,6 +22,8 @@ from mcphost.serving.states import InvalidState
 from mcphost.serving.stores import TenantStore
 from mcphost.serving.streams import Stream
 from mcphost.serving.turn import Primitive, Turn
+
+UNCERTAIN = "The server stopped while this ran: it is not known whether it took effect"
 
 DELIVERIES = {Era.MODERN: Delivery.MODERN, Era.LEGACY: Delivery.LEGACY}
 """How a request of each era is answered."""
@@ -41,6 +44,8 @@ async def run(
     held = incoming.held
     if held is not None and held.reply is not None:
         return held.reply
+    if held is not None and held.uncertain and primitive.claims:
+        raise ProtocolError(INTERNAL_ERROR, UNCERTAIN)
     turn = turn_of(incoming, primitive, target, arguments)
     if not limits.are_set(incoming):
         return await _run(turn, stream)
@@ -116,7 +121,10 @@ def _call(call: Call, resumed: Resumed) -> Call:
 
 
 def _may_go_elsewhere(turn: Turn) -> bool:
-    return turn.call.delivery is Delivery.MODERN and modern.may_be_shed(turn)
+    if turn.call.delivery is Delivery.LEGACY:
+        held = turn.incoming.held
+        return held is not None and held.movable and not turn.was_shed
+    return modern.may_be_shed(turn)
 
 
 def _ports(turn: Turn, stream: Stream) -> Ports:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.signals import setting_changed
 
-from mcphost.calls import questions, sessions, streams
+from mcphost.calls import questions, sessions, streamed, streams
 from mcphost.calls.links import LINK
 from mcphost.catalogue.updates import LIST, UPDATED
 from mcphost.feed.loop import loop
@@ -15,8 +15,7 @@ from mcphost.feed.nodes import heartbeat
 from mcphost.protocol.subscriptions import LISTS
 from mcphost.serving.authority import presences
 from mcphost.serving.drain import on_cut, on_drain
-from mcphost.serving.legacy import outgoing
-from mcphost.serving.legacy.cancelling import NEWS as CANCELLED
+from mcphost.serving.legacy import adoption, calls, outgoing
 from mcphost.serving.legacy.cancelling import cancellations
 from mcphost.serving.legacy.following import readers
 from mcphost.serving.legacy.standing import UNHEARD, standings
@@ -37,7 +36,9 @@ for what in (*LISTS, LIST, UPDATED):
 for what in ("token", "member", "tenant"):
     loop.subscribe(what, presences.heard)
 loop.subscribe(LINK, waiters.heard)
-loop.subscribe(CANCELLED, cancellations.heard)
+loop.subscribe(streamed.CALLED_OFF, cancellations.heard)
+loop.subscribe(sessions.ENDED, cancellations.ended)
+loop.subscribe(streamed.RELEASED, adoption.heard)
 loop.subscribe(streams.NEWS, waiters.heard)
 loop.subscribe(questions.NEWS, waiters.heard)
 loop.subscribe(streams.FOLLOWED, outgoing.heard)
@@ -58,4 +59,5 @@ loop.on_gap(presences.heard_nothing)
 on_drain(listeners.end_all)
 on_drain(heartbeat.drain)
 on_drain(readers.send_all_away)
+on_drain(calls.let_all_go)
 on_cut(presences.end_all)

@@ -181,6 +181,28 @@ def blocking(ctx: SyncContext) -> str:
     return f"{colour} in a thread"
 
 
+@tool
+async def says_and_hangs(ctx: Context) -> str:
+    """Says something, and never ends."""
+    ctx.progress(1, 2)
+    await release.wait()
+    return "never"
+
+
+@tool
+async def steps_slowly(ctx: Context) -> str:
+    """Does two things, with time between them."""
+    await ctx.step("one", _does, "one")
+    running.set()
+    await release.wait()
+    await ctx.step("two", _does, "two")
+    return "done"
+
+
+async def _does(what: str) -> None:
+    did.append(what)
+
+
 async def _asks(key: str) -> str:
     return (await current().elicit(key, "Which colour?", Colour)).colour
 

@@ -14,13 +14,14 @@ from mcphost.audit.records import ANSWER_REFUSED
 from mcphost.calls import questions
 from mcphost.calls.questions import Taken
 from mcphost.calls.states import QuestionState
+from mcphost.feed.nodes import heartbeat
 from mcphost.protocol.legacy.opening import LegacyResponse
 from mcphost.runtime.call import Principal
 from mcphost.sealing.tokens import Purpose, SealError
 from mcphost.serving import opening
 from mcphost.serving.hop import in_database
 from mcphost.serving.incoming import Session
-from mcphost.serving.legacy import keeping
+from mcphost.serving.legacy import adoption, keeping
 from mcphost.serving.legacy.asking import place_of
 from mcphost.serving.legacy.refusals import refuse
 
@@ -44,7 +45,10 @@ async def take(session: Session, principal: Principal, response: LegacyResponse)
     if owner != session.id:
         await refused(FOREIGN)
         return
-    if await in_database(_take, session, question, _said(response)) is None:
+    taken = await in_database(_take, session, question, _said(response))
+    if taken is not None and taken.owner != heartbeat.id:
+        await adoption.adopt(id=taken.call)
+    if taken is None:
         found = await in_database(questions.find, question, session.id)
         if found is None:
             await refused(NOT_ASKED)

@@ -6,7 +6,7 @@ waited for lies in rows; news of an answer is a hint to look.
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -21,6 +21,7 @@ from mcphost.calls.questions import Asked, Question, Standing
 from mcphost.calls.states import QuestionState
 from mcphost.calls.streamed import Waiting
 from mcphost.calls.streams import StreamRow
+from mcphost.protocol import messages
 from mcphost.protocol.legacy.questions import params_of
 from mcphost.protocol.results import INPUT_REQUIRED
 from mcphost.protocol.revisions import Revision
@@ -38,6 +39,7 @@ from mcphost.vault import sealer
 
 LOOK_SECONDS: Final = 1.0
 """How soon to look again at a question whose time is over by this machine's clock only."""
+TICK_SECONDS: Final = 15.0
 LONGEST_ERROR: Final = 500
 """How much of a client's error message is kept."""
 
@@ -60,11 +62,18 @@ def wanted_in(result: Mapping[str, Any]) -> Wanted | None:
     return Wanted(result["inputRequests"], result["requestState"])
 
 
+class Pause(NamedTuple):
+    """What a call waits for, and how far it said that it was when it began to."""
+
+    waiting: Waiting
+    told: float
+
+
 class Put(NamedTuple):
     """Questions that are ready to be sent: the requests, and what is written of them."""
 
     requests: list[bytes]
-    waiting: Waiting
+    pause: Pause
 
 
 def put(stream: StreamRow, call: UUID, revision: Revision, wanted: Wanted) -> Put:
@@ -81,7 +90,11 @@ def put(stream: StreamRow, call: UUID, revision: Revision, wanted: Wanted) -> Pu
         requests.append(message)
     until = datetime.fromtimestamp(state.expires_at, UTC)
     asked = Asked(stream.tenant, stream.session, call, state.round, rows, until)
-    return Put(requests, Waiting(wanted.kept, asked))
+    return Put(requests, _pause(state, Waiting(wanted.kept, asked)))
+
+
+def _pause(state: State, waiting: Waiting) -> Pause:
+    return Pause(waiting, state.journal.progress or 0.0)
 
 
 def _request(
@@ -93,8 +106,11 @@ def _request(
     return orjson.dumps({"jsonrpc": "2.0", "id": token, "method": method, "params": said})
 
 
-async def answered(stream: StreamRow, call: UUID, waiting: Waiting) -> Resumed:
-    """Wait until no question of the round is open; what the next one goes on from.
+async def answered(
+    stream: StreamRow, call: UUID, waiting: Waiting, tick: Callable[[], object]
+) -> Resumed:
+    """Wait until no question of the round is open; what the next one goes on from. `tick` is called
+    every 15 seconds.
 
     Raises SealError and VaultError for what can no longer be read.
     """
@@ -104,21 +120,53 @@ async def answered(stream: StreamRow, call: UUID, waiting: Waiting) -> Resumed:
             left = (until - _CLOCK.now()).total_seconds()
             if left <= 0:
                 await patiently(questions.expire, call, number)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(max(left, LOOK_SECONDS)):
-                    await news.wait()
-            news.clear()
-    return await patiently(_resumed, stream.tenant, call, waiting)
+            if not await _hear(news, min(max(left, LOOK_SECONDS), TICK_SECONDS)) and left > 0:
+                tick()
+    return await patiently(resumed, stream.tenant, call, waiting.journal)
 
 
-def _resumed(tenant: UUID, call: UUID, waiting: Waiting) -> Resumed:
-    state = _state(tenant, call, waiting.journal)
+async def _hear(news: asyncio.Event, seconds: float) -> bool:
+    """Wait for news; whether there was any."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await news.wait()
+    heard = news.is_set()
+    news.clear()
+    return heard
+
+
+def pause_of(stream: StreamRow, call: UUID, journal: str) -> Pause:
+    """What a call waits for that was begun by another process."""
+    state = _state(stream.tenant, call, journal)
+    until = datetime.fromtimestamp(state.expires_at, UTC)
+    asked = Asked(stream.tenant, stream.session, call, state.round, (), until)
+    return _pause(state, Waiting(journal, asked))
+
+
+def withdrawals(stream: StreamRow, call: UUID, number: int) -> list[bytes]:
+    """What tells the client that nobody waits any more for what this round asked
+    (spec: basic/utilities/cancellation)."""
+    given_up = (QuestionState.OPEN, QuestionState.CANCELLED)
+    rows = [each for each in questions.standing(call, number) if each.state in given_up]
+    return [_withdrawal(stream.tenant, each) for each in rows]
+
+
+def _withdrawal(tenant: UUID, question: Standing) -> bytes:
+    place = question.id.bytes + b"message"
+    request = orjson.loads(keeping.unseal(tenant, place, question.message))
+    params = {"requestId": request["id"], "reason": "The call that asked this is over"}
+    return messages.notification("notifications/cancelled", params)
+
+
+def resumed(tenant: UUID, call: UUID, journal: str) -> Resumed:
+    """What the next round goes on from, with the answers to what the last one asked."""
+    state = _state(tenant, call, journal)
     standing = questions.standing(call, state.round)
     taken = tuple(_taken(tenant, state, each) for each in standing)
-    journal = state.journal
+    known = state.journal
     for one in taken:
-        journal = journal.with_answer(one.key, one.answer)
-    return Resumed(state, journal, taken, key_id(waiting.journal))
+        known = known.with_answer(one.key, one.answer)
+    return Resumed(state, known, taken, key_id(journal))
 
 
 def _taken(tenant: UUID, state: State, standing: Standing) -> Taken:

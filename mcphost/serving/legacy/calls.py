@@ -6,7 +6,7 @@ all else is answered on a stream, from which any process can show what was misse
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -15,7 +15,7 @@ from django.db import InterfaceError, OperationalError
 
 from mcphost.audit.records import new_id
 from mcphost.calls.states import CallState
-from mcphost.calls.streamed import SupersededError, Taking
+from mcphost.calls.streamed import SupersededError, Taking, Waiting
 from mcphost.calls.streams import StreamRow
 from mcphost.feed.nodes import heartbeat
 from mcphost.observability import counters, tracing
@@ -24,6 +24,8 @@ from mcphost.protocol.errors import INTERNAL_ERROR, UNAVAILABLE, ProtocolError
 from mcphost.protocol.legacy.errors import in_session
 from mcphost.protocol.revisions import REVISIONS
 from mcphost.runtime.call import Principal
+from mcphost.sealing.tokens import SealError
+from mcphost.serving import drain
 from mcphost.serving.authority import presences
 from mcphost.serving.incoming import Incoming, Session
 from mcphost.serving.legacy import asking, methods, requests
@@ -34,10 +36,12 @@ from mcphost.serving.legacy.keeping import Kept
 from mcphost.serving.legacy.outgoing import Outgoing
 from mcphost.serving.patience import patiently
 from mcphost.serving.resumed import Resumed
+from mcphost.vault.errors import VaultError
 
 PRESENT_AFTER_SECONDS: Final = 0.02
 """Most calls are over before anybody could take away what they were admitted with."""
 RETRY_SECONDS: Final = 2
+WAITING: Final = "Waiting for an answer"
 
 log = logging.getLogger(__name__)
 
@@ -52,23 +56,37 @@ class JsonAnswer(NamedTuple):
     error: ProtocolError | None = None
 
 
-class SessionCall:
-    """One call of a session. `begin` makes them."""
+PickUp = Callable[[Holding], Awaitable[None]]
+"""Has a call stand where another process has left it."""
 
-    def __init__(self, incoming: Incoming, session: Session) -> None:
+
+class SessionCall:
+    """One call of a session: `begin` begins a new one. One that another process has begun is picked up,
+    and goes on after the `last` event of its stream."""
+
+    def __init__(
+        self,
+        incoming: Incoming,
+        kept: Kept,
+        pick_up: PickUp | None = None,
+        last: int | None = None,
+    ) -> None:
+        assert incoming.session is not None
         loop = asyncio.get_running_loop()
-        self._session = session
+        self._session = incoming.session
+        self._pick_up = pick_up
         self._refusal: ProtocolError | None = None
+        self._let_go = False
         self._settled: asyncio.Future[JsonAnswer | None] = loop.create_future()
-        self.outgoing = Outgoing(_kept(incoming, session), self._streams, self._give_up)
+        self.outgoing = Outgoing(kept, self._streams, self._give_up, last)
         self._holding = Holding(self.outgoing)
         self._incoming = incoming._replace(held=self._holding)
         self._known = ExitStack()  # at once: a second request of that id is to be refused
         self._known.enter_context(_callable_off(incoming, self._call_off))
         self._task = loop.create_task(self._run())
-        _under_way.add(self._task)
         self._task.add_done_callback(self._over)
         self._timer = loop.call_later(PRESENT_AFTER_SECONDS, presences.enter, self)
+        under_way.add(self)
 
     @property
     def principal(self) -> Principal:
@@ -84,9 +102,15 @@ class SessionCall:
 
     def lose(self, refusal: ProtocolError) -> None:
         """The caller may not go on: the call ends, and that is its answer."""
-        if self._refusal is None:
+        if self._refusal is None and not self._let_go:
             self._refusal = refusal
             self._task.cancel(refusal.message)
+
+    def let_go(self) -> None:
+        """The process leaves: if the call waits, another goes on with it."""
+        if self._holding.waiting is not None and self._refusal is None:
+            self._let_go = True
+            self._task.cancel("the server is about to stop")
 
     def _call_off(self) -> None:
         """The client takes its request back: there will be no answer."""
@@ -110,18 +134,18 @@ class SessionCall:
 
     def _over(self, task: "asyncio.Task[None]") -> None:
         """Even one that was called off before it began."""
-        _under_way.discard(task)
+        under_way.discard(self)
         self._leave()
         self._settle(JsonAnswer(b""))
+        if task.cancelled() and self.outgoing.streaming and not self.outgoing.closed:
+            self._task = asyncio.get_running_loop().create_task(self._end(JsonAnswer(b"")))
 
     async def _run(self) -> None:
         answer = JsonAnswer(b"")
         try:
             answer = await _answer_of(self._incoming, self._result())
         except SupersededError:
-            log.warning(
-                "a call is no longer this process's", extra={"call": str(self._holding.call)}
-            )
+            log.warning("a call is no longer this process's", extra=self._facts)
         except asyncio.CancelledError:
             if self._refusal is not None:
                 answer = _refused(self._incoming, self._refusal)
@@ -131,37 +155,81 @@ class SessionCall:
 
     async def _result(self) -> Mapping[str, Any]:
         """The result of the method, after as many rounds as it takes."""
+        if self._pick_up is not None:
+            await self._pick_up(self._holding)
         while True:
+            if self._holding.waiting is not None:
+                self._holding.go_on(await self._answered(self._holding.waiting))
             result = await methods.dispatch(self._incoming, self._session, self.outgoing)
             wanted = wanted_in(result)
             if wanted is None:
                 return result
-            self._holding.go_on(await self._ask(wanted))
+            await self._ask(wanted)
 
-    async def _ask(self, wanted: Wanted) -> Resumed:
-        """Ask what a round wants to know, and wait for it."""
+    async def _ask(self, wanted: Wanted) -> None:
+        """Ask what a round wants to know."""
         stream, call = self.outgoing.kept.stream, self._holding.call
         revision = REVISIONS[self._session.revision]
-        requests, waiting = await patiently(asking.put, stream, call, revision, wanted)
-        await self.outgoing.ask(requests, waiting)
-        return await asking.answered(stream, call, waiting)
+        requests, pause = await patiently(asking.put, stream, call, revision, wanted)
+        self._holding.wait(pause)
+        await self.outgoing.ask(requests, pause.waiting)
+        if drain.draining():
+            self._let_go = True
+            raise asyncio.CancelledError
+
+    async def _answered(self, waiting: Waiting) -> Resumed:
+        stream, call = self.outgoing.kept.stream, self._holding.call
+        return await asking.answered(stream, call, waiting, self._tell_of_waiting)
+
+    def _tell_of_waiting(self) -> None:
+        """Some clients give up what says nothing for a minute: progress, by next to nothing."""
+        token = self._incoming.exchange.meta.progress_token
+        if token is not None:
+            told = messages.progress(token, self._holding.tell(), message=WAITING)
+            self.outgoing.send(told)
 
     async def _end(self, answer: JsonAnswer) -> None:
         if not self.outgoing.streaming:
             self.outgoing.abandon()
             self._settle(answer)
+        elif self._let_go:
+            waiting = self._holding.waiting
+            await self.outgoing.release(told=waiting is None or not waiting.asked.questions)
         else:
+            await self._withdraw()
             state = CallState.FINISHED if answer.body else CallState.CANCELLED
             await self.outgoing.finish(answer.body, state)
 
+    async def _withdraw(self) -> None:
+        """Tell the client that nobody waits for its answers any more."""
+        waiting, stream = self._holding.waiting, self.outgoing.kept.stream
+        if waiting is None or self.outgoing.closed:
+            return
+        call, number = self._holding.call, waiting.asked.round
+        try:
+            for each in await patiently(asking.withdrawals, stream, call, number):
+                self.outgoing.send(each)
+        except (SealError, VaultError) as error:
+            log.error("questions cannot be taken back: %s", error, extra=self._facts)
 
-_under_way: set["asyncio.Task[None]"] = set()
-"""Nobody else may be there to keep them."""
+    @property
+    def _facts(self) -> dict[str, str]:
+        return {"call": str(self._holding.call)}
+
+
+under_way: Final[set[SessionCall]] = set()
+"""The calls that this process has. For the event loop's thread."""
 
 
 def begin(incoming: Incoming, session: Session) -> SessionCall:
     """Begin a call, on the event loop."""
-    return SessionCall(incoming, session)
+    return SessionCall(incoming, _kept(incoming, session))
+
+
+def let_all_go() -> None:
+    """The process leaves: what waits goes on elsewhere. On the event loop."""
+    for each in tuple(under_way):
+        each.let_go()
 
 
 def _callable_off(incoming: Incoming, cancel: Cancel) -> AbstractContextManager[None]:

@@ -18,7 +18,7 @@ from mcphost.calls.streams import Page, StreamRow
 from mcphost.protocol.errors import ProtocolError, invalid_request
 from mcphost.sealing.tokens import SealError
 from mcphost.serving.incoming import Session
-from mcphost.serving.legacy import outgoing
+from mcphost.serving.legacy import adoption, outgoing
 from mcphost.serving.legacy.keeping import event_id, message_of
 from mcphost.serving.legacy.outgoing import RETRY_MS
 from mcphost.serving.patience import patiently
@@ -67,9 +67,15 @@ class _Following:
                 await patiently(streams.tell, streams.FOLLOWED, [self._stream])
             while not page.whole and not self._reader.closed:
                 if len(page.events) < streams.READ_AT_ONCE:
-                    await _hear(news)
+                    await self._wait(news)
                 page = await self._show()
             self._reader.end()
+
+    async def _wait(self, news: asyncio.Event) -> None:
+        """Wait for more, and see to it that somebody is there to bring it."""
+        if self._stream.id not in outgoing.live:
+            await adoption.adopt(stream=self._stream.id)
+        await _hear(news)
 
     async def _show(self) -> Page:
         """Show what is there and was not shown."""

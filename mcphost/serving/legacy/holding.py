@@ -1,35 +1,41 @@
 """One call of a session from round to round, as the process has it that runs them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
 from uuid import UUID
 
 from mcphost.audit.conditions import Condition
 from mcphost.audit.records import Record
 from mcphost.audit.writer import writer
 from mcphost.calls import streamed_rounds
-from mcphost.calls.streamed import SupersededError
+from mcphost.calls.streamed import SupersededError, Waiting
 from mcphost.serving import replies
 from mcphost.serving.legacy import keeping
+from mcphost.serving.legacy.asking import Pause
 from mcphost.serving.legacy.outgoing import Outgoing
 from mcphost.serving.replies import Reply
 from mcphost.serving.resumed import FRESH, Resumed
+
+PROGRESS: Final = 1e-6
+"""By how much progress rises while somebody is waited for: less than any tool tells."""
 
 
 class Holding:
     """Fills `serving.held.Held`.
 
     A call that has nothing on its stream has no row, and nobody could go on with it but this process:
-    what it does is recorded, and that is all. `begun` says that the round was begun by another process,
-    which has recorded that.
+    what it does is recorded, and that is all. `waiting` is what it waits for, while it does.
     """
 
-    def __init__(
-        self, outgoing: Outgoing, resumed: Resumed = FRESH, *, begun: bool = False
-    ) -> None:
+    def __init__(self, outgoing: Outgoing) -> None:
         self._outgoing = outgoing
-        self.resumed = resumed
+        self.resumed = FRESH
         self.reply: Reply | None = None
-        self._begun = begun or resumed.state is None
+        self.uncertain = False
+        self.waiting: Waiting | None = None
+        self._begun = True
+        self._told = 0.0
 
     @property
     def call(self) -> UUID:
@@ -41,11 +47,29 @@ class Holding:
         state = self.resumed.state
         return 1 if state is None else state.round + 1
 
-    def go_on(self, resumed: Resumed) -> None:
-        """The next round is about to be run."""
+    @property
+    def movable(self) -> bool:
+        return self._outgoing.can_be_found
+
+    def wait(self, pause: Pause) -> None:
+        """The call waits for what its last round asked."""
+        self.waiting = pause.waiting
+        self._told = max(self._told, pause.told)
+
+    def tell(self) -> float:
+        """Progress of next to nothing, while it waits."""
+        self._told += PROGRESS
+        return self._told
+
+    def go_on(self, resumed: Resumed, *, begun: bool = False) -> None:
+        """The next round is about to be run; `begun` by a process that has recorded that and died."""
+        if self._told:
+            told = replace(resumed.journal, progress=self._told)
+            resumed = resumed._replace(journal=told)
         self.resumed = resumed
         self.reply = None
-        self._begun = False
+        self.waiting = None
+        self._begun = begun
 
     async def start(self, records: Sequence[Record]) -> None:
         if not self._begun:

@@ -62,6 +62,10 @@ class Kept(NamedTuple):
         batch = self._batch(sealer.fetch(self.stream.tenant), said)
         streamed.finish(self.taking, self.stream, batch, state)
 
+    def release(self, told: bool) -> None:
+        """Let the call go, which waits. `told`: it can go on now."""
+        streamed.release(self.taking, self.stream.tenant, told=told)
+
     def _row(self, keys: TenantSealer) -> CallRow:
         call = self.taking.call
         request = keys.seal(Purpose.ROW, call.bytes + self.request())

@@ -64,11 +64,16 @@ class Outgoing:
     """Fills `serving.streams.Stream` for one call. Only for the event loop's thread.
 
     `kept` is where it is written. `on_stream` is called when it has become a stream, `on_loss` when
-    nothing more can be said, because another process has the call or nothing can be sealed.
+    nothing more can be said, because another process has the call or nothing can be sealed. `last` is
+    the number of the last event of a stream that another process has begun.
     """
 
     def __init__(
-        self, kept: Kept, on_stream: Callable[[], None], on_loss: Callable[[], None]
+        self,
+        kept: Kept,
+        on_stream: Callable[[], None],
+        on_loss: Callable[[], None],
+        last: int | None = None,
     ) -> None:
         self.kept = kept
         self.streaming = False
@@ -84,11 +89,19 @@ class Outgoing:
         self._unshown: list[tuple[int, bytes]] | None = []
         self._last = False
         self._over = False
+        if last is not None:
+            self._number, self._unshown, self.followed = last, None, True
+            self._be_stream()
 
     @property
     def closed(self) -> bool:
         """Whether nobody hears what is said: not because nobody reads now."""
         return self._over or self._last
+
+    @property
+    def can_be_found(self) -> bool:
+        """Whether whoever reads has an event to come back with, or will have."""
+        return self.kept.polling or self._number > 0
 
     def open(self) -> None:
         """Be a stream from now on. Harmless when it is one, or over."""
@@ -168,6 +181,13 @@ class Outgoing:
         readers, self._readers = self._readers, []
         for reader in readers:
             reader.end(RETRY_MS)
+
+    async def release(self, *, told: bool) -> None:
+        """Let the call go, which waits, for another process to go on with. Readers come back and see."""
+        await self.written()
+        if not self._over:
+            self.abandon()
+            await patiently(self.kept.release, told)
 
     def abandon(self) -> None:
         """Nothing more is said here, though perhaps elsewhere. Readers come back and see."""

@@ -14,6 +14,7 @@ from mcphost.protocol.exchange import Exchange, Meta
 from mcphost.protocol.headers import Headers
 from mcphost.protocol.legacy.opening import LegacyResponse
 from mcphost.protocol.revisions import REVISIONS
+from mcphost.runtime.call import Principal
 from mcphost.serving import lifecycle, snapshots
 from mcphost.serving.hop import in_database
 from mcphost.serving.incoming import NO_QUOTA, Incoming, Session
@@ -121,6 +122,10 @@ class Caller:
             session,
         )
         return cls(cast, session, incoming)
+
+    @property
+    def principal(self) -> Principal:
+        return self._incoming.principal
 
     def request(self, method: str, params: Mapping[str, Any], token: str | None = None) -> Incoming:
         meta = Meta(

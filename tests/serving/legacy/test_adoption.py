@@ -1,0 +1,194 @@
+"""Calls whose process has died, or has let them go: another goes on with them."""
+
+import asyncio
+from collections.abc import Iterator
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.db.models import F
+
+from mcphost.audit.models import Entry
+from mcphost.calls.models import StreamedCall
+from mcphost.calls.states import CallState
+from mcphost.calls.streamed import NOBODY
+from mcphost.feed.nodes import heartbeat
+from mcphost.identity import services as identity
+from mcphost.serving import drain
+from mcphost.serving.hop import in_database
+from mcphost.serving.legacy import adoption, calls, sessions
+from mcphost.serving.legacy.calls import SessionCall
+from mcphost.serving.legacy.cancelling import cancellations
+from tests.cast import ACTOR, Cast
+from tests.rounds.conftest import module
+from tests.serving.legacy.callers import PATIENCE, Caller, Shown, accept, true
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _not_leaving() -> Iterator[None]:
+    yield
+    drain.reset()
+
+
+def _only() -> SessionCall:
+    (call,) = calls.under_way
+    return call
+
+
+async def _dies(call: SessionCall) -> None:
+    """Have the call's process die: what it has, nobody goes on with, and it says nothing more."""
+    kept = call.outgoing.kept
+    call.outgoing.abandon()
+    call._give_up()
+    await true(lambda: call not in calls.under_way)
+    row = StreamedCall.objects.filter(id=kept.taking.call)
+    before = F("taken_at") - timedelta(hours=1)
+    await in_database(lambda: row.update(owner=uuid4(), taken_at=before))
+
+
+async def _row() -> StreamedCall:
+    return await in_database(StreamedCall.objects.get)
+
+
+async def _waits(caller: Caller, tool: str = "paint", **arguments: object) -> Shown:
+    shown = await caller.streamed(tool, "t", **(arguments or {"what": "a wall"}))
+    await shown.asked()
+    return shown
+
+
+async def _rounds() -> list[tuple[str, int | None]]:
+    def read() -> list[tuple[str, int | None]]:
+        found = Entry.objects.filter(action__startswith="round.").order_by("id")
+        return [(one.action, one.round) for one in found]
+
+    return await in_database(read)
+
+
+def _text(shown: Shown) -> str:
+    text: str = shown.messages[-1]["result"]["content"][0]["text"]
+    return text
+
+
+async def test_an_answer_finds_its_call_though_its_process_died(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    await _dies(_only())
+    assert (shown.ended, shown.retry is not None) == (True, True)
+    await caller.answer(shown.requests[0], accept(colour="red"))
+    resumed = await caller.resumed(shown.ids[-1])
+    assert _text(resumed) == "a wall is red"
+    row = await _row()
+    assert (row.state, row.owner, row.epoch) == (CallState.FINISHED, heartbeat.id, 2)
+    assert module("asking").did == ["a wall red"]
+    started, finished = "round.started", "round.finished"
+    assert await _rounds() == [(started, 1), (finished, 1), (started, 2), (finished, 2)]
+
+
+async def test_who_comes_back_has_its_call_taken_over(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    await _dies(_only())
+    follower, following = caller.following(shown.ids[0])
+    await follower.asked()
+    await true(lambda: calls.under_way)
+    await caller.answer(follower.requests[0], accept(colour="red"))
+    await follower.whole()
+    assert _text(follower) == "a wall is red"
+    await following
+
+
+async def test_housekeeping_goes_on_with_what_nobody_asks_for(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    await _dies(_only())
+    await in_database(adoption.look)
+    await true(lambda: calls.under_way)
+    assert (await _row()).owner == heartbeat.id
+    await in_database(adoption.look)
+    await caller.answer(shown.requests[0], accept(colour="red"))
+    assert _text(await caller.resumed(shown.ids[0])) == "a wall is red"
+
+
+async def test_a_round_that_takes_in_answers_runs_again(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller, "paint_slowly")
+    await caller.answer(shown.requests[0], accept(colour="red"))
+    await asyncio.wait_for(module("asking").running.wait(), PATIENCE)
+    await _dies(_only())
+    module("asking").release.set()
+    assert _text(await caller.resumed(shown.ids[-1])) == "a wall is red"
+    assert (await _row()).state == CallState.FINISHED
+    assert module("asking").did == ["a wall red"] * 2
+
+
+async def test_a_first_round_that_may_have_done_something_is_not_run_again(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    shown = await caller.streamed("says_and_hangs", "t")
+    await shown.until(lambda shown: len(shown.messages) > 1)
+    await _dies(_only())
+    resumed = await caller.resumed(shown.ids[-1])
+    assert "not known whether it took effect" in resumed.messages[-1]["error"]["message"]
+
+
+async def test_what_was_called_off_meanwhile_is_not_gone_on_with(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    await _dies(_only())
+    await cancellations.call_off(caller.session, 1)
+    resumed = await caller.resumed(shown.ids[-1])
+    (withdrawn,) = resumed.messages
+    assert withdrawn["method"] == "notifications/cancelled"
+    assert withdrawn["params"]["requestId"] == shown.requests[0]["id"]
+    assert (await _row()).state == CallState.CANCELLED
+
+
+async def test_a_call_of_a_session_that_has_ended_ends(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    await _waits(caller)
+    await _dies(_only())
+    await sessions.end(caller.session)
+    await in_database(adoption.look)
+    await true(lambda: StreamedCall.objects.get().state == CallState.CANCELLED)
+
+
+async def test_who_may_not_call_any_more_gets_no_result(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    await _dies(_only())
+    assert caller.principal.token_id is not None
+    await in_database(identity.revoke, asking.acme.id, caller.principal.token_id, actor=ACTOR)
+    resumed = await caller.resumed(shown.ids[-1])
+    assert resumed.messages[0]["method"] == "notifications/cancelled"
+    assert "not good any more" in resumed.messages[-1]["error"]["message"]
+
+
+async def test_a_process_that_leaves_lets_go_of_what_waits(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    drain.begin()
+    await shown.until(lambda shown: shown.ended)
+    assert shown.retry is not None
+    await true(lambda: StreamedCall.objects.get().owner == NOBODY)
+    await in_database(adoption.look)
+    assert not calls.under_way
+    drain.reset()  # as in another process
+    await caller.answer(shown.requests[0], accept(colour="red"))
+    assert _text(await caller.resumed(shown.ids[-1])) == "a wall is red"
+
+
+async def test_a_call_that_runs_goes_on_elsewhere_from_its_next_step(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    call = caller.call("steps_slowly")
+    await asyncio.wait_for(module("asking").running.wait(), PATIENCE)
+    drain.begin()
+    module("asking").release.set()
+    assert await asyncio.wait_for(call.settled(), PATIENCE) is None
+    shown = Shown()
+    call.outgoing.attach(shown)
+    await shown.until(lambda shown: shown.ended)
+    await true(lambda: StreamedCall.objects.get().owner == NOBODY)
+    drain.reset()
+    assert _text(await caller.resumed(shown.ids[0])) == "done"
+    assert module("asking").did == ["one", "two"]

@@ -1,0 +1,104 @@
+"""Calls of sessions that end before anybody has answered, and what is said while somebody is waited for."""
+
+import asyncio
+
+import pytest
+
+from mcphost.audit.models import Entry
+from mcphost.audit.records import ANSWER_REFUSED
+from mcphost.calls import streamed
+from mcphost.calls.models import OpenQuestion, StreamedCall
+from mcphost.calls.states import CallState, QuestionState
+from mcphost.protocol.errors import UNAUTHORIZED, ProtocolError
+from mcphost.serving.hop import in_database
+from mcphost.serving.legacy import asking as asking_module
+from mcphost.serving.legacy import calls, sessions
+from mcphost.serving.legacy.cancelling import cancellations, name_of
+from tests.cast import Cast
+from tests.serving.legacy.callers import Caller, Shown, accept, true
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+async def _waits(caller: Caller) -> Shown:
+    shown = await caller.streamed("paint", "t", what="a wall")
+    await shown.asked()
+    return shown
+
+
+async def _is_called_off(shown: Shown) -> None:
+    """Its question is taken back, there is no answer, and nobody has it any more."""
+    messages = await shown.whole()
+    assert messages[-1]["method"] == "notifications/cancelled"
+    assert messages[-1]["params"]["requestId"] == shown.requests[0]["id"]
+    assert shown.retry is None
+    await true(lambda: StreamedCall.objects.get().request == "")
+    row = await in_database(StreamedCall.objects.get)
+    assert (row.state, row.journal) == (CallState.CANCELLED, "")
+    question = await in_database(OpenQuestion.objects.get)
+    assert question.state == QuestionState.CANCELLED
+    assert not calls.under_way
+
+
+async def test_a_call_that_is_called_off_takes_its_questions_back(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    await cancellations.call_off(caller.session, 1)
+    await _is_called_off(shown)
+    await caller.answer(shown.requests[0], accept(colour="red"))
+    refused = await in_database(lambda: Entry.objects.get(action=ANSWER_REFUSED))
+    assert (refused.reason, refused.facts["key"]) == ("late", "colour")
+
+
+async def test_a_call_can_be_called_off_from_any_process(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    session = caller.session
+    await in_database(streamed.call_off, session.id, session.tenant, name_of(session.id, 1))
+    await _is_called_off(shown)
+
+
+async def test_the_end_of_a_session_ends_its_calls(asking: Cast) -> None:
+    caller, other = await Caller.at(asking), await Caller.at(asking)
+    shown = await _waits(caller)
+    await sessions.end(other.session)
+    await sessions.end(caller.session)
+    await _is_called_off(shown)
+
+
+async def test_who_loses_its_authority_is_told_instead_of_an_answer(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    (call,) = calls.under_way
+    call.lose(ProtocolError(UNAUTHORIZED, "not any more"))
+    messages = await shown.whole()
+    assert [one.get("method") for one in messages[-2:]] == ["notifications/cancelled", None]
+    assert messages[-1]["error"]["message"] == "not any more"
+
+
+async def test_progress_rises_while_somebody_is_waited_for(
+    asking: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking_module, "TICK_SECONDS", 0.02)
+    caller = await Caller.at(asking)
+    shown = await caller.streamed("logs_and_asks", "t")
+    await shown.until(lambda shown: len(shown.of("notifications/progress")) > 3)
+    await caller.answer(shown.requests[0], accept(colour="red"))
+    await shown.whole()
+    told = [one["params"]["progress"] for one in shown.of("notifications/progress")]
+    assert told == sorted(set(told))
+    assert (told[0], told[-1]) == (1, 2)
+    assert all(1 < one < 1.01 for one in told[1:-1])
+
+
+async def test_nothing_is_said_meanwhile_to_who_wants_no_progress(
+    asking: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking_module, "TICK_SECONDS", 0.02)
+    caller = await Caller.at(asking)
+    shown = await caller.streamed("paint", what="a wall")
+    (question,) = await shown.asked()
+    for _ in range(5):
+        await asyncio.sleep(0.02)
+    await caller.answer(question, accept(colour="red"))
+    assert not (await shown.whole() and shown.of("notifications/progress"))
