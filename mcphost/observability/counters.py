@@ -31,7 +31,9 @@ refusals = metrics.counters(
 )
 streams_open = metrics.gauge("streams_open", "Event streams open.")
 streams_cut = metrics.counter("streams_cut", "Streams cut because their client did not read.")
-listeners_open = metrics.gauge("listeners_open", "Streams of subscriptions/listen open.")
+listeners_open = metrics.gauge(
+    "listeners_open", "Streams of subscriptions/listen and of GET in sessions open."
+)
 
 # Rounds of tools, prompts and resources.
 rounds = metrics.counter("rounds", "Rounds that have begun.")

@@ -10,6 +10,12 @@ from types import MappingProxyType
 NO_METHOD = "none"
 """Refused before a message was read."""
 NOTIFICATION = "notification"
+"""Nothing that is answered; in a session that may be an answer, too."""
+BATCH = "batch"
+STREAM = "stream"
+"""A session's GET."""
+END = "end"
+"""A session's DELETE."""
 
 METHODS = (
     "server/discover",
@@ -22,7 +28,15 @@ METHODS = (
     "resources/templates/list",
     "completion/complete",
     "subscriptions/listen",
+    "initialize",
+    "ping",
+    "logging/setLevel",
+    "resources/subscribe",
+    "resources/unsubscribe",
     NOTIFICATION,
+    BATCH,
+    STREAM,
+    END,
     NO_METHOD,
 )
 

@@ -9,10 +9,10 @@ import logging
 import re
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from mcphost.observability import context, counters, tracing
-from mcphost.observability.labels import NO_METHOD, NOTIFICATION
+from mcphost.observability.labels import END, NO_METHOD, NOTIFICATION, STREAM
 from mcphost.protocol.errors import ProtocolError
 from mcphost.protocol.legacy.opening import LegacyBody
 from mcphost.protocol.opening import open_post
@@ -43,6 +43,13 @@ PATH = re.compile(r"/t/([^/]+)/mcp")
 log = logging.getLogger(__name__)
 
 
+class Ended(NamedTuple):
+    """A request that was answered, by the label of its method and the status; 0 is nobody there."""
+
+    method: str
+    status: int
+
+
 async def endpoint(scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
     """Serve one HTTP request below `/t/`. Everything there is answered here, in JSON."""
     ensure_started()
@@ -51,11 +58,12 @@ async def endpoint(scope: Mapping[str, Any], receive: Receive, send: Send) -> No
         await send_json(send, 404, b'{"error":"not_found"}', cors.ANYONE)
         return
     counters.requests.add()
-    began, method, status = time.perf_counter(), NO_METHOD, NOBODY
+    request = HttpRequest.from_scope(scope, match[1])
+    method, status = NO_METHOD, NOBODY
     try:
-        entered = await _enter(HttpRequest.from_scope(scope, match[1]), receive, send)
-        if isinstance(entered, int):
-            status = entered
+        entered = await _enter(request, receive, send)
+        if isinstance(entered, Ended):
+            method, status = entered
             return
         incoming, headers = entered
         method = incoming.exchange.method
@@ -70,43 +78,43 @@ async def endpoint(scope: Mapping[str, Any], receive: Receive, send: Send) -> No
         else:
             answering = converse(incoming, dispatch, receive, send, headers)
         if tracing.tracer is not None:
-            answering = in_span(tracing.tracer, incoming, began, answering)
+            answering = in_span(tracing.tracer, incoming, request.began, answering)
         status = await answering
     finally:
-        counters.request_ended(time.perf_counter() - began, method, status)
+        counters.request_ended(time.perf_counter() - request.began, method, status)
 
 
 async def _enter(
     request: HttpRequest, receive: Receive, send: Send
-) -> tuple[Incoming, RawHeaders] | int:
-    """The request of somebody who may speak here, with the headers that its answer needs; or the
-    status of the answer that it got at once."""
+) -> tuple[Incoming, RawHeaders] | Ended:
+    """The request of somebody who may speak here, with the headers that its answer needs; or how it
+    was answered already."""
     headers: RawHeaders = cors.ANYONE
     try:
         guard.check_host(request)
         if request.method == "OPTIONS":
             asked = request.headers.get("access-control-request-headers") or ""
             await send_empty(send, 204, cors.preflight(asked))
-            return 204
+            return Ended(NO_METHOD, 204)
         guard.check_request(request)
         admitted = await admit(request)
         headers = ()
         headers = cors.allow(request.headers.get("origin"), admitted.tenant.allowed_origins)
         wire = Wire(receive, send, headers)
         if request.method == "GET":
-            return await get(request, admitted, wire)
+            return Ended(STREAM, await get(request, admitted, wire))
         if request.method == "DELETE":
-            return await sessions.delete(request, admitted, wire)
+            return Ended(END, await sessions.delete(request, admitted, wire))
         opened = await _open(request, admitted, receive)
         if isinstance(opened, Post):
-            return await sessions.post(opened, wire)
+            return Ended(sessions.label(opened.body), await sessions.post(opened, wire))
         return opened, headers
     except ClientGoneError:
-        return NOBODY
+        return Ended(NO_METHOD, NOBODY)
     except ProtocolError as error:
-        return await _refuse(send, error, headers)
+        return Ended(NO_METHOD, await _refuse(send, error, headers))
     except AWAY as error:
-        return await _refuse(send, unavailable(error), headers)
+        return Ended(NO_METHOD, await _refuse(send, unavailable(error), headers))
 
 
 async def _open(request: HttpRequest, admitted: Admitted, receive: Receive) -> Incoming | Post:

@@ -9,7 +9,8 @@ Nothing of a POST is done before all of it has been looked at.
 
 from typing import Final, NamedTuple
 
-from mcphost.observability import context, counters
+from mcphost.observability import context, counters, tracing
+from mcphost.observability.labels import BATCH, NOTIFICATION
 from mcphost.protocol.eras import Era
 from mcphost.protocol.errors import (
     SESSION_GONE,
@@ -44,6 +45,7 @@ from mcphost.transport.admission import Admitted
 from mcphost.transport.answering import told
 from mcphost.transport.http import HttpRequest
 from mcphost.transport.responder import send_empty, send_json
+from mcphost.transport.spans import in_span
 from mcphost.transport.streaming import Wire, answer, answer_batch
 
 SESSION_HEADER: Final = "mcp-session-id"
@@ -59,6 +61,13 @@ class Post(NamedTuple):
     admitted: Admitted
     body: LegacyBody
     size: int
+
+
+def label(body: LegacyBody) -> str:
+    """What a POST is counted as."""
+    if body.batch:
+        return BATCH
+    return body.requests[0].method if body.requests else NOTIFICATION
 
 
 async def post(posted: Post, wire: Wire) -> int:
@@ -146,10 +155,16 @@ async def _answer(posted: Post, session: Session, body: LegacyBody, wire: Wire) 
     incoming = [_incoming(posted, session, one) for one in body.requests]
     refused = [_refused(error) for error in body.refused]
     wire = wire._replace(polling=REVISIONS[session.revision].polling)
-    under_way = [_begin(one, session) for one in incoming]
     if body.batch:
-        return await answer_batch(under_way, refused, wire)
-    return await answer(under_way[0], wire)
+        return await answer_batch([_begin(one, session) for one in incoming], refused, wire)
+    answering = _answer_one(incoming[0], session, wire)
+    if tracing.tracer is not None:
+        answering = in_span(tracing.tracer, incoming[0], posted.request.began, answering)
+    return await answering
+
+
+async def _answer_one(incoming: Incoming, session: Session, wire: Wire) -> int:
+    return await answer(_begin(incoming, session), wire)
 
 
 def _begin(incoming: Incoming, session: Session) -> SessionCall:

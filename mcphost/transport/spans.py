@@ -11,7 +11,10 @@ from mcphost.serving.incoming import Incoming
 async def in_span(
     tracer: Tracer, incoming: Incoming, began: float, answering: Awaitable[int]
 ) -> int:
-    """Answer a request that began at `began` (of `time.perf_counter`). Gives the answer's status."""
+    """Answer a request that began at `began` (of `time.perf_counter`). Gives the answer's status.
+
+    What of a session's call goes on after that is below the same span.
+    """
     with tracer.request(_asked(incoming, time.perf_counter() - began)):
         return await answering
 
@@ -21,7 +24,7 @@ def _asked(incoming: Incoming, seconds: float) -> Asked:
     sent, around = exchange.meta.traceparent, incoming.headers.get("traceparent")
     if parse(around) is None:
         around = None
-    state = exchange.params["_meta"].get("tracestate")
+    state = exchange.params.get("_meta", {}).get("tracestate")
     return Asked(
         method=exchange.method,
         revision=exchange.revision,

@@ -4,9 +4,11 @@ from mcphost.catalogue.kinds import KINDS
 from mcphost.kinds.sorts import Sort
 from mcphost.observability import labels
 from mcphost.protocol.errors import HTTP_STATUS
+from mcphost.protocol.legacy.opening import INITIALIZE
 from mcphost.runtime.outcomes import FailureKind
 from mcphost.serving import records
 from mcphost.serving.dispatch import HANDLERS, STANDING
+from mcphost.serving.legacy.methods import OWN
 
 
 def test_every_error_code_has_a_name_of_its_own():
@@ -15,7 +17,7 @@ def test_every_error_code_has_a_name_of_its_own():
 
 
 def test_every_method_that_is_served_is_named():
-    assert {*HANDLERS, *STANDING} <= set(labels.METHODS)
+    assert {*HANDLERS, *STANDING, *OWN, INITIALIZE} <= set(labels.METHODS)
 
 
 def test_every_kind_is_named():

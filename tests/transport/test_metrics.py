@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from mcphost.observability import counters, exposition, health
 from tests.cast import Cast
+from tests.legacy import begin, message
 from tests.mcp import PATIENCE, PREFIX, Exchange, Reply, begun, call, listening, request, send
 from tests.served import probes
 
@@ -206,3 +207,22 @@ async def test_labels_never_name_a_tenant_a_tool_or_a_client(served: Cast) -> No
     text = exposition.render("")[0].decode()
     for secret in (canary, "acme", "commons", "echo", "tests", token):
         assert secret not in text
+
+
+@OPEN
+async def test_what_a_session_sends_is_counted_by_what_it_is(served: Cast) -> None:
+    name = "mcphost_request_duration_seconds_count"
+    kinds = ("initialize", "notification", "ping", "batch", "stream", "end")
+
+    async def counts() -> list[float]:
+        return [await count(name, method=kind, status="2xx") for kind in kinds]
+
+    before = await counts()
+    session = await begin("commons", None, "2025-03-26")
+    await session.ask("ping")
+    await session.batch(message("ping", id=1), message("tools/list", id=2))
+    async with session.listening():
+        await session.end()
+    assert await counts() == [number + 1 for number in before]
+    assert await count("mcphost_requests_running") == 0
+    assert await count("mcphost_listeners_open") == 0

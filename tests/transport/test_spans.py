@@ -7,6 +7,7 @@ from opentelemetry.trace import StatusCode
 
 from mcphost.observability import tracing
 from tests.cast import Cast
+from tests.legacy import begin
 from tests.mcp import PATIENCE, ask, begun, call, request, send
 from tests.observability.spans import Seen, said, seen, trace_of
 from tests.served import entries, probes
@@ -132,3 +133,25 @@ async def test_without_a_collector_no_span_is_made(served: Cast) -> None:
     assert reply.text == "a"
     (entry,) = [entry for entry in await entries("echo") if entry.action == "round.finished"]
     assert entry.trace_id == TRACE
+
+
+async def test_a_call_of_a_session_is_a_span_with_its_rounds_below(
+    served: Cast, seen: Seen
+) -> None:
+    session = await begin("acme", served.owner.mcp_token, "2025-11-25")
+    await session.call("echo", {"text": "a"}, traceparent=PARENT, tracestate="vendor=1")
+    ran = seen.round()
+    (server,) = [span for span in seen.all() if span.name == "tools/call"]
+    assert ran.parent is not None and server.context is not None
+    assert ran.parent.span_id == server.context.span_id
+    assert trace_of(server) == TRACE
+    assert said(server)["mcp.protocol.version"] == "2025-11-25"
+    (entry,) = [entry for entry in await entries("echo") if entry.action == "round.finished"]
+    assert entry.trace_id == TRACE
+
+
+async def test_an_error_in_a_session_is_told_to_its_span(served: Cast, seen: Seen) -> None:
+    session = await begin("acme", served.owner.mcp_token, "2025-11-25")
+    await session.call("nothing")
+    (server,) = [span for span in seen.all() if span.name == "tools/call"]
+    assert server.status.status_code is StatusCode.ERROR

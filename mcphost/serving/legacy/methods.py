@@ -35,8 +35,8 @@ async def dispatch(incoming: Incoming, session: Session, stream: Stream) -> Mapp
     What asks for something first is as the stateless revision has it, and is no result yet.
     """
     method = incoming.exchange.method
-    if method in _OWN:
-        return await _OWN[method](incoming, session)
+    if method in OWN:
+        return await OWN[method](incoming, session)
     if method not in SHARED:
         raise method_not_found(method)
     result = await HANDLERS[method](incoming, stream)
@@ -88,9 +88,10 @@ def _uri(incoming: Incoming) -> tuple[str, str]:
         raise invalid_params(f"params.uri: {error}", {"uri": uri}) from None
 
 
-_OWN: Final[Mapping[str, Handler]] = {
+OWN: Final[Mapping[str, Handler]] = {
     "ping": _ping,
     "logging/setLevel": _set_level,
     "resources/subscribe": _subscribe,
     "resources/unsubscribe": _unsubscribe,
 }
+"""What only sessions have, by method."""
