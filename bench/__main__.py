@@ -1,4 +1,4 @@
-"""The command line: `python -m bench [call|ask|scale|nodes|listeners ...] [--smoke]`."""
+"""The command line: `python -m bench [call|ask|scale|nodes|listeners|waiting ...] [--smoke]`."""
 
 import argparse
 import os
@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench import asking, listeners, machine, nodes, peers, plot, report, scale
+from bench import asking, listeners, machine, nodes, peers, plot, report, scale, waiting
 from bench.figures import Figure
 from bench.load import LoadError, require_wrk
 from bench.passes import SMOKE, Plan, compare
@@ -88,6 +88,14 @@ def _listeners(run: Run) -> bool:
     return True
 
 
+def _waiting(run: Run) -> bool:
+    few = (waiting.SMALL_CROWD, run.plan.seconds, waiting.FEW_PASSES)
+    many = (waiting.CROWD, run.plan.seconds, waiting.PASSES)
+    figure = waiting.wait(*(few if run.smoke else many))
+    _show(run, "bench waiting", report.waiting_table(figure))
+    return True
+
+
 def _show(run: Run, place: str, text: str) -> None:
     print(f"\n{text}\n", flush=True)
     if run.keep:
@@ -104,6 +112,7 @@ SCENARIOS: Mapping[str, Callable[[Run], bool]] = {
     "scale": _scale,
     "nodes": _nodes,
     "listeners": _listeners,
+    "waiting": _waiting,
 }
 
 
@@ -114,7 +123,7 @@ def _options() -> argparse.Namespace:
         "scenarios",
         nargs="*",
         help="call: beside the peers; ask: calls of two legs; scale: over a large database; nodes: two processes against "
-        "one; listeners: how soon all hear of a change",
+        "one; listeners: how soon all hear of a change; waiting: what open questions cost",
     )
     parser.add_argument("--smoke", action="store_true", help="a second each, nothing is written")
     parser.add_argument("--no-write", action="store_true", help="leave docs/ as it is")

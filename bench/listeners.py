@@ -70,7 +70,7 @@ class Lines:
 
 def listen(count: int, changes: int) -> ListenersFigure:
     """Have `count` listeners hear of that many changes, one after another."""
-    _make_room(count + SPARE)
+    make_room(count + SPARE)
     with tempfile.TemporaryDirectory(prefix="mcphost-bench-") as folder:
         place, port = Path(folder), free_port()
         room = str(count)
@@ -79,8 +79,8 @@ def listen(count: int, changes: int) -> ListenersFigure:
             target = peers.MCPHOST.target(place, port)
             alone = memory_bytes(pid)
             with (
-                _program("bench.ears", port, count, BENCH_TOKEN=target.token) as ears,
-                _program("bench.change", changes, MCPHOST_HOME=str(place / "home")) as changing,
+                program("bench.ears", port, count, BENCH_TOKEN=target.token) as ears,
+                program("bench.change", changes, MCPHOST_HOME=str(place / "home")) as changing,
             ):
                 json.loads(ears.next())
                 memory = (memory_bytes(pid) - alone) / count
@@ -99,7 +99,7 @@ def summarise(count: int, heard: Sequence[Heard], memory: float) -> ListenersFig
     )
 
 
-def _make_room(files: int) -> None:
+def make_room(files: int) -> None:
     """Let the programs started from now on have so many open files. Raises StartError."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < files:
@@ -117,7 +117,8 @@ def _change(ears: Lines, changing: Lines) -> Heard:
 
 
 @contextmanager
-def _program(module: str, *arguments: int, **more: str) -> Iterator[Lines]:
+def program(module: str, *arguments: int, **more: str) -> Iterator[Lines]:
+    """Another of this folder's programs, while in here."""
     process = subprocess.Popen(
         [sys.executable, "-m", module, *map(str, arguments)],
         cwd=ROOT,

@@ -11,6 +11,7 @@ from bench.load import CONNECTIONS
 from bench.nodes import TWICE, NodesFigure
 from bench.passes import Plan
 from bench.processes import ROOT
+from bench.waiting import WaitingFigure
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 PICTURE = ROOT / "docs" / "benchmarks.svg"
@@ -20,6 +21,8 @@ TARGET_ASKING = 5.0
 TARGET_OF_BARE = 0.4
 TARGET_NODES = 1.2
 TARGET_TOLD = 2.0
+TARGET_QUESTION = 30 * 1024
+TARGET_LATENCY = 1.5
 
 
 def table(figures: Sequence[Figure]) -> str:
@@ -88,6 +91,28 @@ def listeners_table(figure: ListenersFigure) -> str:
     told = f"all told after {figure.worst:.2f} s at worst"
     verdict = _line(figure.worst <= TARGET_TOLD, told, "two seconds")
     return "\n".join([*lines, "", verdict])
+
+
+def waiting_table(figure: WaitingFigure) -> str:
+    """What questions that wait for people cost, as Markdown."""
+    lines = [
+        "| questions waiting | memory for each | one core, while nothing happens | all asked after | all answered after |",
+        "| ---: | ---: | ---: | ---: | ---: |",
+        (
+            f"| {figure.questions:,} | {figure.memory / 1024:.1f} KiB | {figure.idle:.1%} "
+            f"| {figure.asking:.1f} s | {figure.answered:.1f} s |"
+        ),
+        "",
+        "| new calls | requests/s | p99 ms |",
+        "| --- | ---: | ---: |",
+        f"| with nobody waiting | {figure.rate_alone:,.0f} | {figure.alone:.2f} |",
+        f"| beside {figure.questions:,} who wait | {figure.rate_beside:,.0f} | {figure.beside:.2f} |",
+    ]
+    small = figure.memory <= TARGET_QUESTION
+    memory = _line(small, f"{figure.memory / 1024:.1f} KiB for each", "at most 30 KiB")
+    times = figure.beside / figure.alone
+    latency = _line(times <= TARGET_LATENCY, f"p99 {times:.2f} times as high", "at most 1.5")
+    return "\n".join([*lines, "", memory, latency])
 
 
 def asking_table(figures: Sequence[Figure], sealed: Sequence[SealingFigure]) -> str:

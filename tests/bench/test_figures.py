@@ -11,6 +11,7 @@ from bench.listeners import Heard
 from bench.load import LoadError, Sample, parse
 from bench.nodes import Turn
 from bench.proc import parse_ticks
+from bench.waiting import WaitingFigure
 
 LABELS = {"mcphost": "mcphost", "sdk": "SDK", "bare": "bare"}
 
@@ -128,6 +129,14 @@ def test_the_slowest_listener_of_the_slowest_change_decides() -> None:
     table = report.listeners_table(figure)
     assert "| 10,000 | 3 | 0.20 s | 0.70 s | 2.50 s | 2.0 KiB |" in table
     assert table.endswith("**missed**")
+
+
+def test_a_question_that_waits_is_held_against_its_memory_and_the_latency_of_others() -> None:
+    figure = WaitingFigure(5_000, 40 * 1024, 0.012, 4.0, 7.0, 4_000, 3_900, 9.4, 12.5)
+    table = report.waiting_table(figure)
+    assert "| 5,000 | 40.0 KiB | 1.2% | 9.4 s | 12.5 s |" in table
+    assert "40.0 KiB for each (wanted: at most 30 KiB): **missed**" in table
+    assert table.endswith("p99 1.75 times as high (wanted: at most 1.5): **missed**")
 
 
 def test_ticks_are_read_behind_a_name_that_holds_anything() -> None:
