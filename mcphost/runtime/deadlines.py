@@ -33,6 +33,7 @@ class Deadline(Generic[T]):
     """
 
     _handle: TimerHandle | None = None
+    _ends_at = 0.0
     _hurrying: TimerHandle | None = None
     _warnings = 0
 
@@ -61,12 +62,13 @@ class Deadline(Generic[T]):
     def rest(self) -> None:
         """Time stands still, unless it is up."""
         if self._handle is not None and not self._warnings:
-            self._left = max(0.0, self._handle.when() - self._loop.time())
+            self._left = max(0.0, self._ends_at - self._loop.time())
             self._handle.cancel()
             self._handle = None
 
     def go_on(self) -> None:
         if self._handle is None:
+            self._ends_at = self._loop.time() + self._left
             self._handle = self._loop.call_later(self._left, self._warn)
 
     def hurry(self, error: BaseException) -> None:

@@ -225,6 +225,7 @@ class Silence:
         self._heap: list[tuple[float, int, StandingStream]] = []
         self._numbers = count()
         self._timer: asyncio.TimerHandle | None = None
+        self._rings_at = 0.0
 
     def expect(self, stream: StandingStream) -> None:
         self._push(stream.spoke_at + stream.comment_every, stream)
@@ -238,10 +239,11 @@ class Silence:
         if not self._heap:
             return
         due = self._heap[0][0]
-        if self._timer is None or self._timer.when() > due:
+        if self._timer is None or self._rings_at > due:
             if self._timer is not None:
                 self._timer.cancel()
             self._timer = self.loop.call_at(due, self._look)
+            self._rings_at = due  # a timer that is due at once does not say so in every loop
 
     def _look(self) -> None:
         self._timer = None

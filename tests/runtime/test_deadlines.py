@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+import uvloop
 
 from mcphost.runtime import deadlines
 from mcphost.runtime.begun import Begun
@@ -223,3 +224,15 @@ async def test_what_swallows_its_unwinding_may_be_cancelled_afterwards() -> None
     await asyncio.wait([task])
     assert heard == ["unwound", "cancelled"]
     assert task.cancelled()
+
+
+def test_time_that_is_up_at_once_rests_in_every_loop() -> None:
+    """uvloop's timers do not say when they ring if that is now."""
+
+    async def body() -> str:
+        deadline = Deadline(Begun(asyncio.sleep(0, "done")), 0.0)
+        deadline.go_on()
+        deadline.rest()
+        return await deadline.run(resting=True)
+
+    assert uvloop.run(body()) == "done"

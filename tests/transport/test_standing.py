@@ -218,12 +218,11 @@ class HandLoop:
 
 
 class HandTimer:
+    """Like uvloop's for what is due at once, it does not say when it rings."""
+
     def __init__(self, at: float, callback: Callable[[], None]) -> None:
         self.at = at
         self.callback = callback
-
-    def when(self) -> float:
-        return self.at
 
     def cancel(self) -> None:
         self.callback = lambda: None
