@@ -139,6 +139,14 @@ async def test_tool_with_progress(ctx: Context) -> str:
 
 
 @tool(annotations=READ_ONLY)
+async def test_reconnection(ctx: Context) -> str:
+    """Ends its stream before its result, which is picked up on another."""
+    ctx.close_stream()
+    await asyncio.sleep(PAUSE_SECONDS)
+    return "Reconnected."
+
+
+@tool(annotations=READ_ONLY)
 async def test_tool_with_logging(ctx: Context) -> str:
     """Logs three messages."""
     ctx.info("Tool execution started")

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import threading
 import time
+from collections.abc import Callable
 from contextvars import copy_context
 from typing import Any, NoReturn
 
@@ -92,6 +93,11 @@ class Line:
         if level not in LOG_LEVELS:
             raise ValueError(f"{level!r} is not a log level: use one of {', '.join(LOG_LEVELS)}")
         self._emit(self._notifier.log, level, _json(data), logger)
+
+    def do(self, what: Callable[[], None]) -> None:
+        """Do something with the way itself, after what was said before. Raises CallEnded."""
+        self.check()
+        self._emit(what)
 
     def _emit(self, *said: Any) -> None:
         if self.silent:

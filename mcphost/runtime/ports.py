@@ -175,6 +175,10 @@ def stay() -> bool:
     return False
 
 
+def nothing() -> None:
+    """Where the caller cannot come back for what follows, it goes on listening."""
+
+
 class Limits(NamedTuple):
     """What one round may take. `seconds` is None where the program's own limit holds."""
 
@@ -186,6 +190,7 @@ class Ports(NamedTuple):
     """The outside, as one program sees it during one round.
 
     `leaving` says whether the call had better go on in another process, from its next recorded step.
+    `close_stream` has the caller hang up, and come back for what follows.
     """
 
     threads: Threads
@@ -197,3 +202,4 @@ class Ports(NamedTuple):
     store: Store = NoStore()
     links: Links = NoLinks()
     leaving: Callable[[], bool] = stay
+    close_stream: Callable[[], None] = nothing

@@ -55,6 +55,14 @@ class Speaking:
     def error(self, data: Any, logger: str | None = None) -> None:
         self.log("error", data, logger)
 
+    def close_stream(self) -> None:
+        """Have the client hang up, and come back in a moment for what is said from now on.
+
+        Worth it where nothing will be said for a long time. Only clients of revision 2025-11-25 can:
+        for all others it does nothing.
+        """
+        self._round.line.do(self._round.ports.close_stream)
+
     def announce(self, uri: str) -> None:
         """Tell whoever listens that what can be read at `uri` is not what it was.
 

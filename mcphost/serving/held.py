@@ -32,6 +32,9 @@ class Held(Protocol):
     @property
     def movable(self) -> bool: ...
 
+    def close_stream(self) -> None:
+        """Have the client come back for what is said from now on, if it can."""
+
     async def start(self, records: Sequence[Record]) -> None:
         """Begin the round, in one commit with `records`."""
 

@@ -7,7 +7,7 @@ from mcphost.audit.records import new_id
 from mcphost.protocol.eras import Era
 from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError
 from mcphost.runtime.call import Call, Client, Delivery
-from mcphost.runtime.ports import Limits, Ports, stay
+from mcphost.runtime.ports import Limits, Ports, nothing, stay
 from mcphost.serving import drain, limits, resuming, rounds
 from mcphost.serving.announcing import TenantAnnouncer
 from mcphost.serving.deliveries import legacy, modern
@@ -128,6 +128,7 @@ def _may_go_elsewhere(turn: Turn) -> bool:
 
 
 def _ports(turn: Turn, stream: Stream) -> Ports:
+    held = turn.incoming.held
     seconds = turn.primitive.time_limit or options().tool_seconds
     return Ports(
         threads=threads(),
@@ -137,4 +138,5 @@ def _ports(turn: Turn, stream: Stream) -> Ports:
         store=TenantStore(turn.incoming.tenant.id),
         links=CallLinks(turn.incoming, turn.call, stream),
         leaving=drain.draining if _may_go_elsewhere(turn) else stay,
+        close_stream=nothing if held is None else held.close_stream,
     )

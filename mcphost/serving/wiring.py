@@ -17,7 +17,7 @@ from mcphost.serving.authority import presences
 from mcphost.serving.drain import on_cut, on_drain
 from mcphost.serving.legacy import adoption, calls, outgoing
 from mcphost.serving.legacy.cancelling import cancellations
-from mcphost.serving.legacy.following import readers
+from mcphost.serving.legacy.readers import following
 from mcphost.serving.legacy.standing import UNHEARD, standings
 from mcphost.serving.listeners import listeners
 from mcphost.serving.options import options
@@ -58,6 +58,6 @@ loop.on_gap(listeners.heard_nothing)
 loop.on_gap(presences.heard_nothing)
 on_drain(listeners.end_all)
 on_drain(heartbeat.drain)
-on_drain(readers.send_all_away)
+on_drain(following.send_all_away)
 on_drain(calls.let_all_go)
 on_cut(presences.end_all)

@@ -199,6 +199,16 @@ async def steps_slowly(ctx: Context) -> str:
     return "done"
 
 
+@tool(annotations=READ_ONLY)
+async def closes_its_stream(ctx: Context) -> str:
+    """Has its caller come back for its result, twice."""
+    ctx.close_stream()
+    await running.wait()
+    ctx.close_stream()
+    await release.wait()
+    return "closed twice"
+
+
 async def _does(what: str) -> None:
     did.append(what)
 

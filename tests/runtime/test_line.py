@@ -8,6 +8,7 @@ import pytest
 
 from mcphost.protocol.messages import LOG_LEVELS
 from mcphost.runtime.line import CallEnded, Line
+from mcphost.runtime.ports import nothing
 
 scene: ContextVar[str] = ContextVar("scene", default="outside")
 
@@ -134,3 +135,23 @@ async def test_the_notifier_runs_in_the_context_of_whoever_made_the_line() -> No
     line.progress(1, None, None)
     await asyncio.to_thread(line.progress, 2, None, None)
     assert notes.scenes == ["outside", "outside"]
+
+
+async def test_what_is_done_to_the_way_comes_in_order_and_not_after_the_end() -> None:
+    notes = Notes()
+    line = Line(notes)
+    line.log("info", "before", None)
+    line.do(lambda: notes.said.append(("closed",)))
+    line.log("info", "after", None)
+    assert [said[-2] if len(said) > 1 else said[0] for said in notes.said] == [
+        "before",
+        "closed",
+        "after",
+    ]
+    line.silent = True
+    line.do(lambda: notes.said.append(("closed again",)))
+    assert len(notes.said) == 3
+    nothing()
+    line.end()
+    with pytest.raises(CallEnded):
+        line.do(nothing)

@@ -155,6 +155,14 @@ async def test_progress_goes_from_nothing_over_half_to_all() -> None:
     assert notes.progressed == [(0, 100, None), (50, 100, None), (100, 100, None)]
 
 
+async def test_a_stream_ends_before_its_result() -> None:
+    ended: list[str] = []
+    program = compiled("conformance.test_reconnection").program
+    outside = in_memory()._replace(close_stream=lambda: ended.append("stream"))
+    assert (await run_through(program, a_call(), {}, outside)).text == "Reconnected."
+    assert ended == ["stream"]
+
+
 async def test_three_messages_are_logged() -> None:
     notes = Notes()
     await content("test_tool_with_logging", notes)

@@ -8,8 +8,7 @@ by the feed.
 import asyncio
 import logging
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Final
 from uuid import UUID
 
@@ -18,9 +17,8 @@ from mcphost.calls.streams import Page, StreamRow
 from mcphost.protocol.errors import ProtocolError, invalid_request
 from mcphost.sealing.tokens import SealError
 from mcphost.serving.incoming import Session
-from mcphost.serving.legacy import adoption, outgoing
+from mcphost.serving.legacy import adoption, outgoing, readers
 from mcphost.serving.legacy.keeping import event_id, message_of
-from mcphost.serving.legacy.outgoing import RETRY_MS
 from mcphost.serving.patience import patiently
 from mcphost.serving.streams import Reader
 from mcphost.serving.waiting import waiters
@@ -61,7 +59,10 @@ class _Following:
 
     async def run(self) -> None:
         awaited = (self._stream.tenant, self._stream.id.hex)
-        with waiters.expecting(awaited) as news, readers.present(self._stream.id, self._reader):
+        with (
+            waiters.expecting(awaited) as news,
+            readers.following.present(self._stream.id, self._reader),
+        ):
             page = await self._show()
             if not page.whole and self._stream.id not in outgoing.live:
                 await patiently(streams.tell, streams.FOLLOWED, [self._stream])
@@ -87,34 +88,6 @@ class _Following:
         return page
 
 
-class Readers:
-    """Who follows in this process. For the event loop's thread."""
-
-    def __init__(self) -> None:
-        self._present: dict[UUID, list[Reader]] = {}
-
-    @contextmanager
-    def present(self, stream: UUID, reader: Reader) -> Iterator[None]:
-        """While in here, the reader is sent away with the others."""
-        self._present.setdefault(stream, []).append(reader)
-        try:
-            yield
-        finally:
-            self._present[stream].remove(reader)
-            if not self._present[stream]:
-                del self._present[stream]
-
-    def send_away(self, stream: UUID) -> None:
-        """End the responses that show the stream: their clients come back for the rest."""
-        for reader in tuple(self._present.get(stream, ())):
-            reader.end(RETRY_MS)
-
-    def send_all_away(self) -> None:
-        """The process leaves."""
-        for stream in tuple(self._present):
-            self.send_away(stream)
-
-
 def _opened(stream: StreamRow, page: Page) -> list[bytes]:
     return [message_of(stream, each) for each in page.events]
 
@@ -135,6 +108,3 @@ def _parse(last_event_id: str) -> tuple[UUID, int]:
 
 def _no_event() -> ProtocolError:
     return invalid_request("Last-Event-ID names no event of this session that can be gone on from")
-
-
-readers = Readers()

@@ -51,6 +51,9 @@ class Holding:
     def movable(self) -> bool:
         return self._outgoing.can_be_found
 
+    def close_stream(self) -> None:
+        self._outgoing.pause()
+
     def wait(self, pause: Pause) -> None:
         """The call waits for what its last round asked."""
         self.waiting = pause.waiting

@@ -22,14 +22,13 @@ from mcphost.feed.loop import ChangeNews
 from mcphost.sealing.tokens import SealError
 from mcphost.serving.hop import in_database
 from mcphost.serving.legacy.keeping import Kept, Messages, event_id
+from mcphost.serving.legacy.readers import RETRY_MS, following
 from mcphost.serving.patience import patiently
 from mcphost.serving.relay import Relay
 from mcphost.serving.streams import Reader
 from mcphost.serving.waiting import waiters
 from mcphost.vault.errors import VaultError
 
-RETRY_MS: Final = 1000
-"""When a reader is to come back that was sent away."""
 MOST_BYTES: Final = 4 * 1024 * 1024
 """How much may wait to be written before notifications are dropped."""
 MOST_AT_ONCE: Final = 200
@@ -87,6 +86,7 @@ class Outgoing:
         self._writer: asyncio.Task[None] | None = None
         self._readers: list[Reader] = []
         self._unshown: list[tuple[int, bytes]] | None = []
+        self._away = False
         self._last = False
         self._over = False
         if last is not None:
@@ -165,7 +165,10 @@ class Outgoing:
             if number > after:
                 reader.write(event_id(self.kept.stream.id, number), message)
         self._unshown = None
-        if self._over:
+        if self._away:
+            self._away = False
+            reader.end(RETRY_MS)
+        elif self._over:
             reader.end()
         else:
             self._readers.append(reader)
@@ -178,9 +181,19 @@ class Outgoing:
 
     def send_away(self) -> None:
         """End the readers' responses, not the stream: they come back for the rest."""
+        following.send_away(self.kept.stream.id)
+        self._away = self._unshown is not None
         readers, self._readers = self._readers, []
         for reader in readers:
             reader.end(RETRY_MS)
+
+    def pause(self) -> None:
+        """Once what was said so far is written, have readers come back for the rest, if they can."""
+        if self.kept.polling and not self.closed:
+            self.open()
+            portion = _Portion([], self.kept.append)
+            portion.done.add_done_callback(lambda _: self.send_away())
+            self._put(portion)
 
     async def release(self, *, told: bool) -> None:
         """Let the call go, which waits, for another process to go on with. Readers come back and see."""

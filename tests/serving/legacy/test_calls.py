@@ -12,9 +12,10 @@ from mcphost.feed.loop import ChangeNews
 from mcphost.feed.models import Change
 from mcphost.serving import lifecycle
 from mcphost.serving.hop import in_database
-from mcphost.serving.legacy import outgoing
+from mcphost.serving.legacy import outgoing, readers
 from mcphost.serving.legacy.cancelling import cancellations
 from tests.cast import Cast
+from tests.rounds.conftest import module
 from tests.served import entries, probes
 from tests.serving.legacy.callers import PATIENCE, Caller, Shown, true
 
@@ -182,3 +183,34 @@ async def test_after_a_gap_every_stream_may_be_followed(served: Cast) -> None:
 
 def _announced(what: str, stream: UUID) -> bool:
     return Change.objects.filter(what=what, object_id=stream.hex).exists()
+
+
+async def test_a_stream_that_its_tool_closes_goes_on_where_its_client_comes_back(
+    asking: Cast,
+) -> None:
+    caller = await Caller.at(asking)
+    call = caller.call("closes_its_stream")
+    assert await asyncio.wait_for(call.settled(), PATIENCE) is None
+    shown = Shown()
+    call.outgoing.attach(shown)
+    await shown.until(lambda shown: shown.ended)
+    assert shown.messages == [{}]
+    assert shown.retry is not None
+    follower, following = caller.following(shown.ids[0])
+    await true(lambda: call.outgoing.kept.stream.id in readers.following)
+    module("asking").running.set()
+    await follower.until(lambda shown: shown.ended)
+    assert follower.retry is not None
+    await following
+    module("asking").release.set()
+    rest = await caller.resumed(shown.ids[0])
+    assert rest.messages[-1]["result"]["content"][0]["text"] == "closed twice"
+
+
+async def test_revisions_that_cannot_come_back_keep_their_streams(asking: Cast) -> None:
+    caller = await Caller.at(asking, revision="2025-06-18")
+    module("asking").running.set()
+    module("asking").release.set()
+    answer = await asyncio.wait_for(caller.call("closes_its_stream").settled(), PATIENCE)
+    assert answer is not None
+    assert b"closed twice" in answer.body
