@@ -8,7 +8,10 @@ PATIENCE = 20
 
 
 class Gate:
-    """Hands connections on while it is open; shutting it cuts those that it handed on."""
+    """Hands connections on while it is open; shutting it cuts those that it handed on.
+
+    A socket is closed only when no thread uses it any more: its number would be given to the next.
+    """
 
     def __init__(self, host: str, port: int) -> None:
         self._behind = (host, port)
@@ -16,30 +19,43 @@ class Gate:
             probe.bind(("127.0.0.1", 0))
             self.port: int = probe.getsockname()[1]
         self._door: socket.socket | None = None
+        self._keeper = threading.Thread()
         self._through: list[socket.socket] = []
 
     def open(self) -> None:
         self._door = socket.create_server(("127.0.0.1", self.port))
-        self._start(self._admit, self._door)
+        self._keeper = _started(self._admit, self._door)
 
     def shut(self) -> None:
-        door, self._door = self._door, None
-        for each in ([door] if door else []) + self._through:
+        if self._door is not None:
+            _cut(self._door)
+            self._keeper.join(PATIENCE)
+            self._door = None
+        for each in self._through:
             _cut(each)
         self._through = []
 
     def _admit(self, door: socket.socket) -> None:
-        with suppress(OSError):
+        with door, suppress(OSError):
             while True:
                 outer = door.accept()[0]
                 inner = socket.create_connection(self._behind, PATIENCE)
                 inner.settimeout(None)
                 self._through += [outer, inner]
-                self._start(_carry, outer, inner)
-                self._start(_carry, inner, outer)
+                _started(_hand_on, outer, inner)
 
-    def _start(self, work: object, *sockets: socket.socket) -> None:
-        threading.Thread(target=work, args=sockets, daemon=True).start()  # type: ignore[arg-type]
+
+def _started(work: object, *sockets: socket.socket) -> threading.Thread:
+    thread = threading.Thread(target=work, args=sockets, daemon=True)  # type: ignore[arg-type]
+    thread.start()
+    return thread
+
+
+def _hand_on(outer: socket.socket, inner: socket.socket) -> None:
+    with outer, inner:
+        back = _started(_carry, inner, outer)
+        _carry(outer, inner)
+        back.join()
 
 
 def _carry(source: socket.socket, goal: socket.socket) -> None:
@@ -53,4 +69,3 @@ def _carry(source: socket.socket, goal: socket.socket) -> None:
 def _cut(each: socket.socket) -> None:
     with suppress(OSError):
         each.shutdown(socket.SHUT_RDWR)
-    each.close()

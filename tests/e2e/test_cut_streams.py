@@ -10,10 +10,16 @@ import pytest
 from tests.e2e.callers import command
 from tests.e2e.gate import Gate
 from tests.e2e.nodes import Service
+from tests.e2e.resolving import DUPLICATE, HOW, OF_WHICH, ORIGINAL, RESOLVE, RESOLVED, ended
 from tests.e2e.talking import Talk, conversing
-from tests.e2e.test_older_clients import SPEAK
+from tests.e2e.test_older_clients import OLDEST, SPEAK
 
 RESUME = ("python", "fastmcp", "typescript", "sdk", "mcp-1.30.0")
+"""Who comes back to a stream that was cut."""
+
+RESUME_AGAIN = ("typescript", "sdk")
+"""Who remembers, when that stream is cut, too, what it has seen on it."""
+
 PAIRS = [(name, revision) for name in RESUME for revision in SPEAK[name]]
 COUNTDOWN = {"call": "countdown", "arguments": {"start": 4, "seconds": 0.5}, "watch": True}
 
@@ -58,3 +64,26 @@ def test_what_a_call_tells_and_how_it_ends_is_heard_once_each(
     for talk in talks:
         assert [talk.hear("progress") for _ in range(4)] == [1, 2, 3, 4]
         assert talk.hear("done")["content"][0]["text"] == "Lift-off!"
+
+
+def test_who_was_asked_answers_and_hears_what_comes_after_it(gate: Gate, talks: list[Talk]) -> None:
+    asking = [
+        (name, talk)
+        for talk, (name, revision) in zip(talks, PAIRS, strict=True)
+        if revision != OLDEST
+    ]
+    for _, talk in asking:
+        talk.say(RESOLVE)
+        assert talk.hear("asked")["message"] == HOW
+    cut(gate)
+    for name, talk in asking:
+        talk.say(DUPLICATE)
+        assert talk.hear("asked")["message"] == OF_WHICH
+        if name not in RESUME_AGAIN:
+            talk.say(ORIGINAL)
+            assert ended(talk) == (RESOLVED, False)
+    cut(gate)
+    for name, talk in asking:
+        if name in RESUME_AGAIN:
+            talk.say(ORIGINAL)
+            assert ended(talk) == (RESOLVED, False)

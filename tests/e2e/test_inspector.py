@@ -35,7 +35,7 @@ def test_a_connection_that_is_kept_lists_and_calls(
     assert asked.proxy.failures == []
 
 
-@pytest.mark.parametrize("era", ["modern"])
+@pytest.mark.parametrize("era", ["legacy", "modern"])
 def test_a_connection_that_is_kept_is_asked_both_questions(
     asked: Service, node: object, tmp_path: Path, era: str
 ) -> None:
