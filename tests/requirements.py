@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 REVISION = "2026-07-28"
+SESSIONS = "2025-11-25"
+"""Of the session-based revisions the last, whose words are quoted for all of them."""
 
 Era = Literal["modern", "legacy"]
 
@@ -21,10 +23,11 @@ class Requirement:
     section: str
     text: str
     era: Era = "modern"
+    revision: str = REVISION
 
     @property
     def link(self) -> str:
-        return f"https://modelcontextprotocol.io/specification/{REVISION}/{self.section}"
+        return f"https://modelcontextprotocol.io/specification/{self.revision}/{self.section}"
 
 
 _BASE = "basic/index"
@@ -229,6 +232,39 @@ _ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("mrtr.responses", _MRTR, "error-handling", "what answers nothing is -32602 and named by its key"),
 )  # fmt: skip
 
+_TRANSPORT = "basic/transports"
+_LIFE = "basic/lifecycle"
+
+_OF_SESSIONS: tuple[tuple[str, str, str, str], ...] = (
+    ("session.negotiated", _LIFE, "version-negotiation", "a client gets the revision that it asks for, or the newest"),
+    ("session.capabilities", _LIFE, "capability-negotiation", "initialize tells what the server can do"),
+    ("session.id", _TRANSPORT, "session-management", "initialize gives an id of visible ASCII characters"),
+    ("session.required", _TRANSPORT, "session-management", "a request without a session id is 400"),
+    ("session.gone", _TRANSPORT, "session-management", "a session that ended, or is another's, is 404"),
+    ("session.delete", _TRANSPORT, "session-management", "DELETE ends a session"),
+    ("session.version-header", _TRANSPORT, "protocol-version-header", "a version that does not exist is 400; without one the session's holds"),
+    ("session.accepted", _TRANSPORT, "sending-messages-to-the-server", "notifications and answers are 202 without a body"),
+    ("session.refused", _TRANSPORT, "sending-messages-to-the-server", "what cannot be accepted is 400, with a body only where an error needs no id"),
+    ("session.answer-last", _TRANSPORT, "sending-messages-to-the-server", "the answer is the last event of its stream"),
+    ("session.hang-up", _TRANSPORT, "sending-messages-to-the-server", "a hang-up is no cancellation"),
+    ("session.primed", _TRANSPORT, "sending-messages-to-the-server", "a stream begins with an event that can be resumed from"),
+    ("session.retry", _TRANSPORT, "sending-messages-to-the-server", "a stream that is closed early says when to come back"),
+    ("session.related", _TRANSPORT, "sending-messages-to-the-server", "requests to the client relate to the request whose stream they are on"),
+    ("session.listen", _TRANSPORT, "listening-for-messages-from-the-server", "GET opens a stream of what has to do with no request"),
+    ("session.one-stream", _TRANSPORT, "multiple-connections", "each message is on one stream only"),
+    ("session.resumed", _TRANSPORT, "resumability-and-redelivery", "Last-Event-ID brings what came after it on that stream, and nothing else"),
+    ("session.events-own", _TRANSPORT, "resumability-and-redelivery", "no event of another session is shown"),
+    ("session.cancelled", "basic/utilities/cancellation", "behavior-requirements", "what is cancelled is not answered"),
+    ("session.ping", "basic/utilities/ping", "behavior-requirements", "a ping is answered with an empty result"),
+    ("session.subscribed", "server/resources", "subscriptions", "a subscribed resource that changed is told of"),
+    ("session.not-found", "server/resources", "error-handling", "a resource that is not there is -32002"),
+    ("session.params", "basic/index", "responses", "an error has one of the codes that its revision knows"),
+)  # fmt: skip
+
 REQUIREMENTS: dict[str, Requirement] = {
-    id: Requirement(id, f"{page}#{section}", text) for id, page, section, text in _ENTRIES
+    **{id: Requirement(id, f"{page}#{section}", text) for id, page, section, text in _ENTRIES},
+    **{
+        id: Requirement(id, f"{page}#{section}", text, "legacy", SESSIONS)
+        for id, page, section, text in _OF_SESSIONS
+    },
 }

@@ -72,10 +72,10 @@ def open_message(headers: Headers, body: bytes) -> Exchange:
 
 
 def _unread(headers: Headers, error: ProtocolError) -> ProtocolError:
-    """What nobody can read has no era but the one that its header names."""
+    """What nobody can read is of the era that its headers name, if any."""
     version = headers.get("mcp-protocol-version")
-    named = version is not None and era_of(version) is Era.LEGACY
-    return in_post(error, version) if named else error
+    names_one = version is not None or headers.count("mcp-session-id") > 0
+    return in_post(error, version) if names_one and era_of(version) is Era.LEGACY else error
 
 
 def _parse(body: bytes) -> Any:

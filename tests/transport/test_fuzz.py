@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from mcphost.serving import lifecycle
 from tests.cast import build_cast
+from tests.legacy import Session, begin
 from tests.mcp import PREFIX, Reply, headers_for, meta, send
 from tests.served import publish_probes
+from tests.wire import SESSION_BASED, check_batch
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -53,6 +55,41 @@ MESSAGES = st.fixed_dictionaries(
     },
 )
 
+METHODS_IN_A_SESSION = (
+    "tools/list",
+    "tools/call",
+    "prompts/get",
+    "resources/read",
+    "resources/subscribe",
+    "completion/complete",
+    "logging/setLevel",
+    "notifications/cancelled",
+    "initialize",
+    "ping",
+)
+PARAMS_IN_A_SESSION = st.fixed_dictionaries(
+    {},
+    optional={
+        "_meta": st.fixed_dictionaries({}, optional={"progressToken": ANYTHING}) | SCALARS,
+        "name": st.sampled_from(["echo", "nothing"]) | ANYTHING,
+        "arguments": st.fixed_dictionaries({}, optional={"text": ANYTHING}) | ANYTHING,
+        "uri": st.just("docs:a") | ANYTHING,
+        "level": st.just("info") | ANYTHING,
+        "ref": ANYTHING,
+        "requestId": st.integers(0, 9) | ANYTHING,
+    },
+)
+IN_A_SESSION = st.fixed_dictionaries(
+    {"jsonrpc": st.just("2.0")},
+    optional={
+        "id": st.integers(0, 9) | ANYTHING,
+        "method": st.sampled_from(METHODS_IN_A_SESSION) | ANYTHING,
+        "params": PARAMS_IN_A_SESSION | SCALARS,
+        "result": st.just({}) | ANYTHING,
+        "error": ANYTHING,
+    },
+)
+
 
 def _encoded(message: Any) -> bytes:
     try:
@@ -86,6 +123,35 @@ def test_no_body_is_answered_with_a_5xx_or_a_traceback(transactional_db: None) -
     with asyncio.Runner() as runner:
         sends()
         lifecycle.stop()
+
+
+@pytest.mark.parametrize("revision", SESSION_BASED)
+def test_no_body_in_a_session_is_answered_with_what_its_client_does_not_know(
+    transactional_db: None, revision: str
+) -> None:
+    cast = build_cast()
+    publish_probes(cast.acme.id, "echo", "write")
+
+    @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(IN_A_SESSION.map(_encoded) | st.lists(IN_A_SESSION, max_size=4).map(_encoded))
+    def sends(body: bytes) -> None:
+        runner.run(_send_in(session, body))
+
+    with asyncio.Runner() as runner:
+        session = runner.run(begin("acme", cast.owner.mcp_token, revision))
+        sends()
+        runner.run(session.end())
+        lifecycle.stop()
+
+
+async def _send_in(session: Session, body: bytes) -> None:
+    reply = await session.exchange(body).done()
+    assert reply.status in (200, 202, 400)
+    assert b"Traceback" not in reply.raw
+    if reply.raw.startswith(b"["):
+        check_batch(reply.raw, session.revision)
+    elif reply.raw:
+        reply.check()
 
 
 async def _send(body: bytes, token: str, headers: dict[str, str]) -> None:

@@ -69,6 +69,7 @@ def there_are(streams: int) -> None:
 # --- who gets one ---
 
 
+@pytest.mark.requirement("session.capabilities")
 async def test_a_server_says_that_it_tells_of_changes(session: Session) -> None:
     capabilities = session.server["capabilities"]
     assert capabilities["tools"] == capabilities["prompts"] == {"listChanged": True}
@@ -112,6 +113,7 @@ async def test_there_are_as_many_as_there_may_be(
 # --- what is told ---
 
 
+@pytest.mark.requirement("session.listen")
 async def test_changes_of_lists_are_told(session: Session, served: Cast) -> None:
     async with session.listening() as stream:
         await in_database(publish_poem, served.acme.id)
@@ -120,6 +122,7 @@ async def test_changes_of_lists_are_told(session: Session, served: Cast) -> None
         assert await told(stream) == RESOURCES
 
 
+@pytest.mark.requirement("session.subscribed")
 async def test_a_session_is_told_of_resources_that_it_subscribed_to(
     session: Session, served: Cast
 ) -> None:
@@ -187,6 +190,7 @@ async def test_who_may_not_list_is_told_of_no_list(served: Cast) -> None:
 # --- which one is told ---
 
 
+@pytest.mark.requirement("session.one-stream")
 async def test_the_newest_stream_of_a_session_is_told_and_no_other(
     session: Session, served: Cast
 ) -> None:
@@ -239,6 +243,7 @@ def _sessions() -> list[UUID]:
 # --- how it ends ---
 
 
+@pytest.mark.requirement("session.retry")
 async def test_a_drain_ends_it(session: Session) -> None:
     async with session.listening() as stream:
         drain.begin()

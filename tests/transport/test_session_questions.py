@@ -64,6 +64,7 @@ async def _entries(action: str) -> list[Entry]:
 # --- what is asked ---
 
 
+@pytest.mark.requirement("session.related")
 @with_forms
 async def test_a_tool_asks_on_the_stream_of_its_call_and_goes_on_with_the_answer(
     asking: Cast, revision: str

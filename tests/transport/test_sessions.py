@@ -34,6 +34,8 @@ async def session(request: pytest.FixtureRequest, served: Cast) -> Session:
 # --- beginning and ending ---
 
 
+@pytest.mark.requirement("session.negotiated")
+@pytest.mark.requirement("session.id")
 @every_revision
 async def test_a_session_has_the_revision_that_its_client_asks_for(
     served: Cast, revision: str
@@ -47,6 +49,7 @@ async def test_a_session_has_the_revision_that_its_client_asks_for(
     assert session.id.isprintable()
 
 
+@pytest.mark.requirement("session.negotiated")
 @pytest.mark.parametrize("unknown", ["2024-11-05", "1.0", "2999-01-01", ""])
 async def test_a_client_that_asks_for_another_revision_is_offered_the_newest(
     served: Cast, unknown: str
@@ -65,6 +68,7 @@ async def test_a_client_that_says_nothing_of_a_revision_is_told_so(served: Cast)
     assert "mcp-session-id" not in reply.headers
 
 
+@pytest.mark.requirement("session.ping")
 async def test_what_is_asked_in_a_session_is_answered(session: Session) -> None:
     assert (await session.ask("ping")).result == {}
     assert (await session.ask("tools/list")).result["tools"]
@@ -72,6 +76,7 @@ async def test_what_is_asked_in_a_session_is_answered(session: Session) -> None:
     assert (await session.ask("logging/setLevel", {"level": "error"})).result == {}
 
 
+@pytest.mark.requirement("session.version-header")
 async def test_a_header_may_be_left_out_but_not_name_what_does_not_exist(session: Session) -> None:
     assert (await session.send(LIST, mcp_protocol_version="")).status == 200
     for other in ("2024-11-05", "2025-01-01"):
@@ -81,6 +86,8 @@ async def test_a_header_may_be_left_out_but_not_name_what_does_not_exist(session
         assert set(SESSION_BASED) <= set(reply.error["data"]["supported"])
 
 
+@pytest.mark.requirement("session.delete")
+@pytest.mark.requirement("session.gone")
 async def test_a_session_that_was_ended_is_gone(session: Session) -> None:
     assert (await session.end()).status == 204
     reply = await session.send(LIST)
@@ -126,6 +133,7 @@ async def test_an_id_that_is_none_is_nobodys_session(session: Session, id: str) 
     await without_a_session(session, id, 404)
 
 
+@pytest.mark.requirement("session.required")
 @every_revision
 async def test_nothing_is_served_before_initialize(served: Cast, revision: str) -> None:
     await without_a_session(Session("acme", served.owner.mcp_token, revision), None, 400)
@@ -139,6 +147,7 @@ async def test_an_expired_session_is_gone(served: Cast, revision: str) -> None:
     await without_a_session(session, reply.headers["mcp-session-id"], 404)
 
 
+@pytest.mark.requirement("session.gone")
 @every_revision
 async def test_a_session_is_good_for_nobody_else(served: Cast, revision: str) -> None:
     mine = await begin("acme", served.owner.mcp_token, revision)
@@ -172,6 +181,8 @@ async def test_a_session_is_initialized_once(session: Session) -> None:
     assert (await session.ask("ping")).result == {}
 
 
+@pytest.mark.requirement("session.params")
+@pytest.mark.requirement("session.not-found")
 @pytest.mark.parametrize(
     ("body", "code"),
     [
@@ -196,6 +207,7 @@ async def test_errors_that_answer_a_request_travel_with_status_200(
     assert (reply.status, reply.error["code"], reply.last["id"]) == (200, code, 1)
 
 
+@pytest.mark.requirement("session.refused")
 @pytest.mark.parametrize(
     "body",
     [
@@ -212,12 +224,12 @@ async def test_errors_that_answer_a_request_travel_with_status_200(
 async def test_what_answers_to_no_id_is_not_accepted(session: Session, body: bytes) -> None:
     reply = await session.exchange(body).done()
     assert reply.status == 400
-    named = session.headers().get("mcp-protocol-version")
-    assert bool(reply.raw) is (named == LAST or (named is None and body == b"{"))
+    assert bool(reply.raw) is (session.revision == LAST)
     if reply.raw:
         assert "id" not in reply.last
 
 
+@pytest.mark.requirement("session.accepted")
 async def test_notifications_and_answers_that_nobody_waits_for_are_accepted(
     session: Session,
 ) -> None:

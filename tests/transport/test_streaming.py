@@ -79,6 +79,7 @@ async def test_a_call_that_says_nothing_is_answered_as_json_and_leaves_no_rows(
     assert await in_database(Stream.objects.count) == 0
 
 
+@pytest.mark.requirement("session.answer-last")
 async def test_what_a_call_says_is_streamed_with_ids_and_its_answer_last(session: Session) -> None:
     async with session.begun(calling("steps", progressToken="p")) as stream:
         assert await said(stream) == STEPS
@@ -93,6 +94,7 @@ async def test_what_a_call_says_is_streamed_with_ids_and_its_answer_last(session
     assert kept == len(stream.ids)
 
 
+@pytest.mark.requirement("session.primed")
 @pytest.mark.usefixtures("at_once")
 async def test_a_slow_call_becomes_a_stream_that_can_be_resumed_where_clients_poll(
     session: Session,
@@ -118,6 +120,7 @@ async def test_errors_that_come_late_are_the_last_event(session: Session) -> Non
     assert all("method" in one for one in reply.messages)
 
 
+@pytest.mark.requirement("session.cancelled")
 async def test_what_was_called_off_before_it_said_anything_has_no_answer(session: Session) -> None:
     async with session.begun(calling("hang")) as posted:
         await probes().running.wait()
@@ -130,6 +133,7 @@ async def test_what_was_called_off_before_it_said_anything_has_no_answer(session
 # --- who goes away, and comes back ---
 
 
+@pytest.mark.requirement("session.hang-up")
 @pytest.mark.usefixtures("at_once")
 async def test_a_hang_up_does_not_end_the_call_and_its_answer_waits(session: Session) -> None:
     async with session.begun(calling("steps", progressToken="p")) as first:
@@ -155,6 +159,7 @@ async def test_a_client_that_comes_back_while_the_call_runs_hears_the_rest_as_it
         assert (await said(again))[-1] == "done"
 
 
+@pytest.mark.requirement("session.resumed")
 async def test_it_can_be_resumed_from_every_event_and_by_many(session: Session) -> None:
     async with session.begun(calling("steps", progressToken="p")) as first:
         await said(first)
@@ -196,6 +201,7 @@ async def test_an_event_that_never_was_is_refused(session: Session, last_id: str
         assert reply.check().error["code"] == INVALID_REQUEST
 
 
+@pytest.mark.requirement("session.events-own")
 @every_revision
 async def test_an_event_of_another_session_is_refused_as_if_it_never_was(
     served: Cast, revision: str
