@@ -174,6 +174,11 @@ def state_refused(call: Call, leg: Leg, at: datetime, ending: Ending) -> Record:
     return of_round._replace(call=None, round=None)
 
 
+def message_refused(call: Call, leg: Leg, at: datetime, ending: Ending) -> Record:
+    """The entry of something that a round wanted to say and that was kept from leaving."""
+    return _of_round(MESSAGE_REFUSED, call, leg, at, call.version, ending)
+
+
 def _of_round(
     action: str, call: Call, leg: Leg, at: datetime, version: str, ending: Ending
 ) -> Record:

@@ -5,14 +5,15 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from contextvars import copy_context
+from contextlib import suppress
+from contextvars import Context, copy_context
 from typing import Any, NoReturn
 
 import orjson
 from pydantic_core import to_jsonable_python
 
 from mcphost.protocol.messages import LOG_LEVELS
-from mcphost.runtime.ports import Notifier
+from mcphost.runtime.ports import Notifier, nothing
 
 LARGEST = 2**63
 
@@ -31,15 +32,22 @@ class Line:
 
     The notifier is called on that thread and in the context variables of whoever made the line,
     so that nothing it starts counts as the tool's own. While `silent`, what is said was said in an
-    earlier round. `told` is the highest progress that the caller knows of.
+    earlier round. `told` is the highest progress that the caller knows of; `late` is called when
+    somebody would go on after the end.
     """
 
     silent = False
     _open = True
     _refused = 0
 
-    def __init__(self, notifier: Notifier, told: float | None = None) -> None:
+    def __init__(
+        self,
+        notifier: Notifier,
+        told: float | None = None,
+        late: Callable[[], None] = nothing,
+    ) -> None:
         self._notifier = notifier
+        self._on_late = late
         self.loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._outside = copy_context()
@@ -68,6 +76,8 @@ class Line:
         self._refused += 1
         if self._refused <= MOST_LATE:
             log.warning("a tool used its context after its call had ended")
+            with suppress(RuntimeError):  # the loop has ended as well
+                self.loop.call_soon_threadsafe(self._on_late, context=Context())
         elif not self.is_here:
             time.sleep(BRAKE_SECONDS)
         raise CallEnded("the call this context belongs to has ended")

@@ -176,7 +176,7 @@ def stay() -> bool:
 
 
 def nothing() -> None:
-    """Where the caller cannot come back for what follows, it goes on listening."""
+    """What is done where there is nothing to be done."""
 
 
 class Limits(NamedTuple):
@@ -190,7 +190,8 @@ class Ports(NamedTuple):
     """The outside, as one program sees it during one round.
 
     `leaving` says whether the call had better go on in another process, from its next recorded step.
-    `close_stream` has the caller hang up, and come back for what follows.
+    `close_stream` has the caller hang up, and come back for what follows. `late` is called, on the
+    event loop, when the program uses what it was given after its round has ended.
     """
 
     threads: Threads
@@ -203,3 +204,4 @@ class Ports(NamedTuple):
     links: Links = NoLinks()
     leaving: Callable[[], bool] = stay
     close_stream: Callable[[], None] = nothing
+    late: Callable[[], None] = nothing

@@ -49,7 +49,7 @@ class Round:
         self.journal = journal
         self.ports = ports
         self.place = place
-        self.line = Line(ports.notifier, journal.progress)
+        self.line = Line(ports.notifier, journal.progress, ports.late)
         self.children = Children()
         if journal.answers or journal.recorded:
             self._recording = self._make()

@@ -76,9 +76,12 @@ class Listener:
 
     def tell(self, topic: str) -> None:
         if topic in LISTS:
-            self.stream.send(subscriptions.list_changed(self.id, topic))
+            self.say(subscriptions.list_changed(self.id, topic))
         else:
-            self.stream.send(subscriptions.resource_updated(self.id, self.uris[topic]))
+            self.say(subscriptions.resource_updated(self.id, self.uris[topic]))
+
+    def say(self, message: bytes) -> None:
+        self.stream.send(message)
 
 
 class Group:

@@ -36,6 +36,8 @@ CLIENT_ASSERTED = "client-asserted"
 """How we know of an answer: a client said that somebody gave it."""
 OBSERVED = "observed"
 """The same where nobody said anything: we saw that the time was over."""
+LATE = "over"
+"""Why what a program said was kept from leaving: its call had ended."""
 RECEIVED = "received"
 EXPIRED = "expired"
 HANG_UP = "the client hung up"
@@ -76,6 +78,11 @@ def refused(turn: Turn, reason: str, call: UUID | None) -> Record:
     """The entry of a state that was not good for its request; `call` is the state's, if known."""
     now, ending = _CLOCK.now(), Ending("refused", reason)
     return records.state_refused(_call(turn), _leg(turn), now, ending)._replace(call=call)
+
+
+def late(turn: Turn) -> Record:
+    """The entry of what a program tried after its round had ended."""
+    return records.message_refused(_call(turn), _leg(turn), _CLOCK.now(), Ending("refused", LATE))
 
 
 def _started(turn: Turn) -> Record:

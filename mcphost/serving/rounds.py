@@ -41,7 +41,7 @@ UNRECORDED_END = "The tool has run, but how its call ended could not be recorded
 
 CANNOT_ASK = "This asks for input, which it cannot do in this kind of call"
 
-_CANCELLED_UNSEEN = "the record of a cancelled round was lost"
+_UNSEEN = "a record for which nobody waits was lost"
 
 Deliver = Callable[[Turn, Outcome], Awaitable[Delivered]]
 
@@ -163,6 +163,11 @@ async def record_refusal(turn: Turn, reason: str, call: UUID | None) -> None:
     await _commit((records.refused(turn, reason, call),))
 
 
+def record_late(turn: Turn) -> None:
+    """Record that a program used its context after its round had ended. On the event loop."""
+    _leave(records.late(turn))
+
+
 async def _begin(turn: Turn, commit: Awaitable[None]) -> None:
     """Commit what comes before. A hang-up meanwhile is an end too: the tool has not run."""
     try:
@@ -249,12 +254,12 @@ def _leave(record: Record) -> None:
     try:
         writer.submit((record,)).add_done_callback(_look)
     except RecordLost:
-        log.warning(_CANCELLED_UNSEEN)
+        log.warning(_UNSEEN)
 
 
 def _look(future: "asyncio.Future[None]") -> None:
     if not future.cancelled() and future.exception() is not None:
-        log.warning(_CANCELLED_UNSEEN)
+        log.warning(_UNSEEN)
 
 
 def _unavailable(message: str) -> ProtocolError:

@@ -1,6 +1,7 @@
 """From a request to the reply to it, whatever primitive it is for."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from mcphost.audit.records import new_id
@@ -138,5 +139,6 @@ def _ports(turn: Turn, stream: Stream) -> Ports:
         store=TenantStore(turn.incoming.tenant.id),
         links=CallLinks(turn.incoming, turn.call, stream),
         leaving=drain.draining if _may_go_elsewhere(turn) else stay,
+        late=partial(rounds.record_late, turn),
         close_stream=nothing if held is None else held.close_stream,
     )

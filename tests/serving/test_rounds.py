@@ -32,7 +32,7 @@ from tests.serving.turns import turn
 pytestmark = pytest.mark.django_db(transaction=True)
 
 HELLO = Complete({"content": [{"type": "text", "text": "hello"}]})
-CANCELLED_UNSEEN = "the record of a cancelled round was lost"
+CANCELLED_UNSEEN = "a record for which nobody waits was lost"
 
 
 @pytest.fixture(autouse=True)

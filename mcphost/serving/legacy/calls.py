@@ -31,6 +31,7 @@ from mcphost.serving.incoming import Incoming, Session
 from mcphost.serving.legacy import asking, methods, requests
 from mcphost.serving.legacy.asking import Wanted, wanted_in
 from mcphost.serving.legacy.cancelling import Cancel, cancellations, name_of
+from mcphost.serving.legacy.gate import Gate
 from mcphost.serving.legacy.holding import Holding
 from mcphost.serving.legacy.keeping import Kept
 from mcphost.serving.legacy.outgoing import Outgoing
@@ -78,7 +79,8 @@ class SessionCall:
         self._refusal: ProtocolError | None = None
         self._let_go = False
         self._settled: asyncio.Future[JsonAnswer | None] = loop.create_future()
-        self.outgoing = Outgoing(kept, self._streams, self._give_up, last)
+        gate = Gate(incoming.session, incoming.principal, incoming.exchange.id)
+        self.outgoing = Outgoing(kept, gate, self._streams, self._give_up, last)
         self._holding = Holding(self.outgoing)
         self._incoming = incoming._replace(held=self._holding)
         self._known = ExitStack()  # at once: a second request of that id is to be refused

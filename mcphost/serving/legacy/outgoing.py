@@ -21,6 +21,7 @@ from mcphost.calls.streamed import SupersededError, Waiting
 from mcphost.feed.loop import ChangeNews
 from mcphost.sealing.tokens import SealError
 from mcphost.serving.hop import in_database
+from mcphost.serving.legacy.gate import Gate
 from mcphost.serving.legacy.keeping import Kept, Messages, event_id
 from mcphost.serving.legacy.readers import RETRY_MS, following
 from mcphost.serving.patience import patiently
@@ -70,11 +71,13 @@ class Outgoing:
     def __init__(
         self,
         kept: Kept,
+        gate: Gate,
         on_stream: Callable[[], None],
         on_loss: Callable[[], None],
         last: int | None = None,
     ) -> None:
         self.kept = kept
+        self._gate = gate
         self.streaming = False
         self.followed = False
         self._on_stream = on_stream
@@ -111,7 +114,7 @@ class Outgoing:
 
     def send(self, message: bytes) -> None:
         """Say something. Beyond what may wait to be written it is dropped."""
-        if self.closed:
+        if self.closed or not self._gate.says(message):
             return
         if self._queued > MOST_BYTES:
             log.warning("a message was dropped: too many wait to be written", extra=self._facts)
@@ -127,10 +130,10 @@ class Outgoing:
     async def ask(self, requests: list[bytes], waiting: Waiting) -> None:
         """Ask the client, once that and for what the call waits is written.
 
-        Raises SupersededError when the call is no longer ours, or over.
+        Raises SupersededError when the call is no longer ours, or over; Stopped.
         """
-        if self.closed:
-            raise SupersededError
+        live = not self.closed
+        self._gate.asks(waiting.asked, self.kept.taking, self.kept.stream, live=live)
         opens = not self.streaming
         messages = [*self._beginning(), *requests] if opens else requests
         if opens:
@@ -145,7 +148,8 @@ class Outgoing:
         if self.closed:
             return
         self._last = True
-        portion = _Portion([message] if message else [], partial(self.kept.finish, state))
+        said = [message] if message and self._gate.answers(message) else []
+        portion = _Portion(said, partial(self.kept.finish, state))
         self._put(portion)
         await asyncio.wait([portion.done])
 

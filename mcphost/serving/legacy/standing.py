@@ -25,6 +25,7 @@ from mcphost.serving.authority import presences
 from mcphost.serving.drain import draining
 from mcphost.serving.hop import in_database
 from mcphost.serving.incoming import Session
+from mcphost.serving.legacy.gate import Gate
 from mcphost.serving.listeners import Listener, listeners
 from mcphost.serving.streams import StandingStream
 from mcphost.serving.subscriptions import look_at
@@ -39,18 +40,23 @@ _CLOCK = SystemClock()
 class SessionStream(Listener):
     """A standing stream. It hears of everything; it is told while it is its session's newest."""
 
-    __slots__ = ("newest", "session", "stream_id")
+    __slots__ = ("gate", "newest", "session", "stream_id")
 
     def __init__(self, session: Session, principal: Principal, stream: StandingStream) -> None:
         lists = tuple(LISTS) if principal.may(policy.LIST) else ()
         super().__init__(None, principal, stream, lists, {})
         self.session = session
+        self.gate = Gate(session, principal)
         self.stream_id = new_id()
         self.newest = False
 
     def tell(self, topic: str) -> None:
         if self.newest:
             super().tell(topic)
+
+    def say(self, message: bytes) -> None:
+        if self.gate.says(message):
+            super().say(message)
 
     async def wanted(self) -> Mapping[str, str]:
         """What its session wants to be told of, by normal form."""
