@@ -4,10 +4,10 @@ of `tests/probes`, whose effects all processes write into one file."""
 import json
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -124,23 +124,25 @@ class Asker:
 
 @dataclass(frozen=True)
 class Numbered:
-    """A call that asks for two numbers, does something between, and ends with all it was told."""
+    """A call that asks for numbers, does something after each, and ends with all it was told."""
 
     number: int
+    keys: Sequence[str] = ("q0", "q1")
 
     @property
     def asker(self) -> Asker:
-        program = [["ask", "q0"], ["step", "between", self.number], ["ask", "q1"]]
-        return Asker("interpret", {"program": program})
+        program = [[["ask", key], ["step", key, self.number]] for key in self.keys]
+        return Asker("interpret", {"program": [*chain.from_iterable(program)]})
 
     def answer(self, key: str, _: Mapping[str, Any] | None = None) -> dict[str, Any]:
         return accept(number=self._told(key))
 
     def _told(self, key: str) -> int:
-        return 2 * self.number + ["q0", "q1"].index(key)
+        return len(self.keys) * self.number + self.keys.index(key)
 
     def is_told_by(self, text: str) -> bool:
         """Whether this is the end of this call and of no other."""
-        first, between, second = json.loads(text)
-        asked = [first, second] == [["accept", self._told(key)] for key in ("q0", "q1")]
-        return asked and between[:2] == ["between", self.number]
+        values = json.loads(text)
+        asked = [["accept", self._told(key)] for key in self.keys]
+        did = [[key, self.number] for key in self.keys]
+        return values[::2] == asked and [value[:2] for value in values[1::2]] == did
