@@ -8,11 +8,14 @@ from django.db import OperationalError
 
 from mcphost.audit.models import Entry
 from mcphost.calls import questions
+from mcphost.identity.services import TokenRequest, issue, revoke
+from mcphost.serving import drain
 from mcphost.serving.hop import in_database
 from mcphost.serving.legacy import outgoing
-from tests.cast import Cast
+from tests.cast import ACTOR, Cast
 from tests.legacy import Posted, Session, begin, calling, message
 from tests.mcp import Reply
+from tests.rounds.conftest import module
 from tests.serving.legacy.callers import true
 from tests.wire import SESSION_BASED
 
@@ -33,6 +36,7 @@ with_forms = pytest.mark.parametrize("revision", [SECOND, LAST])
 @pytest.fixture(autouse=True)
 async def _nothing_is_left(asking: Cast) -> AsyncIterator[None]:
     yield
+    drain.reset()
     await true(lambda: not outgoing.live)
 
 
@@ -235,6 +239,91 @@ async def test_a_question_is_shown_again_under_its_id_and_the_answer_found_later
     await accepted(session, question, RED)
     async with session.begun(b"", "GET", last_event_id=again.last_id) as last:
         assert await text(last) == "a wall is red"
+
+
+@with_forms
+async def test_a_process_that_leaves_sends_away_who_waits_and_another_goes_on(
+    asking: Cast, revision: str
+) -> None:
+    session = await begun(asking, revision)
+    async with session.begun(calling("paint", {"what": "a wall"})) as stream:
+        question = await stream.message()
+        drain.begin()
+        assert (await stream.done()).status == 200
+        assert stream.unread == (b"retry: 1000\n\n" if revision == LAST else b"")
+    drain.reset()
+    async with session.begun(b"", "GET", last_event_id=stream.last_id) as again:
+        await accepted(session, question, RED)
+        assert await text(again) == "a wall is red"
+
+
+@with_forms
+async def test_what_is_called_off_while_it_waits_takes_its_question_back_and_has_no_answer(
+    asking: Cast, revision: str
+) -> None:
+    session = await begun(asking, revision)
+    async with session.begun(calling("paint", {"what": "a wall"}, id="a")) as stream:
+        question = await stream.message()
+        await session.notify("notifications/cancelled", {"requestId": "a"})
+        taken_back = await stream.message()
+        assert taken_back["method"] == "notifications/cancelled"
+        assert taken_back["params"]["requestId"] == question["id"]
+        await stream.done()
+        assert stream.unread == b""
+    await accepted(session, question, RED)
+    assert [entry.reason for entry in await _entries("answer.refused")] == ["late"]
+
+
+@with_forms
+async def test_the_end_of_a_session_ends_what_waits_in_it(asking: Cast, revision: str) -> None:
+    session = await begun(asking, revision)
+    async with session.begun(calling("paint", {"what": "a wall"})) as stream:
+        question = await stream.message()
+        assert (await session.end()).status == 204
+        assert (await stream.done()).status == 200
+    assert (await answer(session, question, RED)).status == 404
+    reply = await session.exchange(b"", "GET", last_event_id=stream.last_id).done()
+    assert reply.status == 404
+
+
+@with_forms
+async def test_what_waits_ends_with_the_authority_of_its_caller(
+    asking: Cast, revision: str
+) -> None:
+    wanted = TokenRequest("short", ("mcp:list", "mcp:call"))
+    token = await in_database(issue, asking.acme.id, asking.owner.user, wanted, actor=ACTOR)
+    session = await begin("acme", token.plaintext, revision, **EVERYTHING)
+    async with session.begun(calling("paint", {"what": "a wall"})) as stream:
+        await stream.message()
+        await in_database(revoke, asking.acme.id, token.id, actor=ACTOR)
+        reply = await stream.done()
+    assert "error" in reply.last
+    assert (await session.exchange(message("ping", id=2)).done()).status == 401
+
+
+async def test_a_tool_may_close_the_stream_of_a_client_that_comes_back(asking: Cast) -> None:
+    session = await begun(asking, LAST)
+    async with session.begun(calling("closes_its_stream")) as stream:
+        assert (await stream.done()).raw.endswith(b"retry: 1000\n\n")
+        last_id = (await stream.upcoming()).id
+    async with session.begun(b"", "GET", last_event_id=last_id) as again:
+        await again.event()
+        module("asking").running.set()
+        assert (await again.done()).raw.endswith(b"retry: 1000\n\n")
+    async with session.begun(b"", "GET", last_event_id=last_id) as last:
+        module("asking").release.set()
+        assert await text(last) == "closed twice"
+
+
+@pytest.mark.parametrize("revision", [FIRST, SECOND])
+async def test_a_stream_stays_open_where_clients_would_not_come_back(
+    asking: Cast, revision: str
+) -> None:
+    session = await begun(asking, revision)
+    posted = session.exchange(calling("closes_its_stream"))
+    module("asking").running.set()
+    module("asking").release.set()
+    assert (await posted.done()).check().text == "closed twice"
 
 
 # --- batches ---
