@@ -38,7 +38,7 @@ from mcphost.serving.waiting import waiters
 from mcphost.vault import sealer
 
 LOOK_SECONDS: Final = 1.0
-"""How soon to look again at a question whose time is over by this machine's clock only."""
+"""How long to wait on where the time is over, but not yet by the database's clock."""
 TICK_SECONDS: Final = 15.0
 LONGEST_ERROR: Final = 500
 """How much of a client's error message is kept."""
@@ -107,32 +107,41 @@ def _request(
 
 
 async def answered(
-    stream: StreamRow, call: UUID, waiting: Waiting, tick: Callable[[], object]
+    stream: StreamRow, call: UUID, waiting: Waiting, tick: Callable[[], object] | None
 ) -> Resumed:
     """Wait until no question of the round is open; what the next one goes on from. `tick` is called
     every 15 seconds.
 
-    Raises SealError and VaultError for what can no longer be read.
+    The database is asked when there is news, not while there is none. Raises SealError and VaultError
+    for what can no longer be read.
     """
     number, until = waiting.asked.round, waiting.asked.expires_at
     with waiters.expecting((stream.tenant, call.hex)) as news:
         while await patiently(questions.any_open, call, number):
-            left = (until - _CLOCK.now()).total_seconds()
-            if left <= 0:
+            if not await _hear(news, until, tick):
                 await patiently(questions.expire, call, number)
-            if not await _hear(news, min(max(left, LOOK_SECONDS), TICK_SECONDS)) and left > 0:
-                tick()
     return await patiently(resumed, stream.tenant, call, waiting.journal)
 
 
-async def _hear(news: asyncio.Event, seconds: float) -> bool:
-    """Wait for news; whether there was any."""
+async def _hear(news: asyncio.Event, until: datetime, tick: Callable[[], object] | None) -> bool:
+    """Wait for news, or until the time is over; whether there was any."""
+    if _CLOCK.now() >= until:
+        await _is_set(news, LOOK_SECONDS)
+    while (left := (until - _CLOCK.now()).total_seconds()) > 0:
+        if await _is_set(news, left if tick is None else min(left, TICK_SECONDS)):
+            news.clear()
+            return True
+        if tick is not None:
+            tick()
+    news.clear()
+    return False
+
+
+async def _is_set(news: asyncio.Event, seconds: float) -> bool:
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await news.wait()
-    heard = news.is_set()
-    news.clear()
-    return heard
+    return news.is_set()
 
 
 def pause_of(stream: StreamRow, call: UUID, journal: str) -> Pause:

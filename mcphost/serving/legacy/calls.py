@@ -181,14 +181,13 @@ class SessionCall:
 
     async def _answered(self, waiting: Waiting) -> Resumed:
         stream, call = self.outgoing.kept.stream, self._holding.call
-        return await asking.answered(stream, call, waiting, self._tell_of_waiting)
-
-    def _tell_of_waiting(self) -> None:
-        """Some clients give up what says nothing for a minute: progress, by next to nothing."""
         token = self._incoming.exchange.meta.progress_token
-        if token is not None:
-            told = messages.progress(token, self._holding.tell(), message=WAITING)
-            self.outgoing.send(told)
+        tell = None if token is None else partial(self._tell_of_waiting, token)
+        return await asking.answered(stream, call, waiting, tell)
+
+    def _tell_of_waiting(self, token: str | int) -> None:
+        """Some clients give up what says nothing for a minute: progress, by next to nothing."""
+        self.outgoing.send(messages.progress(token, self._holding.tell(), message=WAITING))
 
     async def _end(self, answer: JsonAnswer) -> None:
         if not self.outgoing.streaming:
