@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -12,6 +11,7 @@ from tests.e2e.gate import Gate
 from tests.e2e.nodes import Service
 from tests.e2e.resolving import DUPLICATE, HOW, OF_WHICH, ORIGINAL, RESOLVE, RESOLVED, ended
 from tests.e2e.talking import Talk, conversing
+from tests.e2e.test_killed_rounds import mortal
 from tests.e2e.test_older_clients import OLDEST, SPEAK
 
 RESUME = ("python", "fastmcp", "typescript", "sdk", "mcp-1.30.0")
@@ -24,7 +24,7 @@ PAIRS = [(name, revision) for name in RESUME for revision in SPEAK[name]]
 COUNTDOWN = {"call": "countdown", "arguments": {"start": 4, "seconds": 0.5}, "watch": True}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def gate(asked: Service) -> Iterator[Gate]:
     """The way to the proxy."""
     gate = Gate("127.0.0.1", asked.proxy.port)
@@ -33,15 +33,16 @@ def gate(asked: Service) -> Iterator[Gate]:
     gate.shut()
 
 
-@pytest.fixture
-def talks(asked: Service, node: object, gate: Gate, tmp_path: Path) -> Iterator[list[Talk]]:
+@pytest.fixture(scope="module")
+def talks(
+    asked: Service, node: object, gate: Gate, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[Talk]]:
     """Every client that resumes, on each revision that it speaks, through the gate."""
     server = replace(asked.server, port=gate.port)
     with ExitStack() as ends:
         talks = []
         for name, revision in PAIRS:
-            folder = tmp_path / f"{name}-{revision}"
-            folder.mkdir()
+            folder = tmp_path_factory.mktemp(f"{name}-{revision}")
             said = {"url": server.url, "token": server.token, "revision": revision}
             talks.append(ends.enter_context(conversing(command(name), folder, **said)))
         for talk, (_, revision) in zip(talks, PAIRS, strict=True):
@@ -66,12 +67,14 @@ def test_what_a_call_tells_and_how_it_ends_is_heard_once_each(
         assert talk.hear("done")["content"][0]["text"] == "Lift-off!"
 
 
+def those_asked(talks: list[Talk]) -> list[tuple[str, Talk]]:
+    """By name, the clients on revisions that have questions."""
+    pairs = zip(talks, PAIRS, strict=True)
+    return [(name, talk) for talk, (name, revision) in pairs if revision != OLDEST]
+
+
 def test_who_was_asked_answers_and_hears_what_comes_after_it(gate: Gate, talks: list[Talk]) -> None:
-    asking = [
-        (name, talk)
-        for talk, (name, revision) in zip(talks, PAIRS, strict=True)
-        if revision != OLDEST
-    ]
+    asking = those_asked(talks)
     for _, talk in asking:
         talk.say(RESOLVE)
         assert talk.hear("asked")["message"] == HOW
@@ -87,3 +90,22 @@ def test_who_was_asked_answers_and_hears_what_comes_after_it(gate: Gate, talks: 
         if name in RESUME_AGAIN:
             talk.say(ORIGINAL)
             assert ended(talk) == (RESOLVED, False)
+
+
+def test_people_answer_although_the_process_that_asked_them_was_killed(
+    asked: Service, talks: list[Talk]
+) -> None:
+    asking = those_asked(talks)
+    with mortal(asked.second):
+        asked.proxy.wait_for(asked.first.port, asked.second.port)
+        for _, talk in asking:
+            talk.say(RESOLVE)
+            assert talk.hear("asked")["message"] == HOW
+        asked.second.stop()
+        asked.proxy.wait_for(asked.first.port)
+        for _, talk in asking:
+            talk.say(DUPLICATE)
+            assert talk.hear("asked")["message"] == OF_WHICH
+            talk.say(ORIGINAL)
+            assert ended(talk) == (RESOLVED, False)
+    asked.proxy.failures.clear()

@@ -9,7 +9,14 @@ import httpx2
 import pytest
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import INVALID_PARAMS, ImageContent, LoggingMessageNotificationParams, TextContent
+from mcp_types import (
+    INVALID_PARAMS,
+    ElicitRequestParams,
+    ElicitResult,
+    ImageContent,
+    LoggingMessageNotificationParams,
+    TextContent,
+)
 
 from tests.e2e.processes import Server
 
@@ -178,6 +185,19 @@ async def test_an_unknown_tool_is_refused_by_name(any_server: Server) -> None:
             await client.call_tool("no_such_tool", {})
         assert caught.value.code == INVALID_PARAMS
         assert "no_such_tool" in caught.value.message
+
+
+async def test_a_client_of_an_older_revision_is_asked_by_each_server(any_server: Server) -> None:
+    async def ask(_: Any, params: ElicitRequestParams) -> ElicitResult:
+        assert "Deploy shop v2" in params.message
+        return ElicitResult(action="accept", content={"deploy": True})
+
+    async with connected(
+        any_server.url, any_server.token, mode="legacy", elicitation_callback=ask
+    ) as client:
+        assert client.protocol_version == "2025-11-25"
+        result = await client.call_tool("deploy", {"service": "shop", "version": "v2"})
+        assert text_of(result) == "shop v2 is deployed."
 
 
 @pytest.mark.parametrize("token", [None, "wrong", "mcph_aaaaaaaaaaaa_bbbbbbbbbbbb_cccccc"])

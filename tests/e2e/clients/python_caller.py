@@ -9,6 +9,8 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CreateMessageResult, ElicitResult
 
+# As the SDK's own: httpx2 by itself gives up after five seconds in which nothing comes.
+PATIENCE = httpx2.Timeout(30, read=300)
 DUMPED: dict[str, Any] = {"mode": "json", "by_alias": True, "exclude_none": True}
 
 
@@ -33,8 +35,9 @@ async def every_tool(client: Client) -> list[str]:
 
 async def main(url: str, token: str, revision: str = "") -> None:
     mode = "legacy" if revision else "auto"
+    headers = {"Authorization": f"Bearer {token}"}
     async with (
-        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}) as http,
+        httpx2.AsyncClient(headers=headers, timeout=PATIENCE) as http,
         Client(
             streamable_http_client(url, http_client=http),
             mode=mode,
