@@ -103,7 +103,9 @@ def _database(url: str, path: Path) -> dict[str, Any]:
     if not url:
         return {"ENGINE": SQLITE, "NAME": str(path), **_SQLITE_WAYS}
     try:
-        found: dict[str, Any] = {**dj_database_url.parse(url, conn_health_checks=True)}
+        found: dict[str, Any] = {
+            **dj_database_url.parse(url, conn_max_age=CONNECTION_SECONDS, conn_health_checks=True)
+        }
     except ValueError:
         raise ImproperlyConfigured(
             "DATABASE_URL cannot be read: it looks like postgres://user:password@host:5432/name"
@@ -144,13 +146,16 @@ def _coming_secret_keys(data: home.Home) -> list[str]:
 SECRETS = frozenset({"metrics_token", "redis_url"})
 SQLITE = "django.db.backends.sqlite3"
 POSTGRESQL = "django.db.backends.postgresql"
+CONNECTION_SECONDS = 60
+"""How long a thread keeps its connection: to make one costs more than most of what it is for."""
 _SQLITE_WAYS = {
+    "CONN_MAX_AGE": CONNECTION_SECONDS,
     "OPTIONS": {
         "timeout": 20,
         # A deferred transaction that reads and then writes fails at once when another one writes.
         "transaction_mode": "IMMEDIATE",
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
-    }
+    },
 }
 
 # So that nothing waits for long for a server that is away, or that has vanished from the network.

@@ -17,6 +17,8 @@ os.environ["DATABASE_URL"] = os.environ.get("TEST_DATABASE_URL", "")
 from mcphost.settings import *  # noqa: E402, F403
 from mcphost.settings import DATABASES  # noqa: E402
 
+# A database that threads still hold cannot be dropped at the end.
+DATABASES["default"]["CONN_MAX_AGE"] = 0
 if not os.environ["DATABASE_URL"]:
     # Threads share one file, as in production; an in-memory database would be one per connection.
     DATABASES["default"]["OPTIONS"]["init_command"] += "PRAGMA synchronous=OFF;"
