@@ -10,8 +10,10 @@ from mcphost import home
 from mcphost.catalogue.kinds import KINDS
 from mcphost.kinds.sorts import Sort
 from mcphost.observability import deployment
+from mcphost.protocol.legacy.opening import INITIALIZE
 from mcphost.serving import policy
 from mcphost.serving.dispatch import HANDLERS, STANDING
+from mcphost.serving.legacy.methods import OWN
 from mcphost.settings import Environment
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -99,6 +101,10 @@ def test_every_method_has_a_row_with_the_scope_that_it_needs():
             assert f"| `{policy.LIST}` |" in row, name
         elif name in HANDLERS and name != "server/discover":
             assert f"| `{policy.CALL}` |" in row, name
+
+
+def test_every_method_that_only_sessions_have_has_a_row():
+    assert {name for name in rows("Sessions") if name[0].islower()} == {*OWN, INITIALIZE}
 
 
 def test_every_command_has_a_row():

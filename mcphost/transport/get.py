@@ -75,7 +75,7 @@ async def _resume(session: Session, admitted: Admitted, last_event: str, wire: W
 
     def ended(task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and task.exception() is not None and stream.opened:
-            log.warning("a stream could not be resumed", exc_info=task.exception())
+            log.warning("a stream was not resumed: %s", task.exception())
         stream.leave()
 
     showing = Showing(stream, wire.polling)

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.e2e.nodes import Service
+from tests.e2e.processes import Server
 from tests.e2e.raw_sessions import Session, begin, calling
 from tests.e2e.test_listening import MOVE
 from tests.wire import SESSION_BASED
@@ -21,6 +22,22 @@ def two(service: Service, revision: str) -> tuple[Session, Session]:
 
 def gone(session: Session) -> bool:
     return session.send({"jsonrpc": "2.0", "id": 1, "method": "ping"}).status == 404
+
+
+@every_revision
+def test_a_session_lives_over_each_server_we_support(any_server: Server, revision: str) -> None:
+    session = begin(any_server, revision)
+    with session.stream() as standing:
+        with session.stream(calling("countdown", token="t", start=6, seconds=0.3)) as first:
+            while first.message().get("params", {}).get("progress") != 1:
+                pass
+        with session.stream(last_event_id=first.last_id) as rest:
+            told = [each.message for each in rest if each.message]
+        assert [one["params"]["progress"] for one in told[:-1]] == [2, 3, 4, 5, 6]
+        assert told[-1]["result"]["content"][0]["text"] == "Lift-off!"
+        assert session.send(verb="DELETE").status == 204
+        assert [each for each in standing if each.message] == []
+    assert gone(session)
 
 
 @every_revision

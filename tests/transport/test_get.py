@@ -156,6 +156,19 @@ async def test_a_resource_that_is_not_there_cannot_be_subscribed_to(session: Ses
     assert (reply.status, reply.error["code"]) == (200, -32602)
 
 
+async def test_a_session_is_told_of_so_many_resources_and_no_more(
+    session: Session, served: Cast, settings: Any
+) -> None:
+    settings.MCPHOST_LISTEN_URIS = 1
+    await in_database(publish_days, served.acme.id)
+    assert (await session.ask("resources/subscribe", {"uri": TOMORROW})).result == {}
+    reply = await session.ask("resources/subscribe", {"uri": "notes://days/sunday"})
+    assert (reply.status, reply.error["code"]) == (200, -32603)
+    assert "1 resources at most" in reply.error["message"]
+    reply = await session.ask("resources/subscribe", {"uri": 5})
+    assert (reply.status, reply.error["code"]) == (200, -32602)
+
+
 async def test_nobody_is_told_of_what_it_may_not_know(served: Cast) -> None:
     wide = await in_database(wide_token, served)
     seeing = await begin("acme", wide, LAST)

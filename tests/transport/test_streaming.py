@@ -1,6 +1,7 @@
 """Answers on streams, for each revision: ids, hang-ups, coming back for the rest."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -251,6 +252,24 @@ async def test_who_comes_back_while_the_database_is_away_waits(
         assert (again.reply.status, again.reply.streamed) == (200, True)
         away = False
         assert await said(again) == STEPS[1:]
+
+
+async def test_who_waited_for_an_event_that_never_was_is_sent_away(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = threading.Event()
+    found = streams.find
+
+    def find(*about: Any) -> Any:
+        asked.wait(10)
+        return found(*about)
+
+    monkeypatch.setattr(streams, "find", find)
+    async with resuming(session, f"{'0' * 32}-1") as again:
+        await again.event()
+        assert again.reply.streamed
+        asked.set()
+        assert (await again.done()).raw == b""
 
 
 @every_revision

@@ -13,6 +13,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from uuid import UUID
 
+from django.db import Error
+
 from mcphost.audit.records import new_id
 from mcphost.calls import sessions as rows
 from mcphost.feed.loop import ChangeNews
@@ -180,8 +182,8 @@ async def _tell_closed(stream: SessionStream) -> None:
     session = stream.session
     try:
         await in_database(rows.stream_closed, session.id, session.tenant, stream.stream_id)
-    except Exception:
-        log.warning("a stream's end was not told to other processes", exc_info=True)
+    except Error as error:
+        log.warning("a stream's end was not told to other processes: %s", type(error).__name__)
 
 
 @asynccontextmanager
