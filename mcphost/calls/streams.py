@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -101,11 +102,13 @@ def tell(what: str, about: Sequence[StreamRow]) -> None:
 
 @transaction.atomic
 def prune() -> int:
-    """Forget up to 500 events, and as many streams, whose time is over; return how many."""
-    old = StreamEvent.objects.filter(expires_at__lt=Now()).order_by("expires_at")
-    keys = list(old.values_list("pk", flat=True)[:PRUNED_AT_ONCE])
-    StreamEvent.objects.filter(pk__in=keys).delete()
+    """Forget up to 500 events of streams whose time is over, and those streams that have none left;
+    return how many events."""
     over = Stream.objects.filter(expires_at__lt=Now()).order_by("expires_at")
     ids = list(over.values_list("id", flat=True)[:PRUNED_AT_ONCE])
-    Stream.objects.filter(id__in=ids).delete()
-    return len(keys) + len(ids)
+    old = StreamEvent.objects.filter(Q(stream__in=ids) | Q(expires_at__lt=Now()))
+    keys = list(old.order_by("expires_at").values_list("pk", flat=True)[:PRUNED_AT_ONCE])
+    StreamEvent.objects.filter(pk__in=keys).delete()
+    events = StreamEvent.objects.filter(stream=OuterRef("id"))
+    Stream.objects.filter(~Exists(events), id__in=ids).delete()
+    return len(keys)

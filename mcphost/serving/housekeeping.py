@@ -14,6 +14,7 @@ from mcphost.serving.legacy import adoption
 from mcphost.vault.lifecycle import tend
 
 EVERY_SECONDS = 10.0
+PORTIONS_AT_ONCE = 100
 
 Chore = Callable[[], object]
 
@@ -26,6 +27,13 @@ def _forget_links() -> None:
     links.prune(timezone.now())
 
 
+def _forget_streams() -> None:
+    for prune in (streams.prune, streamed.prune, questions.prune):
+        portions = 1
+        while prune() == streams.PRUNED_AT_ONCE and portions < PORTIONS_AT_ONCE:
+            portions += 1
+
+
 CHORES: tuple[Chore, ...] = (
     _write_last_uses,
     claiming.tidy,
@@ -33,9 +41,7 @@ CHORES: tuple[Chore, ...] = (
     tend,
     _forget_links,
     sessions.prune,
-    streams.prune,
-    streamed.prune,
-    questions.prune,
+    _forget_streams,
 )
 """What is done, each by itself: one that raises keeps none of the others from its work."""
 

@@ -21,6 +21,8 @@ from mcphost.protocol.errors import OVER_LIMIT, ProtocolError
 from mcphost.serving.incoming import NO_QUOTA, Incoming
 
 RETRY_CONCURRENT_SECONDS = 1
+REFUSALS_PER_MINUTE = 60
+"""Of one session: whoever sends answers to nothing all the time fills the log, but not the record."""
 
 Limit = tuple[str, int]
 Key = bytes | str | int | float
@@ -63,6 +65,11 @@ async def place(incoming: Incoming) -> None:
     """Wait until there is a place among the concurrent calls, for one that has begun already."""
     while _full(incoming) is not None:  # noqa: ASYNC110 - nobody tells of a limit that was changed
         await asyncio.sleep(RETRY_CONCURRENT_SECONDS)
+
+
+async def may_be_recorded(about: str) -> bool:
+    """Whether there is still room in the record for what has come to nothing, this minute."""
+    return await _rates.hit(_PerMinute(REFUSALS_PER_MINUTE), f"refused:{about}")
 
 
 @contextmanager

@@ -103,11 +103,19 @@ def test_others_are_told_only_if_somebody_follows() -> None:
 def test_what_is_over_is_forgotten_and_nothing_else() -> None:
     _begun()
     taking, stream = _begun()
-    old = Batch([Event(3, "m")], -HOUR)
-    streamed.finish(taking, stream, old)
-    StreamEvent.objects.filter(stream=stream.id).update(expires_at=_call(taking).expires_at)
-    assert streams.prune() == 4
+    streamed.finish(taking, stream, Batch([Event(3, "m")], -HOUR))
+    assert streams.prune() == 3
     assert streamed.prune() == 1
     assert (streams.prune(), streamed.prune()) == (0, 0)
     assert Stream.objects.count() == StreamedCall.objects.count() == 1
     assert StreamEvent.objects.count() == 2
+
+
+def test_a_stream_is_forgotten_with_its_last_event() -> None:
+    taking, stream = _begun()
+    many = range(3, streams.PRUNED_AT_ONCE + 2)
+    streamed.finish(taking, stream, Batch([Event(each, "m") for each in many], -HOUR))
+    assert streams.prune() == streams.PRUNED_AT_ONCE
+    assert Stream.objects.count() == 1
+    assert streams.prune() == 1
+    assert Stream.objects.count() == 0

@@ -24,7 +24,7 @@ from mcphost.serving.streams import Reader
 from mcphost.serving.waiting import waiters
 from mcphost.vault.errors import VaultError
 
-LOOK_SECONDS: Final = 10.0
+LOOK_SECONDS: Final = 5.0
 """How often who follows looks without having been told of anything."""
 
 _EVENT: Final = re.compile(r"([0-9a-f]{32})-([0-9]{1,15})")

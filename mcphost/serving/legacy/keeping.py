@@ -15,11 +15,11 @@ from mcphost.calls.streamed import Batch, CallRow, Taking, Waiting
 from mcphost.calls.streams import Event, StreamRow
 from mcphost.sealing.tokens import Purpose, Reason, SealError
 from mcphost.serving.options import options
-from mcphost.vault import sealer
+from mcphost.vault import sealer, selectors
 from mcphost.vault.sealer import TenantSealer
 
-PICK_UP_SECONDS = 3600
-"""How long a client may take to come back for what it missed, on top of how long people think."""
+PICK_UP = timedelta(hours=1)
+"""How long a client may take to come back for what it missed, once its call is over."""
 
 
 class Messages(NamedTuple):
@@ -60,7 +60,7 @@ class Kept(NamedTuple):
     def finish(self, state: CallState, said: Messages) -> None:
         """Write the last of it."""
         batch = self._batch(sealer.fetch(self.stream.tenant), said)
-        streamed.finish(self.taking, self.stream, batch, state)
+        streamed.finish(self.taking, self.stream, batch._replace(kept=PICK_UP), state)
 
     def release(self, told: bool) -> None:
         """Let the call go, which waits. `told`: it can go on now."""
@@ -80,8 +80,8 @@ class Kept(NamedTuple):
 
 
 def kept_for() -> timedelta:
-    """For how long what was said may be asked for again."""
-    return timedelta(seconds=options().longest_answer_seconds + PICK_UP_SECONDS)
+    """For how long what was said may be asked for again while the call goes on."""
+    return timedelta(seconds=options().longest_answer_seconds)
 
 
 def seal(tenant: UUID, place: bytes, content: bytes) -> str:
@@ -91,10 +91,20 @@ def seal(tenant: UUID, place: bytes, content: bytes) -> str:
 
 def unseal(tenant: UUID, place: bytes, kept: str) -> bytes:
     """What `seal` kept at that very place. Raises SealError, VaultError."""
-    written = sealer.unseal(Purpose.ROW, tenant, kept)
+    written = _opened(tenant, kept)
     if not written.startswith(place):
         raise SealError(Reason.NOT_AUTHENTIC)
     return written[len(place) :]
+
+
+def _opened(tenant: UUID, kept: str) -> bytes:
+    """What was sealed by us, if need be under a key of which this process has not heard."""
+    try:
+        return sealer.unseal(Purpose.ROW, tenant, kept)
+    except SealError as error:
+        if error.reason is not Reason.UNKNOWN_KEY:
+            raise
+    return sealer.fetch(tenant).with_ring(selectors.reread_ring()).unseal(Purpose.ROW, kept)
 
 
 def message_of(stream: StreamRow, event: Event) -> bytes:

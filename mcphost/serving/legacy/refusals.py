@@ -13,6 +13,7 @@ from mcphost.protocol.eras import Era
 from mcphost.runtime.call import Delivery, Principal
 from mcphost.runtime.ports import SystemClock
 from mcphost.serving.incoming import Session
+from mcphost.serving.limits import may_be_recorded
 
 _CLOCK = SystemClock()
 _NOTHING: Mapping[str, Any] = {}
@@ -28,8 +29,10 @@ async def refuse(
     call: UUID | None = None,
     facts: Mapping[str, Any] = _NOTHING,
 ) -> None:
-    """Record it with the true reason, which the client is not told."""
+    """Record it with the true reason, which the client is not told: so many of a session per minute."""
     entry = _entry(action, session, principal, reason, call, facts)
+    if not await may_be_recorded(session.id.hex):
+        return
     try:
         await writer.submit((entry,))
     except (RecordLost, RecordRefused):

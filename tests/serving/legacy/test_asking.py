@@ -12,6 +12,7 @@ from mcphost.calls.states import CallState, QuestionState
 from mcphost.protocol.legacy.opening import LegacyResponse
 from mcphost.serving.deliveries.legacy import MOST_QUESTIONS
 from mcphost.serving.hop import in_database
+from mcphost.serving.limits import REFUSALS_PER_MINUTE
 from tests.cast import Cast
 from tests.serving.legacy.callers import Caller, Shown, accept
 
@@ -229,3 +230,11 @@ async def test_many_calls_get_their_own_answers(asking: Cast) -> None:
     for number, shown in enumerate(every):
         await shown.whole()
         assert _text(shown) == f"w{number} is {colours[number % 3]}"
+
+
+async def test_who_answers_nothing_all_the_time_does_not_fill_the_record(asking: Cast) -> None:
+    caller, other = await Caller.at(asking), await Caller.at(asking)
+    for _ in range(REFUSALS_PER_MINUTE + 5):
+        await caller.answer({"id": "nonsense"}, accept())
+    await other.answer({"id": "nonsense"}, accept())
+    assert len(await _entries(ANSWER_REFUSED)) == REFUSALS_PER_MINUTE + 1
