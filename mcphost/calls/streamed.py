@@ -173,14 +173,12 @@ def orphans(process: UUID, **which: UUID) -> tuple[UUID, ...]:
 @transaction.atomic
 def adopt(call: UUID, process: UUID) -> Adopted | None:
     """Take a call that nobody has; None if somebody does, or it is over."""
-    if call not in orphans(process, id=call):
+    row = StreamedCall.objects.select_for_update().filter(id=call).first()
+    if row is None or call not in orphans(process, id=call):  # looked at once nobody can change it
         return None
-    row = StreamedCall.objects.get(id=call)
-    as_it_was = StreamedCall.objects.filter(id=call, owner=row.owner, epoch=row.epoch)
-    if not as_it_was.exclude(request="").update(
+    StreamedCall.objects.filter(id=call).update(
         owner=process, epoch=row.epoch + 1, taken_at=timezone.now()
-    ):
-        return None
+    )
     return Adopted(
         Taking(call, process, row.epoch + 1),
         StreamRow(row.stream, row.tenant, row.session),
