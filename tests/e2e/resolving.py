@@ -69,9 +69,11 @@ ASKING: tuple[tuple[str, Mapping[str, Any], int, str], ...] = (
 """The tools of the demo that ask, how often each does, and what its call ends with."""
 
 
-def ask_everything(talk: Talk) -> None:
-    """Call every tool that asks, and answer whatever comes."""
+def ask_everything(talk: Talk, but: Sequence[str] = ()) -> None:
+    """Call every tool that asks, but for some, and answer whatever comes."""
     for tool, arguments, questions, text in ASKING:
+        if tool in but:
+            continue
         talk.say({"call": tool, "arguments": arguments})
         for _ in range(questions):
             talk.say(answer_to(talk.hear("asked")))

@@ -9,7 +9,6 @@ import pytest
 
 from tests.e2e.callers import command
 from tests.e2e.nodes import Service
-from tests.e2e.resolving import RESOLVE
 from tests.e2e.talking import Talk, conversing
 from tests.e2e.test_listening import MOVE
 from tests.e2e.test_python_client import DEMO_TOOLS
@@ -76,16 +75,6 @@ def test_a_client_lists_and_calls_in_one_session_on_both_processes(
     assert ("structuredContent" in results["weather"]) is (revision != OLDEST)
     assert invalid["isError"]
     assert "text" in invalid["content"][0]["text"]
-
-
-@pytest.mark.parametrize(("name", "revision"), [pair for pair in PAIRS if pair[1] == OLDEST])
-def test_a_client_of_a_revision_without_questions_is_told_what_is_missing(
-    asked: Service, node: object, tmp_path: Path, name: str, revision: str
-) -> None:
-    with meeting(asked, tmp_path, name, revision) as talk:
-        result = called(talk, RESOLVE["call"], RESOLVE["arguments"])
-    assert result["isError"]
-    assert "elicitation.form" in result["content"][0]["text"]
 
 
 def test_every_client_hears_of_a_change_on_the_stream_that_it_keeps_open(
