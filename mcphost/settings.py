@@ -4,6 +4,7 @@ Everything an operator may set is a field of `Environment` and a row in docs/ref
 reads `django.conf.settings` at the moment of use, so that tests can override it.
 """
 
+import warnings
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
@@ -349,3 +350,7 @@ STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE / "static"]
 # Served from where they lie, compressed or not: nothing has to be collected first.
 WHITENOISE_USE_FINDERS = True
+# They are small, and that they are read by blocking is nothing that a reader of the log could change.
+warnings.filterwarnings(
+    "ignore", message="StreamingHttpResponse must consume synchronous iterators"
+)

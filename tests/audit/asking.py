@@ -105,10 +105,12 @@ class Story:
         ending = Ending(outcome, payload={"answer": said}, facts=told)
         return self._note(records.answered(self.call, self.leg, self.at, ending, self.call.version))
 
-    def refuse(self, reason: str, action: str = records.STATE_REFUSED) -> Record:
+    def refuse(self, reason: str, action: str = records.STATE_REFUSED, key: str = "") -> Record:
         """A state of this call is not taken, or something else of it is refused."""
         refused = records.state_refused(self.call, self.leg, self.at, Ending("refused", reason))
         known = {"call": self.call.id, "round": self.call.round, "action": action}
+        if key:
+            known["facts"] = {"key": key}
         return self._note(refused._replace(**known))
 
     def _note(self, record: Record) -> Record:

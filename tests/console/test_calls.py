@@ -276,6 +276,7 @@ def test_answers_that_were_not_taken_and_messages_that_did_not_leave_are_told_as
     story = a_story(acme)
     story.ask("sure")
     story.refuse("late", ANSWER_REFUSED)
+    story.refuse("answered", ANSWER_REFUSED, key="sure")
     story.refuse("over", MESSAGE_REFUSED)
     path = put(story)
     listed = shown(operator, REFUSALS)
@@ -284,12 +285,14 @@ def test_answers_that_were_not_taken_and_messages_that_did_not_leave_are_told_as
     assert [each.action for each, _ in operator.get(REFUSALS).context["entries"]] == [
         MESSAGE_REFUSED,
         ANSWER_REFUSED,
+        ANSWER_REFUSED,
     ]
     page = shown(operator, path)
     assert "An answer was not taken: nobody waited for it any more" in page
     assert "A message was kept from leaving: its call had ended" in page
     assert "The client was sent nothing." in page
-    assert "2 refused" in shown(operator, RECORDS)
+    assert "An answer to sure was not taken: the question had its answer before" in page
+    assert "3 refused" in shown(operator, RECORDS)
     assert "answer.refused" not in shown(operator, "/admin/t/acme/changes/")
 
 

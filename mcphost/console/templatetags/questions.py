@@ -132,6 +132,9 @@ def what_refused(entry: EntryView) -> str:
 @register.filter
 def that_refused(entry: EntryView) -> str:
     """What happened, as the beginning of a sentence."""
+    key = timelines.key_of(entry)
+    if key and entry.action == ANSWER_REFUSED:
+        return f"An answer to {key} was not taken"
     return _WHAT_REFUSED[entry.action][1]
 
 
