@@ -76,8 +76,8 @@ class Posted(Exchange):
 
     @property
     def unread(self) -> bytes:
-        """What has come of which nothing was made yet."""
-        return self.reply.raw[self._read :]
+        """What has come of which nothing was made yet; comments are nothing."""
+        return self.reply.raw[self._read :].replace(b":\n\n", b"")
 
     async def upcoming(self) -> Event:
         """The next event; comments are none."""

@@ -127,9 +127,13 @@ class StandingStream:
             self._work.uncancel()
 
     def open(self) -> None:
-        """Be a stream from now on, whenever there is something to say."""
-        if not self._ended:
+        """Be a stream from now on, whenever there is something to say.
+
+        Some servers keep the headers back until there is.
+        """
+        if not (self._ended or self._opened):
             self._open()
+            self.comment()
 
     async def close(self, last: bytes = b"") -> None:
         """End the stream; `last` is a frame that still goes out."""

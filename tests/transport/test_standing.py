@@ -263,3 +263,17 @@ async def test_many_comments_at_once_leave_room_for_others() -> None:
         assert sum(b":\n\n" in reader.body for reader in readers) == Silence.AT_ONCE
         loop.move_to(60)
         assert all(b":\n\n" in reader.body for reader in readers)
+
+
+async def test_a_stream_that_is_opened_says_nothing_at_once_so_that_its_headers_leave() -> None:
+    async with peer() as one:
+        for _ in range(2):
+            one.stream.open()
+        await one.until(b":\n\n")
+        await one.stream.close(b"retry: 1\n\n")
+        assert one.body == b":\n\nretry: 1\n\n"
+        one.stream.open()
+    assert [event["type"] for event in one.events] == [
+        "http.response.start",
+        *["http.response.body"] * 3,
+    ]
