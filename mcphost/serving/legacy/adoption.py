@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final
 from uuid import UUID
 
+from mcphost.audit.records import new_id
 from mcphost.calls import sessions, streamed
 from mcphost.calls.states import CallState
 from mcphost.calls.streamed import Adopted
@@ -80,6 +81,7 @@ async def _go_on(adopted: Adopted) -> None:
         log.error("a call cannot go on: %s", error, extra={"call": str(adopted.call.id)})
         return
     incoming = requests.read(written, tenant)
+    incoming = incoming._replace(leg=new_id())  # what runs here is told apart from what ran there
     now = await _present(incoming)
     ended = await patiently(sessions.find, stream.session, stream.tenant) is None
     pick_up = partial(_pick_up, adopted, incoming.principal, now, ended)
