@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from datetime import timedelta
+from random import Random
 from uuid import uuid4
 
 import pytest
@@ -192,3 +193,28 @@ async def test_a_call_that_runs_goes_on_elsewhere_from_its_next_step(asking: Cas
     drain.reset()
     assert _text(await caller.resumed(shown.ids[0])) == "done"
     assert module("asking").did == ["one", "two"]
+
+
+async def test_whatever_dies_when_each_call_is_answered_once(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    chance = Random(7)
+    every = [await _waits(caller, what=f"w{n}") for n in range(12)]
+    colours = [chance.choice(["red", "green", "blue"]) for _ in every]
+
+    async def kill() -> None:
+        for call in chance.sample(list(calls.under_way), 3):
+            await _dies(call)
+
+    async def answer(number: int) -> None:
+        question = every[number].requests[0]
+        given = [accept(colour=colours[number]), accept(colour="red")]
+        for one in given:
+            await caller.answer(question, one)
+
+    await kill()
+    await asyncio.gather(*(answer(n) for n in range(0, 12, 2)), in_database(adoption.look))
+    await kill()
+    await asyncio.gather(in_database(adoption.look), *(answer(n) for n in range(1, 12, 2)))
+    ends = await asyncio.gather(*(caller.resumed(shown.ids[0]) for shown in every))
+    assert [_text(one) for one in ends] == [f"w{n} is {c}" for n, c in enumerate(colours)]
+    assert set(module("asking").did) == {f"w{n} {c}" for n, c in enumerate(colours)}
