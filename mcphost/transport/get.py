@@ -35,7 +35,7 @@ async def get(request: HttpRequest, admitted: Admitted, wire: Wire) -> int:
     try:
         session = await find(admitted, request.headers)
         wire = wire._replace(polling=REVISIONS[session.revision].polling)
-        if last_event is None:
+        if not last_event:  # an empty one is none
             return await _listen(session, admitted, request, wire)
         return await _resume(session, admitted, last_event, wire)
     except Exception as error:

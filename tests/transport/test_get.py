@@ -200,6 +200,20 @@ async def test_who_may_not_list_is_told_of_no_list(served: Cast) -> None:
         await ends(first, session)
 
 
+async def test_who_has_seen_no_event_yet_is_told_what_changes(
+    session: Session, served: Cast
+) -> None:
+    posted = Posted(
+        session.path, {**session.headers(), "last-event-id": ""}, "GET", session.revision
+    )
+    posted.write(b"")
+    await posted.event()
+    await in_database(publish_poem, served.acme.id)
+    assert await told(posted) == PROMPTS
+    posted.hang_up()
+    await posted.done()
+
+
 # --- which one is told ---
 
 
