@@ -8,10 +8,18 @@ from django.db import transaction
 from django.utils import timezone
 
 from mcphost.audit.models import Entry, Payload
-from mcphost.audit.records import Actor, new_id
+from mcphost.audit.records import INPUT_REQUIRED, ROUND_FINISHED, Actor, new_id
 from mcphost.audit.texts import clean_json, clean_text
 
 PAYLOAD_ERASED = "payload.erased"
+CANCELLED = "cancelled"
+
+_OF_A_CALL = (
+    "tenant", "call", "leg", "actor_kind", "actor_id", "actor_label", "token_id", "method", "target",
+    "target_version", "revision", "era", "delivery", "client_name", "client_version", "source",
+    "trace_id",
+)  # fmt: skip
+"""What entries of one call have in common."""
 
 
 class NoSuchPayloadError(LookupError):
@@ -43,6 +51,30 @@ def record(
         facts=clean_json(facts or {}),
     )
     return entry.id
+
+
+@transaction.atomic
+def end_waiting(call: UUID, tenant: UUID, number: int, reason: str) -> bool:
+    """Write that a call ended without the answers that its round `number` asked for; False if it has
+    gone on, or that was written before.
+
+    It is the end of the round that would have come next.
+    """
+    rounds = Entry.objects.filter(call=call, tenant=tenant, action=ROUND_FINISHED)
+    asked = rounds.filter(round=number, outcome=INPUT_REQUIRED).order_by("id").last()
+    if asked is None or rounds.filter(round__gt=number).exists():
+        return False
+    said = {name: getattr(asked, name) for name in _OF_A_CALL}
+    Entry.objects.create(
+        **said,
+        id=new_id(),
+        at=timezone.now(),
+        round=number + 1,
+        action=ROUND_FINISHED,
+        outcome=CANCELLED,
+        reason=clean_text(reason),
+    )
+    return True
 
 
 @transaction.atomic

@@ -33,6 +33,9 @@ from mcphost.serving.patience import patiently
 from mcphost.serving.relay import Relay
 from mcphost.vault.errors import VaultError
 
+ENDED: Final = "the client ended the session"
+CALLED_OFF: Final = "the client cancelled the request"
+
 log = logging.getLogger(__name__)
 
 
@@ -116,7 +119,7 @@ async def _pick_up(
     if adopted.journal and adopted.state is not CallState.RUNNING:
         holding.wait(await patiently(asking.pause_of, adopted.stream, call, adopted.journal))
     if ended or adopted.state is CallState.CANCELLED:
-        raise asyncio.CancelledError
+        raise asyncio.CancelledError(ENDED if ended else CALLED_OFF)
     refusal = authority.refusal(before, now)
     if refusal is not None:
         raise refusal

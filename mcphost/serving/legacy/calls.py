@@ -11,9 +11,10 @@ from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from django.db import InterfaceError, OperationalError
+from django.db import Error, InterfaceError, OperationalError
 
 from mcphost.audit.records import new_id
+from mcphost.audit.services import end_waiting
 from mcphost.calls.states import CallState
 from mcphost.calls.streamed import SupersededError, Taking, Waiting
 from mcphost.calls.streams import StreamRow
@@ -78,6 +79,7 @@ class SessionCall:
         self._pick_up = pick_up
         self._refusal: ProtocolError | None = None
         self._let_go = False
+        self._reason = ""
         self._settled: asyncio.Future[JsonAnswer | None] = loop.create_future()
         gate = Gate(incoming.session, incoming.principal, incoming.exchange.id)
         self.outgoing = Outgoing(kept, gate, self._streams, self._give_up, last)
@@ -148,7 +150,8 @@ class SessionCall:
             answer = await _answer_of(self._incoming, self._result())
         except SupersededError:
             log.warning("a call is no longer this process's", extra=self._facts)
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as end:
+            self._reason = str(end)
             if self._refusal is not None:
                 answer = _refused(self._incoming, self._refusal)
         finally:
@@ -202,7 +205,7 @@ class SessionCall:
             await self.outgoing.finish(answer.body, state)
 
     async def _withdraw(self) -> None:
-        """Tell the client that nobody waits for its answers any more."""
+        """Tell the client that nobody waits for its answers any more, and record that."""
         waiting, stream = self._holding.waiting, self.outgoing.kept.stream
         if waiting is None or self.outgoing.closed:
             return
@@ -210,8 +213,9 @@ class SessionCall:
         try:
             for each in await patiently(asking.withdrawals, stream, call, number):
                 self.outgoing.send(each)
-        except (SealError, VaultError) as error:
-            log.error("questions cannot be taken back: %s", error, extra=self._facts)
+            await patiently(end_waiting, call, stream.tenant, number, self._reason)
+        except (SealError, VaultError, Error) as error:
+            log.error("questions cannot be taken back: %r", error, extra=self._facts)
 
     @property
     def _facts(self) -> dict[str, str]:

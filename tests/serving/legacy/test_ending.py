@@ -6,6 +6,7 @@ import pytest
 
 from mcphost.audit.models import Entry
 from mcphost.audit.records import ANSWER_REFUSED
+from mcphost.audit.services import end_waiting
 from mcphost.calls import streamed
 from mcphost.calls.models import OpenQuestion, StreamedCall
 from mcphost.calls.states import CallState, QuestionState
@@ -46,6 +47,11 @@ async def test_a_call_that_is_called_off_takes_its_questions_back(asking: Cast) 
     await cancellations.call_off(caller.session, 1)
     await _is_called_off(shown)
     await caller.answer(shown.requests[0], accept(colour="red"))
+    (ended,) = await in_database(lambda: list(Entry.objects.filter(round=2)))
+    assert (ended.outcome, ended.reason) == ("cancelled", "the client cancelled the request")
+    assert (ended.action, ended.target) == ("round.finished", "paint")
+    assert ended.call is not None
+    assert not await in_database(end_waiting, ended.call, asking.acme.id, 1, "twice")
     refused = await in_database(lambda: Entry.objects.get(action=ANSWER_REFUSED))
     assert (refused.reason, refused.facts["key"]) == ("late", "colour")
 
@@ -74,6 +80,8 @@ async def test_who_loses_its_authority_is_told_instead_of_an_answer(asking: Cast
     messages = await shown.whole()
     assert [one.get("method") for one in messages[-2:]] == ["notifications/cancelled", None]
     assert messages[-1]["error"]["message"] == "not any more"
+    ended = await in_database(lambda: Entry.objects.get(round=2))
+    assert (ended.outcome, ended.reason) == ("cancelled", "not any more")
 
 
 async def test_progress_rises_while_somebody_is_waited_for(
