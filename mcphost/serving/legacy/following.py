@@ -24,8 +24,10 @@ from mcphost.serving.streams import Reader
 from mcphost.serving.waiting import waiters
 from mcphost.vault.errors import VaultError
 
+FIRST_LOOK_SECONDS: Final = 0.25
 LOOK_SECONDS: Final = 5.0
-"""How often who follows looks without having been told of anything."""
+"""How often who follows looks without having been told of anything: sooner in the beginning, because
+what ends just then has not heard yet that it is followed."""
 
 _EVENT: Final = re.compile(r"([0-9a-f]{32})-([0-9]{1,15})")
 
@@ -56,6 +58,7 @@ class _Following:
         self._stream = stream
         self._after = after
         self._reader = reader
+        self._look = FIRST_LOOK_SECONDS
 
     async def run(self) -> None:
         awaited = (self._stream.tenant, self._stream.id.hex)
@@ -76,7 +79,8 @@ class _Following:
         """Wait for more, and see to it that somebody is there to bring it."""
         if self._stream.id not in outgoing.live:
             await adoption.adopt(stream=self._stream.id)
-        await _hear(news)
+        await _hear(news, self._look)
+        self._look = min(2 * self._look, LOOK_SECONDS)
 
     async def _show(self) -> Page:
         """Show what is there and was not shown."""
@@ -92,9 +96,9 @@ def _opened(stream: StreamRow, page: Page) -> list[bytes]:
     return [message_of(stream, each) for each in page.events]
 
 
-async def _hear(news: asyncio.Event) -> None:
+async def _hear(news: asyncio.Event, seconds: float) -> None:
     with suppress(TimeoutError):
-        async with asyncio.timeout(LOOK_SECONDS):
+        async with asyncio.timeout(seconds):
             await news.wait()
     news.clear()
 

@@ -5,6 +5,7 @@ from uuid import UUID
 
 import orjson
 import pytest
+from django.utils import timezone
 
 from mcphost.calls import streams
 from mcphost.calls.models import Stream, StreamedCall, StreamEvent
@@ -169,6 +170,22 @@ async def test_who_follows_from_another_process_is_told_by_the_feed(served: Cast
     probes().release.set()
     assert len(await follower.whole()) == 1
     await following
+
+
+async def test_a_stream_that_ends_unheard_just_as_it_is_followed_is_looked_at_again_soon(
+    served: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller = await Caller.at(served)
+    shown = await caller.streamed("steps", "t")
+    await shown.whole()
+    monkeypatch.setattr("mcphost.serving.legacy.following.LOOK_SECONDS", 3600.0)
+    await in_database(Stream.objects.all().update, ended_at=None)
+    follower, following = caller.following(shown.ids[-1])
+    await true(Change.objects.filter(what=streams.FOLLOWED).exists)
+    await in_database(Stream.objects.all().update, ended_at=timezone.now())
+    async with asyncio.timeout(PATIENCE):
+        await following
+    assert follower.ended
 
 
 async def test_after_a_gap_every_stream_may_be_followed(served: Cast) -> None:
