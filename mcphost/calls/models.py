@@ -190,7 +190,7 @@ class OpenQuestion(models.Model):
     """A question that was sent on the stream of its call, and the answer that came to it.
 
     `key` is the author's, `digest` names the question, `round` is the one that asked it. `message`
-    (the request as it was sent) and `answer` are sealed.
+    (the request as it was sent) and `answer` are sealed, and empty once the call is over.
     """
 
     id = models.UUIDField(primary_key=True)

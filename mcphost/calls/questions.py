@@ -145,6 +145,12 @@ def cancel(call: UUID) -> None:
     _open(call).update(state=QuestionState.CANCELLED, settled_at=Now())
 
 
+def forget(call: UUID) -> None:
+    """The call is over: what was asked and answered is known no more, only that it was."""
+    cancel(call)
+    OpenQuestion.objects.filter(call=call).update(message="", answer="")
+
+
 def _open(call: UUID) -> QuerySet[OpenQuestion]:
     return OpenQuestion.objects.filter(call=call, state=QuestionState.OPEN)
 

@@ -137,7 +137,7 @@ def finish(
     over = {"state": state, "request": "", "journal": "", "reply": ""}
     if not mine.update(**over, expires_at=timezone.now() + batch.kept):
         raise SupersededError
-    questions.cancel(taking.call)
+    questions.forget(taking.call)
     _write(stream, batch, last=True)
 
 

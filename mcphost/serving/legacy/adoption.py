@@ -7,6 +7,8 @@ stream, need not wait for that.
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
+from contextvars import Context
 from functools import partial
 from typing import Final
 from uuid import UUID
@@ -14,15 +16,14 @@ from uuid import UUID
 from mcphost.audit.records import new_id
 from mcphost.calls import sessions, streamed
 from mcphost.calls.states import CallState
-from mcphost.calls.streamed import Adopted
+from mcphost.calls.streamed import Adopted, Batch, SupersededError
 from mcphost.feed.loop import ChangeNews
 from mcphost.feed.nodes import heartbeat
 from mcphost.identity import selectors as identity
 from mcphost.identity.selectors import anonymous
 from mcphost.protocol.revisions import REVISIONS
 from mcphost.runtime.call import Principal
-from mcphost.sealing.tokens import SealError
-from mcphost.serving import authority, drain, replies, snapshots
+from mcphost.serving import authority, drain, replies
 from mcphost.serving.incoming import Incoming
 from mcphost.serving.legacy import asking, keeping, requests
 from mcphost.serving.legacy.calls import SessionCall
@@ -31,12 +32,16 @@ from mcphost.serving.legacy.keeping import Kept
 from mcphost.serving.legacy.sessions import principal_in
 from mcphost.serving.patience import patiently
 from mcphost.serving.relay import Relay
-from mcphost.vault.errors import VaultError
+from mcphost.tenants import selectors as tenants
 
 ENDED: Final = "the client ended the session"
 CALLED_OFF: Final = "the client cancelled the request"
 
 log = logging.getLogger(__name__)
+
+
+class TenantGone(Exception):  # noqa: N818 - a refusal that says what happened
+    """There is no such tenant any more."""
 
 
 def look() -> None:
@@ -58,13 +63,23 @@ def attach() -> None:
 
 
 async def adopt(**which: UUID) -> None:
-    """Take calls that nobody has, if there are: `which` says of whom by columns of theirs."""
-    if not drain.draining():
-        await _adopt_all(await patiently(streamed.orphans, heartbeat.id, **which))
+    """Take calls that nobody has, if there are: `which` says of whom by columns of theirs.
+
+    Whoever asks for it may go away meanwhile: what was taken is gone on with all the same.
+    """
+    if drain.draining():
+        return
+    if found := await patiently(streamed.orphans, heartbeat.id, **which):
+        task = asyncio.get_running_loop().create_task(_adopt_all(found), context=Context())
+        _adopting.add(task)
+        task.add_done_callback(_adopting.discard)
+        await asyncio.shield(task)
 
 
 async def _adopt_all(found: Sequence[UUID]) -> None:
     for call in found:
+        if drain.draining():  # others take the rest, and need not wait for it
+            return
         adopted = await patiently(streamed.adopt, call, heartbeat.id)
         if adopted is not None:
             log.warning("a call is taken over", extra={"call": str(call)})
@@ -72,17 +87,27 @@ async def _adopt_all(found: Sequence[UUID]) -> None:
 
 
 async def _go_on(adopted: Adopted) -> None:
-    stream = adopted.stream
-    tenant = await snapshots.tenant(stream.tenant)
-    if tenant is None:
-        return
+    """Go on with it, or end it: nobody else looks after what is this process's."""
     try:
-        written = await patiently(
-            keeping.unseal, stream.tenant, adopted.call.id.bytes, adopted.call.request
-        )
-    except (SealError, VaultError) as error:
-        log.error("a call cannot go on: %s", error, extra={"call": str(adopted.call.id)})
-        return
+        await _take_up(adopted)
+    except Exception:
+        log.exception("a call cannot go on", extra={"call": str(adopted.call.id)})
+        end = Batch((), keeping.PICK_UP)
+        with suppress(SupersededError):
+            await patiently(
+                streamed.finish, adopted.taking, adopted.stream, end, CallState.CANCELLED
+            )
+
+
+async def _take_up(adopted: Adopted) -> None:
+    """Raises SealError, VaultError, TenantGone: what could not be otherwise the next time."""
+    stream = adopted.stream
+    tenant = await patiently(tenants.tenant, stream.tenant)
+    if tenant is None:
+        raise TenantGone
+    written = await patiently(
+        keeping.unseal, stream.tenant, adopted.call.id.bytes, adopted.call.request
+    )
     incoming = requests.read(written, tenant)
     incoming = incoming._replace(leg=new_id())  # what runs here is told apart from what ran there
     now = await _present(incoming)
@@ -135,3 +160,5 @@ async def _pick_up(
 
 
 _found: Final[Relay[UUID]] = Relay(_adopt_all)
+_adopting: Final[set["asyncio.Task[None]"]] = set()
+"""What is being taken, for somebody who may have gone."""

@@ -162,6 +162,7 @@ class SessionCall:
         """The result of the method, after as many rounds as it takes."""
         if self._pick_up is not None:
             await self._pick_up(self._holding)
+            self._go_if_leaving()
         while True:
             if self._holding.waiting is not None:
                 self._holding.go_on(await self._answered(self._holding.waiting))
@@ -178,7 +179,11 @@ class SessionCall:
         requests, pause = await patiently(asking.put, stream, call, revision, wanted)
         self._holding.wait(pause)
         await self.outgoing.ask(requests, pause.waiting)
-        if drain.draining():
+        self._go_if_leaving()
+
+    def _go_if_leaving(self) -> None:
+        """The process leaves, and has said so already: what waits goes on elsewhere."""
+        if drain.draining() and self._holding.waiting is not None:
             self._let_go = True
             raise asyncio.CancelledError
 

@@ -38,10 +38,10 @@ class Cancellations:
         try:
             yield
         finally:
-            if self._under_way.get(name) is cancel:
-                del self._under_way[name]
-            names.discard(name)
-            if not names:
+            if self._under_way.get(name, cancel) is cancel:  # not another's of the same id by now
+                self._under_way.pop(name, None)
+                names.discard(name)
+            if not self._of_session.get(session):
                 self._of_session.pop(session, None)
 
     def is_under_way(self, session: UUID, request: str | int) -> bool:
