@@ -58,7 +58,7 @@ class Showing:
         self._stream.push(sse.event(message, event_id, RETRY_MS if begins else None))
 
     def end(self, retry_ms: int | None = None) -> None:
-        self._parts = self._parts - 1 if retry_ms is None else 0
+        self._parts = max(self._parts - 1, 0) if retry_ms is None else 0
         if retry_ms is not None and self._polling:
             self._last = sse.retry(retry_ms)
         if not self._parts:

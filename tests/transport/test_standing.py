@@ -10,6 +10,7 @@ import pytest
 from mcphost.observability import counters
 from mcphost.transport.responder import StreamLimits
 from mcphost.transport.standing import Silence, StandingStream
+from mcphost.transport.streaming import Showing
 
 PATIENT = StreamLimits(stream_after=60, comment_every=60, unread=1000)
 
@@ -277,3 +278,26 @@ async def test_a_stream_that_is_opened_says_nothing_at_once_so_that_its_headers_
         "http.response.start",
         *["http.response.body"] * 3,
     ]
+
+
+async def test_a_response_that_shows_several_streams_is_over_with_the_last_of_them() -> None:
+    async with peer() as one:
+        showing = Showing(one.stream, polling=True, parts=2)
+        showing.write("a-1", b"{}")
+        showing.end()
+        assert not showing.closed
+        showing.write("b-1", b"{}")
+        for _ in range(2):
+            showing.end()
+            assert showing.closed
+        assert await showing.over() == b""
+    assert one.body == b"id: a-1\ndata: {}\n\nid: b-1\ndata: {}\n\n"
+
+
+async def test_who_is_sent_away_is_told_when_to_come_back_if_it_knows_what_that_is() -> None:
+    for polling, last in ((True, b"retry: 500\n\n"), (False, b"")):
+        async with peer() as one:
+            showing = Showing(one.stream, polling, parts=2)
+            showing.end(500)
+            assert showing.closed
+            assert await showing.over() == last
