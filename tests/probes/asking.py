@@ -190,6 +190,16 @@ async def says_and_hangs(ctx: Context) -> str:
 
 
 @tool
+async def says_twice(ctx: Context) -> str:
+    """Says something, and something more when the test lets it."""
+    ctx.progress(1, 2)
+    await release.wait()
+    ctx.progress(2, 2)
+    await running.wait()
+    return "never"
+
+
+@tool
 async def steps_slowly(ctx: Context) -> str:
     """Does two things, with time between them."""
     await ctx.step("one", _does, "one")

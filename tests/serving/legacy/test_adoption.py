@@ -7,12 +7,15 @@ from random import Random
 from uuid import uuid4
 
 import pytest
+from django.db import OperationalError
 from django.db.models import F
 
 from mcphost.audit.models import Entry
+from mcphost.calls import streamed
 from mcphost.calls.models import StreamedCall
 from mcphost.calls.states import CallState
 from mcphost.calls.streamed import NOBODY
+from mcphost.feed.loop import ChangeNews
 from mcphost.feed.nodes import heartbeat
 from mcphost.identity import services as identity
 from mcphost.serving import drain
@@ -218,3 +221,73 @@ async def test_whatever_dies_when_each_call_is_answered_once(asking: Cast) -> No
     ends = await asyncio.gather(*(caller.resumed(shown.ids[0]) for shown in every))
     assert [_text(one) for one in ends] == [f"w{n} is {c}" for n, c in enumerate(colours)]
     assert set(module("asking").did) == {f"w{n} {c}" for n, c in enumerate(colours)}
+
+
+async def test_a_round_that_has_ended_is_told_and_not_run_again(
+    asking: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    with monkeypatch.context() as away:
+        away.setattr(streamed, "finish", _raise)
+        await caller.answer(shown.requests[0], accept(colour="red"))
+        await true(lambda: StreamedCall.objects.get().reply)
+        await _dies(_only())
+    assert _text(await caller.resumed(shown.ids[-1])) == "a wall is red"
+    assert module("asking").did == ["a wall red"]
+    assert [one for one in await _rounds() if one[1] == 2] == [
+        ("round.started", 2),
+        ("round.finished", 2),
+    ]
+
+
+def _raise(*_: object, **__: object) -> None:
+    raise OperationalError("away")
+
+
+async def test_questions_that_were_recorded_and_not_asked_are_asked(
+    asking: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller = await Caller.at(asking)
+    twice = await caller.streamed("in_turn", "t", count=2)
+    await twice.asked()
+    call = _only()
+    with monkeypatch.context() as away:
+        away.setattr(streamed, "ask", _raise)
+        await caller.answer(twice.requests[0], accept(size=1))
+        await true(lambda: StreamedCall.objects.get(id=call.outgoing.kept.taking.call).reply)
+        await _dies(call)
+    follower, following = caller.following(twice.ids[-1])
+    (question,) = await follower.asked()
+    await caller.answer(question, accept(size=2))
+    await follower.whole()
+    assert _text(follower) == "1 2"
+    await following
+
+
+async def test_a_process_that_was_thought_dead_says_nothing_more(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    shown = await caller.streamed("says_twice", "t")
+    await shown.until(lambda shown: len(shown.messages) > 1)
+    row = StreamedCall.objects.filter(state=CallState.RUNNING)
+    await in_database(lambda: row.update(epoch=F("epoch") + 1))
+    module("asking").release.set()
+    await shown.until(lambda shown: shown.ended)
+    assert shown.retry is not None
+    assert len(shown.messages) == 2
+    await true(lambda: not calls.under_way)
+
+
+async def test_what_is_let_go_and_can_go_on_is_taken_at_once(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    call = caller.call("steps_slowly")
+    await asyncio.wait_for(module("asking").running.wait(), PATIENCE)
+    drain.begin()
+    module("asking").release.set()
+    await true(lambda: StreamedCall.objects.filter(owner=NOBODY).exists())
+    drain.reset()
+    row = await _row()
+    adoption.heard(ChangeNews(1, row.tenant, streamed.RELEASED, row.id.hex))
+    await true(lambda: StreamedCall.objects.get().state == CallState.FINISHED)
+    assert module("asking").did == ["one", "two"]
+    assert call not in calls.under_way

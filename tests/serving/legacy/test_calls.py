@@ -15,6 +15,7 @@ from mcphost.serving import lifecycle
 from mcphost.serving.hop import in_database
 from mcphost.serving.legacy import outgoing, readers
 from mcphost.serving.legacy.cancelling import cancellations
+from mcphost.serving.legacy.outgoing import MOST_AT_ONCE
 from tests.cast import Cast
 from tests.rounds.conftest import module
 from tests.served import entries, probes
@@ -231,3 +232,35 @@ async def test_revisions_that_cannot_come_back_keep_their_streams(asking: Cast) 
     answer = await asyncio.wait_for(caller.call("closes_its_stream").settled(), PATIENCE)
     assert answer is not None
     assert b"closed twice" in answer.body
+
+
+async def test_what_comes_faster_than_it_is_written_is_written_together_or_dropped(
+    served: Cast,
+) -> None:
+    caller = await Caller.at(served)
+    call = caller.call("flood", "t")
+    shown = Shown()
+    call.outgoing.attach(shown)
+    await shown.until(lambda shown: len(shown.messages) > MOST_AT_ONCE)
+    await cancellations.call_off(caller.session, 1)
+    await shown.whole()
+    told = [one["params"]["progress"] for one in shown.of("notifications/progress")]
+    assert told == sorted(told)
+    assert [int(each.split("-")[1]) for each in shown.ids] == list(range(1, len(shown.ids) + 1))
+
+
+async def test_a_reader_that_has_closed_is_shown_nothing_more(served: Cast) -> None:
+    caller = await Caller.at(served)
+    call = caller.call("wait_until_told")
+    await asyncio.wait_for(probes().running.wait(), PATIENCE)
+    call.open()
+    shown, gone = Shown(), Shown()
+    for each in (shown, gone):
+        call.outgoing.attach(each)
+    gone.closed = True
+    probes().release.set()
+    await shown.whole()
+    assert (gone.messages, gone.ended) == ([], False)
+    late = Shown()
+    call.outgoing.attach(late)
+    assert late.ended
