@@ -25,21 +25,13 @@ def test_single_commands_list_and_call_each_in_a_session_of_its_own(
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
-def test_a_connection_that_is_kept_lists_and_calls(
+def test_a_connection_that_is_kept_lists_and_calls_and_is_asked_both_questions(
     asked: Service, node: object, tmp_path: Path, era: str
 ) -> None:
     with inspector.connected(asked.server, tmp_path, era) as connection:
         assert set(connection.list_tools()) >= DEMO_TOOLS
-        for tool, arguments, text in CALLS[:3]:
+        for tool, arguments, text in CALLS[:2]:
             assert text in connection.call(tool, arguments)["content"][0]["text"]
-    assert asked.proxy.failures == []
-
-
-@pytest.mark.parametrize("era", ["legacy", "modern"])
-def test_a_connection_that_is_kept_is_asked_both_questions(
-    asked: Service, node: object, tmp_path: Path, era: str
-) -> None:
-    with inspector.connected(asked.server, tmp_path, era) as connection:
         first = connection.call(RESOLVE["call"], RESOLVE["arguments"])
         assert first["elicitationPending"]["message"] == HOW
         second = connection.answer(first, '{"resolution": "Duplicate"}')

@@ -1,6 +1,6 @@
 """Real clients on the session-based revisions, sent to another process with every request."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ import pytest
 
 from tests.e2e.callers import command
 from tests.e2e.nodes import Service
+from tests.e2e.resolving import ASKING, WAYS, ask_everything, resolve
 from tests.e2e.talking import Talk, conversing
 from tests.e2e.test_listening import MOVE
 from tests.e2e.test_python_client import DEMO_TOOLS
@@ -34,6 +35,13 @@ CALLS: tuple[tuple[str, Mapping[str, Any], str], ...] = (
     ("slow_report", {"title": "Slow", "sections": 2, "seconds": 0.05}, "Section 2 of 2"),
     ("weather", {"city": "Oslo"}, "humidity"),
 )
+
+CANNOT: Mapping[str, Sequence[str]] = {
+    NEWEST: (),
+    MIDDLE: ("sign_off",),
+    OLDEST: [tool for tool, *_ in ASKING if tool != "summarize"],
+}
+"""Which tools ask what a revision has no words for."""
 
 
 @contextmanager
@@ -61,12 +69,20 @@ def called(talk: Talk, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any
 
 
 @pytest.mark.parametrize(("name", "revision"), PAIRS)
-def test_a_client_lists_and_calls_in_one_session_on_both_processes(
+def test_a_client_lists_calls_and_is_asked_in_one_session_on_both_processes(
     asked: Service, node: object, tmp_path: Path, name: str, revision: str
 ) -> None:
     with meeting(asked, tmp_path, name, revision) as talk:
-        results = {tool: called(talk, tool, arguments) for tool, arguments, _ in CALLS}
-        invalid = called(talk, "echo", {"text": 7})
+        call_what_asks_nothing(talk, revision)
+        for way in WAYS if revision != OLDEST else ():
+            resolve(talk, way)
+        ask_everything(talk, CANNOT[revision])
+        call_what_cannot_ask(talk, revision)
+
+
+def call_what_asks_nothing(talk: Talk, revision: str) -> None:
+    results = {tool: called(talk, tool, arguments) for tool, arguments, _ in CALLS}
+    invalid = called(talk, "echo", {"text": 7})
     for tool, _, text in CALLS:
         assert not results[tool].get("isError")
         assert text in results[tool]["content"][0]["text"]
@@ -75,6 +91,14 @@ def test_a_client_lists_and_calls_in_one_session_on_both_processes(
     assert ("structuredContent" in results["weather"]) is (revision != OLDEST)
     assert invalid["isError"]
     assert "text" in invalid["content"][0]["text"]
+
+
+def call_what_cannot_ask(talk: Talk, revision: str) -> None:
+    for tool, arguments, *_ in ASKING:
+        if tool in CANNOT[revision]:
+            result = called(talk, tool, arguments)
+            assert result["isError"]
+            assert "needs a client with the capability" in result["content"][0]["text"]
 
 
 def test_every_client_hears_of_a_change_on_the_stream_that_it_keeps_open(
