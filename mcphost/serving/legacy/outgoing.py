@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from contextvars import Context
 from functools import partial
 from typing import Final
@@ -116,8 +117,8 @@ class Outgoing:
         """Say something. Beyond what may wait to be written it is dropped."""
         if self.closed or not self._gate.says(message):
             return
-        if self._queued > MOST_BYTES:
-            log.warning("a message was dropped: too many wait to be written", extra=self._facts)
+        if self._queued + len(message) > MOST_BYTES:
+            log.warning("a message was dropped: too much waits to be written", extra=self._facts)
             return
         self.open()
         latest = self._queue[-1] if self._queue else None
@@ -242,6 +243,7 @@ class Outgoing:
             self._lose("another process has the call")
         except (SealError, VaultError, Error) as error:
             self._lose(f"it cannot be kept: {error!r}")
+            await self._break_off()
         finally:
             self._writer = None
 
@@ -297,6 +299,13 @@ class Outgoing:
         log.warning("a stream goes on without this process: %s", why, extra=self._facts)
         self.abandon()
         self._on_loss()
+
+    async def _break_off(self) -> None:
+        """End the stream without an answer: who comes back is not to wait for one."""
+        stream, nothing = self.kept.stream, Messages(self._number + 1, (), self.followed)
+        with suppress(SupersededError, SealError, VaultError, Error):
+            await patiently(self.kept.finish, CallState.CANCELLED, nothing)
+            waiters.tell((stream.tenant, stream.id.hex))
 
     @property
     def _facts(self) -> dict[str, str]:

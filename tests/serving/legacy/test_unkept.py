@@ -1,0 +1,41 @@
+"""What is too large to be kept: it is left out, or the call ends, and nobody waits for the rest of it."""
+
+import pytest
+
+from mcphost.calls.states import CallState
+from mcphost.protocol import messages
+from mcphost.sealing.tokens import Reason, SealError
+from mcphost.serving.legacy import keeping
+from mcphost.serving.legacy.outgoing import MOST_BYTES
+from tests.cast import Cast
+from tests.serving.legacy.callers import Caller, accept
+from tests.serving.legacy.test_adoption import _only, _row, _text, _waits
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+async def test_a_message_too_large_to_be_kept_is_left_out(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    _only().outgoing.send(messages.log_message("info", "x" * 4 * MOST_BYTES, None))
+    await caller.answer(shown.requests[0], accept(colour="red"))
+    await shown.whole()
+    assert _text(shown) == "a wall is red"
+    assert not shown.of("notifications/message")
+
+
+async def test_a_stream_that_cannot_be_kept_ends(
+    asking: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+
+    def too_large(*what: object) -> None:
+        raise SealError(Reason.TOO_LARGE)
+
+    monkeypatch.setattr(keeping.streamed, "append", too_large)
+    _only().outgoing.send(messages.log_message("info", "x", None))
+    await shown.whole()
+    await caller.resumed(shown.ids[-1])
+    row = await _row()
+    assert (row.state, row.request) == (CallState.CANCELLED, "")
