@@ -29,7 +29,7 @@ from mcphost.sealing.tokens import SealError
 from mcphost.serving import drain
 from mcphost.serving.authority import presences
 from mcphost.serving.incoming import Incoming, Session
-from mcphost.serving.legacy import asking, methods, requests
+from mcphost.serving.legacy import asking, methods, requests, room
 from mcphost.serving.legacy.asking import Wanted, wanted_in
 from mcphost.serving.legacy.cancelling import Cancel, cancellations, name_of
 from mcphost.serving.legacy.gate import Gate
@@ -159,6 +159,10 @@ class SessionCall:
         await self._end(answer)
 
     async def _result(self) -> Mapping[str, Any]:
+        with room.taken(self._incoming, anyway=self._pick_up is not None):
+            return await self._run_rounds()
+
+    async def _run_rounds(self) -> Mapping[str, Any]:
         """The result of the method, after as many rounds as it takes."""
         if self._pick_up is not None:
             await self._pick_up(self._holding)
