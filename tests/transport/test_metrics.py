@@ -221,8 +221,9 @@ async def test_what_a_session_sends_is_counted_by_what_it_is(served: Cast) -> No
     session = await begin("commons", None, "2025-03-26")
     await session.ask("ping")
     await session.batch(message("ping", id=1), message("tools/list", id=2))
-    async with session.listening():
+    async with session.listening() as stream:
         await session.end()
+        await stream.done()
     assert await counts() == [number + 1 for number in before]
     assert await count("mcphost_requests_running") == 0
     assert await count("mcphost_listeners_open") == 0
