@@ -9,6 +9,8 @@ from mcphost.serving.streams import Reader
 
 RETRY_MS: Final = 1000
 """When a reader is to come back that was sent away."""
+MOST: Final = 4
+"""How many may follow one stream here: a client needs one, and more while old connections break."""
 
 
 class Readers:
@@ -22,14 +24,18 @@ class Readers:
 
     @contextmanager
     def present(self, stream: UUID, reader: Reader) -> Iterator[None]:
-        """While in here, the reader is sent away with the others."""
-        self._present.setdefault(stream, []).append(reader)
+        """While in here, the reader is sent away with the others. Of too many the first has to go."""
+        present = self._present.setdefault(stream, [])
+        present.append(reader)
+        if len(present) > MOST:
+            present.pop(0).end()
         try:
             yield
         finally:
-            self._present[stream].remove(reader)
-            if not self._present[stream]:
-                del self._present[stream]
+            if reader in present:
+                present.remove(reader)
+            if not self._present.get(stream):
+                self._present.pop(stream, None)
 
     def send_away(self, stream: UUID) -> None:
         """End the responses that show the stream: their clients come back for the rest."""
