@@ -79,6 +79,7 @@ class SessionCall:
         self._pick_up = pick_up
         self._refusal: ProtocolError | None = None
         self._let_go = False
+        self._ends = False
         self._reason = ""
         self._settled: asyncio.Future[JsonAnswer | None] = loop.create_future()
         gate = Gate(incoming.session, incoming.principal, incoming.exchange.id)
@@ -112,7 +113,7 @@ class SessionCall:
 
     def let_go(self) -> None:
         """The process leaves: if the call waits, another goes on with it."""
-        if self._holding.waiting is not None and self._refusal is None:
+        if self._holding.waiting is not None and not (self._refusal or self._ends):
             self._let_go = True
             self._task.cancel("the server is about to stop")
 
@@ -132,6 +133,7 @@ class SessionCall:
             self._settled.set_result(answer)
 
     def _leave(self) -> None:
+        self._ends = True
         self._known.close()
         self._timer.cancel()
         presences.leave(self)

@@ -15,6 +15,7 @@ from mcphost.calls.streamed import NOBODY
 from mcphost.serving import drain
 from mcphost.serving.hop import in_database
 from mcphost.serving.legacy import adoption, calls, keeping
+from mcphost.serving.legacy import asking as asking_module
 from mcphost.serving.legacy.cancelling import cancellations
 from mcphost.tenants import selectors as tenants
 from tests.cast import Cast
@@ -90,6 +91,24 @@ async def test_a_process_that_leaves_takes_over_nothing_more(
     assert (await _row()).state == CallState.WAITING
     drain.reset()
     assert await _finds_its_answer(caller, shown)
+
+
+async def test_what_was_called_off_before_the_drain_goes_on_nowhere(
+    asking: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller = await Caller.at(asking)
+    await _waits(caller)
+    loop = asyncio.get_running_loop()
+
+    def withdrawals(*which: Any) -> list[bytes]:
+        loop.call_soon_threadsafe(drain.begin)
+        return []
+
+    monkeypatch.setattr(asking_module, "withdrawals", withdrawals)
+    (call,) = calls.under_way
+    await cancellations.call_off(caller.session, call._incoming.exchange.id or 0)
+    await true(lambda: not calls.under_way)
+    assert (await _row()).state == CallState.CANCELLED
 
 
 async def test_what_was_asked_and_answered_is_erased_when_the_call_is_over(asking: Cast) -> None:
