@@ -78,12 +78,18 @@ class PatientHttpProtocol(HttpToolsProtocol):
     """
 
     header_seconds, body_seconds, stalled_seconds, idle_seconds = Patience()
-    _awaited: Awaited | None = Awaited.HEADERS
-    _watched: Awaited | None = None
-    _deadline: asyncio.TimerHandle | None = None
-    _stalled: asyncio.TimerHandle | None = None
-    _steps = 0
-    _pending = 0
+
+    # Beside uvicorn's own attributes there is no room for ours in a dictionary that objects share.
+    __slots__ = ("_awaited", "_cork", "_deadline", "_pending", "_stalled", "_steps", "_watched")
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._awaited: Awaited | None = Awaited.HEADERS
+        self._watched: Awaited | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        self._stalled: asyncio.TimerHandle | None = None
+        self._steps = 0
+        self._pending = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -171,6 +177,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
         """One deadline for headers, from their first byte (the first: from the connection), and
         one for the body, from their last."""
         _cancel(self._deadline)
+        self._deadline = None  # it would keep what it was to call
         self._watched = self._awaited
         if self._awaited is not None:
             of_body = self._awaited is Awaited.BODY

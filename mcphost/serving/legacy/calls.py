@@ -7,7 +7,7 @@ all else is answered on a stream, from which any process can show what was misse
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -86,8 +86,9 @@ class SessionCall:
         self.outgoing = Outgoing(kept, gate, self._streams, self._give_up, last)
         self._holding = Holding(self.outgoing)
         self._incoming = incoming._replace(held=self._holding)
-        self._known = ExitStack()  # at once: a second request of that id is to be refused
-        self._known.enter_context(_callable_off(incoming, self._call_off))
+        # At once: a second request of that id is to be refused.
+        self._known = _callable_off(incoming, self._call_off)
+        self._known.__enter__()
         self._task = loop.create_task(self._run())
         self._task.add_done_callback(self._over)
         self._timer = loop.call_later(PRESENT_AFTER_SECONDS, presences.enter, self)
@@ -134,7 +135,7 @@ class SessionCall:
 
     def _leave(self) -> None:
         self._ends = True
-        self._known.close()
+        self._known.__exit__(None, None, None)
         self._timer.cancel()
         presences.leave(self)
 

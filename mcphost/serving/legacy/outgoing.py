@@ -6,7 +6,6 @@ then on messages queue here while they are written, and whoever reads is shown t
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import Context
@@ -83,7 +82,7 @@ class Outgoing:
         self.followed = False
         self._on_stream = on_stream
         self._on_loss = on_loss
-        self._queue: deque[_Portion] = deque()
+        self._queue: list[_Portion] = []  # an empty deque takes as much room as all the rest
         self._first: _Portion | None = None
         self._queued = 0
         self._number = 0
@@ -258,7 +257,7 @@ class Outgoing:
         except SupersededError as error:
             if portion.write is None or self._last:
                 raise
-            self._queue.popleft()
+            self._queue.pop(0)
             portion.done.set_exception(error)
             return
         if self._over:
@@ -266,7 +265,7 @@ class Outgoing:
         self._show(messages)
         del portion.messages[: len(messages)]
         if not portion.messages:
-            self._queue.popleft()
+            self._queue.pop(0)
             portion.done.set_result(None)
         if self._last and not self._queue:
             self._end()
