@@ -122,9 +122,10 @@ def test_calls_end_as_if_no_process_had_been_killed(asked: Service) -> None:
     acting, unrecorded, late = Call(CLAIMING, pauses=True), Call(CLAIMING), Call(FREE)
     every = [*waiting, acting, unrecorded, late]
     undisturbed = [call.twin() for call in every]
+    before = len(effects(asked))
     for node in (first, second, first):
         legs(asked, node, undisturbed)
-    done = effects(asked)
+    between = len(effects(asked))
     with mortal(first):
         legs(asked, first, every)
         with pausing(asked, acting, first):
@@ -137,8 +138,9 @@ def test_calls_end_as_if_no_process_had_been_killed(asked: Service) -> None:
         late.lost_leg(asked, second)
         legs(asked, first, every)
     assert [call.text for call in every] == [call.text for call in undisturbed]
-    assert all(call.ran(done) for call in undisturbed)
-    done = effects(asked)[len(done) :]
+    done = effects(asked)
+    assert all(call.ran(done[before:between]) for call in undisturbed)
+    done = done[between:]
     assert all(call.ran(done) for call in waiting)
     assert acting.ran(done, twice="between")
     assert unrecorded.ran(done, twice="between")
