@@ -21,6 +21,7 @@ from mcphost.protocol.errors import OVER_LIMIT, ProtocolError
 from mcphost.serving.incoming import NO_QUOTA, Incoming
 
 RETRY_CONCURRENT_SECONDS = 1
+TOLD_PER_MINUTE = 60
 REFUSALS_PER_MINUTE = 60
 """Of one session: whoever sends answers to nothing all the time fills the log, but not the record."""
 
@@ -70,6 +71,11 @@ async def place(incoming: Incoming) -> None:
 async def may_be_recorded(about: str) -> bool:
     """Whether there is still room in the record for what has come to nothing, this minute."""
     return await _rates.hit(_PerMinute(REFUSALS_PER_MINUTE), f"refused:{about}")
+
+
+async def may_be_told(about: str) -> bool:
+    """Whether the other processes may be told of something more that this one knows nothing of."""
+    return await _rates.hit(_PerMinute(TOLD_PER_MINUTE), f"told:{about}")
 
 
 @contextmanager

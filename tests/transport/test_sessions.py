@@ -4,11 +4,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.db import OperationalError
 from pytest_django import Settings
 
 from mcphost.calls import sessions as rows
+from mcphost.calls import streamed
+from mcphost.feed.models import Change
 from mcphost.protocol.revisions import LATEST_LEGACY
+from mcphost.serving import limits
 from tests.cast import Cast
 from tests.legacy import Session, begin, calling, initializing, message
 from tests.mcp import request, send
@@ -239,6 +243,18 @@ async def test_notifications_and_answers_that_nobody_waits_for_are_accepted(
     for answer in ({"result": {"action": "accept"}}, {"error": failed}):
         reply = await session.send({"jsonrpc": "2.0", "id": "nobody asked", **answer})
         assert (reply.status, reply.raw) == (202, b"")
+
+
+async def test_other_processes_are_told_of_so_many_cancellations_a_minute(
+    served: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "TOLD_PER_MINUTE", 3)
+    session = await begin("acme", served.owner.mcp_token, LAST)
+    for id in range(10):
+        reply = await session.notify("notifications/cancelled", {"requestId": id})
+        assert reply.status == 202
+    told = Change.objects.filter(what=streamed.CALLED_OFF)
+    assert await sync_to_async(told.count)() == 3
 
 
 async def test_an_id_means_one_request_at_a_time(session: Session) -> None:

@@ -13,6 +13,7 @@ from mcphost.calls import streamed
 from mcphost.feed.loop import ChangeNews
 from mcphost.serving.hop import in_database
 from mcphost.serving.incoming import Session
+from mcphost.serving.limits import may_be_told
 
 T = TypeVar("T")
 
@@ -49,9 +50,10 @@ class Cancellations:
         return name_of(session, request) in self._under_way
 
     async def call_off(self, session: Session, request: str | int) -> None:
-        """Cancel the request here, or have the process do it that has it. Nothing happens if it is over."""
+        """Cancel the request here, or have the process do it that has it: so many of a session per
+        minute. Nothing happens if it is over."""
         name = name_of(session.id, request)
-        if not self._cancel(name):
+        if not self._cancel(name) and await may_be_told(session.id.hex):
             await in_database(streamed.call_off, session.id, session.tenant, name)
 
     def heard(self, news: ChangeNews) -> None:
