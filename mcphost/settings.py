@@ -51,6 +51,7 @@ class Environment(BaseSettings):
     page_size: int = Field(100, gt=0, le=1000)
     stream_after_seconds: float = Field(5.0, gt=0)
     comment_seconds: float = Field(10.0, gt=0)
+    ping_seconds: float = Field(0.0, ge=0)
     unread_limit: int = Field(1024 * 1024, gt=0)
     tool_seconds: float = Field(60.0, gt=0)
     answer_seconds: float = Field(1800.0, gt=0)
@@ -227,6 +228,7 @@ MCPHOST_HEADER_SECONDS = ENVIRONMENT.header_seconds
 MCPHOST_PAGE_SIZE = ENVIRONMENT.page_size
 MCPHOST_STREAM_AFTER_SECONDS = ENVIRONMENT.stream_after_seconds
 MCPHOST_COMMENT_SECONDS = ENVIRONMENT.comment_seconds
+MCPHOST_PING_SECONDS = ENVIRONMENT.ping_seconds
 MCPHOST_UNREAD_LIMIT = ENVIRONMENT.unread_limit
 MCPHOST_TOOL_SECONDS = ENVIRONMENT.tool_seconds
 MCPHOST_ANSWER_SECONDS = ENVIRONMENT.answer_seconds

@@ -29,6 +29,7 @@ class Options(NamedTuple):
     answer_seconds: float
     longest_answer_seconds: float
     session_seconds: float
+    ping_seconds: float
     result_limit: int
     listeners: ListenerLimits
     settling_seconds: float
@@ -46,6 +47,7 @@ def options() -> Options:
         answer_seconds=settings.MCPHOST_ANSWER_SECONDS,
         longest_answer_seconds=settings.MCPHOST_MAX_ANSWER_SECONDS,
         session_seconds=settings.MCPHOST_CLIENT_SESSION_SECONDS,
+        ping_seconds=settings.MCPHOST_PING_SECONDS,
         result_limit=settings.MCPHOST_RESULT_LIMIT,
         listeners=ListenerLimits(
             uris=settings.MCPHOST_LISTEN_URIS,

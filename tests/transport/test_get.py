@@ -6,11 +6,13 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from mcphost.audit.models import Entry
+from mcphost.audit.records import ANSWER_REFUSED
 from mcphost.calls import sessions as rows
 from mcphost.calls.models import Session as SessionModel
 from mcphost.catalogue.updates import announce_update
 from mcphost.identity.services import TokenRequest, issue, revoke
-from mcphost.serving import drain
+from mcphost.serving import drain, lifecycle
 from mcphost.serving.hop import in_database
 from mcphost.serving.legacy.standing import standings
 from mcphost.serving.listeners import listeners
@@ -120,6 +122,21 @@ async def test_changes_of_lists_are_told(session: Session, served: Cast) -> None
         assert await told(stream) == PROMPTS
         await in_database(publish_today, served.acme.id)
         assert await told(stream) == RESOURCES
+
+
+async def test_clients_are_pinged_where_an_operator_wants_it_and_their_answers_are_taken(
+    session: Session, settings: Any
+) -> None:
+    settings.MCPHOST_PING_SECONDS = 0.01
+    async with session.listening() as stream:
+        pings = [await stream.message() for _ in range(2)]
+        assert [one["method"] for one in pings] == ["ping", "ping"]
+        assert pings[0]["id"] != pings[1]["id"]
+        for ping in pings:
+            reply = await session.send({"jsonrpc": "2.0", "id": ping["id"], "result": {}})
+            assert (reply.status, reply.raw) == (202, b"")
+    await in_database(lifecycle.stop)  # which writes what waits
+    assert not await in_database(Entry.objects.filter(action=ANSWER_REFUSED).exists)
 
 
 @pytest.mark.requirement("session.subscribed")

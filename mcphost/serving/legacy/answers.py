@@ -21,7 +21,7 @@ from mcphost.sealing.tokens import Purpose, SealError
 from mcphost.serving import opening
 from mcphost.serving.hop import in_database
 from mcphost.serving.incoming import Session
-from mcphost.serving.legacy import adoption, keeping
+from mcphost.serving.legacy import adoption, keeping, pinging
 from mcphost.serving.legacy.asking import place_of
 from mcphost.serving.legacy.refusals import refuse
 
@@ -36,6 +36,8 @@ async def take(session: Session, principal: Principal, response: LegacyResponse)
 
     What is committed when this returns is not lost. Raises what the database raises.
     """
+    if pinging.is_answer(response.id):
+        return
     refused = partial(refuse, ANSWER_REFUSED, session, principal)
     try:
         question, owner = await _opened(session, response.id)

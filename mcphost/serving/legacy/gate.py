@@ -1,7 +1,8 @@
 """The one way out to clients of sessions: what is to leave is held against what it is to leave on.
 
 A request leaves only on the stream of the live call that asks it; all else that a call says is a
-notification, and in the end the answer to its own request. What stands open carries notifications only.
+notification, and in the end the answer to its own request. What stands open carries notifications and
+pings only.
 The rest of the platform has no way to send anything else: here is where it would show.
 """
 
@@ -16,6 +17,7 @@ from mcphost.calls.streams import StreamRow
 from mcphost.runtime.call import Principal
 from mcphost.serving import states
 from mcphost.serving.incoming import Session
+from mcphost.serving.legacy.pinging import BEGINNING as PING
 from mcphost.serving.legacy.refusals import refuse_soon
 
 NOT_ITS_STREAM: Final = "not-its-stream"
@@ -40,7 +42,8 @@ class Gate:
 
     def says(self, message: bytes) -> bool:
         """Whether it may leave as what is said beside the answer; an empty one says nothing."""
-        return not message or message.startswith(_NOTIFICATION) or self._stop(NOT_ITS_STREAM)
+        fits = message.startswith(_NOTIFICATION) or (not self._answer and message.startswith(PING))
+        return not message or fits or self._stop(NOT_ITS_STREAM)
 
     def answers(self, message: bytes) -> bool:
         """Whether it may leave as the answer; without one there is nothing to leave."""

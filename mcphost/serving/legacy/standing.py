@@ -28,7 +28,9 @@ from mcphost.serving.drain import draining
 from mcphost.serving.hop import in_database
 from mcphost.serving.incoming import Session
 from mcphost.serving.legacy.gate import Gate
+from mcphost.serving.legacy.pinging import pinging
 from mcphost.serving.listeners import Listener, listeners
+from mcphost.serving.options import options
 from mcphost.serving.streams import StandingStream
 from mcphost.serving.subscriptions import look_at
 
@@ -197,7 +199,8 @@ async def _joined(stream: SessionStream, topics: Mapping[str, str]) -> AsyncIter
     seconds = (stream.session.expires_at - _CLOCK.now()).total_seconds()
     expiry = asyncio.get_running_loop().call_later(seconds, stream.stream.leave)
     try:
-        yield
+        with pinging(stream.say, options().ping_seconds):
+            yield
     finally:
         expiry.cancel()
         standings.discard(stream)

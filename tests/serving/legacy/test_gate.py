@@ -36,10 +36,14 @@ async def _violations() -> list[Entry]:
     return await in_database(lambda: list(found))
 
 
-async def test_a_standing_stream_carries_notifications_only(asking: Cast) -> None:
+PING = b'{"jsonrpc":"2.0","id":"ping-1","method":"ping"}'
+
+
+async def test_a_standing_stream_carries_notifications_and_pings_only(asking: Cast) -> None:
     caller = await Caller.at(asking)
     gate = Gate(caller.session, caller.principal)
     assert gate.says(LOG)
+    assert gate.says(PING)
     assert gate.says(b"")
     assert not gate.says(REQUEST)
     assert not gate.says(messages.response(1, {}))
