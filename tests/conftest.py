@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 import pytest
+from django.db import connection
 from django.utils.module_loading import autodiscover_modules
+from pytest_django import DjangoDbBlocker
 
 from mcphost.feed.loop import loop
 from mcphost.identity.last_use import last_use
@@ -13,12 +15,26 @@ from tests.keeping import Kept
 
 Elsewhere = Callable[[], AbstractContextManager[None]]
 CAST = Kept(build_cast)
+OTHERS_AWAY = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+    "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _wired() -> None:
     """Ports are filled and caches listen to the feed, as in a started process."""
     autodiscover_modules("wiring")
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """The database, which threads that are still at work at the end do not keep from being dropped."""
+    yield
+    with django_db_blocker.unblock():
+        if connection.vendor == "postgresql":
+            with connection.cursor() as cursor:
+                cursor.execute(OTHERS_AWAY)
 
 
 @pytest.fixture(autouse=True)
