@@ -93,7 +93,7 @@ def _waiting(run: Run) -> bool:
     many = (waiting.CROWD, run.plan.seconds, waiting.PASSES)
     figure = waiting.wait(*(few if run.smoke else many))
     _show(run, "bench waiting", report.waiting_table(figure))
-    return True
+    return not figure.errors
 
 
 def _show(run: Run, place: str, text: str) -> None:

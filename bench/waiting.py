@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from bench import asking, load, peers
+from bench import asking, load, peers, verify
 from bench.listeners import SPARE, make_room, program
 from bench.load import Sample
 from bench.proc import cpu_seconds, memory_bytes
@@ -40,6 +40,7 @@ class WaitingFigure:
     rate_beside: float
     asking: float
     answered: float
+    errors: int
 
 
 def wait(count: int, seconds: int, passes: int) -> WaitingFigure:
@@ -49,6 +50,7 @@ def wait(count: int, seconds: int, passes: int) -> WaitingFigure:
         place, port = Path(folder), free_port()
         with running(peers.ours(place, port, MCPHOST_TOOLS_PATH=str(asking.TOOLS))) as pid:
             target = peers.MCPHOST.target(place, port)
+            verify.verify(target)
             load.measure(target, 1)
             alone = [load.measure(target, seconds) for _ in range(passes)]
             before = memory_bytes(pid)
@@ -68,6 +70,7 @@ def wait(count: int, seconds: int, passes: int) -> WaitingFigure:
         rate_beside=_rate(beside),
         asking=asked,
         answered=answered,
+        errors=sum(sample.errors for sample in (*alone, *beside)),
     )
 
 

@@ -1,14 +1,22 @@
-"""The tools that the benchmark's asking calls call; the module's name has them published at `demo`."""
+"""The tools that the benchmark calls where some of them ask; the module's name has them published at `demo`."""
 
 from pydantic import BaseModel
 
-from mcphost.sdk import Context, tool
+from mcphost.sdk import Context, ToolAnnotations, tool
+
+READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
 
 class Sure(BaseModel):
     """The one question."""
 
     sure: bool
+
+
+@tool(title="Echo", annotations=READ_ONLY)
+async def echo(text: str) -> str:
+    """Return the text it was given, as the demo's does."""
+    return text
 
 
 @tool

@@ -132,7 +132,7 @@ def test_the_slowest_listener_of_the_slowest_change_decides() -> None:
 
 
 def test_a_question_that_waits_is_held_against_its_memory_and_the_latency_of_others() -> None:
-    figure = WaitingFigure(5_000, 40 * 1024, 0.012, 4.0, 7.0, 4_000, 3_900, 9.4, 12.5)
+    figure = WaitingFigure(5_000, 40 * 1024, 0.012, 4.0, 7.0, 4_000, 3_900, 9.4, 12.5, 0)
     table = report.waiting_table(figure)
     assert "| 5,000 | 40.0 KiB | 1.2% | 9.4 s | 12.5 s |" in table
     assert "40.0 KiB for each (wanted: at most 30 KiB): **missed**" in table
