@@ -16,8 +16,6 @@ from mcphost.serving.incoming import Incoming
 from mcphost.serving.resumed import FRESH, Resumed, Taken
 from mcphost.serving.states import Asked, InvalidState, State
 
-FIELDS = ("requestState", "inputResponses")
-
 _MARKS: Mapping[str, str] = {
     "elicitation/create": "action",
     "sampling/createMessage": "role",

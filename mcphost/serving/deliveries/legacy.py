@@ -5,11 +5,9 @@ What the next round goes on from stays here, sealed; the client carries nothing.
 """
 
 import time
-from collections.abc import Mapping
-from typing import Any, Final, assert_never
+from typing import Final, assert_never
 from uuid import UUID
 
-from mcphost.protocol.errors import INTERNAL_ERROR, INVALID_PARAMS, OVER_LIMIT, ProtocolError
 from mcphost.protocol.legacy import questions
 from mcphost.protocol.legacy.questions import NotCarried
 from mcphost.protocol.revisions import REVISIONS
@@ -28,18 +26,16 @@ from mcphost.runtime.outcomes import (
 from mcphost.runtime.questions import CapabilityMissing
 from mcphost.sealing.tokens import Purpose, SealError, key_id
 from mcphost.serving import opening, states
+from mcphost.serving.deliveries import failures
 from mcphost.serving.options import options
 from mcphost.serving.replies import Answered, Asking, Delivered, Refused, Reply, Sealed
 from mcphost.serving.states import Asked, State
 from mcphost.serving.turn import Turn
 from mcphost.vault.errors import VaultError
 
-CANNOT_ASK: Final = "This asks for input, which cannot be asked for in a batch"
-RETRY_SECONDS: Final = 1
+CANNOT_ASK: Final = "This asks for input, which cannot be asked for in this kind of call"
 MOST_QUESTIONS: Final = 32
 """How many questions one call may ask, each time that one is asked again among them."""
-
-_ASKED_WRONGLY = frozenset({FailureKind.TOOL_ERROR, FailureKind.INVALID_ARGUMENTS})
 
 
 async def deliver(turn: Turn, outcome: Outcome) -> Delivered:
@@ -130,14 +126,8 @@ def _failed(turn: Turn, error: Failure) -> Delivered:
 def _told(error: Failure, call: Call) -> Reply:
     """Tools say in a result what went wrong, for models to learn from; nothing else can."""
     if error.kind is FailureKind.OVERLOADED:
-        busy = {"retryAfter": RETRY_SECONDS}
-        return Refused(ProtocolError(OVER_LIMIT, error.message, busy))
+        return Refused(failures.busy(error))
     if call.method == "tools/call":
-        return Answered(_told_to_the_model(error))
-    code = INVALID_PARAMS if error.kind in _ASKED_WRONGLY else INTERNAL_ERROR
+        return Answered(failures.told_to_the_model(error))
     data = {"uri": call.target} if call.method == "resources/read" else None
-    return Refused(ProtocolError(code, error.message, data))
-
-
-def _told_to_the_model(error: Failure) -> Mapping[str, Any]:
-    return {"content": [{"type": "text", "text": error.message}], "isError": True}
+    return Refused(failures.refusal(error, data))

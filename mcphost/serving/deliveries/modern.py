@@ -6,10 +6,7 @@ from types import MappingProxyType
 from typing import Any, assert_never
 
 from mcphost.protocol.errors import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
     MISSING_REQUIRED_CLIENT_CAPABILITY,
-    OVER_LIMIT,
     ProtocolError,
 )
 from mcphost.runtime.call import Call, PrincipalKind
@@ -26,18 +23,15 @@ from mcphost.runtime.outcomes import (
 )
 from mcphost.sealing.tokens import Purpose, Reason, SealError, key_id
 from mcphost.serving import opening, states
+from mcphost.serving.deliveries import failures
 from mcphost.serving.options import options
 from mcphost.serving.replies import Answered, Asking, Delivered, Refused, Reply, Sealed
 from mcphost.serving.states import Asked, State
 from mcphost.serving.turn import Turn
 from mcphost.vault.errors import VaultError
 
-RETRY_SECONDS = 1
 LEGS = 8
 """How many requests one call may take: clients give up after ten or so."""
-
-_ASKED_WRONGLY = frozenset({FailureKind.TOOL_ERROR, FailureKind.INVALID_ARGUMENTS})
-"""Failures that are about what was asked. All others are about how it was answered."""
 
 
 async def deliver(turn: Turn, outcome: Outcome) -> Delivered:
@@ -134,28 +128,20 @@ def _failure(error: Failure, call: Call) -> Mapping[str, Any]:
         data = {"requiredCapabilities": error.required or {}}
         raise ProtocolError(MISSING_REQUIRED_CLIENT_CAPABILITY, error.message, data)
     if error.kind is FailureKind.OVERLOADED:
-        raise ProtocolError(OVER_LIMIT, error.message, {"retryAfter": RETRY_SECONDS})
+        raise failures.busy(error)
     return _FAILURES[call.method](error, call)
 
 
 def _told_to_the_model(error: Failure, call: Call) -> Mapping[str, Any]:
-    """A result that a model can learn from (spec: server/tools, Error Handling)."""
-    return {"content": [{"type": "text", "text": error.message}], "isError": True}
+    return failures.told_to_the_model(error)
 
 
 def _refused(error: Failure, call: Call) -> Mapping[str, Any]:
-    """An error: these results have no way to say what went wrong (spec: server/prompts,
-    utilities/completion, Error Handling)."""
-    raise ProtocolError(_code(error), error.message)
+    raise failures.refusal(error)
 
 
 def _refused_naming_the_uri(error: Failure, call: Call) -> Mapping[str, Any]:
-    """The same with the URI that was asked for (spec: server/resources, Error Handling)."""
-    raise ProtocolError(_code(error), error.message, {"uri": call.target})
-
-
-def _code(error: Failure) -> int:
-    return INVALID_PARAMS if error.kind in _ASKED_WRONGLY else INTERNAL_ERROR
+    raise failures.refusal(error, {"uri": call.target})
 
 
 _FAILURES: Mapping[str, Callable[[Failure, Call], Mapping[str, Any]]] = MappingProxyType(
