@@ -48,8 +48,8 @@ lint: dev ## format, lint, types, layers and the shape of the code
 conformance: dev ## the official MCP conformance suite against one server and against two nodes
 	$(VENV)/python -m tests.conformance.run
 
-e2e: dev ## real processes, real clients, a real browser
-	$(VENV)/python -m pytest tests/e2e --ignore=tests/e2e/browser
+e2e: dev ## real processes, real clients, a real browser; attacks on a running server
+	$(VENV)/python -m pytest tests/e2e tests/attacks --ignore=tests/e2e/browser
 	@if [ -d tests/e2e/browser ]; then $(VENV)/python -m pytest tests/e2e/browser; fi
 
 bench: dev ## throughput and listeners, beside other servers; writes docs/benchmarks.md (SMOKE=1: a second each)

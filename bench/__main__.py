@@ -1,4 +1,4 @@
-"""The command line: `python -m bench [call|ask|scale|nodes|listeners|waiting ...] [--smoke]`."""
+"""The command line: `python -m bench [call|ask|scale|nodes|listeners|waiting|profile ...] [--smoke]`."""
 
 import argparse
 import os
@@ -6,38 +6,40 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench import asking, listeners, machine, nodes, peers, plot, report, scale, waiting
+from bench import asking, listeners, machine, nodes, peers, plot, postgresql, report, scale, waiting
 from bench.figures import Figure
-from bench.load import LoadError, require_wrk
-from bench.passes import SMOKE, Plan, compare
+from bench.load import CONNECTIONS, EACH_CONNECTIONS, LoadError, require_wrk
+from bench.passes import SMOKE, Plan, compare, compare_each
 from bench.processes import StartError
 from bench.verify import WrongAnswerError
 from tests.e2e import backing
 
 TOKENS = 20_000
 FEW_TOKENS = 200
+PROFILE = Plan(passes=3, seconds=2, warm_up=2)
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """How to run a scenario, and whether its figures go into the page."""
+    """How to run a scenario, whether its figures go into the page, and the load average before."""
 
     plan: Plan
     peers: Sequence[str]
     keep: bool
     smoke: bool
+    load: float
 
 
 def main() -> int:
     """0 when everything ran with no error, 1 otherwise. Figures never decide."""
     options = _options()
     plan = SMOKE if options.smoke else Plan(options.passes, options.seconds, warm_up=2)
-    run = Run(
-        plan, options.peers, keep=not (options.smoke or options.no_write), smoke=options.smoke
-    )
+    keep = not (options.smoke or options.no_write)
+    run = Run(plan, options.peers, keep, options.smoke, load=os.getloadavg()[0])
     try:
         require_wrk()
-        good = [SCENARIOS[name](run) for name in options.scenarios]
+        postgresql.find()
+        good = [{**SCENARIOS, **TOOLS}[name](run) for name in options.scenarios]
     except (LoadError, StartError, WrongAnswerError) as problem:
         print(problem, file=sys.stderr)
         return 1
@@ -45,15 +47,24 @@ def main() -> int:
 
 
 def _call(run: Run) -> bool:
-    figures = compare([peer for peer in peers.ALL if peer.name in run.peers], run.plan)
-    text = f"{report.table(figures)}\n\n{report.verdict(figures)}".strip()
+    wanted = [peer for peer in peers.ALL if peer.name in run.peers]
+    each = compare_each(wanted, run.plan, EACH_CONNECTIONS)
+    text = f"{report.tables(each)}\n\n{report.verdict(each)}".strip()
     print(f"\n{text}\n", flush=True)
-    if run.keep and report.verdict(figures):  # a page needs the peers that it compares with
-        parts = [report.IMAGE, text, report.conditions(machine.facts(), run.plan)]
-        report.write("bench call", "\n\n".join(parts))
-        note = "16 connections, one worker each, in turn on the same machine"
-        report.PICTURE.write_text(plot.svg("Authenticated tools/call of echo", note, figures))
-    return _no_errors(figures)
+    if run.keep and report.verdict(each):  # a page needs the peers that it compares with
+        _write_call(run, text, each[CONNECTIONS])
+    return all(_no_errors(figures) for figures in each.values())
+
+
+def _write_call(run: Run, text: str, figures: Sequence[Figure]) -> None:
+    labels = [figure.label for figure in figures if figure.name != peers.BARE.name]
+    facts = {**machine.facts(), "load average before the run": f"{run.load:.2f}"}
+    conditions = report.conditions(facts, run.plan, labels)
+    report.write("bench call", "\n\n".join([report.IMAGE, text, conditions]))
+    note = (
+        f"{CONNECTIONS} connections, one process each, in turn on the same machine; less is better"
+    )
+    report.PICTURE.write_text(plot.svg("CPU per authenticated tools/call of echo", note, figures))
 
 
 def _ask(run: Run) -> bool:
@@ -106,6 +117,13 @@ def _no_errors(figures: Sequence[Figure] | Sequence[nodes.NodesFigure]) -> bool:
     return not any(figure.errors for figure in figures)
 
 
+def _profile(_run: Run) -> bool:
+    """Writes nothing; always as long as its table needs to be steady."""
+    each = compare_each((peers.MCPHOST, peers.BARE), PROFILE, EACH_CONNECTIONS)
+    print(report.profile_table(each), flush=True)
+    return all(_no_errors(figures) for figures in each.values())
+
+
 SCENARIOS: Mapping[str, Callable[[Run], bool]] = {
     "call": _call,
     "ask": _ask,
@@ -114,6 +132,8 @@ SCENARIOS: Mapping[str, Callable[[Run], bool]] = {
     "listeners": _listeners,
     "waiting": _waiting,
 }
+# Not part of the benchmark: it is run only where it is named.
+TOOLS: Mapping[str, Callable[[Run], bool]] = {"profile": _profile}
 
 
 def _options() -> argparse.Namespace:
@@ -123,16 +143,17 @@ def _options() -> argparse.Namespace:
         "scenarios",
         nargs="*",
         help="call: beside the peers; ask: calls of two legs; scale: over a large database; nodes: two processes against "
-        "one; listeners: how soon all hear of a change; waiting: what open questions cost",
+        "one; listeners: how soon all hear of a change; waiting: what open questions cost. Without a name all of these. "
+        "profile: CPU per call of mcphost and the bare app, in less than a minute, for developers; writes nothing",
     )
     parser.add_argument("--smoke", action="store_true", help="a second each, nothing is written")
     parser.add_argument("--no-write", action="store_true", help="leave docs/ as it is")
-    parser.add_argument("--passes", type=int, default=7, help="turns per server (7)")
-    parser.add_argument("--seconds", type=int, default=5, help="length of each turn (5)")
+    parser.add_argument("--passes", type=int, default=5, help="turns per server (5)")
+    parser.add_argument("--seconds", type=int, default=2, help="seconds of each turn (2)")
     parser.add_argument("--peers", nargs="+", choices=known, default=known, metavar="PEER")
     options = parser.parse_args()
     options.scenarios = options.scenarios or list(SCENARIOS)
-    if unknown := set(options.scenarios) - set(SCENARIOS):
+    if unknown := set(options.scenarios) - {*SCENARIOS, *TOOLS}:
         parser.error(f"no such scenario: {', '.join(sorted(unknown))}")
     return options
 

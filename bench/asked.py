@@ -42,7 +42,7 @@ class Asked:
         named = [one for one in head.split("\r\n") if one.lower().startswith("mcp-session-id:")]
         self._session = named[0].partition(":")[2].strip()
         call = {"name": "ask", "arguments": {"text": self._text}}
-        self._stream, self._kept = line  # a writer that nobody keeps is closed
+        self._stream, self._kept = line  # a writer without a reference is closed
         self._kept.write(self._request(_message(2, method="tools/call", params=call)))
         question = await self._message(lambda one: one.get("method") == "elicitation/create")
         self._question = question["id"]

@@ -2,7 +2,6 @@
 `Resolve`, and what of it sealing, opening and claiming cost."""
 
 import secrets
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,7 +12,7 @@ from uuid import UUID
 from bench import peers
 from bench.figures import Figure
 from bench.load import Target
-from bench.peers import SERVERS, Peer
+from bench.peers import Peer
 from bench.processes import ROOT, Command
 from mcphost.sealing import tokens
 from mcphost.sealing.tokens import KEY_BYTES, RANDOM_BYTES, SALT_BYTES, Binding, Key, Purpose, Ring
@@ -43,28 +42,25 @@ def _asks(tool: str) -> Callable[[Path, int], Target]:
     return target
 
 
-def _sdk(folder: Path, port: int) -> Command:
-    argv = [sys.executable, str(SERVERS / "sdk_asking_server.py"), str(port)]
-    return Command(argv, folder / "log", port)
-
-
 def _sdk_target(folder: Path, port: int) -> Target:
     return replace(peers.SDK.target(folder, port), asks="ask")
 
 
 MCPHOST = Peer("mcphost", "mcphost", _ours, _asks("ask"))
 UNCLAIMED = Peer("mcphost-unclaimed", "mcphost, without the claim", _ours, _asks("ask_unclaimed"))
-SDK = Peer("sdk", f"{peers.SDK.label}, `Resolve`", _sdk, _sdk_target)
+SDK = Peer(
+    "sdk", f"{peers.SDK.label}, `Resolve`", peers.script("sdk_asking_server.py"), _sdk_target
+)
 ALL = (MCPHOST, UNCLAIMED, SDK)
 
 
 def claim_seconds(figures: Sequence[Figure]) -> float | None:
-    """What a claim adds to the time that one worker spends on a call; None without both figures."""
+    """What a claim adds to the CPU time that a call takes; None without both figures."""
     rows = {figure.name: figure for figure in figures}
     if not {"mcphost", "mcphost-unclaimed"} <= rows.keys():
         return None
     claimed = rows["mcphost"]
-    return (1 - claimed.ratios["mcphost-unclaimed"]) / claimed.rate
+    return claimed.cpu * (1 - 1 / claimed.cpu_ratios["mcphost-unclaimed"])
 
 
 def sealing(times: int) -> tuple[SealingFigure, ...]:

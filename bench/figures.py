@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import nan
 from statistics import median
 
 from bench.load import Sample
@@ -9,17 +10,20 @@ from bench.load import Sample
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One server's row. `ratios` has, per other server, the median of our rate over its rate."""
+    """One server's row. `cpu` is in seconds per call. `ratios` has, per other server, the median of our
+    rate over its rate; `cpu_ratios` that of the CPU per call."""
 
     name: str
     label: str
     rate: float
     low: float
     high: float
+    cpu: float
     p50: float
     p99: float
     errors: int
     ratios: Mapping[str, float]
+    cpu_ratios: Mapping[str, float]
 
 
 def summarise(
@@ -38,13 +42,21 @@ def _figure(name: str, label: str, samples: Mapping[str, Sequence[Sample]]) -> F
         rate=median(rates),
         low=min(rates),
         high=max(rates),
+        cpu=median(sample.cpu_per_call for sample in own),
         p50=median(sample.p50 for sample in own),
         p99=median(sample.p99 for sample in own),
         errors=sum(sample.errors for sample in own),
         # Within a pass the machine was the same for both: the ratio outlives its drift.
         ratios={other: _ratio(own, samples[other]) for other in samples},
+        cpu_ratios={other: _cpu_ratio(own, samples[other]) for other in samples},
     )
 
 
 def _ratio(own: Sequence[Sample], other: Sequence[Sample]) -> float:
     return median(a.rate / b.rate for a, b in zip(own, other, strict=True))
+
+
+def _cpu_ratio(own: Sequence[Sample], other: Sequence[Sample]) -> float:
+    """Not a number where no CPU time was measured."""
+    pairs = zip(own, other, strict=True)
+    return median(a.cpu_per_call / b.cpu_per_call if b.cpu else nan for a, b in pairs)

@@ -10,6 +10,7 @@ from pathlib import Path
 SCRIPT = Path(__file__).parent / "call.lua"
 ASKING = Path(__file__).parent / "ask.lua"
 CONNECTIONS = 16
+EACH_CONNECTIONS = (1, 16, 64)
 GRACE_SECONDS = 30
 
 
@@ -32,18 +33,24 @@ class Target:
 @dataclass(frozen=True, slots=True)
 class Sample:
     """What one measurement saw. Latencies in milliseconds; of calls of two legs they are those of a
-    leg, and `requests` are the calls."""
+    leg, and `requests` are the calls. `cpu` is in seconds, of all threads of the server's process."""
 
     requests: int
     seconds: float
     errors: int
     p50: float
     p99: float
+    cpu: float = 0.0
 
     @property
     def rate(self) -> float:
         """Answered requests per second."""
         return self.requests / self.seconds
+
+    @property
+    def cpu_per_call(self) -> float:
+        """CPU seconds of the server for each answered request."""
+        return self.cpu / max(self.requests, 1)
 
 
 def require_wrk() -> str:

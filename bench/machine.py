@@ -2,8 +2,11 @@
 
 import os
 import platform
+import subprocess
 from importlib.metadata import version
 from pathlib import Path
+
+from tests.e2e.node_client import NODE
 
 
 def facts() -> dict[str, str]:
@@ -13,8 +16,14 @@ def facts() -> dict[str, str]:
         "memory": f"{_memory_gigabytes():.0f} GB",
         "system": f"{platform.system()} {platform.release()} ({platform.machine()})",
         "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "node": _node_version(),
         "uvicorn": f"{version('uvicorn')} (uvloop {version('uvloop')}, httptools {version('httptools')})",
     }
+
+
+def _node_version() -> str:
+    said = subprocess.run([str(NODE), "--version"], capture_output=True, text=True, check=True)
+    return said.stdout.strip()
 
 
 def _processor() -> str:

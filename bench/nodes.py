@@ -10,9 +10,9 @@ from statistics import median
 from typing import NamedTuple
 
 from bench import peers, verify
-from bench.load import CONNECTIONS, Sample, Target, measure
+from bench.load import CONNECTIONS, Sample
 from bench.passes import Plan
-from bench.proc import cpu_seconds
+from bench.peers import Served
 from bench.processes import free_port, running
 from tests.e2e import backing
 
@@ -51,21 +51,13 @@ class NodesFigure:
     errors: int
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A node that serves."""
-
-    pid: int
-    target: Target
-
-
 def compare(plan: Plan) -> tuple[NodesFigure, ...]:
     """Start a service of one node and another of two, and load them in turn."""
     with tempfile.TemporaryDirectory(prefix="mcphost-bench-") as folder, ExitStack() as stack:
-        services = {
-            count: stack.enter_context(_service(Path(folder) / str(count), count))
-            for count in sorted({load.nodes for load in LOADS})
-        }
+        counts = sorted({load.nodes for load in LOADS})
+        with ThreadPoolExecutor(len(counts)) as pool:
+            places = [_service(Path(folder) / str(count), count) for count in counts]
+            services = dict(zip(counts, pool.map(stack.enter_context, places), strict=True))
         if plan.warm_up:
             for load in LOADS:
                 _turn(services[load.nodes], load, plan.warm_up)
@@ -99,7 +91,7 @@ def summarise(turns: Mapping[Load, Sequence[Turn]]) -> tuple[NodesFigure, ...]:
 
 
 @contextmanager
-def _service(folder: Path, count: int) -> Iterator[list[Node]]:
+def _service(folder: Path, count: int) -> Iterator[list[Served]]:
     """Nodes over a database and a Redis of their own, with one data folder."""
     folder.mkdir(parents=True)
     with backing.database() as database, backing.redis(folder) as redis, ExitStack() as stack:
@@ -107,30 +99,26 @@ def _service(folder: Path, count: int) -> Iterator[list[Node]]:
         yield [_start(stack, folder, number, shared) for number in range(count)]
 
 
-def _start(stack: ExitStack, folder: Path, number: int, shared: Mapping[str, str]) -> Node:
+def _start(stack: ExitStack, folder: Path, number: int, shared: Mapping[str, str]) -> Served:
     port = free_port()
     command = peers.ours(folder, port, log=f"log-{number}", **shared)
     pid = stack.enter_context(running(command))
     target = peers.MCPHOST.target(folder, port)
     verify.verify(target)
-    return Node(pid, target)
+    return Served(pid, target)
 
 
-def _turn(service: Sequence[Node], load: Load, seconds: int) -> Turn:
+def _turn(service: Sequence[Served], load: Load, seconds: int) -> Turn:
     """Load all nodes at once."""
-    before = sum(cpu_seconds(node.pid) for node in service)
     with ThreadPoolExecutor(len(service)) as pool:
-        samples = list(
-            pool.map(lambda node: measure(node.target, seconds, load.connections), service)
-        )
-    spent = sum(cpu_seconds(node.pid) for node in service) - before
-    return _of(samples, spent)
+        samples = list(pool.map(lambda node: node.measure(seconds, load.connections), service))
+    return _of(samples)
 
 
-def _of(samples: Sequence[Sample], spent: float) -> Turn:
+def _of(samples: Sequence[Sample]) -> Turn:
     calls = sum(sample.requests for sample in samples)
     return Turn(
         rate=sum(sample.rate for sample in samples),
-        cpu=spent / calls,
+        cpu=sum(sample.cpu for sample in samples) / calls,
         errors=sum(sample.errors for sample in samples),
     )

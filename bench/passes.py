@@ -1,15 +1,21 @@
 """Servers side by side: all run, each is measured in turn, several times over."""
 
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from bench.figures import Figure, summarise
-from bench.load import Sample, Target, measure
-from bench.peers import Peer, UnavailableError, serving
+from bench.load import CONNECTIONS, Sample
+from bench.peers import Peer, Served, UnavailableError, serving
 from bench.verify import verify
+
+STARTING_AT_ONCE = 2
+Samples = dict[str, list[Sample]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,33 +31,62 @@ SMOKE = Plan(passes=1, seconds=1, warm_up=0)
 
 
 def compare(peers: Sequence[Peer], plan: Plan) -> tuple[Figure, ...]:
-    """Start every peer that can run, measure all in turn, end them. What cannot run is named."""
+    """Measure all peers in turn over the usual number of connections (see `compare_each`)."""
+    return compare_each(peers, plan, (CONNECTIONS,))[CONNECTIONS]
+
+
+def compare_each(
+    peers: Sequence[Peer], plan: Plan, connections: Sequence[int]
+) -> dict[int, tuple[Figure, ...]]:
+    """Start every peer that can run, measure all in turn, end them: figures per number of connections.
+
+    What cannot run is named.
+    """
     labels = {peer.name: peer.label for peer in peers}
     with tempfile.TemporaryDirectory(prefix="mcphost-bench-") as folder, ExitStack() as stack:
-        targets: dict[str, Target] = {}
-        for peer in peers:
-            try:
-                place = Path(folder) / peer.name
-                targets[peer.name] = stack.enter_context(serving(peer, place))
-            except UnavailableError as reason:
-                print(f"{peer.label} is left out: {reason}", flush=True)
-        return summarise(labels, _take_turns(targets, plan))
+        with ThreadPoolExecutor(STARTING_AT_ONCE) as pool:
+            started = list(pool.map(lambda peer: _start(peer, Path(folder), stack), peers))
+        servers = dict(chain.from_iterable(started))
+        taken = _take_turns(servers, plan, connections)
+        return {count: summarise(labels, samples) for count, samples in taken.items()}
 
 
-def _take_turns(targets: Mapping[str, Target], plan: Plan) -> dict[str, list[Sample]]:
+def _start(peer: Peer, folder: Path, stack: ExitStack) -> list[tuple[str, Served]]:
+    """The peer's name and server; nothing where it cannot run."""
+    try:
+        return [(peer.name, stack.enter_context(serving(peer, folder / peer.name)))]
+    except UnavailableError as reason:
+        print(f"{peer.label} is left out: {reason}", file=sys.stderr, flush=True)
+        return []
+
+
+def _take_turns(
+    servers: Mapping[str, Served], plan: Plan, connections: Sequence[int]
+) -> dict[int, Samples]:
     if plan.warm_up:
-        for target in targets.values():
-            measure(target, plan.warm_up)
-    samples: dict[str, list[Sample]] = {name: [] for name in targets}
+        for server in servers.values():
+            server.measure(plan.warm_up)
+    taken: dict[int, Samples] = {count: {name: [] for name in servers} for count in connections}
     for number in range(plan.passes):
-        for name, target in targets.items():
-            sample = measure(target, plan.seconds)
-            samples[name].append(sample)
+        for count in connections:
             print(
-                f"pass {number + 1}/{plan.passes}  {name:<12} {sample.rate:>9,.0f}/s  "
-                f"p50 {sample.p50:.2f} ms  p99 {sample.p99:.2f} ms  errors {sample.errors}",
+                f"pass {number + 1}/{plan.passes}, connections: {count}",
+                file=sys.stderr,
                 flush=True,
             )
-    for target in targets.values():
-        verify(target)
-    return samples
+            for name, server in servers.items():
+                taken[count][name].append(_turn(name, server, plan.seconds, count))
+    for server in servers.values():
+        verify(server.target)
+    return taken
+
+
+def _turn(name: str, server: Served, seconds: int, connections: int) -> Sample:
+    sample = server.measure(seconds, connections)
+    print(
+        f"  {name:<16} {sample.rate:>8,.0f}/s  {sample.cpu_per_call * 1e6:>6,.0f} µs of CPU per call  "
+        f"p50 {sample.p50:.2f} ms  p99 {sample.p99:.2f} ms  errors {sample.errors}",
+        file=sys.stderr,
+        flush=True,
+    )
+    return sample

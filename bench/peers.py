@@ -1,15 +1,17 @@
 """Who is measured: how each server is started, and where its echo tool answers."""
 
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench import environment, verify
-from bench.load import Target
+from bench import environment, postgresql, verify
+from bench.load import CONNECTIONS, Sample, Target, measure
+from bench.proc import cpu_seconds
 from bench.processes import ROOT, Command, free_port, running, tail
+from tests.e2e import backing
+from tests.e2e.node_client import NODE
 
 SERVERS = ROOT / "bench" / "servers"
 
@@ -18,29 +20,53 @@ class UnavailableError(Exception):
     """A peer cannot run here; the message says why."""
 
 
+def _nothing() -> AbstractContextManager[Mapping[str, str]]:
+    return nullcontext({})
+
+
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A server to measure. `command` and `target` get a folder of its own and its port."""
+    """A server to measure. `command` and `target` get a folder of its own and its port.
+
+    `backing` is what it stands on as long as it runs, as settings in its environment.
+    """
 
     name: str
     label: str
     command: Callable[[Path, int], Command]
     target: Callable[[Path, int], Target]
+    backing: Callable[[], AbstractContextManager[Mapping[str, str]]] = _nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A process that serves, and where it answers."""
+
+    pid: int
+    target: Target
+
+    def measure(self, seconds: int, connections: int = CONNECTIONS) -> Sample:
+        """Load it for `seconds`; what it spends of the CPU meanwhile is part of the sample."""
+        before = cpu_seconds(self.pid)
+        sample = measure(self.target, seconds, connections)
+        return replace(sample, cpu=cpu_seconds(self.pid) - before)
 
 
 @contextmanager
-def serving(peer: Peer, folder: Path) -> Iterator[Target]:
-    """Where `peer` answers, once it has shown that it answers rightly. Raises UnavailableError."""
+def serving(peer: Peer, folder: Path) -> Iterator[Served]:
+    """`peer`, once it has shown that it answers rightly. Raises UnavailableError."""
     folder.mkdir(parents=True, exist_ok=True)
     port = free_port()
-    command = peer.command(folder, port)
-    with running(command):
-        target = peer.target(folder, port)
-        try:
-            verify.verify(target)
-        except verify.WrongAnswerError as error:
-            raise verify.WrongAnswerError(f"{error}\n{tail(command.log)}") from None
-        yield target
+    with peer.backing() as settings:
+        command = peer.command(folder, port)
+        command = replace(command, env={**command.env, **settings})
+        with running(command) as pid:
+            target = peer.target(folder, port)
+            try:
+                verify.verify(target)
+            except verify.WrongAnswerError as error:
+                raise verify.WrongAnswerError(f"{error}\n{tail(command.log)}") from None
+            yield Served(pid, target)
 
 
 def _mcphost(folder: Path, port: int) -> Command:
@@ -65,26 +91,42 @@ def _mcphost_target(folder: Path, port: int) -> Target:
     return Target(f"http://127.0.0.1:{port}/t/demo/mcp", token)
 
 
-def _sdk(folder: Path, port: int) -> Command:
-    return Command(
-        [sys.executable, str(SERVERS / "sdk_server.py"), str(port)], folder / "log", port
-    )
+@contextmanager
+def _database() -> Iterator[Mapping[str, str]]:
+    if reason := postgresql.missing():
+        raise UnavailableError(reason)
+    with backing.database() as url:
+        yield {"DATABASE_URL": url}
 
 
-def _bare(folder: Path, port: int) -> Command:
-    return Command(
-        [sys.executable, str(SERVERS / "bare_server.py"), str(port)], folder / "log", port
-    )
+def script(name: str) -> Callable[[Path, int], Command]:
+    """A server of this folder, in our own environment."""
+
+    def command(folder: Path, port: int) -> Command:
+        return Command([sys.executable, str(SERVERS / name), str(port)], folder / "log", port)
+
+    return command
 
 
-def _fastmcp(folder: Path, port: int) -> Command:
+def _apart(name: str, python: Callable[[], Path]) -> Callable[[Path, int], Command]:
+    """A server of this folder, in an environment of its own."""
+
+    def command(folder: Path, port: int) -> Command:
+        try:
+            argv = [str(python()), str(SERVERS / name), str(port)]
+        except environment.EnvironmentMissingError as error:
+            raise UnavailableError(str(error)) from error
+        return Command(argv, folder / "log", port)
+
+    return command
+
+
+def _typescript(folder: Path, port: int) -> Command:
     try:
-        python = environment.fastmcp_python()
-    except (environment.EnvironmentMissingError, subprocess.TimeoutExpired) as error:
+        programs = environment.node_folder(SERVERS / "typescript")
+    except environment.EnvironmentMissingError as error:
         raise UnavailableError(str(error)) from error
-    return Command(
-        [str(python), str(SERVERS / "fastmcp_server.py"), str(port)], folder / "log", port
-    )
+    return Command([str(NODE), str(programs / "server.mjs"), str(port)], folder / "log", port)
 
 
 def _plain_target(_folder: Path, port: int) -> Target:
@@ -92,8 +134,23 @@ def _plain_target(_folder: Path, port: int) -> Target:
     return Target(f"http://127.0.0.1:{port}/mcp", "x" * 64)
 
 
-MCPHOST = Peer("mcphost", "mcphost", _mcphost, _mcphost_target)
-SDK = Peer("sdk", "MCP Python SDK 2.3", _sdk, _plain_target)
-FASTMCP = Peer("fastmcp", "FastMCP 4.1.6", _fastmcp, _plain_target)
-BARE = Peer("bare", "bare ASGI app", _bare, _plain_target)
-ALL = (MCPHOST, SDK, FASTMCP, BARE)
+MCPHOST = Peer("mcphost", "mcphost on SQLite", _mcphost, _mcphost_target)
+ON_POSTGRESQL = Peer(
+    "mcphost-postgresql", "mcphost on PostgreSQL", _mcphost, _mcphost_target, _database
+)
+SDK = Peer("sdk", "MCP Python SDK 2.3, tuned", script("sdk_server.py"), _plain_target)
+INSTALLED_SDK = Peer(
+    "sdk-installed",
+    "MCP Python SDK 2.3, as installed",
+    _apart("sdk_installed_server.py", environment.sdk_python),
+    _plain_target,
+)
+FASTMCP = Peer(
+    "fastmcp",
+    "FastMCP 4.1.6, tuned",
+    _apart("fastmcp_server.py", environment.fastmcp_python),
+    _plain_target,
+)
+TYPESCRIPT = Peer("typescript", "MCP TypeScript SDK 2.4", _typescript, _plain_target)
+BARE = Peer("bare", "bare ASGI app", script("bare_server.py"), _plain_target)
+ALL = (MCPHOST, ON_POSTGRESQL, SDK, INSTALLED_SDK, FASTMCP, TYPESCRIPT, BARE)

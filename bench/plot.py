@@ -6,7 +6,7 @@ from html import escape
 from bench.figures import Figure
 
 WIDTH = 760
-LEFT = 180
+LEFT = 270
 RIGHT = 170
 ROW = 46
 BAR = 26
@@ -18,10 +18,10 @@ FONT = "font-family='system-ui, sans-serif'"
 
 
 def svg(title: str, note: str, figures: Sequence[Figure]) -> str:
-    """Requests per second of each server, the fastest first."""
-    ordered = sorted(figures, key=lambda figure: figure.rate, reverse=True)
+    """CPU per call of each server, the least first."""
+    ordered = sorted(figures, key=lambda figure: figure.cpu)
     height = TOP + ROW * len(ordered) + 34
-    scale = (WIDTH - LEFT - RIGHT) / max(figure.rate for figure in ordered)
+    scale = (WIDTH - LEFT - RIGHT) / max(figure.cpu for figure in ordered)
     rows = [_row(index, figure, scale) for index, figure in enumerate(ordered)]
     return "\n".join(
         [
@@ -39,10 +39,10 @@ def svg(title: str, note: str, figures: Sequence[Figure]) -> str:
 
 def _row(index: int, figure: Figure, scale: float) -> str:
     y = TOP + ROW * index
-    length = max(2, round(figure.rate * scale))
+    length = max(2, round(figure.cpu * scale))
     ours = figure.label.startswith("mcphost")
     bar = f"width='{length}' height='{BAR}' rx='3' fill='{OURS if ours else OTHERS}'"
-    value = f"{figure.rate:,.0f}/s · p99 {figure.p99:.1f} ms"
+    value = f"{figure.cpu * 1e6:,.0f} µs · {figure.rate:,.0f}/s"
     return "\n".join(
         [
             _text(LEFT - 12, y + 18, figure.label, anchor="end", weight=600 if ours else 400),

@@ -18,7 +18,7 @@ from django.db import transaction  # noqa: E402 - what follows needs django.setu
 from django.db.models import OuterRef, Subquery  # noqa: E402
 
 from mcphost.catalogue.models import Grant, Primitive, PrimitiveVersion  # noqa: E402
-from mcphost.catalogue.states import State  # noqa: E402
+from mcphost.catalogue.states import PrimitiveState  # noqa: E402
 from mcphost.tenants.models import Tenant  # noqa: E402
 
 BATCH = 500
@@ -44,7 +44,7 @@ def seed(tenants: int, tools: int) -> None:
 
 
 def _copies(pattern: Primitive, tenants: list[Tenant], count: int) -> Iterator[Primitive]:
-    draft = {"state": State.DRAFT, "live_id": None}
+    draft = {"state": PrimitiveState.DRAFT, "live_id": None}
     for tenant in tenants:
         for number in range(count):
             name = "echo" if number == 0 else f"echo-{number}"

@@ -1,4 +1,4 @@
-"""Does a server really answer the call that is about to be measured?"""
+"""Does a server really answer the call that is about to be measured, in the revision that it is made in?"""
 
 import http.client
 import json
@@ -7,14 +7,17 @@ from urllib.parse import urlsplit
 
 from bench.load import Target
 
+REVISION = "2026-07-28"
 HEADERS = {
     "Content-Type": "application/json",
     "Accept": "application/json, text/event-stream",
-    "MCP-Protocol-Version": "2026-07-28",
+    "MCP-Protocol-Version": REVISION,
     "Mcp-Method": "tools/call",
 }
 TEXT = "hello 1"
-CAPABILITIES = {"elicitation": {"form": {}}}
+STRUCTURED = {"result": TEXT}
+MEMBERS = {"resultType", "content", "isError", "structuredContent", "_meta"}
+CAPABILITIES: dict[str, Any] = {"elicitation": {"form": {}}}
 
 
 class WrongAnswerError(Exception):
@@ -53,7 +56,7 @@ def _answered(target: Target, **more: Any) -> dict[str, Any]:
 
 def _call(tool: str, more: dict[str, Any]) -> dict[str, Any]:
     meta = {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/protocolVersion": REVISION,
         "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
         "io.modelcontextprotocol/clientCapabilities": CAPABILITIES,
     }
@@ -76,12 +79,13 @@ def _post(target: Target, call: dict[str, Any]) -> tuple[int, bytes]:
 
 
 def _is_echo(answer: dict[str, Any]) -> bool:
+    """Only this text and nothing unknown; `resultType` is what no earlier revision has."""
     result = answer["result"]
-    said = (result.get("content") or [None])[0]
     return (
-        answer["jsonrpc"] == "2.0"
-        and answer["id"] == 1
-        and result["resultType"] == "complete"
-        and not result.get("isError", False)
-        and said == {"type": "text", "text": TEXT}
+        answer == {"jsonrpc": "2.0", "id": 1, "result": result}
+        and result.keys() <= MEMBERS
+        and result.get("resultType") == "complete"
+        and result.get("content") == [{"type": "text", "text": TEXT}]
+        and result.get("isError", False) is False
+        and result.get("structuredContent", STRUCTURED) == STRUCTURED
     )

@@ -17,7 +17,7 @@ from bench.processes import free_port, running
 
 CROWD, SMALL_CROWD = 5_000, 100
 PASSES, FEW_PASSES = 3, 1
-IDLE_SECONDS = 10
+IDLE_SECONDS_PER_PASS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class WaitingFigure:
 
     `memory` is bytes of the server's per question, its stream included. `idle` is the share of one
     core that the server uses while nothing happens. `alone` and `beside` are the 99th percentiles of
-    new calls' latencies, in ms, with nobody waiting and with all; the rates are theirs per second.
+    new calls' latencies, in ms, with no question open and with all; the rates are theirs per second.
     `asking` and `answered` are the seconds until all were asked, and until all that answered had
     their results.
     """
@@ -48,7 +48,11 @@ def wait(count: int, seconds: int, passes: int) -> WaitingFigure:
     make_room(2 * count + SPARE)
     with tempfile.TemporaryDirectory(prefix="mcphost-bench-") as folder:
         place, port = Path(folder), free_port()
-        with running(peers.ours(place, port, MCPHOST_TOOLS_PATH=str(asking.TOOLS))) as pid:
+        # Every call has a session of its own, all of one token.
+        limits = {"MCPHOST_SESSIONS_PER_TOKEN": str(count)}
+        limits["MCPHOST_SESSION_CHANGES_PER_MINUTE"] = str(count)
+        ours = peers.ours(place, port, MCPHOST_TOOLS_PATH=str(asking.TOOLS), **limits)
+        with running(ours) as pid:
             target = peers.MCPHOST.target(place, port)
             verify.verify(target)
             load.measure(target, 1)
@@ -57,7 +61,7 @@ def wait(count: int, seconds: int, passes: int) -> WaitingFigure:
             with program("bench.asked", port, count, BENCH_TOKEN=target.token) as crowd:
                 asked = json.loads(crowd.next())["asking"]
                 memory = (memory_bytes(pid) - before) / count
-                idle = _idle(pid)
+                idle = _idle(pid, passes * IDLE_SECONDS_PER_PASS)
                 beside = [load.measure(target, seconds) for _ in range(passes)]
                 answered = json.loads(crowd.ask())["answered"]
     return WaitingFigure(
@@ -74,10 +78,10 @@ def wait(count: int, seconds: int, passes: int) -> WaitingFigure:
     )
 
 
-def _idle(pid: int) -> float:
+def _idle(pid: int, seconds: float) -> float:
     before = cpu_seconds(pid)
-    time.sleep(IDLE_SECONDS)
-    return (cpu_seconds(pid) - before) / IDLE_SECONDS
+    time.sleep(seconds)
+    return (cpu_seconds(pid) - before) / seconds
 
 
 def _p99(samples: Sequence[Sample]) -> float:

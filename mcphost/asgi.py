@@ -1,4 +1,4 @@
-"""The ASGI application that servers load. It refuses to load with a wrong master key."""
+"""The ASGI application that servers load. Loading it fails with a wrong master key."""
 
 import os
 
@@ -11,7 +11,7 @@ from django.conf import settings  # noqa: E402 - Django is set up first
 
 from mcphost.observability import logs  # noqa: E402
 from mcphost.routing import application  # noqa: E402
-from mcphost.serving import lifecycle  # noqa: E402
+from mcphost.serving.process import lifecycle  # noqa: E402
 
 __all__ = ["application"]
 

@@ -1,7 +1,7 @@
 """The data folder (`MCPHOST_HOME`) and the secrets in it.
 
-Only `prepare`, which `manage.py init` calls, ever writes a secret; everything else reads, and
-refuses to go on when something is missing.
+Only `manage.py init` and `up` write secrets: keys with `prepare`, and the passwords and the token
+of the accounts that they create. All other code only reads, and fails when something is missing.
 """
 
 import base64
@@ -21,7 +21,7 @@ _SECRET_KEY = b"mcphost: the secret key of Django"
 
 
 class HomeError(Exception):
-    """The data folder or a secret in it is missing or unusable; the message says what would help."""
+    """The data folder or a secret in it is missing or unusable; the message says what helps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +51,17 @@ class Home:
         return self.path / "admin-password"
 
     @property
+    def auditor_password(self) -> Path:
+        """The file with the password of the demo's auditor."""
+        return self.path / "auditor-password"
+
+    @property
     def demo_token(self) -> Path:
         return self.path / "demo-token"
 
     @property
     def mark(self) -> Path:
-        """The file that says whose folder this is, and that its secrets were all written once."""
+        """The file that marks the folder as ours, and its secrets as all written once."""
         return self.path / "mcphost-home"
 
     def secrets(self) -> tuple[Path, ...]:
@@ -65,24 +70,25 @@ class Home:
             self.master_key,
             self.new_master_key,
             self.admin_password,
+            self.auditor_password,
             self.demo_token,
         )
 
     def is_ours(self) -> bool:
-        """Whether the folder was used before; a folder with only strange files was not."""
+        """Return whether the folder was used before; one with only foreign files was not."""
         return any(path.exists() for path in (self.mark, self.database, *self.secrets()))
 
 
 def locate() -> Home:
-    """The data folder named by `MCPHOST_HOME`, `./var` by default. It need not exist yet."""
+    """Return the data folder named by `MCPHOST_HOME`, `./var` by default. It need not exist yet."""
     return Home(Path(os.environ.get("MCPHOST_HOME") or "var").resolve())
 
 
 def prepare() -> Home:
-    """Make the data folder and every secret that is missing. Existing ones are left alone.
+    """Create the data folder and every secret that is missing. Existing ones are left alone.
 
-    A master key is written once in the life of a folder: a second one would open nothing that the
-    first one wrapped. Raises HomeError if it is gone, and if the folder is somebody else's.
+    A master key is written only once per folder: a second one could not unwrap what the first one
+    wrapped. Raises HomeError if the key is gone, and if the folder holds other files.
     """
     home = locate()
     try:
@@ -95,16 +101,16 @@ def prepare() -> Home:
             )
     except OSError as error:
         raise HomeError(
-            f"cannot write {error.filename or home.path}: {error.strerror} (MCPHOST_HOME names the folder)"
+            f"cannot write {error.filename or home.path}: {error.strerror} (MCPHOST_HOME sets the folder)"
         ) from None
     return home
 
 
 @contextmanager
 def one_at_a_time(home: Home) -> Iterator[None]:
-    """Nobody else on this machine sets the same folder up meanwhile; whoever tries waits.
+    """Keep other processes on this machine from setting up the same folder meanwhile; they wait.
 
-    The folder itself is locked, so that nothing strange lies in it. Raises OSError.
+    The folder itself is locked, so that no lock file lies in it. Raises OSError.
     """
     descriptor = os.open(home.path, os.O_RDONLY)
     try:
@@ -117,7 +123,7 @@ def one_at_a_time(home: Home) -> Iterator[None]:
 def _make_ours(home: Home) -> None:
     if not home.is_ours() and any(home.path.iterdir()):
         raise HomeError(
-            f"{home.path} holds other things: name an empty or a new folder in MCPHOST_HOME"
+            f"{home.path} contains other files: set MCPHOST_HOME to an empty or a new folder"
         )
     home.path.chmod(0o700)
 
@@ -126,8 +132,8 @@ def _write_keys(home: Home) -> None:
     if not _given(*_MASTER_KEY):
         if home.is_ours() and not home.master_key.exists() and _was_finished(home):
             raise HomeError(
-                f"the master key {home.master_key} is gone, and what it wrapped cannot be opened "
-                "without it: put it back from a backup, or set MCPHOST_MASTER_KEY"
+                f"the master key {home.master_key} is missing, and data encrypted with it cannot be "
+                "decrypted without it: restore it from a backup, or set MCPHOST_MASTER_KEY"
             )
         write_secret(home.master_key, base64.b64encode(secrets.token_bytes(32)).decode())
     if not _given("MCPHOST_SECRET_KEY", *_MASTER_KEY) and not home.secret_key.exists():
@@ -135,12 +141,12 @@ def _write_keys(home: Home) -> None:
 
 
 def _derived(master_key: bytes) -> str:
-    """Django's secret key for a master key: machines that share one know each other's sign-ins."""
+    """Derive Django's secret key from a master key: machines that share it share sign-ins."""
     return base64.urlsafe_b64encode(hmac.digest(master_key, _SECRET_KEY, "sha512")).decode()
 
 
 def _was_finished(home: Home) -> bool:
-    # The master key is written first: where a later file exists, it once was there or was given.
+    # The master key is written first: if a later file exists, the key existed or was given.
     return any(path.exists() for path in (home.mark, home.database, home.secret_key))
 
 
@@ -165,10 +171,10 @@ def write_secret(path: Path, value: str) -> bool:
 
 
 def read_secret_key(home: Home) -> str:
-    """Django's `SECRET_KEY`, from `MCPHOST_SECRET_KEY`, the data folder or the master key.
+    """Return Django's `SECRET_KEY`, from `MCPHOST_SECRET_KEY`, the data folder or the master key.
 
-    Where the master key comes from outside, it is derived each time and kept nowhere: a master key
-    that was wrong leaves nothing behind. Raises HomeError if there is none.
+    If the master key comes from the environment, the secret key is derived each time and not
+    stored, so that a wrong master key leaves nothing behind. Raises HomeError if there is none.
     """
     value = os.environ.get("MCPHOST_SECRET_KEY") or read(home.secret_key)
     if not value and _given(*_MASTER_KEY):
@@ -180,10 +186,11 @@ def read_secret_key(home: Home) -> str:
     return value
 
 
-def read_coming_secret_keys(home: Home) -> list[str]:
-    """What will be Django's secret key once the new master key is the master key, if it is made of it.
+def read_future_secret_keys(home: Home) -> list[str]:
+    """Return Django's future secret key, if it will be derived from the new master key.
 
-    Processes that are still on the old one know the sign-ins of those that are not. Raises HomeError.
+    With it, processes that still use the old master key accept the sign-ins of processes that use
+    the new one. Raises HomeError.
     """
     if os.environ.get("MCPHOST_SECRET_KEY") or read(home.secret_key):
         return []
@@ -192,7 +199,7 @@ def read_coming_secret_keys(home: Home) -> list[str]:
 
 
 def read_master_key(home: Home) -> bytes:
-    """The 32-byte key-encryption key, base64 in the environment, a named file or the data folder.
+    """Return the 32-byte key-encryption key: base64 in the environment, a file or the data folder.
 
     Raises HomeError if it is missing or is not 32 bytes of base64.
     """
@@ -207,10 +214,10 @@ def read_master_key(home: Home) -> bytes:
 
 
 def read_new_master_key(home: Home) -> bytes:
-    """The master key that is to replace the one in use; empty when none is given.
+    """Return the master key that is to replace the one in use; empty when none is given.
 
-    It is written like the other, and where there is a file for it there need not be one yet, or
-    any more. Raises HomeError if it is not 32 bytes of base64.
+    It has the same format. If a file is named for it, the file need not exist yet, or any more.
+    Raises HomeError if it is not 32 bytes of base64.
     """
     path = Path(os.environ.get("MCPHOST_NEW_MASTER_KEY_FILE") or home.new_master_key)
     text = os.environ.get("MCPHOST_NEW_MASTER_KEY") or read(path)
@@ -224,13 +231,13 @@ def _key(name: str, text: str) -> bytes:
         key = b""
     if len(key) != MASTER_KEY_BYTES:
         raise HomeError(
-            f"{name} must be 32 bytes, written as base64 (`openssl rand -base64 32` makes one)"
+            f"{name} must be 32 bytes, written as base64 (`openssl rand -base64 32` creates one)"
         )
     return key
 
 
 def exposed(home: Home) -> tuple[Path, ...]:
-    """What in the data folder other users of the machine can read or write."""
+    """Return the paths in the data folder that other users of the machine can read or write."""
     paths = (home.path, home.database, *home.secrets())
     others = stat.S_IRWXG | stat.S_IRWXO
     return tuple(
@@ -238,7 +245,7 @@ def exposed(home: Home) -> tuple[Path, ...]:
         for path in paths
         if path.exists()
         and path.stat().st_mode & others
-        # Within a closed folder only secrets have to be closed themselves.
+        # In a folder that is closed to others, only the secrets must be closed themselves.
         and (path != home.database or home.path.stat().st_mode & others)
     )
 
@@ -248,7 +255,10 @@ def _given(*names: str) -> bool:
 
 
 def read(path: Path) -> str:
-    """The text of a secret's file; empty if there is none."""
+    """Return the text of a secret's file; empty if there is none.
+
+    Raises HomeError if it cannot be read.
+    """
     try:
         return path.read_text().strip()
     except FileNotFoundError:

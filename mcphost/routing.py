@@ -1,24 +1,25 @@
-"""Which application answers which path. MCP, `.well-known`, health and metrics come before Django."""
+"""Routes paths to applications. MCP, `.well-known`, health and metrics come before Django."""
 
+import re
 from typing import Any
 
 from channels.routing import ProtocolTypeRouter, URLRouter
 from django.core.asgi import get_asgi_application
 from django.urls import re_path
 
+from mcphost.transport.django_requests import Limited
 from mcphost.transport.endpoint import endpoint
-from mcphost.transport.health import healthz, readyz
-from mcphost.transport.lifespan import lifespan
-from mcphost.transport.limited import Limited
-from mcphost.transport.metrics import metrics
-from mcphost.transport.wellknown import not_found
+from mcphost.transport.operations import healthz, metrics, not_found, readyz
+from mcphost.transport.server.lifespan import lifespan
+
+LINK = re.compile(r"/t/[^/]+/(done|callback)/")
 
 
 class Front:
-    """Sends what is below `/t/` straight to the MCP endpoint, everything else through the router.
+    """Sends paths below `/t/` directly to the MCP endpoint, all others through the router.
 
     Channels' router matches patterns and copies the scope for each request; one prefix needs
-    neither, and every call to a tool has it. Links that people open are pages, and so Django's.
+    neither, and every tool call has it. Links that users open (`LINK`) are pages of Django.
     """
 
     def __init__(self, router: Any) -> None:
@@ -26,12 +27,13 @@ class Front:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         path = scope["path"]
-        serve = endpoint if path.startswith("/t/") and "/done/" not in path else self._router
+        mcp = path.startswith("/t/") and (path.endswith("/mcp") or not LINK.match(path))
+        serve = endpoint if mcp else self._router
         await serve(scope, receive, send)
 
 
 def _at(pattern: str, application: Any) -> Any:
-    """A route to an ASGI application; Django's types know only of views."""
+    """Return a route to an ASGI application; Django's types allow only views."""
     return re_path(pattern, application)
 
 

@@ -1,7 +1,7 @@
 """Django's settings, built from the environment and the data folder.
 
-Everything an operator may set is a field of `Environment` and a row in docs/reference.md. Code
-reads `django.conf.settings` at the moment of use, so that tests can override it.
+Every setting of operators is a field of `Environment` and a row in docs/reference.md. Code reads
+`django.conf.settings` at the moment of use, so that tests can override it.
 """
 
 import warnings
@@ -20,7 +20,7 @@ from mcphost import home
 
 
 class Environment(BaseSettings):
-    """What operators set, each as `MCPHOST_<NAME>`; a few names are common property and keep theirs."""
+    """The settings of operators, each as `MCPHOST_<NAME>`; a few have their usual name instead."""
 
     model_config = SettingsConfigDict(env_prefix="MCPHOST_", extra="ignore")
 
@@ -47,6 +47,8 @@ class Environment(BaseSettings):
     body_limit: int = Field(4 * 1024 * 1024, gt=0)
     body_seconds: float = Field(30.0, gt=0)
     form_limit: int = Field(32 * 1024 * 1024, gt=0)
+    django_requests: int = Field(8, gt=0)
+    processes: int = Field(1, gt=0)
     header_seconds: float = Field(10.0, gt=0)
     page_size: int = Field(100, gt=0, le=1000)
     stream_after_seconds: float = Field(5.0, gt=0)
@@ -63,17 +65,22 @@ class Environment(BaseSettings):
     listeners: int = Field(20_000, gt=0)
     listeners_per_tenant: int = Field(10_000, gt=0)
     listeners_per_token: int = Field(100, gt=0)
+    sessions_per_token: int = Field(1000, gt=0)
+    session_changes_per_minute: int = Field(1200, gt=0)
+    streams_per_session: int = Field(8, gt=0)
     feed_seconds: float = Field(0.5, gt=0)
+    database_wait_seconds: float = Field(15.0, ge=0)
+    database_waiters: int = Field(1000, ge=0)
     store_keys: int = Field(1000, gt=0)
 
     @classmethod
     def variable(cls, name: str) -> str:
-        """The environment variable that sets the field `name`."""
+        """Return the environment variable that sets the field `name`."""
         alias = cls.model_fields[name].validation_alias
         return alias if isinstance(alias, str) else f"MCPHOST_{name.upper()}"
 
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach the server."""
+        """Return whether only this machine can reach the server."""
         if self.host == "localhost":
             return True
         try:
@@ -101,7 +108,10 @@ def _listed(text: str) -> list[str]:
 
 
 def _database(url: str, path: Path) -> dict[str, Any]:
-    """The one database. Raises ImproperlyConfigured, without the URL: it may hold a password."""
+    """Return the database's settings.
+
+    Raises ImproperlyConfigured, without the URL, because it may contain a password.
+    """
     if not url:
         return {"ENGINE": SQLITE, "NAME": str(path), **_SQLITE_WAYS}
     try:
@@ -110,12 +120,12 @@ def _database(url: str, path: Path) -> dict[str, Any]:
         }
     except ValueError:
         raise ImproperlyConfigured(
-            "DATABASE_URL cannot be read: it looks like postgres://user:password@host:5432/name"
+            "DATABASE_URL is invalid: it must look like postgres://user:password@host:5432/name"
         ) from None
     if found["ENGINE"] == SQLITE:
         return {**found, **_SQLITE_WAYS}
     if found["ENGINE"] != POSTGRESQL:
-        raise ImproperlyConfigured("DATABASE_URL names neither PostgreSQL nor SQLite")
+        raise ImproperlyConfigured("DATABASE_URL must name PostgreSQL or SQLite")
     found["OPTIONS"] = {**_POSTGRESQL_WAYS, **found.get("OPTIONS", {})}
     return found
 
@@ -137,19 +147,19 @@ def _secret_key(data: home.Home) -> str:
         raise ImproperlyConfigured(str(error)) from None
 
 
-def _coming_secret_keys(data: home.Home) -> list[str]:
+def _future_secret_keys(data: home.Home) -> list[str]:
     try:
-        return home.read_coming_secret_keys(data)
+        return home.read_future_secret_keys(data)
     except home.HomeError as error:
         raise ImproperlyConfigured(str(error)) from None
 
 
-# Their values are in no message.
+# The values of these fields are not shown in error messages.
 SECRETS = frozenset({"metrics_token", "redis_url"})
 SQLITE = "django.db.backends.sqlite3"
 POSTGRESQL = "django.db.backends.postgresql"
 CONNECTION_SECONDS = 60
-"""How long a thread keeps its connection: to make one costs more than most of what it is for."""
+"""How long the packages' own threads keep a connection: opening one costs more than most uses."""
 _SQLITE_WAYS = {
     "CONN_MAX_AGE": CONNECTION_SECONDS,
     "OPTIONS": {
@@ -160,7 +170,7 @@ _SQLITE_WAYS = {
     },
 }
 
-# So that nothing waits for long for a server that is away, or that has vanished from the network.
+# Limits the wait for a server that is unavailable, or that has vanished from the network.
 _POSTGRESQL_WAYS = {
     "connect_timeout": 5,
     "keepalives_idle": 10,
@@ -175,10 +185,10 @@ ENVIRONMENT = _environment()
 
 DEBUG = False
 SECRET_KEY = _secret_key(HOME)
-SECRET_KEY_FALLBACKS = _coming_secret_keys(HOME)
+SECRET_KEY_FALLBACKS = _future_secret_keys(HOME)
 ALLOWED_HOSTS = _listed(ENVIRONMENT.allowed_hosts)
 
-# Whether browsers come over HTTPS. Said outright behind a proxy; otherwise anything but loopback.
+# Whether browsers use HTTPS. Set explicitly behind a proxy; by default true unless loopback.
 MCPHOST_HTTPS = (
     ENVIRONMENT.https if ENVIRONMENT.https is not None else not ENVIRONMENT.is_loopback()
 )
@@ -186,7 +196,7 @@ CSRF_TRUSTED_ORIGINS = _listed(ENVIRONMENT.trusted_origins)
 CSRF_COOKIE_SECURE = MCPHOST_HTTPS
 CSRF_COOKIE_HTTPONLY = True
 CSRF_COOKIE_SAMESITE = "Lax"
-# Browsers do not keep the cookies of two ports apart, so the names are our own.
+# Browsers share cookies between the ports of a host, so these names are specific to mcphost.
 CSRF_COOKIE_NAME = "mcphost_csrf"
 SESSION_COOKIE_NAME = "mcphost_session"
 SESSION_COOKIE_SECURE = MCPHOST_HTTPS
@@ -198,7 +208,7 @@ SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 SECURE_HSTS_SECONDS = ENVIRONMENT.hsts_seconds if MCPHOST_HTTPS else 0
 X_FRAME_OPTIONS = "DENY"
-# Sending browsers on to HTTPS is for the proxy in front: only it knows how they came.
+# Redirecting to HTTPS is left to the proxy in front: only it sees how the browser connected.
 SILENCED_SYSTEM_CHECKS = ["security.W008"]
 
 MCPHOST_PUBLIC_URL = ENVIRONMENT.public_url.rstrip("/")
@@ -209,10 +219,10 @@ MCPHOST_CONFORMANCE = ENVIRONMENT.conformance
 MCPHOST_EXPOSE_DEMO = ENVIRONMENT.expose_demo
 MCPHOST_PROXIES = ENVIRONMENT.proxies
 MCPHOST_HOME = HOME.path
-# Read at access, never kept: who holds the settings does not hold the key.
+# Functions that read at each call: the settings themselves never contain the key.
 MCPHOST_MASTER_KEY = partial(home.read_master_key, HOME)
 MCPHOST_NEW_MASTER_KEY = partial(home.read_new_master_key, HOME)
-# Likewise: looked at when somebody asks.
+# Likewise checked at each call.
 MCPHOST_EXPOSED = partial(home.exposed, HOME)
 MCPHOST_TOOLS = Path(ENVIRONMENT.tools_path or BASE / "tools")
 MCPHOST_LOG_FORMAT = ENVIRONMENT.log_format
@@ -224,6 +234,8 @@ MCPHOST_METRICS_TOKEN = ENVIRONMENT.metrics_token
 MCPHOST_BODY_LIMIT = ENVIRONMENT.body_limit
 MCPHOST_BODY_SECONDS = ENVIRONMENT.body_seconds
 MCPHOST_FORM_LIMIT = ENVIRONMENT.form_limit
+MCPHOST_DJANGO_REQUESTS = ENVIRONMENT.django_requests
+MCPHOST_PROCESSES = ENVIRONMENT.processes
 MCPHOST_HEADER_SECONDS = ENVIRONMENT.header_seconds
 MCPHOST_PAGE_SIZE = ENVIRONMENT.page_size
 MCPHOST_STREAM_AFTER_SECONDS = ENVIRONMENT.stream_after_seconds
@@ -240,7 +252,12 @@ MCPHOST_LISTEN_URIS = ENVIRONMENT.listen_uris
 MCPHOST_LISTENERS = ENVIRONMENT.listeners
 MCPHOST_LISTENERS_PER_TENANT = ENVIRONMENT.listeners_per_tenant
 MCPHOST_LISTENERS_PER_TOKEN = ENVIRONMENT.listeners_per_token
+MCPHOST_SESSIONS_PER_TOKEN = ENVIRONMENT.sessions_per_token
+MCPHOST_SESSION_CHANGES_PER_MINUTE = ENVIRONMENT.session_changes_per_minute
+MCPHOST_STREAMS_PER_SESSION = ENVIRONMENT.streams_per_session
 MCPHOST_FEED_SECONDS = ENVIRONMENT.feed_seconds
+MCPHOST_DATABASE_WAIT_SECONDS = ENVIRONMENT.database_wait_seconds
+MCPHOST_DATABASE_WAITERS = ENVIRONMENT.database_waiters
 MCPHOST_STORE_KEYS = ENVIRONMENT.store_keys
 
 INSTALLED_APPS = [
@@ -271,6 +288,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "mcphost.console.middleware.SecurityHeadersMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "mcphost.console.unavailable.DatabaseAwayMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -280,7 +298,7 @@ MIDDLEWARE = [
 ]
 
 ROOT_URLCONF = "mcphost.urls"
-# Where a sign-in leads that names no page of ours.
+# The sign-in page, and the page after a sign-in that names no valid next page.
 LOGIN_URL = "admin:login"
 LOGIN_REDIRECT_URL = "admin:index"
 ASGI_APPLICATION = "mcphost.asgi.application"
@@ -300,10 +318,11 @@ TEMPLATES = [
     }
 ]
 
-# The rooms' own threads keep their connections by themselves. Django's requests must not: under ASGI
-# each runs in a thread of its own, and a connection that outlives it would never be closed.
+# CONN_MAX_AGE is for the packages' own threads, which keep their connections. Those of Django's
+# requests are closed at the end of each request, in the thread that used them:
+# mcphost.transport.django_requests.
 DATABASES = {"default": _database(ENVIRONMENT.database_url, HOME.database)}
-# With SQLite one process serves: commands beside it change things, but answer nobody.
+# With SQLite, one process serves. Commands may run beside it and change data, but serve nothing.
 MCPHOST_ALONE = DATABASES["default"]["ENGINE"] == SQLITE
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 MCPHOST_REDIS = bool(ENVIRONMENT.redis_url)
@@ -333,7 +352,7 @@ INDIGO = {
 UNFOLD = {
     "SITE_TITLE": "mcphost",
     "SITE_HEADER": "mcphost",
-    "SITE_SUBHEADER": "MCP servers for everyone here",
+    "SITE_SUBHEADER": "Hosted MCP servers",
     "SITE_SYMBOL": "hub",
     "SITE_URL": None,
     "SITE_FAVICONS": [
@@ -350,9 +369,9 @@ USE_TZ = True
 
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE / "static"]
-# Served from where they lie, compressed or not: nothing has to be collected first.
+# Static files are served from their source folders, compressed or not, without `collectstatic`.
 WHITENOISE_USE_FINDERS = True
-# They are small, and that they are read by blocking is nothing that a reader of the log could change.
+# Static files are small. That they are read by blocking is a warning that operators cannot act on.
 warnings.filterwarnings(
     "ignore", message="StreamingHttpResponse must consume synchronous iterators"
 )

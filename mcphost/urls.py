@@ -1,12 +1,14 @@
-"""Django's URLs. The MCP endpoint, `.well-known` and health are answered before Django, in asgi.py."""
+"""Django's URLs. The MCP endpoint, `.well-known` and health come before Django: see routing.py."""
 
 from django.urls import include, path
 
 from mcphost.console.dashboard import home
-from mcphost.transport.done import done
+from mcphost.transport.links import callback, done
 
+handler500 = "mcphost.console.unavailable.failed"
 urlpatterns = [
     path("", home, name="home"),
     path("t/<str:slug>/done/<str:link>", done, name="done"),
+    path("t/<str:slug>/callback/<str:link>", callback, name="callback"),
     path("admin/", include("mcphost.console.urls", namespace="admin")),
 ]

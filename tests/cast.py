@@ -21,7 +21,7 @@ ACTOR = Actor.system("the cast")
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody who can sign in with PASSWORD. A token they may not have is an empty text."""
+    """A user who can sign in with PASSWORD. A token that they may not have is an empty text."""
 
     user: User
     mcp_token: str = field(default="", repr=False)
@@ -32,8 +32,8 @@ class Person:
 class Cast:
     """`acme` is the tenant under test: owner, operator, auditor and member are its own.
 
-    `stranger` owns `globex` and has no business in `acme`; `staff` is the platform's and a member
-    of nothing; `commons` is public and has no members.
+    `stranger` owns `globex` and has no access to `acme`; `staff` is platform staff and a member of
+    no tenant; `commons` is public and has no members.
     """
 
     acme: TenantSnapshot
@@ -49,7 +49,7 @@ class Cast:
 
 @transaction.atomic
 def build_cast() -> Cast:
-    """Make everybody and everything. Needs the database, empty of them."""
+    """Create all tenants and people of the cast, in a database that does not have them."""
     acme = create_tenant("acme", TenantFields(title="Acme"), actor=ACTOR)
     globex = create_tenant("globex", TenantFields(title="Globex"), actor=ACTOR)
     commons = create_tenant("commons", TenantFields(title="Commons", public=True), actor=ACTOR)
@@ -71,11 +71,12 @@ def build_cast() -> Cast:
 def _person(name: str, tenant: TenantSnapshot, role: Role) -> Person:
     user = User.objects.create_user(name, password=PASSWORD)
     set_member(tenant.id, user, role, actor=ACTOR)
+    itself = Actor.person(user.pk, name)
     mcp = TokenRequest(f"{name}'s client", (LIST_TOOLS, CALL_TOOLS))
     api = TokenRequest(f"{name}'s script", (READ_API, WRITE_API), Audience.API)
     works_with_api = role in (Role.OWNER, Role.OPERATOR)
     return Person(
         user,
-        mcp_token=issue(tenant.id, user, mcp, actor=ACTOR).plaintext,
-        api_token=issue(tenant.id, user, api, actor=ACTOR).plaintext if works_with_api else "",
+        mcp_token=issue(tenant.id, user, mcp, actor=itself).plaintext,
+        api_token=issue(tenant.id, user, api, actor=itself).plaintext if works_with_api else "",
     )

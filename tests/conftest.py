@@ -1,4 +1,4 @@
-"""What every test may use."""
+"""Fixtures for all tests."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -8,8 +8,10 @@ from django.db import connection
 from django.utils.module_loading import autodiscover_modules
 from pytest_django import DjangoDbBlocker
 
+from mcphost.calls.sessions import session_uses
 from mcphost.feed.loop import loop
 from mcphost.identity.last_use import last_use
+from mcphost.observability.availability import availability
 from tests.cast import Cast, build_cast
 from tests.keeping import Kept
 
@@ -23,13 +25,13 @@ OTHERS_AWAY = (
 
 @pytest.fixture(scope="session", autouse=True)
 def _wired() -> None:
-    """Ports are filled and caches listen to the feed, as in a started process."""
+    """Register ports and subscribe caches to the change log, as in a started process."""
     autodiscover_modules("wiring")
 
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """The database, which threads that are still at work at the end do not keep from being dropped."""
+    """Let the database be dropped even if threads still use it at the end."""
     yield
     with django_db_blocker.unblock():
         if connection.vendor == "postgresql":
@@ -39,27 +41,28 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
 
 @pytest.fixture(autouse=True)
 def _nothing_remembered(_wired: None) -> Iterator[None]:
-    """A test sees nothing of the databases of earlier ones: what a gap in the feed drops, goes.
+    """Clear all that earlier tests cached: everything that a gap in the change log drops.
 
-    So whatever keeps anything of the database must listen with `loop.on_gap`, which it must anyway.
+    So every cache of database content must use `loop.on_gap`, which it must do anyway.
     """
     _drop_everything()
     yield
+    availability.forget()
     _drop_everything()
 
 
 @pytest.fixture
 def cast(db: None) -> Cast:
-    """The fixed cast (tests/cast.py), as if it had been made a moment ago."""
+    """The fixed cast (tests/cast.py), as if it had just been created."""
     return CAST.put()
 
 
 @pytest.fixture
 def elsewhere(db: None, monkeypatch: pytest.MonkeyPatch) -> Elsewhere:
-    """`with elsewhere():` what is committed inside, another process did.
+    """`with elsewhere():` commits inside the block are as if made by another process.
 
-    This one does not hear of it by itself: the test polls the feed by hand (`loop.poll()`). Only
-    for tests with `django_db(transaction=True)`.
+    This process gets no notice of them: the test polls the change log by hand (`loop.poll()`).
+    Only for tests with `django_db(transaction=True)`.
     """
 
     @contextmanager
@@ -76,3 +79,4 @@ def _drop_everything() -> None:
     for drop in tuple(loop._gap_callbacks):
         drop()
     last_use.forget_all()
+    session_uses.forget_all()

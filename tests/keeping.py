@@ -1,6 +1,6 @@
-"""What many tests begin with: made once by the product's services, then copied row by row.
+"""Database content for many tests: created once by the product's services, then copied by row.
 
-The cast takes a sixth of a second to make, and hundreds of tests begin with it.
+Creating the cast takes a sixth of a second, and hundreds of tests start with it.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,16 +17,16 @@ T = TypeVar("T")
 
 
 class _Copy(NamedTuple):
-    """What was built, and every row that it left, by table."""
+    """The built value, and all rows that building it wrote, by table."""
 
     value: Any
     rows: dict[str, Sequence[tuple[Any, ...]]]
 
 
 class Kept(Generic[T]):
-    """Something that is built in an empty database.
+    """A value that is built in an empty database, and kept with its rows.
 
-    Two copies are kept: inside a test's transaction nothing that follows a commit is there.
+    Two copies are kept: inside a test's transaction, what happens after a commit is missing.
     """
 
     def __init__(self, build: Callable[[], T]) -> None:
@@ -34,7 +34,7 @@ class Kept(Generic[T]):
         self._copies: dict[bool, _Copy] = {}
 
     def put(self) -> T:
-        """Have it in the database: the same ids and secrets in every test of a process."""
+        """Write the rows to the database: the same ids and secrets in every test of a process."""
         inside = connection.in_atomic_block
         if any(_rows().values()):
             return self._build()
@@ -64,7 +64,7 @@ def _rows() -> dict[str, Sequence[tuple[Any, ...]]]:
 
 
 def _insert(rows: dict[str, Sequence[tuple[Any, ...]]]) -> None:
-    """All at once: foreign keys are looked at when the transaction ends."""
+    """Insert all rows in one transaction, because foreign keys are checked at its end."""
     with transaction.atomic(), connection.cursor() as cursor:
         for table, values in rows.items():
             if values:

@@ -1,6 +1,6 @@
-"""A client of the session-based revisions that speaks ASGI to the application in this process.
+"""A client of the session-based revisions that calls this process's application through ASGI.
 
-It holds every message that it gets against the schema of its revision.
+It validates every message that it receives against the schema of its revision.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -18,7 +18,7 @@ ACCEPT = "application/json, text/event-stream"
 
 
 def message(method: str, params: Mapping[str, Any] | None = None, id: Any = None) -> dict[str, Any]:
-    """A request, or without an `id` a notification."""
+    """Return a request, or without an `id` a notification."""
     sent: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
     if id is not None:
         sent["id"] = id
@@ -28,7 +28,7 @@ def message(method: str, params: Mapping[str, Any] | None = None, id: Any = None
 
 
 def calling(tool: str, arguments: Mapping[str, Any] | None = None, id: Any = 1, **meta: Any) -> Any:
-    """A `tools/call`; what is named else goes into its `_meta`."""
+    """Return a `tools/call`; other keyword arguments become its `_meta`."""
     params: dict[str, Any] = {"name": tool, "arguments": arguments or {}}
     if meta:
         params["_meta"] = meta
@@ -36,7 +36,7 @@ def calling(tool: str, arguments: Mapping[str, Any] | None = None, id: Any = 1, 
 
 
 def initializing(revision: str, id: Any = 0, **capabilities: Any) -> dict[str, Any]:
-    """The request that begins a session."""
+    """Return the request that begins a session."""
     client = {"name": "tests", "version": "1"}
     said = {"protocolVersion": revision, "capabilities": capabilities, "clientInfo": client}
     return message("initialize", said, id)
@@ -65,7 +65,7 @@ class Event:
 
 
 class Posted(Exchange):
-    """One HTTP request of a session under way."""
+    """One HTTP request of a session in progress."""
 
     def __init__(self, path: str, headers: Mapping[str, str], verb: str, revision: str) -> None:
         super().__init__(path, headers, verb)
@@ -76,11 +76,11 @@ class Posted(Exchange):
 
     @property
     def unread(self) -> bytes:
-        """What has come of which nothing was made yet; comments are nothing."""
+        """The received bytes that were not read as events yet, without comments."""
         return self.reply.raw[self._read :].replace(b":\n\n", b"")
 
     async def upcoming(self) -> Event:
-        """The next event; comments are none."""
+        """Return the next event, skipping comments."""
         while (end := self.reply.raw.find(b"\n\n", self._read)) < 0:
             await self.event()
         frame, self._read = self.reply.raw[self._read : end], end + 2
@@ -94,7 +94,7 @@ class Posted(Exchange):
         return event
 
     async def message(self) -> dict[str, Any]:
-        """The next message, held against the schema as it comes."""
+        """Return the next message, validated against the schema."""
         event = await self.upcoming()
         if not event.data:
             return await self.message()
@@ -106,7 +106,7 @@ class Posted(Exchange):
 
 @dataclass
 class Session:
-    """A session of a client at a tenant. Without an `id` it has not begun, or has ended."""
+    """A client's session with a tenant. Without an `id` it has not begun, or has ended."""
 
     tenant: str
     token: str | None
@@ -119,7 +119,7 @@ class Session:
         return f"/t/{self.tenant}/mcp"
 
     def headers(self, **other: str) -> dict[str, str]:
-        """What such a client sends; an empty one is left out."""
+        """Return the headers that such a client sends, without empty ones."""
         wanted = {
             "host": "localhost",
             "accept": ACCEPT,
@@ -140,7 +140,7 @@ class Session:
 
     @asynccontextmanager
     async def begun(self, body: Any, verb: str = "POST", **headers: str) -> AsyncIterator[Posted]:
-        """An HTTP request whose response is read inside the block; then the client hangs up."""
+        """Begin an HTTP request, read its response inside the block, then disconnect."""
         posted = self.exchange(body, verb, **headers)
         try:
             yield posted
@@ -148,12 +148,12 @@ class Session:
             posted.hang_up()
 
     async def send(self, body: Any, verb: str = "POST", **headers: str) -> Reply:
-        """One HTTP request with its whole response, checked."""
+        """Send an HTTP request; return its whole response, validated."""
         reply = await self.exchange(body, verb, **headers).done()
         return reply.check() if reply.raw and not isinstance(body, list) else reply
 
     async def batch(self, *sent: Any, status: int = 200) -> dict[Any, dict[str, Any]]:
-        """The answers to a batch, by id."""
+        """Send a batch; return its responses by id."""
         reply = await self.send(list(sent))
         assert reply.status == status
         return {one["id"]: one for one in answers_of(reply)}
@@ -167,14 +167,14 @@ class Session:
         return await self.send(calling(tool, arguments, id, **meta))
 
     async def notify(self, method: str, params: Any = None) -> Reply:
-        """Send a notification, which is accepted."""
+        """Send a notification, and check that it is accepted."""
         reply = await self.send(message(method, params))
         assert (reply.status, reply.raw) == (202, b"")
         return reply
 
     @asynccontextmanager
     async def listening(self, **headers: str) -> AsyncIterator[Posted]:
-        """A standing stream that is open; after the block, the server knows that it is not."""
+        """Open a GET stream; after the block, the server has noticed the disconnect."""
         async with self.begun(b"", "GET", **headers) as posted:
             await posted.event()
             assert (posted.reply.status, posted.reply.streamed) == (200, True), posted.reply
@@ -182,12 +182,12 @@ class Session:
         await posted.done()
 
     async def end(self) -> Reply:
-        """DELETE it."""
+        """Send the session's DELETE."""
         return await self.send(b"", "DELETE")
 
 
 def answers_of(reply: Reply) -> Sequence[dict[str, Any]]:
-    """The answers to a batch: on a stream, each comes by itself."""
+    """Return the responses to a batch: on a stream, each is an event of its own."""
     if not reply.streamed:
         return check_batch(reply.raw, reply.revision)
     said = [check_message(one, revision=reply.revision) for one in reply.messages]
@@ -197,7 +197,7 @@ def answers_of(reply: Reply) -> Sequence[dict[str, Any]]:
 async def begin(
     tenant: str, token: str | None, revision: str, *, ready: bool = True, **capabilities: Any
 ) -> Session:
-    """A session that has begun; `ready` says that its client has said so."""
+    """Begin a session; with `ready`, also send `notifications/initialized`."""
     session = Session(tenant, token, revision)
     reply = await session.send(initializing(revision, **capabilities), mcp_protocol_version="")
     assert reply.status == 200, reply

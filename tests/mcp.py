@@ -1,4 +1,4 @@
-"""A client that speaks ASGI to the application in this process, and checks every message it gets."""
+"""A client that calls this process's application through ASGI, and validates every message."""
 
 import asyncio
 import base64
@@ -19,7 +19,7 @@ PATIENCE = 10.0
 
 
 def meta(**extra: Any) -> dict[str, Any]:
-    """The `_meta` of a well-behaved client. A keyword `logLevel` gets the protocol's prefix."""
+    """Return the `_meta` of a conforming client; `logLevel` gets the protocol's prefix."""
     fields = {
         f"{PREFIX}protocolVersion": REVISION,
         f"{PREFIX}clientInfo": {"name": "tests", "version": "1"},
@@ -31,20 +31,20 @@ def meta(**extra: Any) -> dict[str, Any]:
 
 
 def request(method: str, params: Mapping[str, Any] | None = None, **extra: Any) -> dict[str, Any]:
-    """A JSON-RPC request of this revision."""
+    """Return a JSON-RPC request of this revision."""
     body = {"_meta": meta(**extra), **(params or {})}
     return {"jsonrpc": "2.0", "id": 1, "method": method, "params": body}
 
 
 def header_value(text: str) -> str:
-    """A text as a header can carry it (spec: streamable-http, "Value Encoding")."""
+    """Encode a text for a header (spec: streamable-http, "Value Encoding")."""
     if re.fullmatch(r"(?!=\?)[!-~]+", text):
         return text
     return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
 
 
 def headers_for(body: Any, token: str | None = None) -> dict[str, str]:
-    """The headers that the revision demands for a body."""
+    """Return the headers that the revision requires for a body."""
     headers = {
         "host": "localhost",
         "accept": "application/json, text/event-stream",
@@ -65,7 +65,7 @@ def headers_for(body: Any, token: str | None = None) -> dict[str, str]:
 
 @dataclass
 class Reply:
-    """What came back: the status, the headers, and the JSON-RPC messages in order."""
+    """A response: the status, the headers, and the JSON-RPC messages in order."""
 
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class Reply:
         return text
 
     def check(self) -> "Reply":
-        """Hold every message against the schema of the revision."""
+        """Validate every message against the schema of the revision."""
         for message in self.messages[:-1]:
             check_message(message, revision=self.revision)
         if "result" in self.last and self.method:
@@ -118,7 +118,7 @@ class Reply:
 
 
 class Exchange:
-    """One HTTP request under way: its body can be sent late, its response read as it comes."""
+    """One HTTP request in progress: its body can be sent late, its response read as it arrives."""
 
     def __init__(self, path: str, headers: Mapping[str, str], http_method: str = "POST") -> None:
         self._incoming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
@@ -160,7 +160,7 @@ class Exchange:
         else:
             self.reply.raw += event.get("body", b"")
             if not event.get("more_body", False):
-                self.hang_up()  # so do servers: there is no more to be read
+                self.hang_up()  # as servers do: there is no more to read
         await self._outgoing.put(event)
 
     def write(self, body: bytes, *, more: bool = False) -> None:
@@ -175,7 +175,7 @@ class Exchange:
         self._incoming.put_nowait({"type": "http.disconnect"})
 
     async def event(self) -> dict[str, Any]:
-        """The next ASGI event of the response."""
+        """Return the next ASGI event of the response."""
         async with asyncio.timeout(PATIENCE):
             return await self._outgoing.get()
 
@@ -185,7 +185,7 @@ class Exchange:
             await self.event()
 
     async def message(self) -> dict[str, Any]:
-        """The next message of the stream, held against the schema as it comes."""
+        """Return the next message of the stream, validated against the schema."""
         while (end := self.reply.raw.find(b"\n\n", self._read)) < 0:
             await self.event()
         frame, self._read = self.reply.raw[self._read : end], end + 2
@@ -206,7 +206,7 @@ class Exchange:
 async def begun(
     tenant: str, body: Any, token: str | None = None, headers: Mapping[str, str] | None = None
 ) -> AsyncIterator[Exchange]:
-    """A POST to a tenant's URL whose response is read inside the block."""
+    """Begin a POST to a tenant's URL; its response is read inside the block."""
     wanted = {**headers_for(body, token), **(headers or {})}
     exchange = Exchange(f"/t/{tenant}/mcp", {k: v for k, v in wanted.items() if v})
     exchange.reply.method = body.get("method", "") if isinstance(body, dict) else ""
@@ -220,13 +220,13 @@ async def begun(
 
 @dataclass
 class Listening:
-    """A subscription: what the server acknowledged, and what it tells."""
+    """A subscription: what the server acknowledged, and its notifications."""
 
     exchange: Exchange
     honoured: dict[str, Any]
 
     async def told(self) -> str:
-        """The next thing it tells: the notification's method without its prefix, or the URI."""
+        """Return the next notification: its method without the prefix, or its URI."""
         message = await self.exchange.message()
         assert "method" in message, message
         assert message["params"]["_meta"] == self.meta
@@ -234,7 +234,7 @@ class Listening:
         return params.get("uri") or message["method"].removeprefix("notifications/")
 
     async def ended(self) -> None:
-        """That the server ends it, by the result alone."""
+        """Check that the server ends it, with the result and nothing else."""
         message = await self.exchange.message()
         result = message["result"]
         assert result["resultType"] == "complete"
@@ -253,7 +253,7 @@ class Listening:
 async def listening(
     tenant: str, token: str | None, id: str | int = 1, **fields: Any
 ) -> AsyncIterator[Listening]:
-    """A subscription to `fields` (toolsListChanged=True, …) that has been acknowledged."""
+    """Open a subscription to `fields` (toolsListChanged=True, …) and await its acknowledgement."""
     body = {**request("subscriptions/listen", {"notifications": fields}), "id": id}
     async with begun(tenant, body, token) as exchange:
         acknowledged = await exchange.message()
@@ -269,8 +269,10 @@ async def listening(
 async def send(
     tenant: str, body: Any, token: str | None = None, headers: Mapping[str, str] | None = None
 ) -> Reply:
-    """POST a body (bytes as they are) and wait for the whole reply, each message held against the
-    schema. An empty header is left out."""
+    """POST a body (bytes as they are) and wait for the whole reply; validate each message.
+
+    Empty headers are left out.
+    """
     wanted = {**headers_for(body, token), **(headers or {})}
     exchange = Exchange(f"/t/{tenant}/mcp", {k: v for k, v in wanted.items() if v})
     exchange.reply.method = body.get("method", "") if isinstance(body, dict) else ""

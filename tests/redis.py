@@ -1,4 +1,4 @@
-"""A Redis of a test's own, on a port that it keeps from life to life."""
+"""A Redis server for one test, on a port that stays the same over restarts."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ PATIENCE = 20
 
 
 class Redis:
-    """Keeps nothing: what was in it is gone when it stops."""
+    """A server without persistence: its data is gone when it stops."""
 
     def __init__(self, folder: Path) -> None:
         with socket.socket() as probe:
@@ -38,7 +38,7 @@ class Redis:
                 socket.create_connection(("127.0.0.1", self.port), PATIENCE).close()
             except OSError:
                 assert time.monotonic() < ends, "Redis did not start"
-                time.sleep(0.05)  # between looks at another process
+                time.sleep(0.05)  # polls another process
             else:
                 return
 
@@ -50,7 +50,7 @@ class Redis:
 
 @contextmanager
 def redis(folder: Path) -> Iterator[Redis]:
-    """One that is not started yet. Where there is none the test is skipped, in CI it fails."""
+    """Yield a server that is not started yet. Without Redis, skip the test; in CI, fail."""
     if shutil.which("redis-server") is None:
         missing = pytest.fail if os.environ.get("CI") else pytest.skip
         missing("there is no redis-server")

@@ -1,8 +1,9 @@
-"""The behaviours that the server promises, each tied to the page of the specification that asks for it.
+"""The behaviours that the server promises, each with the specification's page that requires it.
 
-A test that proves one is marked `@pytest.mark.requirement("<id>")`; tests/test_requirements.py fails
-for an entry without a test and for a mark without an entry. What later parts of the server bring is
-entered when it is served. The pages are those of `modelcontextprotocol.io/specification/<revision>/`.
+A test that proves one is marked `@pytest.mark.requirement("<id>")`; tests/test_requirements.py
+fails for an entry without a test and for a mark without an entry. Behaviour of later parts of the
+server is added when these are served. The pages are those of
+`modelcontextprotocol.io/specification/<revision>/`.
 """
 
 from dataclasses import dataclass
@@ -10,14 +11,14 @@ from typing import Literal
 
 REVISION = "2026-07-28"
 SESSIONS = "2025-11-25"
-"""Of the session-based revisions the last, whose words are quoted for all of them."""
+"""The latest session-based revision, which is quoted for all of them."""
 
 Era = Literal["modern", "legacy"]
 
 
 @dataclass(frozen=True)
 class Requirement:
-    """One promised behaviour: what the specification says, short, and where (page and section)."""
+    """One promised behaviour: a summary of the specification, and its page and section."""
 
     id: str
     section: str
@@ -202,6 +203,9 @@ _ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("mrtr.state-verified", _MRTR, "server-requirements-basic-workflow", "a state that was not made here is refused"),
     ("mrtr.state-protected", _MRTR, "server-requirements-basic-workflow", "no bit of a state can be changed"),
     ("mrtr.state-bound", _MRTR, "server-requirements-basic-workflow", "a state is refused for another principal, request, tenant, and after its time"),
+    ("mrtr.state-only", _MRTR, "inputrequiredresult", "a result with nothing but a state leaves inputRequests out, and clients come back with the state"),
+    ("mrtr.sep-2322-example", _MRTR, "basic-workflow", "the example of SEP-2322 works as it is written there"),
+    ("mrtr.one-set", _MRTR, "server-requirements-basic-workflow", "states that descend from one another without an answer share one set of answers"),
     ("mrtr.claimed-once", _MRTR, "server-requirements-basic-workflow", "a round that acts runs once for each state, however often it is sent"),
     ("elicitation.actions", _ELICIT, "response-actions", "accepting, declining and cancelling are three things"),
     # Subscriptions.
@@ -224,6 +228,7 @@ _ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("elicitation.no-secrets", _ELICIT, "form-mode-security", "no form asks for a secret"),
     ("elicitation.no-links", _ELICIT, "safe-url-handling", "no text of a form holds a web address"),
     ("elicitation.url", _ELICIT, "safe-url-handling", "a page is opened over HTTPS, without credentials in its address"),
+    ("elicitation.person", _ELICIT, "identifying-the-user", "only the user who was asked can confirm what a page of ours asks"),
     ("elicitation.content", _ELICIT, "form-mode-security", "what was filled in fits the schema, or is asked for again"),
     ("elicitation.consent", _ELICIT, "response-actions", "of a page that was opened only the consent is known"),
     ("sampling.tools", _SAMPLING, "tools-in-sampling", "tools are offered only to clients with sampling.tools"),
@@ -256,6 +261,7 @@ _OF_SESSIONS: tuple[tuple[str, str, str, str], ...] = (
     ("session.events-own", _TRANSPORT, "resumability-and-redelivery", "no event of another session is shown"),
     ("session.cancelled", "basic/utilities/cancellation", "behavior-requirements", "what is cancelled is not answered"),
     ("session.ping", "basic/utilities/ping", "behavior-requirements", "a ping is answered with an empty result"),
+    ("elicitation.complete", _ELICIT, "completion-notifications-for-url-mode-elicitation", "a client is told when what a page was opened for is complete"),
     ("session.subscribed", "server/resources", "subscriptions", "a subscribed resource that changed is told of"),
     ("session.not-found", "server/resources", "error-handling", "a resource that is not there is -32002"),
     ("session.params", "basic/index", "responses", "an error has one of the codes that its revision knows"),

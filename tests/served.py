@@ -1,40 +1,42 @@
-"""Tenants that serve the probes, in a process whose writer and feed run."""
+"""Fixtures: tenants that serve the probes, in a process with a running writer and change log."""
 
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import ModuleType
 from uuid import UUID
 
 import pytest
-from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import MovingWindowRateLimiter
 
 from mcphost.audit.models import Entry
 from mcphost.audit.records import Actor
 from mcphost.catalogue import kinds
 from mcphost.catalogue.seeding import publish_functions
-from mcphost.serving import lifecycle, limits
-from mcphost.serving.hop import in_database
+from mcphost.serving import database, limits
+from mcphost.serving.database import in_database
+from mcphost.serving.limits import Windows
+from mcphost.serving.process import lifecycle
 from tests.cast import Cast, build_cast
 from tests.keeping import Kept
 from tests.serving.made import MADE, offer
 
 
 def publish_probes(tenant: UUID, *names: str) -> None:
-    """Publish these probes at a tenant; every one if none is named."""
+    """Publish these probes at a tenant; all if none is named."""
     every = [name for name, _ in kinds.functions() if name.startswith("probe.")]
     wanted = names or [name.removeprefix("probe.") for name in every]
     publish_functions(tenant, [f"probe.{name}" for name in wanted], Actor.system("tests"))
 
 
 def probes() -> ModuleType:
-    """The module of probes as the platform loaded it."""
+    """Return the module of probes as the platform loaded it."""
     return sys.modules["mcphost_tools.probe"]
 
 
 async def entries(target: str, method: str = "tools/call") -> list[Entry]:
-    """What is recorded of calls to a tool so far, in the order in which it was made."""
+    """Return the entries of calls to a tool so far, in the order in which they were written."""
     found = Entry.objects.filter(target=target, method=method).order_by("at", "id")
     return await in_database(lambda: list(found))
 
@@ -51,15 +53,25 @@ SERVED = Kept(_build)
 
 @contextmanager
 def serving(kept: Kept[Cast], monkeypatch: pytest.MonkeyPatch) -> Iterator[Cast]:
-    """A process that serves what is kept."""
+    """Serve the kept tenants in this process."""
     kinds.discover()
-    # It is the same `acme` in every test, and has not called anything yet.
-    monkeypatch.setattr(limits, "_rates", MovingWindowRateLimiter(MemoryStorage()))
+    # All tests have the same `acme`; its rate limits must start without earlier calls.
+    monkeypatch.setattr(limits, "_rates", MovingWindowRateLimiter(Windows()))
     cast = kept.put()
     probes().reset()
     yield cast
     probes().release.set()
     lifecycle.stop()
+    _wait_for_threads()
+
+
+def _wait_for_threads() -> None:
+    """Wait until the pools' threads are idle: a table cannot be emptied while one is reading it."""
+    for pool in (database._pool.threads, database._unauthenticated.threads):
+        everyone = threading.Barrier(pool._max_workers)
+        with suppress(threading.BrokenBarrierError):
+            for future in [pool.submit(everyone.wait, 5) for _ in range(pool._max_workers)]:
+                future.result(10)
 
 
 @pytest.fixture
@@ -81,7 +93,7 @@ OFFERED = Kept(_build_offered)
 
 @pytest.fixture
 def offered(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cast]:
-    """The cast, with something of everything published at `acme` (see tests/serving/made.py)."""
+    """The cast, with primitives of every type published at `acme` (see tests/serving/made.py)."""
     monkeypatch.setitem(kinds.KINDS, "made", MADE)  # type: ignore[arg-type]
     with serving(OFFERED, monkeypatch) as cast:
         yield cast

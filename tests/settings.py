@@ -1,4 +1,4 @@
-"""The product's settings, over a throw-away data folder and fixed secrets."""
+"""The product's settings, with a temporary data folder and fixed secrets."""
 
 import os
 import tempfile
@@ -17,10 +17,12 @@ os.environ["DATABASE_URL"] = os.environ.get("TEST_DATABASE_URL", "")
 from mcphost.settings import *  # noqa: E402, F403
 from mcphost.settings import DATABASES  # noqa: E402
 
-# A database that threads still hold cannot be dropped at the end.
+# A database to which threads still have connections cannot be dropped at the end.
 DATABASES["default"]["CONN_MAX_AGE"] = 0
 if not os.environ["DATABASE_URL"]:
     # Threads share one file, as in production; an in-memory database would be one per connection.
     DATABASES["default"]["OPTIONS"]["init_command"] += "PRAGMA synchronous=OFF;"
     DATABASES["default"]["TEST"] = {"NAME": str(_home / "test.sqlite3")}
+# Shorter than in production: in tests, a database that is unavailable stays so.
+MCPHOST_DATABASE_WAIT_SECONDS = 0.3
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

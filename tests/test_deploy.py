@@ -1,4 +1,4 @@
-"""What docs/deploy.md and deploy/ tell operators to do can be done: every name in them exists."""
+"""Tests that operators can follow docs/deploy.md and deploy/: every name in them exists."""
 
 import ast
 import os
@@ -27,10 +27,10 @@ SHIPPED = sorted(path for path in DEPLOY.rglob("*") if path.is_file())
 EVERYTHING = "\n".join([GUIDE, *(path.read_text() for path in SHIPPED)])
 COMPOSE_FILE = DEPLOY / "compose" / "compose.yaml"
 COMPOSE: dict[str, Any] = yaml.safe_load(COMPOSE_FILE.read_text())
-# What an operator makes, as docs/deploy.md says.
+# Files that the operator creates, as docs/deploy.md says.
 MADE_BY_HAND = ("master-key", "tls")
 LAST_WORDS_SECONDS = 30
-"""After the drain: to cancel what is left and to write the last records."""
+"""The time after the drain: for cancelling the remaining calls and writing the last records."""
 
 
 def default(name: str) -> Any:
@@ -38,7 +38,7 @@ def default(name: str) -> Any:
 
 
 def values(directive: str, text: str = UNIT) -> list[str]:
-    """What a unit or an environment file says of a name, every time."""
+    """Return all values of a name in a unit or an environment file."""
     return re.findall(rf"^{directive}=(.*)$", text, re.MULTILINE)
 
 
@@ -107,7 +107,7 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
 
 
 def _operate(tmp_path: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    """deploy/manage with the environment that we ship, but for where things lie."""
+    """Run deploy/manage with the shipped environment, except for the paths."""
     text = (DEPLOY / "systemd" / "mcphost.env").read_text()
     text = re.sub(r"^(DATABASE|REDIS)_URL=.*\n", "", text, flags=re.MULTILINE)
     text = text.replace("/var/lib/mcphost", str(tmp_path / "home"))
@@ -203,7 +203,7 @@ def _has_compose() -> bool:
     return subprocess.run(command, capture_output=True, check=False, timeout=60).returncode == 0
 
 
-if _has_compose():  # no distribution has it under one name, and what is above needs none
+if _has_compose():  # its package name differs by distribution; the tests above do not need it
 
     def test_docker_compose_accepts_the_file() -> None:
         said = subprocess.run(

@@ -1,9 +1,9 @@
-"""The examples in the documents run."""
+"""Tests that the examples in the documents run, and that what they name exists."""
 
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,23 +11,38 @@ import pytest
 
 from mcphost.kinds.kind import Compiled
 from mcphost.kinds.python.kind import PythonKind
-from mcphost.kinds.python.trying import (
+from mcphost.runtime.outcomes import Complete
+from mcphost.runtime.program import Program
+from mcphost.testing import (
     DECLINE,
     Answers,
     Tried,
     a_call,
     accept,
     in_memory,
+    model_answer,
     run_through,
-    says,
 )
-from mcphost.runtime.outcomes import Complete
-from mcphost.runtime.program import Program
 
 ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "mcphost"
+# Folders beside the package, whose files are named by their path from the root.
+ROOTS = ("mcphost", "bench", "tests", "tools", "manage.py")
+DOCUMENTS = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted(ROOT.glob("docs/*.md")),
+    *sorted(ROOT.glob("docs/design/*.md")),
+]
+# The documents that are about the code.
+INNER = [
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "docs" / "ARCHITECTURE.md",
+    ROOT / "docs" / "glossary.md",
+    *sorted(ROOT.glob("docs/design/*.md")),
+]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
-# What each documented function is asked with, and a word that its answer must hold.
+# The arguments for each documented function, and a text that its result must contain.
 CALLS: dict[str, tuple[dict[str, object], str]] = {
     "greet_politely": ({"name": "Ada"}, "Good day, Ada."),
     "shout": ({"text": "hello"}, "HELLO"),
@@ -42,6 +57,7 @@ CALLS: dict[str, tuple[dict[str, object], str]] = {
     "order_parts": ({"part": "wheel"}, ": 3 of wheel."),
     "raffle": ({"names": ["Ada"]}, "And the winner is Ada!"),
     "pay": ({"amount": 5}, "5 is paid."),
+    "release": ({"version": "v2"}, "v2 is out."),
     "title_for": ({"text": "It rains."}, "Rain"),
     "empty_bin": ({}, "Gone: 3 files."),
     "paint": ({"what": "door"}, "A green door."),
@@ -53,7 +69,7 @@ CALLS: dict[str, tuple[dict[str, object], str]] = {
     "seal": ({}, "AAAAAAAAAAA="),
     "office": ({"city": "Oslo", "floor": "2"}, '"floor\\":2'),
 }
-# What those that ask are answered, and the keys of the questions in each of their rounds.
+# The answers for the functions that ask, and the keys of the questions in each of their rounds.
 ANSWERS: dict[str, tuple[dict[str, Mapping[str, Any]], list[list[str]]]] = {
     "delete_folder": ({"approval": accept(really=True)}, [["approval"]]),
     "book_flight": ({"seat": accept(seat="window", bags=2)}, [["seat"]]),
@@ -68,11 +84,12 @@ ANSWERS: dict[str, tuple[dict[str, Mapping[str, Any]], list[list[str]]]] = {
     "order_parts": ({"amount": accept(amount=3)}, [["amount"]]),
     "raffle": ({"approval": accept(announce=True)}, [["approval"]]),
     "pay": ({"payment": {"action": "accept"}}, [["payment"]]),
-    "title_for": ({"title": says("Rain")}, [["title"]]),
+    "release": ({"page": {"action": "accept"}}, [["page"]]),
+    "title_for": ({"title": model_answer("Rain")}, [["title"]]),
     "empty_bin": ({"sure": accept(sure=True)}, [["sure"]]),
     "paint": ({"color": accept(color="green")}, [["color"]]),
 }
-# What is suggested for arguments: what was typed, what was filled in before, and the values.
+# Completions: the typed text, the arguments that were filled in before, and the expected values.
 SUGGESTIONS: list[tuple[str, str, str, dict[str, str], list[str]]] = [
     ("review_code", "depth", "th", {}, ["thorough"]),
     ("review_code", "language", "P", {}, ["Python", "Prolog"]),
@@ -81,8 +98,12 @@ SUGGESTIONS: list[tuple[str, str, str, dict[str, str], list[str]]] = [
 ]
 
 
+def _short(document: Path) -> str:
+    return str(document.relative_to(ROOT))
+
+
 def _tools(folder: Path) -> PythonKind:
-    """A kind that has loaded every Python block of the documents, each a file of its own."""
+    """Return a kind that has loaded every Python block of the documents, each as a file."""
     for document in (ROOT / "README.md", ROOT / "docs" / "writing-tools.md"):
         for number, block in enumerate(BLOCK.findall(document.read_text())):
             name = document.stem.lower().replace("-", "_")
@@ -100,7 +121,9 @@ def _compiled(folder: Path) -> dict[str, Compiled]:
 
 
 async def _tried(program: Program, arguments: dict[str, object], answers: Answers) -> Tried:
-    tried = await run_through(program, a_call(arguments), answers, in_memory(done={"paid"}))
+    tried = await run_through(
+        program, a_call(arguments), answers, in_memory(done={"paid", "signed"})
+    )
     assert isinstance(tried.outcome, Complete), tried
     assert not tried.outcome.is_error, tried
     return tried
@@ -155,10 +178,61 @@ async def test_every_documented_suggestion_is_made(tmp_path: Path) -> None:
         assert result["completion"]["values"] == values
 
 
-@pytest.mark.parametrize("document", sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("docs/*.md")))
+@pytest.mark.parametrize("document", DOCUMENTS, ids=_short)
 def test_every_link_between_documents_leads_somewhere(document: Path) -> None:
-    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", document.read_text()):
-        assert (document.parent / target).exists(), f"{document.name}: {target}"
+    for target in re.findall(r"\]\((?!https?:)([^)]+)\)", document.read_text()):
+        name, _, anchor = target.partition("#")
+        led = (document.parent / name).resolve() if name else document
+        assert led.exists(), f"{_short(document)}: {target}"
+        if anchor and led.suffix == ".md":
+            assert anchor in _anchors(led), f"{_short(document)}: {target}"
+
+
+def _anchors(document: Path) -> set[str]:
+    """Return the anchors that GitHub gives the headings of a document."""
+    headings = re.findall(r"^#+ (.+)$", document.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings}
+
+
+@pytest.mark.parametrize("document", INNER, ids=_short)
+def test_every_module_and_name_in_the_documents_of_the_code_exists(document: Path) -> None:
+    for path, name in _named(document.read_text()):
+        assert path.exists(), f"{_short(document)}: {path}"
+        if name:
+            assert re.search(rf"\b{name}\b", path.read_text()), f"{_short(document)}: {path} {name}"
+
+
+def _named(text: str) -> Iterator[tuple[Path, str]]:
+    """Yield modules such as `calls.sessions` or `serving/replies.py`, and the names in them."""
+    packages = {each.name for each in PACKAGE.iterdir() if (each / "__init__.py").exists()}
+    for dotted in re.findall(r"`((?:\w+\.)+\w+)`", text):
+        first, *rest = dotted.split(".")
+        if first not in packages or rest[-1] in ("py", "md"):
+            continue
+        path = PACKAGE / first
+        while rest and ((path / rest[0]).is_dir() or (path / f"{rest[0]}.py").exists()):
+            path /= rest.pop(0)
+        yield (
+            (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")),
+            "".join(rest[:1]),
+        )
+    for path, cell in re.findall(r"`([\w/]+\.py)`(?: \| ([^|\n]*))?", text):
+        inside = PACKAGE / path if path.split("/")[0] not in ROOTS else ROOT / path
+        for name in ["", *re.findall(r"`([\w.]+)`", cell)]:
+            yield inside, name.split(".")[-1]
+
+
+def test_every_package_and_every_question_of_design_is_in_the_architecture() -> None:
+    text = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
+    for package in PACKAGE.iterdir():
+        assert not (package / "__init__.py").exists() or f"`{package.name}/`" in text, package
+    for question in (ROOT / "docs" / "design").iterdir():
+        assert f"](design/{question.name})" in text, question
+        assert question.read_text().split("\n")[0].endswith("?"), question
+
+
+def test_the_architecture_is_read_in_ten_minutes() -> None:
+    assert len((ROOT / "docs" / "ARCHITECTURE.md").read_text().split()) <= 1500
 
 
 def test_the_readme_is_short() -> None:

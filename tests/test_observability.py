@@ -1,4 +1,4 @@
-"""docs/observability.md and docs/dashboards name what there is, and all that there is."""
+"""Tests that docs/observability.md and docs/dashboards name all metrics, and no others."""
 
 import json
 import re
@@ -22,14 +22,14 @@ MATCHER = re.compile(r'(\w+)(?:=|!=|=~|!~)"([^"$.*]+)"')
 
 
 def told() -> dict[str, tuple[str, str]]:
-    """The page's rows: type and labels of each metric, by its name."""
+    """Return the page's rows: type and labels of each metric, by its name."""
     return {
         name: (kind, labels.replace("`", "").strip()) for name, kind, labels in ROW.findall(PAGE)
     }
 
 
 def exported() -> dict[str, tuple[str, str]]:
-    """What a scrape shows, as a row of the page would say it."""
+    """Return the metrics of a scrape, in the format of the page's rows."""
     families = text_string_to_metric_families(exposition.render("")[0].decode())
     labels = {exposition.PREFIX + f.name: f.labels for f in counters.metrics.families.values()}
     found = {}
@@ -43,7 +43,7 @@ def exported() -> dict[str, tuple[str, str]]:
 
 
 def series(name: str) -> set[str]:
-    """What queries may call a metric of the page."""
+    """Return the series names that queries may use for a metric of the page."""
     suffixes = ("_bucket", "_count", "_sum") if told()[name][0] == "histogram" else ("",)
     return {name + suffix for suffix in suffixes}
 

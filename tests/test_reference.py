@@ -1,4 +1,4 @@
-"""docs/reference.md has a row for everything that can be set, run, registered, recorded or counted."""
+"""Tests that docs/reference.md has a row for every setting, command, kind, action and metric."""
 
 import ast
 import re
@@ -8,25 +8,25 @@ from django.core.management import get_commands
 
 from mcphost import home
 from mcphost.catalogue.kinds import KINDS
-from mcphost.kinds.sorts import Sort
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.observability import deployment
 from mcphost.protocol.legacy.opening import INITIALIZE
 from mcphost.serving import policy
-from mcphost.serving.dispatch import HANDLERS, STANDING
 from mcphost.serving.legacy.methods import OWN
+from mcphost.serving.methods.dispatch import HANDLERS, LONG_LIVED
 from mcphost.settings import Environment
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = (ROOT / "docs" / "reference.md").read_text()
-# What records are made with: the first argument names the action.
+# The functions that write records: the first argument names the action.
 RECORDING = re.compile(r"(^|\.)_?(record\w*|member_changed|note)$")
-ACTION = re.compile(r"[a-z]+\.[a-z_]+")
-# Actions that are kept as constants look like this wherever they stand.
+ACTION = re.compile(r"[a-z_]+\.[a-z_]+")
+# The form of actions in constants, wherever these are defined.
 PARTICIPLE = re.compile(r"(?!mcphost\.)[a-z]+\.([a-z_]+ed|set)")
 
 
 def rows(title: str) -> dict[str, str]:
-    """The tables under a heading: the code in each row's first cell, and the whole row."""
+    """Return the rows of the tables under a heading, by the code in their first cell."""
     level = re.search(rf"^(#+) {re.escape(title)}$", REFERENCE, re.MULTILINE)
     assert level, title
     rest = REFERENCE[level.end() :]
@@ -49,14 +49,14 @@ def sources() -> list[ast.Module]:
 
 
 def environment_variables() -> set[str]:
-    """The fields of the settings, and what home.py reads before there are settings."""
+    """Return the fields of the settings, and the variables that home.py reads before them."""
     fields = {Environment.variable(name) for name in Environment.model_fields}
     early = strings(ast.parse(Path(home.__file__).read_text()))
     return fields | {name for name in early if re.fullmatch(r"MCPHOST_[A-Z_]+", name)}
 
 
 def verbs() -> set[str]:
-    """What can be done to everything in the catalogue, of whatever sort."""
+    """Return the verbs that exist for every primitive type."""
     tree = ast.parse((ROOT / "mcphost/catalogue/services.py").read_text())
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     return {
@@ -68,7 +68,7 @@ def verbs() -> set[str]:
 
 
 def actions() -> set[str]:
-    found = {f"{sort.value}.{verb}" for sort in Sort for verb in verbs()}
+    found = {f"{sort.value}.{verb}" for sort in PrimitiveType for verb in verbs()}
     for tree in sources():
         found |= {text for text in strings(tree) if PARTICIPLE.fullmatch(text)}
         for node in ast.walk(tree):
@@ -95,7 +95,7 @@ def test_the_rows_tell_the_true_defaults():
 
 def test_every_method_has_a_row_with_the_scope_that_it_needs():
     told = rows("Methods")
-    assert {name for name in told if "/" in name and "{" not in name} == {*HANDLERS, *STANDING}
+    assert {name for name in told if "/" in name and "{" not in name} == {*HANDLERS, *LONG_LIVED}
     for name, row in told.items():
         if name.endswith("/list"):
             assert f"| `{policy.LIST}` |" in row, name

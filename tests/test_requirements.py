@@ -1,4 +1,4 @@
-"""Every promise has a test, and every test that names a promise names one that is made."""
+"""Tests that every requirement has a test, and that every id in a mark is a requirement."""
 
 import ast
 import re
@@ -11,7 +11,7 @@ TESTS = Path(__file__).resolve().parent
 
 
 def marks() -> dict[str, list[str]]:
-    """Where each id is marked, read from the source: nothing has to be imported or collected."""
+    """Return where each id is marked, from the source, without importing or collecting tests."""
     found: dict[str, list[str]] = defaultdict(list)
     for path in sorted(TESTS.rglob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text(), str(path))):

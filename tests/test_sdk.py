@@ -1,4 +1,4 @@
-"""What a tool author imports, on its own: marking a function leaves it as it was."""
+"""Tests of the SDK that authors import: marking a function does not change it."""
 
 import asyncio
 import dataclasses
@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from mcphost import sdk
-from mcphost.runtime.journal import EMPTY
-from mcphost.runtime.line import CallEnded
+from mcphost.runtime.notification_channel import CallEnded
 from mcphost.runtime.ports import NotAnnounced
-from mcphost.runtime.rounds import Round
 from mcphost.sdk import (
     CapabilityMissing,
     Context,
@@ -25,6 +23,7 @@ from mcphost.sdk import (
 )
 from mcphost.sdk.marking import ATTRIBUTE
 from tests.kinds.rounds import TENANT, Notes, a_call, ports
+from tests.runtime.rounds import a_round
 
 
 def definition(function: Any) -> ToolDefinition:
@@ -120,29 +119,35 @@ def test_everything_on_offer_is_there() -> None:
 
 async def test_a_context_speaks_knows_and_ends() -> None:
     notes = Notes()
-    round = Round(a_call(sampling={}), EMPTY, ports(notes))
-    ctx = Context(round)
-    ctx.progress(1, 2, "half")
-    ctx.debug(1)
-    ctx.info(2)
-    ctx.warning(3)
-    ctx.error(4, logger="here")
-    ctx.log("critical", 5)
-    ctx.require("sampling")
-    with pytest.raises(CapabilityMissing):
-        ctx.require("elicitation")
-    assert (ctx.tenant, ctx.principal, ctx.client, ctx.round) == (
-        TENANT,
-        "Ada's laptop",
-        "Inspector",
-        1,
-    )
-    assert ctx.call_id.version == 4
-    assert notes.progressed == [(1, 2, "half")]
-    assert [said[0] for said in notes.logged] == ["debug", "info", "warning", "error", "critical"]
-    round.line.end()
-    with pytest.raises(CallEnded):
+    with a_round(outside=ports(notes), call=a_call(sampling={})) as round:
+        ctx = Context(round)
+        ctx.progress(1, 2, "half")
+        ctx.debug(1)
+        ctx.info(2)
+        ctx.warning(3)
+        ctx.error(4, logger="here")
+        ctx.log("critical", 5)
         ctx.require("sampling")
+        with pytest.raises(CapabilityMissing):
+            ctx.require("elicitation")
+        assert (ctx.tenant, ctx.principal, ctx.client, ctx.round) == (
+            TENANT,
+            "Ada's laptop",
+            "Inspector",
+            1,
+        )
+        assert ctx.call_id.version == 4
+        assert notes.progressed == [(1, 2, "half")]
+        assert [said[0] for said in notes.logged] == [
+            "debug",
+            "info",
+            "warning",
+            "error",
+            "critical",
+        ]
+        round.channel.end()
+        with pytest.raises(CallEnded):
+            ctx.require("sampling")
 
 
 class OneResource:
@@ -162,25 +167,28 @@ class OneResource:
 
 async def test_an_announcement_that_is_not_taken_is_the_tools_error() -> None:
     announcer = OneResource()
-    round = Round(a_call(), EMPTY, ports()._replace(announcer=announcer))
-    ctx = Context(round)
-    ctx.announce("notes://today")
-    with pytest.raises(ToolError, match="no resource notes://other"):
-        ctx.announce("notes://other")
-    ctx.announce_list("prompts")
-    with pytest.raises(ValueError, match="use one of tools, prompts, resources"):
-        ctx.announce_list("prompt")  # type: ignore[arg-type]
-    round.line.end()
-    for announce in (lambda: ctx.announce("notes://today"), lambda: ctx.announce_list("tools")):
-        with pytest.raises(CallEnded):
-            announce()
-    assert announcer.announced == ["notes://today", "prompt"]
+    with a_round(outside=ports()._replace(announcer=announcer)) as round:
+        ctx = Context(round)
+        ctx.announce("notes://today")
+        with pytest.raises(ToolError, match="no resource notes://other"):
+            ctx.announce("notes://other")
+        ctx.announce_list("prompts")
+        with pytest.raises(ValueError, match="use one of tools, prompts, resources"):
+            ctx.announce_list("prompt")  # type: ignore[arg-type]
+        round.channel.end()
+        for announce in (lambda: ctx.announce("notes://today"), lambda: ctx.announce_list("tools")):
+            with pytest.raises(CallEnded):
+                announce()
+        assert announcer.announced == ["notes://today", "prompt"]
 
 
 async def test_the_context_of_a_call_is_found_where_it_runs_and_nowhere_else() -> None:
     with pytest.raises(RuntimeError, match="no tool is running here"):
         current()
-    ctx = Context(Round(a_call(), EMPTY, ports()))
-    token = context.RUNNING.set(ctx)
-    assert current() is ctx
+    with a_round() as round:
+        ctx = Context(round)
+        token = context.RUNNING.set(ctx)
+        assert current() is ctx
+    with pytest.raises(RuntimeError, match=r"ctx\.in_thread"):
+        current()
     context.RUNNING.reset(token)

@@ -1,10 +1,10 @@
-"""The referee: whether a message on the wire is what its revision says it is.
+"""Validation of messages on the wire against their revision.
 
-Every suite that sees what the server sends passes it through here; the revision is 2026-07-28 where
-none is given. All functions raise AssertionError with what is wrong and the message itself.
+Every suite that receives messages of the server validates them here; the default revision is
+2026-07-28. All functions raise AssertionError with what is wrong and the message itself.
 
-The schemas of the session-based revisions let everything have more members than they name. What we
-send is held to the names, so that nothing of a later revision leaks: their clients are older than it.
+The schemas of the session-based revisions allow members that they do not name. Our messages may
+have only named members, so that nothing of a later revision reaches older clients.
 """
 
 from collections.abc import Mapping
@@ -67,7 +67,7 @@ FULL_RESPONSES = frozenset(
         "UnsupportedProtocolVersionError",
     }
 )
-"""The error types that describe the whole response, not what is in `error`."""
+"""The error types that describe the whole response, not only its `error`."""
 
 REQUESTS = {
     "server/discover": "DiscoverRequest",
@@ -83,7 +83,7 @@ REQUESTS = {
 }
 
 EMPTY = frozenset({"ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
-"""Methods of a session whose result is `{}` and nothing else."""
+"""Methods of a session whose result is exactly `{}`."""
 
 _LATER = frozenset({"server/discover", "subscriptions/listen"})
 
@@ -108,7 +108,7 @@ SERVER_REQUESTS = {
     "sampling/createMessage": "CreateMessageRequest",
     "elicitation/create": "ElicitRequest",
 }
-"""What a server may ask in a session."""
+"""The requests that a server may send in a session."""
 
 SESSION_NOTIFICATIONS = {
     **NOTIFICATIONS,
@@ -126,10 +126,10 @@ FROM_CLIENTS = frozenset(
 )
 
 SESSION_ERRORS = frozenset({-32700, -32600, -32601, -32602, -32603, -32002})
-"""The codes that clients of these revisions know: those of JSON-RPC, and `Resource not found`."""
+"""The error codes of these revisions: those of JSON-RPC, and `Resource not found`."""
 
 OPEN = frozenset({"_meta", "inputSchema", "outputSchema", "requestedSchema"})
-"""What may hold more than is named there."""
+"""The members that may have further members beyond the named ones."""
 
 Direction = Literal["server", "client"]
 Message = Mapping[str, Any] | bytes | str
@@ -183,7 +183,7 @@ def check_response(method: str, message: Message, revision: str = MODERN) -> dic
 
 
 def check_batch(message: bytes, revision: str) -> list[dict[str, Any]]:
-    """Check the answers to a batch, and return them decoded."""
+    """Check the responses to a batch, and return them decoded."""
     decoded = orjson.loads(message)
     _require(isinstance(decoded, list) and decoded != [], "not a batch", decoded)
     check_type("JSONRPCBatchResponse", decoded, revision)
@@ -206,7 +206,7 @@ def check_type(name: str, value: Any, revision: str = MODERN) -> None:
 def validator(
     name: str, revision: str = MODERN
 ) -> jsonschema_rs.Draft202012Validator | jsonschema_rs.Draft7Validator:
-    """The validator of one named type."""
+    """Return the validator of one named type."""
     if "$defs" in _schema(revision):
         schema = {"$ref": f"#/$defs/{name}", "$defs": definitions(revision)}
         return jsonschema_rs.Draft202012Validator(schema, offline=True)
@@ -216,7 +216,7 @@ def validator(
 
 @cache
 def definitions(revision: str = MODERN) -> dict[str, Any]:
-    """All named types of the specification's schema; of a session-based one, with all they name."""
+    """Return all named types of the specification's schema; a session-based one is closed first."""
     schema = _schema(revision)
     found = schema["$defs"] if "$defs" in schema else schema["definitions"]
     return found if revision == MODERN else _closed(found)
@@ -228,7 +228,7 @@ def _schema(revision: str) -> dict[str, Any]:
 
 
 def _closed(node: Any) -> Any:
-    """A schema whose objects have the members that they name, unless they say that there are more."""
+    """Return the schema with objects limited to their named members, unless it allows others."""
     if isinstance(node, list):
         return [_closed(one) for one in node]
     if not isinstance(node, dict):
@@ -273,7 +273,10 @@ def _check_response_of_session(message: dict[str, Any], revision: str) -> None:
 def _check_named(
     envelope: str, names: Mapping[str, str], message: dict[str, Any], revision: str
 ) -> None:
-    """Before 2025-11-25 the types of messages did not name what every message has."""
+    """Check a message by its method's type.
+
+    Before 2025-11-25, these types did not name the members that every message has.
+    """
     check_type(envelope, message, revision)
     name = names.get(message["method"], "")
     known = definitions(revision).get(name)

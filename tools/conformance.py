@@ -67,7 +67,7 @@ class Name(BaseModel):
 
 @tool(annotations=READ_ONLY)
 async def greet(name: str = "world") -> str:
-    """Greet somebody. Sorts first in the list, so it can be called without arguments."""
+    """Greet someone by name. Sorts first in the list, so it can be called without arguments."""
     return f"Hello, {name}!"
 
 
@@ -186,14 +186,14 @@ async def test_x_mcp_header(region: str) -> str:
 
 @tool(annotations=READ_ONLY)
 async def test_trigger_tool_change(ctx: Context) -> str:
-    """Has whoever listens ask for the tools anew."""
+    """Notify subscribers that the list of tools has changed."""
     ctx.announce_list("tools")
     return "The change was announced."
 
 
 @tool(annotations=READ_ONLY)
 async def test_trigger_prompt_change(ctx: Context) -> str:
-    """Has whoever listens ask for the prompts anew."""
+    """Notify subscribers that the list of prompts has changed."""
     ctx.announce_list("prompts")
     return "The change was announced."
 

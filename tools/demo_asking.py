@@ -12,6 +12,7 @@ from pydantic import Field
 from mcphost.sdk import (
     Context,
     Form,
+    LinkRefused,
     Text,
     ToolAnnotations,
     ToolError,
@@ -60,7 +61,7 @@ class DuplicateOf(Form):
     ]
 
 
-@tool(title="Update work item", annotations=WRITES)
+@tool(title="Update work item", annotations=WRITES, unasked=True)
 async def update_work_item(
     ctx: Context,
     workItemId: Annotated[int, Field(description="4301, 4522 or 4610.")],  # noqa: N803 - the tool's name for it
@@ -68,7 +69,11 @@ async def update_work_item(
         dict[str, Any], Field(min_length=1, description='{"System.State": "Resolved"}')
     ],
 ) -> str:
-    """Change fields of a work item. Whoever resolves a bug is asked how it was resolved."""
+    """Change fields of a work item. A bug that is resolved needs a resolution, which is asked for.
+
+    In the example of SEP-2322 the client sends the first answer without a state, which is why this
+    tool takes answers that no state has asked for (`unasked`).
+    """
     kind = (await ctx.step("load", load, workItemId))["System.WorkItemType"]
     changes, outcome = dict(fields), f"updated: {', '.join(fields)}."
     if kind == "Bug" and fields.get("System.State") == "Resolved":
@@ -95,7 +100,7 @@ async def load(number: int) -> dict[str, Any]:
 
 
 async def save(number: int, changes: dict[str, Any], idempotency_key: str = "") -> None:
-    """A step: change a work item once, even if the step runs twice, whoever else changes it meanwhile."""
+    """A step: change a work item once, even if the step runs twice, or another call changes it meanwhile."""
     while True:
         item, revision = await _read(number)
         if idempotency_key in item["saves"]:
@@ -132,7 +137,7 @@ async def deploy(
     service: Annotated[str, Field(min_length=1, max_length=40)],
     version: Annotated[str, Field(min_length=1, max_length=20)],
 ) -> str:
-    """Pretend to deploy a service: somebody has to confirm it, then it tells how far it is."""
+    """Pretend to deploy a service: ask a user to confirm it, then report progress."""
     approval = await ctx.elicit("confirm", f"Deploy {service} {version}?", Approval)
     if not approval.deploy:
         return f"{service} stays as it is."
@@ -185,13 +190,16 @@ async def summarize(ctx: Context, text: str) -> str:
 async def sign_off(
     ctx: Context, release: Annotated[str, Field(min_length=1, max_length=40)]
 ) -> str:
-    """Send somebody to a page, and wait until they have been there."""
-    page = ctx.done_url("signed")
+    """Have the caller's own user sign a release off: signed in, on a page of this server."""
+    try:
+        page = ctx.done_url("signed")
+    except LinkRefused as why:  # a program called, for example
+        raise ToolError(str(why)) from None
     consent = await ctx.ask_url("page", f"Open this page to sign {release} off.", page)
     if not consent.accepted:
         return f"{release} is not signed off."
     signed = await ctx.wait_for("signed", 120)
-    return f"{release} is signed off." if signed else "Nobody came in time."
+    return f"{release} is signed off." if signed else "It was not signed off in time."
 
 
 class Guest(Form):

@@ -1,1 +1,1 @@
-"""What was done: append-only records, their payloads, and the writer that commits them."""
+"""The audit record: append-only entries, their payloads, and the writer that commits them."""

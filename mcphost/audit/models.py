@@ -1,4 +1,4 @@
-"""What was done, for good; and what was said, until it is erased."""
+"""Entries, which are kept for good, and their payloads, which can be erased."""
 
 from typing import Any, NoReturn
 
@@ -6,14 +6,14 @@ from django.db import models
 
 
 class AppendOnlyError(RuntimeError):
-    """Somebody tried to change or delete what was recorded."""
+    """Code tried to change or delete an entry."""
 
     def __init__(self) -> None:
         super().__init__("entries are never changed or deleted")
 
 
 class EntryQuerySet(models.QuerySet["Entry"]):
-    """Entries, which no query changes or deletes."""
+    """Refuses queries that change or delete entries, with AppendOnlyError."""
 
     def update(self, **kwargs: Any) -> NoReturn:
         raise AppendOnlyError
@@ -26,13 +26,13 @@ class EntryQuerySet(models.QuerySet["Entry"]):
 
 
 class Entry(models.Model):
-    """One thing that was done, with ids and names as they were. No foreign keys.
+    """One recorded action, with ids and names as they were at the time. No foreign keys.
 
-    A round of a call is the entries that share (`call`, `round`): `round.started` if its tool is
-    not read-only, and `round.finished`. Verbs of people and of the machine have no call.
-    Ids are made by `records.new_id` and order entries by time, so no index is needed for that.
-    `at` is UTC, `duration_us` in microseconds, sizes in bytes. `commitment` is an HMAC over the
-    payload under a random salt that lies, encrypted, with the payload.
+    The entries of a round share (`call`, `round`): `round.started` if its tool is not read-only,
+    and `round.finished`. Verbs (actions of users and of the platform) have no call. Ids are made by
+    `records.new_id` and sort entries by time, so no index is needed for that. `at` is UTC,
+    `duration_us` in microseconds, sizes in bytes. `commitment` is an HMAC over the payload under a
+    random salt, which is encrypted together with the payload.
     """
 
     id = models.UUIDField(primary_key=True)
@@ -71,9 +71,9 @@ class Entry(models.Model):
         ordering = ["-id"]
         base_manager_name = "objects"
         verbose_name_plural = "entries"
-        # Each index is paid for by every call: no more than these. Call ids should be of
-        # `records.new_id` too; random ones touch a page of the index each. The last two hold only
-        # what is rare, and cost other entries nothing.
+        # Each index slows down every call: no more than these. Call ids should be made by
+        # `records.new_id` too: each random one touches another page of the index. The three for
+        # rare entries (asking, refused, actions) cost other entries nothing.
         indexes = [
             models.Index(fields=["tenant", "id"], name="audit_entry_tenant"),
             models.Index(
@@ -94,6 +94,11 @@ class Entry(models.Model):
                     action__in=["state.refused", "answer.refused", "message.refused"]
                 ),
             ),
+            models.Index(
+                fields=["action", "id"],
+                name="audit_entry_actions",
+                condition=models.Q(call__isnull=True),
+            ),
         ]
 
     def __str__(self) -> str:
@@ -109,10 +114,9 @@ class Entry(models.Model):
 
 
 class Payload(models.Model):
-    """What was sent and what came back, encrypted under the tenant's payload key.
+    """The content of an entry, such as a result, encrypted under the tenant's payload key.
 
-    Erasing empties `ciphertext` and sets `erased_at`: a tombstone, while the entry's commitment
-    stays whole.
+    Erasing it empties `ciphertext` and sets `erased_at`: a tombstone. The entry's commitment stays.
     """
 
     entry = models.UUIDField(primary_key=True)

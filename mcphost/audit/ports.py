@@ -1,4 +1,4 @@
-"""What audit needs of the rooms above it: a cipher for payloads, which `vault` fills in."""
+"""The port through which `vault` provides the cipher of payloads."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -6,14 +6,17 @@ from uuid import UUID
 
 
 class UnreadablePayloadError(Exception):
-    """A payload cannot be opened: its key is gone, or it was changed. The message is for people."""
+    """A payload cannot be decrypted: its key is gone, or it was changed.
+
+    The message is shown to users.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class SealedPayload:
-    """A payload made unreadable, and the commitment that proves later what it was.
+    """An encrypted payload, and the commitment that can later prove its plaintext.
 
-    `commitment` is an HMAC of the plaintext under a random salt; the salt lies in `ciphertext`.
+    `commitment` is an HMAC of the plaintext under a random salt; the salt is in `ciphertext`.
     """
 
     commitment: bytes
@@ -24,14 +27,14 @@ class SealedPayload:
 class PayloadCipher(Protocol):
     """Encrypts payloads under their tenant's key. Called in the writer's thread, for every payload.
 
-    It may read the database through the thread's own connection, outside any transaction; a
-    database error there makes the writer try again.
+    It may read the database through the thread's connection, outside any transaction; after a
+    database error the writer tries again.
     """
 
     def commit_and_seal(self, tenant: UUID, plaintext: bytes) -> SealedPayload: ...
 
     def open(self, tenant: UUID, key_id: str, ciphertext: bytes) -> bytes:
-        """The plaintext. Raises UnreadablePayloadError."""
+        """Return the plaintext. Raises UnreadablePayloadError."""
 
 
 class _Slot:
@@ -39,10 +42,10 @@ class _Slot:
 
 
 def set_payload_cipher(cipher: PayloadCipher | None) -> None:
-    """Fill the port, once, at start-up."""
+    """Set the cipher, once, at start-up."""
     _Slot.cipher = cipher
 
 
 def payload_cipher() -> PayloadCipher | None:
-    """The cipher, or None before the port was filled."""
+    """The cipher, or None before it was set."""
     return _Slot.cipher

@@ -1,4 +1,4 @@
-"""What is recorded: who did it, and the columns of one entry before it is written."""
+"""Actions, actors, and entries before they are written."""
 
 import os
 import time
@@ -15,29 +15,32 @@ ROUND_STARTED = "round.started"
 ROUND_FINISHED = "round.finished"
 QUESTION_ASKED = "question.asked"
 ANSWER_RECEIVED = "answer.received"
+ANSWER_REPEATED = "answer.repeated"
 STATE_REFUSED = "state.refused"
 ANSWER_REFUSED = "answer.refused"
 MESSAGE_REFUSED = "message.refused"
 REFUSALS = (STATE_REFUSED, ANSWER_REFUSED, MESSAGE_REFUSED)
-"""What came back and was not taken, and what was to leave and did not: why, for people here only."""
+"""Refused states, answers and outgoing messages. The reason is not sent to the client."""
 
 INPUT_REQUIRED = "input_required"
 """The outcome of a round that ended with questions."""
+GOES_ON = (INPUT_REQUIRED, "yielded", "cancelled", "overloaded")
+"""Outcomes of rounds after which a call may go on. Every other one is a final result."""
 
 
-# Ids name things and keep no secret; asking the system for each costs more than all the rest.
+# Ids are no secrets. Random bytes from the operating system would cost more than all the rest here.
 _random = Random()  # noqa: S311
 os.register_at_fork(after_in_child=_random.seed)
 
-# What `UUID(int=…)` does, without its checks of what is right by construction: three per call.
+# The same as `UUID(int=…)`, without its checks, which always pass here: three ids per call.
 _bare, _set, _safe = UUID.__new__, object.__setattr__, SafeUUID.unknown
 
 
 def new_id() -> UUID:
-    """A fresh UUIDv7 (RFC 9562, 6.2 method 3), so that rows written together lie together.
+    """Make a UUIDv7 (RFC 9562, 6.2 method 3), so that rows written together are stored together.
 
-    The 12 bits after the milliseconds count 4096ths of them: ids made one after the other in a
-    process sort in that order.
+    The 12 bits after the milliseconds count 4096ths of a millisecond: ids made one after the other
+    in a process sort in that order.
     """
     milliseconds, rest = divmod(time.time_ns(), 1_000_000)
     fraction = (rest << 12) // 1_000_000
@@ -50,7 +53,7 @@ def new_id() -> UUID:
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Whoever did it. `id` is stable, `label` is for people, as it was then."""
+    """The actor of an entry. `id` is stable; `label` is for display, as it was at the time."""
 
     kind: str
     id: str = ""
@@ -59,25 +62,29 @@ class Actor:
 
     @classmethod
     def system(cls, label: str = "") -> "Actor":
-        """The machine itself: a command, a start-up, a clean-up."""
+        """The platform itself: a command, a start-up, a clean-up."""
         return cls("system", "", label)
 
     @classmethod
     def person(cls, user_id: int | str, label: str) -> "Actor":
-        """Somebody signed in."""
+        """A signed-in user."""
         return cls("person", str(user_id), label)
+
+    def is_person(self, user_id: int | str) -> bool:
+        """Whether the actor is the user of that id."""
+        return self.kind == "person" and self.id == str(user_id)
 
     @classmethod
     def of(cls, principal: Principal) -> "Actor":
-        """Whoever makes a request."""
+        """The caller of a request."""
         return cls(str(principal.kind), principal.id, principal.label, principal.token_id or "")
 
 
 class Record(NamedTuple):
-    """One entry to be written; the columns of `models.Entry`, and the payload to keep apart.
+    """One entry to be written: the columns of `models.Entry`, and the payload, stored separately.
 
-    A tuple because some ten thousand are made and taken apart per second. `facts` and `payload`
-    are JSON; the payload is already redacted, and nobody changes either after handing it over.
+    A tuple because some ten thousand are made and unpacked per second. `facts` and `payload` are
+    JSON; the payload is already redacted. Neither may be changed after the record is submitted.
     """
 
     id: UUID
@@ -111,7 +118,7 @@ class Record(NamedTuple):
 
 
 class Leg(NamedTuple):
-    """One HTTP request, as rounds are recorded under it. `source` is the peer's address."""
+    """The HTTP request under which rounds are recorded. `source` is the peer's address."""
 
     id: UUID
     source: str = ""
@@ -119,9 +126,9 @@ class Leg(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """How a round ended: `outcome` in a word, `reason` for people, the time it took, the payload.
+    """How a round ended: `outcome` in one word, `reason` for display, the duration, the payload.
 
-    `facts` are what else is to be known of it, as JSON.
+    `facts` are further facts, as JSON.
     """
 
     outcome: str
@@ -136,20 +143,20 @@ _NO_ENDING = Ending("")
 
 
 def started(call: Call, leg: Leg, at: datetime, version: str = "") -> Record:
-    """The entry that must be committed before a tool that is not read-only runs its round."""
+    """The entry to commit before a round of a tool that is not read-only runs."""
     return _of_round(ROUND_STARTED, call, leg, at, version, _NO_ENDING)
 
 
 def finished(call: Call, leg: Leg, at: datetime, ending: Ending, version: str = "") -> Record:
-    """The entry of a round that ended, in whatever way."""
+    """The entry of a round that ended, with any outcome."""
     return _of_round(ROUND_FINISHED, call, leg, at, version, ending)
 
 
 def asked(call: Call, leg: Leg, at: datetime, ending: Ending, version: str = "") -> Record:
     """The entry of one question that a round ends with.
 
-    `facts`: `key` (the author's), `question` (its digest), `method`, `mode`. The payload is what is
-    asked.
+    `facts`: `key` (the author's), `question` (its digest), `method`, `mode`. The payload is what
+    is asked.
     """
     return _of_round(QUESTION_ASKED, call, leg, at, version, ending)
 
@@ -157,25 +164,33 @@ def asked(call: Call, leg: Leg, at: datetime, ending: Ending, version: str = "")
 def answered(call: Call, leg: Leg, at: datetime, ending: Ending, version: str = "") -> Record:
     """The entry of one answer, to be committed before the round that acts on it.
 
-    `outcome` is `accept`, `decline`, `cancel`, or `unasked`. `facts`: `key`, `question`, `method`, `evidence` (how
-    we know of it), `seconds` (how long it took, None if unknown), `sealed_by` (the ring key of the
-    state that it came with). The payload is the answer.
+    `outcome` is `accept`, `decline`, `cancel`, or `unasked`. `facts`: `key`, `question`, `method`,
+    `evidence` (the client's word, or an expiry that this server observed), `seconds` (how long it
+    took, None if unknown), `sealed_by` (the ring key of the state that it came with). The payload
+    is the answer.
     """
     return _of_round(ANSWER_RECEIVED, call, leg, at, version, ending)
 
 
-def state_refused(call: Call, leg: Leg, at: datetime, ending: Ending) -> Record:
-    """The entry of a request whose state was not good for it; the reason is for people here only.
+def repeated(call: Call, leg: Leg, at: datetime, ending: Ending) -> Record:
+    """The entry of a request that repeated the same answers and got the stored reply.
 
-    It has no call, unless whoever refused it knows: what a state says that is not ours is not to be
-    believed.
+    Nothing ran. `facts`: `keys` (the author's, of the answers), `claim` (the number of the claim).
+    """
+    return _of_round(ANSWER_REPEATED, call, leg, at, call.version, ending)
+
+
+def state_refused(call: Call, leg: Leg, at: datetime, ending: Ending) -> Record:
+    """The entry of a request whose state was refused. The reason is not sent to the client.
+
+    It has no call and no round: a refused state is not trusted. A caller that knows them sets them.
     """
     of_round = _of_round(STATE_REFUSED, call, leg, at, call.version, ending)
     return of_round._replace(call=None, round=None)
 
 
 def message_refused(call: Call, leg: Leg, at: datetime, ending: Ending) -> Record:
-    """The entry of something that a round wanted to say and that was kept from leaving."""
+    """The entry of a message of a round that was not allowed to be sent."""
     return _of_round(MESSAGE_REFUSED, call, leg, at, call.version, ending)
 
 

@@ -1,22 +1,22 @@
-r"""Taking out of a payload what must never be written, before it is handed to the writer.
+r"""Redact payloads: remove what must never be written, before they are handed to the writer.
 
-Two sources say what: the tool's JSON Schema (`writeOnly: true`, `format: "password"`) and paths
+Two sources define it: the tool's JSON Schema (`writeOnly: true`, `format: "password"`) and paths
 that an operator lists. A path names properties from the root of the value:
 
     password            the property "password"
     user.card.number    nested properties
     users[*].token      the property of every item of an array
     headers.*           every property of an object
-    ["a.b"].c           a name that holds dots, brackets or stars, as a JSON string in brackets
+    ["a.b"].c           a name with dots, brackets or stars, as a JSON string in brackets
 
-Where a schema leaves several readings (`anyOf`, `patternProperties`, …) each of them counts, and
-what cannot be followed (a `$ref` that leads nowhere, a schema too large) is redacted altogether: too
-much is the safe side.
+All alternatives of a schema (`anyOf`, `patternProperties`, …) apply, and a value whose schema
+cannot be read (a `$ref` that leads nowhere, a schema too large) is redacted completely: it is safer
+to redact too much.
 """
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
@@ -29,8 +29,6 @@ _ITEMS = ("items", "additionalItems", "prefixItems", "unevaluatedItems", "contai
 _ALTERNATIVES = ("allOf", "anyOf", "oneOf", "if", "then", "else")
 _DEPENDENT = ("dependentSchemas", "dependencies")
 _REFERENCES = ("$ref", "$dynamicRef")
-_VALUES = frozenset({"default", "examples", "example", "const", "enum", "enumNames", "oneOf"})
-"""Where the schema of a property tells values that it has or may have."""
 _STEP = re.compile(
     r"""\.?(?P<name>[^.\[\]*"]+)|\.?(?P<any>\*)|(?P<items>\[\*\])|\[(?P<quoted>"(?:[^"\\]|\\.)*")\]"""
 )
@@ -42,7 +40,7 @@ class BadPathError(ValueError):
 
 @dataclass(slots=True, eq=False)
 class _Rule:
-    """What to do with one place in a value. Rules may form circles, as schemas do."""
+    """The rule for one place in a value. Rules may form cycles, as schemas do."""
 
     secret: bool = False
     properties: "dict[str, list[_Rule]]" = field(default_factory=dict)
@@ -58,7 +56,7 @@ class _Rule:
 
 @dataclass(frozen=True, slots=True)
 class Redactor:
-    """Redacts values of one shape. Make it with `compile`, once per tool version."""
+    """Redacts values of one schema. Make it with `compile`, once per tool version."""
 
     _rules: tuple[_Rule, ...] = ()
 
@@ -68,8 +66,8 @@ class Redactor:
         return not self._rules
 
     def redact(self, value: Any) -> Any:
-        """`value` with "[redacted]" where something was secret. `value` itself is not changed;
-        what holds nothing secret is returned as it is.
+        """Return `value` with "[redacted]" in place of secrets. `value` itself is not changed; if
+        it has no secrets it is returned as it is.
         """
         return _apply(self._rules, value) if self._rules else value
 
@@ -78,52 +76,12 @@ NOTHING = Redactor()
 
 
 def compile(schema: Any = None, extra_paths: Sequence[str] = ()) -> Redactor:
-    """The redactor for values of `schema` (may be None or boolean), and of an operator's paths.
+    """Make the redactor for `schema` (may be None or boolean) and an operator's paths.
 
     Raises BadPathError.
     """
     rules = [*_SchemaReader(schema).rules(), *(_path_rule(path) for path in extra_paths)]
     return Redactor(tuple(rules))
-
-
-def secret_fields(schema: Any) -> tuple[str, ...]:
-    """The fields of a form whose answers are never written, from the schema that is asked with.
-
-    They are told apart when a question is asked, because its schema is no longer at hand when the
-    answer comes back. A field with a secret anywhere in it is secret as a whole.
-    """
-    rules = _with_alternatives(compile(schema)._rules)
-    hidden = any(rule.secret for rule in rules)
-    fields = _mapping(_mapping(schema).get("properties"))
-    return tuple(
-        name for name in fields if hidden or any(any(_of_property(rule, name)) for rule in rules)
-    )
-
-
-def redact_question(params: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What is asked (the params of `elicitation/create`) without values of its secret fields."""
-    schema = params.get("requestedSchema")
-    secrets = secret_fields(schema)
-    if not secrets:
-        return params
-    fields = dict(_mapping(schema)["properties"])
-    for name in secrets:
-        told = _mapping(fields[name]).items()
-        fields[name] = {key: REDACTED if key in _VALUES else value for key, value in told}
-    return {**params, "requestedSchema": {**_mapping(schema), "properties": fields}}
-
-
-def redact_answer(result: Mapping[str, Any], secrets: Collection[str] | None) -> Mapping[str, Any]:
-    """What was answered to a form without its secret fields; `secrets` is None if the form is not
-    known, and then nothing of its content is written."""
-    content = result.get("content")
-    if not isinstance(content, Mapping) or "action" not in result or secrets == ():
-        return result
-    kept = {
-        name: REDACTED if secrets is None or name in secrets else value
-        for name, value in content.items()
-    }
-    return {**result, "content": kept}
 
 
 def _apply(rules: Sequence[_Rule], value: Any) -> Any:
@@ -153,7 +111,7 @@ def _of_property(rule: _Rule, name: str) -> Iterable[_Rule]:
 
 
 def _with_alternatives(rules: Sequence[_Rule]) -> list[_Rule]:
-    """`rules` and all that they are made of, each once."""
+    """`rules` and, recursively, their alternatives (`also`), each once."""
     found: dict[int, _Rule] = {}
     waiting = list(rules)
     while waiting:
@@ -165,7 +123,7 @@ def _with_alternatives(rules: Sequence[_Rule]) -> list[_Rule]:
 
 
 def _prune(rules: Sequence[_Rule]) -> set[int]:
-    """Take out of `rules` whatever leads to no secret; return the ids of those that do."""
+    """Remove branches that lead to no secret; return the ids of the rules that lead to one."""
     parents: dict[int, list[_Rule]] = {}
     for rule in rules:
         for branch in rule.branches():
@@ -190,7 +148,9 @@ def _path_rule(path: str) -> _Rule:
     while at < len(path):
         match = _STEP.match(path, at)
         if match is None or (at == 0 and path[0] == "."):
-            raise BadPathError(f"{path!r} is no redaction path: unreadable from character {at + 1}")
+            raise BadPathError(
+                f"{path!r} is not a redaction path: syntax error at character {at + 1}"
+            )
         following = _Rule()
         if match["items"]:
             rule.items.append(following)
@@ -200,7 +160,7 @@ def _path_rule(path: str) -> _Rule:
             rule.properties[match["name"] or json.loads(match["quoted"])] = [following]
         rule, at = following, match.end()
     if rule is root:
-        raise BadPathError("a redaction path names at least one property")
+        raise BadPathError("a redaction path must name at least one property")
     rule.secret = True
     return root
 
@@ -215,7 +175,7 @@ class _SchemaReader:
         self._waiting: list[tuple[_Rule, Mapping[str, Any]]] = []
 
     def rules(self) -> list[_Rule]:
-        """The root's rule, if it leads to a secret."""
+        """The rules of the root, if they lead to a secret."""
         roots = self._of(self._schema)
         while self._waiting:
             if len(self._known) > _MOST_NODES:
@@ -225,7 +185,7 @@ class _SchemaReader:
         return [rule for rule in roots if id(rule) in kept]
 
     def _of(self, *schemas: Any) -> list[_Rule]:
-        """The rules of those that are schemas with something in them."""
+        """The rules of those values that are object schemas."""
         return [self._rule(each) for each in schemas if isinstance(each, Mapping)]
 
     def _rule(self, schema: Mapping[str, Any]) -> _Rule:

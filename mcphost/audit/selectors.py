@@ -1,4 +1,4 @@
-"""Reading what was recorded, as frozen views, newest first, page by page."""
+"""Read the record, as frozen views, newest first, in pages."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -8,23 +8,25 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
+from mcphost.audit.entries import EntryView, PayloadView, view
 from mcphost.audit.models import Entry, Payload
 from mcphost.audit.ports import UnreadablePayloadError, payload_cipher
-from mcphost.audit.records import REFUSALS
-from mcphost.audit.views import EntryView, PayloadView, view
+from mcphost.audit.records import GOES_ON, REFUSALS, ROUND_FINISHED
 
 PAGE = 50
 MOST_ENTRIES = 1000
-"""Of one call; a client may send the same state as often as it likes."""
+"""Most entries read of one call: a client can add entries by sending the same state repeatedly."""
+FINAL = Q(action=ROUND_FINISHED) & ~Q(outcome__in=GOES_ON)
+"""Entries of rounds that ended their call with a result."""
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
-    """Which entries. `tenants` None means every one's, platform entries too; empty means none.
+class EntryFilter:
+    """Filter of entries. `tenants`: None is all tenants and the platform's entries, empty is none.
 
-    `principal` is an actor's id or token id, or a part of its label; `client` a part of what the
-    client calls itself; `call` the beginning of a call id; `since` counts, `until` does not.
-    `outcome` and `questions` are about calls (`audit.calls`).
+    `principal` is an actor's id or token id, or a part of its label; `client` a part of the
+    client's name; `call` the beginning of a call id; `since` is inclusive, `until` exclusive.
+    `outcome` and `questions` apply to lists of calls (`audit.call_list`).
     """
 
     tenants: frozenset[UUID] | None
@@ -40,29 +42,28 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """A page of entries; `after` of the next page, None on the last."""
+    """A page of entries; `after` is the cursor of the next page, None on the last."""
 
     entries: tuple[EntryView, ...]
     after: UUID | None
 
 
-def verbs(chosen: Filter, *, after: UUID | None = None, limit: int = PAGE) -> Entries:
-    """What people and the machine did beside calls, newest first. `outcome` and `call` are idle."""
+def verbs(chosen: EntryFilter, *, after: UUID | None = None, limit: int = PAGE) -> Entries:
+    """Actions of users and of the platform, no calls, newest first. `outcome` is ignored."""
     query = Entry.objects.filter(call__isnull=True).exclude(action__in=REFUSALS)
     page, following = page_of(chosen_entries(query, chosen), after, limit)
     return Entries(tuple(page), following)
 
 
-def refusals(chosen: Filter, *, after: UUID | None = None, limit: int = PAGE) -> Entries:
-    """States and answers that were not taken, and messages that did not leave, newest first, of
-    whichever call or of none."""
+def refusals(chosen: EntryFilter, *, after: UUID | None = None, limit: int = PAGE) -> Entries:
+    """Refused states, answers and outgoing messages, newest first, of any call or of none."""
     query = Entry.objects.filter(action__in=REFUSALS)
     page, following = page_of(chosen_entries(query, chosen), after, limit)
     return Entries(tuple(page), following)
 
 
 def call_entries(call: UUID, tenants: frozenset[UUID] | None) -> tuple[EntryView, ...]:
-    """The entries of one call, oldest first; none if the call is not of `tenants`."""
+    """The entries of one call, oldest first, at most MOST_ENTRIES; none if not of `tenants`."""
     query = of_tenants(Entry.objects.filter(call=call), tenants)
     return tuple(view(entry) for entry in query.order_by("id")[:MOST_ENTRIES])
 
@@ -74,21 +75,21 @@ def entry(entry_id: UUID, tenants: frozenset[UUID] | None) -> EntryView | None:
 
 
 def payload(entry_id: UUID, tenant: UUID) -> PayloadView | None:
-    """What was said in one entry of `tenant`, decrypted; None if nothing was kept of it.
+    """The decrypted payload of one entry of `tenant`; None if it has none.
 
-    Whether the reader may see it is the caller's decision.
+    The caller checks whether the reader may see it.
     """
     return payloads((entry_id,), tenant).get(entry_id)
 
 
 def payloads(entries: Collection[UUID], tenant: UUID) -> Mapping[UUID, PayloadView]:
-    """What was said in each of these entries of `tenant`, of those of which something was kept."""
+    """The decrypted payloads of these entries of `tenant`, of those that have one."""
     found = Payload.objects.filter(entry__in=entries, tenant=tenant)
     return {row.entry: _opened(row) for row in found}
 
 
 def kept(entries: Collection[UUID], tenant: UUID) -> Mapping[UUID, PayloadView]:
-    """The same without what was said: that there is something, or that it was erased."""
+    """The same without content: which entries have a payload, and which payloads were erased."""
     found = Payload.objects.filter(entry__in=entries, tenant=tenant)
     rows = found.values_list("entry", "erased_at", "erased_by")
     return {
@@ -110,8 +111,8 @@ def _opened(row: Payload) -> PayloadView:
     return PayloadView(row.entry, content=json.loads(plaintext))
 
 
-def chosen_entries(query: QuerySet[Entry], chosen: Filter) -> QuerySet[Entry]:
-    """Of some entries those that a filter chooses, but for what it says of outcomes."""
+def chosen_entries(query: QuerySet[Entry], chosen: EntryFilter) -> QuerySet[Entry]:
+    """Apply a filter to entries, except `outcome` and `questions`."""
     query = of_tenants(query, chosen.tenants)
     if chosen.target:
         query = query.filter(target=chosen.target)
@@ -130,8 +131,8 @@ def chosen_entries(query: QuerySet[Entry], chosen: Filter) -> QuerySet[Entry]:
     return query
 
 
-# Ids are made when a record is, and what `at` says may be a little older: the ids only cut the
-# search short. A call that runs longer than this between the two would be missed at the edges.
+# An id is made with its record, and `at` may be a little older: ids only limit the range to search.
+# A call that runs longer than this between the two would be missed at the edges of the range.
 SKEW = timedelta(hours=1)
 
 
@@ -141,17 +142,17 @@ def first_id(at: datetime) -> UUID:
 
 
 def _of_person(said: str) -> Q:
-    """Whoever has that id or token id, or a label with that text in it."""
+    """Filter: actors with that id or token id, or with that text in their label."""
     return Q(actor_id=said) | Q(token_id=said) | Q(actor_label__icontains=said)
 
 
 def of_tenants(query: QuerySet[Entry], tenants: frozenset[UUID] | None) -> QuerySet[Entry]:
-    """Those of some tenants; of all for None."""
+    """The entries of these tenants; all for None."""
     return query if tenants is None else query.filter(tenant__in=tenants)
 
 
 def _call_span(beginning: str) -> tuple[UUID, UUID] | None:
-    """The first and the last call id that begin with these hexadecimal digits."""
+    """The first and the last call id that begin with these hexadecimal digits; None if invalid."""
     digits = beginning.strip().replace("-", "").lower()
     if not digits or len(digits) > 32 or set(digits) - set("0123456789abcdef"):
         return None
@@ -161,7 +162,7 @@ def _call_span(beginning: str) -> tuple[UUID, UUID] | None:
 def page_of(
     query: QuerySet[Entry], after: UUID | None, limit: int
 ) -> tuple[list[EntryView], UUID | None]:
-    """Entries newest first from below `after`, and the `after` of the next page."""
+    """The page of entries before the id `after`, newest first, and the `after` of the next page."""
     if after is not None:
         query = query.filter(id__lt=after)
     found = [view(each) for each in query.order_by("-id")[: limit + 1]]

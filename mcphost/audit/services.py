@@ -1,4 +1,4 @@
-"""Recording what people and the machine did, in the transaction that did it."""
+"""Record actions of users and of the platform, in the transaction of the action."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,16 +14,16 @@ from mcphost.audit.texts import clean_json, clean_text
 PAYLOAD_ERASED = "payload.erased"
 CANCELLED = "cancelled"
 
-_OF_A_CALL = (
+_SHARED_COLUMNS = (
     "tenant", "call", "leg", "actor_kind", "actor_id", "actor_label", "token_id", "method", "target",
     "target_version", "revision", "era", "delivery", "client_name", "client_version", "source",
     "trace_id",
 )  # fmt: skip
-"""What entries of one call have in common."""
+"""The columns that all entries of a call share."""
 
 
 class NoSuchPayloadError(LookupError):
-    """There is no payload of that entry."""
+    """The entry has no payload."""
 
 
 def record(
@@ -34,9 +34,9 @@ def record(
     target: str = "",
     facts: Mapping[str, Any] | None = None,
 ) -> UUID:
-    """Write the entry of one verb in the caller's transaction; return its id.
+    """Write the entry of one action that is no call, in the caller's transaction; return its id.
 
-    `action` is `<noun>.<past participle>`, e.g. `tool.published`; `target` is what it was done to.
+    `action` is `<noun>.<past participle>`, e.g. `tool.published`; `target` is the object of it.
     """
     entry = Entry.objects.create(
         id=new_id(),
@@ -55,16 +55,16 @@ def record(
 
 @transaction.atomic
 def end_waiting(call: UUID, tenant: UUID, number: int, reason: str) -> bool:
-    """Write that a call ended without the answers that its round `number` asked for; False if it has
-    gone on, or that was written before.
+    """Record that a call was cancelled without the answers that its round `number` asked for.
 
-    It is the end of the round that would have come next.
+    The entry is the end of the round that would have come next. False if the call has gone on, or
+    if this was recorded before.
     """
     rounds = Entry.objects.filter(call=call, tenant=tenant, action=ROUND_FINISHED)
     asked = rounds.filter(round=number, outcome=INPUT_REQUIRED).order_by("id").last()
     if asked is None or rounds.filter(round__gt=number).exists():
         return False
-    said = {name: getattr(asked, name) for name in _OF_A_CALL}
+    said = {name: getattr(asked, name) for name in _SHARED_COLUMNS}
     Entry.objects.create(
         **said,
         id=new_id(),
@@ -79,9 +79,9 @@ def end_waiting(call: UUID, tenant: UUID, number: int, reason: str) -> bool:
 
 @transaction.atomic
 def erase_payload(entry_id: UUID, actor: Actor) -> bool:
-    """Erase what was said, keep the proof that it was said; False if it was erased before.
+    """Erase the payload of an entry, but keep its commitment; False if it was erased before.
 
-    Leaves a tombstone and an entry of its own. Raises NoSuchPayloadError.
+    Leaves a tombstone, and records the erasure. Raises NoSuchPayloadError.
     """
     payload = Payload.objects.filter(entry=entry_id)
     erased = payload.filter(erased_at=None).update(

@@ -1,4 +1,4 @@
-"""Making foreign text fit for a column: no U+0000, no lone surrogates, no megabytes."""
+"""Clean text from outside for a database column: no U+0000, no lone surrogates, limited length."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def clean_text(text: str) -> str:
 
 
 def clean_json(value: Any) -> Any:
-    """JSON with every text in it, keys too, made fit for a column."""
+    """JSON with `clean_text` applied to every string in it, keys too."""
     match value:
         case str():
             return clean_text(value)

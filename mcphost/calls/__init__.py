@@ -1,2 +1,2 @@
-"""What is under way and short-lived: which rounds are claimed and how they ended, which links were
-opened."""
+"""Short-lived rows of calls in progress: claims of rounds, opened links, sessions and their calls,
+questions and streams."""

@@ -1,30 +1,33 @@
-"""Claiming a round: as conditions, on which the records of whoever claims it depend.
+"""Claims of rounds: taking one as a condition of audit records, reading, and pruning."""
 
-A round is claimed by a row that can be there once. What is done with it later names the `nonce` of
-whoever took it last, so that who was superseded changes nothing.
-"""
-
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from secrets import token_hex
 from typing import Any, Final
 from uuid import UUID
 
-from mcphost.audit.conditions import Change, Condition
-from mcphost.calls.changes import change
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db.models import BooleanField, ExpressionWrapper, Q
+from django.db.models.functions import Now
+
+from mcphost.audit.writer.conditions import POSTGRESQL, SQLITE, Condition, RowChange
+from mcphost.calls.conditions_sql import change
+from mcphost.calls.models import Claim
 from mcphost.calls.states import ClaimState, before
+from mcphost.feed import nodes
 
 KEPT_LONGER: Final = 120.0
-"""Seconds on top of what was asked for: machines' clocks differ, and a state is taken for a minute
-after its end."""
+"""Seconds added to the time asked for: machines' clocks differ, and a state is accepted for a
+minute after its end."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A round that is to be run once: of which call, and with which answers (their digest).
+class WantedClaim:
+    """A round that must run only once. `answers` is the digest of the answers that it uses.
 
-    `seconds` is how long somebody may still come with these answers, and so how long its outcome is
-    kept.
+    `round` is the claim number, as in `models.Claim`. `seconds` is how long a client may still send
+    these answers, and so how long the outcome is kept.
     """
 
     call: UUID
@@ -35,8 +38,8 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Taking:
-    """A claim as one process took it, for the `epoch`th time; `nonce` is this taking's alone."""
+class ClaimOwner:
+    """One taking of a claim by a process: the `epoch`th of this claim, with a unique `nonce`."""
 
     call: UUID
     round: int
@@ -46,34 +49,35 @@ class Taking:
     nonce: str
 
     @classmethod
-    def of(cls, wanted: Wanted, owner: UUID, epoch: int = 1) -> "Taking":
-        """A taking that has yet to take hold."""
+    def of(cls, wanted: WantedClaim, owner: UUID, epoch: int = 1) -> "ClaimOwner":
+        """Make a taking with a new nonce; it is not written yet."""
         return cls(wanted.call, wanted.round, wanted.tenant, owner, epoch, token_hex(16))
 
     @property
     def key(self) -> tuple[UUID, int]:
-        """What is claimed."""
+        """The claim's key: call and claim number."""
         return self.call, self.round
 
 
-def claim(taking: Taking, wanted: Wanted) -> Condition:
-    """Nobody has claimed the round before."""
+def claim(taking: ClaimOwner, wanted: WantedClaim) -> Condition:
+    """Condition: the round is not claimed yet. Claims it."""
     seconds = wanted.seconds + KEPT_LONGER
     return _condition(_CLAIM, taking, answers=wanted.answers, seconds=seconds)
 
 
-def take_over(taking: Taking, wanted: Wanted) -> Condition:
-    """Whoever had claimed it with the same answers let it go, and nobody has taken it since.
+def take_over(taking: ClaimOwner, wanted: WantedClaim) -> Condition:
+    """Condition: the claim has the same answers, is running or released, and was not taken since it
+    was read. Takes it over.
 
-    Whether its owner is dead is for the caller to know: it is not looked at again.
+    The caller must know that the owner is dead or has released it: this is not checked again.
     """
     return _condition(_TAKE_OVER, taking, answers=wanted.answers)
 
 
-def conclude(taking: Taking, outcome: Callable[[], str]) -> Condition:
-    """The claim is still this taking's, and now it is finished.
+def conclude(taking: ClaimOwner, outcome: Callable[[], str]) -> Condition:
+    """Condition: the claim still belongs to this taking. Finishes it.
 
-    `outcome` is called in the writer's thread for what is to be kept.
+    `outcome` is called in the writer's thread and returns the outcome to keep.
     """
 
     def row() -> Mapping[str, Any]:
@@ -82,17 +86,17 @@ def conclude(taking: Taking, outcome: Callable[[], str]) -> Condition:
     return Condition(_CONCLUDE, taking.nonce, row)
 
 
-def release(taking: Taking) -> Condition:
-    """The claim is still this taking's, and now anybody's who has the same answers."""
+def release(taking: ClaimOwner) -> Condition:
+    """Condition: the claim still belongs to this taking. Releases it, for the same answers."""
     return _condition(_RELEASE, taking)
 
 
-def _condition(what: Change, taking: Taking, **more: Any) -> Condition:
+def _condition(what: RowChange, taking: ClaimOwner, **more: Any) -> Condition:
     return Condition(what, taking.nonce, lambda: {**_row(taking), **more})
 
 
-def _row(taking: Taking) -> dict[str, Any]:
-    # What names the claim comes first: rows are sorted by their text.
+def _row(taking: ClaimOwner) -> dict[str, Any]:
+    # The claim's key comes first: rows are sorted by their text.
     return {
         "call": taking.call.hex,
         "round": taking.round,
@@ -116,12 +120,12 @@ _COLUMNS = {
 }
 
 
-def _change(make: str, made: str) -> Change:
+def _change(make: str, made: str) -> RowChange:
     return change(_COLUMNS, make, made)
 
 
 def _made(state: ClaimState | None = None) -> str:
-    """Whether a claim is as this taking made it: the nonce is drawn anew by each."""
+    """SQL for the nonces of takings that are still in effect: each has its own nonce."""
     and_so = "" if state is None else f" AND c.state = '{state}'"
     return (
         "SELECT c.nonce FROM {r}, calls_claim c "  # noqa: S608 - constants
@@ -161,3 +165,96 @@ _CONCLUDE = _change(
     _update(ClaimState.FINISHED, "outcome = r.outcome", _MINE), _made(ClaimState.FINISHED)
 )
 _RELEASE = _change(_update(ClaimState.RELEASED, "outcome = ''", _MINE), _made(ClaimState.RELEASED))
+
+
+LEASE: Final = timedelta(seconds=15)
+"""How long a claim belongs to its owner without a heartbeat."""
+
+_LAPSED = ExpressionWrapper(Q(taken_at__lte=Now() - LEASE), output_field=BooleanField())
+
+
+@dataclass(frozen=True, slots=True)
+class FoundClaim:
+    """A claim as it is in the database. `lapsed`: its lease is over. `silent`: its owner is dead,
+    too: it has sent no heartbeat, although it could have.
+
+    `outcome` is the stored outcome, opaque here.
+    """
+
+    answers: str
+    state: ClaimState
+    owner: UUID
+    epoch: int
+    nonce: str
+    outcome: str
+    lapsed: bool
+    silent: bool
+
+
+def find_claim(call: UUID, number: int, tenant: UUID) -> FoundClaim | None:
+    """The claim of a round; None if there is none of `tenant`."""
+    mine = Claim.objects.filter(call=call, round=number, tenant=tenant)
+    row = mine.annotate(lapsed=_LAPSED).first()
+    if row is None:
+        return None
+    return FoundClaim(
+        row.answers,
+        ClaimState(row.state),
+        row.owner,
+        row.epoch,
+        row.nonce,
+        row.outcome,
+        row.lapsed,
+        row.lapsed and nodes.can_judge() and not nodes.lives(row.owner),
+    )
+
+
+PRUNED_AT_ONCE = 500
+
+# A running claim is kept for a day longer, in case its round takes longer than `seconds`.
+_PRUNE = (
+    "DELETE FROM calls_claim WHERE (call, round) IN (SELECT call, round FROM calls_claim "  # noqa: S608
+    f"WHERE expires_at < {{now}} AND (state <> '{ClaimState.RUNNING}' OR expires_at < {{yesterday}}) "
+    f"ORDER BY expires_at LIMIT {PRUNED_AT_ONCE}{{unlocked}})"
+)
+_PRUNES = {
+    SQLITE: _PRUNE.format(
+        now="strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now')",
+        yesterday="strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now', '-1 day')",
+        unlocked="",
+    ),
+    POSTGRESQL: _PRUNE.format(
+        now="statement_timestamp()",
+        yesterday="statement_timestamp() - interval '1 day'",
+        unlocked=" FOR UPDATE SKIP LOCKED",
+    ),
+}
+
+
+def prune() -> int:
+    """Delete up to 500 expired claims; return how many."""
+    connection = connections[DEFAULT_DB_ALIAS]
+    with connection.cursor() as cursor:
+        cursor.execute(_PRUNES[connection.vendor], ())
+        return int(cursor.rowcount)
+
+
+def release_claims(takings: Sequence[ClaimOwner]) -> int:
+    """Release the claims that still belong to these takings and run; return how many.
+
+    At most 500 per transaction.
+    """
+    return sum(
+        _release_claims(takings[at : at + PRUNED_AT_ONCE])
+        for at in range(0, len(takings), PRUNED_AT_ONCE)
+    )
+
+
+@transaction.atomic
+def _release_claims(takings: Sequence[ClaimOwner]) -> int:
+    return sum(
+        Claim.objects.filter(
+            call=taking.call, round=taking.round, nonce=taking.nonce, state=ClaimState.RUNNING
+        ).update(state=ClaimState.RELEASED)
+        for taking in takings
+    )

@@ -1,4 +1,4 @@
-"""Links that somebody opened: what a call may wait for (`ctx.wait_for`)."""
+"""Links that were confirmed or called back: a call may wait for one (`ctx.wait_for`)."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -12,14 +12,16 @@ from mcphost.calls.models import OpenedLink
 from mcphost.feed.services import announce
 
 LINK = "link"
-"""What the feed calls it."""
+"""The name of the change in the change log."""
+CONFIRMED = "link.confirmed"
+CALLED_BACK = "callback.received"
 PRUNED_AT_ONCE = 500
 
-_ANYBODY = Actor("anonymous", "", "whoever had the link")
+MACHINE = Actor("anonymous", "", "a machine that had the callback's address")
 
 
 class Link(NamedTuple):
-    """What a link stands for: something that a call waits for, under the author's key."""
+    """A link of a call, under the author's key. The call waits for it."""
 
     tenant: UUID
     call: UUID
@@ -27,13 +29,32 @@ class Link(NamedTuple):
 
     @property
     def name(self) -> str:
-        """It, as the feed names it within its tenant."""
+        """The object id in the change log, unique within the tenant."""
         return f"{self.call.hex} {self.key}"
 
 
 @transaction.atomic
-def open_link(link: Link, expires_at: datetime, now: datetime) -> bool:
-    """Keep that the link was opened, and tell every process. False if it was opened before."""
+def confirm(link: Link, actor: Actor, expires_at: datetime, now: datetime) -> bool:
+    """Store that a signed-in user confirmed it, and notify all processes. False if done before."""
+    facts = {"call": str(link.call), "key": link.key, "evidence": "signed-in"}
+    return _done(link, expires_at, now, CONFIRMED, actor, facts)
+
+
+@transaction.atomic
+def call_back(link: Link, source: str, expires_at: datetime, now: datetime) -> bool:
+    """Store that a machine at the address `source` posted to the callback; else as `confirm`."""
+    facts = {"call": str(link.call), "key": link.key, "source": source}
+    return _done(link, expires_at, now, CALLED_BACK, MACHINE, facts)
+
+
+def _done(
+    link: Link,
+    expires_at: datetime,
+    now: datetime,
+    action: str,
+    actor: Actor,
+    facts: dict[str, str],
+) -> bool:
     _, new = OpenedLink.objects.get_or_create(
         tenant=link.tenant,
         call=link.call,
@@ -41,19 +62,18 @@ def open_link(link: Link, expires_at: datetime, now: datetime) -> bool:
         defaults={"opened_at": now, "expires_at": expires_at},
     )
     if new:
-        facts = {"call": str(link.call), "key": link.key}
-        record("link.opened", actor=_ANYBODY, tenant=link.tenant, target=link.key, facts=facts)
+        record(action, actor=actor, tenant=link.tenant, target=link.key, facts=facts)
         announce(LINK, tenant=link.tenant, object_id=link.name)
     return new
 
 
 def is_open(link: Link) -> bool:
-    """Whether the link was opened."""
+    """Whether the link was confirmed or called back."""
     return OpenedLink.objects.filter(tenant=link.tenant, call=link.call, key=link.key).exists()
 
 
 def prune(now: datetime) -> int:
-    """Forget up to 500 links whose time is over; return how many."""
+    """Delete up to 500 expired links; return how many."""
     old = OpenedLink.objects.filter(expires_at__lt=now).values_list("pk", flat=True)
     going = list(old[:PRUNED_AT_ONCE])
     return OpenedLink.objects.filter(pk__in=going).delete()[0] if going else 0

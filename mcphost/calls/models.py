@@ -1,17 +1,19 @@
-"""What is under way, in rows that are forgotten when their time is over."""
+"""Rows of calls in progress, deleted after they expire."""
 
 from django.db import models
+from django.db.models.functions import Now
 
 from mcphost.calls.states import CallState, ClaimState, QuestionState
 
 
 class Claim(models.Model):
-    """One round of one call, which one process runs.
+    """The claim of one round of a call: one process runs it.
 
-    `answers` is a digest of those that the round takes in: others are refused for good. `owner` is
-    the process (`feed.nodes`) that has it, `nonce` is drawn anew by whoever takes it, `epoch` counts
-    how often that was. `outcome` is opaque here, and empty until there is one. Times are the
-    database's.
+    `round` counts the rounds that used answers, or needed none: a round that only asks again passes
+    its number on (`serving.request_state.State.claim`). `answers` is the digest of the answers that
+    the round uses: other ones are refused for good. `owner` is the process (`feed.nodes`) that runs
+    it, `nonce` is new each time that a process takes it, `epoch` counts how often that was.
+    `outcome` is opaque here, and empty until the round ends. Times are the database's.
     """
 
     pk = models.CompositePrimaryKey("call", "round")
@@ -41,7 +43,7 @@ class Claim(models.Model):
 
 
 class OpenedLink(models.Model):
-    """Somebody opened the link of a call: what waits under that key is done."""
+    """A link of a call that was confirmed or called back: what waits under that key is done."""
 
     tenant = models.UUIDField()
     call = models.UUIDField()
@@ -61,33 +63,44 @@ class OpenedLink(models.Model):
 
 
 class Session(models.Model):
-    """A session of a client that speaks a session-based revision. What clients hold is a sealed token.
+    """A session of a client of a session-based revision. Its `Mcp-Session-Id` is a sealed token.
 
-    `who` binds it to its principal. `client` is what the client said of itself, as JSON: name,
-    version, capabilities. A session that was ended stays until `expires_at`, to be known as such.
+    `who` binds it to its principal. Sessions with the same `holder` are counted together: it is a
+    digest of the credential, or, without one, of tenant and client address. `client` is the
+    client's data as JSON: name, version, capabilities. `used_at` is when a process last wrote that
+    it was used, by the clock of that process.
     """
 
     id = models.UUIDField(primary_key=True)
     tenant = models.UUIDField()
     who = models.TextField()
+    holder = models.CharField(max_length=64, default="", db_default="", blank=True)
     revision = models.CharField(max_length=16)
     client = models.JSONField(default=dict)
     log_level = models.CharField(max_length=16, default="", blank=True)
     initialized = models.BooleanField(default=False)
     created_at = models.DateTimeField()
+    used_at = models.DateTimeField(db_default=Now())
     ended_at = models.DateTimeField(null=True, blank=True)
     expires_at = models.DateTimeField(db_index=True)
 
     class Meta:
         db_table = "calls_session"
         ordering = ["created_at", "id"]
+        indexes = [
+            models.Index(
+                fields=["holder", "used_at"],
+                name="calls_session_open",
+                condition=models.Q(ended_at=None),
+            )
+        ]
 
     def __str__(self) -> str:
         return f"{self.id} ({self.revision})"
 
 
 class SessionTopic(models.Model):
-    """A resource that a session wants to be told of (`resources/subscribe`), by its URI."""
+    """A resource that a session is subscribed to (`resources/subscribe`), by its URI."""
 
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="topics")
     uri = models.TextField()
@@ -103,8 +116,24 @@ class SessionTopic(models.Model):
         return self.uri
 
 
+class GetStream(models.Model):
+    """An open GET stream of a session. `owner` is the process (`feed.nodes`) that serves it."""
+
+    id = models.UUIDField(primary_key=True)
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="get_streams")
+    owner = models.UUIDField(db_index=True)
+    opened_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "calls_getstream"
+        ordering = ["opened_at", "id"]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
 class Stream(models.Model):
-    """The event stream of one POST of a session, from the moment that it had something to show.
+    """The event stream of one POST of a session, from its first event on.
 
     `ended_at` is when its last event was written.
     """
@@ -125,7 +154,7 @@ class Stream(models.Model):
 
 
 class StreamEvent(models.Model):
-    """One message of a stream, numbered from 1 and sealed, so that any process can show it again."""
+    """One message of a stream, numbered from 1 and sealed, so that any process can replay it."""
 
     pk = models.CompositePrimaryKey("stream", "number")
     stream = models.UUIDField()
@@ -143,11 +172,11 @@ class StreamEvent(models.Model):
 
 
 class StreamedCall(models.Model):
-    """A call of a session that is answered on a stream: whoever owns it runs its rounds.
+    """A call of a session that is answered on a stream. Its owner process runs its rounds.
 
-    `request` is sealed, and empty once all is said; so is `journal`, from which the next round goes
-    on, and `reply`, what came of a round that has ended and was not told yet. `owner` is the process
-    (`feed.nodes`) that has it, `epoch` counts how often it was taken.
+    `request`, `journal` (from which the next round goes on) and `reply` (of a round that has ended,
+    not sent yet) are sealed, and empty once the call is over. `owner` is the process (`feed.nodes`)
+    that has it, `epoch` counts how often it was taken.
     """
 
     id = models.UUIDField(primary_key=True)
@@ -187,10 +216,10 @@ class StreamedCall(models.Model):
 
 
 class OpenQuestion(models.Model):
-    """A question that was sent on the stream of its call, and the answer that came to it.
+    """A question that was sent on the stream of its call, and its answer.
 
-    `key` is the author's, `digest` names the question, `round` is the one that asked it. `message`
-    (the request as it was sent) and `answer` are sealed, and empty once the call is over.
+    `key` is the author's, `digest` identifies the question, `round` is the round that asked it.
+    `message` (the request as it was sent) and `answer` are sealed, and empty once the call is over.
     """
 
     id = models.UUIDField(primary_key=True)

@@ -1,7 +1,6 @@
-"""Questions that were sent on the stream of their call, and the answers that came to them.
+"""Questions that were sent on the stream of their call, and their answers.
 
-A question is answered once, by whoever comes first; a call waits until none of those that its last
-round asked is open.
+Only the first answer to a question counts. A call waits while a question of its last round is open.
 """
 
 from collections.abc import Sequence
@@ -21,11 +20,11 @@ from mcphost.calls.streams import PRUNED_AT_ONCE
 from mcphost.feed.services import announce
 
 NEWS: Final = "answer"
-"""What the feed calls it that a question of a call was answered."""
+"""The name of the change in the change log: a question of a call was answered."""
 
 
-class Question(NamedTuple):
-    """A question as it is asked. `digest` names it, `message` is the request that is sent, sealed."""
+class StoredQuestion(NamedTuple):
+    """A question to store. `digest` identifies it, `message` is the request to send, sealed."""
 
     id: UUID
     key: str
@@ -34,20 +33,20 @@ class Question(NamedTuple):
     message: str
 
 
-class Asked(NamedTuple):
-    """What a round asks, until when."""
+class RoundQuestions(NamedTuple):
+    """The questions of a round, and until when they can be answered."""
 
     tenant: UUID
     session: UUID
     call: UUID
     round: int
-    questions: Sequence[Question]
+    questions: Sequence[StoredQuestion]
     expires_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How a question stands. `answer` is sealed, and empty unless it was answered."""
+class QuestionStatus:
+    """The state of a question. `answer` is sealed, and empty unless it was answered."""
 
     id: UUID
     key: str
@@ -58,24 +57,24 @@ class Standing:
     answer: str
 
 
-class Taken(NamedTuple):
-    """Of which call a question was that was answered, and which process has that."""
+class AnsweredQuestion(NamedTuple):
+    """The call of a question that was answered, and the owner process of the call."""
 
     tenant: UUID
     call: UUID
     owner: UUID | None
 
 
-class Found(NamedTuple):
-    """A question that was asked once: of which call, under which key, and how it stands."""
+class FoundQuestion(NamedTuple):
+    """A question that was asked before: its call, key and state."""
 
     call: UUID
     key: str
     state: QuestionState
 
 
-def ask(asked: Asked) -> None:
-    """Write what a round asks. In the caller's transaction; a second time does nothing."""
+def ask(asked: RoundQuestions) -> None:
+    """Write the questions of a round. In the caller's transaction; a repetition does nothing."""
     now = timezone.now()
     rows = [
         OpenQuestion(
@@ -94,29 +93,33 @@ def ask(asked: Asked) -> None:
 
 
 @transaction.atomic
-def answer(question: UUID, session: UUID, answer: str) -> Taken | None:
-    """Keep the answer and tell every process; None if the question is not open, or not the session's."""
+def answer(question: UUID, session: UUID, answer: str) -> AnsweredQuestion | None:
+    """Store the answer and notify all processes; None if the session has no such open question.
+
+    `answer` is sealed, and so unique: if it is stored already, this is a repetition and succeeds.
+    """
     row = OpenQuestion.objects.filter(id=question, session=session)
     mine = row.filter(state=QuestionState.OPEN, expires_at__gt=Now())
-    if not mine.update(state=QuestionState.ANSWERED, answer=answer, settled_at=Now()):
+    taken = mine.update(state=QuestionState.ANSWERED, answer=answer, settled_at=Now())
+    if not taken and not row.filter(state=QuestionState.ANSWERED, answer=answer).exists():
         return None
     tenant, call = row.values_list("tenant", "call").get()
     owner = StreamedCall.objects.filter(id=call).values_list("owner", flat=True).first()
     announce(NEWS, tenant=tenant, object_id=call.hex)
-    return Taken(tenant, call, owner)
+    return AnsweredQuestion(tenant, call, owner)
 
 
-def find(question: UUID, session: UUID) -> Found | None:
-    """A question of that session, None if nothing is known of it."""
+def find(question: UUID, session: UUID) -> FoundQuestion | None:
+    """A question of that session; None if there is none of this id."""
     row = OpenQuestion.objects.filter(id=question, session=session).first()
-    return None if row is None else Found(row.call, row.key, QuestionState(row.state))
+    return None if row is None else FoundQuestion(row.call, row.key, QuestionState(row.state))
 
 
-def standing(call: UUID, number: int) -> tuple[Standing, ...]:
-    """How the questions stand that this round asked."""
+def statuses(call: UUID, number: int) -> tuple[QuestionStatus, ...]:
+    """The states of the questions of this round."""
     rows = OpenQuestion.objects.filter(call=call, round=number)
     return tuple(
-        Standing(
+        QuestionStatus(
             row.id,
             row.key,
             row.digest,
@@ -130,23 +133,23 @@ def standing(call: UUID, number: int) -> tuple[Standing, ...]:
 
 
 def any_open(call: UUID, number: int) -> bool:
-    """Whether an answer is missing of those that this round asked for."""
+    """Whether a question of this round is open."""
     return _open(call).filter(round=number).exists()
 
 
 def expire(call: UUID, number: int) -> None:
-    """Nobody waits any longer for the answers whose time is over."""
+    """Expire the open questions of this round whose time is over."""
     late = _open(call).filter(round=number, expires_at__lte=Now())
     late.update(state=QuestionState.EXPIRED, settled_at=Now())
 
 
 def cancel(call: UUID) -> None:
-    """The call is over: nobody waits for answers any more."""
+    """Cancel the open questions of a call that is over."""
     _open(call).update(state=QuestionState.CANCELLED, settled_at=Now())
 
 
 def forget(call: UUID) -> None:
-    """The call is over: what was asked and answered is known no more, only that it was."""
+    """Cancel the open questions of a call that is over, and erase all questions and answers."""
     cancel(call)
     OpenQuestion.objects.filter(call=call).update(message="", answer="")
 
@@ -157,7 +160,7 @@ def _open(call: UUID) -> QuerySet[OpenQuestion]:
 
 @transaction.atomic
 def prune() -> int:
-    """Forget up to 500 questions whose time and whose call is over; return how many there were."""
+    """Delete up to 500 expired questions of calls that are over; return how many."""
     goes_on = StreamedCall.objects.filter(id=OuterRef("call")).exclude(request="")
     over = OpenQuestion.objects.filter(~Exists(goes_on), expires_at__lt=Now())
     ids = list(over.order_by("expires_at").values_list("id", flat=True)[:PRUNED_AT_ONCE])

@@ -1,30 +1,50 @@
-"""Sessions of clients that speak a session-based revision: one row each, read for every request."""
+"""Sessions of clients that speak a session-based revision: one row each, read for every request.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+The time of the last use is noted in memory and written every few seconds.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from typing import Any, Final
 from uuid import UUID
 
-from django.db import transaction
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from mcphost.calls.models import Session, SessionTopic
-from mcphost.feed.services import announce
+from mcphost.calls.claims import LEASE
+from mcphost.calls.models import GetStream, Session, SessionTopic, StreamedCall
+from mcphost.feed import nodes
+from mcphost.feed.services import announce, announce_all
 
 PRUNED_AT_ONCE = 500
+ENDED_KEPT: Final = timedelta(minutes=1)
+"""How long the row of an ended session is kept, for requests that have already read it."""
 
 ENDED = "session-ended"
 TOPICS = "session-topics"
 OPENED = "stream-opened"
 CLOSED = "stream-closed"
-"""What the feed tells of sessions. The object is the session; for streams, session and stream."""
+"""Changes of sessions in the change log. The object id is the session; for streams both ids."""
+
+_LOCKS: Final = 0x5E551045
+"""The first number of the advisory locks of holders. The second number is a part of the holder: two
+holders with the same one wait for one another."""
+_SPARE: Final = 20
+"""How many more idle sessions are read than must end: some may be busy in this process."""
+
+IsBusy = Callable[[UUID], bool]
+"""Whether a session has a call in progress that has no row yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """A session that goes on. `client` is what the client said of itself: name, version, what it can."""
+    """An open session. `client` is the client's name, version and capabilities.
+
+    Sessions with the same `holder` (a digest) are counted together.
+    """
 
     id: UUID
     tenant: UUID
@@ -34,102 +54,274 @@ class SessionRow:
     expires_at: datetime
     log_level: str = ""
     initialized: bool = False
+    holder: str = ""
+
+
+_COLUMNS: Final = tuple(each.name for each in fields(SessionRow))
+
+
+class TooManySessionsError(Exception):
+    """The holder has reached its limit of sessions, and too few of them are idle."""
 
 
 class TooManyTopicsError(Exception):
-    """The session is told of as many resources as it may be."""
+    """The session has reached its limit of resource subscriptions."""
 
 
-def begin(row: SessionRow) -> None:
-    """Write a new session."""
-    Session.objects.create(
-        id=row.id,
-        tenant=row.tenant,
-        who=row.who,
-        revision=row.revision,
-        client=row.client,
-        created_at=timezone.now(),
-        expires_at=row.expires_at,
-    )
+class SessionOverError(Exception):
+    """The session has ended since it was read."""
+
+
+def begin(row: SessionRow, most: int, is_busy: IsBusy) -> tuple[UUID, ...]:
+    """Write a new session, and end as many idle ones of its holder as needed to keep to `most`.
+
+    Returns the ended ones. Other processes are not notified, because idle sessions have nothing in
+    progress. A repetition does nothing. Raises TooManySessionsError if too few are idle.
+    """
+    if _open(row.holder).count() >= most:
+        session_uses.flush()
+    with transaction.atomic():
+        _wait_for_turn(row.holder)
+        if Session.objects.filter(id=row.id).exists():
+            return ()
+        over = _open(row.holder).count() + 1 - most
+        ended = _end_idle(row.holder, over, is_busy) if over > 0 else ()
+        now = timezone.now()
+        Session.objects.create(
+            id=row.id,
+            tenant=row.tenant,
+            who=row.who,
+            holder=row.holder,
+            revision=row.revision,
+            client=row.client,
+            created_at=now,
+            used_at=now,
+            expires_at=row.expires_at,
+        )
+    return ended
 
 
 def find(session: UUID, tenant: UUID) -> SessionRow | None:
-    """The session, if it is of `tenant` and goes on."""
-    row = Session.objects.filter(
+    """The session, if it is open and of `tenant`; else None."""
+    going_on = Session.objects.filter(
         id=session, tenant=tenant, ended_at=None, expires_at__gt=Now()
-    ).first()
-    if row is None:
-        return None
-    return SessionRow(
-        row.id,
-        row.tenant,
-        row.who,
-        row.revision,
-        row.client,
-        row.expires_at,
-        row.log_level,
-        row.initialized,
     )
+    row = going_on.values_list(*_COLUMNS).first()
+    return None if row is None else SessionRow(*row)
 
 
 @transaction.atomic
 def end(session: UUID, tenant: UUID) -> bool:
-    """End it for good, everywhere; False if it has ended before."""
-    ended = bool(Session.objects.filter(id=session, ended_at=None).update(ended_at=Now()))
+    """End a session, in all processes; False if it had ended before."""
+    ended = _end(session)
     if ended:
         announce(ENDED, tenant=tenant, object_id=session.hex)
     return ended
 
 
 def initialize(session: UUID) -> None:
-    """Its client is ready."""
+    """Store that the client has sent `notifications/initialized`."""
     Session.objects.filter(id=session, initialized=False).update(initialized=True)
 
 
 def set_log_level(session: UUID, level: str) -> None:
-    """From which level on its client wants log messages."""
+    """Set the lowest level of log messages that the client wants."""
     Session.objects.filter(id=session).update(log_level=level)
 
 
 @transaction.atomic
 def subscribe(session: UUID, tenant: UUID, uri: str, most: int) -> None:
-    """Have it told of a resource. Raises TooManyTopicsError beyond `most`."""
-    Session.objects.select_for_update().filter(id=session).first()
+    """Subscribe to a resource. Raises TooManyTopicsError beyond `most`, and SessionOverError."""
+    _hold(session)
     topics = SessionTopic.objects.filter(session=session)
-    if not topics.filter(uri=uri).exists() and topics.count() >= most:
+    if topics.filter(uri=uri).exists():
+        return
+    if topics.count() >= most:
         raise TooManyTopicsError
-    SessionTopic.objects.get_or_create(session_id=session, uri=uri)
+    SessionTopic.objects.create(session_id=session, uri=uri)
     announce(TOPICS, tenant=tenant, object_id=session.hex)
 
 
 @transaction.atomic
 def unsubscribe(session: UUID, tenant: UUID, uri: str) -> None:
-    """Have it told of a resource no more. Harmless if it was not."""
+    """Unsubscribe from a resource. Does nothing if it was not subscribed."""
     if SessionTopic.objects.filter(session=session, uri=uri).delete()[0]:
         announce(TOPICS, tenant=tenant, object_id=session.hex)
 
 
 def topics(session: UUID) -> tuple[str, ...]:
-    """The resources that it is told of, by URI."""
+    """The URIs of the resources that the session is subscribed to."""
     return tuple(SessionTopic.objects.filter(session=session).values_list("uri", flat=True))
 
 
 @transaction.atomic
-def stream_opened(session: UUID, tenant: UUID, stream: UUID) -> None:
-    """It has one more standing stream, somewhere: the newest, which is told what there is to tell."""
-    announce(OPENED, tenant=tenant, object_id=f"{session.hex} {stream.hex}")
+def stream_opened(session: UUID, tenant: UUID, stream: UUID, owner: UUID, most: int) -> None:
+    """Register a new GET stream of the session, served by the process `owner`.
+
+    Notifications go to the newest stream. The oldest beyond `most` are closed, in whichever process
+    they are. A repetition changes nothing. Raises SessionOverError.
+    """
+    _hold(session)
+    mine = GetStream.objects.filter(_has_owner(), session=session).exclude(id=stream)
+    over = mine.order_by("-opened_at", "-id").values_list("id", flat=True)[most - 1 :]
+    closed = list(over)
+    GetStream.objects.filter(id__in=closed).delete()
+    row = GetStream(id=stream, session_id=session, owner=owner, opened_at=timezone.now())
+    GetStream.objects.bulk_create([row], ignore_conflicts=True)
+    announce(OPENED, tenant=tenant, object_id=_named(session, stream))
+    if closed:
+        announce_all(CLOSED, [(tenant, _named(session, each)) for each in closed])
 
 
 @transaction.atomic
 def stream_closed(session: UUID, tenant: UUID, stream: UUID) -> None:
-    """It has one less."""
-    announce(CLOSED, tenant=tenant, object_id=f"{session.hex} {stream.hex}")
+    """Remove a GET stream of the session."""
+    GetStream.objects.filter(id=stream).delete()
+    announce(CLOSED, tenant=tenant, object_id=_named(session, stream))
 
 
 @transaction.atomic
 def prune() -> int:
-    """Forget up to 500 sessions whose time is over; return how many there were."""
-    over = Session.objects.filter(expires_at__lt=Now()).values_list("id", flat=True)
-    ids = list(over[:PRUNED_AT_ONCE])
+    """Delete up to 500 expired sessions; return how many."""
+    over = Session.objects.filter(expires_at__lt=Now()).order_by("expires_at")
+    # Rows that another process is deleting or changing are left for the next time.
+    unlocked = over.select_for_update(skip_locked=True).values_list("id", flat=True)
+    ids = list(unlocked[:PRUNED_AT_ONCE])
     Session.objects.filter(id__in=ids).delete()
     return len(ids)
+
+
+@transaction.atomic
+def prune_streams() -> int:
+    """Delete up to 500 GET streams whose process has died; return how many."""
+    left = GetStream.objects.exclude(_has_owner()).order_by("opened_at")
+    unlocked = left.select_for_update(skip_locked=True).values_list("id", flat=True)
+    ids = list(unlocked[:PRUNED_AT_ONCE])
+    GetStream.objects.filter(id__in=ids).delete()
+    return len(ids)
+
+
+def _open(holder: str) -> QuerySet[Session]:
+    return Session.objects.filter(holder=holder, ended_at=None, expires_at__gt=Now())
+
+
+def _end_idle(holder: str, count: int, is_busy: IsBusy) -> tuple[UUID, ...]:
+    """End `count` idle sessions, the least recently used first. Raises TooManySessionsError."""
+    ended: list[UUID] = []
+    while (left := count - len(ended)) > 0:
+        found = _longest_idle(holder, left, is_busy)
+        if len(found) < left:
+            raise TooManySessionsError
+        # A stream or call that opens meanwhile locks the row first (`_hold`), or finds it ended.
+        locked = Session.objects.select_for_update().filter(id__in=found).order_by("id")
+        locked_ids = [each.id for each in locked]
+        still = _idle(holder).filter(id__in=locked_ids).values_list("id", flat=True)
+        ended += [each for each in list(still) if _end(each)]
+    return tuple(ended)
+
+
+def _longest_idle(holder: str, count: int, is_busy: IsBusy) -> Sequence[UUID]:
+    in_turn = _idle(holder).order_by("used_at", "id").values_list("id", flat=True)
+    found = _without(in_turn[: count + _SPARE], is_busy)
+    if len(found) < count:
+        found = _without(in_turn, is_busy)
+    return found[:count]
+
+
+def _idle(holder: str) -> QuerySet[Session]:
+    call = StreamedCall.objects.filter(session=OuterRef("id")).exclude(request="")
+    stream = GetStream.objects.filter(_has_owner(), session=OuterRef("id"))
+    return _open(holder).filter(~Exists(call), ~Exists(stream))
+
+
+def _without(sessions: QuerySet[Session, UUID], is_busy: IsBusy) -> Sequence[UUID]:
+    return [each for each in sessions if not is_busy(each)]
+
+
+def _has_owner() -> Q:
+    """Filter: GET streams whose process is alive, or too new to have sent a heartbeat."""
+    if not nodes.can_judge():
+        return Q(id__isnull=False)  # all of them
+    living = (nodes.heartbeat.id, *nodes.living())
+    return Q(owner__in=living) | Q(opened_at__gt=Now() - LEASE)
+
+
+def _end(session: UUID) -> bool:
+    going_on = Session.objects.filter(id=session, ended_at=None)
+    return bool(going_on.update(ended_at=Now(), expires_at=Now() + ENDED_KEPT))
+
+
+def _hold(session: UUID) -> None:
+    """Lock the session's row until the transaction ends. Raises SessionOverError."""
+    row = Session.objects.select_for_update().filter(id=session, ended_at=None).first()
+    if row is None:
+        raise SessionOverError
+
+
+def _wait_for_turn(holder: str) -> None:
+    """Lock the holder until the transaction ends, so that no other process begins a session of it.
+
+    In a transaction. Not needed on SQLite, which has one writing transaction at a time.
+    """
+    connection = connections[DEFAULT_DB_ALIAS]
+    if connection.vendor == "postgresql":
+        number = int.from_bytes(bytes.fromhex(holder[:8] or "00"), signed=True)
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_LOCKS, number])
+
+
+def _named(session: UUID, stream: UUID) -> str:
+    return f"{session.hex} {stream.hex}"
+
+
+WRITTEN_AT_ONCE: Final = 500
+
+_UPDATE: Final = "UPDATE calls_session SET used_at = %s WHERE id = %s AND used_at < %s"
+
+Use = tuple[UUID, datetime]
+
+
+class SessionUses:
+    """When sessions were last used. Call `note` on the event loop; `flush` in a thread, because it
+    waits for the database."""
+
+    def __init__(self) -> None:
+        self._noted: dict[UUID, datetime] = {}
+
+    def note(self, session: UUID) -> None:
+        """Note that the session is being used now."""
+        self._noted[session] = timezone.now()
+
+    def flush(self) -> int:
+        """Write all notes, at most 500 per transaction; return how many.
+
+        After a database error, which is raised, notes not committed are kept for the next time.
+        """
+        noted, self._noted = self._noted, {}
+        uses = sorted(noted.items())
+        for first in range(0, len(uses), WRITTEN_AT_ONCE):
+            try:
+                _write(uses[first : first + WRITTEN_AT_ONCE])
+            except BaseException:
+                self._noted = {**dict(uses[first:]), **self._noted}
+                raise
+        return len(uses)
+
+    def forget_all(self) -> None:
+        """Drop all notes without writing them."""
+        self._noted = {}
+
+
+def _write(uses: Sequence[Use]) -> None:
+    """Write in the order of the session ids: all processes do, so they cannot deadlock."""
+    connection = connections[DEFAULT_DB_ALIAS]
+    key = Session._meta.pk
+    adapt = connection.ops.adapt_datetimefield_value
+    rows = [
+        (adapt(at), key.get_db_prep_value(session, connection), adapt(at)) for session, at in uses
+    ]
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.executemany(_UPDATE, rows)
+
+
+session_uses = SessionUses()

@@ -1,8 +1,8 @@
-"""The lives of claims, of calls on streams, and of their questions, as tables.
+"""The states of claims, of calls on streams, and of their questions.
 
-A claim is written as `running`. A `released` one waits for whoever comes with the same answers, and
-so does a running one whose owner has died: to be taken over is to be running anew. A `finished` one
-is that for good, until it is forgotten.
+A claim is written as `running`. A `released` one can be taken by any process that gets the same
+answers, and so can a running one whose owner has died: it is then `running` again. A `finished` one
+stays so until it is deleted.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ TRANSITIONS: Final[Mapping[ClaimState, frozenset[ClaimState]]] = {
 
 
 class CallState(TextChoices):
-    """A call on a stream runs, or waits for answers, until it is over in one of two ways."""
+    """A call on a stream is running or waiting for answers, until it is finished or cancelled."""
 
     RUNNING = "running"
     WAITING = "waiting"
@@ -33,18 +33,8 @@ class CallState(TextChoices):
     CANCELLED = "cancelled"
 
 
-CALLS: Final[Mapping[CallState, frozenset[CallState]]] = {
-    CallState.RUNNING: frozenset(
-        {CallState.RUNNING, CallState.WAITING, CallState.FINISHED, CallState.CANCELLED}
-    ),
-    CallState.WAITING: frozenset({CallState.RUNNING, CallState.FINISHED, CallState.CANCELLED}),
-    CallState.FINISHED: frozenset(),
-    CallState.CANCELLED: frozenset(),
-}
-
-
 class QuestionState(TextChoices):
-    """A question is open until it is answered, or nobody waits for its answer any more."""
+    """A question is open until it is answered, cancelled with its call, or expired."""
 
     OPEN = "open"
     ANSWERED = "answered"
@@ -52,16 +42,6 @@ class QuestionState(TextChoices):
     EXPIRED = "expired"
 
 
-QUESTIONS: Final[Mapping[QuestionState, frozenset[QuestionState]]] = {
-    QuestionState.OPEN: frozenset(
-        {QuestionState.ANSWERED, QuestionState.CANCELLED, QuestionState.EXPIRED}
-    ),
-    QuestionState.ANSWERED: frozenset(),
-    QuestionState.CANCELLED: frozenset(),
-    QuestionState.EXPIRED: frozenset(),
-}
-
-
 def before(state: ClaimState) -> frozenset[ClaimState]:
-    """The states of which a claim may become one in `state`."""
+    """The states from which a claim may change to `state`."""
     return frozenset(each for each in ClaimState if state in TRANSITIONS[each])

@@ -1,6 +1,6 @@
-"""Streams of sessions and their events: written before they are shown, read by whoever resumes one.
+"""Event streams of sessions: events are written before they are sent, and read to resume a stream.
 
-What an event holds is opaque here. Whose call writes on a stream is `streamed`'s business.
+The content of events is opaque here. `session_calls` decides which process may write to a stream.
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ from mcphost.calls.models import Stream, StreamEvent
 from mcphost.feed.services import announce_all
 
 NEWS: Final = "stream"
-"""What the feed calls it that there are new events, where somebody follows from another process."""
+"""The change log's name for new events on a stream that is read in another process."""
 FOLLOWED: Final = "followed"
-"""And that somebody follows a stream from a process which does not write on it."""
+"""The change log's name for a reader of a stream in a process that does not write to it."""
 READ_AT_ONCE: Final = 100
 PRUNED_AT_ONCE: Final = 500
 
@@ -32,7 +32,7 @@ class Event(NamedTuple):
 
 
 class StreamRow(NamedTuple):
-    """A stream: of which tenant and session it is."""
+    """A stream, with its tenant and session."""
 
     id: UUID
     tenant: UUID
@@ -40,14 +40,14 @@ class StreamRow(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Events in their order; `whole` says that nothing follows them, now or later."""
+    """Events in their order; `whole`: no events follow them, now or later."""
 
     events: tuple[Event, ...]
     whole: bool
 
 
 def begin(stream: StreamRow, kept: timedelta) -> None:
-    """Write a new stream. In the caller's transaction; a second time does nothing."""
+    """Write a new stream. In the caller's transaction; a repetition does nothing."""
     now = timezone.now()
     row = Stream(**stream._asdict(), created_at=now, expires_at=now + kept)
     Stream.objects.bulk_create([row], ignore_conflicts=True)
@@ -56,9 +56,9 @@ def begin(stream: StreamRow, kept: timedelta) -> None:
 def add(
     stream: UUID, tenant: UUID, events: Sequence[Event], kept: timedelta, *, last: bool = False
 ) -> None:
-    """Write events, of which there are no others by the caller's leave; `last` ends the stream.
+    """Write events; `last` ends the stream. The caller must be the only writer of the stream.
 
-    In the caller's transaction. What was written before, in a commit of which nobody was told, stays.
+    In the caller's transaction. Events that an earlier, unconfirmed commit wrote stay as they are.
     """
     until = timezone.now() + kept
     rows = [
@@ -73,37 +73,37 @@ def add(
 
 
 def find(stream: UUID, tenant: UUID) -> StreamRow | None:
-    """The stream, if it is of `tenant` and not forgotten."""
+    """The stream, if it is of `tenant` and not deleted yet; else None."""
     row = Stream.objects.filter(id=stream, tenant=tenant).first()
     return None if row is None else StreamRow(row.id, row.tenant, row.session)
 
 
 def read(stream: UUID, after: int) -> Page:
-    """The next events after that number; at most READ_AT_ONCE."""
+    """The next events after the number `after`; at most READ_AT_ONCE."""
     ended = not Stream.objects.filter(
         id=stream, ended_at=None
-    ).exists()  # first: then all are there
+    ).exists()  # read first: if it has ended, all of its events are there
     rows = StreamEvent.objects.filter(stream=stream, number__gt=after).order_by("number")
     found = tuple(Event(*row) for row in rows.values_list("number", "message")[:READ_AT_ONCE])
     return Page(found, ended and len(found) < READ_AT_ONCE)
 
 
 def last(stream: UUID) -> int:
-    """The number of its last event."""
+    """The number of the stream's last event; 0 if it has none."""
     rows = StreamEvent.objects.filter(stream=stream).order_by("-number")
     return rows.values_list("number", flat=True).first() or 0
 
 
 @transaction.atomic
 def tell(what: str, about: Sequence[StreamRow]) -> None:
-    """Tell every process of NEWS of streams, or that they are FOLLOWED."""
+    """Notify all processes that streams have NEWS, or that they are FOLLOWED."""
     announce_all(what, [(each.tenant, each.id.hex) for each in about])
 
 
 @transaction.atomic
 def prune() -> int:
-    """Forget up to 500 events of streams whose time is over, and those streams that have none left;
-    return how many events."""
+    """Delete up to 500 expired events and events of expired streams, and those streams once they
+    are empty; return the number of events."""
     over = Stream.objects.filter(expires_at__lt=Now()).order_by("expires_at")
     ids = list(over.values_list("id", flat=True)[:PRUNED_AT_ONCE])
     old = StreamEvent.objects.filter(Q(stream__in=ids) | Q(expires_at__lt=Now()))

@@ -1,1 +1,1 @@
-"""What a tenant offers: tools, their versions, and the kinds that run them."""
+"""What tenants offer: primitives, their versions, and the kinds that run them."""

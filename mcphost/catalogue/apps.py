@@ -7,5 +7,5 @@ class CatalogueConfig(AppConfig):
     name = "mcphost.catalogue"
 
     def ready(self) -> None:
-        # By name: the checks read models, which are not there yet when this module is imported.
+        # By name: the checks import models, which are not loaded yet when this module is imported.
         import_module("mcphost.catalogue.checks")

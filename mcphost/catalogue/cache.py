@@ -1,4 +1,4 @@
-"""A bounded map that fills itself: least recently used out first, one load per key at a time."""
+"""A bounded cache that loads missing values: LRU eviction, one load per key at a time."""
 
 import threading
 from collections import OrderedDict
@@ -13,10 +13,10 @@ V = TypeVar("V")
 
 
 class FilledCache(Generic[K, V]):
-    """Thread-safe. `load` is called without the lock held, and may take as long as it needs.
+    """A thread-safe cache. `load` runs without the lock held, and may take as long as it needs.
 
-    A key dropped while it is being loaded is not stored by that load: whoever asks after the drop
-    starts a load that sees what made it necessary.
+    A key that is dropped while it is being loaded is not stored by that load: a caller that comes
+    after the drop starts a new load, which sees the change that caused the drop.
     """
 
     def __init__(self, load: Callable[[K], V], size: int) -> None:
@@ -26,14 +26,14 @@ class FilledCache(Generic[K, V]):
         self._lock = threading.Lock()
 
     def peek(self, key: K) -> V | Literal[Miss.MISS]:
-        """The value if it is here, without loading it."""
+        """Return the value if it is cached, else MISS; never loads it."""
         with self._lock:
             return self._look(key)
 
     def get(self, key: K) -> V:
-        """The value, loaded by this thread or by the one that is already at it.
+        """Return the value, loaded by this thread or by the one that is already loading it.
 
-        Raises whatever `load` raises, for each that waited for it; a failure is not kept.
+        Raises what `load` raises, in every thread that waited for it; a failure is not cached.
         """
         with self._lock:
             found = self._look(key)
@@ -60,7 +60,7 @@ class FilledCache(Generic[K, V]):
         return len(self._entries)
 
     def _look(self, key: K) -> V | Literal[Miss.MISS]:
-        # Keys are hashed as seldom as can be: a UUID does it in Python, at every call of a tool.
+        # Hash the key as rarely as possible: a UUID hashes in Python, at every tool call.
         found = self._entries.get(key, MISS)
         if found is not MISS:
             self._entries.move_to_end(key)
@@ -80,7 +80,7 @@ class FilledCache(Generic[K, V]):
             flight.set_result(value)
 
     def _settle(self, key: K, flight: Future[V]) -> bool:
-        """End a load; whether it is still the key's own, with nothing dropped since it began."""
+        """End a load; return whether it is still the key's current one, not dropped meanwhile."""
         if self._loading.get(key) is not flight:
             return False
         del self._loading[key]

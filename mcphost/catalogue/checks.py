@@ -1,5 +1,4 @@
-"""What `manage.py check` says of what tenants offer: warnings, because what is broken must stop
-nothing else."""
+"""System checks of what tenants offer: warnings, so a broken primitive stops nothing else."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -19,7 +18,7 @@ MAX_SHOWN = 100
 def check_kinds(
     app_configs: Sequence[AppConfig] | None = None, **options: Any
 ) -> list[CheckMessage]:
-    """What each kind finds wrong with its own surroundings, e.g. a file in `tools/` that is broken."""
+    """Report what each kind finds wrong with its environment, e.g. a broken file in `tools/`."""
     kinds.discover()
     return [
         Warning(str(problem), obj=name, id="mcphost.catalogue.W001")
@@ -34,7 +33,7 @@ def check_published(
     databases: Sequence[str] | None = None,
     **options: Any,
 ) -> list[CheckMessage]:
-    """What is published and cannot be served, at most a hundred of it."""
+    """Report what is published and cannot be served, at most MAX_SHOWN problems."""
     if DEFAULT_DB_ALIAS not in (databases or ()):
         return []
     kinds.discover()
@@ -42,7 +41,7 @@ def check_published(
         with transaction.atomic():
             return list(islice(_unservable(), MAX_SHOWN))
     except DatabaseError:
-        # The tables are not there yet, or not as they will be: `migrate` runs these checks first.
+        # The tables do not exist or are not up to date: `migrate` runs these checks first.
         return []
 
 

@@ -1,7 +1,7 @@
-"""From a kind's configuration to what calls need: validators, redactors, the listing.
+"""Compile a kind's configuration into what calls need: validators, redactors, the listing.
 
 Many tenants run the same function, so what is derived from a pair of schemas is derived
-once and shared, and so is a listing whose texts are alike.
+once and shared, and so is a listing with the same texts.
 """
 
 import hashlib
@@ -11,21 +11,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
+from django.conf import settings
 
 from mcphost.audit import redaction
 from mcphost.audit.redaction import Redactor
 from mcphost.catalogue import kinds
 from mcphost.catalogue.cache import FilledCache
-from mcphost.catalogue.listing import Face, describe
+from mcphost.catalogue.listing import ListingTexts, describe
 from mcphost.catalogue.redaction import ResultRedactor
 from mcphost.kinds.kind import Compiled
-from mcphost.kinds.sorts import Sort
-from mcphost.protocol.schemas import ParamHeader, Problem, check_schema, param_headers
+from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.protocol.schemas import ParamHeader, SchemaProblem, check_schema, param_headers
 from mcphost.runtime.schema import Validator
 
 MAX_CODES = 4096
 MAX_LISTINGS = 8192
 LABEL_DIGITS = 8
+ARGUMENT_LIMIT_NOTICE = (
+    "Its input schema is expensive to check, so its arguments may have at most {} bytes."
+)
+"""The notice when a primitive is saved or published that has an `argument_limit`."""
 
 
 class NotServableError(Exception):
@@ -37,7 +42,7 @@ class NotServableError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class CompiledSchemas:
     """What is derived from the two schemas."""
 
     param_headers: tuple[ParamHeader, ...]
@@ -49,24 +54,25 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """How it is listed on the wire, as a dict and as JSON."""
+    """A listing on the wire, as a dict and as JSON; `digest` is its canonical JSON's SHA-256."""
 
     wire: Mapping[str, Any]
     encoded: bytes
+    digest: str
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A configuration that can be served: what the code says, and what is derived from it."""
+    """A configuration that can be served: what the code declares, and what is derived from it."""
 
     compiled: Compiled
     digest: str
-    shape: Shape
+    shape: CompiledSchemas
 
 
 @dataclass(frozen=True, slots=True)
 class _Code:
-    """The very object that a kind gave back, as a key: nothing of it has to be looked at."""
+    """A cache key: the identity of the object that a kind returned, without reading its content."""
 
     compiled: Compiled
 
@@ -91,10 +97,10 @@ class _ListingKey:
     title: str
     description: str
     icons: str
-    face: Face = field(compare=False)
+    texts: ListingTexts = field(compare=False)
 
 
-def ready(sort: Sort, kind: str, config: Mapping[str, Any]) -> Ready:
+def ready(sort: PrimitiveType, kind: str, config: Mapping[str, Any]) -> Ready:
     """Compile a configuration.
 
     Raises kinds.KindError when the kind refuses it (no such function, a broken file),
@@ -103,35 +109,58 @@ def ready(sort: Sort, kind: str, config: Mapping[str, Any]) -> Ready:
     return _codes.get(_Code(kinds.compile_config(kind, config, sort)))
 
 
-def listing_of(compiled: Compiled, face: Face) -> Listing:
-    """The listing on the wire, shared with all that read the same."""
-    icons = canonical(face.icons) if face.icons else ""
+def listing_of(compiled: Compiled, texts: ListingTexts) -> Listing:
+    """Return the listing on the wire, shared by all primitives for which it is the same."""
+    icons = canonical(texts.icons) if texts.icons else ""
     key = _ListingKey(
-        _Code(compiled), face.name, face.uri, face.title, face.description, icons, face
+        _Code(compiled), texts.name, texts.uri, texts.title, texts.description, icons, texts
     )
     return _listings.get(key)
 
 
+def argument_limit(validator: Validator) -> int | None:
+    """Return the limit in bytes for arguments whose schema is expensive to check.
+
+    None where only the limit of a request body applies.
+    """
+    limit = validator.effort.limit(settings.MCPHOST_BODY_LIMIT)
+    return None if limit == settings.MCPHOST_BODY_LIMIT else limit
+
+
+def publication_digest(ready: Ready, listing: Listing, snapshot: Mapping[str, Any]) -> str:
+    """Return SHA-256 in hex of a whole publication.
+
+    It covers what clients see in the list (names, texts, annotations, schemas, icons), what the
+    author promises, and what the operator set (`fields.snapshot`). Equal digests mean that
+    publishing would change nothing.
+    """
+    parts = [ready.digest, listing.digest, snapshot]
+    return hashlib.sha256(canonical(parts).encode()).hexdigest()
+
+
 def digest_of(compiled: Compiled) -> str:
-    """SHA-256 in hex over the canonical JSON of all that the author promises to callers."""
+    """Return SHA-256 in hex of the canonical JSON of all that the author promises to callers."""
     parts: list[Any] = [compiled.input_schema, compiled.output_schema, compiled.author_version]
-    if compiled.sort is not Sort.TOOL:
+    if compiled.primitive_type is not PrimitiveType.TOOL:
         parts += [compiled.uri, compiled.mime_type]
     return hashlib.sha256(canonical(parts).encode()).hexdigest()
 
 
 def label(number: int, digest: str) -> str:
-    """A version as people and records see it, e.g. `3+ab12cd34`."""
+    """Return the label of a version for people and records, e.g. `3+ab12cd34`."""
     return f"{number}+{digest[:LABEL_DIGITS]}"
 
 
 def canonical(value: Any) -> str:
-    """JSON that is alike for equal values: sorted keys, no spaces. Raises what `json` does."""
+    """Return JSON that is the same for equal values: sorted keys, no spaces.
+
+    Raises what `json.dumps` raises.
+    """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def forget_all() -> None:
-    """Derive everything anew. Only memory is at stake: what is kept never goes stale."""
+    """Clear the caches. This only frees memory: cached values never become stale."""
     _codes.clear()
     _shapes.clear()
     _listings.clear()
@@ -145,14 +174,14 @@ def _prepare(key: _Code) -> Ready:
     return Ready(key.compiled, digest, _shapes.get(_ShapeKey(digest, key.compiled)))
 
 
-def _derive(key: _ShapeKey) -> Shape:
+def _derive(key: _ShapeKey) -> CompiledSchemas:
     inputs, outputs = key.compiled.input_schema, key.compiled.output_schema
     problems = _sentences("input", check_schema(inputs, role="input"))
     if outputs is not None:
         problems += _sentences("output", check_schema(outputs, role="output"))
     if problems:
         raise NotServableError(problems)
-    return Shape(
+    return CompiledSchemas(
         param_headers=param_headers(inputs),
         input_validator=Validator(inputs),
         output_validator=None if outputs is None else Validator(outputs),
@@ -161,16 +190,17 @@ def _derive(key: _ShapeKey) -> Shape:
     )
 
 
-def _sentences(which: str, problems: tuple[Problem, ...]) -> list[str]:
+def _sentences(which: str, problems: tuple[SchemaProblem, ...]) -> list[str]:
     return [f"The {which} schema, at {p.path or 'its root'}: {p.message}" for p in problems]
 
 
 def _describe(key: _ListingKey) -> Listing:
-    compiled, face = key.code.compiled, key.face
-    wire = describe(compiled, face)
-    return Listing(wire, orjson.dumps(wire))
+    compiled, texts = key.code.compiled, key.texts
+    wire = describe(compiled, texts)
+    digest = hashlib.sha256(canonical(wire).encode()).hexdigest()
+    return Listing(wire, orjson.dumps(wire), digest)
 
 
 _codes: FilledCache[_Code, Ready] = FilledCache(_prepare, MAX_CODES)
-_shapes: FilledCache[_ShapeKey, Shape] = FilledCache(_derive, MAX_CODES)
+_shapes: FilledCache[_ShapeKey, CompiledSchemas] = FilledCache(_derive, MAX_CODES)
 _listings: FilledCache[_ListingKey, Listing] = FilledCache(_describe, MAX_LISTINGS)

@@ -1,26 +1,27 @@
-"""What the catalogue's services refuse.
+"""The refusals of the catalogue's services.
 
 CatalogueError
-├── Invalid          a field holds what a tool cannot have
-├── WrongStateError  the tool's state does not allow the verb
-└── UnknownError     there is no such tool, or no such open tenant
+├── Invalid          a field has a value that a primitive cannot have
+├── WrongStateError  the primitive's state does not allow the verb
+├── UnchangedError   the version to publish is the one that was published last
+└── UnknownError     there is no such primitive, or no such open tenant
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID
 
-from mcphost.catalogue.states import State, Verb
+from mcphost.catalogue.states import PrimitiveState, PrimitiveVerb
 
 
 class CatalogueError(Exception):
-    """The root of what this room refuses."""
+    """The base class of this package's refusals."""
 
 
 class Invalid(CatalogueError):  # noqa: N818 - it reads as what it says of the form
-    """Some fields hold what a tool cannot have.
+    """Some fields have values that a primitive cannot have.
 
-    `problems` maps a field of `PrimitiveFields` to sentences. A problem inside the kind's configuration
-    has a dotted field, e.g. `config.function`.
+    `problems` maps a field of `PrimitiveFields` to sentences. A problem inside the kind's
+    configuration has a dotted field, e.g. `config.function`.
     """
 
     def __init__(self, problems: Mapping[str, Sequence[str]]) -> None:
@@ -28,7 +29,7 @@ class Invalid(CatalogueError):  # noqa: N818 - it reads as what it says of the f
         super().__init__("; ".join(f"{f}: {' '.join(m)}" for f, m in self.problems.items()))
 
     def beside(self, fields: Collection[str]) -> dict[str | None, list[str]]:
-        """The problems by the fields of a form that has `fields`, None for what fits beside none.
+        """Return the problems by the fields of a form; those that match none are under None.
 
         `config.function` goes to `config.function`, else to `function`, else to `config`.
         """
@@ -41,15 +42,23 @@ class Invalid(CatalogueError):  # noqa: N818 - it reads as what it says of the f
 
 
 class WrongStateError(CatalogueError):
-    """The tool's state does not allow the verb."""
+    """The primitive's state does not allow the verb."""
 
-    def __init__(self, name: str, state: State, verb: Verb) -> None:
+    def __init__(self, name: str, state: PrimitiveState, verb: PrimitiveVerb) -> None:
         self.state, self.verb = state, verb
         super().__init__(f"cannot {verb.value} {name}: it is {state.value}")
 
 
+class UnchangedError(CatalogueError):
+    """Publishing would write the last published version again."""
+
+    def __init__(self, name: str, version: str, state: PrimitiveState) -> None:
+        enable = " Enable it to serve that version." if state is PrimitiveState.DISABLED else ""
+        super().__init__(f"{name} has not changed since version {version} was published.{enable}")
+
+
 class UnknownError(CatalogueError):
-    """There is no such tool, or no such tenant that is open: nothing there can be changed."""
+    """There is no such primitive, or no such open tenant, so nothing can be changed."""
 
     def __init__(self, what: str, id: UUID | str) -> None:
         super().__init__(f"unknown {what}: {id}")

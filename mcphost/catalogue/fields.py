@@ -1,4 +1,4 @@
-"""The working copy of what a tenant offers, as forms and commands hand it over, and what is published of it."""
+"""The working copy of a primitive, as forms and commands pass it, and its published parts."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -7,27 +7,36 @@ from typing import Any
 
 from mcphost.catalogue.models import Primitive
 from mcphost.kinds.kind import Compiled
-from mcphost.kinds.sorts import Sort
+from mcphost.kinds.primitive_types import PrimitiveType
 
-OVERRIDES = ("title", "description", "scopes", "time_limit_seconds", "icons")
+OVERRIDES = (
+    "title",
+    "description",
+    "scopes",
+    "time_limit_seconds",
+    "answer_within_seconds",
+    "icons",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class PrimitiveFields:
-    """All that an operator may set. Empty texts and None leave it to the code.
+    """All that an operator may set. Empty texts and None leave the value to the code.
 
     `config` is the kind's own (for Python: `{"function": "module.name"}`), `scopes` are those a
-    caller needs beside `mcp:list` and `mcp:call`, `icons` as on the wire (spec: basic, `icons`).
+    caller needs besides `mcp:list` and `mcp:call`, `icons` as on the wire (spec: basic, `icons`).
+    `time_limit_seconds` is for one round, `answer_within_seconds` for the answer to a question.
     """
 
     name: str
     config: Mapping[str, Any]
-    sort: Sort = Sort.TOOL
+    sort: PrimitiveType = PrimitiveType.TOOL
     kind: str = "python"
     title: str = ""
     description: str = ""
     scopes: Sequence[str] = ()
     time_limit_seconds: float | None = None
+    answer_within_seconds: float | None = None
     icons: Sequence[Mapping[str, Any]] = ()
 
 
@@ -35,18 +44,18 @@ NAMES = tuple(field.name for field in dataclasses.fields(PrimitiveFields))
 
 
 def working_copy(row: Primitive) -> PrimitiveFields:
-    """The fields of a row."""
+    """Return the fields of a row."""
     values = {name: getattr(row, name) for name in NAMES}
-    return PrimitiveFields(**{**values, "sort": Sort(row.sort)})
+    return PrimitiveFields(**{**values, "sort": PrimitiveType(row.sort)})
 
 
 def changed(before: PrimitiveFields, after: PrimitiveFields) -> list[str]:
-    """The names of the fields that differ, in their order."""
+    """Return the names of the fields that differ, in their order."""
     return [name for name in NAMES if getattr(before, name) != getattr(after, name)]
 
 
 def snapshot(fields: PrimitiveFields) -> dict[str, Any]:
-    """The operators' part of a publication, which decides what is served."""
+    """Return the operator's part of a publication, which decides what is served."""
     return {
         "kind": fields.kind,
         "config": dict(fields.config),
@@ -55,9 +64,9 @@ def snapshot(fields: PrimitiveFields) -> dict[str, Any]:
 
 
 def code(compiled: Compiled) -> dict[str, Any]:
-    """The code's part of a publication, for the history.
+    """Return the code's part of a publication, for the history.
 
-    What is served of it is what the code says today, because that is what will run.
+    Requests are served from the code as it is today, because that is what will run.
     """
     return {
         "title": compiled.title,

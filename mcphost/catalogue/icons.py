@@ -1,7 +1,7 @@
-"""Which icons a tool may have (spec: basic, `icons`).
+"""Validation of a primitive's icons (spec: basic, `icons`).
 
-What is kept here is an image that browsers cannot run and whose content is what it says; what lies
-elsewhere is only an address, of any type that the specification names.
+An icon that is stored here is an image that browsers cannot execute and whose content matches its
+type. One that is hosted elsewhere is only an address, of any type that the specification names.
 """
 
 import re
@@ -21,11 +21,11 @@ _SIZE = re.compile(r"[1-9][0-9]{0,4}x[1-9][0-9]{0,4}|any")
 
 
 def check_icons(icons: Any) -> list[str]:
-    """What is wrong with a tool's icons, in sentences; nothing when they may be served."""
+    """Return what is wrong with the icons, in sentences; empty if they may be served."""
     if not isinstance(icons, list | tuple):
-        return ["Icons are a list of objects."]
+        return ["Icons must be a list of objects."]
     if len(icons) > MAX_ICONS:
-        return [f"A tool has at most {MAX_ICONS} icons."]
+        return [f"At most {MAX_ICONS} icons are allowed."]
     return [
         f"Icon {number}: {problem}"
         for number, icon in enumerate(icons, start=1)
@@ -35,7 +35,7 @@ def check_icons(icons: Any) -> list[str]:
 
 def _problems(icon: Any) -> Iterator[str]:
     if not isinstance(icon, Mapping):
-        yield "it is an object with `src`."
+        yield "it must be an object with `src`."
         return
     for unknown in sorted(set(map(str, icon)) - set(_CHECKS)):
         yield f"`{unknown}` is not a field of an icon."
@@ -45,16 +45,16 @@ def _problems(icon: Any) -> Iterator[str]:
             if problem:
                 yield problem
     if _contradicts(icon.get("src"), icon.get("mimeType")):
-        yield "`mimeType` is another than the data: URI says."
+        yield "`mimeType` differs from the type in the data: URI."
 
 
 def _src(value: Any) -> str | None:
     if not isinstance(value, str) or len(value) > MAX_SOURCE:
-        return f"`src` is an address of at most {MAX_SOURCE} characters."
+        return f"`src` must be a URL of at most {MAX_SOURCE} characters."
     if value.startswith("data:"):
         return check_image_uri(value)
     if not _HTTPS.fullmatch(value):
-        return "`src` is an https: address or a data: URI in Base64."
+        return "`src` must be an https: URL or a data: URI in Base64."
     return None
 
 
@@ -68,19 +68,19 @@ def _contradicts(source: Any, mime_type: Any) -> bool:
 
 
 def _mime_type(value: Any) -> str | None:
-    return None if value in TYPES else f"`mimeType` is one of {', '.join(TYPES)}."
+    return None if value in TYPES else f"`mimeType` must be one of {', '.join(TYPES)}."
 
 
 def _sizes(value: Any) -> str | None:
     if not isinstance(value, list | tuple) or not all(
         isinstance(size, str) and _SIZE.fullmatch(size) for size in value
     ):
-        return '`sizes` is a list such as ["48x48"] or ["any"].'
+        return '`sizes` must be a list such as ["48x48"] or ["any"].'
     return None
 
 
 def _theme(value: Any) -> str | None:
-    return None if value in THEMES else f"`theme` is one of {', '.join(THEMES)}."
+    return None if value in THEMES else f"`theme` must be one of {', '.join(THEMES)}."
 
 
 _CHECKS = {"src": _src, "mimeType": _mime_type, "sizes": _sizes, "theme": _theme}

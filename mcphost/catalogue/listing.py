@@ -1,11 +1,11 @@
-"""How what a tenant offers is listed on the wire, from what its author and its operator say."""
+"""The listing of a primitive on the wire, from its author's and its operator's texts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mcphost.kinds.kind import Compiled
-from mcphost.kinds.sorts import Sort
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.protocol.prompts import PromptListing, describe_prompt
 from mcphost.protocol.resources import (
     ResourceListing,
@@ -17,8 +17,8 @@ from mcphost.protocol.tools import ToolListing, describe_tool
 
 
 @dataclass(frozen=True, slots=True)
-class Face:
-    """What those that run the same function may differ in. `icons` as in the row."""
+class ListingTexts:
+    """What may differ between primitives that run the same function. `icons` as in the row."""
 
     name: str
     uri: str
@@ -27,24 +27,24 @@ class Face:
     icons: Sequence[Mapping[str, Any]]
 
 
-def describe(compiled: Compiled, face: Face) -> dict[str, Any]:
-    """The entry of a list. The operator's title and description win over the author's."""
-    return _DESCRIBE[compiled.sort](compiled, face)
+def describe(compiled: Compiled, texts: ListingTexts) -> dict[str, Any]:
+    """Return the entry of a list. The operator's title and description override the author's."""
+    return _DESCRIBE[compiled.primitive_type](compiled, texts)
 
 
-def _texts(compiled: Compiled, face: Face) -> dict[str, Any]:
+def _texts(compiled: Compiled, texts: ListingTexts) -> dict[str, Any]:
     return {
-        "name": face.name,
-        "title": face.title or compiled.title,
-        "description": face.description or compiled.description,
-        "icons": face.icons,
+        "name": texts.name,
+        "title": texts.title or compiled.title,
+        "description": texts.description or compiled.description,
+        "icons": texts.icons,
     }
 
 
-def _tool(compiled: Compiled, face: Face) -> dict[str, Any]:
+def _tool(compiled: Compiled, texts: ListingTexts) -> dict[str, Any]:
     return describe_tool(
         ToolListing(
-            **_texts(compiled, face),
+            **_texts(compiled, texts),
             input_schema=compiled.input_schema,
             output_schema=compiled.output_schema,
             annotations=compiled.annotations,
@@ -52,15 +52,15 @@ def _tool(compiled: Compiled, face: Face) -> dict[str, Any]:
     )
 
 
-def _prompt(compiled: Compiled, face: Face) -> dict[str, Any]:
-    return describe_prompt(PromptListing(**_texts(compiled, face), arguments=compiled.arguments))
+def _prompt(compiled: Compiled, texts: ListingTexts) -> dict[str, Any]:
+    return describe_prompt(PromptListing(**_texts(compiled, texts), arguments=compiled.arguments))
 
 
-def _resource(compiled: Compiled, face: Face) -> dict[str, Any]:
+def _resource(compiled: Compiled, texts: ListingTexts) -> dict[str, Any]:
     return describe_resource(
         ResourceListing(
-            uri=face.uri,
-            **_texts(compiled, face),
+            uri=texts.uri,
+            **_texts(compiled, texts),
             mime_type=compiled.mime_type,
             size=compiled.size,
             annotations=compiled.annotations,
@@ -68,20 +68,20 @@ def _resource(compiled: Compiled, face: Face) -> dict[str, Any]:
     )
 
 
-def _template(compiled: Compiled, face: Face) -> dict[str, Any]:
+def _template(compiled: Compiled, texts: ListingTexts) -> dict[str, Any]:
     return describe_template(
         TemplateListing(
-            uri_template=face.uri,
-            **_texts(compiled, face),
+            uri_template=texts.uri,
+            **_texts(compiled, texts),
             mime_type=compiled.mime_type,
             annotations=compiled.annotations,
         )
     )
 
 
-_DESCRIBE: Mapping[Sort, Callable[[Compiled, Face], dict[str, Any]]] = {
-    Sort.TOOL: _tool,
-    Sort.PROMPT: _prompt,
-    Sort.RESOURCE: _resource,
-    Sort.TEMPLATE: _template,
+_DESCRIBE: Mapping[PrimitiveType, Callable[[Compiled, ListingTexts], dict[str, Any]]] = {
+    PrimitiveType.TOOL: _tool,
+    PrimitiveType.PROMPT: _prompt,
+    PrimitiveType.RESOURCE: _resource,
+    PrimitiveType.TEMPLATE: _template,
 }

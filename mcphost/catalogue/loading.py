@@ -1,10 +1,10 @@
-"""Reading what a tenant serves: one query, then compiled.
+"""Load what a tenant serves: one query, then compile.
 
-What decides is the version that was published (the operator's title, description, scopes, limits,
-icons and configuration) and, for everything else, the code as it is now: schemas, annotations and
-the texts that the operator left to it. When a deployment changed the code's schemas since the
-publication, what is served are the new ones, because they are what the function will accept, and
-the digest in the version's label is that of what is served.
+The published version has the operator's title, description, scopes, limits, icons and
+configuration. Everything else comes from the code as it is now: schemas, annotations, and the texts
+that the operator left to it. If a deployment changed the code's schemas since the publication, the
+new ones are served, because they are what the function will accept. The digest in the version's
+label is that of what is served.
 """
 
 import logging
@@ -18,7 +18,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from mcphost.catalogue import compiling
 from mcphost.catalogue.compiling import NotServableError, Ready
 from mcphost.catalogue.kinds import KindError
-from mcphost.catalogue.listing import Face
+from mcphost.catalogue.listing import ListingTexts
 from mcphost.catalogue.models import Grant, Primitive
 from mcphost.catalogue.snapshots import (
     Offering,
@@ -30,9 +30,9 @@ from mcphost.catalogue.snapshots import (
     ToolSnapshot,
     offering_of,
 )
-from mcphost.catalogue.states import State
+from mcphost.catalogue.states import PrimitiveState
 from mcphost.kinds.kind import Compiled
-from mcphost.kinds.sorts import Sort
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.protocol.uri_templates import UriTemplate
 from mcphost.tenants.models import Tenant
 
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 _GRANT = Grant.objects.filter(tenant=OuterRef("tenant"), function=OuterRef("live__function"))
 # Built once, because building it takes Django longer than the database needs to answer it.
 _PUBLISHED: QuerySet[Primitive, tuple[Any, ...]] = (
-    Primitive.objects.filter(state=State.PUBLISHED)
+    Primitive.objects.filter(state=PrimitiveState.PUBLISHED)
     .annotate(granted=Q(live__function="") | Exists(_GRANT))
     .order_by()
     .values_list(
@@ -53,8 +53,8 @@ _PUBLISHED: QuerySet[Primitive, tuple[Any, ...]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """Something published, with its live version. `granted` is true where no grant is needed."""
+class PublishedRow:
+    """A published primitive with its live version. `granted` is true where no grant is needed."""
 
     id: UUID
     tenant_id: UUID
@@ -69,49 +69,53 @@ class Row:
 def load_offering(tenant_id: UUID) -> Offering:
     """Read and compile what a tenant has published: one query."""
     rows = _PUBLISHED.filter(tenant=tenant_id)
-    return offering_of(serve(Row(*row)) for row in rows)
+    return offering_of(serve(PublishedRow(*row)) for row in rows)
 
 
-def rows_of(tenants: QuerySet[Tenant]) -> Iterator[Row]:
-    """What many tenants have published, read in chunks, tenant by tenant."""
+def rows_of(tenants: QuerySet[Tenant]) -> Iterator[PublishedRow]:
+    """Return what many tenants have published, read in chunks, tenant by tenant."""
     rows = _PUBLISHED.filter(tenant__in=tenants).order_by("tenant_id", "sort", "name")
-    return (Row(*row) for row in rows.iterator(READ_AT_ONCE))
+    return (PublishedRow(*row) for row in rows.iterator(READ_AT_ONCE))
 
 
-def serve(row: Row) -> Snapshot | PrimitiveProblem:
-    """The row compiled, or why it cannot be. Raises nothing: each fails alone."""
+def serve(row: PublishedRow) -> Snapshot | PrimitiveProblem:
+    """Compile a row, or return why that fails. Raises nothing, so that each row fails alone."""
     try:
         return _compile(row)
     except (KindError, NotServableError) as error:
         return _problem(row, str(error))
     except Exception as error:
-        log.exception("something could not be loaded", extra={"sort": row.sort, "name_": row.name})
+        extra = {"sort": row.sort, "name_": row.name}
+        log.exception("a published primitive could not be loaded", extra=extra)
         return _problem(row, f"It could not be loaded: {error!r}")
 
 
-def _problem(row: Row, message: str) -> PrimitiveProblem:
-    return PrimitiveProblem(row.id, row.tenant_id, Sort(row.sort), row.name, message)
+def _problem(row: PublishedRow, message: str) -> PrimitiveProblem:
+    return PrimitiveProblem(row.id, row.tenant_id, PrimitiveType(row.sort), row.name, message)
 
 
-def _compile(row: Row) -> Snapshot:
+def _compile(row: PublishedRow) -> Snapshot:
     published = row.snapshot
     if not row.granted:
         raise NotServableError(["The function is no longer granted to the tenant."])
-    ready = compiling.ready(Sort(row.sort), published["kind"], published["config"])
+    ready = compiling.ready(PrimitiveType(row.sort), published["kind"], published["config"])
     _check_uri(row, ready.compiled)
-    face = Face(
+    texts = ListingTexts(
         row.name, row.uri or "", published["title"], published["description"], published["icons"]
     )
-    listing = compiling.listing_of(ready.compiled, face)
+    listing = compiling.listing_of(ready.compiled, texts)
     limit = published["time_limit_seconds"]
-    return _FINISH[ready.compiled.sort](
+    answer_within = published.get("answer_within_seconds")  # absent from older versions
+    return _FINISH[ready.compiled.primitive_type](
         row,
         ready,
         {
             "id": row.id,
             "name": row.name,
             "kind": published["kind"],
-            "version": compiling.label(row.number, ready.digest),
+            "version": compiling.label(
+                row.number, compiling.publication_digest(ready, listing, published)
+            ),
             "scopes": frozenset(published["scopes"]),
             "listing": listing.wire,
             "encoded": listing.encoded,
@@ -121,7 +125,9 @@ def _compile(row: Row) -> Snapshot:
             "program": ready.compiled.program,
             "time_limit": ready.compiled.time_limit if limit is None else limit,
             "requires": tuple(ready.compiled.requires),
-            "answer_within": ready.compiled.answer_within,
+            "answer_within": ready.compiled.answer_within
+            if answer_within is None
+            else answer_within,
             "claims": _claims(ready.compiled),
             "unasked": ready.compiled.unasked,
         },
@@ -129,22 +135,25 @@ def _compile(row: Row) -> Snapshot:
 
 
 def _claims(compiled: Compiled) -> bool:
-    """What its author says; else yes for what may change something each time that it runs."""
-    if compiled.claims is not None or compiled.sort is not Sort.TOOL:
+    """Return whether rounds that take in an answer need a claim.
+
+    The author decides. By default, tools do unless they are read-only or idempotent.
+    """
+    if compiled.claims is not None or compiled.primitive_type is not PrimitiveType.TOOL:
         return bool(compiled.claims)
     hints = compiled.annotations
     return hints.get("readOnlyHint") is not True and hints.get("idempotentHint") is not True
 
 
-def _check_uri(row: Row, compiled: Compiled) -> None:
-    """Clients know it by the URI that was published; the code may have moved on since."""
+def _check_uri(row: PublishedRow, compiled: Compiled) -> None:
+    """Refuse code whose URI is no longer the published one, by which clients know the primitive."""
     if row.uri and compiled.uri not in ("", row.uri):
         raise NotServableError(
             [f"It was published as {row.uri}, but the code now says {compiled.uri}."]
         )
 
 
-def _tool(row: Row, ready: Ready, common: dict[str, Any]) -> Snapshot:
+def _tool(row: PublishedRow, ready: Ready, common: dict[str, Any]) -> Snapshot:
     annotations = ready.compiled.annotations
     return ToolSnapshot(
         **common,
@@ -156,16 +165,16 @@ def _tool(row: Row, ready: Ready, common: dict[str, Any]) -> Snapshot:
     )
 
 
-def _prompt(row: Row, ready: Ready, common: dict[str, Any]) -> Snapshot:
+def _prompt(row: PublishedRow, ready: Ready, common: dict[str, Any]) -> Snapshot:
     compiled = ready.compiled
     return PromptSnapshot(**common, arguments=compiled.arguments, completer=compiled.completer)
 
 
-def _resource(row: Row, ready: Ready, common: dict[str, Any]) -> Snapshot:
+def _resource(row: PublishedRow, ready: Ready, common: dict[str, Any]) -> Snapshot:
     return ResourceSnapshot(**common, uri=row.uri or "", mime_type=ready.compiled.mime_type)
 
 
-def _template(row: Row, ready: Ready, common: dict[str, Any]) -> Snapshot:
+def _template(row: PublishedRow, ready: Ready, common: dict[str, Any]) -> Snapshot:
     compiled = ready.compiled
     return TemplateSnapshot(
         **common,
@@ -175,9 +184,9 @@ def _template(row: Row, ready: Ready, common: dict[str, Any]) -> Snapshot:
     )
 
 
-_FINISH: Mapping[Sort, Callable[[Row, Ready, dict[str, Any]], Snapshot]] = {
-    Sort.TOOL: _tool,
-    Sort.PROMPT: _prompt,
-    Sort.RESOURCE: _resource,
-    Sort.TEMPLATE: _template,
+_FINISH: Mapping[PrimitiveType, Callable[[PublishedRow, Ready, dict[str, Any]], Snapshot]] = {
+    PrimitiveType.TOOL: _tool,
+    PrimitiveType.PROMPT: _prompt,
+    PrimitiveType.RESOURCE: _resource,
+    PrimitiveType.TEMPLATE: _template,
 }

@@ -1,6 +1,4 @@
-"""What tenants offer, as data: the working copy that operators edit, what was published, and what
-their tools keep.
-"""
+"""Models of what tenants offer: working copies, published versions, grants, and stored values."""
 
 import uuid
 from typing import Any
@@ -8,23 +6,27 @@ from typing import Any
 from django.db import models
 from django.db.models import Q
 
-from mcphost.catalogue.states import State
-from mcphost.kinds.sorts import Sort
+from mcphost.catalogue.states import PrimitiveState
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.models import Tenant
 
 MAX_URI = 2048
-"""Longer ones would not fit PostgreSQL's index."""
+"""Longer URIs would not fit PostgreSQL's index."""
 MAX_KEY = 200
 
 
 class Primitive(models.Model):
-    """A tool, prompt, resource or resource template of one tenant: its working copy, its state, and
-    the version that is served. `uri` is None for what clients ask for by name.
+    """A tool, prompt, resource or resource template of one tenant.
+
+    The row is the working copy, its state, and a reference to the version that is served. `uri` is
+    None for primitives that clients request by name.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="primitives")
-    sort = models.CharField(max_length=16, choices=[(sort.value, sort.value) for sort in Sort])
+    sort = models.CharField(
+        max_length=16, choices=[(sort.value, sort.value) for sort in PrimitiveType]
+    )
     name = models.CharField(max_length=64)
     uri = models.CharField(max_length=MAX_URI, null=True, blank=True)  # noqa: DJ001 - unique, where there is one
     kind = models.CharField(max_length=32)
@@ -33,8 +35,11 @@ class Primitive(models.Model):
     description = models.TextField(blank=True)
     scopes = models.JSONField(default=list, blank=True)
     time_limit_seconds = models.FloatField(null=True, blank=True)
+    answer_within_seconds = models.FloatField(null=True, blank=True)
     icons = models.JSONField(default=list, blank=True)
-    state = models.CharField(max_length=16, choices=State.choices, default=State.DRAFT)
+    state = models.CharField(
+        max_length=16, choices=PrimitiveState.choices, default=PrimitiveState.DRAFT
+    )
     live = models.ForeignKey(
         "catalogue.PrimitiveVersion",
         on_delete=models.PROTECT,
@@ -55,17 +60,21 @@ class Primitive(models.Model):
             models.UniqueConstraint(fields=["tenant", "uri"], name="catalogue_primitive_uri"),
             models.CheckConstraint(
                 condition=Q(
-                    sort__in=[sort.value for sort in Sort if sort.has_uri], uri__isnull=False
+                    sort__in=[sort.value for sort in PrimitiveType if sort.has_uri],
+                    uri__isnull=False,
                 )
-                | Q(sort__in=[sort.value for sort in Sort if not sort.has_uri], uri__isnull=True),
+                | Q(
+                    sort__in=[sort.value for sort in PrimitiveType if not sort.has_uri],
+                    uri__isnull=True,
+                ),
                 name="catalogue_primitive_has_uri",
             ),
             models.CheckConstraint(
-                condition=Q(state__in=State.values), name="catalogue_primitive_known_state"
+                condition=Q(state__in=PrimitiveState.values), name="catalogue_primitive_known_state"
             ),
             models.CheckConstraint(
-                condition=Q(state=State.DRAFT, live__isnull=True)
-                | (~Q(state=State.DRAFT) & Q(live__isnull=False)),
+                condition=Q(state=PrimitiveState.DRAFT, live__isnull=True)
+                | (~Q(state=PrimitiveState.DRAFT) & Q(live__isnull=False)),
                 name="catalogue_primitive_live_unless_draft",
             ),
         ]
@@ -75,11 +84,11 @@ class Primitive(models.Model):
 
 
 class PrimitiveVersion(models.Model):
-    """What was published, once: written at publication and never changed.
+    """A published version: written once, at publication, and never changed.
 
     `function` is the Python function that the version runs (empty for kinds that need no grant).
-    `snapshot` is the operators' part of what is served, `code` what the code said at that time:
-    history, which no request reads.
+    `snapshot` is the operator's part of what is served. `code` is what the code declared at that
+    time: history, which no request reads.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -112,7 +121,7 @@ class PrimitiveVersion(models.Model):
 
 
 class Grant(models.Model):
-    """Platform staff let a tenant use a Python function."""
+    """Permission of a tenant to use a Python function, granted by platform staff."""
 
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="grants")
     function = models.CharField(max_length=200)
@@ -130,10 +139,10 @@ class Grant(models.Model):
 
 
 class StoredValue(models.Model):
-    """What tools of a tenant keep under a key, as JSON.
+    """A JSON value that a tenant's tools store under a key.
 
-    `revision` goes up by one with each write. It begins where no value of that key has been, so that
-    who saw one that was deleted does not take what came after it for the same.
+    `revision` increases by one with each write. It starts above every earlier revision of the key,
+    so that a reader of a value that was deleted does not mistake a later value for the same.
     """
 
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+")

@@ -1,4 +1,4 @@
-"""What the console sees of the catalogue: frozen rows, one query for many."""
+"""Frozen rows of the catalogue for the console, one query for many."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,16 +8,17 @@ from uuid import UUID
 
 from mcphost.catalogue.fields import OVERRIDES, PrimitiveFields, working_copy
 from mcphost.catalogue.models import Primitive, PrimitiveVersion
-from mcphost.catalogue.states import State
-from mcphost.kinds.sorts import Sort
+from mcphost.catalogue.states import PrimitiveState
+from mcphost.kinds.primitive_types import PrimitiveType
 
 
 @dataclass(frozen=True, slots=True)
 class PrimitiveRow:
     """A tool, prompt, resource or template as operators see it.
 
-    `fields` is the working copy, `uri` what clients ask for of resources and templates. `version` labels what was published last, empty for a draft that
-    never was; `edited` says that the working copy has moved on since.
+    `fields` is the working copy, `uri` the URI of a resource or template. `version` labels what was
+    published last; it is empty for a draft that was never published. `edited` says that the working
+    copy has changed since.
     """
 
     id: UUID
@@ -25,7 +26,7 @@ class PrimitiveRow:
     tenant_slug: str
     fields: PrimitiveFields
     uri: str
-    state: State
+    state: PrimitiveState
     version: str
     edited: bool
     created_at: datetime
@@ -36,13 +37,13 @@ class PrimitiveRow:
         return self.fields.name
 
     @property
-    def sort(self) -> Sort:
+    def sort(self) -> PrimitiveType:
         return self.fields.sort
 
 
 @dataclass(frozen=True, slots=True)
 class VersionRow:
-    """One publication: the operators' part (`fields.snapshot`), the code's (`fields.code`)."""
+    """One publication: the operator's part (`fields.snapshot`) and the code's (`fields.code`)."""
 
     id: UUID
     primitive_id: UUID
@@ -58,24 +59,24 @@ class VersionRow:
 
 @dataclass(frozen=True, slots=True)
 class FunctionRow:
-    """A Python function, seen from one tenant. `known` is false when the code no longer has it."""
+    """A Python function for one tenant. `known` is false when the code no longer has it."""
 
     reference: str
-    sort: Sort
+    sort: PrimitiveType
     label: str
     granted: bool
     known: bool
 
 
 def primitive_row(row: Primitive) -> PrimitiveRow:
-    """The row of a primitive that was read with its tenant and its live version."""
+    """Convert a primitive that was read with its tenant and its live version."""
     return PrimitiveRow(
         id=row.id,
         tenant_id=row.tenant_id,
         tenant_slug=row.tenant.slug,
         fields=working_copy(row),
         uri=row.uri or "",
-        state=State(row.state),
+        state=PrimitiveState(row.state),
         version=str(row.live) if row.live else "",
         edited=row.live is not None and _differs(row, row.live.snapshot),
         created_at=row.created_at,
@@ -84,7 +85,7 @@ def primitive_row(row: Primitive) -> PrimitiveRow:
 
 
 def version_row(version: PrimitiveVersion) -> VersionRow:
-    """The row of a version that was read with its primitive."""
+    """Convert a version that was read with its primitive."""
     return VersionRow(
         id=version.id,
         primitive_id=version.primitive_id,
@@ -100,4 +101,4 @@ def version_row(version: PrimitiveVersion) -> VersionRow:
 
 
 def _differs(row: Primitive, published: Mapping[str, Any]) -> bool:
-    return any(getattr(row, name) != published[name] for name in ("config", *OVERRIDES))
+    return any(getattr(row, name) != published.get(name) for name in ("config", *OVERRIDES))

@@ -1,4 +1,4 @@
-"""What tenants offer that are set up by a command: the demo's and the conformance suite's."""
+"""Publish functions for tenants that a command sets up: the demo and the conformance suite."""
 
 from collections.abc import Iterable
 from uuid import UUID
@@ -16,10 +16,10 @@ from mcphost.catalogue.rows import PrimitiveRow
 def publish_functions(
     tenant_id: UUID, references: Iterable[str], actor: Actor
 ) -> tuple[PrimitiveRow, ...]:
-    """Grant each function, and publish it under the name its author gave it; return the new ones.
+    """Grant each function, and publish it under the name its author gave it; return the new rows.
 
-    Running it again changes nothing: one of that sort and name is left as its operators have it, in
-    whatever state.
+    Running it again changes nothing: an existing primitive of that type and name is left as its
+    operators have it, in any state.
 
     Raises Invalid for a function that the code does not have.
     """
@@ -33,7 +33,11 @@ def publish_functions(
 def _publish_function(tenant_id: UUID, reference: str, actor: Actor) -> PrimitiveRow | None:
     services.grant_function(tenant_id, reference, actor)
     said = kinds.compiled_function(reference)
-    if Primitive.objects.filter(tenant=tenant_id, sort=said.sort, name=said.name).exists():
+    if Primitive.objects.filter(
+        tenant=tenant_id, sort=said.primitive_type, name=said.name
+    ).exists():
         return None
-    fields = PrimitiveFields(name=said.name, config={"function": reference}, sort=said.sort)
+    fields = PrimitiveFields(
+        name=said.name, config={"function": reference}, sort=said.primitive_type
+    )
     return services.publish(services.create(tenant_id, fields, actor).id, actor)

@@ -1,4 +1,4 @@
-"""What others may read of the catalogue: offerings for serving, rows for the console."""
+"""Reads of the catalogue: offerings for serving, rows for the console."""
 
 from collections.abc import Iterator, Mapping
 from typing import Literal
@@ -15,13 +15,14 @@ from mcphost.catalogue.snapshots import (
     Offering,
     PrimitiveProblem,
     PromptSnapshot,
+    ReadAt,
     ResourceSnapshot,
     Snapshot,
     TemplateSnapshot,
     ToolSnapshot,
 )
 from mcphost.feed.cache import MISS, Miss
-from mcphost.kinds.sorts import Sort
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.models import Tenant
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "PrimitiveProblem",
     "PrimitiveRow",
     "PromptSnapshot",
+    "ReadAt",
     "ResourceSnapshot",
     "Snapshot",
     "TemplateSnapshot",
@@ -54,10 +56,10 @@ _offerings: FilledCache[UUID, Offering] = FilledCache(loading.load_offering, MAX
 
 
 def offering(tenant_id: UUID) -> Offering:
-    """All that a tenant serves; from memory when it is there, else by one query.
+    """Return all that a tenant serves; from memory if it is cached, else by one query.
 
-    A tenant that offers nothing, or no tenant at all, has an empty offering. Inside a transaction nothing
-    is kept, because what it read may yet be rolled back.
+    A tenant that offers nothing, or does not exist, has an empty offering. Inside a transaction
+    nothing is cached, because the data that was read may still be rolled back.
     """
     found = _offerings.peek(tenant_id)
     if found is not MISS:
@@ -68,40 +70,42 @@ def offering(tenant_id: UUID) -> Offering:
 
 
 def cached_offering(tenant_id: UUID) -> Offering | Literal[Miss.MISS]:
-    """The offering if it is in memory, else MISS. Never touches the database: for the event loop."""
+    """Return the offering if it is cached, else MISS. Makes no query: for the event loop."""
     return _offerings.peek(tenant_id)
 
 
 def forget(tenant_id: UUID) -> None:
-    """Read what this tenant offers anew at the next need."""
+    """Drop a tenant's cached offering, so that it is read again when needed."""
     _offerings.drop(tenant_id)
 
 
 def forget_all() -> None:
-    """Read what every tenant offers anew: nobody knows what was missed."""
+    """Drop all cached offerings, for when it is unknown which changes were missed."""
     _offerings.clear()
 
 
 def problems(tenant_id: UUID) -> tuple[PrimitiveProblem, ...]:
-    """What the tenant has published and cannot be served, and why."""
+    """Return what the tenant has published and cannot be served, and why."""
     return offering(tenant_id).problems
 
 
 def problems_of(tenants: QuerySet[Tenant]) -> Iterator[PrimitiveProblem]:
-    """The same for many tenants (see `tenants.access`), read in chunks, nothing kept."""
+    """Yield the same for many tenants (see `tenants.access`), read in chunks, nothing cached."""
     for row in loading.rows_of(tenants):
         served = loading.serve(row)
         if isinstance(served, PrimitiveProblem):
             yield served
 
 
-def primitives(tenants: QuerySet[Tenant], *sorts: Sort) -> tuple[PrimitiveRow, ...]:
-    """What these tenants (see `tenants.access`) have in every state, by slug, sort and name; only
-    of some sorts if any are named."""
+def primitives(tenants: QuerySet[Tenant], *sorts: PrimitiveType) -> tuple[PrimitiveRow, ...]:
+    """Return these tenants' primitives in every state, sorted by slug, type and name.
+
+    For the tenants, see `tenants.access`. With `sorts`, only primitives of those types.
+    """
     rows = Primitive.objects.filter(tenant__in=tenants).select_related("tenant", "live")
     if sorts:
         rows = rows.filter(sort__in=sorts)
-    order = list(Sort).index
+    order = list(PrimitiveType).index
     return tuple(
         sorted(
             map(primitive_row, rows), key=lambda row: (row.tenant_slug, order(row.sort), row.name)
@@ -109,20 +113,20 @@ def primitives(tenants: QuerySet[Tenant], *sorts: Sort) -> tuple[PrimitiveRow, .
     )
 
 
-def counts(tenant_id: UUID) -> Mapping[Sort, int]:
-    """How many a tenant has of each sort, in whatever state; nothing of which it has none."""
+def counts(tenant_id: UUID) -> Mapping[PrimitiveType, int]:
+    """Return how many primitives a tenant has of each type, in any state; without zeros."""
     found = Primitive.objects.filter(tenant=tenant_id).order_by().values("sort")
-    return {Sort(row["sort"]): row["count"] for row in found.annotate(count=Count("id"))}
+    return {PrimitiveType(row["sort"]): row["count"] for row in found.annotate(count=Count("id"))}
 
 
 def primitive(primitive_id: UUID) -> PrimitiveRow | None:
-    """One of them, or None when there is no such row."""
+    """Return one primitive, or None when there is no such row."""
     row = Primitive.objects.filter(pk=primitive_id).select_related("tenant", "live").first()
     return None if row is None else primitive_row(row)
 
 
 def versions(primitive_id: UUID) -> tuple[VersionRow, ...]:
-    """Every publication of one, the newest first."""
+    """Return all publications of a primitive, newest first."""
     rows = (
         PrimitiveVersion.objects.filter(primitive=primitive_id)
         .select_related("primitive")
@@ -132,16 +136,16 @@ def versions(primitive_id: UUID) -> tuple[VersionRow, ...]:
 
 
 def functions(tenant_id: UUID) -> tuple[FunctionRow, ...]:
-    """Every function that is granted to a tenant or could be, by reference.
+    """Return every function that is granted to a tenant or could be, by reference.
 
-    A granted function that the code no longer has is here too, with `known` false.
+    A granted function that the code no longer has is included, with `known` false.
     """
     granted = set(Grant.objects.filter(tenant=tenant_id).values_list("function", flat=True))
     labels = dict(kinds.functions())
     return tuple(
         FunctionRow(
             reference=reference,
-            sort=kinds.sort_of(reference),
+            sort=kinds.primitive_type_of(reference),
             label=labels.get(reference, reference),
             granted=reference in granted,
             known=reference in labels,

@@ -1,7 +1,9 @@
-"""Everything that changes the catalogue. Each verb is one transaction, one entry in the record and
-one change in the feed; who may use it is decided by the caller (`tenants.access`).
+"""All changes of the catalogue.
 
-Raises errors.Invalid, errors.WrongStateError and errors.UnknownError.
+Each verb is one transaction, one entry in the record and one change in the change log. The caller
+decides who may use it (`tenants.access`).
+
+Raises errors.Invalid, errors.WrongStateError, errors.UnchangedError and errors.UnknownError.
 """
 
 from collections.abc import Mapping
@@ -14,24 +16,28 @@ from django.db.models import Max
 from mcphost.audit import services as audit
 from mcphost.audit.records import Actor
 from mcphost.catalogue import kinds, validation
-from mcphost.catalogue.compiling import Ready, label
-from mcphost.catalogue.errors import Invalid, UnknownError, WrongStateError
+from mcphost.catalogue.compiling import Ready, label, listing_of, publication_digest
+from mcphost.catalogue.errors import Invalid, UnchangedError, UnknownError, WrongStateError
 from mcphost.catalogue.fields import PrimitiveFields, changed, code, snapshot, working_copy
+from mcphost.catalogue.listing import ListingTexts
 from mcphost.catalogue.models import Grant, Primitive, PrimitiveVersion
 from mcphost.catalogue.rows import PrimitiveRow, primitive_row
-from mcphost.catalogue.states import State, Verb, following
+from mcphost.catalogue.states import PrimitiveState, PrimitiveVerb, following
 from mcphost.feed.services import announce
-from mcphost.kinds.sorts import Sort
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.models import Tenant
 
-_FIXED = "It was published: clients know it by this, so it stays. Make a new one instead."
-_NEWS = {Sort.TEMPLATE: "resource"}
-"""What the feed calls changes of a sort, where that is not its name."""
+_FIXED = (
+    "It was published, and clients identify it by this, so it cannot be changed. "
+    "Create a new one instead."
+)
+_NEWS = {PrimitiveType.TEMPLATE: "resource"}
+"""The change log's name for changes of a type, where it is not the type's name."""
 
 
 @transaction.atomic
 def create(tenant_id: UUID, fields: PrimitiveFields, actor: Actor) -> PrimitiveRow:
-    """Make a draft."""
+    """Create a draft."""
     tenant = _tenant(tenant_id)
     fields = validation.normal(fields)
     ready = validation.check(tenant_id, fields)
@@ -45,7 +51,7 @@ def create(tenant_id: UUID, fields: PrimitiveFields, actor: Actor) -> PrimitiveR
 def update(primitive_id: UUID, fields: PrimitiveFields, actor: Actor) -> PrimitiveRow:
     """Change the working copy. What is served stays as it was published.
 
-    Fields that are as they were change nothing: no entry, no news.
+    Unchanged fields change nothing: no entry, no announcement.
     """
     row = _locked(primitive_id)
     before = working_copy(row)
@@ -64,12 +70,18 @@ def update(primitive_id: UUID, fields: PrimitiveFields, actor: Actor) -> Primiti
 
 @transaction.atomic
 def publish(primitive_id: UUID, actor: Actor) -> PrimitiveRow:
-    """Write the working copy down as the next version, and serve it from now on."""
+    """Write the working copy as the next version, and serve it from now on.
+
+    Raises UnchangedError if that would be the version that was published last.
+    """
     row = _locked(primitive_id)
-    state = _next_state(row, Verb.PUBLISH)
+    state = _next_state(row, PrimitiveVerb.PUBLISH)
     fields = working_copy(row)
     ready = validation.check(row.tenant_id, fields, row.id)
-    version = _write_version(row, fields, ready, actor)
+    digest = working_digest(ready, fields)
+    if row.live is not None and row.live.digest == digest:
+        raise UnchangedError(row.name, str(row.live), PrimitiveState(row.state))
+    version = _write_version(row, fields, ready, digest, actor)
     _move(row, state, version)
     facts = {
         "number": version.number,
@@ -82,18 +94,18 @@ def publish(primitive_id: UUID, actor: Actor) -> PrimitiveRow:
 
 @transaction.atomic
 def disable(primitive_id: UUID, actor: Actor) -> PrimitiveRow:
-    """Serve it no more, until it is enabled or published again."""
+    """Stop serving a primitive, until it is enabled or published again."""
     row = _locked(primitive_id)
-    _move(row, _next_state(row, Verb.DISABLE), row.live)
+    _move(row, _next_state(row, PrimitiveVerb.DISABLE), row.live)
     _record("disabled", row, actor, {"version": str(row.live)})
     return primitive_row(row)
 
 
 @transaction.atomic
 def enable(primitive_id: UUID, actor: Actor) -> PrimitiveRow:
-    """Serve the version that was published last, whatever the working copy holds by now."""
+    """Serve the last published version again, whatever the working copy contains."""
     row = _locked(primitive_id)
-    state = _next_state(row, Verb.ENABLE)
+    state = _next_state(row, PrimitiveVerb.ENABLE)
     function = row.live.function if row.live else ""
     if refused := validation.check_grant(row.tenant_id, function):
         raise Invalid({f"config.{kinds.GRANTED_BY_STAFF[row.kind]}": refused})
@@ -104,7 +116,7 @@ def enable(primitive_id: UUID, actor: Actor) -> PrimitiveRow:
 
 @transaction.atomic
 def grant_function(tenant_id: UUID, function: str, actor: Actor) -> bool:
-    """Let a tenant use a function; whether that is new. For platform staff.
+    """Let a tenant use a function; return whether that is new. For platform staff.
 
     Raises Invalid, on `function`, when the code has no such function.
     """
@@ -119,14 +131,23 @@ def grant_function(tenant_id: UUID, function: str, actor: Actor) -> bool:
 
 @transaction.atomic
 def revoke_grant(tenant_id: UUID, function: str, actor: Actor) -> bool:
-    """Take a function away from a tenant; whether it had it. For platform staff.
+    """Revoke a tenant's grant of a function; return whether it had it. For platform staff.
 
-    What the tenant made of it stays as it is, and is not served while the function is not granted.
+    The tenant's primitives that use it stay as they are, but are not served without the grant.
     """
     count, _ = Grant.objects.filter(tenant=tenant_id, function=function).delete()
     if count:
         _record_grant("function.revoked", tenant_id, function, actor)
     return bool(count)
+
+
+def working_digest(ready: Ready, fields: PrimitiveFields) -> str:
+    """Return the digest of a publication of these fields (`compiling.publication_digest`)."""
+    texts = ListingTexts(
+        fields.name, ready.compiled.uri, fields.title, fields.description, fields.icons
+    )
+    listing = listing_of(ready.compiled, texts)
+    return publication_digest(ready, listing, snapshot(fields))
 
 
 def _tenant(tenant_id: UUID) -> Tenant:
@@ -137,18 +158,22 @@ def _tenant(tenant_id: UUID) -> Tenant:
 
 
 def _locked(primitive_id: UUID) -> Primitive:
-    """The row, held until the transaction ends, so that its state and its count do not move."""
-    rows = Primitive.objects.select_for_update(of=("self",)).select_related("tenant", "live")
+    """Return the row, locked until the transaction ends, so that its state and version are stable.
+
+    Its version is not joined: after waiting for a lock, PostgreSQL reads the locked row again, but
+    not the rows joined to it, so `live` would be the version from before the wait.
+    """
+    rows = Primitive.objects.select_for_update(of=("self",)).select_related("tenant")
     row = rows.filter(pk=primitive_id, tenant__closed_at=None).first()
     if row is None:
-        raise UnknownError("entry of the catalogue", primitive_id)
+        raise UnknownError("primitive", primitive_id)
     return row
 
 
-def _next_state(row: Primitive, verb: Verb) -> State:
-    state = following(State(row.state), verb)
+def _next_state(row: Primitive, verb: PrimitiveVerb) -> PrimitiveState:
+    state = following(PrimitiveState(row.state), verb)
     if state is None:
-        raise WrongStateError(row.name, State(row.state), verb)
+        raise WrongStateError(row.name, PrimitiveState(row.state), verb)
     return state
 
 
@@ -157,7 +182,9 @@ def _check_fixed(row: Primitive, names: list[str]) -> None:
     if "name" in names and row.live_id:
         problems["name"] = [_FIXED]
     for name in {"sort", "kind"}.intersection(names):
-        problems[name] = [f"The {name} of a {row.sort} stays. Make a new one instead."]
+        problems[name] = [
+            f"The {name} of a {row.sort} cannot be changed. Create a new one instead."
+        ]
     if problems:
         raise Invalid(problems)
 
@@ -170,18 +197,18 @@ def _store(row: Primitive, fields: PrimitiveFields, ready: Ready) -> None:
         with transaction.atomic():
             row.save()
     except IntegrityError:
-        # Somebody else took the name, or the URI, between the check and here.
+        # A concurrent request took the name, or the URI, after the check.
         raise Invalid({"name": [validation.taken("name", fields.sort)]}) from None
 
 
 def _write_version(
-    row: Primitive, fields: PrimitiveFields, ready: Ready, actor: Actor
+    row: Primitive, fields: PrimitiveFields, ready: Ready, digest: str, actor: Actor
 ) -> PrimitiveVersion:
     last = row.versions.aggregate(last=Max("number"))["last"] or 0
     return PrimitiveVersion.objects.create(
         primitive=row,
         number=last + 1,
-        digest=ready.digest,
+        digest=digest,
         function=kinds.function_of(fields.kind, fields.config),
         snapshot=snapshot(fields),
         code=code(ready.compiled),
@@ -189,7 +216,7 @@ def _write_version(
     )
 
 
-def _move(row: Primitive, state: State, live: PrimitiveVersion | None) -> None:
+def _move(row: Primitive, state: PrimitiveState, live: PrimitiveVersion | None) -> None:
     row.state, row.live = state, live
     row.save(update_fields=["state", "live", "updated_at"])
 
@@ -197,13 +224,13 @@ def _move(row: Primitive, state: State, live: PrimitiveVersion | None) -> None:
 def _record(verb: str, row: Primitive, actor: Actor, facts: Mapping[str, Any]) -> None:
     action = f"{row.sort}.{verb}"
     audit.record(action, actor=actor, tenant=row.tenant_id, target=row.name, facts=facts)
-    _announce(Sort(row.sort), row.tenant_id, str(row.id))
+    _announce(PrimitiveType(row.sort), row.tenant_id, str(row.id))
 
 
 def _record_grant(action: str, tenant_id: UUID, function: str, actor: Actor) -> None:
     audit.record(action, actor=actor, tenant=tenant_id, target=function, facts={})
-    _announce(kinds.sort_of(function), tenant_id, function)
+    _announce(kinds.primitive_type_of(function), tenant_id, function)
 
 
-def _announce(sort: Sort, tenant_id: UUID, object_id: str) -> None:
+def _announce(sort: PrimitiveType, tenant_id: UUID, object_id: str) -> None:
     announce(_NEWS.get(sort, sort.value), tenant=tenant_id, object_id=object_id)

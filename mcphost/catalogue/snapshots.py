@@ -1,4 +1,4 @@
-"""What serving sees of what a tenant offers: frozen, compiled, shared between requests."""
+"""Published primitives as serving uses them: frozen, compiled, shared between requests."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -7,8 +7,8 @@ from uuid import UUID
 
 from mcphost.audit.redaction import Redactor
 from mcphost.catalogue.redaction import ResultRedactor
-from mcphost.kinds.sorts import Sort
-from mcphost.protocol.laid_out import LaidOut
+from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.protocol.laid_out import UriPositions
 from mcphost.protocol.prompts import PromptArgument
 from mcphost.protocol.schemas import ParamHeader
 from mcphost.protocol.uri_templates import UriTemplate
@@ -20,16 +20,16 @@ from mcphost.runtime.schema import Validator
 class Snapshot:
     """One published primitive, ready to be listed and run.
 
-    `version` is `"<publications>+<8 hex digits>"`, the digits from the digest of what its author
-    says. `scopes` are its own, beside `mcp:list` and `mcp:call`. `listing` is how it is listed on
-    the wire, `encoded` the same as JSON; both are shared and never changed. `input_redactor` takes
-    arguments, `output_redactor` the method's whole result. `time_limit` is in seconds for one round,
-    None for the platform's. `requires` names client capabilities. `answer_within` is in seconds, None
-    for the platform's; `claims` says whether a round that takes in an answer must run once only;
-    `unasked` whether answers are taken that nobody asked for.
+    `version` is `"<publications>+<8 hex digits>"`, the digits from the publication's digest.
+    `scopes` are its own, besides `mcp:list` and `mcp:call`. `listing` is its entry in lists on the
+    wire, `encoded` the same as JSON; both are shared and never changed. `input_redactor` takes
+    arguments, `output_redactor` the method's whole result. `time_limit` is in seconds for one
+    round, None for the platform's. `requires` names client capabilities. `answer_within` is in
+    seconds, None for the platform's. `claims` says whether a round that takes in an answer must run
+    only once. `unasked` says whether input responses are accepted that were not requested.
     """
 
-    sort: ClassVar[Sort]
+    sort: ClassVar[PrimitiveType]
 
     id: UUID
     name: str
@@ -50,7 +50,7 @@ class Snapshot:
 
     @property
     def read_only(self) -> bool:
-        """Whether it may run without an entry in the record that says so beforehand."""
+        """Whether it may run without an entry in the record that is written beforehand."""
         return True
 
 
@@ -58,7 +58,7 @@ class Snapshot:
 class ToolSnapshot(Snapshot):
     """A tool (spec: server/tools)."""
 
-    sort: ClassVar[Sort] = Sort.TOOL
+    sort: ClassVar[PrimitiveType] = PrimitiveType.TOOL
 
     param_headers: tuple[ParamHeader, ...]
     output_validator: Validator | None
@@ -71,7 +71,7 @@ class ToolSnapshot(Snapshot):
 class PromptSnapshot(Snapshot):
     """A prompt (spec: server/prompts). `completer` answers `completion/complete`."""
 
-    sort: ClassVar[Sort] = Sort.PROMPT
+    sort: ClassVar[PrimitiveType] = PrimitiveType.PROMPT
 
     arguments: tuple[PromptArgument, ...]
     completer: Program | None
@@ -81,7 +81,7 @@ class PromptSnapshot(Snapshot):
 class ResourceSnapshot(Snapshot):
     """A resource (spec: server/resources)."""
 
-    sort: ClassVar[Sort] = Sort.RESOURCE
+    sort: ClassVar[PrimitiveType] = PrimitiveType.RESOURCE
 
     uri: str
     mime_type: str
@@ -91,27 +91,31 @@ class ResourceSnapshot(Snapshot):
 class TemplateSnapshot(Snapshot):
     """A resource template (spec: server/resources, "Resource Templates")."""
 
-    sort: ClassVar[Sort] = Sort.TEMPLATE
+    sort: ClassVar[PrimitiveType] = PrimitiveType.TEMPLATE
 
     uri_template: UriTemplate
     mime_type: str
     completer: Program | None
 
 
+ReadAt = tuple[ResourceSnapshot | TemplateSnapshot, Mapping[str, str]]
+"""The resource or template that serves a URI, and the values of a template's variables."""
+
+
 @dataclass(frozen=True, slots=True)
 class PrimitiveProblem:
-    """Why something published is not served."""
+    """Why a published primitive is not served."""
 
     primitive_id: UUID
     tenant_id: UUID
-    sort: Sort
+    sort: PrimitiveType
     name: str
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Offering:
-    """All that one tenant serves, and what it would serve if it could.
+    """All that one tenant serves, and the problems of what cannot be served.
 
     Tools and prompts are ordered by name, resources by URI, templates by their text.
     """
@@ -127,7 +131,7 @@ class Offering:
 
     @property
     def everything(self) -> tuple[Snapshot, ...]:
-        """All that is served, whatever it is."""
+        """All that is served, of every type."""
         return (*self.tools, *self.prompts, *self.resources, *self.templates)
 
     def tool(self, name: str) -> ToolSnapshot | None:
@@ -140,17 +144,25 @@ class Offering:
         return self.resources_by_uri.get(uri)
 
     def template(self, uri_template: str) -> TemplateSnapshot | None:
-        """The template that is written so."""
+        """Return the template with this text."""
         found = (one for one in self.templates if one.uri_template.text == uri_template)
         return next(found, None)
 
-    def match(self, uri: str) -> tuple[TemplateSnapshot, Mapping[str, str]] | None:
-        """The first template that a URI fits, with the values of its variables."""
-        laid = LaidOut(uri)
-        for template in self.templates:
-            values = template.uri_template.match_laid_out(laid)
-            if values is not None:
-                return template, values
+    def read_at(self, uri: str, scopes: frozenset[str] | None = None) -> ReadAt | None:
+        """Return what serves a URI in its normal form.
+
+        That is the resource of that URI, else the first template that it matches, with the values
+        of its variables. With `scopes`, only primitives that a caller with these scopes may see.
+        """
+        resource = self.resource(uri)
+        if resource is not None and (scopes is None or resource.scopes <= scopes):
+            return resource, {}
+        positions = UriPositions(uri)
+        for one in self.templates:
+            if scopes is None or one.scopes <= scopes:
+                values = one.uri_template.match_positions(positions)
+                if values is not None:
+                    return one, values
         return None
 
 
@@ -158,7 +170,7 @@ S = TypeVar("S", bound=Snapshot)
 
 
 def offering_of(served: Iterable[Snapshot | PrimitiveProblem]) -> Offering:
-    """An offering in the order of code points, alike on every database and node."""
+    """Return an offering in the order of code points, the same on every database and node."""
     everything = sorted(served, key=lambda one: one.name)
     tools = _all(everything, ToolSnapshot)
     prompts = _all(everything, PromptSnapshot)

@@ -1,7 +1,7 @@
-"""The states of a tool, and which verb leads from which to which.
+"""The states of a primitive, and the transitions between them.
 
-A published tool that is edited stays published: edits change the working copy, and what is served
-is the version written when it was last published.
+A published primitive that is edited stays published: edits change the working copy, and what is
+served is the version written when it was last published.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,31 +10,37 @@ from enum import StrEnum
 from django.db.models import TextChoices
 
 
-class State(TextChoices):
-    """Where a tool stands. Only a published one is listed and can be called."""
+class PrimitiveState(TextChoices):
+    """The state of a primitive. Only a published one is listed and can be called."""
 
     DRAFT = "draft"
     PUBLISHED = "published"
     DISABLED = "disabled"
 
 
-class Verb(StrEnum):
-    """What an operator does to a tool's state."""
+class PrimitiveVerb(StrEnum):
+    """An operator's action on the state of a primitive."""
 
     PUBLISH = "publish"
     DISABLE = "disable"
     ENABLE = "enable"
 
 
-TRANSITIONS: Mapping[State, Mapping[Verb, State]] = {
-    State.DRAFT: {Verb.PUBLISH: State.PUBLISHED},
-    State.PUBLISHED: {Verb.PUBLISH: State.PUBLISHED, Verb.DISABLE: State.DISABLED},
-    State.DISABLED: {Verb.PUBLISH: State.PUBLISHED, Verb.ENABLE: State.PUBLISHED},
+TRANSITIONS: Mapping[PrimitiveState, Mapping[PrimitiveVerb, PrimitiveState]] = {
+    PrimitiveState.DRAFT: {PrimitiveVerb.PUBLISH: PrimitiveState.PUBLISHED},
+    PrimitiveState.PUBLISHED: {
+        PrimitiveVerb.PUBLISH: PrimitiveState.PUBLISHED,
+        PrimitiveVerb.DISABLE: PrimitiveState.DISABLED,
+    },
+    PrimitiveState.DISABLED: {
+        PrimitiveVerb.PUBLISH: PrimitiveState.PUBLISHED,
+        PrimitiveVerb.ENABLE: PrimitiveState.PUBLISHED,
+    },
 }
-"""Publishing always writes a new version; enabling serves the last one again."""
+"""Publishing writes a new version; enabling serves the last one again."""
 
 
-def following(state: State, verb: Verb) -> State | None:
+def following(state: PrimitiveState, verb: PrimitiveVerb) -> PrimitiveState | None:
     """The state that `verb` leads to, or None when it is not possible from `state`."""
     return TRANSITIONS[state].get(verb)
 

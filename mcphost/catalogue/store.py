@@ -1,7 +1,7 @@
-"""What a tenant's tools keep between calls: JSON under keys, read and written as a whole.
+"""The store of a tenant's tools, kept between calls: JSON under keys, read and written as a whole.
 
-Nothing is cached: who reads gets what the last writer left, whichever process that was. A write
-says which revision it follows, so that of two at once only one lands.
+Nothing is cached: a read returns the last value written, by whatever process. A write names the
+revision that it follows, so that of two concurrent writes only one succeeds.
 """
 
 import json
@@ -22,16 +22,16 @@ NOTHING = Stored(None, 0)
 
 
 def get(tenant: UUID, key: str) -> Stored:
-    """What the tenant keeps under `key`, or NOTHING. Raises StoreRefused for what cannot be a key."""
+    """Return what the tenant stores under `key`, or NOTHING. Raises StoreRefused for a bad key."""
     _check_key(key)
     row = StoredValue.objects.filter(tenant=tenant, key=key).first()
     return NOTHING if row is None else Stored(json.loads(row.value), row.revision)
 
 
 def put(tenant: UUID, key: str, value: Any, revision: int) -> bool:
-    """Keep `value` if what is there has that revision; 0 is that of nothing. Whether it was kept.
+    """Store `value` if the key has that revision (0: no value); return whether it was stored.
 
-    Raises StoreRefused for what cannot be a key, is not JSON, is too large, or is one key too many.
+    Raises StoreRefused for a bad key, a value that is not JSON or too large, or one key too many.
     """
     _check_key(key)
     text = _json(value)
@@ -39,9 +39,9 @@ def put(tenant: UUID, key: str, value: Any, revision: int) -> bool:
 
 
 def delete(tenant: UUID, key: str, revision: int) -> bool:
-    """Keep nothing there any more, if what is there has that revision. Whether it was so.
+    """Delete the value if the key has that revision (0: no value); return whether it had.
 
-    Raises StoreRefused for what cannot be a key.
+    Raises StoreRefused for a bad key.
     """
     _check_key(key)
     rows = StoredValue.objects.filter(tenant=tenant, key=key, revision=revision)
@@ -71,26 +71,29 @@ def _add(tenant: UUID, key: str, text: str) -> bool:
                 revision=_first_revision(),
                 updated_at=timezone.now(),
             )
-    except IntegrityError:  # somebody else was there between the look and here
+    except IntegrityError:  # a concurrent write added the key after the check
         return False
     return True
 
 
 def _first_revision() -> int:
-    """Microseconds since 1970: beyond any that a value of the same key got before it was deleted."""
+    """Return microseconds since 1970: above every revision that a deleted value of the key had."""
     return time.time_ns() // 1000
 
 
 def _check_room(tenant: UUID) -> None:
-    """Who writes at the same moment counts the same keys: the limit is met give or take those."""
+    """Raise StoreRefused if the tenant's keys have reached the limit.
+
+    Concurrent writes count the same keys, so together they can exceed the limit by their number.
+    """
     most = settings.MCPHOST_STORE_KEYS
     if StoredValue.objects.filter(tenant=tenant).count() >= most:
-        raise StoreRefused(f"This tenant keeps {most} values, and there is no room for another.")
+        raise StoreRefused(f"The tenant's store is full: it may have at most {most} values.")
 
 
 def _check_key(key: str) -> None:
     if not 0 < len(key) <= MAX_KEY or not key.isprintable():
-        raise StoreRefused(f"A key of the store is 1 to {MAX_KEY} printable characters.")
+        raise StoreRefused(f"A key of the store must have 1 to {MAX_KEY} printable characters.")
 
 
 def _json(value: Any) -> str:
@@ -98,8 +101,8 @@ def _json(value: Any) -> str:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         size = len(text.encode())
     except (TypeError, ValueError, RecursionError) as error:
-        raise StoreRefused(f"Only JSON can be kept in the store: {error}") from None
+        raise StoreRefused(f"Only JSON can be stored: {error}") from None
     if size > MAX_BYTES:
-        raise StoreRefused(f"A value of the store has at most {MAX_BYTES} bytes; this has {size}.")
-    # U+0000 is written as an escape, so PostgreSQL takes what SQLite takes.
+        raise StoreRefused(f"A stored value may have at most {MAX_BYTES} bytes; this has {size}.")
+    # U+0000 is written as an escape, so PostgreSQL accepts what SQLite accepts.
     return text

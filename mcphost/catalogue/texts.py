@@ -1,50 +1,62 @@
-"""Which texts, scopes and limits a tool may have. Each check returns sentences, none when fine."""
+"""Validation of a primitive's texts, scopes and limits. Each check returns sentences, or none."""
 
 import re
 import unicodedata
 from typing import Any
 
+from django.conf import settings
+
+from mcphost.tenants.roles import COMMON_SCOPES
+
 MAX_TITLE = 200
 MAX_DESCRIPTION = 8000
 MAX_SCOPES = 16
 MAX_SECONDS = 3600.0
-EVERYBODYS_SCOPES = ("mcp:list", "mcp:call")
 
 _SCOPE = re.compile(r"mcp:[A-Za-z0-9_.-]{1,64}")
 
 
 def check_title(title: Any) -> list[str]:
-    """An override of the title: one line of text, or nothing."""
+    """Check an override of the title: one line of text, or nothing."""
     return _check_text(title, MAX_TITLE, allowed="")
 
 
 def check_description(description: Any) -> list[str]:
-    """An override of the description: text of several lines, or nothing."""
+    """Check an override of the description: text of several lines, or nothing."""
     return _check_text(description, MAX_DESCRIPTION, allowed="\n\r\t")
 
 
 def check_scopes(scopes: Any) -> list[str]:
-    """The scopes that a caller needs beside those for listing and calling."""
+    """Check the scopes that a caller needs besides those for listing and calling."""
     if not isinstance(scopes, list | tuple):
-        return ["Scopes are a list of texts."]
+        return ["Scopes must be a list of strings."]
     if len(scopes) > MAX_SCOPES:
-        return [f"A tool asks for at most {MAX_SCOPES} scopes."]
+        return [f"At most {MAX_SCOPES} scopes are allowed."]
     return [problem for scope in scopes if (problem := _scope_problem(scope))]
 
 
 def check_time_limit(seconds: Any) -> list[str]:
-    """Seconds for one round, or None for the code's or the platform's."""
+    """Check the seconds for one round, or None for the code's or the platform's."""
+    return _check_seconds(seconds, MAX_SECONDS, "The time limit")
+
+
+def check_answer_within(seconds: Any) -> list[str]:
+    """Check the seconds that a question waits, or None for the code's or the platform's."""
+    return _check_seconds(seconds, settings.MCPHOST_MAX_ANSWER_SECONDS, "The answer time limit")
+
+
+def _check_seconds(seconds: Any, longest: float, what: str) -> list[str]:
     if seconds is None:
         return []
     number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    if not number or not 0 < seconds <= MAX_SECONDS:
-        return [f"A time limit is more than 0 and at most {MAX_SECONDS:g} seconds."]
+    if not number or not 0 < seconds <= longest:
+        return [f"{what} must be more than 0 and at most {longest:g} seconds."]
     return []
 
 
 def _check_text(text: Any, longest: int, *, allowed: str) -> list[str]:
     if not isinstance(text, str):
-        return ["This is a text."]
+        return ["This must be a string."]
     if len(text) > longest:
         return [f"At most {longest} characters; this has {len(text)}."]
     # Cc are control characters (U+0000 breaks PostgreSQL), Cs lone surrogates (no UTF-8).
@@ -57,6 +69,6 @@ def _check_text(text: Any, longest: int, *, allowed: str) -> list[str]:
 def _scope_problem(scope: Any) -> str | None:
     if not isinstance(scope, str) or not _SCOPE.fullmatch(scope):
         return f"{str(scope)[:80]!r} is not a scope: `mcp:` and 1 to 64 of A-Z a-z 0-9 _ . -"
-    if scope in EVERYBODYS_SCOPES:
-        return f"{scope} is asked of every caller anyway; leave it out."
+    if scope in COMMON_SCOPES:
+        return f"{scope} is required of every caller anyway; leave it out."
     return None

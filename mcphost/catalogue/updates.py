@@ -1,4 +1,4 @@
-"""Telling every process that what can be read at a URI is not what it was."""
+"""Announce to all processes that the content at a URI has changed."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -14,14 +14,14 @@ from mcphost.feed.services import announce, announce_all
 from mcphost.protocol.uris import normalize
 
 UPDATED = "resource.updated"
-"""The change in the feed; its object is the URI."""
+"""The name of this change in the change log; its object is the URI."""
 LIST = "list"
-"""The change in the feed of a list that is to be asked for anew; its object says of what."""
+"""The change log's name for a list that clients should request again; its object is the type."""
 
 
 @transaction.atomic
 def announce_update(tenant_id: UUID, uri: str, actor: Actor) -> None:
-    """Tell whoever listens that what can be read at `uri` is not what it was.
+    """Notify subscribers that the content at `uri` has changed.
 
     Raises Invalid, on `uri`, when the tenant serves nothing there.
     """
@@ -34,7 +34,7 @@ def announce_update(tenant_id: UUID, uri: str, actor: Actor) -> None:
 
 @transaction.atomic
 def announce_updates(about: Sequence[tuple[UUID, str]]) -> None:
-    """Tell of what tools of many tenants have announced: their calls are the record of it.
+    """Announce what tools of many tenants have announced; the entries are those of their calls.
 
     Each is a tenant with a URI in its normal form, or with the name of a list, which has no colon.
     """
@@ -46,15 +46,14 @@ def announce_updates(about: Sequence[tuple[UUID, str]]) -> None:
 
 
 def served_as(offering: Offering, uri: str) -> str | None:
-    """The normal form of a URI of a resource, or of one that fits a template; else None."""
+    """Return the normal form of a URI that a resource or template serves; else None."""
     try:
         normal = normalize(uri)
     except ValueError:
         return None
-    found = offering.resource(normal) or offering.match(normal)
-    return None if found is None else normal
+    return None if offering.read_at(normal) is None else normal
 
 
 def nothing_at(uri: str) -> str:
-    """The refusal, in words."""
-    return f"There is no resource {uri[:200]!r} here, and no template that it fits."
+    """Return the refusal of a URI at which nothing is served."""
+    return f"No resource or template of this tenant matches {uri[:200]!r}."

@@ -1,6 +1,6 @@
-"""Whether the fields of a primitive may be what they are, as the protocol and its kind see it.
+"""Validate the fields of a primitive by the rules of the protocol and of its kind.
 
-Every problem is found at once, so that a form can show each beside its field.
+All problems are found at once, so that a form can show each beside its field.
 """
 
 from collections.abc import Mapping
@@ -18,12 +18,13 @@ from mcphost.catalogue.icons import check_icons
 from mcphost.catalogue.kinds import KindError
 from mcphost.catalogue.models import Grant, Primitive
 from mcphost.catalogue.texts import (
+    check_answer_within,
     check_description,
     check_scopes,
     check_time_limit,
     check_title,
 )
-from mcphost.kinds.sorts import Sort
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.protocol.tools import check_tool_name
 
 _CHECKS = {
@@ -31,6 +32,7 @@ _CHECKS = {
     "description": check_description,
     "scopes": check_scopes,
     "time_limit_seconds": check_time_limit,
+    "answer_within_seconds": check_answer_within,
     "icons": check_icons,
 }
 
@@ -44,9 +46,9 @@ class _Findings(dict[str, list[str]]):
 
 
 def normal(fields: PrimitiveFields) -> PrimitiveFields:
-    """The fields as they are stored: texts trimmed, lists as lists, scopes once and in order.
+    """Return the fields as they are stored: texts trimmed, scopes unique and sorted, real lists.
 
-    What has the wrong type is left as it is, for `check` to refuse.
+    A value of the wrong type is left as it is, for `check` to refuse.
     """
     return replace(
         fields,
@@ -59,7 +61,7 @@ def normal(fields: PrimitiveFields) -> PrimitiveFields:
 
 
 def check(tenant_id: UUID, fields: PrimitiveFields, primitive_id: UUID | None = None) -> Ready:
-    """What the fields stand for, compiled. `primitive_id` is its own, once it has one.
+    """Validate the fields and return them compiled. `primitive_id` is its own, if it has one.
 
     Raises Invalid with all problems by field; those of the configuration are at `config` or
     `config.<field>`.
@@ -79,23 +81,26 @@ def check(tenant_id: UUID, fields: PrimitiveFields, primitive_id: UUID | None = 
 
 
 def uri_field(fields: PrimitiveFields) -> str:
-    """Where the URI of a resource or template is said: in the configuration, or by a function."""
+    """Return the field that gives the URI: `uri` in the configuration, or the function."""
     return f"config.{kinds.GRANTED_BY_STAFF.get(fields.kind, 'uri')}"
 
 
-def taken(field: str, sort: Sort) -> str:
-    """The refusal of a name or URI that is another's already."""
+def taken(field: str, sort: PrimitiveType) -> str:
+    """Return the refusal of a name or URI that another primitive has already."""
     return f"Another {sort.value} of this tenant has that {field if field == 'name' else 'URI'}."
 
 
 def _lacks_description(fields: PrimitiveFields, ready: Ready) -> bool:
-    """Models choose tools and people choose prompts by it; resources go without."""
+    """Return whether a needed description is missing; resources and templates need none.
+
+    Models choose tools by their descriptions, and people choose prompts.
+    """
     said = fields.description or ready.compiled.description.strip()
     return not said and not fields.sort.has_uri
 
 
 def check_grant(tenant_id: UUID, function: str) -> list[str]:
-    """What keeps a tenant from using a function; nothing where no grant is needed."""
+    """Return why a tenant may not use a function; empty if it may, or no grant is needed."""
     if not function or Grant.objects.filter(tenant=tenant_id, function=function).exists():
         return []
     return [f"{function[:200]} is not granted to this tenant."]
@@ -105,7 +110,7 @@ def _check_name(
     findings: _Findings, tenant_id: UUID, fields: PrimitiveFields, primitive_id: UUID | None
 ) -> None:
     name: Any = fields.name
-    problem = check_tool_name(name) if isinstance(name, str) else "A name is a text."
+    problem = check_tool_name(name) if isinstance(name, str) else "The name must be a string."
     if problem:
         findings.note("name", problem)
         return
@@ -121,7 +126,7 @@ def _check_uri(
     fields: PrimitiveFields,
     primitive_id: UUID | None,
 ) -> None:
-    """Nothing else of the tenant has the same; whether it is a URI its kind has looked at."""
+    """Check that no other primitive of the tenant has the URI. Its kind has checked its form."""
     namesakes = Primitive.objects.filter(tenant=tenant_id, uri=uri)
     if uri and _of_another(namesakes, primitive_id):
         findings.note(uri_field(fields), taken("uri", fields.sort))
@@ -136,9 +141,9 @@ def _check_config(findings: _Findings, tenant_id: UUID, fields: PrimitiveFields)
         findings.note("kind", f"There is no kind called {fields.kind!r}.")
         return None
     if not isinstance(fields.config, Mapping):
-        findings.note("config", "The configuration is an object.")
+        findings.note("config", "The configuration must be an object.")
         return None
-    # What is not granted is not looked at either: its problems are none of this tenant's business.
+    # A function that is not granted is not compiled: its problems must not be shown to the tenant.
     refused = check_grant(tenant_id, kinds.function_of(fields.kind, fields.config))
     if refused:
         findings.note(f"config.{kinds.GRANTED_BY_STAFF[fields.kind]}", *refused)
@@ -160,7 +165,7 @@ def _sorted(scopes: Any) -> Any:
 
 
 def _listed(values: Any) -> Any:
-    """Tuples and sets as lists, which is what JSON gives back."""
+    """Return tuples and sets as lists, as JSON gives them back."""
     return list(values) if isinstance(values, tuple | set | frozenset) else values
 
 

@@ -1,11 +1,11 @@
-"""At start: find what the code offers, and hear of every change of what tenants offer."""
+"""At start: load the code's functions, and subscribe to changes of what tenants offer."""
 
 from mcphost.catalogue import kinds, selectors
 from mcphost.feed.loop import ChangeNews, loop
 
 
 def changed(news: ChangeNews) -> None:
-    """Drop the offering that changed, or all of them when the change is everybody's."""
+    """Drop the offering of the changed tenant, or all when the change names no tenant."""
     if news.tenant is None:
         selectors.forget_all()
     else:

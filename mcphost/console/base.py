@@ -1,16 +1,19 @@
-"""What every page is made with: who may see it, of which tenant, and the frame around it.
+"""Parts that all pages share: access checks, the page's tenant, and the frame around the content.
 
-A page of a tenant has the tenant's slug in its address and is handed the tenant by `of_tenant`,
-which asks `tenants.access`; whatever it then reads or changes, it reads or changes in that tenant.
-So what a person may not see is never looked up, and a foreign id is an unknown one.
+The URL of a tenant's page contains the tenant's slug. `of_tenant` passes the tenant to the view
+after asking `tenants.access`; the view then reads and changes only data of that tenant. So data
+that the user may not see is never looked up, and another tenant's id is treated as unknown.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import wraps
+from itertools import chain
 from typing import Any
 
+from django.contrib import messages
 from django.contrib.auth.models import User
+from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.template.response import TemplateResponse
@@ -21,12 +24,13 @@ from django.views.defaults import permission_denied
 from mcphost.audit.records import Actor
 from mcphost.console.site import site
 from mcphost.tenants.access import allowed, require, tenant_for
+from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
 
-class Visit(HttpRequest):
-    """A request of somebody who is signed in; `tenant` is set on the pages of one."""
+class SignedInRequest(HttpRequest):
+    """A request of a signed-in user; `tenant` is set on the pages of a tenant."""
 
     user: User
     tenant: Tenant
@@ -36,15 +40,15 @@ View = Callable[..., HttpResponseBase]
 
 
 def of_tenant(permission: Permission) -> Callable[[View], View]:
-    """A page of one tenant: `slug` in its address becomes the tenant.
+    """Guard a page of a tenant: resolve `slug` from the URL and require `permission` there.
 
-    A tenant that is not there and one that is not one's own are refused alike.
+    A tenant that does not exist and one that the user may not see get the same 403.
     """
-    # Refused here and not by raising: Django would write a traceback for each into the log.
+    # Returns the 403 page instead of raising: Django would log a traceback for each refusal.
 
     def decorate(view: View) -> View:
         @wraps(view)
-        def guarded(request: Visit, slug: str, **rest: Any) -> HttpResponseBase:
+        def guarded(request: SignedInRequest, slug: str, **rest: Any) -> HttpResponseBase:
             try:
                 request.tenant = tenant_for(request.user, slug, permission)
             except PermissionDenied as refusal:
@@ -57,11 +61,11 @@ def of_tenant(permission: Permission) -> Callable[[View], View]:
 
 
 def of_platform(permission: Permission) -> Callable[[View], View]:
-    """A page of the platform's own people."""
+    """Guard a page of the platform: require `permission` on the platform itself."""
 
     def decorate(view: View) -> View:
         @wraps(view)
-        def guarded(request: Visit, **rest: Any) -> HttpResponseBase:
+        def guarded(request: SignedInRequest, **rest: Any) -> HttpResponseBase:
             try:
                 require(request.user, None, permission)
             except PermissionDenied as refusal:
@@ -73,9 +77,21 @@ def of_platform(permission: Permission) -> Callable[[View], View]:
     return decorate
 
 
+def of_account(view: View) -> View:
+    """Guard a page of any signed-in account: redirect to the sign-in before anything is read."""
+
+    @wraps(view)
+    def guarded(request: SignedInRequest, **rest: Any) -> HttpResponseBase:
+        if not request.user.is_active:
+            return redirect_to_login(request.get_full_path(), reverse("admin:sign_in"))
+        return view(request, **rest)
+
+    return guarded
+
+
 @dataclass(frozen=True, slots=True)
 class Can:
-    """`{% if can.edit_tools %}`: what the person may do, asked when a template first asks."""
+    """`{% if can.edit_tools %}`: the user's permissions, each looked up at its first use."""
 
     user: User
     tenant: Tenant | None
@@ -89,27 +105,30 @@ class Can:
 
 @dataclass(frozen=True, slots=True)
 class Crumb:
-    """One step of the path to a page."""
+    """One breadcrumb on the path to a page."""
 
     title: str
     url: str
 
 
 def show(
-    request: Visit,
+    request: SignedInRequest,
     template: str,
     title: str,
     *crumbs: Crumb,
     status: int = 200,
     **context: Any,
 ) -> TemplateResponse:
-    """A page in its frame; `template` is a name in `templates/console`."""
+    """Render a page in its frame; `template` is a name in `templates/console`."""
     tenant: Tenant | None = getattr(request, "tenant", None)
     path = (
         [] if tenant is None else [Crumb(tenant.title, reverse("admin:tenant", args=[tenant.slug]))]
     )
+    around = site.each_context(request)
     frame = {
-        **site.each_context(request),
+        **around,
+        # Unfold's is empty for users who may not enter the console, but some pages are for them.
+        "sidebar_navigation": around["sidebar_navigation"] or site.get_sidebar_list(request),
         "title": title,
         "crumbs": [*path, *crumbs],
         "tenant": tenant,
@@ -120,25 +139,31 @@ def show(
 
 
 def page_of(tenant: Tenant, name: str, title: str) -> Crumb:
-    """The step to one of a tenant's pages."""
+    """Return the breadcrumb of one of a tenant's pages."""
     return Crumb(title, reverse(f"admin:{name}", args=[tenant.slug]))
 
 
-def actor(request: Visit) -> Actor:
-    """Whoever is signed in, as records name them."""
+def actor(request: SignedInRequest) -> Actor:
+    """Return the signed-in user as the actor of audit entries."""
     return Actor.person(request.user.pk, request.user.get_username())
 
 
+def show_refusal(request: HttpRequest, refusal: InvalidError) -> None:
+    """Show the reasons of a refusal on the next page."""
+    for sentence in chain.from_iterable(refusal.problems.values()):
+        messages.error(request, sentence)
+
+
 def mcp_url(request: HttpRequest, slug: str) -> str:
-    """Where MCP clients connect to a tenant."""
+    """Return the URL at which MCP clients connect to a tenant."""
     return request.build_absolute_uri(f"/t/{slug}/mcp")
 
 
-def sent(request: HttpRequest) -> tuple[QueryDict | None, MultiValueDict[str, Any] | None]:
-    """What a form takes first: fields and files that were sent, if this is a form sent at all."""
+def form_input(request: HttpRequest) -> tuple[QueryDict | None, MultiValueDict[str, Any] | None]:
+    """Return a form's first two arguments: the posted fields and files, or None twice."""
     return (request.POST, request.FILES) if request.method == "POST" else (None, None)
 
 
-def word(query: QueryDict, name: str, limit: int = 200) -> str:
-    """A short text from a page's address or a form's button; PostgreSQL takes no NUL in one."""
+def query_text(query: QueryDict, name: str, limit: int = 200) -> str:
+    """Return a short text of a query string or button, without NUL, which PostgreSQL refuses."""
     return query.get(name, "").replace("\0", "").strip()[:limit]

@@ -1,4 +1,4 @@
-"""The first page: a person's tenants, what is wrong, and what happened lately."""
+"""The dashboard: the user's tenants, problems, and recent calls."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -8,13 +8,13 @@ from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from mcphost.audit import calls
-from mcphost.audit.selectors import Filter
+from mcphost.audit import call_list
+from mcphost.audit.selectors import EntryFilter
 from mcphost.catalogue import kinds
 from mcphost.catalogue import selectors as catalogue
-from mcphost.console.base import Visit, mcp_url, show
-from mcphost.console.counting import Count, count
-from mcphost.console.record_views import named_calls, named_waiting
+from mcphost.console.base import SignedInRequest, mcp_url, show
+from mcphost.console.records.filters import named_calls, named_waiting
+from mcphost.console.tenants.counts import Count, count
 from mcphost.observability import health
 from mcphost.tenants.access import allowed, tenants_where, visible_tenants
 from mcphost.tenants.models import Tenant
@@ -35,19 +35,19 @@ class Card:
 
 
 @require_safe
-def index(request: Visit) -> HttpResponseBase:
-    """The dashboard. Staff see the state of this process, too."""
+def index(request: SignedInRequest) -> HttpResponseBase:
+    """Show the dashboard; to staff also the state of this process."""
     mine = list(visible_tenants(request.user).filter(closed_at=None)[: MOST_TENANTS + 1])
     staff = allowed(request.user, None, Permission.MANAGE_TENANT)
     readable, now = _readable(request), timezone.now()
-    waiting = calls.waiting(readable, now)
+    waiting = call_list.waiting(readable, now)
     return show(
         request,
         "dashboard.html",
         "Dashboard",
         cards=_cards(request, mine[:MOST_TENANTS]),
         more=len(mine) > MOST_TENANTS,
-        calls=named_calls(calls.calls(Filter(readable), now, limit=RECENT).calls),
+        calls=named_calls(call_list.calls(EntryFilter(readable), now, limit=RECENT).calls),
         waiting=named_waiting(waiting[:RECENT]),
         waiting_count=len(waiting),
         staff=staff,
@@ -59,19 +59,19 @@ def index(request: Visit) -> HttpResponseBase:
 
 
 def home(request: HttpRequest) -> HttpResponseBase:
-    """The site's root leads to the console."""
+    """Redirect the site's root to the console."""
     return redirect("admin:index")
 
 
-def _readable(request: Visit) -> frozenset[UUID] | None:
-    """The tenants whose records a person may read; None for every one."""
+def _readable(request: SignedInRequest) -> frozenset[UUID] | None:
+    """Return the tenants whose records the user may read; None means all tenants."""
     if allowed(request.user, None, Permission.VIEW_RECORDS):
         return None
     mine = tenants_where(request.user, Permission.VIEW_RECORDS)
     return frozenset(mine.values_list("id", flat=True))
 
 
-def _cards(request: Visit, tenants: list[Tenant]) -> list[Card]:
+def _cards(request: SignedInRequest, tenants: list[Tenant]) -> list[Card]:
     rows: dict[UUID, list[catalogue.PrimitiveRow]] = {tenant.pk: [] for tenant in tenants}
     for row in catalogue.primitives(Tenant.objects.filter(pk__in=rows)):
         rows[row.tenant_id].append(row)

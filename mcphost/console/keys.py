@@ -1,6 +1,6 @@
-"""The platform's keys, for its staff: the ring, and what can be done to a key, each confirmed.
+"""Pages for the platform's keys, for staff: the key ring, and confirmed actions on its keys.
 
-And for the owners of a tenant: the end of its salt.
+Also the page on which the owners of a tenant destroy its salt.
 """
 
 from collections.abc import Callable
@@ -15,23 +15,32 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from mcphost.audit.in_flight import calls_of
-from mcphost.console.base import Crumb, Visit, actor, of_platform, of_tenant, page_of, sent, show
-from mcphost.console.tenants import CloseForm
+from mcphost.audit.open_calls import calls_of
+from mcphost.console.base import (
+    Crumb,
+    SignedInRequest,
+    actor,
+    form_input,
+    of_platform,
+    of_tenant,
+    page_of,
+    show,
+)
+from mcphost.console.tenants.tenants import CloseForm
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 from mcphost.vault import lifecycle, listing
 from mcphost.vault.errors import KeyRefusalError, UnknownKeyError, VaultError
 from mcphost.vault.listing import KeyRow
-from mcphost.vault.states import TRANSITIONS, KeyState, Verb
+from mcphost.vault.states import TRANSITIONS, KeyState, KeyVerb
 
 Act = Callable[[], object]
 
 
 @of_platform(Permission.MANAGE_KEYS)
 @require_safe
-def ring(request: Visit) -> HttpResponseBase:
-    """Every key there ever was, the newest first."""
+def ring(request: SignedInRequest) -> HttpResponseBase:
+    """List all keys, including retired and destroyed ones, newest first."""
     rows = listing.keys(timezone.now())
     return show(
         request,
@@ -43,56 +52,56 @@ def ring(request: Visit) -> HttpResponseBase:
 
 
 @of_platform(Permission.MANAGE_KEYS)
-def rotate(request: Visit) -> HttpResponseBase:
-    """A new key, which seals once every process has read it."""
+def rotate(request: SignedInRequest) -> HttpResponseBase:
+    """Create a new key, which seals once every process has had time to read it."""
     return _confirmed(
         request,
         lambda: lifecycle.rotate(actor(request)),
-        done="A new key is written. It seals in some seconds, when every process has read it.",
+        done="A new key was created. It becomes active in a few seconds, once every process has read it.",
         title="Rotate the keys",
         verb="Rotate",
         harmless=True,
         explanation=(
-            "A new key is made, and seals when every process has had time to read it. The one that "
-            "seals now goes on opening what it sealed until the last of that has expired, and then "
-            "retires by itself. No call is disturbed."
+            "A new key is created, and becomes active once every process has had time to read it. "
+            "The current key keeps opening what it sealed until the last of that has expired, and "
+            "then retires by itself. No call is interrupted."
         ),
     )
 
 
 @of_platform(Permission.MANAGE_KEYS)
-def compromise(request: Visit) -> HttpResponseBase:
-    """A new key at once, because somebody else may know the one that seals."""
+def compromise(request: SignedInRequest) -> HttpResponseBase:
+    """Replace the sealing key at once, because it may have been disclosed."""
     rows = listing.keys(timezone.now())
-    lost = [row for row in rows if Verb.COMPROMISE in TRANSITIONS[row.state]]
+    lost = [row for row in rows if KeyVerb.COMPROMISE in TRANSITIONS[row.state]]
     return _confirmed(
         request,
         lambda: lifecycle.rotate(actor(request), compromised=True),
-        done="A new key seals. The old one opens nothing any more.",
+        done="A new key is active. The old key no longer opens anything.",
         title="Rotate as compromised",
         verb="Rotate at once",
         explanation=(
-            f"What was sealed under {_named(lost)} is refused, from the moment that a process hears "
-            "of it; calls that wait have to be made again. A new key seals at once. Keys that were "
-            "replaced earlier go on opening, unless you retire them."
+            f"Everything sealed with {_named(lost)} is refused as soon as each process has received "
+            "the change, and waiting calls have to be repeated. A new key becomes active at once. "
+            "Keys that were replaced earlier keep opening what they sealed, unless you retire them."
         ),
     )
 
 
 @of_platform(Permission.MANAGE_KEYS)
-def retire(request: Visit, key_id: str) -> HttpResponseBase:
-    """The end of a key before its last token has expired."""
+def retire(request: SignedInRequest, key_id: str) -> HttpResponseBase:
+    """Retire a key before its last token has expired."""
     row = _key(key_id)
     consequence = (
-        "Nothing was sealed under it. The rotation is called off, and the key that seals goes on."
+        "Nothing was sealed with it. The rotation is cancelled; the active key stays active."
         if row.state is KeyState.STANDBY
-        else f"{_first_upper(row.waiting)}: the answers are refused, and the calls have to be made again."
+        else f"{_first_upper(row.waiting)}: their answers will be refused, and the calls have to be repeated."
     )
     return _confirmed(
         request,
         lambda: lifecycle.retire(row.id, actor(request)),
-        refusal=_refusal(row, Verb.RETIRE),
-        done=f"{row.id} is retired: it opens nothing any more.",
+        refusal=_refusal(row, KeyVerb.RETIRE),
+        done=f"{row.id} is retired. It no longer opens anything.",
         title=f"Retire {row.id}",
         verb="Retire",
         explanation=consequence,
@@ -100,34 +109,36 @@ def retire(request: Visit, key_id: str) -> HttpResponseBase:
 
 
 @of_platform(Permission.MANAGE_KEYS)
-def destroy(request: Visit, key_id: str) -> HttpResponseBase:
-    """The end of a retired key's secret."""
+def destroy(request: SignedInRequest, key_id: str) -> HttpResponseBase:
+    """Erase the secret of a retired key."""
     row = _key(key_id)
     return _confirmed(
         request,
         lambda: lifecycle.destroy(row.id, actor(request)),
-        refusal=_refusal(row, Verb.DESTROY),
+        refusal=_refusal(row, KeyVerb.DESTROY),
         done=f"{row.id} is destroyed.",
         title=f"Destroy {row.id}",
-        verb="Destroy for good",
+        verb="Destroy permanently",
         explanation=(
-            f"Its secret is erased, and nothing brings it back. {_first_upper(row.waiting)}; it opens "
-            "nothing as it is."
+            f"Its secret is erased and cannot be recovered. {_first_upper(row.waiting)}; the key is "
+            "retired and opens nothing already."
         ),
     )
 
 
 @of_tenant(Permission.MANAGE_TENANT)
-def salt(request: Visit, tenant: Tenant) -> HttpResponseBase:
-    """The end of everything that was sealed for a tenant, confirmed by its slug."""
+def salt(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
+    """Destroy a tenant's salt: nothing sealed for it opens any more. Confirmed by its slug."""
     back = page_of(tenant, "settings", "Settings")
     if not listing.has_salt(tenant.pk):
-        messages.info(request, "The salt was destroyed already.")
+        messages.info(request, "The salt has already been destroyed.")
         return redirect(back.url)
-    form = CloseForm(tenant, *sent(request))
+    form = CloseForm(tenant, *form_input(request))
     if request.method == "POST" and form.is_valid():
         lifecycle.destroy_salt(tenant.pk, actor(request))
-        messages.success(request, "The salt is destroyed. What was sealed before opens nowhere.")
+        messages.success(
+            request, "The salt is destroyed. What was sealed before can no longer be opened."
+        )
         return redirect(back.url)
     longest = timedelta(seconds=settings.MCPHOST_MAX_ANSWER_SECONDS)
     waiting = listing.calls_wait(calls_of(tenant.pk, timezone.now(), longest))
@@ -137,20 +148,21 @@ def salt(request: Visit, tenant: Tenant) -> HttpResponseBase:
         "Destroy the salt",
         back,
         form=form,
-        verb="Destroy for good",
+        verb="Destroy permanently",
         back=back.url,
         explanation=(
-            f"{_first_upper(waiting)} for an answer here: all of them are lost. Nothing is ever sealed "
-            "for this tenant again: its tools cannot ask anybody, and lists of more than one page fail. "
-            "Tokens stay good, and what was recorded can be read. There is no way back."
+            f"{_first_upper(waiting)} for an answer in this tenant; every waiting call is lost. Nothing "
+            "can ever be sealed for this tenant again: its tools cannot ask questions, and lists of "
+            "more than one page fail. Tokens keep working, and records can still be read. This cannot "
+            "be undone."
         ),
     )
 
 
 def _confirmed(
-    request: Visit, act: Act, *, done: str, title: str, refusal: str = "", **page: Any
+    request: SignedInRequest, act: Act, *, done: str, title: str, refusal: str = "", **page: Any
 ) -> HttpResponseBase:
-    """The page that asks; sent back, the act, or why it is refused."""
+    """Show the confirmation page; on POST, run `act` or show why it is refused."""
     back = Crumb("Keys", reverse("admin:keys"))
     if refusal:
         messages.error(request, refusal)
@@ -172,7 +184,7 @@ def _key(key_id: str) -> KeyRow:
         raise Http404 from None
 
 
-def _refusal(row: KeyRow, verb: Verb) -> str:
+def _refusal(row: KeyRow, verb: KeyVerb) -> str:
     try:
         lifecycle.require(row.id, row.state, verb)
     except KeyRefusalError as error:

@@ -1,4 +1,4 @@
-"""Headers that tell browsers what our pages may do: nothing that comes from elsewhere."""
+"""Security headers: browsers load nothing from other origins for our pages."""
 
 from django.http import HttpRequest, HttpResponseBase
 from django.utils.deprecation import MiddlewareMixin
@@ -10,7 +10,7 @@ _COMMON = (
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
 )
 STRICT = _COMMON + "script-src 'self'; style-src 'self'"
-# Unfold's pages run on Alpine, whose expressions are evaluated, and carry styles in attributes.
+# Unfold's pages use Alpine, which evaluates expressions, and inline style attributes.
 LOOSER = _COMMON + (
     "script-src 'self' 'unsafe-eval' 'unsafe-inline'; style-src 'self' 'unsafe-inline'"
 )
@@ -18,7 +18,7 @@ NO_FEATURES = "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
 
 
 class SecurityHeadersMiddleware(MiddlewareMixin):
-    """A strict policy everywhere, a looser one only under `/admin/`."""
+    """Set a strict policy everywhere and a looser one only under `/admin/`."""
 
     def process_response(
         self, request: HttpRequest, response: HttpResponseBase

@@ -1,4 +1,4 @@
-"""The sidebar: what a person may go to, and the pages of the tenant they are looking at."""
+"""The sidebar: the pages that the user may open, and the pages of the current tenant."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,6 +8,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from mcphost.catalogue.selectors import counts
+from mcphost.console.signin import may_enter
 from mcphost.console.words import WORDS
 from mcphost.tenants.access import allowed, visible_tenants
 from mcphost.tenants.models import Tenant
@@ -15,8 +16,8 @@ from mcphost.tenants.roles import Permission
 
 MOST_TENANTS = 8
 
-# Unfold shows titles of items unescaped, so these are our own words or slugs, never what people
-# wrote; titles of groups are escaped.
+# Unfold renders item titles unescaped, so they are our own words or slugs, never user input;
+# group titles are escaped.
 _TENANT_PAGES = (
     ("Overview", "space_dashboard", "tenant", Permission.VIEW_TOOLS),
     *(
@@ -24,6 +25,7 @@ _TENANT_PAGES = (
         for words in WORDS.values()
     ),
     ("Tokens", "key", "tokens", Permission.MANAGE_TOKENS),
+    ("Service accounts", "smart_toy", "service_accounts", Permission.MANAGE_TOKENS),
     ("Records", "receipt_long", "records", Permission.VIEW_RECORDS),
     ("Changes", "history", "changes", Permission.VIEW_RECORDS),
     ("Members", "group", "members", Permission.MANAGE_MEMBERS),
@@ -43,7 +45,7 @@ Group = dict[str, Any]
 
 
 def groups(request: HttpRequest) -> list[Group]:
-    """The groups of the sidebar, as unfold's templates take them."""
+    """Return the sidebar's groups in the format of unfold's templates."""
     user = request.user
     if not isinstance(user, User):
         return []
@@ -51,7 +53,7 @@ def groups(request: HttpRequest) -> list[Group]:
     here: Tenant | None = getattr(request, "tenant", None)
     if here is None and len(tenants) == 1:
         here = tenants[0]
-    found = [_group("", [_item("Dashboard", "home", reverse("admin:index"), request)])]
+    found = [_group("", list(_own_items(user, request)))]
     if here is not None:
         found.append(_group(here.title, list(_tenant_items(here, user, request))))
     if len(tenants) > 1:
@@ -60,8 +62,14 @@ def groups(request: HttpRequest) -> list[Group]:
     return [group for group in found if group["items"]]
 
 
+def _own_items(user: User, request: HttpRequest) -> Iterator[Group]:
+    if may_enter(user):
+        yield _item("Dashboard", "home", reverse("admin:index"), request)
+    yield _item("Your access", "badge", reverse("admin:you"), request)
+
+
 def _tenants(user: User) -> list[Tenant]:
-    """The open ones; closed ones for who has no other. One more than is shown, if there are more."""
+    """Return the user's open tenants, one more than is shown; the closed ones if none is open."""
     visible = visible_tenants(user).order_by("slug")
     return list(visible.filter(closed_at=None)[: MOST_TENANTS + 1]) or list(visible[:MOST_TENANTS])
 
@@ -108,6 +116,6 @@ def _item(title: str, icon: str, link: str, request: HttpRequest) -> Group:
 
 
 def _is_active(link: str, path: str) -> bool:
-    """Pages below a list light up the list; an overview lights up for itself alone."""
+    """Whether to highlight a link: a list also on pages below it, an overview only on its own."""
     overview = link == reverse("admin:index") or link.strip("/").count("/") == 2
     return path == link or (not overview and path.startswith(link))

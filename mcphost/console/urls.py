@@ -1,6 +1,6 @@
-"""The addresses of the console, all under `/admin/`.
+"""The URLs of the console, all under `/admin/`.
 
-A page that is about a tenant says so in its address (`t/<slug>/`), and nowhere else.
+The tenant of a page is named in its URL (`t/<slug>/`), and nowhere else.
 """
 
 from collections.abc import Callable
@@ -9,29 +9,24 @@ from typing import Any
 from django.http import HttpResponseBase
 from django.urls import URLPattern, path, register_converter
 from django.urls.converters import StringConverter
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_protect
 
-from mcphost.catalogue.states import Verb
-from mcphost.console import (
-    calls,
-    dashboard,
-    functions,
-    keys,
-    members,
-    primitives,
-    records,
-    tenants,
-    tokens,
-    updates,
-    users,
-)
+from mcphost.catalogue.states import PrimitiveVerb
+from mcphost.console import dashboard, keys
+from mcphost.console.base import of_account
+from mcphost.console.primitives import functions, primitives, updates
+from mcphost.console.records import calls, entries
 from mcphost.console.site import site
-from mcphost.kinds.sorts import Sort
+from mcphost.console.tenants import invitations, members, service_accounts, tenants, tokens
+from mcphost.console.users import account, users
+from mcphost.kinds.primitive_types import PrimitiveType
 
 
 class VerbConverter(StringConverter):
-    """What can be done to a tool's state."""
+    """A verb that changes a primitive's state."""
 
-    regex = "|".join(Verb)
+    regex = "|".join(PrimitiveVerb)
 
 
 class KeyConverter(StringConverter):
@@ -52,13 +47,18 @@ register_converter(TokenConverter, "token")
 
 
 def _page(route: str, view: Any, name: str, **told: Any) -> URLPattern:
-    """A page for those who may enter; others are led to the sign-in."""
+    """A page for users who may enter the console; others are redirected to the sign-in."""
     guarded: Callable[..., HttpResponseBase] = site.admin_view(view)
     return path(route, guarded, told, name=name)
 
 
-def _pages_of(sort: Sort) -> tuple[URLPattern, ...]:
-    """The pages of one sort of thing that a tenant offers."""
+def _own(route: str, view: Any, name: str) -> URLPattern:
+    """A page for any signed-in account; others are redirected to the sign-in."""
+    return path(route, never_cache(csrf_protect(of_account(view))), name=name)
+
+
+def _pages_of(sort: PrimitiveType) -> tuple[URLPattern, ...]:
+    """The pages of one primitive type."""
     name = sort.value
     listed, one = f"t/<slug:slug>/{name}s/", f"t/<slug:slug>/{name}s/<uuid:primitive_id>/"
     return (
@@ -70,8 +70,8 @@ def _pages_of(sort: Sort) -> tuple[URLPattern, ...]:
     )
 
 
-def _announcing(sort: Sort) -> tuple[URLPattern, ...]:
-    """The page that tells subscribers of what a thing of this sort answers."""
+def _announcing(sort: PrimitiveType) -> tuple[URLPattern, ...]:
+    """The page that notifies subscribers of a primitive of this type."""
     route = f"t/<slug:slug>/{sort.value}s/<uuid:primitive_id>/announce/"
     return (_page(route, updates.announce, f"{sort.value}_announce", sort=sort),)
 
@@ -79,14 +79,20 @@ def _announcing(sort: Sort) -> tuple[URLPattern, ...]:
 app_name = "admin"
 urlpatterns = [
     path("login/", site.login, name="login"),
-    _page("logout/", site.logout, "logout"),
+    path("sign-in/", never_cache(csrf_protect(account.sign_in)), name="sign_in"),
+    _own("you/", account.overview, "you"),
+    _own("you/tokens/<token:token_id>/revoke/", account.revoke, "own_token_revoke"),
+    _own("you/t/<slug:slug>/tokens/new/", account.issue, "own_token_add"),
+    _own("you/t/<slug:slug>/leave/", account.leave, "leave"),
+    _own("invitations/<str:link>/", invitations.invitation, "invitation"),
+    path("logout/", never_cache(csrf_protect(site.logout)), name="logout"),
     _page("", dashboard.index, "index"),
-    _page("password/", users.own_password, "password_change"),
+    _own("password/", users.own_password, "password_change"),
     _page("tenants/", tenants.listing, "tenants"),
     _page("tenants/new/", tenants.add, "tenant_add"),
     _page("records/", calls.all_calls, "all_records"),
     _page("refusals/", calls.all_refusals, "all_refusals"),
-    _page("changes/", records.all_changes, "all_changes"),
+    _page("changes/", entries.all_changes, "all_changes"),
     _page("code/", functions.code, "code"),
     _page("keys/", keys.ring, "keys"),
     _page("keys/rotate/", keys.rotate, "key_rotate"),
@@ -101,12 +107,12 @@ urlpatterns = [
     _page("t/<slug:slug>/settings/", tenants.settings, "settings"),
     _page("t/<slug:slug>/close/", tenants.close, "close"),
     _page("t/<slug:slug>/salt/", keys.salt, "salt"),
-    *_pages_of(Sort.TOOL),
-    *_pages_of(Sort.PROMPT),
-    *_pages_of(Sort.RESOURCE),
-    *_pages_of(Sort.TEMPLATE),
-    *_announcing(Sort.RESOURCE),
-    *_announcing(Sort.TEMPLATE),
+    *_pages_of(PrimitiveType.TOOL),
+    *_pages_of(PrimitiveType.PROMPT),
+    *_pages_of(PrimitiveType.RESOURCE),
+    *_pages_of(PrimitiveType.TEMPLATE),
+    *_announcing(PrimitiveType.RESOURCE),
+    *_announcing(PrimitiveType.TEMPLATE),
     _page("t/<slug:slug>/functions/", functions.listing, "functions"),
     _page("t/<slug:slug>/functions/change/", functions.change, "functions_change"),
     _page("t/<slug:slug>/tokens/", tokens.listing, "tokens"),
@@ -114,12 +120,33 @@ urlpatterns = [
     _page("t/<slug:slug>/tokens/<token:token_id>/revoke/", tokens.revoke, "token_revoke"),
     _page("t/<slug:slug>/members/", members.listing, "members"),
     _page("t/<slug:slug>/members/<int:user_id>/role/", members.change, "member_role"),
+    _page("t/<slug:slug>/members/<int:user_id>/scopes/", members.scopes, "member_scopes"),
     _page("t/<slug:slug>/members/<int:user_id>/remove/", members.remove, "member_remove"),
+    _page(
+        "t/<slug:slug>/members/invitations/<uuid:invitation_id>/withdraw/",
+        members.withdraw,
+        "invitation_withdraw",
+    ),
+    _page("t/<slug:slug>/service-accounts/", service_accounts.listing, "service_accounts"),
+    *(
+        _page(
+            f"t/<slug:slug>/service-accounts/<uuid:account_id>/{verb}/",
+            service_accounts.switch,
+            f"service_account_{verb}",
+            verb=verb,
+        )
+        for verb in ("disable", "enable")
+    ),
+    _page(
+        "t/<slug:slug>/service-accounts/<uuid:account_id>/remove/",
+        service_accounts.remove,
+        "service_account_remove",
+    ),
     _page("t/<slug:slug>/records/", calls.listing, "records"),
     _page("t/<slug:slug>/records/<uuid:call_id>/", calls.call, "call"),
     _page("t/<slug:slug>/records/<uuid:call_id>/said/", calls.call_said, "call_said"),
     _page("t/<slug:slug>/refusals/", calls.refusals, "refusals"),
-    _page("t/<slug:slug>/payloads/<uuid:entry_id>/", records.payload, "payload"),
-    _page("t/<slug:slug>/payloads/<uuid:entry_id>/erase/", records.erase, "payload_erase"),
-    _page("t/<slug:slug>/changes/", records.changes, "changes"),
+    _page("t/<slug:slug>/payloads/<uuid:entry_id>/", entries.payload, "payload"),
+    _page("t/<slug:slug>/payloads/<uuid:entry_id>/erase/", entries.erase, "payload_erase"),
+    _page("t/<slug:slug>/changes/", entries.changes, "changes"),
 ]

@@ -1,16 +1,16 @@
-"""What each sort of thing that a tenant offers is called on our pages, and where its pages are."""
+"""The wording for each primitive type on our pages, and the names of its URLs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mcphost.kinds.sorts import Sort
+from mcphost.kinds.primitive_types import PrimitiveType
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """One sort in words. Names of addresses follow from `sort`, see `urls`."""
+    """The wording for one primitive type. URL names follow from `sort`, see `urls`."""
 
-    sort: Sort
+    sort: PrimitiveType
     one: str
     many: str
     icon: str
@@ -47,7 +47,7 @@ class Words:
     @property
     def verb(self) -> str:
         """What clients do with it."""
-        return {Sort.TOOL: "call", Sort.PROMPT: "get"}.get(self.sort, "read")
+        return {PrimitiveType.TOOL: "call", PrimitiveType.PROMPT: "get"}.get(self.sort, "read")
 
     @property
     def title(self) -> str:
@@ -55,58 +55,58 @@ class Words:
 
     @property
     def has_uri(self) -> bool:
-        return self.sort in (Sort.RESOURCE, Sort.TEMPLATE)
+        return self.sort in (PrimitiveType.RESOURCE, PrimitiveType.TEMPLATE)
 
     @property
     def has_text(self) -> bool:
         """Whether it can be written in the console, without a function."""
-        return self.sort is not Sort.TOOL
+        return self.sort is not PrimitiveType.TOOL
 
 
-_NAME = "What clients call it: 1 to 64 letters, digits, _ - and dots. Fixed once published."
+_NAME = "The name that clients use: 1 to 64 letters, digits, _ - and dots. Fixed once published."
 _LABEL = (
-    "What lists and records call it: 1 to 64 letters, digits, _ - and dots. Fixed once published."
+    "The name in lists and records: 1 to 64 letters, digits, _ - and dots. Fixed once published."
 )
 
-WORDS: Mapping[Sort, Words] = {
-    Sort.TOOL: Words(
-        Sort.TOOL,
+WORDS: Mapping[PrimitiveType, Words] = {
+    PrimitiveType.TOOL: Words(
+        PrimitiveType.TOOL,
         "tool",
         "tools",
         "build",
-        "what models may call",
+        "functions that models can call",
         "A tool lets clients call a function under a name of your choice.",
         _NAME,
     ),
-    Sort.PROMPT: Words(
-        Sort.PROMPT,
+    PrimitiveType.PROMPT: Words(
+        PrimitiveType.PROMPT,
         "prompt",
         "prompts",
         "chat",
-        "what people start a conversation with",
-        "A prompt is a conversation ready to begin: messages with blanks that people fill in.",
+        "messages that users start a conversation with",
+        "A prompt is a prepared conversation: messages with arguments that users fill in.",
         _NAME,
         "Written here",
         "Messages with {placeholders}",
     ),
-    Sort.RESOURCE: Words(
-        Sort.RESOURCE,
+    PrimitiveType.RESOURCE: Words(
+        PrimitiveType.RESOURCE,
         "resource",
         "resources",
         "description",
-        "what clients may read",
-        "A resource is a text or a file that clients read under a URI of its own.",
+        "texts and files that clients can read",
+        "A resource is a text or a file that clients read by its URI.",
         _LABEL,
         "Written here",
         "A text or a file",
     ),
-    Sort.TEMPLATE: Words(
-        Sort.TEMPLATE,
+    PrimitiveType.TEMPLATE: Words(
+        PrimitiveType.TEMPLATE,
         "template",
         "templates",
         "data_object",
-        "resources by the dozen, from one URI with variables",
-        "A template answers every URI of a form, such as docs://{page}.",
+        "many resources from one URI template",
+        "A template serves every URI of a pattern, such as docs://{page}.",
         _LABEL,
         "Written here",
         "A text with {variables}",

@@ -1,1 +1,1 @@
-"""What changed, told to every process."""
+"""The change log: notifies every process of changes."""

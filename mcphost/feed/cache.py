@@ -1,4 +1,4 @@
-"""What a process remembers of the database until the feed says that it changed."""
+"""A cache of database values, invalidated through the change log."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -13,7 +13,7 @@ V = TypeVar("V")
 
 
 class Miss(Enum):
-    """The answer of a cache that does not know; None is something that can be known."""
+    """The result of a cache miss. None can be a cached value."""
 
     MISS = "miss"
 
@@ -22,15 +22,15 @@ MISS: Literal[Miss.MISS] = Miss.MISS
 
 
 class Cache(Generic[K, V]):
-    """A bounded, thread-safe memory. When it is full, what was put first goes first.
+    """A bounded, thread-safe cache. When it is full, the value put first is evicted.
 
     A value read from the database before a change, and put after the change was announced, would
-    stay wrong for ever. So a reader takes `mark()` before it reads, and `put` keeps the value only
-    if nothing was forgotten since. Nor is a value kept that was read inside a transaction: it may
-    be rolled back, and no feed tells of that.
+    stay wrong for ever. So a reader takes `mark()` before it reads, and `put` stores the value only
+    if nothing was forgotten since. A value read inside a transaction is not stored either: it may
+    be rolled back, and the change log does not report that.
 
-    The mark moves only once the values are gone: whoever takes the new mark cannot get an old value
-    any more, so that what others derive from values holds for as long as the mark stays.
+    The mark changes only after the values are removed: a reader with the new mark cannot get an old
+    value. So anything derived from values is valid for as long as the mark stays.
     """
 
     def __init__(self, limit: int) -> None:
@@ -43,15 +43,15 @@ class Cache(Generic[K, V]):
         return len(self._values)
 
     def get(self, key: K) -> V | Miss:
-        """What is remembered under `key`. Takes no lock: it is on the path of every request."""
+        """The value of `key`, or MISS. Takes no lock: it is on the path of every request."""
         return self._values.get(key, MISS)
 
     def mark(self) -> int:
-        """Where the cache stands, to be taken before reading what will be put."""
+        """The cache's current mark, to be taken before reading a value for `put`."""
         return self._mark
 
     def put(self, key: K, value: V, mark: int) -> None:
-        """Remember what was read after `mark` was taken, if it can still be true."""
+        """Store a value read after `mark` was taken, unless it may be outdated."""
         if connection.in_atomic_block:
             return
         with self._lock:

@@ -1,4 +1,4 @@
-"""The one reader of the feed in each process, for all its waiters at once."""
+"""The reader of the change log: one in each process, for all its subscribers."""
 
 import logging
 import os
@@ -13,20 +13,22 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import DEFAULT_DB_ALIAS, Error, connections
+from django.db import DEFAULT_DB_ALIAS, Error, InterfaceError, OperationalError, connections
 from django.utils import timezone
 
 from mcphost.feed.nodes import BEAT_SECONDS, Heartbeat, heartbeat
 from mcphost.feed.pruning import PRUNED_AT_ONCE, prune
 from mcphost.observability import counters
+from mcphost.observability.availability import Source, availability
 
 logger = logging.getLogger(__name__)
 
 SILENT_SECONDS = 5.0
+READ_LATELY_SECONDS = 0.5
 PRUNE_SECONDS = 600.0
 READ_AT_ONCE = 500
 
-# One statement, so that counter and changes are of one moment on both databases.
+# One statement, so that counter and changes are consistent on both databases.
 _READ = (
     "SELECT k.value, k.epoch, c.seq, c.tenant, c.what, c.object_id FROM feed_counter k "
     "LEFT JOIN feed_change c ON c.seq > %s WHERE k.id = 1 ORDER BY c.seq LIMIT %s"
@@ -35,7 +37,7 @@ _READ = (
 
 @dataclass(frozen=True, slots=True)
 class ChangeNews:
-    """One change, as subscribers hear of it."""
+    """One change, as subscribers receive it."""
 
     seq: int
     tenant: UUID | None
@@ -45,9 +47,9 @@ class ChangeNews:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """How far a reader has come: the last number it knows, of which counter.
+    """A reader's position: the last number that it has read, and the counter's epoch.
 
-    A feed in which nothing was ever announced has no counter: number 0 of epoch "".
+    A change log in which nothing was ever announced has no counter: number 0 of epoch "".
     """
 
     seq: int
@@ -59,13 +61,13 @@ _NOWHERE = _Place(-1, "")
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """What one read saw: where the feed's end is, and the changes after the reader's place."""
+    """The result of one read: the end of the change log, and the changes after a place."""
 
     end: _Place
     news: tuple[ChangeNews, ...]
 
     def follows(self, place: _Place) -> bool:
-        """Whether nothing is missing between `place` and the first change read, nor after it."""
+        """Whether no change is missing between `place` and the first change read, or after it."""
         if place.epoch != self.end.epoch and place != _Place(0, ""):
             return False
         if not self.news:
@@ -75,7 +77,7 @@ class _Reading:
 
 
 def _uuid(value: Any) -> UUID | None:
-    """A UUID as the database driver gives it: SQLite keeps them as text."""
+    """Convert the database driver's value of a UUID: SQLite stores UUIDs as text."""
     return UUID(value) if isinstance(value, str) else value
 
 
@@ -90,16 +92,16 @@ def _read(after: int) -> _Reading:
 
 
 class Loop:
-    """Reads the feed and tells the subscribers: every change once, in order, or a gap.
+    """Reads the change log and notifies subscribers of every change once, in order, or of a gap.
 
-    A gap (changes pruned before this process read them, a database put back, the very first read)
-    calls the gap callbacks instead, and reading goes on from the feed's end: whoever keeps
-    anything drops it.
+    After a gap (changes pruned before this process read them, a restored database, the very first
+    read) the gap callbacks are called instead, and reading continues from the end: subscribers drop
+    their caches.
 
-    Callbacks run in the thread that polls: the loop's own, or one that has just committed an
-    announcement. They must be quick and thread-safe; one that raises is logged and stops nothing.
-    `clock` counts seconds and is compared only with itself. The thread also says, by `heartbeat`,
-    that this process serves; where one process serves there is nobody to say it to.
+    Callbacks run in the polling thread: the loop's own, or one that has just committed an
+    announcement. They must be quick and thread-safe; an exception in one is logged and stops
+    nothing. `clock` counts seconds and is compared only with itself. The thread also writes the
+    `heartbeat` of this process, unless only one process serves (MCPHOST_ALONE).
     """
 
     def __init__(
@@ -120,7 +122,7 @@ class Loop:
         _loops.add(self)
 
     def _forget_threads(self) -> None:
-        """Begin with fresh locks: those of a forked process's parent may be held for ever."""
+        """Create new locks and events: those of a forked process's parent may be held for ever."""
         self._turn = threading.RLock()
         self._starting = threading.Lock()
         self._delivering = False
@@ -129,54 +131,55 @@ class Loop:
         self._stopping = threading.Event()
 
     def subscribe(self, what: str, callback: Callable[[ChangeNews], None]) -> None:
-        """Have `callback` called for every change of the kind `what`."""
+        """Call `callback` for every change of the kind `what`."""
         self._subscribers[what].append(callback)
 
     def on_gap(self, callback: Callable[[], None]) -> None:
-        """Have `callback` called when anything may have changed unheard: drop what was kept."""
+        """Call `callback` after a gap, when anything may have changed: it drops cached values."""
         self._gap_callbacks.append(callback)
 
     def poll(self) -> bool:
-        """Read what is new and tell the subscribers; False if the database could not be read.
+        """Read new changes and notify the subscribers; False if the database could not be read.
 
-        By hand, do it outside a transaction: inside one it sees changes that may yet be undone.
+        Do not call it inside a transaction: it would see changes that may yet be rolled back.
         """
         with self._turn:
             self._again = True
-            if self._delivering:  # a callback announced something: the outer poll goes round again
+            if self._delivering:  # a callback has announced a change: the outer poll reads again
                 return True
             self._delivering = True
             try:
                 return self._read_all()
             except Error as error:
                 if not self._failed:
-                    logger.warning("the change feed cannot be read: %s", type(error).__name__)
+                    logger.warning("the change log cannot be read: %s", type(error).__name__)
                 self._failed = True
-                counters.feed_polls.add("failed")
+                counters.change_log_polls.add("failed")
+                availability.lost(Source.CONNECTION, type(error).__name__)
                 _let_go()
                 return False
             finally:
                 self._delivering = False
 
     def set_waker(self, waker: Callable[[], None]) -> None:
-        """Have `waker` called after each local commit of an announcement, to tell other processes.
+        """Call `waker` after each local commit of an announcement, to wake other processes.
 
-        It is called in the committing thread: it must not wait.
+        It is called in the committing thread and must not block.
         """
         self._waker = waker
 
     def committed(self) -> None:
-        """An announcement was committed here: tell the other processes, and hear of it ourselves."""
+        """Wake the other processes after a local commit of an announcement, and poll."""
         if self._waker is not None:
             self._tell((self._waker,))
         self.poll()
 
     def wake(self) -> None:
-        """Have the thread poll now: a hint that there may be news."""
+        """Make the thread poll now, because there may be changes."""
         self._woken.set()
 
     def start(self) -> None:
-        """Start the thread, if it does not run already in this process."""
+        """Start the thread, unless it is running in this process."""
         with self._starting:
             if self._thread is not None and self._thread.is_alive():
                 return
@@ -193,17 +196,23 @@ class Loop:
             thread.join(timeout)
 
     def problem(self) -> str | None:
-        """What is wrong, for people; None while the feed is being read."""
+        """A readable problem for the health probe; None while the change log is being read."""
         if self._read_at is None:
-            return "the change feed has not been read yet"
+            return "the change log has not been read yet"
         silent = self.silent()
         if silent < SILENT_SECONDS:
             return None
-        return f"the change feed has not been read for {silent:.0f} s"
+        return f"the change log has not been read for {silent:.0f} s"
 
     def silent(self) -> float:
-        """For how many seconds the feed has not been read; 0 before it was for the first time."""
+        """Seconds since the change log was last read; 0 before the first read."""
         return 0.0 if self._read_at is None else self._clock() - self._read_at
+
+    def is_read(self) -> bool:
+        """Whether the latest reads succeeded: the database responds, at least to this thread."""
+        if self._read_at is None or self._failed:
+            return False
+        return self.silent() <= READ_LATELY_SECONDS + settings.MCPHOST_FEED_SECONDS
 
     def _read_all(self) -> bool:
         while self._again:
@@ -212,14 +221,14 @@ class Loop:
             self._read_at = self._clock()
             if self._failed:
                 self._failed = False
-                logger.info("the change feed is read again")
-            counters.feed_polls.add("read")
-            counters.feed_changes.add(len(reading.news))
+                logger.info("the change log is read again")
+            counters.change_log_polls.add("read")
+            counters.change_log_changes.add(len(reading.news))
             if reading.follows(self._place):
                 self._deliver(reading)
             else:
                 if self._place != _NOWHERE:
-                    counters.feed_gaps.add()
+                    counters.change_log_gaps.add()
                 self._place = reading.end
                 self._tell(self._gap_callbacks)
         return True
@@ -236,7 +245,7 @@ class Loop:
             try:
                 callback(*news)
             except Exception:
-                logger.exception("a subscriber of the change feed raised")
+                logger.exception("a subscriber of the change log raised")
 
     def _run(self) -> None:
         try:
@@ -254,12 +263,15 @@ class Loop:
                 return
             self._beat()
             self._prune()
+        except (OperationalError, InterfaceError) as error:  # lost between two statements
+            availability.lost(Source.CONNECTION, type(error).__name__)
+            _let_go()
         except Exception:
-            logger.exception("the change feed's thread goes on after an error")
+            logger.exception("the change log's thread goes on after an error")
             _let_go()
 
     def _prune(self) -> None:
-        """Now and then; again at the next look while there is more than goes at once."""
+        """Prune every PRUNE_SECONDS; while more is left than one portion, at every poll."""
         now = self._clock()
         if self._pruned_at is None or now - self._pruned_at >= PRUNE_SECONDS:
             self._pruned_at = now
@@ -277,7 +289,7 @@ class Loop:
     def _leave(self) -> None:
         self._beaten_at = None
         if self._heartbeat is not None and not settings.MCPHOST_ALONE:
-            with suppress(Error):  # it will look dead soon enough
+            with suppress(Error):  # its row expires soon
                 self._heartbeat.leave()
 
 

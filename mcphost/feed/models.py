@@ -1,4 +1,4 @@
-"""The feed's table and the one row that numbers it."""
+"""The tables of the change log, its counter and the serving processes."""
 
 import uuid
 
@@ -6,7 +6,7 @@ from django.db import models
 
 
 class Change(models.Model):
-    """Something that other processes must hear about. `seq` order is commit order, without holes."""
+    """A change announced to all processes. `seq` order is commit order, without holes."""
 
     seq = models.BigIntegerField(primary_key=True)
     tenant = models.UUIDField(null=True)
@@ -23,10 +23,10 @@ class Change(models.Model):
 
 
 class Counter(models.Model):
-    """The last `seq` handed out: one row, and the lock that makes commit order of sequence order.
+    """The last assigned `seq`: one row. Its lock makes sequence order the commit order.
 
-    `epoch` is drawn when the row is made, so that a reader notices a counter that began again
-    (a database put back from a copy, an emptied table) although its numbers look familiar.
+    `epoch` is random and set when the row is created. By it a reader notices that the counter began
+    anew (a restored database, an emptied table), although the numbers overlap.
     """
 
     id = models.SmallIntegerField(primary_key=True)
@@ -42,7 +42,7 @@ class Counter(models.Model):
 
 
 class Node(models.Model):
-    """A process that serves. Times are the database's, so that clocks of machines do not matter."""
+    """A serving process. Times are the database's, so that the clocks of machines do not matter."""
 
     id = models.UUIDField(primary_key=True)
     name = models.TextField()

@@ -1,10 +1,13 @@
-"""Which processes serve: each says every few seconds that it lives, and counts those that did.
+"""The serving processes. Each writes a heartbeat every few seconds and counts the living ones.
 
-The feed's thread says it, so that a process whose feed stands still does not count as living.
+The change log's thread writes it, so that a process that no longer reads the change log does not
+count as living.
 """
 
 import os
 import socket
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
@@ -18,11 +21,14 @@ from mcphost.feed.models import Node
 BEAT_SECONDS = 3.0
 ALIVE = timedelta(seconds=15)
 KEPT = timedelta(hours=1)
+STEADY_SECONDS = ALIVE.total_seconds() / 2
+"""After a longer pause between two of its own heartbeats a process cannot judge the others: perhaps
+none of them could write a heartbeat."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """A living process, as people see it."""
+    """A living process, for display."""
 
     name: str
     started_at: datetime
@@ -31,35 +37,52 @@ class NodeRow:
 
 
 class Heartbeat:
-    """One process's row and what it knows of the others.
+    """One process's row, and its count of the others.
 
-    A process that drains does not count: it takes no new calls.
+    A draining process does not count: it takes no new calls. `clock` counts seconds, compared only
+    with itself.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._begin()
 
     def _begin(self) -> None:
-        """As at the start, and in a forked child, which is another process."""
+        """Reset the state, with a new id: at the start, after `leave`, and in a forked child."""
         self._id = uuid4()
         self._alive = 1
         self._draining = False
+        self._beaten_at: float | None = None
+        self._steady_since = 0.0
 
     @property
     def id(self) -> UUID:
-        """What this process is called from its start, or from its last `leave`."""
+        """The id of this process since its start, or since its last `leave`."""
         return self._id
 
     def live(self) -> int:
-        """How many processes serve, as of the last beat; this one at least. Reads no database."""
+        """How many processes serve, as of the last heartbeat; at least this one. No query."""
         return self._alive
 
+    def can_judge(self) -> bool:
+        """Whether a process without a recent heartbeat may be considered dead.
+
+        While the database is unreachable, no process can write heartbeats. So this process must
+        have written its own, without a long pause, for ALIVE. A process that never writes any,
+        because it is the only one or does not serve, judges by the rows alone.
+        """
+        if self._beaten_at is None:
+            return True
+        now = self._clock()
+        beats = now - self._beaten_at <= STEADY_SECONDS
+        return beats and now - self._steady_since >= ALIVE.total_seconds()
+
     def drain(self) -> None:
-        """Count no longer, from the next beat on."""
+        """Mark this process as draining, from the next heartbeat on."""
         self._draining = True
 
     def beat(self) -> None:
-        """Say that this process lives, and count. Raises what the database raises."""
+        """Write a heartbeat and count the living processes. Raises the database's errors."""
         with transaction.atomic():
             if not self._seen():
                 Node.objects.create(
@@ -71,9 +94,13 @@ class Heartbeat:
                 )
                 Node.objects.filter(seen_at__lt=Now() - KEPT).delete()
             self._alive = max(1, _living().filter(draining=False).count())
+        now = self._clock()
+        if self._beaten_at is None or now - self._beaten_at > STEADY_SECONDS:
+            self._steady_since = now
+        self._beaten_at = now
 
     def leave(self) -> None:
-        """Take the row away: the others need not wait until it looks dead."""
+        """Delete the row, so that the others need not wait until it expires; take a new id."""
         Node.objects.filter(id=self._id).delete()
         self._begin()
 
@@ -89,12 +116,12 @@ def rows() -> tuple[NodeRow, ...]:
 
 
 def lives(process: UUID) -> bool:
-    """Whether a process of that id has lately said that it lives."""
+    """Whether the process with that id has a recent heartbeat."""
     return _living().filter(id=process).exists()
 
 
 def living() -> tuple[UUID, ...]:
-    """The processes that have lately said that they live."""
+    """The ids of the processes with a recent heartbeat."""
     return tuple(_living().values_list("id", flat=True))
 
 
@@ -104,4 +131,5 @@ def _living() -> QuerySet[Node]:
 
 heartbeat = Heartbeat()
 live = heartbeat.live
+can_judge = heartbeat.can_judge
 os.register_at_fork(after_in_child=heartbeat._begin)

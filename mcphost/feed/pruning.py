@@ -1,23 +1,23 @@
-"""Forgetting changes that every living process has heard of long ago."""
+"""Delete changes that every living process has read long ago."""
 
 from datetime import datetime, timedelta
 
 from mcphost.feed.models import Change
 
 KEPT = timedelta(minutes=15)
-"""A process that was away for longer drops what it remembers. A tool can announce a thousand changes
-in a second, so that a day's would fill a disk."""
+"""A process that did not read for longer drops its caches. Changes are not kept for a day, because
+a tool can announce a thousand a second, which would fill a disk."""
 PRUNED_AT_ONCE = 500
 
 
 def prune(now: datetime) -> int:
-    """Delete up to 500 changes older than what is kept, oldest first; return how many went.
+    """Delete up to 500 changes older than KEPT, oldest first; return how many.
 
-    What goes is always the feed's beginning, so that a reader who was behind finds a gap and
-    never a hole.
+    Only the beginning of the change log is deleted, so a reader that was behind finds a gap at its
+    place, never a hole later.
     """
     seqs = Change.objects.order_by("seq").values_list("seq", flat=True)
-    # By time, for which there is an index: by number the database would look at all that is kept.
+    # By time, which has an index: by number the database would scan all kept changes.
     newest_old = Change.objects.filter(at__lt=now - KEPT).order_by("-at").first()
     if newest_old is None:
         return 0

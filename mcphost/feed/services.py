@@ -1,4 +1,4 @@
-"""Telling every process what changed."""
+"""Announce changes to every process."""
 
 from collections.abc import Sequence
 from uuid import UUID, uuid4
@@ -18,9 +18,9 @@ _NEXT = (
 def announce(what: str, *, tenant: UUID | None = None, object_id: str = "") -> int:
     """Write one change in the caller's transaction, and return its number.
 
-    Every process hears of it after the commit; this one at once, in the committing thread. Call it
-    last in the transaction: from here to the commit all other announcements wait, which is what
-    makes the order of numbers the order of commits.
+    Every process is notified after the commit; this one at once, in the committing thread. Call it
+    last in the transaction: from here to the commit all other announcements wait, so that the order
+    of numbers is the order of commits.
 
     Raises TransactionManagementError outside `transaction.atomic`.
     """
@@ -28,7 +28,10 @@ def announce(what: str, *, tenant: UUID | None = None, object_id: str = "") -> i
 
 
 def announce_all(what: str, about: Sequence[tuple[UUID | None, str]]) -> int:
-    """The same for several changes of one kind, each a tenant and an object: the last number."""
+    """As `announce` for several changes of one kind, each a tenant and an object id.
+
+    Returns the last number.
+    """
     connection = connections[DEFAULT_DB_ALIAS]
     if not connection.in_atomic_block:
         raise transaction.TransactionManagementError(

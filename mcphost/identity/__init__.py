@@ -1,1 +1,1 @@
-"""Who is calling: bearer tokens and the principals they stand for."""
+"""Authentication: bearer tokens and their principals, service accounts, password checks."""

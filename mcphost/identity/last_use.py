@@ -1,6 +1,6 @@
-"""When tokens were last used: noted in memory on each request, written now and then.
+"""When tokens were last used: noted in memory at each request, written to the database later.
 
-Once a minute at most for each token, whichever process does it: what is written may be a minute old.
+All processes together write a token at most once a minute, so the stored time may be a minute old.
 """
 
 from datetime import datetime, timedelta
@@ -10,7 +10,7 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 WRITE_AFTER = timedelta(minutes=1)
 WRITTEN_AT_ONCE = 500
 
-# Never backwards, and not again when another process has just done it.
+# Never sets an earlier time, and writes nothing if another process has just written.
 _UPDATE = (
     "UPDATE identity_token SET last_used_at = %s "
     "WHERE id = %s AND (last_used_at IS NULL OR last_used_at <= %s)"
@@ -18,10 +18,10 @@ _UPDATE = (
 
 
 class LastUse:
-    """Notes of uses, and when those of a token were last written.
+    """Notes of when tokens were used, and of when each was last written.
 
-    `note` is for the path of every request; `flush` is called every few seconds by whoever keeps
-    the process's clock, in a thread that may wait for the database.
+    `note` is called at every request; `flush` is called every few seconds by the process's
+    housekeeping, in a thread that may wait for the database.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class LastUse:
     def flush(self, now: datetime) -> int:
         """Write the notes of tokens not written for a minute, at most 500; return how many.
 
-        A database error leaves the notes for the next time, and is raised.
+        A database error is raised, and keeps the notes for the next call.
         """
         recent = now - WRITE_AFTER
         self._written = {token: at for token, at in self._written.items() if at > recent}
@@ -49,7 +49,7 @@ class LastUse:
         return len(due)
 
     def forget_all(self) -> None:
-        """Drop what is noted, unwritten."""
+        """Drop the notes without writing them."""
         self._noted = {}
         self._written = {}
 

@@ -1,10 +1,10 @@
-"""Whom a bearer token stands for, and which tokens there are.
+"""Authenticate bearer tokens, and list tokens.
 
-A token's row is read once and remembered until the feed says that the token, its owner's
-membership or its tenant changed. `cached` never touches the database and so may run in the event
-loop; when it answers MISS, `load` has to be asked, in a thread.
+A token's row is read once and cached until the change log reports a change of the token, of its
+owner's membership or of its tenant. `cached` never queries the database, so it may run in the event
+loop; when it returns MISS, call `load` in a thread.
 
-Refusals are all alike (None): the caller learns nothing of why.
+All refusals are the same (None), so that the caller does not learn the reason.
 """
 
 import hmac
@@ -14,25 +14,27 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from mcphost.feed.cache import MISS, Cache, Miss
 from mcphost.identity.models import Token
 from mcphost.identity.tokens import ParsedToken, parse
 from mcphost.runtime.call import Principal, PrincipalKind
-from mcphost.tenants.roles import CALL_TOOLS, LIST_TOOLS, Audience, Role, may_hold
+from mcphost.tenants.roles import CALL_TOOLS, LIST_TOOLS, Audience, Role, may_hold, may_take
 from mcphost.tenants.selectors import TenantSnapshot
 
 TOKENS_KEPT = 65_536
-# Ids that are no token's, or a dead one's. Apart from the others: no flood of guesses pushes out
-# what is known of real tokens.
+# Ids of no token, or of one that does not work. They have a cache of their own, so that a flood of
+# guesses cannot evict real tokens.
 REFUSED_KEPT = 8_192
+UNKNOWN_ISSUER = "an unknown issuer"
+_NO_QUOTES = str.maketrans("“”„", '"""')
 
 
 @dataclass(frozen=True, slots=True)
 class Authenticated:
-    """A live token: the principal it stands for, what it is good for, and its own limits.
+    """A live token: its principal, its audience, its expiry, and its own limits.
 
     `slug` is the tenant's. Limits are None when the token has none of its own.
     """
@@ -45,30 +47,36 @@ class Authenticated:
     concurrent_calls: int | None
 
 
+OwnerState = Literal["live", "disabled", "orphaned"]
+"""The state of a token's owner: a service account can be disabled; any owner can be gone."""
+
+
 @dataclass(frozen=True, slots=True)
 class TokenListing:
-    """A token as it is shown to people."""
+    """A token as shown to users. `owner` names a user, or a service account as such."""
 
     id: str
     name: str
     tenant: UUID
     slug: str
     owner: str
+    issued_by: str
+    without_consent: bool
     audience: Audience
     scopes: tuple[str, ...]
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None
     last_used_at: datetime | None
-    owner_is_member: bool
+    owner_state: OwnerState
 
-    def state(self, now: datetime) -> Literal["live", "revoked", "expired", "orphaned"]:
-        """Whether it can be used: orphaned are those whose owner is no member any more."""
+    def state(self, now: datetime) -> Literal["live", "revoked", "expired", "disabled", "orphaned"]:
+        """Return whether it works. An orphaned token is one whose owner is gone for good."""
         if self.revoked_at is not None:
             return "revoked"
         if self.expires_at is not None and self.expires_at <= now:
             return "expired"
-        return "live" if self.owner_is_member else "orphaned"
+        return self.owner_state
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +92,10 @@ _refused: Cache[str, None] = Cache(REFUSED_KEPT)
 def cached(
     bearer: str, audience: Audience, slug: str | None, now: datetime
 ) -> Authenticated | Miss | None:
-    """Whom a bearer token stands for at this door, if that is remembered; never a query.
+    """Authenticate a bearer token for an endpoint from the cache, without a query.
 
-    `slug` is the tenant whose door it is; None only where the token itself says which tenant is
-    meant. None is returned for everything that does not open this door.
+    `slug` is the endpoint's tenant; None only where the token itself says which tenant is meant.
+    Returns MISS for a token that is not cached, and None for one that this endpoint refuses.
     """
     parsed = parse(bearer)
     if parsed is None:
@@ -99,7 +107,7 @@ def cached(
 
 
 def load(bearer: str, audience: Audience, slug: str | None, now: datetime) -> Authenticated | None:
-    """The same, from the database (one query), and remembered for `cached`."""
+    """Do the same from the database (one query), and cache the row for `cached`."""
     parsed = parse(bearer)
     if parsed is None:
         return None
@@ -115,22 +123,22 @@ def load(bearer: str, audience: Audience, slug: str | None, now: datetime) -> Au
 def authenticate(
     bearer: str, audience: Audience, slug: str | None, now: datetime | None = None
 ) -> Authenticated | None:
-    """`cached`, or else `load`: for callers that may wait for the database."""
+    """Call `cached`, or else `load`: for callers that may wait for the database."""
     now = now or timezone.now()
     found = cached(bearer, audience, slug, now)
     return load(bearer, audience, slug, now) if found is MISS else found
 
 
-def remembered(token_id: str) -> Principal | None:
-    """The principal of a token, if its row is remembered; never a query."""
+def cached_principal(token_id: str) -> Principal | None:
+    """Return the principal of a token, if its row is cached; never makes a query."""
     known = _known.get(token_id)
     return None if known is MISS else known.authenticated.principal
 
 
-def standing(token_ids: Collection[str]) -> dict[str, Principal]:
-    """What these tokens stand for now, from the database; those that are worth nothing are missing.
+def current_principals(token_ids: Collection[str]) -> dict[str, Principal]:
+    """Return the current principals of these tokens by id, from the database.
 
-    One query; nothing is remembered.
+    Tokens that do not work are missing. One query; nothing is cached.
     """
     now = timezone.now()
     found = (_known_of(row) for row in _live(token_ids))
@@ -142,7 +150,7 @@ def standing(token_ids: Collection[str]) -> dict[str, Principal]:
 
 
 def anonymous(tenant: TenantSnapshot) -> Principal | None:
-    """The principal of a request without a credential: only a public, open tenant has one."""
+    """Return the principal of a request without a credential; None unless public and open."""
     if not (tenant.public and tenant.open):
         return None
     scopes = frozenset({LIST_TOOLS, CALL_TOOLS})
@@ -150,18 +158,22 @@ def anonymous(tenant: TenantSnapshot) -> Principal | None:
 
 
 def tokens(tenant_id: UUID) -> tuple[TokenListing, ...]:
-    """All tokens of a tenant, the newest first, dead ones too."""
+    """Return all tokens of a tenant, newest first, including those that no longer work."""
     return _listings(Token.objects.filter(tenant_id=tenant_id))
 
 
+def tokens_of(user_id: int) -> tuple[TokenListing, ...]:
+    """Return all tokens that act for a user, in every tenant, newest first, working or not."""
+    return _listings(Token.objects.filter(owner_id=user_id))
+
+
 def all_tokens() -> tuple[TokenListing, ...]:
-    """The tokens of all tenants, for the platform's own people."""
+    """Return the tokens of all tenants, for the platform's operators."""
     return _listings(Token.objects.all())
 
 
-def mark() -> int:
-    """Counts what was forgotten of tokens: while it stays, what `cached` said still holds."""
-    return _known.mark()
+mark = _known.mark
+"""Return a count of cache drops: while it is unchanged, results of `cached` are still valid."""
 
 
 def forget_token(token_id: str) -> None:
@@ -170,7 +182,7 @@ def forget_token(token_id: str) -> None:
 
 
 def forget_person(user_id: int) -> None:
-    """Forget all of a person's tokens, and the refused ones: whose those are is not remembered."""
+    """Drop a user's tokens, and all refused ids, because their owners are not cached."""
     _known.forget_where(lambda known: known.authenticated.principal.user_id == user_id)
     _refused.clear()
 
@@ -199,13 +211,15 @@ def _admit(
 
 
 def _live(token_ids: Collection[str]) -> QuerySet[Token]:
-    """The rows of those that are not revoked, of active members of open tenants."""
-    return Token.objects.select_related("membership__user", "membership__tenant").filter(
-        pk__in=token_ids,
-        revoked_at=None,
-        membership__user__is_active=True,
-        membership__tenant__closed_at=None,
+    """Return the unrevoked rows of active members and service accounts of open tenants."""
+    member = Q(membership__user__is_active=True)
+    service = Q(
+        service_account__isnull=False,
+        service_account__disabled_at=None,
+        service_account__removed_at=None,
     )
+    rows = Token.objects.select_related("membership", "owner", "service_account", "tenant")
+    return rows.filter(member | service, pk__in=token_ids, revoked_at=None, tenant__closed_at=None)
 
 
 def _read(token_id: str) -> _Known | None:
@@ -214,28 +228,65 @@ def _read(token_id: str) -> _Known | None:
 
 
 def _known_of(row: Token) -> _Known:
-    membership = row.membership
-    assert membership is not None
-    role = Role(membership.role)
     principal = Principal(
-        PrincipalKind.TOKEN,
-        membership.tenant_id,
+        PrincipalKind.TOKEN if row.service_account is None else PrincipalKind.SERVICE,
+        row.tenant_id,
         id=row.id,
-        label=f"{membership.user.get_username()} ({row.name})",
-        scopes=frozenset(scope for scope in row.scopes if may_hold(role, scope)),
-        user_id=membership.user_id,
+        label=_label(row),
+        scopes=frozenset(scope for scope in row.scopes if _holds(row, scope)),
+        user_id=row.owner_id,
         token_id=row.id,
         expires_at=row.expires_at,
     )
     authenticated = Authenticated(
         principal,
         Audience(row.audience),
-        membership.tenant.slug,
+        row.tenant.slug,
         row.expires_at,
         row.calls_per_minute,
         row.concurrent_calls,
     )
     return _Known(bytes(row.digest), authenticated)
+
+
+def _holds(row: Token, scope: str) -> bool:
+    """Return whether the owner may hold a scope today.
+
+    A token without consent keeps every scope that its issuer chose and the owner's role may hold.
+    """
+    if row.membership is None:
+        return may_hold(Role.MEMBER, scope)
+    role = Role(row.membership.role)
+    if row.without_consent:
+        return may_hold(role, scope)
+    return may_take(role, scope, row.membership.scopes)
+
+
+def _label(row: Token) -> str:
+    """Return a label of the owner, the token's name and its issuer.
+
+    Quotation marks in the name are replaced, so that it cannot end its own quotation.
+    """
+    name = f"“{row.name.translate(_NO_QUOTES)}”"
+    issuer = row.issued_by or UNKNOWN_ISSUER
+    manner = "issued without consent by" if row.without_consent else "issued by"
+    return f"{_owner(row)} ({name}, {manner} {issuer})"
+
+
+def _owner(row: Token) -> str:
+    if row.service_account is not None:
+        return str(row.service_account)
+    assert row.owner is not None
+    return row.owner.get_username()
+
+
+def _owner_state(row: Token) -> OwnerState:
+    account = row.service_account
+    if account is None:
+        return "orphaned" if row.membership_id is None else "live"
+    if account.removed_at is not None:
+        return "orphaned"
+    return "live" if account.disabled_at is None else "disabled"
 
 
 def _listings(rows: QuerySet[Token]) -> tuple[TokenListing, ...]:
@@ -245,14 +296,16 @@ def _listings(rows: QuerySet[Token]) -> tuple[TokenListing, ...]:
             name=row.name,
             tenant=row.tenant_id,
             slug=row.tenant.slug,
-            owner=row.owner.get_username(),
+            owner=_owner(row),
+            issued_by=row.issued_by or UNKNOWN_ISSUER,
+            without_consent=row.without_consent,
             audience=Audience(row.audience),
             scopes=tuple(row.scopes),
             created_at=row.created_at,
             expires_at=row.expires_at,
             revoked_at=row.revoked_at,
             last_used_at=row.last_used_at,
-            owner_is_member=row.membership_id is not None,
+            owner_state=_owner_state(row),
         )
-        for row in rows.select_related("tenant", "owner")
+        for row in rows.select_related("tenant", "owner", "service_account")
     )

@@ -1,32 +1,45 @@
-"""Issuing and revoking tokens: each one transaction, one record, one change in the feed."""
+"""Issue and revoke tokens: each is one transaction, one entry, one change in the change log."""
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from mcphost.audit.records import Actor
 from mcphost.audit.services import record
 from mcphost.feed.services import announce
 from mcphost.identity import tokens
-from mcphost.identity.models import Token
+from mcphost.identity.models import ServiceAccount, Token
 from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.fields import limit_problems
 from mcphost.tenants.models import Membership
-from mcphost.tenants.roles import Audience, Role, audience_of, is_scope, may_hold
+from mcphost.tenants.roles import Audience, Role, audience_of, is_scope, may_hold, may_take
 
 NAME_LIMIT = 100
 SCOPES_LIMIT = 200
+ISSUER_LIMIT = 200
+MOST_TOKENS = 100
+"""Tokens of one user or service account in a tenant that are live, or were issued within a day.
+
+Without it, a caller could avoid the limits of single tokens by issuing more tokens.
+"""
+TOO_MANY = (
+    f"The limit is {MOST_TOKENS} tokens that are live or were issued within a day. "
+    "Revoke some, or try again tomorrow."
+)
+FOR_ONESELF = "Users issue tokens only for themselves. For a program, create a service account."
 
 
 @dataclass(frozen=True, slots=True)
 class TokenRequest:
-    """What a new token is to be. Limits are None when it has none of its own."""
+    """The properties of a token to issue. Limits are None when it has none of its own."""
 
     name: str
     scopes: Iterable[str]
@@ -38,7 +51,7 @@ class TokenRequest:
 
 @dataclass(frozen=True, slots=True)
 class IssuedToken:
-    """A token that was just made. `plaintext` exists here and nowhere else: show it once."""
+    """A token that was just issued. `plaintext` exists here and nowhere else: show it once."""
 
     id: str
     name: str
@@ -50,53 +63,54 @@ class IssuedToken:
 
 
 @transaction.atomic
-def issue(tenant_id: UUID, owner: User, wanted: TokenRequest, *, actor: Actor) -> IssuedToken:
-    """Make a token of a member, with at most what their role may hold.
+def issue(
+    tenant_id: UUID, owner: User, wanted: TokenRequest, *, actor: Actor, consented: bool = False
+) -> IssuedToken:
+    """Issue a token of a member, with at most what their role may hold.
 
-    Raises InvalidError for bad fields, and on `owner` if they are no active member of the tenant,
-    or it is not there, or closed.
+    Users issue tokens for themselves only, with the scopes that they may take. A token issued by a
+    command is labelled "without consent", unless `consented`: then the owner runs that command.
+    Raises InvalidError for bad fields, and on `owner` if the owner is not an active member of the
+    tenant, the tenant does not exist or is closed, or another user issues the token.
     """
-    now = timezone.now()
+    itself = actor.is_person(owner.pk)
+    if actor.kind == "person" and not itself:
+        raise InvalidError({"owner": [FOR_ONESELF]})
     membership = _membership(tenant_id, owner)
-    scopes = tuple(sorted(set(wanted.scopes)))
-    _check(wanted, scopes, Role(membership.role), now)
-    plaintext = tokens.new(secrets.token_bytes)
-    row = Token.objects.create(
-        id=plaintext.split("_")[1],
-        tenant_id=tenant_id,
-        owner=owner,
-        membership=membership,
-        audience=wanted.audience.value,
-        name=wanted.name.strip(),
-        digest=tokens.digest(plaintext),
-        scopes=list(scopes),
-        calls_per_minute=wanted.calls_per_minute,
-        concurrent_calls=wanted.concurrent_calls,
-        expires_at=wanted.expires_at,
+    role = Role(membership.role)
+    _check(wanted, lambda scope: _owner_problem(scope, role, membership.scopes if itself else None))
+    row = Token(
+        tenant_id=tenant_id, owner=owner, membership=membership, consented=itself or consented
     )
-    facts = {
-        "name": row.name,
-        "owner": owner.get_username(),
-        "audience": row.audience,
-        "scopes": row.scopes,
-        "expires_at": row.expires_at.isoformat() if row.expires_at else None,
-    }
-    record("token.issued", actor=actor, tenant=tenant_id, target=row.id, facts=facts)
-    announce("token", tenant=tenant_id, object_id=row.id)
-    return IssuedToken(
-        id=row.id,
-        name=row.name,
-        tenant=tenant_id,
-        audience=wanted.audience,
-        scopes=scopes,
-        expires_at=wanted.expires_at,
-        plaintext=plaintext,
+    facts = {"owner": owner.get_username(), "consented": row.consented}
+    return _make(row, wanted, actor, facts)
+
+
+@transaction.atomic
+def issue_for_service(
+    tenant_id: UUID, account_id: UUID, wanted: TokenRequest, *, actor: Actor
+) -> IssuedToken:
+    """Issue a token of a service account, with at most what a member may hold.
+
+    Raises InvalidError for bad fields, and on `owner` if the tenant has no such enabled service
+    account, does not exist, or is closed.
+    """
+    account = (
+        ServiceAccount.objects.select_for_update(of=("self",))
+        .filter(tenant_id=tenant_id, tenant__closed_at=None, pk=account_id)
+        .filter(disabled_at=None, removed_at=None)
+        .first()
     )
+    if account is None:
+        raise InvalidError({"owner": ["There is no such service account, or it is disabled."]})
+    _check(wanted, _service_problem)
+    row = Token(tenant_id=tenant_id, service_account=account)
+    return _make(row, wanted, actor, {"owner": str(account), "service_account": str(account.pk)})
 
 
 @transaction.atomic
 def revoke(tenant_id: UUID, token_id: str, *, actor: Actor) -> bool:
-    """Make a token of this tenant worthless for good; False if it was, or is not there."""
+    """Revoke a token of this tenant for good; False if it was revoked, or does not exist."""
     changed = Token.objects.filter(pk=token_id, tenant_id=tenant_id, revoked_at=None).update(
         revoked_at=timezone.now()
     )
@@ -109,7 +123,7 @@ def revoke(tenant_id: UUID, token_id: str, *, actor: Actor) -> bool:
 
 def _membership(tenant_id: UUID, owner: User) -> Membership:
     found = (
-        Membership.objects.select_for_update()
+        Membership.objects.select_for_update(of=("self",))
         .filter(tenant_id=tenant_id, tenant__closed_at=None, user=owner, user__is_active=True)
         .first()
     )
@@ -118,11 +132,57 @@ def _membership(tenant_id: UUID, owner: User) -> Membership:
     return found
 
 
-def _check(wanted: TokenRequest, scopes: Sequence[str], role: Role, now: datetime) -> None:
+def _make(row: Token, wanted: TokenRequest, actor: Actor, facts: Mapping[str, Any]) -> IssuedToken:
+    _check_number(row)
+    plaintext = tokens.new(secrets.token_bytes)
+    row.id = plaintext.split("_")[1]
+    row.digest = tokens.digest(plaintext)
+    row.audience = wanted.audience.value
+    row.name = wanted.name.strip()
+    row.scopes = sorted(set(wanted.scopes))
+    row.calls_per_minute = wanted.calls_per_minute
+    row.concurrent_calls = wanted.concurrent_calls
+    row.expires_at = wanted.expires_at
+    row.issued_by = (actor.label or actor.kind)[:ISSUER_LIMIT]
+    row.save(force_insert=True)
+    told = {
+        "name": row.name,
+        **facts,
+        "audience": row.audience,
+        "scopes": row.scopes,
+        "expires_at": row.expires_at.isoformat() if row.expires_at else None,
+    }
+    record("token.issued", actor=actor, tenant=row.tenant_id, target=row.id, facts=told)
+    announce("token", tenant=row.tenant_id, object_id=row.id)
+    return IssuedToken(
+        id=row.id,
+        name=row.name,
+        tenant=row.tenant_id,
+        audience=wanted.audience,
+        scopes=tuple(row.scopes),
+        expires_at=wanted.expires_at,
+        plaintext=plaintext,
+    )
+
+
+def _check_number(row: Token) -> None:
+    """Raise InvalidError if the holder, whose row is locked, has MOST_TOKENS."""
+    now = timezone.now()
+    of_holder = Token.objects.filter(
+        tenant_id=row.tenant_id, owner=row.owner, service_account=row.service_account
+    )
+    lasting = Q(expires_at=None) | Q(expires_at__gt=now)
+    live = lasting & Q(revoked_at=None, membership=row.membership)
+    if of_holder.filter(live | Q(created_at__gt=now - timedelta(days=1))).count() >= MOST_TOKENS:
+        raise InvalidError({"owner": [TOO_MANY]})
+
+
+def _check(wanted: TokenRequest, problem_of: Callable[[str], str | None]) -> None:
+    """Raise InvalidError with all problems; `problem_of` says why a scope may not be held."""
     found = {
         "name": _name_problems(wanted.name.strip()),
-        "scopes": _scope_problems(scopes, wanted.audience, role),
-        "expires_at": _expiry_problems(wanted.expires_at, now),
+        "scopes": _scope_problems(sorted(set(wanted.scopes)), wanted.audience, problem_of),
+        "expires_at": _expiry_problems(wanted.expires_at, timezone.now()),
         "calls_per_minute": limit_problems(wanted.calls_per_minute),
         "concurrent_calls": limit_problems(wanted.concurrent_calls),
     }
@@ -137,23 +197,35 @@ def _name_problems(name: str) -> list[str]:
     return []
 
 
-def _scope_problems(scopes: Sequence[str], audience: Audience, role: Role) -> list[str]:
+def _scope_problems(
+    scopes: Sequence[str], audience: Audience, problem_of: Callable[[str], str | None]
+) -> list[str]:
     if not 0 < len(scopes) <= SCOPES_LIMIT:
         return [f"Give 1 to {SCOPES_LIMIT} scopes."]
-    return [
-        problem
-        for scope in scopes
-        if (problem := _scope_problem(scope, audience, role)) is not None
-    ]
+    problems = (_scope_problem(scope, audience) or problem_of(scope) for scope in scopes)
+    return [problem for problem in problems if problem is not None]
 
 
-def _scope_problem(scope: str, audience: Audience, role: Role) -> str | None:
+def _scope_problem(scope: str, audience: Audience) -> str | None:
     if not is_scope(scope):
         return f"{scope!r} is not a scope."
     if audience_of(scope) is not audience:
-        return f"{scope!r} is of no use to a token for {audience.value!r}."
+        return f"{scope!r} cannot be used by a token for {audience.value!r}."
+    return None
+
+
+def _owner_problem(scope: str, role: Role, granted: Collection[str] | None) -> str | None:
+    """Return why a scope may not be held. `granted` is None if the platform's operator decides."""
     if not may_hold(role, scope):
         return f"The owner is {role.value} and may not hold {scope!r}."
+    if granted is not None and not may_take(role, scope, granted):
+        return f"An owner of the tenant has to grant you {scope!r} first."
+    return None
+
+
+def _service_problem(scope: str) -> str | None:
+    if not may_hold(Role.MEMBER, scope):
+        return f"A service account may not hold {scope!r}."
     return None
 
 
@@ -161,5 +233,5 @@ def _expiry_problems(expires_at: datetime | None, now: datetime) -> list[str]:
     if expires_at is None:
         return []
     if timezone.is_naive(expires_at):
-        return ["Give the time with its zone."]
-    return [] if expires_at > now else ["Give a time to come."]
+        return ["Give the time with a time zone."]
+    return [] if expires_at > now else ["Give a time in the future."]

@@ -4,12 +4,12 @@ Why these parts and lengths, all in base62, so that a double click selects the w
 encoding touches it:
 
 - the prefix lets secret scanners find leaked tokens;
-- the id (12 characters, 71 bits) names the token in records and finds its row; so many bits never
-  collide and cannot be guessed through, and yet it is no secret;
-- the secret is 32 bytes (43 characters): a plain SHA-256 is enough to store it, nothing slower is
-  needed for what cannot be searched;
-- the checksum is CRC-32 (6 characters) of all before it, as elsewhere in the field: a mistyped,
-  cut or invented token is refused without asking the database.
+- the id (12 characters, 71 bits) names the token in records and finds its row; with so many bits,
+  ids do not collide and cannot be enumerated, though they are not secret;
+- the secret is 32 bytes (43 characters): a plain SHA-256 is enough to store it, because a secret
+  that cannot be searched needs no slow hash;
+- the checksum is CRC-32 (6 characters) of everything before it, as in other services' tokens: a
+  mistyped, cut or invented token is refused without a query.
 
 No I/O here: randomness is an argument.
 """
@@ -37,7 +37,7 @@ _BODY = slice(LENGTH - CHECKSUM_LENGTH - 1)
 _CHECKSUM = slice(LENGTH - CHECKSUM_LENGTH, LENGTH)
 # Every request's token has its checksum computed, so two digits are looked up at a time.
 _PAIRS = tuple(first + second for first in _DIGITS for second in _DIGITS)
-# More than the id needs, so that the remainder is even to one part in 2**56.
+# More than the id needs, so that the remainder is uniform to one part in 2**56.
 _ID_BYTES = 16
 
 
@@ -49,7 +49,7 @@ class ParsedToken(NamedTuple):
 
 
 def new(random: Callable[[int], bytes]) -> str:
-    """A new token's text. `random(n)` gives n bytes that nobody can guess."""
+    """Return the text of a new token. `random(n)` returns n unpredictable bytes."""
     token_id = _base62(int.from_bytes(random(_ID_BYTES)) % 62**ID_LENGTH, ID_LENGTH)
     secret = _base62(int.from_bytes(random(SECRET_BYTES)), SECRET_LENGTH)
     body = f"{PREFIX}_{token_id}_{secret}"
@@ -57,7 +57,7 @@ def new(random: Callable[[int], bytes]) -> str:
 
 
 def parse(text: str) -> ParsedToken | None:
-    """Take a bearer credential apart; None if it is not one of ours or its checksum is wrong."""
+    """Parse a bearer credential; None if it is not one of ours or its checksum is wrong."""
     if _PATTERN.fullmatch(text) is None:
         return None
     data = text.encode("ascii")
@@ -67,7 +67,7 @@ def parse(text: str) -> ParsedToken | None:
 
 
 def digest(text: str) -> bytes:
-    """What is stored of a token: SHA-256 of its whole text."""
+    """Return what is stored of a token: SHA-256 of its whole text."""
     return hashlib.sha256(text.encode("ascii")).digest()
 
 

@@ -1,1 +1,1 @@
-"""How each kind of tool runs."""
+"""The kinds: how each kind of primitive is configured and run."""

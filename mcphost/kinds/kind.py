@@ -1,8 +1,8 @@
-"""What every kind is to the rest of the platform: how tools, prompts and resources of it run.
+"""The interface of a kind: how its tools, prompts and resources are configured and run.
 
-A kind turns a configuration (a catalogue row's JSON) into something that can be listed and run.
-It says what it can do, offers what there is to choose from, and reports what is wrong with its own
-surroundings. A new kind is a folder here and one line in `mcphost.catalogue.kinds`.
+A kind compiles a configuration (a catalogue row's JSON) into something that can be listed and run.
+It declares what it can do, lists the values to choose from, and reports problems of its own
+environment. A new kind is a folder here and one line in `mcphost.catalogue.kinds`.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -11,14 +11,14 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel
 
-from mcphost.kinds.sorts import Sort
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.protocol.prompts import PromptArgument
 from mcphost.runtime.program import Program
-from mcphost.runtime.schema import Problem
+from mcphost.runtime.schema import ArgumentProblem
 
 
 class KindError(Exception):
-    """A configuration that cannot be compiled. `problems` are sentences by field ("" for none)."""
+    """A configuration cannot be compiled. `problems` are sentences by field ("" for no field)."""
 
     def __init__(self, problems: Mapping[str, list[str]]) -> None:
         self.problems = problems
@@ -27,16 +27,16 @@ class KindError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A configuration made ready, with what its author says of it; operators may say otherwise.
+    """A compiled configuration, with the author's descriptions, which operators may override.
 
-    `sort` is what it is; `name` is what the author calls it. Texts are empty where the author said nothing.
-    `annotations` is the JSON of `ToolAnnotations`. `requires` are client capabilities, dotted,
-    without which it cannot run at all. `time_limit` is in seconds, per round. `uri` is a resource's
-    URI or a template's text, `size` a resource's length in bytes where it is known. `completer`
-    answers `completion/complete` for a prompt's arguments or a template's variables. `answer_within`
-    is how long its questions wait, in seconds; `claims` whether a round that takes in an answer must
-    run once only (None: as the annotations say); `unasked` whether it takes answers that were not
-    asked for.
+    `name` is the author's name. Texts are empty where the author gave none. `annotations` is the
+    JSON of `ToolAnnotations`. `requires` are the client capabilities, dotted, without which it
+    cannot run. `time_limit` is in seconds, per round. `uri` is a resource's URI or the text of a
+    URI template, `size` a resource's length in bytes, if known. `completer` answers
+    `completion/complete` for a prompt's arguments or a template's variables. `answer_within` is how
+    long its questions wait for answers, in seconds. `claims`: whether a round that gets an answer
+    must run only once (None: decided by the annotations). `unasked`: whether it accepts answers to
+    questions that were not asked.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Compiled:
     author_version: str = ""
     requires: tuple[str, ...] = ()
     time_limit: float | None = None
-    sort: Sort = Sort.TOOL
+    primitive_type: PrimitiveType = PrimitiveType.TOOL
     uri: str = ""
     mime_type: str = ""
     size: int | None = None
@@ -63,26 +63,31 @@ class Compiled:
 class Kind(Protocol):
     """One kind.
 
-    `sorts` are those that it can make, `can_ask` says whether what it runs may ask the caller questions, `can_stream` whether they may report progress and log messages.
+    `primitive_types` are those that it supports. `can_ask`: whether its programs may ask the caller
+    questions; `can_stream`: whether they may send progress and log messages.
     """
 
     name: str
     label: str
-    sorts: Collection[Sort]
+    primitive_types: Collection[PrimitiveType]
     can_ask: bool
     can_stream: bool
 
-    def config_model(self, sort: Sort) -> type[BaseModel]:
-        """What a configuration of that sort consists of."""
+    def config_model(self, primitive_type: PrimitiveType) -> type[BaseModel]:
+        """Return the model of configurations for this primitive type."""
 
-    def compile(self, config: Mapping[str, Any], sort: Sort = Sort.TOOL) -> Compiled:
-        """Make a configuration ready. Where it says itself what it is, `sort` is not looked at.
+    def compile(
+        self, config: Mapping[str, Any], primitive_type: PrimitiveType = PrimitiveType.TOOL
+    ) -> Compiled:
+        """Compile a configuration. `primitive_type` is ignored where the configuration determines
+        it.
 
         Raises KindError with problems by field.
         """
 
-    def check(self) -> Sequence[Problem]:
-        """What is wrong with the kind's surroundings; nothing of it stops anything else."""
+    def check(self) -> Sequence[ArgumentProblem]:
+        """Return the problems of the kind's environment; none of them stops anything else."""
 
     def choices(self) -> Sequence[tuple[str, str]]:
-        """What a configuration may refer to: (value, label) pairs, in the order to show them."""
+        """Return the values that a configuration may refer to: (value, label) pairs in display
+        order."""

@@ -1,5 +1,7 @@
-"""The tenants that a new server starts with. Seeding twice changes nothing."""
+"""The tenants of a new server: demo and conformance. Seeding twice changes nothing."""
 
+import secrets
+from pathlib import Path
 from uuid import UUID
 
 from django.contrib.auth import get_user_model
@@ -9,6 +11,7 @@ from mcphost import home
 from mcphost.audit.records import Actor
 from mcphost.catalogue import kinds
 from mcphost.catalogue.seeding import publish_functions
+from mcphost.console.users import changes
 from mcphost.identity import services as identity
 from mcphost.identity.services import TokenRequest
 from mcphost.tenants import services as tenants
@@ -26,7 +29,7 @@ _DEMO_FIELDS = TenantFields(
     instructions=(
         "Tools, prompts and resources to try a client with. `echo` returns its text, `countdown` "
         "shows progress, `update_work_item` asks how a bug was resolved, `plan_trip` is a prompt, and "
-        "`demo://about` tells what else there is."
+        "`demo://about` describes everything else."
     ),
 )
 _CONFORMANCE_FIELDS = TenantFields(
@@ -37,21 +40,24 @@ _CONFORMANCE_FIELDS = TenantFields(
 
 
 def seed_demo(data: home.Home) -> None:
-    """The tenant `demo` with all that `tools/demo.py` and `tools/demo_asking.py` offer, a token that
-    may use every one of it, and a second person who may read what was recorded."""
+    """Create the tenant `demo` with all that `tools/demo.py` and `tools/demo_asking.py` offer.
+
+    It also gets a token that may use all of this, and an auditor, who may read what was recorded.
+    """
     tenant = _tenant(DEMO, _DEMO_FIELDS)
     owner = get_user_model().objects.filter(is_superuser=True).order_by("id")[0]
     tenants.set_member(tenant, owner, Role.OWNER, actor=_ACTOR)
-    _auditor(tenant, home.read(data.admin_password))
+    _auditor(tenant, data)
     publish_functions(tenant, _functions("demo.", "demo_asking."), _ACTOR)
     if not home.read(data.demo_token):
         wanted = TokenRequest(name="demo", scopes=(LIST_TOOLS, CALL_TOOLS))
-        issued = identity.issue(tenant, owner, wanted, actor=_ACTOR)
+        # The administrator runs this command and reads the token.
+        issued = identity.issue(tenant, owner, wanted, actor=_ACTOR, consented=True)
         home.write_secret(data.demo_token, issued.plaintext)
 
 
 def seed_conformance() -> None:
-    """The public tenant `conformance` with all that the official conformance suite asks for."""
+    """Create the public tenant `conformance` with all that the official conformance suite needs."""
     tenant = _tenant(CONFORMANCE, _CONFORMANCE_FIELDS)
     publish_functions(tenant, _functions("conformance.", "conformance_asking."), _ACTOR)
 
@@ -61,12 +67,33 @@ def _tenant(slug: str, fields: TenantFields) -> UUID:
     return row.id if row else tenants.create_tenant(slug, fields, actor=_ACTOR).id
 
 
-def _auditor(tenant: UUID, password: str) -> None:
-    """Somebody to review records as: an owner may see that something was called, not with what."""
-    if User.objects.filter(username=AUDITOR).exists():
-        return
-    user = User.objects.create_user(AUDITOR, password=password)
-    tenants.set_member(tenant, user, Role.AUDITOR, actor=_ACTOR)
+def _auditor(tenant: UUID, data: home.Home) -> None:
+    """Create an account for reviewing records: owners see calls, but not their payloads."""
+    if not User.objects.filter(username=AUDITOR).exists():
+        user = User.objects.create_user(AUDITOR, password=new_password(data.auditor_password))
+        tenants.set_member(tenant, user, Role.AUDITOR, actor=_ACTOR)
+
+
+def separate_auditor_password(data: home.Home) -> bool:
+    """Give the demo's auditor a password of its own if it has the administrator's generated one.
+
+    Earlier versions gave both accounts the same password, and the auditor kept it when the
+    administrator changed theirs. Returns False if nothing had to be done.
+    """
+    shared = home.read(data.admin_password)
+    user = User.objects.filter(username=AUDITOR).first()
+    if not shared or user is None or not user.check_password(shared):
+        return False
+    changes.set_password(user, new_password(data.auditor_password), _ACTOR)
+    return True
+
+
+def new_password(path: Path) -> str:
+    """Return a generated password, written to its file before an account gets it."""
+    password = secrets.token_urlsafe(12)
+    path.unlink(missing_ok=True)
+    home.write_secret(path, password)
+    return password
 
 
 def _functions(*prefixes: str) -> tuple[str, ...]:

@@ -1,22 +1,30 @@
-"""What a new server says to the person who started it."""
+"""The text that a new server prints for the user who started it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import indent
 
-from mcphost.console.clients import snippets
+from mcphost.console.tenants.clients import snippets
 from mcphost.management.demo import DEMO
 
 
 @dataclass(frozen=True, slots=True)
-class Welcome:
-    """Where to go. `password` is empty once the administrator has changed it."""
+class Account:
+    """An account to sign in with. `password` is empty once it is not the one in `file`."""
 
-    base: str
     user: str
     password: str
-    password_file: Path
+    file: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Welcome:
+    """The URLs, accounts and token to print."""
+
+    base: str
+    admin: Account
+    auditor: Account
     token: str
     token_file: Path
 
@@ -28,9 +36,8 @@ class Welcome:
         return "\n".join(["", *self._people(), *self._clients(), ""])
 
     def _people(self) -> Iterator[str]:
-        password = self.password or "as you changed it"
-        yield f"  Admin        {self.base}/admin/   user {self.user}, password {password}"
-        yield f"               (the generated password is in {self.password_file})"
+        yield from _account("Admin  ", f"{self.base}/admin/", self.admin)
+        yield from _account("Auditor", "same page, may read payloads", self.auditor)
         yield f"  Tenant URL   {self.url}"
         yield f"  Demo token   {self.token}"
         yield f"               (also in {self.token_file})"
@@ -39,3 +46,9 @@ class Welcome:
         for snippet in snippets(DEMO, self.url, self.token):
             yield f"\n  {snippet.title} ({snippet.where})"
             yield indent(snippet.text, "  ")
+
+
+def _account(role: str, where: str, account: Account) -> Iterator[str]:
+    password = account.password or "(changed by you)"
+    yield f"  {role}      {where}   user {account.user}, password {password}"
+    yield f"               (the generated password is in {account.file})"

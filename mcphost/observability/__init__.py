@@ -1,1 +1,1 @@
-"""Logs, metrics, traces, health facts."""
+"""Logs, metrics, traces, health probes."""

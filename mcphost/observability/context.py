@@ -1,4 +1,4 @@
-"""Which request a line of the log belongs to."""
+"""The request that a log line belongs to."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,9 +8,9 @@ from uuid import UUID
 
 
 class RequestFacts(NamedTuple):
-    """What every line of one request's log carries.
+    """The fields that every log line of a request has.
 
-    `request` is the leg (one HTTP request, as in the records), `tenant` a slug, `trace` the W3C
+    `request` is the id of the HTTP request (in the records: leg), `tenant` a slug, `trace` the W3C
     trace id in hex.
     """
 
@@ -23,18 +23,18 @@ _current: ContextVar[RequestFacts | None] = ContextVar("mcphost_request", defaul
 
 
 def bind(request: UUID, tenant: str, trace: str) -> None:
-    """Put the request's facts on every line logged from here on, to the end of this task.
+    """Add the request's facts to every line logged from here on, to the end of this task.
 
-    For a task that serves one request and ends with it: there is nothing to put back.
+    For a task that serves one request and ends with it: there is nothing to reset.
     """
     _current.set(RequestFacts(request, tenant, trace))
 
 
 @contextmanager
 def bound(request: UUID, tenant: str, trace: str) -> Iterator[None]:
-    """Put the request's facts on every line that is logged inside, in tasks and threads too.
+    """Add the request's facts to every line logged inside, in tasks and threads too.
 
-    One context variable for all of them: this runs for every request.
+    One context variable for all facts, because this runs for every request.
     """
     token = _current.set(RequestFacts(request, tenant, trace))
     try:
@@ -44,5 +44,5 @@ def bound(request: UUID, tenant: str, trace: str) -> Iterator[None]:
 
 
 def current() -> RequestFacts | None:
-    """The request that this code runs for; None outside of one."""
+    """The current request; None outside of one."""
     return _current.get()

@@ -1,7 +1,7 @@
-"""Every number about the process, in one place: how often, how long, how many right now.
+"""All metrics of the process, in one place: counts, durations, current numbers.
 
-A closed set, so that a number that nobody can look up in docs/observability.md does not exist. Rooms
-count here where things happen; `exposition` shows it.
+A closed set, so that every metric is documented in docs/observability.md. Packages count here where
+things happen; `exposition` renders the metrics.
 """
 
 from mcphost.observability import labels
@@ -17,81 +17,90 @@ measure = metrics.measure
 snapshot = metrics.snapshot
 
 # Requests to MCP endpoints.
-requests = metrics.counter("requests", "Requests to MCP endpoints that have begun.")
+requests = metrics.counter("requests", "Requests to MCP endpoints, counted when they begin.")
 request_seconds = metrics.histograms(
     "request_duration_seconds",
-    "From the headers of a request to the end of its answer, by method and by status class.",
+    "From a request's headers to the end of its response, by method and status class.",
     _SECONDS,
     method=labels.METHODS,
     status=labels.STATUSES,
 )
-metrics.asked("requests_running", "Requests that have begun and not ended.")
+metrics.probed_gauge("requests_running", "Requests in progress.")
 refusals = metrics.counters(
     "refusals", "Requests answered with an error.", code=tuple(labels.CODES.values())
 )
-streams_open = metrics.gauge("streams_open", "Event streams open.")
-streams_cut = metrics.counter("streams_cut", "Streams cut because their client did not read.")
+streams_open = metrics.gauge("streams_open", "Open event streams.")
+streams_cut = metrics.counter("streams_cut", "Streams closed because the client read too slowly.")
 listeners_open = metrics.gauge(
-    "listeners_open", "Streams of subscriptions/listen and of GET in sessions open."
+    "listeners_open", "Open subscriptions/listen requests and GET streams of sessions."
+)
+sessions_displaced = metrics.counter(
+    "sessions_displaced", "Sessions ended because their caller opened more than its limit."
 )
 
 # Rounds of tools, prompts and resources.
-rounds = metrics.counter("rounds", "Rounds that have begun.")
+rounds = metrics.counter("rounds", "Rounds started.")
 round_seconds = metrics.histograms(
     "round_duration_seconds",
-    "How long rounds ran, without their records.",
+    "Duration of rounds, without writing their records.",
     _SECONDS,
     kind=labels.KINDS,
-    sort=labels.SORTS,
+    type=labels.PRIMITIVE_TYPES,
     outcome=labels.OUTCOMES,
 )
-metrics.asked("rounds_running", "Rounds that have begun and not ended.")
-claims = metrics.counters(
-    "claims", "Rounds that were claimed, or were another's.", result=labels.CLAIMS
-)
-metrics.asked("threads_busy", "Threads of tools in use, lost ones among them.")
-metrics.asked("threads_idle", "Threads of tools that wait for work.")
-metrics.asked("threads_lost", "Threads of tools that did not end in time and still run.")
+metrics.probed_gauge("rounds_running", "Rounds in progress.")
+claims = metrics.counters("claims", "Attempts to claim a round, by result.", result=labels.CLAIMS)
+metrics.probed_gauge("threads_busy", "Tool threads in use, including lost ones.")
+metrics.probed_gauge("threads_idle", "Idle tool threads.")
+metrics.probed_gauge("threads_lost", "Tool threads still running after their time limit.")
+
+# Users.
+passwords = metrics.counters("passwords", "Password checks, by result.", result=labels.PASSWORDS)
 
 # Records.
 records_written = metrics.counter("records_written", "Records committed.")
 records_lost = metrics.counter("records_lost", "Records that could not be committed in time.")
 records_refused = metrics.counter("records_refused", "Records that the database refused.")
 commit_seconds = metrics.histograms(
-    "commit_duration_seconds", "How long transactions with records took.", _SECONDS
+    "commit_duration_seconds", "Duration of transactions that write records.", _SECONDS
 )
-commit_rows = metrics.histograms("commit_rows", "Records in one transaction.", _ROWS)
-metrics.asked("records_waiting", "Submissions of records that the writer has not taken up yet.")
+commit_rows = metrics.histograms("commit_rows", "Records per transaction.", _ROWS)
+metrics.probed_gauge("database_waiting", "Requests waiting for an unreachable database.")
+metrics.probed_gauge("records_waiting", "Submissions waiting in the record writer's queue.")
 
 # Traces.
-spans_sent = metrics.counter("spans_sent", "Spans that the collector took.")
+spans_sent = metrics.counter("spans_sent", "Spans sent to the collector.")
 spans_lost = metrics.counter("spans_lost", "Spans that could not be sent.")
 
 # The process.
-feed_polls = metrics.counters("feed_polls", "Looks at the change feed.", result=labels.POLLS)
-feed_changes = metrics.counter("feed_changes", "Changes read from the feed.")
-feed_gaps = metrics.counter("feed_gaps", "Gaps in the feed, after which caches were dropped.")
-metrics.asked("feed_silent_seconds", "Since the feed was last read.")
-loop_blocks = metrics.counter("loop_blocks", "Times that the event loop stood still.")
+change_log_polls = metrics.counters(
+    "change_log_polls", "Polls of the change log.", result=labels.POLLS
+)
+change_log_changes = metrics.counter("change_log_changes", "Changes read from the change log.")
+change_log_gaps = metrics.counter(
+    "change_log_gaps", "Gaps in the change log, after which caches were dropped."
+)
+metrics.probed_gauge("change_log_silent_seconds", "Seconds since the change log was last read.")
+loop_blocks = metrics.counter("loop_blocks", "Times that the event loop was blocked.")
 loop_blocked_seconds = metrics.counter(
-    "loop_blocked_seconds", "How long the event loop stood still, in all."
+    "loop_blocked_seconds", "Total time that the event loop was blocked."
 )
 
 
 def refused(code: int) -> None:
-    """Count an answer with the error `code` of JSON-RPC."""
+    """Count a response with the JSON-RPC error `code`."""
     refusals.add(labels.CODES.get(code, OTHER))
 
 
 def committed(rows: int, seconds: float) -> None:
-    """Count a transaction that committed so many records."""
+    """Count a transaction that committed `rows` records in `seconds`."""
     records_written.add(rows)
     commit_rows.observe(rows)
     commit_seconds.observe(seconds)
 
 
 def request_ended(seconds: float, method: str, status: int) -> None:
-    """Count a request whose answer had an HTTP `status`; 0 when nobody was there for one."""
+    """Count a request that ended with an HTTP `status`; 0 if the client had disconnected."""
     request_seconds.observe(seconds, method, labels.STATUSES[status // 100])
 
 

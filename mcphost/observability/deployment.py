@@ -1,7 +1,7 @@
-"""What cannot work in production, told from plain facts (`manage.py check --deploy`).
+"""Rules for what cannot work in production (`manage.py check --deploy`), on plain facts.
 
-Pure, so that every rule can be tried without a server; whoever knows Django fills `Deployment` from
-the settings and turns findings into system checks.
+Pure, so that every rule can be tested without a server. The caller, which knows Django, fills
+`Deployment` from the settings and turns findings into system checks.
 """
 
 from collections.abc import Iterator
@@ -12,8 +12,19 @@ LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 
 
 @dataclass(frozen=True, slots=True)
+class Connections:
+    """Database connections: the most that one process opens, the number of processes, and how many
+    the database allows (None if it could not be asked)."""
+
+    per_process: int
+    processes: int
+    available: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Deployment:
-    """The facts of one installation. `exposed` are paths that other users of the machine can read."""
+    """The facts of one installation. `exposed` are paths that other users of the machine can read;
+    `connections` is None where the database is a file."""
 
     host: str
     loopback: bool
@@ -26,11 +37,12 @@ class Deployment:
     conformance: bool = False
     alone: bool = False
     redis: bool = False
+    connections: Connections | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong. A `fatal` one is a refusal, any other a warning."""
+    """One problem of a deployment. A `fatal` one becomes an error, any other a warning."""
 
     id: str
     message: str
@@ -39,13 +51,14 @@ class Finding:
 
 
 def findings(deployment: Deployment) -> tuple[Finding, ...]:
-    """Everything that is wrong with a deployment, the same facts in the same order."""
+    """All problems of a deployment, in a fixed order."""
     return (
         *_addresses(deployment),
         *_browsers(deployment),
         *_files(deployment),
         *_doors(deployment),
         *_processes(deployment),
+        *_database(deployment.connections),
     )
 
 
@@ -53,22 +66,22 @@ def _addresses(deployment: Deployment) -> Iterator[Finding]:
     if "*" in deployment.allowed_hosts:
         yield Finding(
             "mcphost.E101",
-            "MCPHOST_ALLOWED_HOSTS allows every Host, so any web page can reach the server under a "
-            "name of its own (DNS rebinding).",
-            "List the names that clients use.",
+            "MCPHOST_ALLOWED_HOSTS allows every Host: any web page can reach the server under its own "
+            "host name (DNS rebinding).",
+            "List the host names that clients use.",
         )
     elif not deployment.allowed_hosts:
         yield Finding(
             "mcphost.E102",
             "MCPHOST_ALLOWED_HOSTS is empty: every request will be refused.",
-            "List the names that clients use.",
+            "List the host names that clients use.",
         )
     elif not deployment.loopback and LOOPBACK_NAMES.issuperset(deployment.allowed_hosts):
         yield Finding(
             "mcphost.E103",
-            f"The server listens on {deployment.host}, but MCPHOST_ALLOWED_HOSTS has only names of "
-            "this machine: clients elsewhere will be refused.",
-            "Add the name that clients use to MCPHOST_ALLOWED_HOSTS.",
+            f"The server listens on {deployment.host}, but MCPHOST_ALLOWED_HOSTS has only loopback "
+            "names: clients on other machines will be refused.",
+            "Add the host name that clients use to MCPHOST_ALLOWED_HOSTS.",
         )
 
 
@@ -76,15 +89,15 @@ def _browsers(deployment: Deployment) -> Iterator[Finding]:
     if not deployment.https:
         yield Finding(
             "mcphost.W104",
-            "Tokens and sessions travel without HTTPS.",
-            "Put a proxy with TLS in front and set MCPHOST_HTTPS=1.",
+            "Tokens and session cookies are sent without HTTPS.",
+            "Put a TLS proxy in front and set MCPHOST_HTTPS=1.",
             fatal=False,
         )
     for origin in deployment.trusted_origins:
         if deployment.https and not origin.startswith("https://"):
             yield Finding(
                 "mcphost.E105",
-                f"MCPHOST_TRUSTED_ORIGINS has {origin}, which is not HTTPS.",
+                f"MCPHOST_TRUSTED_ORIGINS contains {origin}, which is not an HTTPS origin.",
                 "Write origins as https://name, or set MCPHOST_HTTPS=0.",
             )
 
@@ -99,7 +112,7 @@ def _files(deployment: Deployment) -> Iterator[Finding]:
     if not deployment.tools.is_dir():
         yield Finding(
             "mcphost.E107",
-            f"There is no folder of tools at {deployment.tools}.",
+            f"The tools folder {deployment.tools} does not exist.",
             "Set MCPHOST_TOOLS_PATH to the folder with your tools.",
         )
 
@@ -108,15 +121,15 @@ def _doors(deployment: Deployment) -> Iterator[Finding]:
     if deployment.conformance:
         yield Finding(
             "mcphost.W108",
-            "MCPHOST_CONFORMANCE serves a public tenant that anybody may call.",
-            "Leave it unset outside of tests.",
+            "MCPHOST_CONFORMANCE is set: it serves a public tenant that needs no authentication.",
+            "Set it only for tests.",
             fatal=False,
         )
     if deployment.expose_demo and not deployment.loopback:
         yield Finding(
             "mcphost.E109",
-            "MCPHOST_EXPOSE_DEMO offers the demo token and a generated password to the network.",
-            "Leave it unset in production.",
+            "MCPHOST_EXPOSE_DEMO exposes the demo token and a generated password to the network.",
+            "Do not set it in production.",
         )
 
 
@@ -124,6 +137,27 @@ def _processes(deployment: Deployment) -> Iterator[Finding]:
     if deployment.alone and deployment.redis:
         yield Finding(
             "mcphost.E110",
-            "REDIS_URL is for several processes, and with SQLite one process serves.",
-            "Set DATABASE_URL to a PostgreSQL, or leave REDIS_URL unset.",
+            "REDIS_URL is set, but SQLite allows only one serving process.",
+            "Set DATABASE_URL to a PostgreSQL database, or unset REDIS_URL.",
+        )
+
+
+def _database(connections: Connections | None) -> Iterator[Finding]:
+    if connections is None:
+        return
+    needed = connections.per_process * connections.processes
+    if connections.available is None:
+        yield Finding(
+            "mcphost.W112",
+            f"Could not read whether PostgreSQL allows the {needed} connections that are needed.",
+            "Run the check again when the database is reachable.",
+            fatal=False,
+        )
+    elif needed > connections.available:
+        yield Finding(
+            "mcphost.E111",
+            f"{connections.processes} processes open up to {connections.per_process} connections "
+            f"each, {needed} in total; PostgreSQL allows {connections.available}.",
+            "Raise max_connections (or the limit of the role or the database), lower "
+            "MCPHOST_DJANGO_REQUESTS, or set MCPHOST_PROCESSES to the actual number.",
         )

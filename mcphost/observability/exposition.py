@@ -1,7 +1,7 @@
-"""The numbers in the text formats of Prometheus and OpenMetrics.
+"""Render the metrics in the text formats of Prometheus and OpenMetrics.
 
-Our own numbers are turned into prometheus-client's only when somebody asks. What it knows of the
-process and of Python's garbage collector is shown beside them.
+Our own metrics are converted to prometheus-client's only on request. Its metrics of the process and
+of Python's garbage collector are included.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,16 +27,16 @@ PROBLEM = "problem"
 
 
 def render(accept: str) -> tuple[bytes, str]:
-    """Everything there is to tell, and its media type: OpenMetrics where `accept` asks for it."""
+    """All metrics as text, and the media type: OpenMetrics if `accept` asks for it."""
     try:
         encode, media_type = choose_encoder(accept)
-    except (TypeError, ValueError):  # a version in it that is no number
+    except (TypeError, ValueError):  # `accept` has a version that is not a number
         encode, media_type = choose_encoder("")
     return encode(_REGISTRY), media_type
 
 
-class _Ours(Collector):
-    """What `counters` declares, and which part of the process is not well."""
+class _MetricsCollector(Collector):
+    """The metrics of `counters`, and one for each failing health probe."""
 
     def collect(self) -> Iterator[Metric]:
         for family in metrics.families.values():
@@ -68,7 +68,7 @@ def _histogram(family: Family) -> Metric:
 
 
 def _problems() -> Metric:
-    about = "1 for each part of the process that is not well, by the names that /readyz says."
+    about = "1 for each failing health probe, else 0; probes are named as in /readyz."
     shown = GaugeMetricFamily(PREFIX + PROBLEM, about, labels=["probe"])
     problems = health.problems()
     for name in health.registry.names():
@@ -85,7 +85,7 @@ _SHAPES: dict[str, Callable[[Family], Metric]] = {
 
 def _registry() -> CollectorRegistry:
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Ours())
+    registry.register(_MetricsCollector())
     ProcessCollector(registry=registry)
     GCCollector(registry=registry)
     return registry

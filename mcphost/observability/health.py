@@ -1,9 +1,8 @@
-"""Health facts: every part of the process that can fail has a probe here.
+"""Health probes: every part of the process that can fail registers one here.
 
-`/readyz` and the admin ask; whoever can fail answers. A problem keeps the process from its work; a
-warning is of something that it can do without for a while. A probe is a function that returns what is
-wrong, in words fit for anybody, or None. It is called on the event loop, so it looks at what is
-already known and never waits.
+`/readyz` and the admin read them. A problem makes the process unready; a warning is about something
+that it can do without for a while. A probe is a function that returns what is wrong, as text that
+may be public, or None. It is called on the event loop: it never waits, and reads what is known.
 """
 
 import logging
@@ -22,11 +21,11 @@ class Registry:
         self._warners: dict[str, Probe] = {}
 
     def register(self, name: str, probe: Probe) -> None:
-        """Ask `probe` from now on. The last one registered under a name counts."""
+        """Register a probe for problems; it replaces an earlier one of that name."""
         self._probes = {**self._probes, name: probe}
 
     def warn(self, name: str, probe: Probe) -> None:
-        """The same for what leaves the process ready."""
+        """Register a probe for warnings, which leave the process ready."""
         self._warners = {**self._warners, name: probe}
 
     def unregister(self, name: str) -> None:
@@ -36,11 +35,11 @@ class Registry:
         return tuple(self._probes)
 
     def problems(self) -> dict[str, str]:
-        """What is wrong, by probe; empty when all is well. A probe that fails is itself a problem."""
+        """What is wrong, by probe; empty if all is well. A probe that raises is a problem, too."""
         return _answers(self._probes)
 
     def warnings(self) -> dict[str, str]:
-        """What is wrong and leaves the process ready, by probe."""
+        """Warnings, by probe."""
         return _answers(self._warners)
 
 
@@ -53,8 +52,8 @@ def _ask(name: str, probe: Probe) -> str | None:
     try:
         return probe()
     except Exception:
-        log.exception("the health probe %s failed", name)
-        return "its probe failed"
+        log.exception("the health probe %s raised an error", name)
+        return "the health probe raised an error"
 
 
 registry = Registry()

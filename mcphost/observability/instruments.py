@@ -1,7 +1,7 @@
-"""Counters, gauges and histograms that cost next to nothing where things happen.
+"""Counters, gauges and histograms that cost next to nothing to update.
 
-Nothing here locks, formats or waits; whoever shows the numbers does that (`exposition`). A series is
-added to in one thread at a time. A reader in another thread may miss the last addition.
+Updates do not lock, format or wait; rendering does (`exposition`). Only one thread at a time
+updates a series. A reader in another thread may miss the last update.
 """
 
 from bisect import bisect_left
@@ -13,13 +13,13 @@ Kind = Literal["counter", "gauge", "histogram"]
 Values = tuple[str, ...]
 
 OTHER = "other"
-"""What a label says for a value outside of its closed set."""
+"""The label value for a value outside of the closed set."""
 
 
 class Number:
-    """Rises, and falls if it says how many there are. It is added to in one thread at a time.
+    """The value of a counter or gauge. Only one thread at a time updates it.
 
-    No lock: calls are counted by the ten thousand per second.
+    No lock: it may be updated ten thousand times per second.
     """
 
     __slots__ = ("value",)
@@ -32,14 +32,14 @@ class Number:
 
 
 class Labels:
-    """The names of a family's labels, each with the closed set of its values; OTHER is in all."""
+    """A family's label names, each with the closed set of its values; all sets contain OTHER."""
 
     def __init__(self, sets: Mapping[str, Sequence[str]]) -> None:
         self.sets = {name: (*values, OTHER) for name, values in sets.items()}
         self._allowed = tuple(map(frozenset, self.sets.values()))
 
     def closed(self, values: Values) -> Values:
-        """`values` with OTHER for each that is in no set. Raises ValueError for a wrong number."""
+        """`values`, OTHER for those outside of the sets. Raises ValueError for a wrong number."""
         pairs = zip(values, self._allowed, strict=True)
         return tuple(value if value in allowed else OTHER for value, allowed in pairs)
 
@@ -48,14 +48,14 @@ class Labels:
 
 
 class Numbers:
-    """A number for each combination of values of its labels, every one there from the start."""
+    """A number for each combination of label values, all of which exist from the start."""
 
     def __init__(self, labels: Labels) -> None:
         self._labels = labels
         self.series = {values: Number() for values in labels.combinations()}
 
     def add(self, *values: str) -> None:
-        """Count one more, with a value for each label. Raises ValueError for a wrong number."""
+        """Count one more, with a value per label. Raises ValueError if their number is wrong."""
         number = self.series.get(values)
         if number is None:
             number = self.series[self._labels.closed(values)]
@@ -63,7 +63,7 @@ class Numbers:
 
 
 class Histogram:
-    """How many of what was observed lay up to each bound (the last: above all), and their sum."""
+    """The number of observations per bucket (the last: above all bounds), and their sum."""
 
     __slots__ = ("buckets", "total")
 
@@ -73,9 +73,9 @@ class Histogram:
 
 
 class Histograms:
-    """A histogram for each combination of values of its labels that was observed.
+    """A histogram for each combination of label values that was observed.
 
-    Values outside of the closed sets are never kept, so nobody can fill the memory with them.
+    Values outside of the closed sets are never stored, so clients cannot fill the memory with them.
     """
 
     def __init__(self, bounds: Sequence[float], labels: Labels) -> None:
@@ -84,7 +84,7 @@ class Histograms:
         self.series: dict[Values, Histogram] = {}
 
     def observe(self, amount: float, *values: str) -> None:
-        """Observe an amount, with a value for each label. Raises ValueError for a wrong number."""
+        """Observe an amount, with a value per label. Raises ValueError if their number is wrong."""
         series = self.series.get(values)
         if series is None:
             closed = self._labels.closed(values)
@@ -93,12 +93,12 @@ class Histograms:
         series.total += amount
 
     def count(self) -> int:
-        """How often anything was observed."""
+        """The number of all observations."""
         return sum(sum(series.buckets) for series in tuple(self.series.values()))
 
 
 class Sample(NamedTuple):
-    """One series as it stands. `amount` is its number, or the sum of what the buckets hold."""
+    """The current state of one series. `amount` is its number, or the sum of a histogram."""
 
     labels: Values
     amount: float
@@ -124,15 +124,15 @@ class Metrics:
         self._probes: dict[str, Callable[[], float]] = {}
 
     def counter(self, name: str, about: str) -> Number:
-        """A number that only rises."""
+        """Declare a number that only rises."""
         return self._number(name, "counter", about)
 
     def gauge(self, name: str, about: str) -> Number:
-        """A number that says how many there are right now."""
+        """Declare a number that rises and falls: how many there are right now."""
         return self._number(name, "gauge", about)
 
     def counters(self, name: str, about: str, **labels: Sequence[str]) -> Numbers:
-        """Numbers that only rise, told apart by labels."""
+        """Declare numbers that only rise, one per combination of label values."""
         closed = Labels(labels)
         numbers = Numbers(closed)
         self._add(Family(name, "counter", about, closed.sets, lambda: _read_numbers(numbers)))
@@ -141,26 +141,26 @@ class Metrics:
     def histograms(
         self, name: str, about: str, bounds: Sequence[float], **labels: Sequence[str]
     ) -> Histograms:
-        """Amounts, told apart by labels or not. `bounds` rise."""
+        """Declare histograms, with or without labels. `bounds` are in ascending order."""
         closed = Labels(labels)
         known = Histograms(bounds, closed)
         read = lambda: _read_histograms(known)  # noqa: E731 - as above
         self._add(Family(name, "histogram", about, closed.sets, read, known.bounds))
         return known
 
-    def asked(self, name: str, about: str) -> None:
-        """A gauge that somebody knows anyway and is asked for; `measure` says whom."""
+    def probed_gauge(self, name: str, about: str) -> None:
+        """Declare a gauge whose value is read from a probe when it is rendered (`measure`)."""
         self._add(Family(name, "gauge", about, {}, lambda: [Sample((), self._ask(name))]))
         self._probes[name] = int
 
     def measure(self, name: str, probe: Callable[[], float]) -> None:
-        """Ask `probe` for a gauge from now on. Raises KeyError for one that was not declared."""
+        """Set the probe of a gauge. Raises KeyError if the gauge was not declared with `probed_gauge`."""
         if name not in self._probes:
             raise KeyError(name)
         self._probes[name] = probe
 
     def snapshot(self) -> dict[str, float]:
-        """Every number without labels, by name; what nobody measures yet is 0."""
+        """All numbers without labels, by name; 0 for a gauge that has no probe yet."""
         plain = [f for f in self.families.values() if not f.labels and f.kind != "histogram"]
         return {family.name: family.read()[0].amount for family in plain}
 
@@ -174,17 +174,17 @@ class Metrics:
 
     def _add(self, family: Family) -> None:
         if family.name in self.families:
-            raise ValueError(f"there are two metrics called {family.name}")
+            raise ValueError(f"duplicate metric: {family.name}")
         self.families[family.name] = family
 
 
 def _read_numbers(numbers: Numbers) -> list[Sample]:
-    """All of them, also those at zero; OTHER only once something was."""
+    """All numbers, also those at zero, except zeros with a label OTHER."""
     series = numbers.series.items()
     return [Sample(v, n.value) for v, n in series if n.value or OTHER not in v]
 
 
 def _read_histograms(known: Histograms) -> list[Sample]:
-    """What was observed so far; another thread may add a series meanwhile."""
+    """All series so far; another thread may add one meanwhile."""
     series = tuple(known.series.items())
     return [Sample(values, each.total, tuple(each.buckets)) for values, each in series]

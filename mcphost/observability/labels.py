@@ -1,16 +1,16 @@
-"""Every value that a label of a metric can have.
+"""All values that a label of a metric can have.
 
-Nothing of a tenant, a tool or a client is ever among them: what lies outside of these sets is called
-`other`. The sets repeat what higher rooms know; tests/observability/test_labels.py compares.
+They never contain data of a tenant, a tool or a client: a value outside of these sets becomes
+`other`. The sets repeat constants of higher packages (see tests/observability/test_labels.py).
 """
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
 NO_METHOD = "none"
-"""Refused before a message was read."""
+"""The request was refused before its message was read."""
 NOTIFICATION = "notification"
-"""Nothing that is answered; in a session that may be an answer, too."""
+"""A POST without a request: a notification, or, in a session, an input response."""
 BATCH = "batch"
 STREAM = "stream"
 """A session's GET."""
@@ -40,10 +40,10 @@ METHODS = (
     NO_METHOD,
 )
 
-GONE = "gone"
-"""Nobody was there for the answer."""
-STATUSES = (GONE, "1xx", "2xx", "3xx", "4xx", "5xx")
-"""By the first digit of the HTTP status; 0 stands for GONE."""
+DISCONNECTED = "gone"
+"""The client had disconnected before it was answered."""
+STATUSES = (DISCONNECTED, "1xx", "2xx", "3xx", "4xx", "5xx")
+"""By the first digit of the HTTP status; 0 stands for DISCONNECTED."""
 
 CODES: Mapping[int, str] = MappingProxyType(
     {
@@ -71,9 +71,9 @@ CODES: Mapping[int, str] = MappingProxyType(
 )
 
 CLAIMS = ("won", "taken_over", "told", "refused")
-"""What came of claiming a round."""
+"""Results of claiming a round."""
 KINDS = ("python", "text")
-SORTS = ("tool", "prompt", "resource", "template")
+PRIMITIVE_TYPES = ("tool", "prompt", "resource", "template")
 OUTCOMES = (
     "complete",
     "tool_error",
@@ -89,5 +89,8 @@ OUTCOMES = (
     "yielded",
     "cancelled",
 )
+
+PASSWORDS = ("right", "wrong", "locked", "paused", "busy")
+"""Results of a password check; with the last three the password was not checked."""
 
 POLLS = ("read", "failed")

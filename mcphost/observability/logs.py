@@ -1,8 +1,8 @@
-"""Structured logs on standard error: for people (`console`) or for machines (`json`).
+"""Structured logs on standard error, human-readable (`console`) or machine-readable (`json`).
 
-Rooms log with `logging.getLogger(__name__)` and put facts into `extra`, or with
-`structlog.get_logger(__name__)` and keyword arguments; both end in the same line. A line never
-holds a secret: redaction is the last step before it is written.
+Packages log with `logging.getLogger(__name__)` and put facts into `extra`, or with
+`structlog.get_logger(__name__)` and keyword arguments; both give the same line. A line never
+contains a secret: redaction is the last step before it is written.
 """
 
 import logging
@@ -19,12 +19,12 @@ from mcphost.observability import context, redaction
 LogFormat = Literal["console", "json"]
 
 _HANDLER = "mcphost"
-# A server's own line per request would say less than the record does, and more than it may.
+# Access logs of a server have less than the record, and may contain what must not be logged.
 _QUIET = ("uvicorn.access", "daphne.http_protocol", "daphne.ws_protocol", "asyncio", "httpx2")
 
 
 class _ToStandardError(logging.StreamHandler[IO[str]]):
-    """Writes to what standard error is at the time, wherever it has been redirected since."""
+    """Writes to the current `sys.stderr`, also after it was redirected."""
 
     @property
     def stream(self) -> IO[str]:
@@ -32,13 +32,13 @@ class _ToStandardError(logging.StreamHandler[IO[str]]):
 
     @stream.setter
     def stream(self, stream: IO[str]) -> None:
-        """What the base class wants to keep is not kept."""
+        """Ignore the stream that the base class sets."""
 
 
 def configure(log_format: str, level: str, stream: IO[str] | None = None) -> None:
-    """Send everything that is logged in this process to `stream` (standard error).
+    """Send all logs of this process to `stream` (default: standard error).
 
-    Replaces what an earlier call set up and leaves other handlers alone.
+    Replaces the handler of an earlier call; does not touch other handlers.
     """
     handler = logging.StreamHandler(stream) if stream else _ToStandardError()
     handler.name = _HANDLER
@@ -89,7 +89,7 @@ def _facts() -> list[Processor]:
 def add_request_facts(
     logger: Any, method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
-    """The structlog processor that says which request a line belongs to."""
+    """The structlog processor that adds the current request to a line."""
     facts = context.current()
     if facts is not None:
         event.setdefault("request_id", str(facts.request))

@@ -1,7 +1,7 @@
-"""Notices when the event loop stands still, and says whose code it stands in.
+"""Detect when the event loop is blocked, and log the tool whose code blocks it.
 
-A thread asks the loop for a sign of life and waits for it. While the loop stands in somebody's
-code, that code is on the stack of the loop's thread, so the thread looks there and names it.
+A thread schedules a callback on the loop and waits for it. While a tool blocks the loop, its code
+is on the stack of the loop's thread, so the watching thread finds it there.
 """
 
 import asyncio
@@ -21,10 +21,10 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """How long the loop may stand (`blocked`) and the pause between two questions, in seconds.
+class WatchTimes:
+    """How long the loop may be blocked, and the pause between two checks, in seconds.
 
-    The two together must not exceed what is promised: a block may begin right after an answer.
+    A block may begin right after a check, so their sum must not exceed the documented limit.
     """
 
     blocked: float = 0.2
@@ -32,20 +32,20 @@ class Patience:
 
 
 class LoopWatch:
-    """Watches one event loop from a daemon thread. Start it on that loop; stop it from anywhere.
+    """Watches one event loop from a daemon thread. Start it on that loop; stop it from any thread.
 
-    `locate` is given the innermost frame of the loop's thread and names the tool whose code is on
-    the stack, or says None. It runs in the watching thread.
+    `locate` gets the innermost frame of the loop's thread and returns the tool whose code is on the
+    stack, or None. It runs in the watching thread.
     """
 
-    def __init__(self, locate: Locate, patience: Patience | None = None) -> None:
+    def __init__(self, locate: Locate, patience: WatchTimes | None = None) -> None:
         self._locate = locate
-        self._patience = patience or Patience()
+        self._patience = patience or WatchTimes()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin to watch the running loop. Raises RuntimeError outside of one."""
+        """Start watching the running loop. Raises RuntimeError outside of one."""
         loop = asyncio.get_running_loop()
         self._thread = threading.Thread(
             target=self._watch,
@@ -56,11 +56,11 @@ class LoopWatch:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the watching thread. It may be called on a loop that is being watched."""
+        """Tell the watching thread to end. May be called on the watched loop."""
         self._stopped.set()
 
     def join(self, timeout: float) -> bool:
-        """Wait for the thread to end, at most `timeout` seconds; whether it did."""
+        """Wait at most `timeout` seconds for the thread to end; return whether it did."""
         if self._thread is None:
             return True
         self._thread.join(timeout)
@@ -87,17 +87,18 @@ class LoopWatch:
         seconds = round(time.monotonic() - asked, 3)
         counters.loop_blocked_seconds.add(seconds)
         log.warning(
-            "the event loop runs again", extra={"tool": tool, "at": place, "seconds": seconds}
+            "the event loop is no longer blocked",
+            extra={"tool": tool, "at": place, "seconds": seconds},
         )
 
     def _look(self, thread: int) -> tuple[str | None, str]:
-        """The tool in whose code the thread stands, and the line."""
+        """The tool whose code the thread runs, and the line."""
         frame = sys._current_frames().get(thread)
         if frame is None:
-            return None, "nowhere"
+            return None, "unknown"
         place = f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_qualname}"
         try:
             return self._locate(frame), place
         except Exception:
-            log.exception("could not tell whose code blocks the event loop")
+            log.exception("could not find the tool that blocks the event loop")
             return None, place

@@ -1,7 +1,7 @@
-"""Spans by OpenTelemetry's SDK, sent by OTLP over HTTP in batches by a thread of its own.
+"""Spans of OpenTelemetry's SDK, sent in batches by OTLP over HTTP from a separate thread.
 
-Names and attributes follow the semantic conventions for MCP; what they have no word for is ours and
-begins with `mcphost.`. No span holds arguments, results, messages, tokens or addresses.
+Names and attributes follow the semantic conventions for MCP; attributes that these do not define
+begin with `mcphost.`. Spans never contain arguments, results, messages, tokens or addresses.
 """
 
 import logging
@@ -21,11 +21,11 @@ from opentelemetry.trace import Link, SpanKind, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from mcphost.observability import context, counters, labels
-from mcphost.observability.tracing import Asked, Run
+from mcphost.observability.tracing import Run, SpannedRequest
 
 OTHER = "_OTHER"
 LONGEST_ID = 128
-# By the method that asked: the span's first word, and what the conventions call the name.
+# By method: the first word of the span's name, and the attribute for the primitive's name.
 VERBS = {
     "tools/call": ("execute_tool", "gen_ai.tool.name"),
     "prompts/get": ("get_prompt", "gen_ai.prompt.name"),
@@ -38,8 +38,8 @@ log = logging.getLogger(__name__)
 _propagator = TraceContextTextMapPropagator()
 
 
-class Ids(RandomIdGenerator):
-    """A trace that begins with a request has the id that its log and its records say."""
+class TraceIdGenerator(RandomIdGenerator):
+    """Gives a new trace of a request the trace id of the request's log lines and records."""
 
     def generate_trace_id(self) -> int:
         facts = context.current()
@@ -53,23 +53,25 @@ class RequestSpan:
         self._spans = [span] if around is None else [span, around]
 
     def end_with(self, outcome: str, *, failed: bool) -> None:
-        """A round that failed is said of its request too: its answer may not look like it."""
+        """Set the round's outcome; a failure also on the request: its response may not show it."""
         self._spans[0].set_attribute("mcphost.outcome", outcome)
         for span in self._spans if failed else ():
             _fail(span, outcome)
 
 
 class Traces:
-    """Fills `tracing.Tracer`, with the processor of a provider that nobody else uses."""
+    """Implements `tracing.Tracer` with a tracer provider of its own, not the global one."""
 
     def __init__(self, processor: SpanProcessor, resource: Resource) -> None:
         self._processor = processor
-        provider = TracerProvider(resource=resource, id_generator=Ids(), shutdown_on_exit=False)
+        provider = TracerProvider(
+            resource=resource, id_generator=TraceIdGenerator(), shutdown_on_exit=False
+        )
         provider.add_span_processor(processor)
         self._tracer = provider.get_tracer("mcphost")
 
     @contextmanager
-    def request(self, asked: Asked) -> Iterator[RequestSpan]:
+    def request(self, asked: SpannedRequest) -> Iterator[RequestSpan]:
         known = asked.method if asked.method in labels.METHODS else OTHER
         span = self._tracer.start_span(
             known,
@@ -111,19 +113,19 @@ class Traces:
         _fail(span, str(code))
 
     def stop(self, seconds: float) -> None:
-        """Send what is left. A collector that does not answer is not waited for any longer."""
+        """Send the remaining spans, waiting at most `seconds` for the collector."""
         sending = threading.Thread(target=self._processor.shutdown, daemon=True)
         sending.start()
         sending.join(seconds)
         if sending.is_alive():
-            log.warning("spans were left unsent at the end")
+            log.warning("shutdown: some spans were not sent")
 
 
 class Exporter(SpanExporter):
-    """Counts what an exporter sends, and says once that it cannot and once that it can again.
+    """Counts the spans that an exporter sends, and logs once that it fails and that it recovered.
 
-    `logger` is where the exporter would say so for every batch: what it says there is kept as the
-    reason.
+    `logger` is the logger on which the exporter would report every failed batch: its messages are
+    suppressed, and the last one is logged as the reason.
     """
 
     def __init__(self, exporter: SpanExporter, logger: str) -> None:
@@ -144,9 +146,9 @@ class Exporter(SpanExporter):
         if well is not self._well:
             self._well = well
             if well:
-                log.info("traces are sent again")
+                log.info("traces can be sent again")
             else:
-                log.warning("traces cannot be sent, calls go on without: %s", self._reason)
+                log.warning("traces cannot be sent (calls are not affected): %s", self._reason)
         return result
 
     def shutdown(self) -> None:
@@ -159,11 +161,11 @@ class Exporter(SpanExporter):
 
 
 def exporting(version: str) -> Traces:
-    """Traces that are sent to where OpenTelemetry's standard variables say.
+    """Make traces that are sent to the endpoint in OpenTelemetry's standard variables.
 
-    Raises what its SDK raises for a variable that it cannot use.
+    Raises what the SDK raises for a variable that it cannot use.
     """
-    logging.getLogger("opentelemetry.sdk").setLevel(logging.ERROR)  # each span that is dropped
+    logging.getLogger("opentelemetry.sdk").setLevel(logging.ERROR)  # it warns of each dropped span
     exporter = Exporter(OTLPSpanExporter(), OTLPSpanExporter.__module__)
     try:
         return Traces(BatchSpanProcessor(exporter), _resource(version))
@@ -173,7 +175,7 @@ def exporting(version: str) -> Traces:
 
 
 def _resource(version: str) -> Resource:
-    """Who we are, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES say otherwise."""
+    """Our service name and version, unless OpenTelemetry's variables set others."""
     said = Resource.create()
     unnamed = str(said.attributes["service.name"]).startswith("unknown_service")
     names = {"service.name": "mcphost"} if unnamed else {}
@@ -189,13 +191,13 @@ def _current(span: trace.Span) -> Iterator[None]:
 
 
 def _remote(parent: str | None, state: str | None) -> Context:
-    """The context of the client's span; without one, of none, whatever is current here."""
+    """The context of the client's span; an empty one without it, never the current context."""
     carrier = {"traceparent": parent or "", "tracestate": state or ""}
     return _propagator.extract(carrier, Context())
 
 
 def _links(around: str | None) -> list[Link]:
-    """The HTTP request's own trace is another one, to look at beside."""
+    """A link to the trace of the HTTP request, which differs from the message's trace."""
     if around is None:
         return []
     there = trace.get_current_span(_remote(around, None)).get_span_context()

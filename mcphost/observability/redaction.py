@@ -1,6 +1,6 @@
-"""The second net under the log: what must not be in it is taken out, whoever tried to put it there.
+"""Redact secrets in log lines, as a second line of defence.
 
-The first net is that nothing secret is logged. This one knows secrets by their look (our own
+The first is that no code logs secrets. This module recognizes secrets by their form (our own
 tokens, credentials in headers, anything long and opaque) and by the name of their key.
 """
 
@@ -10,12 +10,16 @@ from typing import Any
 
 REDACTED = "[redacted]"
 DEEPEST = 6
+LONGEST = 2000
+"""Characters of a text in a line: clients and tool authors control the length of logged texts."""
+LONGEST_TRACEBACK = 20_000
+_TRACEBACKS = frozenset({"exception", "stack"})
 
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     # API tokens (`mcph_<id>_<secret>_<checksum>`) and sealed tokens (`mcps1.<key id>.<body>`).
     (re.compile(r"mcph_[0-9A-Za-z_-]+"), f"mcph_{REDACTED}"),
     (re.compile(r"mcps[0-9]\.[0-9A-Za-z_.-]+"), f"mcps_{REDACTED}"),
-    # Credentials as headers are written, printed as pairs or as a dict.
+    # Credentials in headers, as they are sent, or printed as pairs or as a dict.
     (
         re.compile(
             r"""(?ix) ( \b (?:proxy-)? authorization | \b (?:set-)? cookie ) ( ["']? \s* [:=,] \s* b? ["']? )
@@ -26,7 +30,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?i)\b(bearer)\s+[0-9A-Za-z._~+/=-]{6,}"), rf"\1 {REDACTED}"),
     # A password in a URL.
     (re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://[^\s:/@]*):[^\s/@]+@"), rf"\1:{REDACTED}@"),
-    # Whatever else is long and opaque. Digests in hex (64 digits) are shorter and stay.
+    # Anything else that is long and opaque. Digests in hex (64 digits) are shorter and stay.
     (re.compile(r"(?<![0-9A-Za-z_+/-])[0-9A-Za-z_-]{80,}={0,2}"), REDACTED),
 )
 _SECRET_WORDS = frozenset(
@@ -57,7 +61,7 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\u0085\u2028\u2029]")
 def is_secret_key(name: str) -> bool:
     """Whether a key names a secret: `password`, `api_token`, `requestState`, `master-key`, …
 
-    Judged by its last word, so that `token_id` and `secret_count` are not.
+    Decided by its last word, so that `token_id` and `secret_count` do not.
     """
     words = _HUMP.sub("_", name).lower().replace("-", "_").split("_")
     if "_".join(words) in _HARMLESS:
@@ -106,9 +110,17 @@ def _redact_item(key: str, value: Any, depth: int) -> Any:
 
 def processor(logger: Any, method: str, event: MutableMapping[str, Any]) -> dict[str, Any]:
     """The structlog processor: redacts the whole line, and keeps its message on one line."""
-    clean = {key: _redact_item(key, value, 0) for key, value in event.items()}
+    clean = {key: _cut(key, _redact_item(key, value, 0)) for key, value in event.items()}
     clean["event"] = _CONTROLS.sub(_escaped, str(clean.get("event", "")))
     return clean
+
+
+def _cut(key: str, value: Any) -> Any:
+    """Shorten a long text. To be done after the redaction, which recognizes only whole secrets."""
+    longest = LONGEST_TRACEBACK if key in _TRACEBACKS else LONGEST
+    if not isinstance(value, str) or len(value) <= longest:
+        return value
+    return f"{value[:longest]}… [{len(value) - longest} more characters]"
 
 
 def _escaped(match: re.Match[str]) -> str:

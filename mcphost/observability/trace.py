@@ -1,7 +1,7 @@
 """The W3C trace context that a client sends in `_meta.traceparent` (spec: basic/index, `_meta`).
 
-The trace id goes into logs and records, so that a client's trace and our lines about it can be laid
-side by side; spans, where they are wanted, are those of the same trace.
+The trace id is written to logs and records, so that they can be matched with a client's trace.
+Spans, if they are exported, belong to the same trace.
 """
 
 import os
@@ -17,13 +17,13 @@ _NO_TRACE = "0" * 32
 _NO_PARENT = "0" * 16
 _LONGEST = 512
 
-# A trace id names a trace and keeps no secret; it is made for every request.
+# A trace id is not a secret, and one is made for every request: no system random numbers.
 _random = Random()  # noqa: S311
 os.register_at_fork(after_in_child=_random.seed)
 
 
 def trace_id(traceparent: str | None) -> str:
-    """The trace id (32 hex digits) of `traceparent`, or a new one if there is none to read."""
+    """The trace id (32 hex digits) of `traceparent`, or a new one if it is missing or invalid."""
     return parse(traceparent) or new_trace_id()
 
 

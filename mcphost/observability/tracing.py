@@ -1,6 +1,6 @@
-"""Spans of traces, where an OpenTelemetry collector is configured; nothing at all where none is.
+"""Spans of traces, if an OpenTelemetry collector is configured.
 
-Rooms ask `tracer`, which is None unless the standard variables of OpenTelemetry name an endpoint.
+Packages use `tracer`, which is None unless the standard variables of OpenTelemetry set an endpoint.
 Its library is loaded only then: see `otel`.
 """
 
@@ -20,12 +20,12 @@ SPOKEN = "http/protobuf"
 log = logging.getLogger(__name__)
 
 
-class Asked(NamedTuple):
-    """What a request's span says of it.
+class SpannedRequest(NamedTuple):
+    """The data of a request's span.
 
-    `id` is the JSON-RPC id; `leg` names the request in logs and records; `tenant` is a slug;
-    `seconds` have passed since it began. `parent` and `state` are the trace context that its
-    message carried, `around` is that of its HTTP request.
+    `id` is the JSON-RPC id; `leg` is the id of the HTTP request in logs and records; `tenant` is a
+    slug; `seconds` have passed since the request began. `parent` and `state` are the trace context
+    of its message, `around` is that of the HTTP headers.
     """
 
     method: str
@@ -40,7 +40,7 @@ class Asked(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What a round's span says of it: which call's, of what (`method` asks, `name` answers)."""
+    """The data of a round's span: the method, the primitive's name and version, call and round."""
 
     method: str
     name: str
@@ -50,37 +50,37 @@ class Run(NamedTuple):
 
 
 class Span(Protocol):
-    """A span under way."""
+    """A span that has begun."""
 
     def end_with(self, outcome: str, *, failed: bool) -> None:
-        """Say how a round ended."""
+        """Set how a round ended."""
 
 
 class Tracer(Protocol):
     """Makes spans. A span is the current one inside its block, and so the parent of the next."""
 
-    def request(self, asked: Asked) -> AbstractContextManager[Span]: ...
+    def request(self, asked: SpannedRequest) -> AbstractContextManager[Span]: ...
 
     def round(self, run: Run) -> AbstractContextManager[Span]: ...
 
     def refuse(self, code: int) -> None:
-        """The current request is answered with an error."""
+        """Mark the current request as answered with an error."""
 
     def stop(self, seconds: float) -> None:
-        """Send what is left, for at most so long."""
+        """Send the remaining spans, for at most `seconds`."""
 
 
 tracer: Tracer | None = None
 
 
 def refused(code: int) -> None:
-    """The current request is answered with an error of JSON-RPC."""
+    """Mark the current request as answered with a JSON-RPC error."""
     if tracer is not None:
         tracer.refuse(code)
 
 
 def wanted(environ: Mapping[str, str]) -> bool:
-    """Whether spans are to be sent, and can be; what cannot be used is logged."""
+    """Whether spans should and can be sent; logs a protocol that is not supported."""
     if not any(environ.get(name) for name in ENDPOINTS):
         return False
     off = environ.get(DISABLED, "").strip().lower() == "true"
@@ -88,24 +88,24 @@ def wanted(environ: Mapping[str, str]) -> bool:
         return False
     protocol = next(filter(None, map(environ.get, PROTOCOLS)), SPOKEN)
     if protocol != SPOKEN:
-        log.error("no traces are sent: OTLP is spoken as %s only, not as %s", SPOKEN, protocol)
+        log.error("tracing is off: the OTLP protocol must be %s, not %s", SPOKEN, protocol)
         return False
     return True
 
 
 def start(version: str) -> None:
-    """Make spans from now on, if they are wanted. A collector that is not there stops nothing."""
+    """Make spans from now on, if configured. A missing collector does not prevent the start."""
     global tracer  # noqa: PLW0603 - one process, one tracer
     if tracer is not None or not wanted(os.environ):
         return
     try:
         tracer = import_module("mcphost.observability.otel").exporting(version)
     except Exception:
-        log.exception("no traces are sent: what is configured cannot be used")
+        log.exception("tracing is off: it could not be started as configured")
 
 
 def stop(seconds: float) -> None:
-    """Make no more spans, and send what is left within so many seconds."""
+    """Make no more spans, and send the remaining ones within `seconds`."""
     global tracer
     last, tracer = tracer, None
     if last is not None:

@@ -1,1 +1,1 @@
-"""What MCP messages mean. No I/O: no clock, no logging, no asyncio."""
+"""Parsing, checking and encoding of MCP messages. No I/O: no clock, no logging, no asyncio."""

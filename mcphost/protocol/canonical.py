@@ -1,4 +1,4 @@
-"""JSON in one form only, so that a digest of it says whether two values are the same."""
+"""Canonical JSON: equal values have equal digests."""
 
 from base64 import urlsafe_b64encode
 from hashlib import sha256
@@ -8,9 +8,9 @@ import orjson
 
 
 def digest(value: Any) -> str:
-    """SHA-256 over the value as JSON with sorted keys, in 43 characters of base64url.
+    """Return the SHA-256 of the value as JSON with sorted keys, in 43 characters of base64url.
 
-    Raises ValueError for what JSON cannot hold in one form: integers beyond 64 bits, lone surrogates.
+    Raises ValueError for values without a canonical form: integers beyond 64 bits, lone surrogates.
     """
     try:
         plain = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)

@@ -1,12 +1,14 @@
-"""Which revisions we speak, and which family each belongs to."""
+"""The supported protocol revisions, and the era of each."""
 
 import re
 from enum import StrEnum
 from typing import Final
 
+from mcphost.protocol.revisions import REVISIONS
+
 
 class Era(StrEnum):
-    """Which family of protocol revisions a request speaks (spec: basic/versioning, Terminology)."""
+    """The family of a protocol revision (spec: basic/versioning, Terminology)."""
 
     MODERN = "modern"
     LEGACY = "legacy"
@@ -15,19 +17,21 @@ class Era(StrEnum):
 REVISION = "2026-07-28"
 """The stateless revision that this server implements."""
 
-SUPPORTED: tuple[str, ...] = (REVISION,)
-"""What `server/discover` and every `-32022` list."""
+SUPPORTED: Final[tuple[str, ...]] = (REVISION, *sorted(REVISIONS, reverse=True))
+"""All revisions that a tenant's URL supports, newest first: for `server/discover` and every
+`-32022`."""
 
 UNNAMED_REVISION: Final = "2025-03-26"
-"""What a request without a version header speaks (streamable-http, "Protocol Version Header")."""
+"""The revision of a request without a version header (streamable-http, "Protocol Version Header")."""
 
 _BEFORE_2026: Final = re.compile(r"(?:20[01]\d|202[0-5])-\d\d-\d\d", re.ASCII)
 
 
 def era_of(header: str | None) -> Era:
-    """The era of a message whose `_meta` names no version, from its `MCP-Protocol-Version`.
+    """Return the era of a message without a version in `_meta`, from its `MCP-Protocol-Version`.
 
-    (One that names a version there is modern.) Legacy clients send no header, or one of a
-    revision before 2026. Whatever else is odd is a modern client's mistake, and is told so.
+    (A message with a version in `_meta` is modern.) Legacy clients send no header, or a revision
+    before 2026. Any other value counts as a mistake of a modern client, which receives a modern
+    error.
     """
     return Era.LEGACY if header is None or _BEFORE_2026.fullmatch(header) else Era.MODERN

@@ -1,8 +1,8 @@
-"""Every refusal of a message: one exception, one table of codes to HTTP statuses.
+"""The errors that answer a message: one exception, one table of codes to HTTP statuses.
 
-Codes come from the specification (basic/index, "Error Codes"); what it has no code for is ours and
-lies outside the range that JSON-RPC reserves (-32768 to -32000), so that nobody can take it for
-theirs. Ours read as the HTTP status they travel with: -31 and then the status.
+Codes come from the specification (basic/index, "Error Codes"). For errors without a code there we
+use our own, outside the range that JSON-RPC reserves (-32768 to -32000), so that they cannot
+collide with codes of others. Our codes are -31 followed by the HTTP status they are sent with.
 """
 
 from collections.abc import Mapping
@@ -50,6 +50,8 @@ __all__ = [
     "invalid_request",
     "method_not_found",
     "missing_capability",
+    "over_limit",
+    "unavailable",
     "unsupported_version",
 ]
 
@@ -76,8 +78,8 @@ HTTP_STATUS: Final[Mapping[int, int]] = MappingProxyType(
         HEADER_MISMATCH: 400,
         MISSING_REQUIRED_CLIENT_CAPABILITY: 400,
         UNSUPPORTED_PROTOCOL_VERSION: 400,
-        # The transport answered; what failed is inside. A 5xx would hide the JSON-RPC body from
-        # clients that look at it only below 500, and let a proxy send the call a second time.
+        # The transport worked, the call failed. A 5xx would hide the JSON-RPC body from clients
+        # that read it only below 500, and let a proxy send the call a second time.
         INTERNAL_ERROR: 200,
         SESSION_MISSING: 400,
         UNAUTHORIZED: 401,
@@ -96,11 +98,11 @@ HTTP_STATUS: Final[Mapping[int, int]] = MappingProxyType(
 
 
 class ProtocolError(Exception):
-    """A message that is answered with a JSON-RPC error.
+    """A JSON-RPC error that answers a message.
 
-    `request_id` is the id of the request it answers; None when none could be read, and the error
-    then has no `id` at all (basic/index, "Error Responses"). Treat it as frozen: `with_id` makes
-    a new one.
+    `request_id` is the id of the request it answers. It is None when no id could be read; the error
+    then has no `id` at all (basic/index, "Error Responses"). Treat instances as frozen: `with_id`
+    makes a new one.
     """
 
     def __init__(
@@ -118,11 +120,11 @@ class ProtocolError(Exception):
 
     @property
     def status(self) -> int:
-        """The HTTP status; a code that is not in the table travels like any answer, with 200."""
+        """The HTTP status; 200 for a code that is not in the table."""
         return HTTP_STATUS.get(self.code, 200)
 
     def with_id(self, request_id: str | int | None) -> "ProtocolError":
-        """The same error as the answer to `request_id`."""
+        """Return the same error as the answer to `request_id`."""
         return ProtocolError(self.code, self.message, self.data, request_id)
 
     def __repr__(self) -> str:
@@ -130,13 +132,23 @@ class ProtocolError(Exception):
 
 
 def invalid_request(message: str) -> ProtocolError:
-    """-32600: not a JSON-RPC request or notification as MCP has them."""
+    """-32600: not a JSON-RPC request or notification as MCP defines them."""
     return ProtocolError(INVALID_REQUEST, message)
 
 
 def invalid_params(message: str, data: Mapping[str, Any] | None = None) -> ProtocolError:
-    """-32602: the params, or the `_meta` in them, are not what the method takes."""
+    """-32602: the params, or the `_meta` in them, are not what the method accepts."""
     return ProtocolError(INVALID_PARAMS, message, data)
+
+
+def over_limit(message: str, retry_after: int) -> ProtocolError:
+    """HTTP 429: a limit is reached. `retry_after` is in seconds."""
+    return ProtocolError(OVER_LIMIT, message, {"retryAfter": retry_after})
+
+
+def unavailable(message: str, retry_after: int = 2) -> ProtocolError:
+    """HTTP 503: the server cannot do this now. `retry_after` is in seconds."""
+    return ProtocolError(UNAVAILABLE, message, {"retryAfter": retry_after})
 
 
 def method_not_found(method: str) -> ProtocolError:
@@ -150,9 +162,9 @@ def header_mismatch(message: str) -> ProtocolError:
 
 
 def unsupported_version(requested: str, hint: str = "") -> ProtocolError:
-    """-32022 with what we do support (basic/versioning, "Protocol Version Negotiation").
+    """-32022 with the supported versions (basic/versioning, "Protocol Version Negotiation").
 
-    The message names the versions too: it is all that a legacy client can show to its user.
+    The message lists the versions too: a legacy client can show its user nothing else.
     """
     message = (
         f"Unsupported protocol version {shown(requested)}; supported: {', '.join(SUPPORTED)}{hint}"
@@ -161,13 +173,12 @@ def unsupported_version(requested: str, hint: str = "") -> ProtocolError:
     return ProtocolError(UNSUPPORTED_PROTOCOL_VERSION, message, data)
 
 
-def missing_capability(required: Mapping[str, Any]) -> ProtocolError:
+def missing_capability(message: str, required: Mapping[str, Any]) -> ProtocolError:
     """-32021; `required` has the shape of `ClientCapabilities`, e.g. `{"sampling": {}}`."""
-    message = f"This needs client capabilities that were not declared: {', '.join(required)}"
     data = {"requiredCapabilities": dict(required)}
     return ProtocolError(MISSING_REQUIRED_CLIENT_CAPABILITY, message, data)
 
 
 def shown(text: str, limit: int = 80) -> str:
-    """Text of the client's as a message may quote it: escaped, and cut."""
+    """Quote text of the client in a message: escaped, and cut to `limit` characters."""
     return repr(text if len(text) <= limit else text[:limit] + "…")

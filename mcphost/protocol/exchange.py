@@ -1,4 +1,4 @@
-"""One message of a client, opened and checked: what the rest of the platform works with."""
+"""One parsed and checked client message: the input of the rest of the platform."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -8,9 +8,9 @@ from mcphost.protocol.eras import Era
 
 
 class Meta(NamedTuple):
-    """What the sender says beside the params (spec: basic/index, "_meta").
+    """The checked `_meta` of a message (spec: basic/index, "_meta").
 
-    `progress_token` and `log_level` opt in to notifications, None means none are wanted.
+    `progress_token` and `log_level` opt in to notifications; None means that none are wanted.
     `client_info` and `capabilities` are self-reported, empty when absent, and never identity.
     `traceparent` is a well-formed W3C trace parent or None.
     """
@@ -23,10 +23,10 @@ class Meta(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """A request (`id` is set) or a notification (`id` is None), of a revision that we speak.
+    """A request (`id` is set) or a notification (`id` is None) of a supported revision.
 
-    `params` is as the client sent it, `_meta` included; for a method that the revision defines
-    its shape has been checked. Whether the method is served is not decided yet.
+    `params` is as the client sent it, `_meta` included. Its shape has been checked for methods that
+    the revision defines. Whether the method is served is not decided yet.
     """
 
     id: str | int | None
@@ -38,9 +38,5 @@ class Exchange(NamedTuple):
 
     @property
     def is_mirrored(self) -> bool:
-        """Whether headers say what the body says, which only the stateless revision demands."""
+        """Whether headers repeat values of the body, which only the stateless revision requires."""
         return self.era is Era.MODERN
-
-    @property
-    def is_notification(self) -> bool:
-        return self.id is None

@@ -1,11 +1,11 @@
-"""Forms that clients can show: which schemas a question may have (spec: client/elicitation).
+"""Checks of form schemas: what an elicitation form may contain (spec: client/elicitation).
 
-A form is flat: texts, numbers, yes or no, and a choice of one or several from a list; nothing nests.
-A form must not ask for secrets, which would pass through the client and its model, and must not
-hold web addresses, which would be clicked unseen. For both there is URL mode.
+A form is flat: strings, numbers, booleans, and a choice of one or several from a list; nothing
+nests. A form must not ask for secrets, which would pass through the client and its model, and must
+not contain web addresses, which users would follow unchecked. URL mode is for both.
 
-Whether a form asks for a secret is told by its words, and only of what somebody could type in: a
-yes to "Rotate the API key?" gives no secret away.
+Whether a form asks for a secret is decided by its words, and only if the user can type something
+into it: a yes to "Rotate the API key?" gives no secret away.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import jsonschema_rs
 
-from mcphost.protocol.schemas import Problem, as_plain
+from mcphost.protocol.schemas import SchemaProblem, as_plain
 from mcphost.protocol.secret_names import looks_secret
 from mcphost.protocol.subschemas import pointer
 from mcphost.protocol.web_addresses import mentions_one
@@ -35,11 +35,11 @@ _KEYWORDS: Final[Mapping[str, frozenset[str]]] = {
     "one of titled": _EVERYWHERE | {"oneOf"},
     "some of": _EVERYWHERE | {"items", "minItems", "maxItems"},
 }
-"""The keywords of each kind of field. What is not here, clients may not know."""
+"""The keywords of each type of field. Clients may not support any other."""
 
 _TYPED: Final = frozenset({"text", "number"})
 _HARMLESS: Final = ("email", "date", "date-time")
-"""The kinds of fields that take whatever somebody types, and the formats that no secret has."""
+"""The types of fields that accept typed text or numbers, and the formats that no secret has."""
 
 _BOUNDS: Final = (("minLength", "maxLength"), ("minItems", "maxItems"), ("minimum", "maximum"))
 _NUMBERS: Final = frozenset({"minimum", "maximum"})
@@ -60,82 +60,82 @@ _SECRET: Final = "it asks for a secret, which no form may: use URL mode"  # noqa
 _ADDRESS: Final = "it holds a web address, which no form may: use URL mode"
 
 
-def check_form(schema: Any) -> tuple[Problem, ...]:
-    """What keeps a schema from being the `requestedSchema` of a form; empty if nothing.
+def check_form(schema: Any) -> tuple[SchemaProblem, ...]:
+    """Return the problems that keep a schema from being the `requestedSchema` of a form.
 
-    `schema` may be anything. A default is looked at once its field is as it should be.
+    `schema` may be anything. A default is checked only once its field has no other problem.
     """
     plain = as_plain(schema)
-    if isinstance(plain, Problem):
+    if isinstance(plain, SchemaProblem):
         return (plain,)
     return tuple(islice(_form_problems(plain), _MOST_PROBLEMS))
 
 
 def is_typed(schema: Mapping[str, Any]) -> bool:
-    """Whether somebody can type into a form, and so give away what no list of choices holds.
+    """Whether the user can type something into a form, not only choose, and so give a secret away.
 
-    The schema must be one that `check_form` passed.
+    The schema must have passed `check_form`.
     """
     return any(map(_takes_anything, schema["properties"].values()))
 
 
 def message_problem(message: Any) -> str | None:
-    """What keeps a text from being what people are told, in a form or beside a page's address."""
+    """Return the problem with a message that users read with a form or an address, or None."""
     if not isinstance(message, str) or not message.strip():
         return "the message must be a text that says what is asked"
     return None
 
 
 def form_message_problem(message: Any, *, typed: bool) -> str | None:
-    """What keeps a text from being the message of a form; None if nothing. `typed`: `is_typed`."""
+    """Return the problem with the message of a form, or None. `typed` is the result of `is_typed`."""
     return message_problem(message) or _text_problem(message, typed=typed)
 
 
-def _form_problems(form: dict[str, Any]) -> Iterator[Problem]:
+def _form_problems(form: dict[str, Any]) -> Iterator[SchemaProblem]:
     if form.get("type") != "object":
-        yield Problem("/type", 'the type must be "object": a form has fields')
+        yield SchemaProblem("/type", 'the type must be "object": a form has fields')
     yield from _unknown((), form, _ROOT)
     fields = form.get("properties")
     if not isinstance(fields, dict):
-        yield Problem("/properties", "there must be an object with the fields")
+        yield SchemaProblem("/properties", "there must be an object with the fields")
         return
     yield from _required_problems(form.get("required", []), fields)
     if not isinstance(form.get("additionalProperties", True), bool):
-        yield Problem("/additionalProperties", "it must be true or false: a form is flat")
+        yield SchemaProblem("/additionalProperties", "it must be true or false: a form is flat")
     for name, field in fields.items():
         yield from _field_problems(name, field)
     yield from _said((), form, typed=any(map(_takes_anything, fields.values())))
 
 
-def _required_problems(required: Any, fields: Mapping[str, Any]) -> Iterator[Problem]:
+def _required_problems(required: Any, fields: Mapping[str, Any]) -> Iterator[SchemaProblem]:
     if not _are_texts(required):
-        yield Problem("/required", "it must be an array of different names of fields")
+        yield SchemaProblem("/required", "it must be an array of different names of fields")
         return
     for name in required:
         if name not in fields:
-            yield Problem("/required", f"there is no field {name!r}")
+            yield SchemaProblem("/required", f"there is no field {name!r}")
 
 
-def _field_problems(name: str, field: Any) -> Iterator[Problem]:
+def _field_problems(name: str, field: Any) -> Iterator[SchemaProblem]:
     path = ("properties", name)
     kind = _kind(field)
     if kind is None:
-        yield Problem(pointer((*path, "type")), _FLAT)
+        yield SchemaProblem(pointer((*path, "type")), _FLAT)
         return
     found = [*_unknown(path, field, _KEYWORDS[kind]), *_bound_problems(path, field)]
     found += _choice_problems(path, field)
     found += _format_problems(path, field) if kind == "text" else ()
     yield from found
     if not found and "default" in field and not _fits(field):
-        yield Problem(pointer((*path, "default")), "the default does not fit its own field")
+        yield SchemaProblem(pointer((*path, "default")), "the default does not fit its own field")
     typed = _takes_anything(field)
     if typed and looks_secret(name):
-        yield Problem(pointer(path), _SECRET)
+        yield SchemaProblem(pointer(path), _SECRET)
     yield from _said(path, field, typed=typed)
 
 
 def _kind(field: Any) -> str | None:
-    """Which kind of field it is, None if it is none that a form may have."""
+    """Return the type of field; None if a form may not have it."""
     if not isinstance(field, dict):
         return None
     match field.get("type"):
@@ -157,22 +157,22 @@ def _takes_anything(field: Any) -> bool:
 
 def _unknown(
     path: tuple[str, ...], holder: Mapping[str, Any], known: frozenset[str]
-) -> Iterator[Problem]:
+) -> Iterator[SchemaProblem]:
     for keyword in holder:
         if keyword not in known:
             hint = f": {_HINTS[keyword]}" if keyword in _HINTS else ""
-            message = f"{keyword!r} is not part of what forms may say here{hint}"
-            yield Problem(pointer((*path, keyword)), message)
+            message = f"{keyword!r} is not allowed in a form here{hint}"
+            yield SchemaProblem(pointer((*path, keyword)), message)
 
 
-def _bound_problems(path: tuple[str, ...], field: Mapping[str, Any]) -> Iterator[Problem]:
+def _bound_problems(path: tuple[str, ...], field: Mapping[str, Any]) -> Iterator[SchemaProblem]:
     for low, high in _BOUNDS:
         wrong = [bound for bound in (low, high) if bound in field and not _is_bound(field, bound)]
         for bound in wrong:
             must = "a number" if bound in _NUMBERS else "a whole number, 0 or more"
-            yield Problem(pointer((*path, bound)), f"it must be {must}")
+            yield SchemaProblem(pointer((*path, bound)), f"it must be {must}")
         if not wrong and low in field and high in field and field[low] > field[high]:
-            yield Problem(pointer((*path, low)), f"it is more than {high}")
+            yield SchemaProblem(pointer((*path, low)), f"it is more than {high}")
 
 
 def _is_bound(field: Mapping[str, Any], bound: str) -> bool:
@@ -182,16 +182,16 @@ def _is_bound(field: Mapping[str, Any], bound: str) -> bool:
     return type(value) is int and value >= 0
 
 
-def _format_problems(path: tuple[str, ...], field: Mapping[str, Any]) -> Iterator[Problem]:
+def _format_problems(path: tuple[str, ...], field: Mapping[str, Any]) -> Iterator[SchemaProblem]:
     given = field.get("format", FORMATS[0])
     where = pointer((*path, "format"))
     if given == "password":
-        yield Problem(where, _SECRET)
+        yield SchemaProblem(where, _SECRET)
     elif given not in FORMATS:
-        yield Problem(where, f"the format must be one of {', '.join(FORMATS)}")
+        yield SchemaProblem(where, f"the format must be one of {', '.join(FORMATS)}")
 
 
-def _choice_problems(path: tuple[str, ...], field: Mapping[str, Any]) -> Iterator[Problem]:
+def _choice_problems(path: tuple[str, ...], field: Mapping[str, Any]) -> Iterator[SchemaProblem]:
     if field["type"] == "array":
         yield from _items_problems((*path, "items"), field.get("items"))
     elif "enum" in field:
@@ -200,7 +200,7 @@ def _choice_problems(path: tuple[str, ...], field: Mapping[str, Any]) -> Iterato
         yield from _titled_problems((*path, "oneOf"), field["oneOf"])
 
 
-def _items_problems(path: tuple[str, ...], items: Any) -> Iterator[Problem]:
+def _items_problems(path: tuple[str, ...], items: Any) -> Iterator[SchemaProblem]:
     if isinstance(items, dict) and "anyOf" in items:
         yield from _unknown(path, items, frozenset({"anyOf"}))
         yield from _titled_problems((*path, "anyOf"), items["anyOf"])
@@ -212,30 +212,30 @@ def _items_problems(path: tuple[str, ...], items: Any) -> Iterator[Problem]:
             'the items must be a choice: {"type": "string", "enum": […]} or '
             '{"anyOf": [{"const": …, "title": …}, …]}'
         )
-        yield Problem(pointer(path), message)
+        yield SchemaProblem(pointer(path), message)
 
 
-def _enum_problems(path: tuple[str, ...], field: Mapping[str, Any]) -> Iterator[Problem]:
+def _enum_problems(path: tuple[str, ...], field: Mapping[str, Any]) -> Iterator[SchemaProblem]:
     if not _are_texts(field["enum"]) or not field["enum"]:
-        yield Problem(pointer((*path, "enum")), "it must be an array of different texts")
+        yield SchemaProblem(pointer((*path, "enum")), "it must be an array of different texts")
         return
     names = field.get("enumNames", field["enum"])
     where = pointer((*path, "enumNames"))
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        yield Problem(where, "it must be an array of texts")
+        yield SchemaProblem(where, "it must be an array of texts")
     elif len(names) != len(field["enum"]):
-        yield Problem(where, "there must be one for each value")
+        yield SchemaProblem(where, "there must be one for each value")
     elif "enumNames" in field and any(map(mentions_one, names)):
-        yield Problem(where, _ADDRESS)
+        yield SchemaProblem(where, _ADDRESS)
 
 
-def _titled_problems(path: tuple[str, ...], options: Any) -> Iterator[Problem]:
+def _titled_problems(path: tuple[str, ...], options: Any) -> Iterator[SchemaProblem]:
     if not isinstance(options, list) or not all(map(_is_option, options)):
-        yield Problem(pointer(path), 'it must be an array of {"const": text, "title": text}')
+        yield SchemaProblem(pointer(path), 'it must be an array of {"const": text, "title": text}')
     elif not options or not _are_texts([option["const"] for option in options]):
-        yield Problem(pointer(path), "there must be options, each with a value of its own")
+        yield SchemaProblem(pointer(path), "options are required, with distinct values")
     elif any(mentions_one(option["title"]) for option in options):
-        yield Problem(pointer(path), _ADDRESS)
+        yield SchemaProblem(pointer(path), _ADDRESS)
 
 
 def _is_option(option: Any) -> bool:
@@ -247,7 +247,7 @@ def _is_option(option: Any) -> bool:
 
 
 def _are_texts(values: Any) -> bool:
-    """Whether it is an array of texts of which no two are the same."""
+    """Whether the value is an array of distinct strings."""
     return (
         isinstance(values, list)
         and all(isinstance(value, str) for value in values)
@@ -261,15 +261,17 @@ def _fits(field: Mapping[str, Any]) -> bool:
     return validator.is_valid(field["default"])
 
 
-def _said(path: tuple[str, ...], holder: Mapping[str, Any], *, typed: bool) -> Iterator[Problem]:
-    """What is wrong with the texts that people read."""
+def _said(
+    path: tuple[str, ...], holder: Mapping[str, Any], *, typed: bool
+) -> Iterator[SchemaProblem]:
+    """Find problems with the title and the description, which users read."""
     for keyword in ("title", "description"):
         if keyword not in holder:
             continue
         text = holder[keyword]
         problem = _text_problem(text, typed=typed) if isinstance(text, str) else "it must be a text"
         if problem is not None:
-            yield Problem(pointer((*path, keyword)), problem)
+            yield SchemaProblem(pointer((*path, keyword)), problem)
 
 
 def _text_problem(text: str, *, typed: bool) -> str | None:

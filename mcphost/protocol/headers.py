@@ -1,8 +1,8 @@
-"""Request headers, and that they say what the body says.
+"""Request headers, and the checks that they match the body.
 
 Intermediaries route by `MCP-Protocol-Version`, `Mcp-Method`, `Mcp-Name` and `Mcp-Param-*` without
-reading the body, so a header that is missing, doubled or different from the body is refused
-(spec: basic/transports/streamable-http, "Request Metadata" and "Server Validation").
+reading the body, so a header that is missing, doubled or different from the body is refused (spec:
+basic/transports/streamable-http, "Request Metadata" and "Server Validation").
 """
 
 import base64
@@ -19,19 +19,19 @@ _PREFIX: Final = "=?base64?"
 _SUFFIX: Final = "?="
 
 _PLAIN: Final = re.compile(rb"(?!=\?)[!-~]+")
-"""What stands for itself and nothing else: no spaces, no Base64 markers."""
+"""A value that needs no decoding: no spaces, no Base64 markers."""
 
 _UNSAFE: Final = re.compile(r"[^\t\x20-\x7e]")
 _DECIMAL: Final = re.compile(r"-?[0-9]{1,32}(?:\.[0-9]{1,32})?", re.ASCII)
 
 MAX_SAFE_INTEGER: Final = 2**53 - 1
-"""The largest integer that may be mirrored, and below zero the smallest."""
+"""The largest integer that may be mirrored; its negative is the smallest."""
 
 
 class Headers:
-    """The headers of one request: ASGI's raw pairs, whose names are lower case.
+    """The headers of one request: ASGI's raw pairs, with names in lower case.
 
-    Built for every request, so it only keeps what it was given, and the last value of each name.
+    Built for every request, so it keeps only the pairs and the last value of each name.
     """
 
     __slots__ = ("_last", "_raw")
@@ -40,10 +40,15 @@ class Headers:
         self._raw = raw
         self._last = dict(raw)
 
-    def get(self, name: str) -> str | None:
-        """The value without surrounding white space; several of one name joined by commas.
+    @property
+    def pairs(self) -> Sequence[tuple[bytes, bytes]]:
+        """All headers in the order in which they were sent."""
+        return self._raw
 
-        Bytes beyond ASCII come out as Latin-1. `name` is lower case.
+    def get(self, name: str) -> str | None:
+        """Return the value without surrounding white space; repeated headers are joined by commas.
+
+        Bytes beyond ASCII are decoded as Latin-1. `name` is lower case.
         """
         key = name.encode()
         value = self._last.get(key)
@@ -53,15 +58,10 @@ class Headers:
             return ", ".join(_text(each) for other, each in self._raw if other == key)
         return _text(value)
 
-    def raw(self, key: bytes) -> bytes | None:
-        """The value as it was sent, if the header was sent once; None if not, or if others were
-        sent twice. For a fast look at the usual case; `get` knows the rest."""
-        return self._last.get(key) if len(self._last) == len(self._raw) else None
+    def equals(self, key: bytes, text: str) -> bool:
+        """Whether the header was sent once, without encoding, with this text: the fast path.
 
-    def says(self, key: bytes, text: str) -> bool:
-        """Whether the header was sent once, plainly, as this text: the usual case, in one look.
-
-        False says nothing yet: the value may be encoded, or be wrong.
+        False does not mean a mismatch: the value may be encoded, or be wrong.
         """
         value = self._last.get(key)
         return (
@@ -71,7 +71,7 @@ class Headers:
         )
 
     def count(self, name: str) -> int:
-        """How often the header was sent."""
+        """How many times the header was sent."""
         key = name.encode()
         if key not in self._last:
             return 0
@@ -85,9 +85,9 @@ def _text(value: bytes) -> str:
 
 
 def decode_value(text: str) -> str:
-    """What a header value stands for: itself, or the UTF-8 text within `=?base64?` and `?=`.
+    """Decode a header value: plain text, or UTF-8 in Base64 between `=?base64?` and `?=`.
 
-    Raises ValueError when what is between the markers is not canonical Base64 of UTF-8 text.
+    Raises ValueError when the part between the markers is not canonical Base64 of UTF-8 text.
     """
     if not text.startswith(_PREFIX) or not text.endswith(_SUFFIX):
         return text
@@ -107,43 +107,38 @@ def decode_value(text: str) -> str:
 
 
 def check_version(headers: Headers, version: str) -> None:
-    """`MCP-Protocol-Version` must be the version in `_meta`. Raises HEADER_MISMATCH."""
-    if headers.says(b"mcp-protocol-version", version):
-        return
+    """Refuse an `MCP-Protocol-Version` that differs from the version in `_meta`. Raises
+    HEADER_MISMATCH."""
     value = _single(headers, "mcp-protocol-version", "MCP-Protocol-Version")
     if value != version:
         raise header_mismatch(
-            f"MCP-Protocol-Version says {shown(value)}, but params._meta says {shown(version)}"
+            f"MCP-Protocol-Version is {shown(value)}, but params._meta has {shown(version)}"
         )
 
 
 def check_method(headers: Headers, method: str) -> None:
-    """`Mcp-Method` must be the body's method. Raises HEADER_MISMATCH."""
-    if headers.says(b"mcp-method", method):
-        return
+    """Refuse an `Mcp-Method` that differs from the body's method. Raises HEADER_MISMATCH."""
     value = _single(headers, "mcp-method", "Mcp-Method")
     if value != method:
-        raise header_mismatch(f"Mcp-Method says {shown(value)}, but method is {shown(method)}")
+        raise header_mismatch(f"Mcp-Method is {shown(value)}, but method is {shown(method)}")
 
 
 def check_name(headers: Headers, field: str, name: str) -> None:
-    """`Mcp-Name`, decoded, must be `params.<field>`. Raises HEADER_MISMATCH."""
-    if headers.says(b"mcp-name", name):
-        return
+    """Refuse an `Mcp-Name` that, decoded, differs from `params.<field>`. Raises HEADER_MISMATCH."""
     value = _decoded(_single(headers, "mcp-name", "Mcp-Name"), "Mcp-Name")
     if value != name:
-        raise header_mismatch(f"Mcp-Name says {shown(value)}, but params.{field} is {shown(name)}")
+        raise header_mismatch(f"Mcp-Name is {shown(value)}, but params.{field} is {shown(name)}")
 
 
 def check_param_headers(
     headers: Headers, params: Sequence[ParamHeader], arguments: Mapping[str, Any]
 ) -> None:
-    """Each `Mcp-Param-*` header of a tool must be there and be its argument, or neither be there.
+    """Check that each `Mcp-Param-*` header equals its argument, or that both are missing.
 
-    `params` is what `schemas.param_headers` found in the tool's input schema. An argument that is
-    null counts as absent. One that is no text, number or boolean cannot be mirrored: without a
-    header it is left to the input schema to refuse. Raises HEADER_MISMATCH; values are not quoted,
-    they may be personal.
+    `params` is the result of `schemas.param_headers` for the tool's input schema. A null argument
+    counts as missing. An argument that is not a string, number or boolean cannot be mirrored:
+    without a header, the input schema decides. Raises HEADER_MISMATCH, without quoting values,
+    which may be personal.
     """
     for param in params:
         _check_param(headers, param, _argument(arguments, param.path))
@@ -161,13 +156,13 @@ def _check_param(headers: Headers, param: ParamHeader, value: object) -> None:
         raise header_mismatch(f"{name} was sent, but {where} has no value")
     text = _decoded(_single(headers, key, name), name)
     if isinstance(value, int) and abs(value) > MAX_SAFE_INTEGER:
-        raise header_mismatch(f"{where} is beyond the integers that {name} can carry (2**53 - 1)")
+        raise header_mismatch(f"{where} is outside the integer range of {name} (±(2**53 - 1))")
     if not _same(text, value):
         raise header_mismatch(f"{name} does not match {where}")
 
 
 def _argument(arguments: object, path: Sequence[str]) -> object:
-    """The value at the end of a chain of properties, None where there is none."""
+    """Return the value at the end of a chain of properties; None if it is missing."""
     for step in path:
         if not isinstance(arguments, Mapping):
             return None
@@ -176,7 +171,7 @@ def _argument(arguments: object, path: Sequence[str]) -> object:
 
 
 def _same(text: str, value: object) -> bool:
-    """Whether a decoded header says what the argument is; numbers are compared as numbers."""
+    """Whether a decoded header equals the argument; numbers are compared as numbers."""
     if isinstance(value, bool):
         return text == ("true" if value else "false")
     if isinstance(value, str):
@@ -187,7 +182,7 @@ def _same(text: str, value: object) -> bool:
 
 
 def _single(headers: Headers, key: str, name: str) -> str:
-    """The one value of a header that is required. Raises HEADER_MISMATCH."""
+    """Return the single value of a required header. Raises HEADER_MISMATCH."""
     value = headers.get(key)
     if value is None:
         raise header_mismatch(f"{name} is missing")

@@ -1,4 +1,4 @@
-"""Images that are taken: PNG, JPEG and WebP, known by their first bytes.
+"""Accepted image types: PNG, JPEG and WebP, recognized by their first bytes.
 
 Spec: basic, `icons` ("validate icon content types against file signatures").
 """
@@ -18,35 +18,35 @@ TYPES = tuple(_SIGNATURES)
 
 
 def image_type(data: bytes) -> str | None:
-    """The MIME type that the content has, None for what is none of these images."""
+    """Return the MIME type of the content; None if it is not one of these images."""
     return next((name for name, fits in _SIGNATURES.items() if fits(data)), None)
 
 
-def is_what_it_says(mime_type: str, data: bytes) -> bool:
-    """Whether content fits its MIME type; what is called none of these images is not looked at."""
+def matches_mime_type(mime_type: str, data: bytes) -> bool:
+    """Whether content fits its MIME type. Content of any other MIME type is not checked."""
     name = mime_type.partition(";")[0].strip().lower()
     return name not in _SIGNATURES or image_type(data) == name
 
 
 def parse_data_uri(uri: str) -> tuple[str, bytes]:
-    """MIME type and content of a data: URI in Base64. Raises ValueError saying what is wrong."""
+    """Return MIME type and content of a Base64 data: URI. Raises ValueError with the reason."""
     match = _DATA_URI.fullmatch(uri)
     if match is None:
         raise ValueError("it is not a data: URI in Base64, such as data:image/png;base64,…")
     try:
         return match["type"], b64decode(match["data"], validate=True)
     except Error:
-        raise ValueError("the data: URI does not hold Base64.") from None
+        raise ValueError("the data: URI is not valid Base64.") from None
 
 
 def check_image_uri(uri: str) -> str | None:
-    """What keeps a data: URI from being an image whose content is what it says; None if nothing."""
+    """Return the problem that keeps a data: URI from being an image of its declared type, or None."""
     try:
         name, data = parse_data_uri(uri)
     except ValueError as error:
         return str(error)
     if name not in TYPES:
         return f"the data: URI is of one of these types: {', '.join(TYPES)}."
-    if not is_what_it_says(name, data):
-        return f"the content is not what it says it is ({name})."
+    if not matches_mime_type(name, data):
+        return f"the content does not match its MIME type ({name})."
     return None

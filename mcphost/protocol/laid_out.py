@@ -1,8 +1,8 @@
-"""A URI laid out as bits, so that all places in it are dealt with at once.
+"""Bit sets of positions in a URI, so that all positions are processed at once.
 
-A set of places is a number: its bit b stands for the place that b characters follow. A character
-has the bit of the place behind it. What would take a step for each character takes one operation
-on numbers of two thousand bits.
+A set of positions is an integer: bit b stands for the position that b characters follow. A
+character has the bit of the position after it. One operation on integers of two thousand bits
+replaces one step per character.
 """
 
 from functools import lru_cache
@@ -14,8 +14,8 @@ Characters = frozenset[str] | str
 Places = int
 
 
-class LaidOut:
-    """A URI (ASCII), to be held against many templates: what was found out of it is kept."""
+class UriPositions:
+    """A URI (ASCII) to be matched against many templates; computed bit sets are cached."""
 
     __slots__ = ("_bits", "size", "uri")
 
@@ -25,11 +25,11 @@ class LaidOut:
         self._bits: dict[Characters, Places] = {}
 
     def place(self, at: int) -> Places:
-        """The place before the character `at`."""
+        """Return the position before the character `at`."""
         return 1 << (self.size - at)
 
     def before(self, text: str, places: Places) -> Places:
-        """Where `text` stands so that it ends at one of `places`."""
+        """Return the positions where `text` begins so that it ends at one of `places`."""
         found = places << len(text)
         for number, character in enumerate(text, start=1):
             if not found:
@@ -38,16 +38,17 @@ class LaidOut:
         return found
 
     def reaching(self, characters: Characters, places: Places) -> Places:
-        """From where at least one of `characters`, and nothing else, leads to one of `places`.
+        """Return the positions from which at least one of `characters`, and nothing else, leads to
+        `places`.
 
-        Adding carries from the last character of each run to its first.
+        The addition carries from the last character of each run to its first.
         """
         allowed = self._all(characters)
         last = places & allowed
         return ((((allowed + last) ^ allowed) | last) & allowed) << 1
 
     def furthest(self, start: int, characters: Characters, places: Places) -> int | None:
-        """The last of `places` to which at least one of `characters` leads from `start` on."""
+        """Return the last of `places` that at least one of `characters` from `start` on leads to."""
         behind = self.place(start) - 1
         barrier = (behind & ~self._all(characters)).bit_length()
         reached = (places & behind) >> barrier
@@ -56,7 +57,7 @@ class LaidOut:
         return self.size - barrier - (reached & -reached).bit_length() + 1
 
     def _all(self, characters: Characters) -> Places:
-        """Every character of the URI that is one of these."""
+        """Return the set of all occurrences of these characters in the URI."""
         bits = self._bits.get(characters)
         if bits is None:
             bits = int(self.uri.encode("ascii").translate(_ones(characters)), 2)

@@ -1,7 +1,8 @@
-"""The messages we send, as bytes: responses, errors and notifications (spec: basic/index).
+"""Encodes the messages that the server sends: responses, errors, notifications (spec: basic/index).
 
-Dicts are built by hand and encoded at once: these lines run for every answer. What cannot be
-JSON (integers beyond 64 bits, lone surrogates, keys that are not text, objects) raises TypeError.
+Dicts are built by hand and encoded directly, because this code runs for every response. Values that
+cannot be JSON (integers beyond 64 bits, lone surrogates, keys that are not text, objects) raise
+TypeError.
 """
 
 from collections.abc import Mapping
@@ -19,14 +20,15 @@ _SEVERITY: Final = {level: severity for severity, level in enumerate(LOG_LEVELS)
 
 
 def response(request_id: str | int, result: Mapping[str, Any]) -> bytes:
-    """The answer to a request. `result` is whole: see `results` for what it must hold."""
+    """Encode the response to a request. `result` is complete: see `results` for its required
+    fields."""
     return orjson.dumps({"jsonrpc": "2.0", "id": request_id, "result": result})
 
 
 def error_response(error: ProtocolError) -> bytes:
-    """The refusal of a request; without an `id` (never with a null one) when none could be read.
+    """Encode an error response; without an `id` (never with a null one) when none could be read.
 
-    Never raises for the text of the message: what UTF-8 cannot hold is escaped.
+    Never raises for the text of the message: characters that UTF-8 cannot encode are escaped.
     """
     body: dict[str, Any] = {"code": error.code, "message": _encodable(error.message)}
     if error.data is not None:
@@ -37,17 +39,17 @@ def error_response(error: ProtocolError) -> bytes:
 
 
 def notification(method: str, params: Mapping[str, Any]) -> bytes:
-    """A message that is not answered."""
+    """Encode a notification."""
     return orjson.dumps({"jsonrpc": "2.0", "method": method, "params": params})
 
 
 def progress(
     token: str | int, progress: float, total: float | None = None, message: str | None = None
 ) -> bytes:
-    """`notifications/progress` (spec: basic/patterns/progress).
+    """Encode `notifications/progress` (spec: basic/patterns/progress).
 
-    `token` is the request's own. The numbers are finite, and `progress` rises with each
-    notification; both are the caller's to see to.
+    `token` is the progress token of the request. The caller must pass finite numbers, and a higher
+    `progress` with each notification.
     """
     params: dict[str, Any] = {"progressToken": token, "progress": progress}
     if total is not None:
@@ -58,7 +60,7 @@ def progress(
 
 
 def log_message(level: str, data: Any, logger: str | None = None) -> bytes:
-    """`notifications/message` (spec: server/utilities/logging). `data` is any JSON."""
+    """Encode `notifications/message` (spec: server/utilities/logging). `data` is any JSON."""
     params: dict[str, Any] = {"level": level, "data": data}
     if logger is not None:
         params["logger"] = logger
@@ -66,9 +68,9 @@ def log_message(level: str, data: Any, logger: str | None = None) -> bytes:
 
 
 def wants(level: str, minimum: str | None) -> bool:
-    """Whether a client that asked for `minimum` and above is sent a message of `level`.
+    """Whether a client that requested `minimum` and above is sent a message of `level`.
 
-    A client that asked for nothing (None) is sent nothing.
+    A client that requested no level (None) is sent nothing.
     """
     return minimum is not None and _SEVERITY[level] >= _SEVERITY[minimum]
 

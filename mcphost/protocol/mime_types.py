@@ -1,4 +1,4 @@
-"""What a MIME type looks like (RFC 6838, section 4.2; RFC 9110, section 8.3.1)."""
+"""The syntax of MIME types (RFC 6838, section 4.2; RFC 9110, section 8.3.1)."""
 
 import re
 from typing import Final
@@ -11,7 +11,7 @@ _TYPE: Final = re.compile(rf"{_NAME}/{_NAME}(?: ?; ?{_NAME}={_VALUE})*")
 
 
 def check_mime_type(name: str) -> str | None:
-    """What keeps a text from being a MIME type, parameters and all; None if nothing."""
+    """Return the problem that keeps a text from being a MIME type (parameters allowed), or None."""
     if len(name) > MAX_LENGTH:
         return f"a MIME type has at most {MAX_LENGTH} characters"
     if _TYPE.fullmatch(name) is None:

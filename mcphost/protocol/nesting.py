@@ -1,29 +1,57 @@
-"""How deep a message may nest: enough for every purpose, and little enough to be walked without fear."""
+"""The limit on the nesting of a message, so that recursive code can walk it safely."""
 
+from collections.abc import Mapping
 from typing import Any, Final
+
+import jsonschema_rs
 
 from mcphost.protocol.errors import invalid_request
 
 MAX_DEPTH: Final = 64
-"""How many objects and arrays may lie within one another, the message itself counted."""
+"""How many levels of objects and arrays a message may have, counting the message itself."""
+
+
+_SHORT: Final = 1024
 
 
 def check_depth(parsed: dict[str, Any] | list[Any], body: bytes) -> None:
-    """Refuse a message, or a batch of them, that nests deeper. Raises INVALID_REQUEST.
+    """Refuse a message, or a batch of them, that is nested too deep. Raises INVALID_REQUEST.
 
-    `body` is what it was parsed from. The array that makes a batch does not count.
+    `body` is the text of `parsed`. The array of a batch does not count.
     """
-    # Hardly a message has more brackets than it may have levels, and counting them is cheap.
-    if body.count(b"{") + body.count(b"[") <= MAX_DEPTH:
-        return
-    level: list[Any] = _children(parsed) if type(parsed) is list else [parsed]
-    for _ in range(MAX_DEPTH):
-        level = [child for node in level for child in _children(node)]
-        if not level:
+    # Few messages have more brackets than levels are allowed, and counting brackets is cheap.
+    if len(body) <= _SHORT:
+        if body.count(b"{") + body.count(b"[") <= MAX_DEPTH:
             return
-    raise invalid_request(f"The message is nested deeper than {MAX_DEPTH} levels")
+    elif _has_few_brackets(body):
+        return
+    levels = _OF_BATCH if type(parsed) is list else _OF_MESSAGE
+    if not levels.is_valid(parsed):
+        raise invalid_request(f"The message is nested deeper than {MAX_DEPTH} levels")
 
 
-def _children(node: dict[str, Any] | list[Any]) -> list[Any]:
-    values = node.values() if type(node) is dict else node
-    return [value for value in values if type(value) is dict or type(value) is list]
+def _has_few_brackets(body: bytes) -> bool:
+    found = 0
+    for bracket in (b"{", b"["):  # `find` skips other bytes many times faster than `count`
+        at = body.find(bracket)
+        while at >= 0:
+            found += 1
+            if found > MAX_DEPTH:
+                return False
+            at = body.find(bracket, at + 1)
+    return True
+
+
+def _levels(count: int) -> jsonschema_rs.Draft202012Validator:
+    """Compile a schema that accepts at most `count` levels: a walk in Python takes ten times
+    parsing."""
+    schemas: dict[str, Mapping[str, Any]] = {"0": {"type": ["string", "number", "boolean", "null"]}}
+    for level in range(1, count + 1):
+        inner = {"$ref": f"#/$defs/{level - 1}"}
+        schemas[str(level)] = {"items": inner, "additionalProperties": inner}
+    schema = {"$ref": f"#/$defs/{count}", "$defs": schemas}
+    return jsonschema_rs.Draft202012Validator(schema, offline=True)
+
+
+_OF_MESSAGE: Final = _levels(MAX_DEPTH)
+_OF_BATCH: Final = _levels(MAX_DEPTH + 1)

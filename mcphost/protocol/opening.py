@@ -1,14 +1,14 @@
-"""From headers and a body to an `Exchange`, or to the error that answers it.
+"""Turns headers and a body into an `Exchange`, or into the error that answers the request.
 
-The order of the checks is part of the behaviour: a client that speaks another revision must hear
-so before it hears that something else of it is wrong.
+The order of the checks is part of the behaviour: a client of another revision must receive the
+version error before any other error.
 
 1. the body is JSON, one object, a request or a notification, nested at most 64 deep
-2. its era: `open_post` hands a legacy one to `legacy.opening`, `open_message` ends it
+2. the era: `open_post` passes a legacy message to `legacy.opening`, `open_message` refuses it
 3. `_meta` has what every modern request must carry
-4. `MCP-Protocol-Version` says what `_meta` says
-5. the version is one of ours
-6. `Mcp-Method` and `Mcp-Name` say what the body says
+4. `MCP-Protocol-Version` equals the version in `_meta`
+5. the version is supported
+6. `Mcp-Method` and `Mcp-Name` equal the values in the body
 7. the rest of `_meta`, and the params of methods that the revision defines
 
 Spec: basic/index, basic/versioning, basic/transports/streamable-http.
@@ -19,7 +19,7 @@ from typing import Any, Final
 import orjson
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, PROTOCOL_VERSION_META_KEY
 
-from mcphost.protocol.eras import SUPPORTED, UNNAMED_REVISION, Era, era_of
+from mcphost.protocol.eras import REVISION, UNNAMED_REVISION, Era, era_of
 from mcphost.protocol.errors import (
     PARSE_ERROR,
     ProtocolError,
@@ -33,9 +33,11 @@ from mcphost.protocol.legacy.errors import in_post
 from mcphost.protocol.legacy.opening import LegacyBody, open_body
 from mcphost.protocol.nesting import check_depth
 from mcphost.protocol.params import NAME_FIELDS, check_params, check_type, read_meta, required
+from mcphost.protocol.revisions import REVISIONS
 
 _NOTIFICATIONS: Final = "notifications/"
 _META: Final = "params._meta"
+_HINTS: Final = dict.fromkeys(REVISIONS, "; this revision needs a session: send initialize first")
 
 RequestId = str | int | None
 
@@ -43,7 +45,7 @@ RequestId = str | int | None
 def open_post(headers: Headers, body: bytes) -> Exchange | LegacyBody:
     """Open one POST body of a client of any revision.
 
-    It is a legacy one if its `_meta` names no version and its header none or one before 2026.
+    A body is legacy if its `_meta` has no version, and its header has none or one before 2026.
     Raises ProtocolError as `open_message` does, and SessionError for a legacy client.
     """
     try:
@@ -62,17 +64,17 @@ def open_post(headers: Headers, body: bytes) -> Exchange | LegacyBody:
 
 
 def open_message(headers: Headers, body: bytes) -> Exchange:
-    """Open one POST body of a client of the stateless revision; any other is told so.
+    """Open one POST body of a client of the stateless revision; refuse any other revision.
 
-    Raises ProtocolError, with the request's id wherever one could be read. It never carries the
-    id of a response: that is one of ours, and the client would take the error for an answer to
-    its own.
+    Raises ProtocolError, with the request's id where it could be read. The error never carries the
+    id of a response: the server chose that id, and the client would take the error for the answer
+    to a request of its own.
     """
     return _open(headers, _parse(body), body)
 
 
 def _unread(headers: Headers, error: ProtocolError) -> ProtocolError:
-    """What nobody can read is of the era that its headers name, if any."""
+    """Convert the error for an unreadable body to the era that its headers name, if any."""
     version = headers.get("mcp-protocol-version")
     names_one = version is not None or headers.count("mcp-session-id") > 0
     return in_post(error, version) if names_one and era_of(version) is Era.LEGACY else error
@@ -115,10 +117,12 @@ def _open_one(
 ) -> Exchange:
     method = _check_shape(message, request_id)
     params = message.get("params", {})
-    check_type("params", params, dict)
+    if type(params) is not dict:
+        check_type("params", params, dict)
     check_depth(message, body)
     meta = params.get("_meta", {})
-    check_type(_META, meta, dict)
+    if type(meta) is not dict:
+        check_type(_META, meta, dict)
     if PROTOCOL_VERSION_META_KEY not in meta:
         _check_era(headers, params)
     if request_id is None:
@@ -127,12 +131,15 @@ def _open_one(
 
 
 def _check_shape(message: dict[str, Any], request_id: RequestId) -> str:
-    """The method of a message that is a JSON-RPC request or notification."""
+    """Return the method of a JSON-RPC request or notification. Raises INVALID_REQUEST for any other
+    message."""
     if message.get("jsonrpc") != "2.0":
         raise invalid_request('jsonrpc must be "2.0"')
-    if "method" not in message and _is_response(message):
-        raise invalid_request("Responses are not taken: this revision sends no requests")
     method = message.get("method")
+    if method is None and "method" not in message and _is_response(message):
+        raise invalid_request(
+            "Responses are not accepted: in this revision the server sends no requests"
+        )
     if type(method) is not str:
         raise invalid_request("method must be a string")
     if request_id is None and not method.startswith(_NOTIFICATIONS):
@@ -141,12 +148,12 @@ def _check_shape(message: dict[str, Any], request_id: RequestId) -> str:
 
 
 def _is_response(message: dict[str, Any]) -> bool:
-    """Whether a message without a method, for which nobody asks else, is a response."""
+    """Whether a message without a method is a response."""
     return "result" in message or "error" in message
 
 
 def _check_era(headers: Headers, params: dict[str, Any]) -> None:
-    """End what a legacy client sent, by the name of the version that it wanted."""
+    """Refuse a legacy message, with the version that its client requested."""
     header = headers.get("mcp-protocol-version")
     if era_of(header) is Era.MODERN:
         return
@@ -159,7 +166,8 @@ def _check_era(headers: Headers, params: dict[str, Any]) -> None:
 def _open_notification(
     headers: Headers, method: str, params: dict[str, Any], meta: dict[str, Any]
 ) -> Exchange:
-    """The revision demands no headers of notifications: only those that were sent must fit."""
+    """Open a notification. The revision requires no headers: only the headers that were sent must
+    match."""
     sent = headers.count("mcp-protocol-version") > 0
     if PROTOCOL_VERSION_META_KEY in meta or not sent:
         version = required(meta, PROTOCOL_VERSION_META_KEY, str, _META)
@@ -167,7 +175,8 @@ def _open_notification(
         version = headers.get("mcp-protocol-version") or ""
     if sent:
         check_version(headers, version)
-    _check_supported(version)
+    if version != REVISION:
+        raise unsupported_version(version, _HINTS.get(version, ""))
     if headers.count("mcp-method") > 0:
         check_method(headers, method)
     return Exchange(None, method, params, read_meta(meta), Era.MODERN, version)
@@ -182,17 +191,17 @@ def _open_request(
 ) -> Exchange:
     version: str = required(meta, PROTOCOL_VERSION_META_KEY, str, _META)
     required(meta, CLIENT_CAPABILITIES_META_KEY, dict, _META)
-    check_version(headers, version)
-    _check_supported(version)
-    check_method(headers, method)
-    if method in NAME_FIELDS:
-        field = NAME_FIELDS[method]
-        check_name(headers, field, required(params, field, str, "params"))
+    if not headers.equals(b"mcp-protocol-version", version):
+        check_version(headers, version)
+    if version != REVISION:
+        raise unsupported_version(version, _HINTS.get(version, ""))
+    if not headers.equals(b"mcp-method", method):
+        check_method(headers, method)
+    field = NAME_FIELDS.get(method)
+    if field is not None:
+        name: str = required(params, field, str, "params")
+        if not headers.equals(b"mcp-name", name):
+            check_name(headers, field, name)
     opened = read_meta(meta)
     check_params(method, params)
     return Exchange(request_id, method, params, opened, Era.MODERN, version)
-
-
-def _check_supported(version: str) -> None:
-    if version not in SUPPORTED:
-        raise unsupported_version(version)

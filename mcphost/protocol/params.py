@@ -1,8 +1,10 @@
-"""The params and the `_meta` of a request: their shape, said field by field.
+"""Checks of the shape of a request's params and `_meta`.
 
-What a field is, is checked by hand: it takes a microsecond where the wire models of `mcp_types`
-take five, and refuses what they coerce (`true` for 1, null for absent). What has depth of its own
-(what a model said, completion references, subscription filters) is left to those models.
+Simple fields are checked by hand: this takes a microsecond where the wire models of `mcp_types`
+take five, and it refuses what they coerce (`true` for 1, null for absent). Nested fields (sampling
+results, completion references, subscription filters) are validated against the schemas of those
+models (`shapes`), which stop at the first misfit. The models themselves only explain what is wrong
+with small params (`effort`).
 """
 
 import re
@@ -16,19 +18,22 @@ from mcp_types.methods import CLIENT_REQUESTS
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
+from mcphost.protocol.effort import is_explained
 from mcphost.protocol.eras import REVISION
 from mcphost.protocol.errors import ProtocolError, invalid_params
 from mcphost.protocol.exchange import Meta
 from mcphost.protocol.messages import LOG_LEVELS
+from mcphost.protocol.shapes import Shape
 
 NAME_FIELDS: Final[Mapping[str, str]] = MappingProxyType(
     {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 )
-"""Where `Mcp-Name` comes from (streamable-http, "Standard Request Headers"); required in params."""
+"""The param that `Mcp-Name` must match (streamable-http, "Standard Request Headers"). It is
+required."""
 
 MAX_TEXT: Final = 1024
-"""Of a client's name and version, which are in each record of its calls and stay there, and of the
-token that each of thousands of notifications may carry."""
+"""The longest client name, client version and progress token, in characters. Each record of a call
+stores the name and the version, and each of thousands of notifications may carry the token."""
 
 _RETRY: Final[Mapping[str, type]] = {"requestState": str, "inputResponses": dict}
 _PAGE: Final[Mapping[str, type]] = {"cursor": str}
@@ -42,14 +47,19 @@ _FIELDS: Final[Mapping[str, Mapping[str, type]]] = {
     "resources/list": _PAGE,
     "resources/templates/list": _PAGE,
 }
-"""The fields that may be missing, by method."""
+"""The optional fields, by method."""
 
 _DEEP: Final = frozenset({"prompts/get", "completion/complete", "subscriptions/listen"})
-"""The methods whose params the wire models look at too."""
+"""The methods whose params are also validated against the wire models."""
+
+_SHAPES: Final[Mapping[tuple[str, str], Shape]] = MappingProxyType(
+    {key: Shape(CLIENT_REQUESTS[key]) for key in CLIENT_REQUESTS if key[0] in _DEEP}
+)
+"""The request schemas of these methods, by method and revision."""
 
 _ACTIONS: Final = ("accept", "decline", "cancel")
 _FILLED_IN: Final = frozenset({str, int, float, bool, type(None)})
-"""What a field of a form may be answered with, besides a list of texts."""
+"""The JSON types that the value of a form field may have, besides an array of strings."""
 
 _LONGEST_KEY: Final = 64
 
@@ -60,7 +70,8 @@ _CAPABILITIES: Final[Mapping[str, frozenset[str] | None]] = {
     "extensions": None,
     "experimental": None,
 }
-"""Capabilities that are objects, and which of their members are objects too (None: all)."""
+"""The capabilities that must be objects, and which of their members must be objects too (None:
+all)."""
 
 _TRACEPARENT: Final = re.compile(
     r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
@@ -78,10 +89,12 @@ _KINDS: Final[Mapping[type, str]] = {
 
 _ABSENT: Final = object()
 
-# The type of all answers, which has no public name of its own.
+_BRIEF: Final[Any] = {"include_url": False, "include_context": False, "include_input": False}
+
+# The type of all input responses, which has no public name of its own.
 _CALL: Final[Any] = CLIENT_REQUESTS["tools/call", REVISION].model_fields["params"].annotation
 _INPUT_RESPONSES: Final[Any] = _CALL.model_fields["input_responses"].annotation
-_RESPONSES: Final[TypeAdapter[Any]] = TypeAdapter(_INPUT_RESPONSES)
+_RESPONSES: Final = Shape(TypeAdapter(_INPUT_RESPONSES))
 
 _META: Final = "params._meta"
 _CLIENT_INFO: Final = f"{_META}[{CLIENT_INFO_META_KEY!r}]"
@@ -89,13 +102,13 @@ _CLIENT_CAPABILITIES: Final = f"{_META}[{CLIENT_CAPABILITIES_META_KEY!r}]"
 
 
 def check_type(where: str, value: object, expected: type) -> None:
-    """Refuse a value that is not of the one JSON type it must have. Raises INVALID_PARAMS."""
+    """Refuse a value that does not have the expected JSON type. Raises INVALID_PARAMS."""
     if type(value) is not expected:
         raise invalid_params(f"{where} must be {_KINDS[expected]}, {_found(value)}")
 
 
 def required(holder: Mapping[str, Any], name: str, expected: type, where: str) -> Any:
-    """A member that must be there, of a JSON type. Raises INVALID_PARAMS."""
+    """Return a required member, which must have the expected JSON type. Raises INVALID_PARAMS."""
     value = holder.get(name, _ABSENT)
     if type(value) is not expected:
         check_type(_member(where, name), value, expected)
@@ -105,23 +118,26 @@ def required(holder: Mapping[str, Any], name: str, expected: type, where: str) -
 def check_params(method: str, params: Mapping[str, Any], revision: str = REVISION) -> None:
     """Refuse params that the method's request type does not allow. Raises INVALID_PARAMS.
 
-    A method that the revision does not define passes: whether it is served is decided later.
+    A method that the revision does not define passes: dispatch decides later whether it is served.
     """
     fields = _FIELDS.get(method)
     if fields is not None:
         for name, expected in fields.items():
-            if name in params:
+            if name in params and type(params[name]) is not expected:
                 required(params, name, expected, "params")
     if fields is not None and "inputResponses" in params and "inputResponses" in fields:
         _check_responses(params["inputResponses"])
-    if method in _DEEP and (method, revision) in CLIENT_REQUESTS:
-        _check_deeply(method, params, revision)
+    shape = _SHAPES.get((method, revision))
+    if shape is not None:
+        request = {"jsonrpc": "2.0", "id": 0, "method": method, "params": params}
+        if not shape.fits(request):
+            raise invalid_params(_explained(CLIENT_REQUESTS[method, revision], request))
 
 
 def read_meta(meta: Mapping[str, Any]) -> Meta:
-    """What a `_meta` says, checked (spec: basic/index, "_meta"). Raises INVALID_PARAMS.
+    """Check and read a `_meta` object (spec: basic/index, "_meta"). Raises INVALID_PARAMS.
 
-    A trace parent that is not one is ignored, as W3C Trace Context asks.
+    An invalid trace parent is ignored, as W3C Trace Context asks.
     """
     token = level = None
     info: Mapping[str, Any] = {}
@@ -131,7 +147,7 @@ def read_meta(meta: Mapping[str, Any]) -> Meta:
         level = _log_level(meta[LOG_LEVEL_META_KEY])
     if CLIENT_INFO_META_KEY in meta:
         info = required(meta, CLIENT_INFO_META_KEY, dict, _META)
-        # Only what every `Implementation` has: the rest is decoration that nothing here uses.
+        # Only the fields that every `Implementation` has: nothing here uses the others.
         name = required(info, "name", str, _CLIENT_INFO)
         version = required(info, "version", str, _CLIENT_INFO)
         if len(name) > MAX_TEXT or len(version) > MAX_TEXT:
@@ -179,9 +195,9 @@ def _check_capabilities(capabilities: Mapping[str, Any]) -> None:
 
 def _check_members(name: str, capability: Mapping[str, Any]) -> None:
     members = _CAPABILITIES[name]
-    for member in capability:
-        if members is None or member in members:
-            required(capability, member, dict, _member(_CLIENT_CAPABILITIES, name))
+    for member, value in capability.items():
+        if type(value) is not dict and (members is None or member in members):
+            check_type(_member(_member(_CLIENT_CAPABILITIES, name), member), value, dict)
 
 
 def _traceparent(value: object) -> str | None:
@@ -189,14 +205,14 @@ def _traceparent(value: object) -> str | None:
 
 
 def _check_responses(responses: Mapping[str, Any]) -> None:
-    """Refuse answers that answer nothing (spec: basic/patterns/mrtr, "Error Handling").
+    """Refuse values that cannot be input responses (spec: basic/patterns/mrtr, "Error Handling").
 
-    Whether one answers its own question is found out where that is known. Forms are looked at by
-    hand: they are nearly all answers that there are.
+    Whether a response fits its own input request is checked later, where the request is available.
+    Form responses are checked by hand, because nearly all input responses are of forms.
     """
     for key, response in responses.items():
-        if not _is_filled_in(response) and not _is_response(response):
-            where = _member("params.inputResponses", key[:_LONGEST_KEY])
+        if not _is_filled_in(response) and not _RESPONSES.fits({"": response}):
+            where = _member("params.inputResponses", key)
             raise invalid_params(
                 f"{where} must be the result of an elicitation, sampling or roots request"
             )
@@ -206,26 +222,18 @@ def _is_filled_in(response: Any) -> bool:
     if type(response) is not dict or response.get("action") not in _ACTIONS:
         return False
     content = response.get("content", {})
-    return type(content) is dict and all(type(value) in _FILLED_IN for value in content.values())
+    return type(content) is dict and _FILLED_IN.issuperset(map(type, content.values()))
 
 
-def _is_response(response: Any) -> bool:
-    try:
-        _RESPONSES.validate_json(orjson.dumps({"": response}), strict=True, by_name=False)
-    except ValidationError:
-        return False
-    return True
-
-
-def _check_deeply(method: str, params: Mapping[str, Any], revision: str) -> None:
-    request = {"jsonrpc": "2.0", "id": 0, "method": method, "params": params}
-    try:
-        # From bytes, because strict models take nothing but their own instances from Python.
-        CLIENT_REQUESTS[method, revision].model_validate_json(
-            orjson.dumps(request), strict=True, by_name=False
-        )
-    except ValidationError as error:
-        raise invalid_params(_told(error.errors()[0], request)) from None
+def _explained(model: Any, request: Mapping[str, Any]) -> str:
+    """Describe the first misfit; for large params, say only that they do not fit."""
+    if is_explained(request):
+        try:
+            # From bytes, because strict models accept only their own instances from Python.
+            model.model_validate_json(orjson.dumps(request), strict=True, by_name=False)
+        except ValidationError as error:
+            return _told(error.errors(**_BRIEF)[0], request)
+    return f"params are not valid for {request['method']}"
 
 
 def _told(error: ErrorDetails, request: Mapping[str, Any]) -> str:
@@ -233,7 +241,7 @@ def _told(error: ErrorDetails, request: Mapping[str, Any]) -> str:
 
 
 def _where(error: ErrorDetails, node: Any) -> str:
-    """The path of an error in the message, without the model names that unions put into it."""
+    """Return the path of an error in the message, without the model names that unions add to it."""
     path = []
     for part in error["loc"]:
         if (isinstance(node, dict) and part in node) or isinstance(part, int):
@@ -249,5 +257,9 @@ def _found(value: object) -> str:
 
 
 def _member(where: str, name: str) -> str:
-    """`params.cursor`, and `params._meta['io.modelcontextprotocol/logLevel']`."""
+    """Name a member: `params.cursor` or `params._meta['io.modelcontextprotocol/logLevel']`.
+
+    A client's name is cut to 64 characters.
+    """
+    name = name[:_LONGEST_KEY]
     return f"{where}.{name}" if name.isidentifier() else f"{where}[{name!r}]"

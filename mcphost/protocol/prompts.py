@@ -1,4 +1,4 @@
-"""How a prompt is described to clients (spec: server/prompts, "Prompt")."""
+"""Descriptions of prompts for clients (spec: server/prompts, "Prompt")."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class PromptArgument:
-    """One argument of a prompt: a string, whatever it stands for."""
+    """One argument of a prompt. Its value is always a string."""
 
     name: str
     title: str = ""
@@ -17,7 +17,7 @@ class PromptArgument:
 
 @dataclass(frozen=True, slots=True)
 class PromptListing:
-    """What `prompts/list` says of a prompt. What is empty is left out."""
+    """The entry of a prompt in `prompts/list`. Empty fields are left out."""
 
     name: str
     title: str = ""
@@ -27,7 +27,7 @@ class PromptListing:
 
 
 def describe_prompt(listing: PromptListing) -> dict[str, Any]:
-    """The prompt as it is on the wire."""
+    """Return the prompt in wire format."""
     prompt: dict[str, Any] = {"name": listing.name}
     if listing.title:
         prompt["title"] = listing.title
@@ -50,7 +50,7 @@ def _describe(argument: PromptArgument) -> dict[str, Any]:
 
 
 def check_arguments(declared: Sequence[PromptArgument], arguments: Mapping[str, str]) -> str | None:
-    """What is wrong with the arguments of a `prompts/get`; None if nothing."""
+    """Return the problem with the arguments of a `prompts/get`, or None."""
     names = {argument.name for argument in declared}
     unknown = [name for name in arguments if name not in names]
     if unknown:

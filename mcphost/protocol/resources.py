@@ -1,4 +1,4 @@
-"""How resources and their templates are described to clients (spec: server/resources)."""
+"""Descriptions of resources and resource templates for clients (spec: server/resources)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _NOT_FOUND: Final = "Resource not found"
 
 @dataclass(frozen=True, slots=True)
 class ResourceListing:
-    """What `resources/list` says of a resource. What is empty or None is left out.
+    """The entry of a resource in `resources/list`. Empty and None fields are left out.
 
     `uri` has passed `uris.check_uri`; `size` is in bytes before any encoding.
     """
@@ -28,7 +28,7 @@ class ResourceListing:
 
 @dataclass(frozen=True, slots=True)
 class TemplateListing:
-    """What `resources/templates/list` says of a template. What is empty or None is left out."""
+    """The entry of a template in `resources/templates/list`. Empty and None fields are left out."""
 
     uri_template: str
     name: str
@@ -40,7 +40,7 @@ class TemplateListing:
 
 
 def describe_resource(listing: ResourceListing) -> dict[str, Any]:
-    """The resource as it is on the wire."""
+    """Return the resource in wire format."""
     resource = {"uri": listing.uri, **_describe(listing)}
     if listing.size is not None:
         resource["size"] = listing.size
@@ -48,17 +48,17 @@ def describe_resource(listing: ResourceListing) -> dict[str, Any]:
 
 
 def describe_template(listing: TemplateListing) -> dict[str, Any]:
-    """The template as it is on the wire."""
+    """Return the template in wire format."""
     return {"uriTemplate": listing.uri_template, **_describe(listing)}
 
 
 def resource_not_found(uri: str) -> ProtocolError:
-    """-32602 with the URI that was asked for (spec: server/resources, "Error Handling")."""
+    """Build the -32602 error with the requested URI (spec: server/resources, "Error Handling")."""
     return invalid_params(_NOT_FOUND, {"uri": uri})
 
 
 def is_not_found(error: ProtocolError) -> bool:
-    """Whether it says what `resource_not_found` says."""
+    """Whether the error is the one of `resource_not_found`."""
     return error.code == INVALID_PARAMS and error.message == _NOT_FOUND
 
 

@@ -12,7 +12,7 @@ INPUT_REQUIRED: Final = "input_required"
 
 
 def complete(result: Mapping[str, Any], server: Mapping[str, Any]) -> dict[str, Any]:
-    """A method's result as the final answer.
+    """Build a method's final result.
 
     `server` is our `Implementation` (`{"name": …, "version": …}`). Every other key of the result's
     own `_meta` is kept; neither argument is changed.
@@ -21,10 +21,10 @@ def complete(result: Mapping[str, Any], server: Mapping[str, Any]) -> dict[str, 
 
 
 def cacheable(result: Mapping[str, Any], ttl_ms: int, scope: CacheScope) -> dict[str, Any]:
-    """The result with caching hints: lists, reads and `server/discover` must carry them.
+    """Add caching hints to a result: required for lists, reads and `server/discover`.
 
     `ttl_ms` is in milliseconds, 0 for "stale at once"; below 0 raises ValueError. All pages of a
-    list have one scope, and `public` only what is the same for every caller.
+    list must have one scope. `public` is only for results that are the same for every caller.
     """
     if ttl_ms < 0:
         raise ValueError(f"ttlMs must not be negative, not {ttl_ms}")
@@ -34,15 +34,17 @@ def cacheable(result: Mapping[str, Any], ttl_ms: int, scope: CacheScope) -> dict
 def input_required(
     requests: Mapping[str, Mapping[str, Any]], state: str | None, server: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """An interim result that asks the client (spec: basic/patterns/mrtr).
+    """Build an interim result with input requests (spec: basic/patterns/mrtr).
 
-    `requests` maps a key to `{"method": …, "params": …}`. It may be empty when there is a `state`:
-    the client then comes back at once. With neither there is nothing to come back with:
-    ValueError.
+    `requests` maps a key to `{"method": …, "params": …}`. If it is empty, `inputRequests` is left
+    out and there must be a `state`: the client then retries at once (SEP-2322, Load Shedding).
+    Raises ValueError if both are missing: the client could not continue.
     """
     if not requests and state is None:
         raise ValueError("an input_required result needs input requests or a state")
-    result: dict[str, Any] = {"resultType": INPUT_REQUIRED, "inputRequests": requests}
+    result: dict[str, Any] = {"resultType": INPUT_REQUIRED}
+    if requests:
+        result["inputRequests"] = requests
     if state is not None:
         result["requestState"] = state
     result["_meta"] = _meta(result, server)

@@ -1,4 +1,4 @@
-"""The session-based revisions that we speak, and what each of them has, as a table."""
+"""The supported session-based revisions and the features of each, as a table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """One session-based revision, and what it can carry.
+    """One session-based revision and its features.
 
-    `batches`: several messages in one POST. `structured`: output schemas, structured content, titles,
-    links to resources, `_meta` everywhere, what is known already when a completion is asked for.
-    `elicitation`: questions to the user by forms, flat and plain; `rich_forms`: titled and multiple
-    choices, and a default for every field; `urls`: questions at an address. `icons`: on everything
-    that is listed. `sampling_tools`: tools and several blocks of content in sampling. `polling`:
-    streams begin with an event that can be resumed from, and may be closed early. `header`: clients
-    name the revision in every request after the first. `errors_without_id`: an error may answer what
-    had no `id` that could be read.
+    `batches`: several messages in one POST. `structured`: output schemas, structured content,
+    titles, resource links, `_meta` everywhere, and the context of a completion request.
+    `elicitation`: flat form questions to the user; `rich_forms`: titled and multiple choices, and a
+    default for every field; `urls`: URL-mode questions. `icons`: on all list entries.
+    `sampling_tools`: tools and several content blocks in sampling. `polling`: streams begin with an
+    event that can be resumed from, and may be closed early. `header`: clients send the revision in
+    a header with every request after the first. `errors_without_id`: an error may have no `id`
+    where none could be read.
     """
 
     name: str
@@ -50,9 +50,9 @@ _ALL: Final = (
 REVISIONS: Final[Mapping[str, Revision]] = MappingProxyType({one.name: one for one in _ALL})
 
 LATEST_LEGACY: Final = _ALL[-1]
-"""What a client is offered that asks for a revision which we do not speak."""
+"""The revision that is offered to a client that requests an unsupported one."""
 
 
 def negotiate(requested: str) -> Revision:
-    """The revision of a new session (spec: basic/lifecycle, Version Negotiation)."""
+    """Return the revision of a new session (spec: basic/lifecycle, Version Negotiation)."""
     return REVISIONS.get(requested, LATEST_LEGACY)

@@ -1,7 +1,7 @@
-"""The JSON Schemas that tools register: whether they are legal, and which headers they ask for.
+"""Checks the JSON Schemas that tools register, and finds the headers that they ask for.
 
-Checked when a schema is registered, so that what is served is valid for its dialect, opens no
-connection, cannot be made to take for ever, and breaks no client (spec: basic/index, "JSON Schema
+Schemas are checked at registration, so that a served schema is valid for its dialect, opens no
+connection, cannot take unbounded time, and breaks no client (spec: basic/index, "JSON Schema
 Usage"; server/tools, "x-mcp-header"; streamable-http, "Schema Extension").
 
 Supported dialects: 2020-12, which is the default, and draft-07.
@@ -31,13 +31,14 @@ Kind = Literal["string", "integer", "boolean"]
 
 MAX_BYTES: Final = 64 * 1024
 MAX_DEPTH: Final = 32
-"""How many schemas may lie within one another, the root counted."""
+"""How many levels of subschemas are allowed, counting the root."""
 MAX_NESTING: Final = 2 * MAX_DEPTH + 16
-"""How many objects and arrays may: two for each schema, and some for a default or an enum."""
+"""How many levels of objects and arrays are allowed: two for each schema, and some for a default or
+an enum."""
 MAX_SUBSCHEMAS: Final = 2_000
 MAX_REFERENCES: Final = 500
 MAX_WRITTEN_OUT: Final = 20_000
-"""How many schemas there may be once every reference is replaced by what it refers to."""
+"""How many subschemas are allowed once every reference is replaced by its target."""
 
 _MAX_PROBLEMS: Final = 20
 _MAX_MESSAGE: Final = 300
@@ -62,8 +63,8 @@ _AS_IS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """What is wrong with a schema. `path` is a JSON Pointer into it, empty for the whole."""
+class SchemaProblem:
+    """A problem with a schema. `path` is a JSON Pointer into it, empty for the whole schema."""
 
     path: str
     message: str
@@ -81,14 +82,14 @@ class ParamHeader:
     kind: Kind
 
 
-def check_schema(schema: Any, *, role: Literal["input", "output"]) -> tuple[Problem, ...]:
-    """What keeps a schema from being a tool's `inputSchema` or `outputSchema`; empty if nothing.
+def check_schema(schema: Any, *, role: Literal["input", "output"]) -> tuple[SchemaProblem, ...]:
+    """Return the problems that keep a schema from being a tool's `inputSchema` or `outputSchema`.
 
-    `schema` may be anything. Later checks are left out when earlier ones found something that they
-    rely on, so a second look may find more.
+    `schema` may be anything. A check is skipped if an earlier check that it relies on found
+    problems, so checking the corrected schema again may find more.
     """
     plain = as_plain(schema)
-    if isinstance(plain, Problem):
+    if isinstance(plain, SchemaProblem):
         return (plain,)
     problems = tuple(islice(_metaschema_problems(plain), _MAX_PROBLEMS))
     if problems:
@@ -105,7 +106,7 @@ def check_schema(schema: Any, *, role: Literal["input", "output"]) -> tuple[Prob
 
 
 def param_headers(schema: Mapping[str, Any]) -> tuple[ParamHeader, ...]:
-    """The headers that an input schema asks for. It must be one that `check_schema` passed."""
+    """Return the headers that an input schema asks for. It must have passed `check_schema`."""
     return tuple(
         ParamHeader(
             subschema.properties or (), subschema.keywords[_HEADER], subschema.keywords["type"]
@@ -116,32 +117,34 @@ def param_headers(schema: Mapping[str, Any]) -> tuple[ParamHeader, ...]:
 
 
 def is_recursive(schema: Mapping[str, Any]) -> bool:
-    """Whether a value of the schema may hold values of the same schema, at any depth.
+    """Whether a value of the schema may contain values of the same schema, at any depth.
 
-    It must be one that `check_schema` passed. Whether a value fits such a schema is found quickly;
-    listing every error of one that does not can take time exponential in its nesting.
+    The schema must have passed `check_schema`. Validating a value against a recursive schema is
+    fast, but listing every error can take time exponential in the value's nesting.
     """
     _, loop = weigh(Document(tuple(walk(schema))).edges(in_place=False))
     return loop is not None
 
 
-def as_plain(schema: Any) -> dict[str, Any] | Problem:
-    """The schema as JSON and nothing but JSON, small enough to look at."""
+def as_plain(schema: Any) -> dict[str, Any] | SchemaProblem:
+    """Return the schema as plain JSON, or the problem if it is not JSON or is too large to check."""
     try:
         encoded = orjson.dumps(schema, option=_AS_IS)
     except TypeError as error:
-        return Problem("", f"The schema is not JSON: {error}")
+        return SchemaProblem("", f"The schema is not JSON: {error}")
     if len(encoded) > MAX_BYTES:
-        return Problem("", f"The schema has {len(encoded)} bytes, more than {MAX_BYTES}")
+        return SchemaProblem("", f"The schema has {len(encoded)} bytes, more than {MAX_BYTES}")
     plain = orjson.loads(encoded)
     if not isinstance(plain, dict):
-        return Problem("", "The schema must be a JSON object")
+        return SchemaProblem("", "The schema must be a JSON object")
     if _nesting(plain) > MAX_NESTING:
-        return Problem("", f"The schema is nested deeper than {MAX_NESTING} levels")
+        return SchemaProblem("", f"The schema is nested deeper than {MAX_NESTING} levels")
     dialect = plain.get("$schema", DEFAULT_DIALECT)
     if not isinstance(dialect, str) or dialect.removesuffix("#") not in _METASCHEMAS:
         supported = " and ".join(_METASCHEMAS)
-        return Problem("/$schema", f"This dialect is not supported; supported are {supported}")
+        return SchemaProblem(
+            "/$schema", f"This dialect is not supported; supported are {supported}"
+        )
     return plain
 
 
@@ -155,34 +158,38 @@ def _nesting(value: Any) -> int:
     return nesting
 
 
-def _metaschema_problems(schema: dict[str, Any]) -> Iterator[Problem]:
+def _metaschema_problems(schema: dict[str, Any]) -> Iterator[SchemaProblem]:
     dialect = schema.get("$schema", DEFAULT_DIALECT).removesuffix("#")
     metaschema = _METASCHEMAS[dialect]
     if not metaschema.is_valid(schema):
         yield from (_problem(error) for error in metaschema.iter_errors(schema))
 
 
-def _root_problems(schema: dict[str, Any], role: str) -> Iterator[Problem]:
+def _root_problems(schema: dict[str, Any], role: str) -> Iterator[SchemaProblem]:
     if role == "input" and schema.get("type") != "object":
-        yield Problem("/type", 'The type must be "object": arguments are always an object')
+        yield SchemaProblem("/type", 'The type must be "object": arguments are always an object')
 
 
-def _size_problems(subschemas: Sequence[Subschema]) -> Iterator[Problem]:
+def _size_problems(subschemas: Sequence[Subschema]) -> Iterator[SchemaProblem]:
     if len(subschemas) > MAX_SUBSCHEMAS:
-        yield Problem("", f"There are {len(subschemas)} subschemas, more than {MAX_SUBSCHEMAS}")
+        yield SchemaProblem(
+            "", f"There are {len(subschemas)} subschemas, more than {MAX_SUBSCHEMAS}"
+        )
     if subschemas[-1].depth > MAX_DEPTH:
-        yield Problem("", f"The subschemas are nested deeper than {MAX_DEPTH} levels")
+        yield SchemaProblem("", f"The subschemas are nested deeper than {MAX_DEPTH} levels")
     count = sum(len(references(subschema)) for subschema in subschemas)
     if count > MAX_REFERENCES:
-        yield Problem("", f"There are {count} references, more than {MAX_REFERENCES}")
+        yield SchemaProblem("", f"There are {count} references, more than {MAX_REFERENCES}")
 
 
-def _reference_problems(subschemas: Sequence[Subschema], document: Document) -> Iterator[Problem]:
+def _reference_problems(
+    subschemas: Sequence[Subschema], document: Document
+) -> Iterator[SchemaProblem]:
     names: set[str] = set()
     for subschema in subschemas:
         for keyword, name in anchors(subschema):
             if name in names:
-                yield _at(subschema, keyword, f"The anchor {name!r} is there already")
+                yield _at(subschema, keyword, f"The anchor {name!r} is defined twice")
             names.add(name)
         for keyword in ("$id", "$schema"):
             if subschema.path and keyword in subschema.keywords:
@@ -192,23 +199,23 @@ def _reference_problems(subschemas: Sequence[Subschema], document: Document) -> 
                 message = "Only references within the schema (#…) are allowed: nothing is fetched"
                 yield _at(subschema, keyword, message)
             elif document.find(reference) is None:
-                yield _at(subschema, keyword, f"{reference!r} leads to no schema")
+                yield _at(subschema, keyword, f"{reference!r} does not refer to a schema")
 
 
-def _effort_problems(document: Document) -> Iterator[Problem]:
+def _effort_problems(document: Document) -> Iterator[SchemaProblem]:
     _, loop = weigh(document.edges(in_place=True))
     if loop is not None:
-        yield Problem(
-            pointer(loop), "The schema refers to itself for the same value: it never ends"
+        yield SchemaProblem(
+            pointer(loop), "The schema refers to itself for the same value (infinite recursion)"
         )
         return
     weight, _ = weigh(document.edges(in_place=False))
     if weight > MAX_WRITTEN_OUT:
         message = f"With its references written out it has more than {MAX_WRITTEN_OUT} subschemas"
-        yield Problem("", message)
+        yield SchemaProblem("", message)
 
 
-def _header_problems(subschemas: Iterable[Subschema]) -> Iterator[Problem]:
+def _header_problems(subschemas: Iterable[Subschema]) -> Iterator[SchemaProblem]:
     names: set[str] = set()
     for subschema in subschemas:
         if _HEADER not in subschema.keywords:
@@ -216,7 +223,7 @@ def _header_problems(subschemas: Iterable[Subschema]) -> Iterator[Problem]:
         name = subschema.keywords[_HEADER]
         message = _header_problem(subschema, name)
         if message is None and name.lower() in names:
-            message = f"{name!r} is there already; the case of letters does not count"
+            message = f"{name!r} is used twice (names are case-insensitive)"
         if message is None:
             names.add(name.lower())
         else:
@@ -242,8 +249,8 @@ def _holds_secret(subschema: Subschema, name: str) -> bool:
     return hidden or any(looks_secret(each) for each in names)
 
 
-def _compile_problems(schema: dict[str, Any]) -> Iterator[Problem]:
-    """What only shows when a validator is made of it, above all patterns that are none."""
+def _compile_problems(schema: dict[str, Any]) -> Iterator[SchemaProblem]:
+    """Find problems that show only when a validator is compiled, above all invalid patterns."""
     try:
         jsonschema_rs.validator_for(
             schema, offline=True, pattern_options=jsonschema_rs.RegexOptions()
@@ -252,14 +259,14 @@ def _compile_problems(schema: dict[str, Any]) -> Iterator[Problem]:
         yield _problem(error)
 
 
-def _problem(error: jsonschema_rs.ValidationError) -> Problem:
+def _problem(error: jsonschema_rs.ValidationError) -> SchemaProblem:
     message = error.message
     if message.endswith('is not a "regex"'):
         message += ": a pattern has no look-around, no back-references and no huge repetitions"
     if len(message) > _MAX_MESSAGE:
         message = f"{message[:_MAX_MESSAGE]}…"
-    return Problem(pointer([str(step) for step in error.instance_path]), message)
+    return SchemaProblem(pointer([str(step) for step in error.instance_path]), message)
 
 
-def _at(subschema: Subschema, keyword: str, message: str) -> Problem:
-    return Problem(pointer((*subschema.path, keyword)), message)
+def _at(subschema: Subschema, keyword: str, message: str) -> SchemaProblem:
+    return SchemaProblem(pointer((*subschema.path, keyword)), message)

@@ -12,10 +12,10 @@ _COMMENT: Final = b":\n\n"
 
 
 def event(data: bytes, id: str | None = None, retry_ms: int | None = None) -> bytes:
-    """One event that carries a message. A reader gets `data` back, its line breaks as LF.
+    """Encode one event that carries a message. A reader gets `data` back, with line breaks as LF.
 
-    An `id` with a line break or a NUL in it would end or void the event: ValueError. `retry_ms` says
-    when to come back, should the stream break off.
+    Raises ValueError for an `id` with a line break or NUL, which would end or void the event.
+    `retry_ms` is the delay before reconnecting, should the stream break off.
     """
     head = b"" if retry_ms is None else b"retry: %d\n" % retry_ms
     if b"\n" in data or b"\r" in data:
@@ -28,10 +28,10 @@ def event(data: bytes, id: str | None = None, retry_ms: int | None = None) -> by
 
 
 def retry(milliseconds: int) -> bytes:
-    """A frame that says when to come back, once the stream has ended."""
+    """Encode a frame that sets the delay before the client reconnects."""
     return b"retry: %d\n\n" % milliseconds
 
 
 def comment() -> bytes:
-    """A frame that says nothing and keeps the connection open."""
+    """Return a comment frame, which keeps the connection open."""
     return _COMMENT

@@ -1,4 +1,4 @@
-"""The schemas within a JSON Schema, and how they lead to one another.
+"""The subschemas of a JSON Schema, and how they refer to one another.
 
 A schema is walked keyword by keyword, so that a property called `$ref`, or an example that looks
 like a schema, is not taken for one. The keywords are those of 2020-12 and of draft-07 together:
@@ -11,7 +11,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 Path = tuple[str, ...]
-"""Where something lies in a JSON document: the steps of a JSON Pointer (RFC 6901)."""
+"""A place in a JSON document: the steps of a JSON Pointer (RFC 6901)."""
 
 Edges = dict[Path, list[Path]]
 
@@ -32,7 +32,7 @@ _MAPS: Final = frozenset(
 _IN_PLACE: Final = frozenset(
     {"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"}
 )
-"""The keywords whose schemas judge the same value, not a part of it."""
+"""The keywords whose subschemas apply to the same value, not to a part of it."""
 
 _REFERENCES: Final = ("$ref", "$dynamicRef")
 _ANCHORS: Final = ("$anchor", "$dynamicAnchor")
@@ -40,10 +40,10 @@ _ANCHORS: Final = ("$anchor", "$dynamicAnchor")
 
 @dataclass(frozen=True, slots=True)
 class Subschema:
-    """One schema within another, or the root itself.
+    """One subschema of a schema, or the root itself.
 
-    `keywords` is empty for `true` and `false`. `properties` is the chain of property names that
-    leads here from the root, None when anything but `properties` is on the way.
+    `keywords` is empty for `true` and `false`. `properties` is the chain of property names from the
+    root to here; None if the path contains any keyword but `properties`.
     """
 
     path: Path
@@ -55,7 +55,7 @@ class Subschema:
 
 
 def walk(root: Mapping[str, Any]) -> Iterator[Subschema]:
-    """All schemas of a document, the root first. It must be finite: JSON that was parsed."""
+    """Yield all subschemas of a document, the root first. It must be finite: JSON that was parsed."""
     queue = [Subschema((), (), root, 1, (), False)]
     for subschema in queue:
         yield subschema
@@ -88,24 +88,24 @@ def _schemas(keyword: str, value: Any) -> Iterator[tuple[Path, Any]]:
 
 
 def pointer(path: Sequence[str]) -> str:
-    """A path as a JSON Pointer; the root is the empty string."""
+    """Return a path as a JSON Pointer; the root is the empty string."""
     return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in path)
 
 
 def references(subschema: Subschema) -> list[tuple[str, str]]:
-    """The references that a schema makes itself, each with its keyword."""
+    """Return the references in a schema's own keywords, each with its keyword."""
     found = ((keyword, subschema.keywords.get(keyword)) for keyword in _REFERENCES)
     return [(keyword, value) for keyword, value in found if isinstance(value, str)]
 
 
 def anchors(subschema: Subschema) -> list[tuple[str, str]]:
-    """The names that a schema gives itself, each with its keyword."""
+    """Return the anchors that a schema declares, each with its keyword."""
     found = ((keyword, subschema.keywords.get(keyword)) for keyword in _ANCHORS)
     return [(keyword, value) for keyword, value in found if isinstance(value, str)]
 
 
 class Document:
-    """A walked schema: its subschemas by place and by anchor, and what leads to what."""
+    """A walked schema: its subschemas by path and by anchor, and the edges between them."""
 
     def __init__(self, subschemas: Sequence[Subschema]) -> None:
         self._by_path = {subschema.path: subschema for subschema in subschemas}
@@ -114,7 +114,7 @@ class Document:
         }
 
     def find(self, reference: str) -> Path | None:
-        """Where a `#…` reference leads, None when no schema is there."""
+        """Return the path that a `#…` reference points to; None if no schema is there."""
         fragment = unquote(reference[1:])
         if fragment and not fragment.startswith("/"):
             return self._by_anchor.get(fragment)
@@ -123,7 +123,8 @@ class Document:
         return path if path in self._by_path else None
 
     def edges(self, *, in_place: bool) -> Edges:
-        """Where each schema leads; with `in_place` only to those that judge the same value."""
+        """Return the edges from each schema; with `in_place`, only those to schemas that apply to
+        the same value."""
         edges: Edges = {path: [] for path in self._by_path}
         for path, subschema in self._by_path.items():
             if path and (subschema.in_place or not in_place):
@@ -134,10 +135,11 @@ class Document:
 
 
 def weigh(edges: Edges) -> tuple[int, Path | None]:
-    """How many schemas the root is with all references written out, and a schema that leads to
-    itself (None if none does).
+    """Count the subschemas that the root has with all references written out, and find a reference
+    loop.
 
-    The way back to a schema counts one: recursion ends with the value it judges.
+    Returns the count, and the path of a schema that refers to itself (None if none does). A
+    reference back to a schema counts one, because recursion ends with the value.
     """
     weights: dict[Path, int] = {}
     under_way: set[Path] = set()

@@ -1,7 +1,8 @@
 """The messages of a subscription (spec: basic/patterns/subscriptions).
 
-Every one of them names its subscription by the id of the request that opened it, which keeps its
-JSON type: 1 and "1" are two. On the streams of a session, which no request opens, they name none.
+Each message carries the subscription id: the id of the request that opened the subscription, with
+its JSON type (1 and "1" differ). On the streams of a session, which no request opens, messages
+carry none.
 """
 
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ LISTS: Final[Mapping[str, str]] = MappingProxyType(
         "resource": "resourcesListChanged",
     }
 )
-"""The field of a filter that asks for changes of a list, by what the list is of."""
+"""The filter field that asks for changes of a list, by primitive type."""
 
 _CHANGED: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -34,7 +35,7 @@ _CHANGED: Final[Mapping[str, str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What a subscription is about: lists by name (see LISTS), and URIs of resources, each once."""
+    """What a client subscribes to: lists by name (see LISTS), and resource URIs without duplicates."""
 
     lists: tuple[str, ...] = ()
     uris: tuple[str, ...] = ()
@@ -44,13 +45,13 @@ class Filter:
 
     @classmethod
     def read(cls, notifications: Mapping[str, Any]) -> "Filter":
-        """The filter in a request's params, whose shape has been checked."""
+        """Read the filter from a request's params, whose shape has been checked."""
         lists = tuple(name for name, field in LISTS.items() if notifications.get(field))
         uris = notifications.get("resourceSubscriptions") or ()
         return cls(lists, tuple(dict.fromkeys(uris)))
 
     def wire(self) -> dict[str, Any]:
-        """The filter as it travels; what it is not about is left out."""
+        """Return the filter in wire format; fields that are not set are left out."""
         fields: dict[str, Any] = {LISTS[name]: True for name in self.lists}
         if self.uris:
             fields["resourceSubscriptions"] = list(self.uris)
@@ -58,9 +59,9 @@ class Filter:
 
 
 def lasting(exchange: Exchange) -> Exchange:
-    """The request, with nothing but what a subscription needs of it: it stays for as long.
+    """Return the request with only what its subscription needs, because it is kept as long.
 
-    A client can put millions of objects into what nobody reads.
+    A client could fill the unused fields with millions of objects.
     """
     tracestate = exchange.params["_meta"].get("tracestate")
     params = {
@@ -72,24 +73,24 @@ def lasting(exchange: Exchange) -> Exchange:
 
 
 def acknowledged(subscription: str | int, honoured: Filter) -> bytes:
-    """The first message of a subscription: what of it will be honoured."""
+    """Encode the first message of a subscription: the part of the filter that is honoured."""
     params = {"_meta": _meta(subscription), "notifications": honoured.wire()}
     return messages.notification("notifications/subscriptions/acknowledged", params)
 
 
 def list_changed(subscription: str | int | None, name: str) -> bytes:
-    """A list is not what it was (`name` is one of LISTS)."""
+    """Encode the notification that a list has changed (`name` is one of LISTS)."""
     return messages.notification(_CHANGED[name], _named(subscription))
 
 
 def resource_updated(subscription: str | int | None, uri: str) -> bytes:
-    """What can be read at `uri` is not what it was."""
+    """Encode the notification that the resource at `uri` has changed."""
     params = {**_named(subscription), "uri": uri}
     return messages.notification("notifications/resources/updated", params)
 
 
 def ended(subscription: str | int, server: Mapping[str, Any]) -> dict[str, Any]:
-    """The result with which the server ends a subscription (section "Graceful Closure")."""
+    """Build the result with which the server ends a subscription (section "Graceful Closure")."""
     return results.complete({"_meta": _meta(subscription)}, server)
 
 

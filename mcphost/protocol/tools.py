@@ -1,4 +1,4 @@
-"""How a tool is described to clients (spec: server/tools, "Tool" and "Tool Names")."""
+"""Descriptions of tools for clients (spec: server/tools, "Tool" and "Tool Names")."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 MAX_NAME: Final = 64
-"""The specification recommends 128 at most; clients that put a server's name before it need room."""
+"""The specification recommends at most 128; clients that prefix a server's name need room."""
 
 _NAME: Final = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_NAME}}}")
 
 
 @dataclass(frozen=True, slots=True)
 class ToolListing:
-    """What `tools/list` says of a tool. What is empty or None is left out.
+    """The entry of a tool in `tools/list`. Empty and None fields are left out.
 
     `annotations` has the keys of `ToolAnnotations`, `icons` are `Icon` objects, the schemas have
     passed `schemas.check_schema`.
@@ -29,14 +29,14 @@ class ToolListing:
 
 
 def check_tool_name(name: str) -> str | None:
-    """What is wrong with a tool's name, None if nothing is."""
+    """Return the problem with a tool's name, or None."""
     if _NAME.fullmatch(name):
         return None
     return f"A name is 1 to {MAX_NAME} of the characters A-Z, a-z, 0-9, _, - and ."
 
 
 def describe_tool(listing: ToolListing) -> dict[str, Any]:
-    """The tool as it is on the wire."""
+    """Return the tool in wire format."""
     tool: dict[str, Any] = {"name": listing.name}
     if listing.title:
         tool["title"] = listing.title

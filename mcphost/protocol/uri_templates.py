@@ -1,12 +1,12 @@
-"""Templates of resource URIs: a part of RFC 6570, and matching it backwards.
+"""URI templates for resources: a subset of RFC 6570, and matching a URI against a template.
 
-What is taken: `{name}` for what lies between two slashes, `{+path}` for what may have slashes in
-it, and `{?first,second}` at the end for a query any part of which may be missing. RFC 6570 says
-how to write a URI from a template; to find the values in a URI again is ours: where it can be done
-in several ways, the variables further left take the most.
+Supported are `{name}` for a value without slashes, `{+path}` for one that may have slashes, and
+`{?first,second}` at the end for query parameters, each of them optional. RFC 6570 defines only how
+to write a URI from a template. To find the values in a URI is our addition: where several matches
+are possible, variables further left take as much as possible.
 
-Time is linear in the URI's length for each variable, whatever the template, and short (`laid_out`):
-no backtracking. Templates are made by tenants, and URIs by callers.
+Matching takes time linear in the URI's length for each variable, without backtracking, whatever the
+template (`laid_out`). Both sides are untrusted: tenants write templates, and callers send URIs.
 """
 
 import re
@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
-from mcphost.protocol.laid_out import LaidOut, Places
+from mcphost.protocol.laid_out import Places, UriPositions
 from mcphost.protocol.uris import MAX_LENGTH, check_uri
 
 MAX_VARIABLES: Final = 8
@@ -22,7 +22,7 @@ MAX_VARIABLES: Final = 8
 _UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _WIDE: Final = _UNRESERVED | frozenset("%:/?#[]@!$&'()*+,;=")
 _NARROW: Final = _WIDE - frozenset("/?#&[]")
-"""More than RFC 6570 writes, so that people need not encode `a@example.com`."""
+"""More characters than RFC 6570 writes, so that clients need not encode `a@example.com`."""
 _QUERIED: Final = _NARROW | frozenset("/?")
 
 _EXPRESSION: Final = re.compile(r"\{([^{}]*)\}")
@@ -34,8 +34,8 @@ _LITERAL_SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*:")
 
 
 class _Variable(NamedTuple):
-    """A variable, the characters its value may be written in, the text that follows it, and whether
-    its value may begin with a slash."""
+    """A variable: the characters allowed in its value, the text that follows it (`then`), and
+    whether its value may begin with a slash (`rooted`)."""
 
     name: str
     characters: frozenset[str]
@@ -44,9 +44,9 @@ class _Variable(NamedTuple):
 
 
 class UriTemplate:
-    """A URI template that has been checked. `variables` are in the order of the template.
+    """A checked URI template. `variables` are in the order of the template.
 
-    Raises ValueError saying what is wrong with the text.
+    Raises ValueError, with the reason, for an invalid template.
     """
 
     __slots__ = ("_head", "_queried", "_variables", "text")
@@ -74,30 +74,30 @@ class UriTemplate:
 
     @property
     def optional(self) -> frozenset[str]:
-        """The variables that a URI which fits may be without."""
+        """The variables that may be missing from a matching URI."""
         return frozenset(self._queried)
 
     def match(self, uri: str) -> dict[str, str] | None:
-        """The decoded values of a URI that fits; None for one that does not.
+        """Return the decoded values of a matching URI; None if the URI does not match.
 
-        Those of the query that are missing are left out; all others have at least one character.
-        What no author should have to fear is no match: text that is not UTF-8, NUL, a `..` between
-        slashes, encoded or not, and a slash at the beginning, which would make a path of its own of
-        what is put behind a folder. Such a slash is fine in a query, and for `{+path}` behind a
-        name, where it cannot be missing. `uri` is in the normal form (see `uris.normalize`).
+        Missing query parameters are left out; every other value has at least one character.
+        Dangerous values do not match: text that is not UTF-8, NUL, a `..` segment (encoded or not),
+        and a leading slash, which would make an absolute path of a value that an author appends to
+        a folder. A leading slash is allowed in a query, and for `{+path}` after other text than `/`
+        or `:`. `uri` must be in the normal form (see `uris.normalize`).
         """
-        return self.match_laid_out(LaidOut(uri))
+        return self.match_positions(UriPositions(uri))
 
-    def match_laid_out(self, laid: LaidOut) -> dict[str, str] | None:
-        """The same for a URI that is held against other templates, too."""
-        uri, end = laid.uri, laid.size
+    def match_positions(self, positions: UriPositions) -> dict[str, str] | None:
+        """As `match`, for a URI that is compared with several templates."""
+        uri, end = positions.uri, positions.size
         if not uri.startswith(self._head) or end > MAX_LENGTH or not uri.isascii():
             return None
         query: str | None = None
         if self._queried:
             path, mark, rest = uri.partition("?")
             end, query = len(path), rest if mark else None
-        values = _values(laid, len(self._head), end, self._variables)
+        values = _values(positions, len(self._head), end, self._variables)
         queried = self._query(query)
         if values is None or queried is None:
             return None
@@ -105,7 +105,7 @@ class UriTemplate:
         return decoded if decoded is not None and self._are_fit(decoded) else None
 
     def _are_fit(self, decoded: Mapping[str, str]) -> bool:
-        """Whether no value begins with a slash that must not."""
+        """Whether no value has a leading slash that its variable does not allow."""
         return not any(
             decoded[variable.name].startswith(_SLASHES)
             for variable in self._variables
@@ -113,7 +113,7 @@ class UriTemplate:
         )
 
     def _query(self, query: str | None) -> Mapping[str, str] | None:
-        """The encoded values in a query by their names, which may come in any order but once."""
+        """Return the encoded query values by name. Names may come in any order, each at most once."""
         values: dict[str, str] = {}
         for pair in query.split("&") if query is not None else ():
             name, _, value = pair.partition("=")
@@ -131,7 +131,7 @@ def _check_literals(literals: Sequence[str]) -> None:
 
 
 def _queried(literals: Sequence[str], expressions: Sequence[str]) -> tuple[str, ...]:
-    """The names in the `{?…}` at the end, if there is one."""
+    """Return the names in the final `{?…}`, if there is one."""
     if not any(expression.startswith("?") for expression in expressions):
         return ()
     if literals[-1] or any(expression.startswith("?") for expression in expressions[:-1]):
@@ -167,32 +167,32 @@ def _check_variables(names: Sequence[str]) -> None:
 
 
 def _check_written(text: str, literals: Sequence[str], queried: Sequence[str]) -> None:
-    """Look at the URI that the template writes when every value is one letter."""
+    """Check the URI that the template writes when every value is one letter."""
     problem = check_uri("x".join(literals) + ("?x=x" if queried else ""))
     if problem is not None:
-        raise ValueError(f"the template writes no good URI: {problem}")
+        raise ValueError(f"the template expands to an invalid URI: {problem}")
 
 
 def _values(
-    laid: LaidOut, start: int, end: int, variables: Sequence[_Variable]
+    positions: UriPositions, start: int, end: int, variables: Sequence[_Variable]
 ) -> dict[str, str] | None:
-    """The encoded values of variables that write the URI from `start` to `end`."""
-    if not _has_literals(laid.uri, start, end, variables):
+    """Return the encoded values of variables that write the URI from `start` to `end`."""
+    if not _has_literals(positions.uri, start, end, variables):
         return None
-    endings = _endings(laid, end, variables)
+    endings = _endings(positions, end, variables)
     values: dict[str, str] = {}
     for variable, ends in zip(variables, endings, strict=True):
-        at = laid.furthest(start, variable.characters, ends)
+        at = positions.furthest(start, variable.characters, ends)
         if at is None:
             return None
-        values[variable.name] = laid.uri[start:at]
+        values[variable.name] = positions.uri[start:at]
         start = at + len(variable.then)
     return values if start == end else None
 
 
 def _has_literals(uri: str, start: int, end: int, variables: Sequence[_Variable]) -> bool:
-    """Whether the texts between the values are there in their order: a quick look, by which most
-    URIs that do not fit are known."""
+    """Whether the texts between the values occur in order: a quick check that refuses most URIs
+    that do not match."""
     for variable in variables:
         start = uri.find(variable.then, start + 1, end)
         if start < 0:
@@ -201,19 +201,19 @@ def _has_literals(uri: str, start: int, end: int, variables: Sequence[_Variable]
     return uri.endswith(variables[-1].then, 0, end) if variables else True
 
 
-def _endings(laid: LaidOut, end: int, variables: Sequence[_Variable]) -> list[Places]:
-    """For each variable, where its value may end so that all that follows it fits."""
+def _endings(positions: UriPositions, end: int, variables: Sequence[_Variable]) -> list[Places]:
+    """Return, for each variable, where its value may end so that everything after it matches."""
     endings: list[Places] = []
-    starts = laid.place(end)
+    starts = positions.place(end)
     for variable in reversed(variables):
-        ends = laid.before(variable.then, starts)
+        ends = positions.before(variable.then, starts)
         endings.append(ends)
-        starts = laid.reaching(variable.characters, ends)
+        starts = positions.reaching(variable.characters, ends)
     return endings[::-1]
 
 
 def _decoded(values: Mapping[str, str]) -> dict[str, str] | None:
-    """The values as text, None when one is not fit to be handed to anybody."""
+    """Decode the values; None if one is dangerous (see `match`)."""
     decoded = {}
     for name, value in values.items():
         if _CUT_ESCAPE.search(value) is not None:

@@ -1,17 +1,18 @@
-"""What a resource may be called (spec: server/resources, "Common URI Schemes"; RFC 3986).
+"""Resource URIs: their normal form and what is allowed (spec: server/resources, "Common URI
+Schemes"; RFC 3986).
 
-A URI is compared as text. So that one resource has one text, resources are registered under the
-normal form of theirs, and what a client asks for is brought into it first: the scheme in lower
-case, percent-encodings in upper case and only where they are needed, and of a web address the host
-in lower case and `/` for the empty path. Nothing else is changed, because everything else may mean
-something: what stands for the host of `users://Ada/notes` is none.
+URIs are compared as text. So that one resource has one text, resources are registered under their
+normal form, and the URI of a request is normalized first: the scheme in lower case;
+percent-encodings in upper case and only where they are needed; for a web address also the host in
+lower case, and `/` for the empty path. Nothing else is changed, because it may be significant: in
+`users://Ada/notes`, the authority is not a host name.
 """
 
 import re
 from typing import Final
 
 MAX_LENGTH: Final = 2048
-"""In characters: as long as a request line may safely be on the web."""
+"""In characters: the longest request line that is safe on the web."""
 
 _UNRESERVED: Final = r"A-Za-z0-9._~\-"
 _RESERVED: Final = r":/?#\[\]@!$&'()*+,;="
@@ -32,19 +33,21 @@ _WEB: Final = frozenset({"http", "https"})
 
 
 def check_uri(uri: str) -> str | None:
-    """What keeps a URI from being the URI of a resource; None if nothing.
+    """Return the problem that keeps a URI from being the URI of a resource, or None.
 
-    Whatever passes is in its normal form: for one that is not, the form it should have is said.
+    A URI that passes is in its normal form. For one that is not, the problem includes the normal
+    form.
     """
     try:
         normal = normalize(uri)
     except ValueError as error:
         return str(error)
-    return None if normal == uri else f"the URI is to be written as {normal}"
+    return None if normal == uri else f"the URI is not normalized; use {normal}"
 
 
 def normalize(uri: str) -> str:
-    """The normal form of an absolute URI. Raises ValueError saying why it is none."""
+    """Return the normal form of an absolute URI. Raises ValueError, with the reason, for an invalid
+    URI."""
     if len(uri) > MAX_LENGTH:
         raise ValueError(f"the URI has more than {MAX_LENGTH} characters")
     _check_characters(uri)
@@ -94,6 +97,7 @@ def _led(mark: str, part: str | None) -> str:
 
 
 def _escaped(escape: re.Match[str]) -> str:
-    """A percent-encoding as it should be: the character itself where that means the same."""
+    """Normalize one percent-encoding: the character itself where that means the same, else upper
+    case."""
     character = chr(int(escape[0][1:], 16))
     return character if _PLAIN.fullmatch(character) else escape[0].upper()

@@ -1,27 +1,82 @@
-"""Web addresses in what people are shown (spec: client/elicitation, "Safe URL Handling").
+"""Web addresses in texts and in URL-mode questions (spec: client/elicitation, "Safe URL Handling").
 
-An address that somebody is asked to open has a field of its own, which clients show in full before
-they ask for consent. In the texts of a form there must be none: it would be clicked unseen.
+An address that the user is asked to open has a field of its own, which clients show in full before
+they ask for consent. The texts of a form must contain no address: users would follow it unchecked.
 """
 
 import re
 from typing import Any, Final
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from mcphost.protocol.uris import normalize
 
 _MENTIONED: Final = re.compile(r"https?://|(?<![\w.-])www\.\w", re.IGNORECASE)
 _LOCAL: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-"""Hosts that need no encryption: what is sent to them leaves no machine."""
+"""Hosts that need no encryption: the traffic does not leave the machine."""
+
+
+_SECRET_PARAMETERS: Final = frozenset(
+    [
+        "token",
+        "access_token",
+        "accesstoken",
+        "id_token",
+        "refresh_token",
+        "auth_token",
+        "authtoken",
+        "session_token",
+        "bearer",
+        "jwt",
+        "key",
+        "api_key",
+        "apikey",
+        "api-key",
+        "access_key",
+        "secret",
+        "client_secret",
+        "secret_key",
+        "private_key",
+        "password",
+        "passwd",
+        "passphrase",
+        "pwd",
+        "pass",
+        "pin",
+        "otp",
+        "code",
+        "auth_code",
+        "authorization_code",
+        "credential",
+        "credentials",
+        "authorization",
+        "session",
+        "sessionid",
+        "session_id",
+        "sid",
+        "email",
+        "e-mail",
+        "mail",
+        "username",
+        "user_name",
+        "user",
+        "login",
+        "phone",
+        "phone_number",
+        "ssn",
+    ]
+)
+"""Names of parameters that hold credentials or identify a person (spec: client/elicitation, "Safe
+URL Handling": no sensitive information about the end user, and no pre-authenticated address)."""
 
 
 def mentions_one(text: str) -> bool:
-    """Whether a text holds what clients would make a link of."""
+    """Whether a text contains something that clients would turn into a link."""
     return _MENTIONED.search(text) is not None
 
 
-def why_not(url: Any) -> str | None:
-    """What keeps an address from being one that people are asked to open; None if nothing."""
+def url_problem(url: Any) -> str | None:
+    """Return the problem that keeps an address from being one that users are asked to open, or
+    None."""
     if not isinstance(url, str):
         return "the address must be a text"
     try:
@@ -39,7 +94,22 @@ def _problem(parts: SplitResult) -> str | None:
     if not parts.hostname:
         return "the address must name a host"
     if "@" in parts.netloc:
-        return "the address must not hold the name or the password of a user"
+        return "the address must not contain a user name or password"
+    named = _secret_parameter(parts)
+    if named:
+        return f"the address must not contain the parameter {named!r}: users would share its value"
     if parts.scheme == "http" and parts.hostname not in _LOCAL:
         return "the address must begin with https:// (http:// is for localhost only)"
     return None
+
+
+def _secret_parameter(parts: SplitResult) -> str | None:
+    """Return the first query or fragment parameter whose whole name is in `_SECRET_PARAMETERS`."""
+    _, _, routed = parts.fragment.rpartition("?")
+    texts = (parts.query, parts.fragment, routed)
+    names = (
+        name
+        for text in texts
+        for name, _ in parse_qsl(text.replace(";", "&"), keep_blank_values=True)
+    )
+    return next((name for name in names if name.lower() in _SECRET_PARAMETERS), None)

@@ -1,4 +1,4 @@
-"""Who is calling, and what they asked for: frozen values that every room may hold."""
+"""The caller and the call: frozen values that every package may use."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,20 +22,23 @@ class Delivery(StrEnum):
 
 
 class PrincipalKind(StrEnum):
-    """What the caller proved itself with."""
+    """The type of credential that the caller authenticated with."""
 
     ANONYMOUS = "anonymous"
     TOKEN = "token"  # noqa: S105 - a kind of credential, not one
+    SERVICE = "service"
     PERSON = "person"
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Whoever makes a request of one tenant, with the rights it has there.
+    """The authenticated caller of one tenant, with its rights there.
 
-    `id` is stable for binding (an API token's id; empty for anonymous callers); `label` is for
-    people. `scopes` are the credential's scopes cut down to what its owner may hold today;
-    `expires_at` is when the credential ends by itself, None for never.
+    `id` is stable for binding (an API token's id; empty for anonymous callers). `label` is for
+    people, and names the token, its owner and its issuer. `user_id` is the account of the person
+    whose credential it is; anonymous callers and service accounts have none. `scopes` are the
+    credential's scopes, limited to those that its owner may have today. `expires_at` is when the
+    credential expires, None for never.
     """
 
     kind: PrincipalKind
@@ -52,7 +55,7 @@ class Principal:
 
 
 class Client(NamedTuple):
-    """What the client says of itself. Never identity: it is self-reported."""
+    """The client's description of itself. Self-reported, so never identity."""
 
     name: str = ""
     version: str = ""
@@ -61,7 +64,8 @@ class Client(NamedTuple):
     def can(self, capability: str) -> bool:
         """Whether the client declared a capability, e.g. `"elicitation"` or `"elicitation.url"`.
 
-        One that says nothing of modes means forms (spec: client/elicitation, Capabilities).
+        An elicitation capability without modes means forms (spec: client/elicitation,
+        Capabilities).
         """
         if capability == "elicitation.form" and self.capabilities.get("elicitation") == {}:
             return True
@@ -74,10 +78,10 @@ class Client(NamedTuple):
 
 
 class Call(NamedTuple):
-    """One client request to a tool, prompt or resource, the same through all of its rounds.
+    """One client request to a tool, prompt or resource, the same in all of its rounds.
 
-    `id` names the call, `round` counts from 1. `target` is the tool's or prompt's name or the
-    resource's URI; `version` is the version of what runs in this round.
+    `id` identifies the call, `round` counts from 1. `target` is the name of the tool or prompt, or
+    the resource's URI. `version` is the version of the program that runs in this round.
     """
 
     id: UUID

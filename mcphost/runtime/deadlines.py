@@ -1,10 +1,10 @@
-"""How long a round may take: then it is cancelled, and given up if that does not end it."""
+"""The time limit of a round: the round is cancelled, and closed if it goes on after that."""
 
 import asyncio
 from asyncio import Task, TimerHandle
 from typing import Any, Generic, TypeVar, cast
 
-from mcphost.runtime.begun import Begun
+from mcphost.runtime.started_coroutine import StartedCoroutine
 
 T = TypeVar("T")
 
@@ -16,7 +16,7 @@ LAST_SECONDS = 5.0
 
 
 class OutOfTime(Exception):  # noqa: N818 - a refusal that says what happened
-    """The round took longer than the `seconds` it may."""
+    """The round took longer than its limit of `seconds`."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -24,12 +24,13 @@ class OutOfTime(Exception):  # noqa: N818 - a refusal that says what happened
 
 
 class Deadline(Generic[T]):
-    """Awaits what has begun, for so many seconds of its own time.
+    """Awaits a coroutine that has begun, for at most `seconds` of running time.
 
-    It is cancelled then; what goes on all the same is cancelled again each second, and after the
-    fifth time it is closed where it waits. Made and used in the task that awaits `run`.
+    After that it is cancelled. If it goes on, it is cancelled again each second, and after the
+    fifth time it is closed where it waits. Must be created and used in the task that awaits `run`.
 
-    What waits for nothing but a thread is not `hurried`: to wake it would lose the thread.
+    Use `hurried=False` for a coroutine that only waits for a thread: waking it would lose the
+    thread.
     """
 
     _handle: TimerHandle | None = None
@@ -37,8 +38,10 @@ class Deadline(Generic[T]):
     _hurrying: TimerHandle | None = None
     _warnings = 0
 
-    def __init__(self, begun: Begun[T], seconds: float, *, hurried: bool = True) -> None:
-        self._begun = begun
+    def __init__(
+        self, started: StartedCoroutine[T], seconds: float, *, hurried: bool = True
+    ) -> None:
+        self._started = started
         self._seconds = seconds
         self._left = seconds
         self._hurried = hurried
@@ -47,12 +50,13 @@ class Deadline(Generic[T]):
         self._before = self._task.cancelling()
 
     async def run(self, *, resting: bool = False) -> T:
-        """What it returns. Raises OutOfTime, whatever it made of its time being up."""
+        """Return the coroutine's result. Raises OutOfTime if the time was up, whatever the
+        coroutine did then."""
         if not resting:
             self.go_on()
         error: BaseException | None = None
         try:
-            return await self._begun
+            return await self._started
         except BaseException as raised:
             error = raised
             raise
@@ -60,7 +64,7 @@ class Deadline(Generic[T]):
             self._stop(error)
 
     def rest(self) -> None:
-        """Time stands still, unless it is up."""
+        """Suspend the time limit, unless the time is up."""
         if self._handle is not None and not self._warnings:
             self._left = max(0.0, self._ends_at - self._loop.time())
             self._handle.cancel()
@@ -72,33 +76,37 @@ class Deadline(Generic[T]):
             self._handle = self._loop.call_later(self._left, self._warn)
 
     def hurry(self, error: BaseException) -> None:
-        """The round is over. What has not noticed within a second, because it waits for what will
-        never be, is woken with `error`; what has noticed gets five more to tidy up."""
+        """End a coroutine whose round is over.
+
+        If it still waits in the same place after a second (for something that will never happen),
+        it is woken with `error`. Otherwise it gets five more seconds to tidy up.
+        """
         if self._hurried and self._hurrying is None:
-            waits_for = self._begun.waits_for
+            waits_for = self._started.waits_for
             self._hurrying = self._loop.call_later(HURRY_SECONDS, self._look, waits_for, error)
 
     def _look(self, waited_for: Any, error: BaseException) -> None:
-        if self._begun.waits_for is waited_for:
+        if self._started.waits_for is waited_for:
             self._wake(error)
         else:
             self._hurrying = self._loop.call_later(LAST_SECONDS, self._wake, error)
 
     def _wake(self, error: BaseException) -> None:
-        self._begun.wake_with(error)
+        self._started.wake_with(error)
         self._task.cancel()
         self._task.uncancel()
 
     def _warn(self) -> None:
         self._warnings += 1
         if self._warnings > WARNINGS:
-            self._begun.give_up()
+            self._started.give_up()
         else:
             self._handle = self._loop.call_later(WARNING_SECONDS, self._warn)
         self._task.cancel()
 
     def _stop(self, error: BaseException | None) -> None:
-        """Raises OutOfTime if time was up, unless somebody else has cancelled the task as well."""
+        """Cancel all timers. Raises OutOfTime if the time was up, unless the task was also
+        cancelled from outside."""
         for handle in (self._handle, self._hurrying):
             if handle is not None:
                 handle.cancel()

@@ -1,10 +1,11 @@
-"""The time and random things, the same in every round of a call.
+"""Time, random values and links that are the same in every round of a call.
 
-Each is told apart by the branch that draws it and by which of its draws it is. Times are recorded
-one by one; all that is random comes from one recorded seed.
+Each value is identified by the branch that draws it and by the number of its draw there. Times are
+recorded one by one; all random values come from one recorded seed.
 """
 
 from collections import Counter
+from collections.abc import Callable
 from datetime import datetime
 from hashlib import sha256
 from random import Random
@@ -12,16 +13,18 @@ from threading import Lock
 from uuid import UUID
 
 from mcphost.runtime.history import MISSING, History
-from mcphost.runtime.ports import Ports
+from mcphost.runtime.ports import LinkRefused, Ports
 
 SEED = "seed"
 SEED_BYTES = 16
+PAGE, CALLBACK = "link", "callback"
+NAMES = {PAGE: "page", CALLBACK: "callback"}
 
 _lock = Lock()
 
 
 class Draws:
-    """What one round draws. May be used from any thread."""
+    """The values that one round draws. May be used from any thread."""
 
     __slots__ = ("_drawn", "_history", "_ports")
 
@@ -46,13 +49,29 @@ class Draws:
     def random(self, path: str) -> Random:
         return Random(self._random("random", path))  # noqa: S311 - said to be no secret
 
-    def link(self, key: str) -> str:
-        """The address of a link, which is recorded because it is another each time that it is made."""
+    def page(self, key: str) -> str:
+        """Return the address of a page. It is recorded, because a new one is made each time."""
+        return self._link(PAGE, CALLBACK, key, self._ports.links.page)
+
+    def callback(self, key: str) -> str:
+        """Return the address of a callback. It is recorded, too."""
+        return self._link(CALLBACK, PAGE, key, self._ports.links.callback)
+
+    def handed_out(self, key: str) -> str:
+        """Return the recorded address for a key, of a page or a callback; empty if there is none."""
+        found = (self._history.recorded(f"{kind} {key}") for kind in (PAGE, CALLBACK))
+        return next((address for address in found if address is not MISSING), "")
+
+    def _link(self, kind: str, other: str, key: str, make: Callable[[str], str]) -> str:
+        """A key is for a page or for a callback, never both, so that a machine's callback does not
+        pass for the confirmation of a person."""
         with _lock:
-            written: str = self._history.recorded(f"link {key}")
+            if self._history.recorded(f"{other} {key}") is not MISSING:
+                raise LinkRefused(f"The key {key!r} has a {NAMES[other]} already; use another one.")
+            written: str = self._history.recorded(f"{kind} {key}")
             if written is MISSING:
-                written = self._ports.links.url(key)
-                self._history.record(f"link {key}", written)
+                written = make(key)
+                self._history.record(f"{kind} {key}", written)
             return written
 
     def _random(self, sort: str, path: str) -> bytes:

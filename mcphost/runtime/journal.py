@@ -1,4 +1,4 @@
-"""All that earlier rounds of a call learned. Nothing else survives between rounds."""
+"""Everything that earlier rounds of a call learned. Nothing else survives between rounds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,18 +7,18 @@ from typing import Any
 import orjson
 
 UNASKED = ""
-"""Instead of a question's digest: an answer that came before anything was asked."""
+"""Stands for a question's digest: the answer was given before the question was asked."""
 
 FAILED, TIMED_OUT = "failed", "timed_out"
-"""How a question was not answered: the client could not put it, or nobody answered in time."""
+"""Why a question has no answer: the client could not ask it, or there was no answer in time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer, with the digest of the question it was given to and the version that asked it.
+    """An answer, with the digest of its question and the version of the tool that asked it.
 
-    `result` is the method's result as the client sent it. There is none where the question was put
-    and not answered: then `failure` says how that was, and `result` has the `message` there was, if any.
+    `result` is the method's result as the client sent it. If the question was asked but not
+    answered, `failure` is the reason, and `result` has a `message`, if there is one.
     """
 
     question: str
@@ -29,10 +29,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """Answers by the author's key, and what else was recorded, by an id of the program's own.
+    """Answers by the author's key, and all other recorded values by an id of the program's own.
 
-    A key has one answer per question that was asked under it: versions of a tool may ask
-    differently. An answer is never overwritten. `progress` is the highest that the caller was told.
+    A key has one answer for each question that was asked under it, because versions of a tool may
+    ask differently. Answers are never overwritten. `progress` is the highest value sent to the
+    caller.
     """
 
     answers: Mapping[str, tuple[Answer, ...]] = field(default_factory=dict)
@@ -40,19 +41,20 @@ class Journal:
     progress: float | None = None
 
     def answer(self, key: str, question: str) -> Answer | None:
-        """The answer to that very question; or one that nobody had asked for, if it was taken."""
+        """Return the answer to this question, or one that was accepted before any question was
+        asked."""
         found = (one for one in self.answers.get(key, ()) if one.question in (question, UNASKED))
         return next(found, None)
 
     def with_answer(self, key: str, answer: Answer) -> "Journal":
-        """The same with one answer more, unless that question has one."""
+        """Return the journal with one more answer, unless the question already has one."""
         if self.answer(key, answer.question) is not None:
             return self
         answers = {**self.answers, key: (*self.answers.get(key, ()), answer)}
         return Journal(answers, self.recorded, self.progress)
 
     def largest(self) -> str:
-        """What takes the most room, in words for the program's author."""
+        """Describe the largest entry, for the program's author."""
         sizes = [
             (_size(value), f"what was recorded as {id!r}") for id, value in self.recorded.items()
         ]
@@ -75,7 +77,7 @@ EMPTY = Journal()
 
 
 def as_json(journal: Journal) -> list[Any]:
-    """The journal as plain JSON, which `from_json` reads."""
+    """Return the journal as plain JSON, which `from_json` reads."""
     answers = {key: [_written(one) for one in given] for key, given in journal.answers.items()}
     return [answers, journal.recorded, journal.progress]
 
@@ -86,7 +88,7 @@ def _written(answer: Answer) -> list[Any]:
 
 
 def from_json(written: list[Any]) -> Journal:
-    """What `as_json` wrote. Raises ValueError, TypeError or AttributeError for anything else."""
+    """Read what `as_json` wrote. Raises ValueError, TypeError or AttributeError for anything else."""
     answers, recorded, progress = written
     return Journal(
         {key: tuple(Answer(*one) for one in given) for key, given in answers.items()},

@@ -1,4 +1,4 @@
-"""The outside in memory: for trials and tests, where there is one process and nothing lasts."""
+"""Ports in memory, for trials and tests: one process, nothing persistent."""
 
 import json
 from collections.abc import Collection
@@ -8,7 +8,7 @@ from mcphost.runtime.ports import Stored, StoreRefused
 
 
 class MemoryStore:
-    """Fills `ports.Store`. What is kept is copied, as it would be by a database."""
+    """Implements `ports.Store`. Values are copied, as by a database."""
 
     def __init__(self) -> None:
         self._kept: dict[str, tuple[str, int]] = {}
@@ -22,7 +22,7 @@ class MemoryStore:
         try:
             written = json.dumps(value, allow_nan=False)
         except (TypeError, ValueError) as error:
-            raise StoreRefused(f"Only JSON can be kept in the store: {error}") from None
+            raise StoreRefused(f"Only JSON can be stored: {error}") from None
         if self._kept.get(key, ("", 0))[1] != revision:
             return False
         self._writes += 1
@@ -37,13 +37,16 @@ class MemoryStore:
 
 
 class MemoryLinks:
-    """Fills `ports.Links`. What is not `done` from the beginning is never done."""
+    """Implements `ports.Links`. Keys that are not in `done` from the beginning are never done."""
 
     def __init__(self, done: Collection[str] = ()) -> None:
         self._done = frozenset(done)
 
-    def url(self, key: str) -> str:
+    def page(self, key: str) -> str:
         return f"https://mcphost.example/done/{key}"
 
-    async def wait(self, key: str, seconds: float) -> bool:
+    def callback(self, key: str) -> str:
+        return f"https://mcphost.example/callback/{key}"
+
+    async def wait(self, key: str, seconds: float, address: str) -> bool:
         return key in self._done

@@ -1,4 +1,4 @@
-"""What one round of a program gives back: a value, never an act of I/O."""
+"""The outcomes of one round of a program: values, without I/O."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from mcphost.runtime.journal import Journal
 
 
 class FailureKind(StrEnum):
-    """Why a round failed. A delivery's table decides what the client is told."""
+    """Why a round failed. Each delivery decides what the client is sent."""
 
     TOOL_ERROR = "tool_error"
     INVALID_ARGUMENTS = "invalid_arguments"
@@ -24,10 +24,10 @@ class FailureKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A round's failure. `message` is for the caller and holds no internals; `detail` is for the log.
+    """A failure. `message` is for the caller, without internals; `detail` is for the log.
 
-    `required` holds the client capabilities that were missing, in the shape of
-    `ClientCapabilities`, for `CAPABILITY_MISSING` only.
+    `required` has the missing client capabilities, in the shape of `ClientCapabilities`, for
+    `CAPABILITY_MISSING` only.
     """
 
     kind: FailureKind
@@ -40,7 +40,7 @@ class Failure:
 class InputRequest:
     """One question to the client: an MCP method (`elicitation/create`, …) and its params.
 
-    `digest` names the question (`runtime.questions`): its answer is kept with it.
+    `digest` identifies the question (`runtime.questions`) and is recorded with its answer.
     """
 
     key: str
@@ -51,7 +51,8 @@ class InputRequest:
 
 @dataclass(frozen=True, slots=True)
 class Complete:
-    """The round finished the call. `result` is the method's result in JSON, without envelope fields."""
+    """The round finished the call. `result` is the method's result in JSON, without envelope
+    fields."""
 
     result: Mapping[str, Any]
 
@@ -62,10 +63,10 @@ class Complete:
 
 @dataclass(frozen=True, slots=True)
 class InputRequired:
-    """The round cannot go on without these answers.
+    """The round needs answers to these questions.
 
-    `invalid` says by key why an answer that was given did not do; its question is asked again, and
-    it is no longer in the journal.
+    `invalid` has, by key, the reason why a given answer was not accepted. Its question is asked
+    again, and the answer is no longer in the journal.
     """
 
     requests: tuple[InputRequest, ...]
@@ -75,7 +76,7 @@ class InputRequired:
 
 @dataclass(frozen=True, slots=True)
 class Yielded:
-    """The round asks to be run again elsewhere, from what the journal knows."""
+    """The round is to be continued in another process, from this journal."""
 
     journal: Journal
 

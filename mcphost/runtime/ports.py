@@ -1,28 +1,32 @@
-"""What a program may use of the outside. Each port is a Protocol; every one has a real version that ships."""
+"""Interfaces from programs to the outside. Each port is a Protocol with a real implementation that
+ships."""
 
 import secrets
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, TypeVar
+
+from mcphost.runtime.call import Call
 
 T = TypeVar("T")
 
 
 class Clock(Protocol):
     def now(self) -> datetime:
-        """The present, in UTC."""
+        """Return the current time, in UTC."""
 
 
 class Randomness(Protocol):
     def bytes(self, count: int) -> bytes:
-        """`count` bytes that nobody can guess."""
+        """Return `count` unpredictable bytes."""
 
 
 class Notifier(Protocol):
-    """Tells the caller about the call while it runs, on the stream of its own request only.
+    """Sends notifications to the caller while the call runs, only on the stream of its own request.
 
-    Both methods return at once and never raise; what was not asked for is dropped.
+    Both methods return at once and never raise; notifications that were not requested are dropped.
     """
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None: ...
@@ -31,86 +35,95 @@ class Notifier(Protocol):
 
 
 class NotAnnounced(Exception):  # noqa: N818 - a refusal that says what happened
-    """An announcement was not taken, and why."""
+    """An announcement was refused; the message gives the reason."""
 
 
 class Announcer(Protocol):
-    """Tells whoever listens that something is not what it was, and worth asking for anew."""
+    """Notifies subscribed clients that a resource or a list has changed."""
 
     def updated(self, uri: str) -> None:
-        """Announce it, from any thread; returns at once.
+        """Announce a changed resource, from any thread; returns at once.
 
         Raises NotAnnounced for a URI of no resource of the tenant, and for too many at once.
         """
 
     def list_changed(self, name: str) -> None:
-        """Announce that a list is to be asked for anew: "tool", "prompt" or "resource".
+        """Announce a changed list: "tool", "prompt" or "resource".
 
         From any thread; returns at once. Raises NotAnnounced for too many announcements at once.
         """
 
 
 class Threads(Protocol):
-    """Runs a blocking function in a thread of its own, with the caller's context variables."""
+    """Runs blocking functions in threads, with the caller's context variables."""
 
     async def run(
         self, owner: str, function: Callable[[], T], *, tool: str = "", cap: int | None = None
     ) -> T:
         """Run `function`, counted against `owner` (a tenant) and against its `tool`, up to `cap`.
 
-        Raises runtime.threads.PoolExhausted when either has all its threads in use. When the
-        awaiting task is cancelled the thread is counted as lost until it ends by itself.
+        Raises runtime.threads.PoolExhausted when either uses all its threads. If the awaiting task
+        is cancelled, the thread counts as lost until its function ends.
         """
 
 
 class Stored(NamedTuple):
-    """What is kept under a key: JSON, and its revision (0: there is nothing), which no other value of
-    that key ever had."""
+    """A stored value: JSON, and its revision (0: no value is stored), unique among all values of
+    the key."""
 
     value: Any
     revision: int
 
 
 class Store(Protocol):
-    """JSON that the tenant keeps for its tools, shared by all processes.
+    """JSON that a tenant's tools store, shared by all processes.
 
-    All raise StoreRefused for what cannot be kept or read.
+    All methods raise StoreRefused for values that cannot be stored or read.
     """
 
     async def get(self, key: str) -> Stored: ...
 
     async def put(self, key: str, value: Any, revision: int) -> bool:
-        """Keep `value` if what is there still has that revision (0: if there is nothing).
+        """Store `value` if the stored one has this revision (0: if nothing is stored).
 
-        False when it has another.
+        Returns False if it has another.
         """
 
     async def delete(self, key: str, revision: int) -> bool:
-        """Keep nothing there any more, if what is there still has that revision.
+        """Delete the value if it has this revision.
 
-        False when it has another.
+        Returns False if it has another.
         """
 
 
 class StoreRefused(Exception):  # noqa: N818 - a refusal that says what happened
-    """The store did not take it, or there is none; the message says why."""
+    """The store refused the value, or there is no store; the message gives the reason."""
 
 
 class Links(Protocol):
-    """Addresses at which somebody else says that something is done, of this call only."""
+    """Addresses of one call at which a person or a machine reports that something is done.
 
-    def url(self, key: str) -> str:
-        """An address for `key`, another each time: who needs the same in every round keeps it.
+    Each call of `page` or `callback` makes a new address: code that needs the same one in every
+    round must record it.
+    """
 
-        Raises LinkRefused.
+    def page(self, key: str) -> str:
+        """Return the address of a page on which the caller's user, signed in, confirms `key`.
+        Raises LinkRefused."""
+
+    def callback(self, key: str) -> str:
+        """Return an address to which a machine posts when `key` is done. Raises LinkRefused."""
+
+    async def wait(self, key: str, seconds: float, address: str) -> bool:
+        """Wait until the page was confirmed or the callback was posted to; False if neither
+        happened in time.
+
+        `address` is the one that was made for `key`, empty if none was. Raises LinkRefused.
         """
-
-    async def wait(self, key: str, seconds: float) -> bool:
-        """Wait until it was said there; False if it was not in time. Raises LinkRefused."""
 
 
 class LinkRefused(Exception):  # noqa: N818 - a refusal that says what happened
-    """There is no such address, or no waiting; the message says why."""
+    """There is no such address, or waiting is not possible; the message gives the reason."""
 
 
 class SystemClock:
@@ -127,8 +140,8 @@ class SystemRandomness:
         return secrets.token_bytes(count)
 
 
-class Silence:
-    """A notifier for calls whose caller asked for no notifications."""
+class NullNotifier:
+    """A notifier for calls whose caller requested no notifications."""
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:
         return None
@@ -137,8 +150,8 @@ class Silence:
         return None
 
 
-class Unheard:
-    """An announcer where nobody listens."""
+class NullAnnouncer:
+    """An announcer without subscribers."""
 
     def updated(self, uri: str) -> None:
         return None
@@ -148,60 +161,109 @@ class Unheard:
 
 
 class NoStore:
-    """A store where there is none."""
+    """A store that refuses everything."""
 
     async def get(self, key: str) -> Stored:
-        raise StoreRefused("nothing is kept here")
+        raise StoreRefused("no store is available")
 
     async def put(self, key: str, value: Any, revision: int) -> bool:
-        raise StoreRefused("nothing is kept here")
+        raise StoreRefused("no store is available")
 
     async def delete(self, key: str, revision: int) -> bool:
-        raise StoreRefused("nothing is kept here")
+        raise StoreRefused("no store is available")
 
 
 class NoLinks:
-    """Links where nobody can open any."""
+    """Links that refuse everything."""
 
-    def url(self, key: str) -> str:
-        raise LinkRefused("nobody can be waited for here")
+    def page(self, key: str) -> str:
+        raise LinkRefused("links are not available")
 
-    async def wait(self, key: str, seconds: float) -> bool:
-        raise LinkRefused("nobody can be waited for here")
+    def callback(self, key: str) -> str:
+        raise LinkRefused("links are not available")
+
+    async def wait(self, key: str, seconds: float, address: str) -> bool:
+        raise LinkRefused("links are not available")
 
 
-def stay() -> bool:
-    """A process that is there to stay: no call need go elsewhere."""
+def never_leaving() -> bool:
+    """The port `leaving` of a process that does not shut down."""
     return False
 
 
-def nothing() -> None:
-    """What is done where there is nothing to be done."""
+def no_op() -> None:
+    """The port `close_stream` where there is no stream to close."""
 
 
-class Limits(NamedTuple):
-    """What one round may take. `seconds` is None where the program's own limit holds."""
+class Misuse(StrEnum):
+    """How the context of a call was misused, as the record of that call states it."""
+
+    OVER = "over"
+    BORROWED = "borrowed"
+    LENT = "lent"
+    OUTSIDE = "outside"
+
+
+def unreported(misuse: Misuse, other: Call | None) -> None:
+    """The port `misused` without a report."""
+
+
+class RoundLimits(NamedTuple):
+    """The limits of one round. `seconds` is None where the program's own limit applies."""
 
     seconds: float | None = None
     result_bytes: int = 8 * 1024 * 1024
 
 
-class Ports(NamedTuple):
-    """The outside, as one program sees it during one round.
+class Ports(Protocol):
+    """The ports of one program during one round. Rarely used ones may be created at first use.
 
-    `leaving` says whether the call had better go on in another process, from its next recorded step.
-    `close_stream` has the caller hang up, and come back for what follows. `late` is called, on the
-    event loop, when the program uses what it was given after its round has ended.
+    `leaving` returns whether the call should continue in another process, from its next recorded
+    step. `close_stream` makes the client disconnect, and reconnect for what follows. `misused` is
+    called on the event loop for a misuse of a context: of this round's context after its end
+    (`OVER`), by another call (`LENT`) or by code of no call (`OUTSIDE`), and of another call's
+    context by code of this round (`BORROWED`; only then `other` is that call, for the log and never
+    for the record).
+    """
+
+    @property
+    def threads(self) -> Threads: ...
+    @property
+    def notifier(self) -> Notifier: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def randomness(self) -> Randomness: ...
+    @property
+    def limits(self) -> RoundLimits: ...
+    @property
+    def announcer(self) -> Announcer: ...
+    @property
+    def store(self) -> Store: ...
+    @property
+    def links(self) -> Links: ...
+
+    def leaving(self) -> bool: ...
+
+    def close_stream(self) -> None: ...
+
+    def misused(self, misuse: Misuse, other: Call | None) -> None: ...
+
+
+class FixedPorts(NamedTuple):
+    """Ports with fixed implementations.
+
+    By default, the clock and the randomness are the system's; the others do nothing or refuse.
     """
 
     threads: Threads
-    notifier: Notifier = Silence()
+    notifier: Notifier = NullNotifier()
     clock: Clock = SystemClock()
     randomness: Randomness = SystemRandomness()
-    limits: Limits = Limits()
-    announcer: Announcer = Unheard()
+    limits: RoundLimits = RoundLimits()
+    announcer: Announcer = NullAnnouncer()
     store: Store = NoStore()
     links: Links = NoLinks()
-    leaving: Callable[[], bool] = stay
-    close_stream: Callable[[], None] = nothing
-    late: Callable[[], None] = nothing
+    leaving: Callable[[], bool] = never_leaving
+    close_stream: Callable[[], None] = no_op
+    misused: Callable[[Misuse, Call | None], None] = unreported

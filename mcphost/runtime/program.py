@@ -1,4 +1,4 @@
-"""A tool is a program that runs in rounds."""
+"""The interface of programs: a tool is a program that runs in rounds."""
 
 from typing import Protocol
 
@@ -9,7 +9,7 @@ from mcphost.runtime.ports import Ports
 
 
 class Program(Protocol):
-    """Something that can be run until it is finished, or until it needs an answer it does not have."""
+    """Something that runs until it is finished, or until it needs a missing answer."""
 
     async def advance(self, call: Call, journal: Journal, ports: Ports) -> Outcome:
-        """Run one round. Never raises for what the tool does; cancellation passes through."""
+        """Run one round. Never raises for an error of the tool; cancellation passes through."""

@@ -1,4 +1,5 @@
-"""A question to the client: what is asked, what the client must be able to do, how to read the answer."""
+"""A question to the client: its request, the required client capability, and how to read the
+answer."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -13,11 +14,11 @@ _KEY: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 class InvalidAnswer(Exception):  # noqa: N818 - a refusal that says what happened
-    """An answer that does not fit its question: it is asked again. The message says why."""
+    """An answer does not fit its question, which is asked again. The message gives the reason."""
 
 
 class Unanswered(Exception):  # noqa: N818 - a refusal that says what happened
-    """A question was put, and there will be no answer: `how` is as in `journal.Answer.failure`."""
+    """A question was asked, and there will be no answer: `how` is as in `journal.Answer.failure`."""
 
     def __init__(self, key: str, how: str, message: str) -> None:
         self.key = key
@@ -27,7 +28,7 @@ class Unanswered(Exception):  # noqa: N818 - a refusal that says what happened
 
 
 class QuestionRefused(Exception):  # noqa: N818 - a refusal that says what happened
-    """A question that must not be asked as it is. The message is for the tool's author."""
+    """A question must not be asked in this form. The message is for the tool's author."""
 
 
 class CapabilityMissing(Exception):  # noqa: N818 - a refusal that says what happened
@@ -49,11 +50,11 @@ class CapabilityMissing(Exception):  # noqa: N818 - a refusal that says what hap
 class Question(Generic[T]):
     """One question under the author's key: an MCP method (`elicitation/create`, …) and its params.
 
-    `capability` is what the client must have declared, dotted (`elicitation.form`). `read` makes of
-    the method's result what the author gets, or raises InvalidAnswer. `digest` is what an answer is
-    kept with, so that it counts for this very question only.
+    `capability` is the client capability that it needs, dotted (`elicitation.form`). `read`
+    converts the method's result to the author's value, or raises InvalidAnswer. `digest` is
+    recorded with the answer, so that the answer is valid for this question only.
 
-    Raises QuestionRefused for a key that is none, and for params that JSON cannot hold.
+    Raises QuestionRefused for an invalid key, and for params that are not JSON.
     """
 
     key: str

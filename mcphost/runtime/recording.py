@@ -1,4 +1,4 @@
-"""What one round asks and records, and what comes of it."""
+"""The questions, steps and values of one round, and the outcome of a round that was stopped."""
 
 import asyncio
 import inspect
@@ -11,65 +11,71 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 from uuid import UUID
 
 from mcphost.runtime.call import Call
-from mcphost.runtime.children import Children, inside_step
 from mcphost.runtime.draws import Draws
 from mcphost.runtime.history import MISSING, History
 from mcphost.runtime.journal import Journal
-from mcphost.runtime.line import CallEnded, Line
+from mcphost.runtime.notification_channel import CallEnded, NotificationChannel
 from mcphost.runtime.outcomes import InputRequest, InputRequired, Yielded
 from mcphost.runtime.ports import Ports
 from mcphost.runtime.questions import CapabilityMissing, InvalidAnswer, Question, Unanswered
 from mcphost.runtime.settling import Settling
-from mcphost.runtime.steps import KEY, Misused, Shape, Step, Steps, shape_of
+from mcphost.runtime.steps import KEY, Misused, Step, Steps, StepShape, shape_of
+from mcphost.runtime.tool_tasks import ToolTasks, inside_step
 
 T = TypeVar("T")
 
 MOST_OPEN: Final = 64
-"""How many questions one round may leave open."""
+"""How many unanswered questions one round may have."""
 
 MOST_LATE: Final = 100
-"""How often a tool may go on asking in a round that is over, before it waits for its end."""
+"""How often a tool may ask again in a round that is over, before it has to wait for its time limit."""
 
 
-class Attempt(NamedTuple):
-    """A step that has begun: what is to be called, or its `value` if an earlier round called it."""
+class StepAttempt(NamedTuple):
+    """A step that has begun: the function to call, or its `value` if an earlier round called it."""
 
     step: Step
-    shape: Shape
+    shape: StepShape
     function: Callable[[], Any]
     value: Any = MISSING
 
 
 class Recording:
-    """The journal of one round at work. Used on the event loop's thread, but for what is drawn."""
+    """The journal of a running round. Use it on the event loop's thread; draws are allowed on any
+    thread."""
 
     __slots__ = (
         "_call",
-        "_children",
+        "_channel",
         "_draws",
         "_history",
         "_invalid",
         "_keys",
         "_late",
-        "_line",
         "_open",
         "_ports",
         "_settling",
         "_steps",
+        "_tasks",
         "_waits",
         "_yields",
     )
 
     def __init__(
-        self, call: Call, journal: Journal, ports: Ports, line: Line, children: Children
+        self,
+        call: Call,
+        journal: Journal,
+        ports: Ports,
+        channel: NotificationChannel,
+        tasks: ToolTasks,
     ) -> None:
         self._call = call
         self._ports = ports
-        self._line = line
-        self._children = children
-        self._history = History(journal, line)
+        self._channel = channel
+        self._tasks = tasks
+        self._history = History(journal, channel)
         self._draws = Draws(self._history, ports)
-        self._settling = Settling(line.loop, children)
+        self._settling = Settling(channel.loop, tasks)
         self._steps = Steps()
         self._keys: set[str] = set()
         self._open: dict[str, Question[Any]] = {}
@@ -80,16 +86,16 @@ class Recording:
 
     @property
     def stops(self) -> bool:
-        """Whether the round cannot complete, whatever its program makes of that."""
+        """Whether the round cannot complete, whatever its program does."""
         return bool(self._open) or self._yields
 
     @property
     def unwinds(self) -> bool:
-        """Whether the program was told that its round is over."""
+        """Whether code of the program was unwound because its round is over."""
         return self._settling.over
 
     def outcome(self) -> InputRequired | Yielded:
-        """What comes of a round that `stops`."""
+        """Return the outcome of a round that `stops`."""
         journal = self._history.journal()
         if not self._open:
             return Yielded(journal)
@@ -100,40 +106,43 @@ class Recording:
         return InputRequired(requests, journal, invalid)
 
     async def ask(self, question: Question[T]) -> T:
-        """The answer, if it is known. Otherwise the round unwinds once it has settled.
+        """Return the answer, if it is in the journal. Otherwise unwind once the round has settled.
 
-        Raises Unanswered for one that there will be none to; CapabilityMissing; Misused and Changed for what is the author's error; CallEnded.
+        Raises Unanswered if there will be no answer; CapabilityMissing; Misused and Changed for an
+        error of the author; CallEnded.
         """
         try:
             await self._enter(f"the question {question.key!r} is asked")
             value = self._answer(question)
         except Exception:
-            await asyncio.sleep(0)  # who tries for ever lets others run
+            await asyncio.sleep(0)  # so that code which retries forever does not block other tasks
             raise
         if value is MISSING:
             await self._settling.unwind()
         return value
 
     async def _enter(self, what: str) -> None:
-        """Raises CallEnded, Misused in a step, and Unwound once the round is over."""
-        self._line.check()
-        if self._children.ending:
-            raise CallEnded("the round that this belongs to has ended")
-        if step := self._children.here().step:
+        """Raise CallEnded; Misused inside a step; Unwound once the round is over."""
+        self._channel.check()
+        if self._tasks.ending:
+            raise CallEnded("the round of this code has ended")
+        if step := self._tasks.here().step:
             raise Misused(f"{what} inside another step ({step}), where nothing can be recorded")
         if self._settling.over:
             await self._come_late()
 
     async def _come_late(self) -> None:
-        """For a program that has swallowed its unwinding. One that never ends waits for its time."""
+        """Unwind a program again that has swallowed Unwound. One that never ends waits for its time
+        limit."""
         self._late += 1
         if self._late > MOST_LATE:
-            await self._line.loop.create_future()
+            await self._channel.loop.create_future()
         await asyncio.sleep(0)
         await self._settling.unwind()
 
     def _answer(self, question: Question[T]) -> T:
-        """What the journal knows; MISSING for a question that is open from now on."""
+        """Return the answer in the journal; otherwise add the question to the open ones and return
+        MISSING."""
         key = question.key
         if key in self._keys:
             raise Misused(
@@ -169,10 +178,10 @@ class Recording:
         function: Callable[..., Any],
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
-    ) -> Attempt:
-        """Take the next occurrence of a step. It must be ended, unless its value is known.
+    ) -> StepAttempt:
+        """Begin the next occurrence of a step. The caller must end it, unless its value is known.
 
-        Raises Misused for what cannot be a step; CallEnded.
+        Raises Misused for an invalid step; CallEnded.
         """
         try:
             await self._enter(f"the step {name!r} is begun")
@@ -187,22 +196,22 @@ class Recording:
             self._settling.begin_step()
             if shape.takes_key:
                 kwargs = {KEY: step.idempotency_key(self._call.id), **kwargs}
-        return Attempt(step, shape, partial(function, *args, **kwargs), known)
+        return StepAttempt(step, shape, partial(function, *args, **kwargs), known)
 
-    def fail_step(self, attempt: Attempt) -> None:
-        """It raised. Nothing is recorded; whoever tries again tries the same occurrence."""
+    def fail_step(self, attempt: StepAttempt) -> None:
+        """End a step that raised. Nothing is recorded; a retry gets the same occurrence."""
         self._steps.give_back(attempt.step)
         self._settling.end_step()
 
-    async def end_step(self, attempt: Attempt, value: Any) -> Any:
-        """Record what it returned, and give back what later rounds will read.
+    async def end_step(self, attempt: StepAttempt, value: Any) -> Any:
+        """Record the result of a step, and return the value that later rounds will read.
 
-        Raises Misused for a result that cannot be recorded. Where the process is leaving, the
-        round unwinds here, to go on elsewhere.
+        Raises Misused for a result that cannot be recorded. If the process is shutting down, the
+        round unwinds here and continues in another process.
         """
         step, shape = attempt.step, attempt.shape
         try:
-            self._line.check()
+            self._channel.check()
             plain, value = shape.written(value, step.name)
         except BaseException:
             self.fail_step(attempt)
@@ -222,12 +231,12 @@ class Recording:
         kwargs: Mapping[str, Any],
         in_thread: Callable[[Callable[[], Any]], Any],
     ) -> Any:
-        """Run a step, or give what it returned in an earlier round."""
+        """Run a step, or return its result from an earlier round."""
         attempt = await self.begin_step(name, function, args, kwargs)
         if attempt.value is not MISSING:
             return attempt.value
         try:
-            with inside_step(self._children.here(), attempt.step.id):
+            with inside_step(self._tasks.here(), attempt.step.id):
                 value = await _called(attempt, in_thread)
         except BaseException:
             self.fail_step(attempt)
@@ -235,7 +244,7 @@ class Recording:
         return await self.end_step(attempt, value)
 
     async def wait_for(self, key: str, seconds: float) -> bool:
-        """Wait at one of the call's links. What came of it is recorded like a step's result."""
+        """Wait at one of the call's links. The result is recorded like a step's."""
         try:
             return await self._waited(key, seconds)
         except Exception:
@@ -248,33 +257,35 @@ class Recording:
         id = f"wait {key} {self._waits[key]}"
         done: bool = self._history.recorded(id)
         if done is MISSING:
-            done = await self._ports.links.wait(key, seconds)
+            done = await self._ports.links.wait(key, seconds, self._draws.handed_out(key))
             self._history.record(id, done)
         return done
 
     def now(self) -> datetime:
         if self._settling.over:
             return self._ports.clock.now()
-        return self._draws.now(self._children.here().path)
+        return self._draws.now(self._tasks.here().path)
 
     def uuid(self) -> UUID:
         if self._settling.over:
             return UUID(bytes=self._ports.randomness.bytes(16), version=4)
-        return self._draws.uuid(self._children.here().path)
+        return self._draws.uuid(self._tasks.here().path)
 
     def random(self) -> Random:
         if self._settling.over:
             return Random(self._ports.randomness.bytes(16))  # noqa: S311 - said to be no secret
-        return self._draws.random(self._children.here().path)
+        return self._draws.random(self._tasks.here().path)
 
-    def link(self, key: str) -> str:
-        if self._settling.over:
-            return self._ports.links.url(key)
-        return self._draws.link(key)
+    def page(self, key: str) -> str:
+        return (self._ports.links if self._settling.over else self._draws).page(key)
+
+    def callback(self, key: str) -> str:
+        return (self._ports.links if self._settling.over else self._draws).callback(key)
 
 
-async def _called(attempt: Attempt, in_thread: Callable[[Callable[[], Any]], Any]) -> Any:
-    """The value of a step's function: what does not wait may block, so it gets a thread."""
+async def _called(attempt: StepAttempt, in_thread: Callable[[Callable[[], Any]], Any]) -> Any:
+    """Call a step's function. A function that is not a coroutine function may block, so it gets a
+    thread."""
     if attempt.shape.waits:
         return await attempt.function()
     value = await in_thread(attempt.function)

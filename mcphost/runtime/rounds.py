@@ -1,4 +1,4 @@
-"""One round of a program, from its beginning to its end."""
+"""One round of a program, from beginning to end."""
 
 import asyncio
 import inspect
@@ -6,27 +6,42 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, S
 from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager, suppress
 from threading import Lock
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
 from mcphost.runtime.call import Call
-from mcphost.runtime.children import Children, Unwound, inside_step
 from mcphost.runtime.deadlines import Deadline
 from mcphost.runtime.history import MISSING
 from mcphost.runtime.journal import Journal
-from mcphost.runtime.line import CallEnded, Line
+from mcphost.runtime.notification_channel import CallEnded, NotificationChannel
 from mcphost.runtime.outcomes import InputRequired, Yielded
-from mcphost.runtime.ports import Ports
+from mcphost.runtime.ports import Misuse, Ports
 from mcphost.runtime.questions import Question
 from mcphost.runtime.recording import Recording
 from mcphost.runtime.steps import Misused
+from mcphost.runtime.tool_tasks import ToolTasks, Unwound, inside_step, running
 
 T = TypeVar("T")
+
+ANOTHER_CALL: Final = (
+    "this context belongs to another call: use the one that this code was called with, or "
+    "sdk.current(). A worker that serves several calls gives each its result back, through a future "
+    "or a queue, and each call uses its own context itself"
+)
+NO_CALL: Final = (
+    "this context can be used only by code of its call, and this code is not part of any call: run "
+    "it with ctx.in_thread (or asyncio.to_thread), which make a thread part of the call"
+)
 
 _making = Lock()
 
 
+class ForeignContext(Exception):  # noqa: N818 - a refusal that says what happened
+    """Code that does not run in a call used that call's context. The message is for the author."""
+
+
 class Place(NamedTuple):
-    """Where blocking functions of a program run: counted as its, and up to how many at once."""
+    """Where blocking functions run: `program` is the one they count against, `cap` its limit of
+    threads."""
 
     program: str = ""
     cap: int | None = None
@@ -36,8 +51,8 @@ ANYWHERE = Place()
 
 
 class Round:
-    """What a context stands on. One is made for every call, most of which neither ask nor record:
-    what that needs is made when it is first needed, and what is seldom set has its value here.
+    """The object behind a context. One is created for every call, and most calls neither ask nor
+    record: what these need is created at first use, and rarely set attributes have class defaults.
     """
 
     deadline: Deadline[Any] | None = None
@@ -49,42 +64,67 @@ class Round:
         self.journal = journal
         self.ports = ports
         self.place = place
-        self.line = Line(ports.notifier, journal.progress, ports.late)
-        self.children = Children()
+        self.channel = NotificationChannel(ports.notifier, journal.progress, ports.misused)
+        self.tasks = ToolTasks(self.channel)
         if journal.answers or journal.recorded:
             self._recording = self._make()
 
     @property
     def recording(self) -> Recording:
-        with _making:  # threads may come at once
+        with _making:  # several threads may come here at once
             if self._recording is None:
                 self._recording = self._make()
             return self._recording
 
     def _make(self) -> Recording:
-        return Recording(self.call, self.journal, self.ports, self.line, self.children)
+        return Recording(self.call, self.journal, self.ports, self.channel, self.tasks)
+
+    def guard(self) -> None:
+        """Refuse code that is not of this round: the tool, and tasks and threads with its context
+        variables.
+
+        Raises CallEnded once the round is over, and ForeignContext in code of another call or of
+        none.
+        """
+        if not self.channel.open or not self.tasks.runs_here:
+            self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        """Report the misuse to this call and to the call that used its context. Only the log names
+        both."""
+        self.channel.check()
+        by = running()
+        if by is None:
+            self.channel.report(Misuse.OUTSIDE)
+            self.channel.brake()
+            raise ForeignContext(NO_CALL)
+        by.channel.report(Misuse.BORROWED, self.call)
+        self.channel.report(Misuse.LENT)
+        by.channel.brake()
+        raise ForeignContext(ANOTHER_CALL)
 
     @property
     def rests(self) -> bool:
-        """Whether the time limit does, because the tool waits at a link."""
+        """Whether the time limit is suspended, because the tool waits at a link."""
         return self._waits > 0
 
     @property
     def stopped(self) -> bool:
-        """Whether it cannot complete: for want of an answer, or to go on elsewhere."""
+        """Whether the round cannot complete: an answer is missing, or the call continues in another
+        process."""
         return self._recording is not None and self._recording.stops
 
     @property
     def unwinds(self) -> bool:
-        """Whether its program was told that."""
+        """Whether the round has settled for this reason, and its program is being unwound."""
         return self._recording is not None and self._recording.unwinds
 
     def stopped_with(self) -> InputRequired | Yielded:
-        """The outcome of a round that was stopped."""
+        """Return the outcome of a stopped round."""
         return self.recording.outcome()
 
     async def ask(self, question: Question[T]) -> T:
-        """The answer to a question, or the end of the round. From any event loop."""
+        """Return the answer to a question, or end the round. From any event loop."""
         return await self._at_home(self.recording.ask(question))
 
     async def step(
@@ -94,12 +134,12 @@ class Round:
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
     ) -> Any:
-        """What a step returns, now or in an earlier round. From any event loop."""
+        """Return the result of a step, from this round or an earlier one. From any event loop."""
         work = self.recording.step(name, function, args, kwargs, self.in_thread)
         return await self._at_home(work)
 
     async def wait_for(self, key: str, seconds: float) -> bool:
-        """Wait at one of the call's links, while the time limit rests."""
+        """Wait at one of the call's links, with the time limit suspended."""
         return await self._at_home(self._wait_for(key, seconds))
 
     async def _wait_for(self, key: str, seconds: float) -> bool:
@@ -119,7 +159,7 @@ class Round:
                 self.deadline.go_on()
 
     async def in_thread(self, function: Callable[[], T]) -> T:
-        """Run what blocks in a thread of the program's own. Raises PoolExhausted."""
+        """Run a blocking function in a thread of the program's own. Raises PoolExhausted."""
         owner = str(self.call.tenant)
         tool, cap = self.place
         return await self.ports.threads.run(owner, function, tool=tool, cap=cap)
@@ -131,30 +171,30 @@ class Round:
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
     ) -> Any:
-        """The same as `step`, for a thread, in which the function then runs."""
+        """As `step`, but called in a thread; the function runs in that thread."""
         recording = self.recording
         attempt = self.blocking(recording.begin_step(name, function, args, kwargs))
         if attempt.value is not MISSING:
             return attempt.value
         try:
-            with inside_step(self.children.here(), attempt.step.id):
+            with inside_step(self.tasks.here(), attempt.step.id):
                 value = attempt.function()
                 if inspect.isawaitable(value):
                     value = self.blocking(_awaited(value))
         except BaseException:
             with suppress(RuntimeError):  # the loop is closed, and the call long over
-                self.line.loop.call_soon_threadsafe(recording.fail_step, attempt)
+                self.channel.loop.call_soon_threadsafe(recording.fail_step, attempt)
             raise
         return self.blocking(recording.end_step(attempt, value))
 
     def blocking(self, work: Coroutine[Any, Any, T]) -> T:
-        """What `work` gives on the event loop, waited for in a thread.
+        """Run `work` on the event loop, and wait for its result in a thread.
 
-        Raises Misused on the loop's own thread, which must not wait, and CallEnded.
+        Raises Misused on the loop's own thread, which must not block, and CallEnded.
         """
         try:
             self.check()
-            if self.line.is_here:
+            if self.channel.is_here:
                 raise Misused("this blocks: where the event loop runs, use Context and await it")
         except (CallEnded, Misused):
             work.close()
@@ -165,21 +205,21 @@ class Round:
             raise CallEnded("the call ended while a thread of it waited") from None
 
     def check(self) -> None:
-        """Raises CallEnded once nothing can be asked or recorded any more."""
-        self.line.check()
-        if self.children.ending:
-            raise CallEnded("the round that this belongs to has ended")
+        """Raise CallEnded once nothing can be asked or recorded any more."""
+        self.channel.check()
+        if self.tasks.ending:
+            raise CallEnded("the round of this code has ended")
 
     def _hand_over(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
         try:
-            return asyncio.run_coroutine_threadsafe(work, self.line.loop)
+            return asyncio.run_coroutine_threadsafe(work, self.channel.loop)
         except RuntimeError:
             work.close()
             raise CallEnded("the loop that served the call is closed") from None
 
     async def _at_home(self, work: Coroutine[Any, Any, T]) -> T:
-        """What `work` gives on the round's own event loop, wherever it is awaited."""
-        if not self.line.is_here:
+        """Run `work` on the round's own event loop, whichever loop awaits it."""
+        if not self.channel.is_here:
             return await asyncio.wrap_future(self._hand_over(self._at_home(work)))
         try:
             return await work

@@ -1,7 +1,7 @@
-"""Does this value fit this JSON Schema? Compiled once, asked for every call.
+"""Validation of values against a JSON Schema, compiled once and used in every call.
 
-Whether a schema is legal at all is for `mcphost.protocol.schemas` to say; here it is taken as
-registered. Nothing is ever fetched, and patterns run in linear time.
+Whether a schema is legal is checked by `mcphost.protocol.schemas`; here it is trusted. Nothing is
+ever fetched, and patterns run in linear time.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,9 @@ from typing import Any
 
 from jsonschema_rs import RegexOptions, ValidationError, ValidationErrorKind, validator_for
 
+from mcphost.protocol.effort import EXPLAINED_VALUES, effort_of, holds_at_most, is_explained
 from mcphost.protocol.schemas import is_recursive
+from mcphost.runtime.colliding import collide, wants_different
 
 MOST_PROBLEMS = 20
 MOST_CHARACTERS = 300
@@ -19,15 +21,17 @@ EXPLAINED_DEPTH = 4
 """How deep a value may nest for its errors against a recursive schema to be listed."""
 
 _STAND_IN = "the value"
+_MISFIT = "does not fit the schema"
+_COLLIDING = "holds different whole numbers beyond 2^53 too close to one another to be checked for uniqueness"
 
 
 class UnusableSchema(ValueError):  # noqa: N818 - a refusal that says what happened
-    """What was given as a schema cannot be compiled; the message says why."""
+    """The given schema cannot be compiled; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """What is wrong, and where: `path` is the field's name (`fields.System.State`), or empty."""
+class ArgumentProblem:
+    """One problem of a value. `path` is the field's name (`fields.System.State`), or empty."""
 
     path: str
     message: str
@@ -37,13 +41,13 @@ class Problem:
 
 
 class Validator:
-    """One compiled schema. Raises UnusableSchema if it cannot be one.
+    """One compiled schema. Raises UnusableSchema if it cannot be compiled.
 
-    `formats` says whether a text must be of its `format`, which JSON Schema leaves open. Problems
-    never quote the value they are about, so they may be logged and sent.
+    `formats`: also check `format`, which JSON Schema leaves optional. Problems never quote the
+    value they are about, so they may be logged and sent. `effort` is the cost of checking a value.
     """
 
-    __slots__ = ("_compiled", "_recursive", "schema")
+    __slots__ = ("_compiled", "_different", "_recursive", "effort", "schema")
 
     def __init__(self, schema: Mapping[str, Any] | bool, *, formats: bool = False) -> None:
         self.schema = schema
@@ -60,23 +64,40 @@ class Validator:
             raise UnusableSchema(_cut(error.message)) from None
         except (TypeError, ValueError) as error:
             raise UnusableSchema(_cut(str(error))) from None
+        self._different = wants_different(schema)
+        self.effort = effort_of(schema)
 
-    def problems(self, value: Any) -> tuple[Problem, ...]:
-        """What keeps `value` from fitting, at most twenty things; nothing when it fits.
+    def problems(self, value: Any) -> tuple[ArgumentProblem, ...]:
+        """Return the problems of `value`, at most twenty; empty if it fits.
 
-        `value` must be JSON of bounded depth, as `orjson` reads and writes it; anything else is
-        one problem. So is a deep value that does not fit a recursive schema: to list what is wrong
-        with it takes time exponential in its depth, to see that it does not fit does not.
+        `value` must be JSON of bounded depth, as `orjson` reads and writes it; anything else is one
+        problem. A large value, or one with many alternatives, gets one problem too: the first, or
+        only that it does not fit. To find that is fast, to list all errors takes seconds. The same
+        holds for a deep value and a recursive schema, where the list takes time exponential in the
+        depth.
         """
         try:
+            if self._different and collide(value):
+                return (ArgumentProblem("", _COLLIDING),)
             if self._compiled.is_valid(value):
                 return ()
-            if self._recursive and _deeper(value, EXPLAINED_DEPTH):
-                return (Problem("", "does not fit the schema"),)
+            return self._explained(value)
+        except ValueError:
+            return (ArgumentProblem("", "is not JSON"),)
+
+    def _explained(self, value: Any) -> tuple[ArgumentProblem, ...]:
+        if not is_explained(value) or (self._recursive and _deeper(value, EXPLAINED_DEPTH)):
+            return (ArgumentProblem("", _MISFIT),)
+        alternatives = self.effort.alternatives
+        if holds_at_most(value, EXPLAINED_VALUES // alternatives):
             errors = self._compiled.iter_errors(value)
             return tuple(islice((p for e in errors for p in _problems(e)), MOST_PROBLEMS))
-        except ValueError:
-            return (Problem("", "is not JSON"),)
+        if alternatives == 1:  # the first error of alternatives contains all of theirs
+            try:
+                self._compiled.validate(value)
+            except ValidationError as error:
+                return tuple(islice(_problems(error), MOST_PROBLEMS))
+        return (ArgumentProblem("", _MISFIT),)
 
 
 def _deeper(value: Any, levels: int) -> bool:
@@ -92,24 +113,25 @@ def _deeper(value: Any, levels: int) -> bool:
     return bool(inner)
 
 
-def _problems(error: ValidationError) -> Iterator[Problem]:
-    """A missing or unexpected field is reported under its own name, not under its parent's."""
+def _problems(error: ValidationError) -> Iterator[ArgumentProblem]:
+    """Convert an error. A missing or unexpected field is reported under its own name, not its
+    parent's."""
     path = error.instance_path
     match error.kind:
         case ValidationErrorKind.Required(property=name):
-            yield Problem(_join([*path, name]), "is required")
+            yield ArgumentProblem(_join([*path, name]), "is required")
         case (
             ValidationErrorKind.AdditionalProperties(unexpected=names)
             | ValidationErrorKind.UnevaluatedProperties(unexpected=names)
         ):
             for name in names:
-                yield Problem(_join([*path, name]), "is not expected")
+                yield ArgumentProblem(_join([*path, name]), "is not expected")
         case ValidationErrorKind.FalseSchema() if error.schema_path[-1:] == [
             "additionalProperties"
         ]:
-            yield Problem(_join(path), "holds a field that is not expected")
+            yield ArgumentProblem(_join(path), "holds a field that is not expected")
         case _:
-            yield Problem(_join(path), _cut(error.message.removeprefix(_STAND_IN).strip()))
+            yield ArgumentProblem(_join(path), _cut(error.message.removeprefix(_STAND_IN).strip()))
 
 
 def _join(path: list[str | int]) -> str:

@@ -1,26 +1,26 @@
-"""When a round has come to rest, so that all that wait for answers unwind together."""
+"""Detects that a round has settled, so that all code that waits for answers unwinds together."""
 
 from asyncio import AbstractEventLoop, Future
 
-from mcphost.runtime.children import Children, Unwound
+from mcphost.runtime.tool_tasks import ToolTasks, Unwound
 
 TURNS = 16
-"""How many turns of the event loop nothing new must have happened in."""
+"""How many turns of the event loop must pass in which nothing new began."""
 
 
 class Settling:
-    """Whoever has to wait for another round waits here until this one has settled.
+    """Suspends code that needs an answer from the client until its round has settled.
 
-    It has when no step runs and nothing new (a question, a step, a task) was begun for sixteen
-    turns of the event loop. A tool that has no task left but its own has settled at once: nobody
-    else could ask. Used on the event loop's thread only.
+    A round has settled when no step runs and no question, step or task was begun for sixteen turns
+    of the event loop. A tool without other tasks has settled at once, because no other code could
+    ask. Use it only on the event loop's thread.
     """
 
-    __slots__ = ("_children", "_loop", "_quiet", "_seen", "_steps", "_turning", "_waiting", "over")
+    __slots__ = ("_loop", "_quiet", "_seen", "_steps", "_tasks", "_turning", "_waiting", "over")
 
-    def __init__(self, loop: AbstractEventLoop, children: Children) -> None:
+    def __init__(self, loop: AbstractEventLoop, tasks: ToolTasks) -> None:
         self._loop = loop
-        self._children = children
+        self._tasks = tasks
         self._waiting: list[Future[None]] = []
         self._steps = 0
         self._quiet = 0
@@ -38,7 +38,7 @@ class Settling:
         self._go_on()
 
     async def unwind(self) -> None:
-        """Wait until the round has settled. Then, and from then on, raises Unwound."""
+        """Wait until the round has settled, then raise Unwound. Raises it at once from then on."""
         if not self.over and self._is_alone():
             self.over = True
         elif not self.over:
@@ -46,7 +46,7 @@ class Settling:
         raise Unwound
 
     def _is_alone(self) -> bool:
-        return not self._steps and not self._children.left
+        return not self._steps and not self._tasks.left
 
     async def _settled(self) -> None:
         future = self._loop.create_future()
@@ -56,16 +56,16 @@ class Settling:
         await future
 
     def _go_on(self) -> None:
-        """Count turns while somebody waits and no step runs: then something may settle."""
+        """Count turns while code waits and no step runs: only then can the round settle."""
         if not self._turning and not self._steps and self._waiting:
             self._turning = True
             self._loop.call_soon(self._turn)
 
     def _turn(self) -> None:
-        """One turn of the loop has passed."""
+        """Count one turn of the event loop."""
         self._turning = False
         self._waiting = [future for future in self._waiting if not future.done()]
-        started = self._children.total
+        started = self._tasks.total
         self._quiet = self._quiet + 1 if started == self._seen else 0
         self._seen = started
         if self._quiet < TURNS or self._steps:

@@ -19,11 +19,12 @@ from pydantic_core import PydanticSerializationError, ValidationError, to_jsonab
 from mcphost.protocol.canonical import digest
 
 KEY = "idempotency_key"
-"""The parameter of a step's function that receives it."""
+"""The name of the parameter with which a step's function receives its idempotency key."""
 
 LONGEST_NAME = 100
 DIGEST_CHARACTERS = 22
-"""Of the digest of a step's arguments: 132 bits, since each costs room in the state."""
+"""How much of the digest of a step's arguments is kept: 132 bits, because every step's digest takes
+space in the request state."""
 
 
 class Misused(Exception):  # noqa: N818 - a refusal that says what happened
@@ -32,7 +33,7 @@ class Misused(Exception):  # noqa: N818 - a refusal that says what happened
 
 @dataclass(slots=True)
 class _Occurrences:
-    """Which step of the same name and arguments comes next. One that failed comes again."""
+    """The occurrences of steps with the same name and arguments. A failed one is taken again first."""
 
     last: int = 0
     failed: list[int] = field(default_factory=list)
@@ -45,7 +46,7 @@ class _Occurrences:
 
 
 class Step(typing.NamedTuple):
-    """One occurrence of a step: `id` is what it is recorded under, the same in every round."""
+    """One occurrence of a step: `id` is its key in the journal, the same in every round."""
 
     name: str
     pair: str
@@ -56,7 +57,7 @@ class Step(typing.NamedTuple):
         return f"{self.pair} {self.occurrence}"
 
     def idempotency_key(self, call: UUID) -> str:
-        """The same whenever this occurrence runs, and of no other."""
+        """Return a key that is the same whenever this occurrence runs, and unique to it."""
         return str(uuid5(call, self.id))
 
 
@@ -69,19 +70,21 @@ class Steps:
         self._seen: defaultdict[str, _Occurrences] = defaultdict(_Occurrences)
 
     def take(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Step:
-        """The next occurrence of a step. Raises Misused for what cannot be one."""
+        """Return the next occurrence of a step. Raises Misused for an invalid step."""
         if not _is_name(name):
             raise Misused(f"the name of a step is a text of at most {LONGEST_NAME} characters")
         try:
             given = digest([_plain(list(args)), _plain(dict(kwargs))])
         except (ValueError, TypeError, PydanticSerializationError) as error:
             text = f"the arguments of step {name!r} cannot be written as JSON: {error}"
-            raise Misused(f"{text} (what is no data belongs in a closure or a partial)") from error
+            raise Misused(
+                f"{text} (pass values that are not data by a closure or functools.partial)"
+            ) from error
         pair = f"step {name} {given[:DIGEST_CHARACTERS]}"
         return Step(name, pair, self._seen[pair].take())
 
     def give_back(self, step: Step) -> None:
-        """It failed: the next of its pair is the same occurrence, tried again."""
+        """Return a failed occurrence: the next step with this name and arguments gets it again."""
         heappush(self._seen[step.pair].failed, step.occurrence)
 
 
@@ -90,7 +93,8 @@ def _is_name(name: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """JSON of a value, the same in every process: sets have no order, and their hashes differ."""
+    """Convert a value to JSON that is the same in every process: sets are sorted, because their
+    order varies."""
     match value:
         case dict():
             return {str(to_jsonable_python(key)): _plain(one) for key, one in value.items()}
@@ -103,15 +107,16 @@ def _plain(value: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """What is known of a step's function: how its result is kept, and whether it takes the key."""
+class StepShape:
+    """The properties of a step's function: how its result is stored, and whether it takes the key."""
 
     returns: TypeAdapter[Any]
     takes_key: bool
     waits: bool
 
     def written(self, value: Any, name: str) -> tuple[Any, Any]:
-        """The result as JSON, and as it is read again. Raises Misused for what JSON cannot hold."""
+        """Return the result as JSON, and as it is read back. Raises Misused for results that are
+        not JSON."""
         try:
             told = self.returns.dump_json(value, by_alias=True, round_trip=True, warnings="error")
             plain = json.loads(told)
@@ -120,7 +125,7 @@ class Shape:
             raise Misused(f"the result of step {name!r} cannot be recorded: {error}") from error
 
     def read(self, plain: Any, name: str) -> Any:
-        """The result again, as the function's return annotation says. Raises Misused."""
+        """Read a recorded result back by the function's return annotation. Raises Misused."""
         try:
             return self._again(plain)
         except ValidationError as error:
@@ -128,12 +133,13 @@ class Shape:
             raise Misused(text) from error
 
     def _again(self, plain: Any) -> Any:
-        """Raises ValidationError, and TypeError for integers beyond 64 bits: no state holds them."""
+        """Raises ValidationError, and TypeError for integers beyond 64 bits, which no request state
+        can hold."""
         return self.returns.validate_json(orjson.dumps(plain))
 
 
-def shape_of(function: Callable[..., Any], name: str) -> Shape:
-    """Look at a step's function. Raises Misused for an annotation that nobody can read."""
+def shape_of(function: Callable[..., Any], name: str) -> StepShape:
+    """Inspect a step's function. Raises Misused for a return annotation that cannot be used."""
     inner = function
     while isinstance(inner, partial):
         inner = inner.func
@@ -142,11 +148,11 @@ def shape_of(function: Callable[..., Any], name: str) -> Shape:
     except (NameError, TypeError, PydanticUserError) as error:
         text = f"the return annotation of step {name!r} cannot be used: {error}"
         raise Misused(text) from error
-    return Shape(adapter, _takes_key(function), inspect.iscoroutinefunction(inner))
+    return StepShape(adapter, _takes_key(function), inspect.iscoroutinefunction(inner))
 
 
 def _annotation(function: Callable[..., Any]) -> Any:
-    """What it says that it returns; nothing said is plain JSON."""
+    """Return the return annotation; without one, any JSON."""
     found = getattr(function, "__annotations__", {}).get("return", Any)
     if isinstance(found, str):
         return typing.get_type_hints(function, include_extras=True)["return"]
@@ -154,7 +160,8 @@ def _annotation(function: Callable[..., Any]) -> Any:
 
 
 def _adapter_of(annotation: Any) -> TypeAdapter[Any]:
-    """Kept, because making one is slow; what cannot be looked up is made anew."""
+    """Return the cached adapter, because creating one is slow; one for an unhashable annotation is
+    created anew."""
     try:
         hash(annotation)
     except TypeError:
@@ -168,11 +175,11 @@ def _adapter(annotation: Any) -> TypeAdapter[Any]:
 
 
 def _takes_key(function: Callable[..., Any]) -> bool:
-    """Whether it has the parameter. Most are plain functions, which can be looked at quickly."""
+    """Whether the function has the parameter. Most are plain functions, which are fast to inspect."""
     if isinstance(function, FunctionType) and not hasattr(function, "__wrapped__"):
         code = function.__code__
         return KEY in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     try:
         return KEY in inspect.signature(function).parameters
-    except (TypeError, ValueError):  # some functions that are not Python's have none
+    except (TypeError, ValueError):  # some functions not written in Python have none
         return False

@@ -1,7 +1,7 @@
-"""Threads for tools that block: daemon threads of our own, reused, and capped per owner.
+"""Daemon threads for tools that block: reused, and limited per owner.
 
-`ThreadPoolExecutor` will not do: it queues without a bound, carries no context variables, and
-makes the interpreter wait at exit for a function that never returns.
+`ThreadPoolExecutor` is not suitable: its queue is unbounded, it carries no context variables, and
+it makes the interpreter wait at exit for a function that never returns.
 """
 
 import asyncio
@@ -25,12 +25,12 @@ _numbers = count(1)
 
 
 class PoolExhausted(Exception):  # noqa: N818 - a refusal that says what happened
-    """The owner, or the tool, has all the threads it may have in use, lost ones among them."""
+    """The owner or the tool already uses all its threads, including lost ones."""
 
 
 @dataclass(eq=False, slots=True)
 class _Job:
-    """One function on its way through a thread. `lost` and `over` change under the pool's lock."""
+    """One function to run in a thread. `lost` and `over` change under the pool's lock."""
 
     function: Callable[[], Any]
     shares: tuple[str, ...]
@@ -58,11 +58,11 @@ class _Job:
 
 
 class ToolThreads:
-    """Fills `ports.Threads`. One per process; safe to use from several event loops.
+    """Implements `ports.Threads`. One per process; safe to use from several event loops.
 
-    `per_owner` caps the threads one owner (a tenant) has in use, `per_tool` those of one tool of
-    one owner, unless `run` says otherwise. A thread whose caller was cancelled cannot be stopped:
-    it is lost, counts against its owner until its function returns, and is not used again.
+    `per_owner` limits the threads that one owner (a tenant) uses, `per_tool` those of one tool of
+    one owner, unless `run` gets another `cap`. A thread whose caller was cancelled cannot be
+    stopped: it is lost, counts against its owner until its function returns, and is not used again.
     """
 
     def __init__(self, per_owner: int, per_tool: int | None = None) -> None:
@@ -76,12 +76,12 @@ class ToolThreads:
 
     @property
     def lost(self) -> int:
-        """How many threads run on though nobody waits for them."""
+        """How many threads still run although their call was cancelled."""
         return self._lost
 
     @property
     def busy(self) -> int:
-        """How many threads run something, lost ones among them."""
+        """How many threads run a function, including lost ones."""
         return self._busy
 
     @property
@@ -90,17 +90,18 @@ class ToolThreads:
         return len(self._idle)
 
     def in_use(self, owner: str) -> int:
-        """How many threads `owner` has, lost ones among them."""
+        """How many threads `owner` uses, including lost ones."""
         return self._used[owner]
 
     async def run(
         self, owner: str, function: Callable[[], T], *, tool: str = "", cap: int | None = None
     ) -> T:
-        """Run `function` in a thread, with the caller's context variables, and give its result.
+        """Run `function` in a thread, with the caller's context variables, and return its result.
 
-        Counted against `owner`, and against `tool` of that owner up to `cap`. Raises PoolExhausted
-        at once when either has no thread left, and whatever `function` raises. When cancelled, or
-        woken otherwise, the thread is counted as lost until it ends by itself.
+        The thread counts against `owner`, and against `tool` of that owner up to `cap`. Raises
+        PoolExhausted at once when either has no thread left, and whatever `function` raises. If the
+        caller is cancelled, or woken with another error, the thread counts as lost until its
+        function ends.
         """
         loop = asyncio.get_running_loop()
         job = _Job(function, self._take(owner, tool, cap), loop.create_future(), loop)
@@ -116,7 +117,7 @@ class ToolThreads:
         return result
 
     def _take(self, owner: str, tool: str, cap: int | None) -> tuple[str, ...]:
-        """Count one thread more, or raise PoolExhausted and count nothing."""
+        """Count one thread more. If a limit is reached, raise PoolExhausted and count nothing."""
         caps = {owner: self._per_owner}
         if tool and (limit := self._per_tool if cap is None else cap) is not None:
             caps[f"{owner}\0{tool}"] = limit
@@ -147,18 +148,18 @@ class ToolThreads:
             raise PoolExhausted("the machine has no thread left") from None
 
     def _work(self, inbox: "SimpleQueue[_Job]") -> None:
-        """A thread's life: one job after another, until one is lost or too many threads idle."""
+        """Run one job after another, until one is lost or too many threads are idle."""
         going = True
         while going:
             job = inbox.get()
             outcome = job.run()
-            # Counted as free first: who sees the result may use the thread at once.
+            # Count the thread as free first: the caller may use it as soon as it has the result.
             going = self._end(job, inbox)
             job.deliver(outcome)
-            del job, outcome  # an idle thread keeps nothing alive
+            del job, outcome  # so that an idle thread keeps no objects alive
 
     def _end(self, job: _Job, inbox: "SimpleQueue[_Job]") -> bool:
-        """Count the job as over; whether its thread goes on to serve others."""
+        """Count the job as finished, and return whether its thread takes another job."""
         with self._lock:
             self._give_back(job)
             if job.lost:
@@ -182,4 +183,4 @@ class ToolThreads:
                 return
             job.lost = True
             self._lost += 1
-        log.warning("a tool's thread is lost: it runs on past its call")
+        log.warning("a tool's thread was abandoned: it still runs after its call was cancelled")

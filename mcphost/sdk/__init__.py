@@ -1,7 +1,7 @@
-"""What the author of tools, prompts and resources imports, and all of it.
+"""The complete API for authors of tools, prompts and resources.
 
-A tool is a function with type hints. Its schemas come from them, its description from the first
-paragraph of its docstring:
+A tool is a function with type hints. Its schemas are derived from them, its description is the
+first paragraph of its docstring:
 
     from mcphost.sdk import Context, tool
 
@@ -11,17 +11,17 @@ paragraph of its docstring:
         ctx.progress(1, 1)
         return len(text.split())
 
-The function stays callable as it was. What it returns is sent like this:
+The function stays callable as before. Its return value is sent as follows:
 
-- `str`: one text. `None`: no content. A content object (`Text`, `Image`, …), or a list of them: as
-  they are. `Result`: exactly what it says. None of these has an output schema.
-- anything else that pydantic can write as JSON (a model, a dataclass, a list, a dict, a number, and
-  before Python 3.12 the TypedDict of typing_extensions): structured content, held against the output schema that the return type gives, and
-  the same JSON as a text for older clients.
+- `str`: one text block. `None`: no content. A content object (`Text`, `Image`, …), or a list of
+  them: unchanged. `Result`: exactly its fields. None of these has an output schema.
+- any other type that pydantic can write as JSON (a model, a dataclass, a list, a dict, a number,
+  and before Python 3.12 the TypedDict of typing_extensions): structured content, validated against
+  the output schema of the return type, and the same JSON as a text block for older clients.
 
-`@prompt` and `@resource` offer a function as a prompt or as what is read at a URI; see there.
+`@prompt` and `@resource` offer a function as a prompt or as a resource; see there.
 
-Raise ToolError to tell the caller what went wrong; any other exception is logged, and the caller
+Raise ToolError to send the caller an error message; any other exception is logged, and the caller
 learns only that the tool failed. A function that blocks is declared with a plain `def` and runs in
 a thread of its own; there the context is a SyncContext, whose methods block and need no `await`.
 """
@@ -41,9 +41,10 @@ from mcp_types import (
     ToolUseContent,
 )
 
-from mcphost.runtime.line import CallEnded
+from mcphost.runtime.notification_channel import CallEnded
 from mcphost.runtime.ports import LinkRefused, StoreRefused
 from mcphost.runtime.questions import QuestionRefused
+from mcphost.runtime.rounds import ForeignContext
 from mcphost.sdk.completing import complete
 from mcphost.sdk.content import (
     Audio,
@@ -88,6 +89,7 @@ __all__ = [
     "CreateMessageResultWithTools",
     "Declined",
     "EmbeddedResource",
+    "ForeignContext",
     "Form",
     "FormAnswer",
     "Image",

@@ -1,5 +1,5 @@
-"""`@complete`: suggestions for the arguments of prompts and the variables of templates
-(spec: server/utilities/completion)."""
+"""`@complete`: suggestions for the arguments of prompts and the variables of templates (spec:
+server/utilities/completion)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,15 +7,16 @@ from typing import Any
 from mcphost.sdk.marking import ATTRIBUTE, Function
 
 Completers = dict[str, Callable[..., Any]]
-"""Functions by the argument that they suggest values for."""
+"""The completer functions, by argument."""
 
 
 def complete(of: Callable[..., Any], argument: str) -> Callable[[Function], Function]:
     """Suggest values for an argument of a prompt, or a variable of a template.
 
-    The function gets what was typed so far, and under their names, if it takes them, the arguments
-    that were filled in before; it returns texts, the best first. Arguments annotated with Literal,
-    bool or an Enum need none. Raises TypeError for a function that is no prompt and no template.
+    The function gets the text typed so far and, if it has parameters of their names, the arguments
+    that were filled in before. It returns strings, the best first. Arguments annotated with
+    Literal, bool or an Enum need no completer. Raises TypeError for a function that is neither a
+    prompt nor a template.
     """
     completers: Completers | None = getattr(getattr(of, ATTRIBUTE, None), "completers", None)
     if completers is None:

@@ -1,4 +1,4 @@
-"""What functions return: the protocol's own content, and results and messages said in full."""
+"""Values that functions return: the protocol's content types, explicit results and messages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,12 +28,12 @@ __all__ = [
 Content = Text | Image | Audio | ResourceLink | EmbeddedResource
 
 NOTHING: Final = object()
-"""Says that a result has no structured content; None would be the JSON value null."""
+"""A result without structured content; None would be the JSON value null."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A result said in full: content as it is, and structured content of any JSON value."""
+    """An explicit result: content as it is, and structured content of any JSON value."""
 
     content: Sequence[Content] = ()
     structured: Any = NOTHING
@@ -42,7 +42,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a prompt: a text or other content, of the user unless it says otherwise."""
+    """One message of a prompt: a string or other content, by default with the role `user`."""
 
     content: str | Content
     role: Literal["user", "assistant"] = "user"

@@ -1,7 +1,7 @@
-"""One call, as the coroutine function that serves it sees it.
+"""The context of a call for coroutine functions.
 
-A round in which an answer is missing ends there, and the next one runs the function again from the
-top. What is known by then, answers and results of steps, is given back at once.
+A round in which an answer is missing ends there, and the next round runs the function again from
+the top. Answers and results of steps that are known by then are returned at once.
 """
 
 import asyncio
@@ -14,13 +14,14 @@ from typing import Any, ParamSpec, TypeVar, Unpack, overload
 from mcp_types import CreateMessageResult, CreateMessageResultWithTools, Root
 from pydantic import BaseModel
 
-from mcphost.runtime.ports import Store
+from mcphost.runtime.ports import Store, Stored
 from mcphost.runtime.questions import Question, QuestionRefused, Unanswered
+from mcphost.runtime.rounds import Round
 from mcphost.sdk import questions
-from mcphost.sdk.errors import Cancelled, CapabilityMissing, Declined, ToolError, told
+from mcphost.sdk.base_context import BaseContext
+from mcphost.sdk.errors import Cancelled, CapabilityMissing, Declined, ToolError, answer_error
 from mcphost.sdk.questions import FormAnswer, SamplingOptions, UrlAnswer
 from mcphost.sdk.sampling import Said
-from mcphost.sdk.speaking import Speaking
 
 __all__ = ["RUNNING", "CapabilityMissing", "Context", "ToolError", "accepted", "current"]
 
@@ -29,20 +30,21 @@ T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
 
-class Context(Speaking):
-    """One call, as its tool sees it. Ask for it by a parameter of this type, or by `current()`.
+class Context(BaseContext):
+    """One call, for the code of its tool: a parameter of this type, or the result of `current()`.
 
-    What waits is awaited. Every question has a key of its own, which stands for it through all
-    rounds of the call: 1 to 64 of A-Z a-z 0-9 _ . -
+    Methods that wait are awaited. Every question has its own key, which identifies it in all rounds
+    of the call: 1 to 64 of A-Z a-z 0-9 _ . -
     """
 
     __slots__ = ()
 
     async def elicit(self, key: str, message: str, model: type[M]) -> M:
-        """Ask a person to fill in a form, by a pydantic model with flat fields; what was filled in.
+        """Ask the user to fill in a form, given as a pydantic model with flat fields; return the
+        values.
 
-        Raises Declined, Cancelled, AnswerFailed and AnswerTimedOut, which uncaught are the tool's
-        result; QuestionRefused for what must not be asked; CapabilityMissing.
+        Raises Declined, Cancelled, AnswerFailed and AnswerTimedOut, which become the tool's result
+        if not caught; QuestionRefused for a question that must not be asked; CapabilityMissing.
         """
         return accepted(key, await self.ask_form(key, message, model))
 
@@ -53,13 +55,15 @@ class Context(Speaking):
         self, key: str, message: str, model: Mapping[str, Any]
     ) -> FormAnswer[dict[str, Any]]: ...
     async def ask_form(self, key: str, message: str, model: Any) -> FormAnswer[Any]:
-        """The same by a model or a JSON Schema, with whatever became of it as the answer."""
+        """As `elicit`, with a model or a JSON Schema; return the user's response, accepted or not."""
         asked: FormAnswer[Any] = await self._ask(questions.form, key, message, model)
         return asked
 
     async def ask_url(self, key: str, message: str, url: str) -> UrlAnswer:
-        """Ask a person to open a page. The answer says that they agreed, not what they did there:
-        see `wait_for`."""
+        """Ask the user to open a page.
+
+        The answer is the user's consent, not what was done on the page: see `wait_for`.
+        """
         return await self._ask(questions.url, key, message, url)
 
     async def sample(
@@ -78,15 +82,16 @@ class Context(Speaking):
         return await self._ask(questions.roots, key)
 
     async def _ask(self, word: Callable[P, Question[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        round = await self._entered()
         try:
             question = word(*args, **kwargs)
         except QuestionRefused:
-            await asyncio.sleep(0)  # who tries for ever lets others run
+            await asyncio.sleep(0)  # so that code which retries forever does not block other tasks
             raise
         try:
-            return await self._round.ask(question)
+            return await round.ask(question)
         except Unanswered as why:
-            raise told(why) from None
+            raise answer_error(why) from None
 
     @overload
     async def step(
@@ -104,52 +109,93 @@ class Context(Speaking):
     async def step(
         self, name: str, function: Callable[..., Any], /, *args: Any, **kwargs: Any
     ) -> Any:
-        """Do something once: later rounds get what `function` returned without calling it again.
+        """Run `function` once: later rounds get its result without calling it again.
 
-        It is known by its name and its arguments, which must be data; the same again is the next
-        of its kind. It may run twice if a process dies over it: a parameter `idempotency_key` is
-        the same then. A plain `def` runs in a thread. What it returns is kept as its return
-        annotation says (as JSON without one), and read back from that at once. It asks nothing,
-        and begins no step.
+        A step is identified by its name and its arguments, which must be data; the same name and
+        arguments again are the next occurrence. It may run twice if a process dies during it: a
+        parameter `idempotency_key` is the same then. A plain `def` runs in a thread. The result is
+        recorded by its return annotation (as JSON without one), and the value read back from that
+        is returned. A step must not ask questions or begin steps.
         """
-        return await self._round.step(name, function, args, kwargs)
+        round = await self._entered()
+        return await round.step(name, function, args, kwargs)
 
     async def in_thread(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run what blocks in a thread of the tool's own, where `current_sync` knows this call."""
-        return await self._round.in_thread(partial(function, *args, **kwargs))
+        """Run a blocking function in a thread of the tool's own, where `current_sync` returns this
+        call's context."""
+        round = await self._entered()
+        return await round.in_thread(partial(function, *args, **kwargs))
 
     async def wait_for(self, key: str, timeout: float) -> bool:  # noqa: ASYNC109 - the author's
-        """Wait until somebody was at `done_url(key)`; False if nobody was within so many seconds.
+        """Wait until `done_url(key)` was confirmed or `callback(key)` was posted to; False if
+        neither happened within `timeout` seconds.
 
-        The tool's time limit rests meanwhile. Raises LinkRefused.
+        The tool's time limit is suspended meanwhile. Raises LinkRefused.
         """
-        return await self._round.wait_for(key, seconds(timeout))
+        round = await self._entered()
+        return await round.wait_for(key, seconds(timeout))
 
     @property
     def store(self) -> Store:
-        """What the tenant keeps for its tools: JSON by key, written by revision."""
-        self._open()
-        return self._round.ports.store
+        """The store of the tenant's tools: JSON by key, written by revision."""
+        self._own.guard()
+        return ContextStore(self)
+
+    async def _entered(self) -> Round:
+        """Return the round. Yields to the event loop if it fails, so that retries do not block
+        other tasks.
+
+        Raises CallEnded and ForeignContext.
+        """
+        try:
+            return self._round
+        except Exception:
+            await asyncio.sleep(0)
+            raise
+
+
+class ContextStore:
+    """Implements `ports.Store` with the store of the tenant's tools, for code of the call only."""
+
+    __slots__ = ("_of",)
+
+    def __init__(self, of: Context) -> None:
+        self._of = of
+
+    async def get(self, key: str) -> Stored:
+        """Return the value of the key, with its revision. Raises StoreRefused."""
+        round = await self._of._entered()
+        return await round.ports.store.get(key)
+
+    async def put(self, key: str, value: Any, revision: int) -> bool:
+        """Store the value, if the stored one has this revision. Raises StoreRefused."""
+        round = await self._of._entered()
+        return await round.ports.store.put(key, value, revision)
+
+    async def delete(self, key: str, revision: int) -> bool:
+        """Delete the value, if it has this revision. Raises StoreRefused."""
+        round = await self._of._entered()
+        return await round.ports.store.delete(key, revision)
 
 
 RUNNING: ContextVar[Context] = ContextVar("mcphost_context")
-"""The context of the tool that runs here. Kinds set it for each round."""
+"""The context of the running tool. Kinds set it for each round."""
 
 
 def current() -> Context:
-    """The context of the call that this code runs for.
+    """Return the context of the call that this code runs for.
 
-    Known in the tool, in tasks it starts and in threads entered by `ctx.in_thread` and
-    `asyncio.to_thread`. Raises RuntimeError elsewhere.
+    Works in the tool, in tasks it starts and in threads entered by `ctx.in_thread`,
+    `asyncio.to_thread` and asgiref's `sync_to_async`. Raises RuntimeError elsewhere.
     """
-    try:
-        return RUNNING.get()
-    except LookupError:
-        raise RuntimeError("no tool is running here") from None
+    context = RUNNING.get(None)
+    if context is None or not context._own.tasks.runs_here:
+        raise RuntimeError("no tool is running here: ctx.in_thread makes a thread part of its call")
+    return context
 
 
 def accepted(key: str, answer: FormAnswer[T]) -> T:
-    """What was filled in. Raises Declined and Cancelled."""
+    """Return the values of an accepted form. Raises Declined and Cancelled."""
     if answer.action == "decline":
         raise Declined(key)
     if answer.content is None:
@@ -158,7 +204,7 @@ def accepted(key: str, answer: FormAnswer[T]) -> T:
 
 
 def seconds(timeout: float) -> float:
-    """How long to wait. Raises ValueError for what is no time."""
+    """Check a timeout. Raises ValueError for an invalid one."""
     if not 0 <= timeout < math.inf:
         raise ValueError("a timeout is a number of seconds, not below 0")
     return timeout

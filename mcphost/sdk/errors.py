@@ -1,11 +1,11 @@
-"""What a tool may raise, and what asking raises. The texts are for people.
+"""The exceptions that a tool may raise, and those of its questions. Their texts are for people.
 
-ToolError            something that the caller should read
-  Declined           a person was asked and said no
-  Cancelled          a person was asked and did not choose
-  AnswerFailed       the client could not put the question, or its answer is an error
-  AnswerTimedOut     nobody answered in time
-CapabilityMissing    the client cannot do what the tool needs
+ToolError            an error that the caller should read
+  Declined           the user declined the question
+  Cancelled          the user dismissed the question without a choice
+  AnswerFailed       the client could not ask the question, or its answer is an error
+  AnswerTimedOut     there was no answer in time
+CapabilityMissing    the client lacks a capability that the tool needs
 """
 
 from mcphost.runtime.journal import TIMED_OUT
@@ -14,11 +14,11 @@ from mcphost.runtime.questions import Unanswered
 
 
 class ToolError(Exception):
-    """Something the caller should read and can learn from: sent as a result with `isError`."""
+    """An error that the caller should read and can learn from: sent as a result with `isError`."""
 
 
 class Declined(ToolError):  # noqa: N818 - what the person did
-    """The person who was asked said no. Uncaught, the caller reads that as the tool's result."""
+    """The user declined the question. If not caught, the caller gets this as the tool's result."""
 
     def __init__(self, key: str = "") -> None:
         self.key = key
@@ -26,7 +26,7 @@ class Declined(ToolError):  # noqa: N818 - what the person did
 
 
 class Cancelled(ToolError):  # noqa: N818 - what the person did
-    """The person who was asked closed the question without choosing; asking later may do."""
+    """The user dismissed the question without a choice; the tool may ask again later."""
 
     def __init__(self, key: str = "") -> None:
         self.key = key
@@ -34,9 +34,10 @@ class Cancelled(ToolError):  # noqa: N818 - what the person did
 
 
 class AnswerFailed(ToolError):  # noqa: N818 - what became of the question
-    """The client could not put the question, or answered it with an error, which says `message`.
+    """The client could not ask the question, or answered it with an error, whose text is `message`.
 
-    Clients of the stateless revision cannot say so: they ask nobody, or come back without an answer.
+    Clients of the stateless revision cannot report this: they do not ask the user, or retry without
+    an answer.
     """
 
     def __init__(self, key: str = "", message: str = "") -> None:
@@ -47,15 +48,15 @@ class AnswerFailed(ToolError):  # noqa: N818 - what became of the question
 
 
 class AnswerTimedOut(ToolError):  # noqa: N818 - what became of the question
-    """Nobody answered within the time that the tool waits for answers."""
+    """There was no answer within the time that the tool waits for answers."""
 
     def __init__(self, key: str = "") -> None:
         self.key = key
-        super().__init__(f"Not done: nobody answered the question{_named(key)} in time.")
+        super().__init__(f"Not done: there was no answer to the question{_named(key)} in time.")
 
 
-def told(why: Unanswered) -> ToolError:
-    """What became of a question, as its author can catch it."""
+def answer_error(why: Unanswered) -> ToolError:
+    """Convert a question without an answer to the error that its author can catch."""
     return AnswerTimedOut(why.key) if why.how == TIMED_OUT else AnswerFailed(why.key, why.message)
 
 

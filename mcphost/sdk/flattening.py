@@ -1,8 +1,8 @@
-"""The schema of a pydantic model, as flat as a form can be (spec: client/elicitation).
+"""The schema of a pydantic model, as flat as forms require (spec: client/elicitation).
 
-What a form can say in another way than pydantic does is said in that way: enums are written out,
-optional fields are left out of `required`, a lower bound of a whole number that it must exceed
-becomes the next one. What it cannot say stays as it is, for `mcphost.protocol.forms` to refuse.
+What a form can express in another way is converted: enums are written out, optional fields are left
+out of `required`, an exclusive bound of an integer becomes an inclusive one. Everything else stays
+as it is, for `mcphost.protocol.forms` to refuse.
 """
 
 from collections.abc import Mapping
@@ -14,13 +14,13 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 _NULLABLE: Final = "nullable"
-"""Marks, between pydantic and us, a field that may be None."""
+"""Marks a field that may be None, between the generator and `flat_schema`."""
 
 Node = dict[str, Any]
 
 
 class _Generator(GenerateJsonSchema):
-    """Pydantic's generator without what it invents (titles, class names) and without null."""
+    """Pydantic's generator without generated titles and class names, and without null."""
 
     ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}
 
@@ -40,9 +40,9 @@ class _Generator(GenerateJsonSchema):
 
 
 def flat_schema(model: type[BaseModel]) -> tuple[Node, tuple[str, ...]]:
-    """The `requestedSchema` of a model, and which fields are None unless they are given.
+    """Return the `requestedSchema` of a model, and the fields that are None if they are missing.
 
-    Raises what pydantic raises for a model that has no schema.
+    Raises pydantic's error for a model without a schema.
     """
     json = model.model_json_schema(schema_generator=_Generator)
     fields = {
@@ -57,7 +57,7 @@ def flat_schema(model: type[BaseModel]) -> tuple[Node, tuple[str, ...]]:
 
 
 def _written_out(field: Node, definitions: Mapping[str, Node]) -> Node:
-    """A field, or the items of one, without references, constants, sets and decimals."""
+    """Convert a field, or the items of one: no references, constants, sets and decimals."""
     for _ in definitions:
         if "$ref" in field:
             field = {**_defined(field["$ref"], definitions), **_without(field, "$ref")}
@@ -77,7 +77,8 @@ def _written_out(field: Node, definitions: Mapping[str, Node]) -> Node:
 
 
 def _defined(reference: str, definitions: Mapping[str, Node]) -> Node:
-    """What a reference leads to. An enum's own name and docstring are for its author."""
+    """Return the target of a reference. The name and the docstring of an enum are for its author
+    only."""
     node = definitions.get(reference.removeprefix("#/$defs/"), {})
     return _without(_without(node, "title"), "description") if "enum" in node else node
 
@@ -87,7 +88,8 @@ def _is_choice(choice: Node) -> bool:
 
 
 def _options(choices: list[Node]) -> Node:
-    """Choices as one list: with titles if any has one (`Annotated[Literal["a"], Field(title=…)]`)."""
+    """Merge choices into one list: with titles if any has one (`Annotated[Literal["a"],
+    Field(title=…)]`)."""
     values = [(v, c.get("title", v)) for c in choices for v in c.get("enum", [c.get("const")])]
     if any("title" in choice for choice in choices):
         return {"oneOf": [{"const": value, "title": title} for value, title in values]}
@@ -95,14 +97,14 @@ def _options(choices: list[Node]) -> Node:
 
 
 def _items(items: Node) -> Node:
-    """Where one value has `oneOf`, several have `anyOf` and no type."""
+    """Convert the items of a multiple choice: `anyOf` without a type, instead of `oneOf`."""
     if "oneOf" in items:
         return {"anyOf": items["oneOf"], **_without(_without(items, "oneOf"), "type")}
     return items
 
 
 def _ordered(field: Node) -> Node:
-    """What is a set to pydantic has its default in one order, the same in every process."""
+    """Sort the default of a set, so that it is the same in every process."""
     if not field.get("uniqueItems"):
         return dict(field)
     given = {"default": sorted(field["default"], key=str)} if "default" in field else {}
@@ -110,7 +112,7 @@ def _ordered(field: Node) -> Node:
 
 
 def _bounded(field: Node) -> Node:
-    """A whole number above 2 is one of at least 3."""
+    """Make exclusive bounds of an integer inclusive: above 2 means at least 3."""
     bounds = dict(field)
     if "exclusiveMinimum" in bounds:
         bounds["minimum"] = floor(bounds.pop("exclusiveMinimum")) + 1

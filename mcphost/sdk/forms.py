@@ -1,4 +1,4 @@
-"""What a form asks for: a pydantic model or a JSON Schema, made ready once and asked for often."""
+"""The fields of a form, from a pydantic model or a JSON Schema: checked once, then used many times."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ _BRIEF: Any = {"include_url": False, "include_context": False, "include_input": 
 
 @dataclass(frozen=True, slots=True)
 class AskedFor(Generic[T]):
-    """A form made ready. `typed` says whether somebody can type into it (`protocol.forms`).
+    """A checked form. `typed`: whether the user can type something into it (`protocol.forms`).
 
-    `read` makes of an accepted content what the author gets, or raises InvalidAnswer.
+    `read` converts accepted content to the author's value, or raises InvalidAnswer.
     """
 
     schema: Mapping[str, Any]
@@ -34,7 +34,7 @@ class AskedFor(Generic[T]):
 
 
 def form_of(asked: Any) -> AskedFor[Any]:
-    """The form of a model or of a schema. Raises QuestionRefused with all that is wrong with it."""
+    """Return the form of a model or a schema. Raises QuestionRefused with all its problems."""
     if isinstance(asked, type) and issubclass(asked, BaseModel):
         return _of_model(asked)
     if not isinstance(asked, Mapping):
@@ -79,14 +79,14 @@ def _of_schema(written: bytes) -> AskedFor[dict[str, Any]]:
 
 
 def _checked(schema: Any, name: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """What holds a content against a schema, an empty field being one that was left out.
+    """Return a function that validates content; a null optional field counts as missing.
 
-    Raises QuestionRefused for a schema of no form.
+    Raises QuestionRefused for a schema that is not a form.
     """
     problems = check_form(schema)
     if problems:
         listed = "; ".join(f"{p.path or 'the root'}: {p.message}" for p in problems)
-        raise QuestionRefused(f"{name} is no form: {listed}")
+        raise QuestionRefused(f"{name} is not a valid form: {listed}")
     validator, required = Validator(schema, formats=True), frozenset(schema.get("required", ()))
 
     def take_in(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def _checked(schema: Any, name: str) -> Callable[[Mapping[str, Any]], dict[str, 
 
 
 def _as_json(content: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy that is JSON and nothing else, as an answer is that came over the wire."""
+    """Return a copy that is plain JSON, like an answer received from a client."""
     try:
         return orjson.loads(orjson.dumps(content))  # type: ignore[no-any-return]
     except TypeError:
@@ -109,30 +109,30 @@ def _as_json(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _told(error: Mapping[str, Any]) -> str:
-    """One of pydantic's errors. What an author's own validator says may quote the answer."""
+    """Describe one of pydantic's errors. An error of the author's own validator might quote the
+    answer."""
     said = "is not accepted" if error["type"] in _AUTHORS_OWN else error["msg"]
     where = ".".join(map(str, error["loc"]))[:MOST_CHARACTERS]
     return f"{where}: {said}" if where else said
 
 
 class Form(BaseModel):
-    """What a form asks for, as a pydantic model that is checked where it is written.
+    """A form as a pydantic model that is checked when the class is defined.
 
         class Resolution(Form):
             resolution: Literal["Fixed", "Won't Fix", "Duplicate", "By Design"]
             comment: str = Field("", description="What the reporter should know", max_length=500)
 
     A field is a text (`str`, `date`, `datetime`, `AnyUrl`), a number (`int`, `float`, `Decimal`), a
-    `bool`, a choice (`Literal` or an `Enum` of texts) or several of a choice (`list[Literal[…]]`).
-    One that may be None, or that has a default, may be left empty. Choices get titles by a union of
-    `Annotated[Literal["x"], Field(title="…")]`; a text becomes an email address by
-    `Field(json_schema_extra={"format": "email"})`. `min_length`, `max_length`, `ge` and `le` are told
-    to the client; validators of your own are run when the answer is in, and an answer that they
-    refuse is asked for again. Any other pydantic model will do as well; it is checked when it is
-    asked for.
+    `bool`, a choice (`Literal` or an `Enum` of strings) or a multiple choice (`list[Literal[…]]`).
+    A field that may be None, or that has a default, may be left empty. Choices get titles by a
+    union of `Annotated[Literal["x"], Field(title="…")]`; a text becomes an email address by
+    `Field(json_schema_extra={"format": "email"})`. `min_length`, `max_length`, `ge` and `le` are
+    sent to the client. Your own validators run on the answer, and if they refuse it, the question
+    is asked again. Any other pydantic model can be used, too; it is checked when it is asked for.
 
-    Raises QuestionRefused, where the class is written, for what no form can hold: nested models,
-    free lists, patterns, web addresses in the texts, and whatever asks for a secret.
+    Raises QuestionRefused, at the class definition, for what no form can contain: nested models,
+    free lists, patterns, web addresses in the texts, and fields that ask for a secret.
     """
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What all decorators do: write on a function what it is offered as."""
+"""The common part of all decorators: they store a definition on the function."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, TypeVar
@@ -8,8 +8,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 ATTRIBUTE: Final = "__mcphost_offer__"
 
 
-class Limited(Protocol):
-    """What every definition says of how its function runs."""
+class Definition(Protocol):
+    """The options of every definition that determine how its function runs."""
 
     @property
     def requires(self) -> Sequence[str]: ...
@@ -21,8 +21,8 @@ class Limited(Protocol):
     def answer_within(self) -> float | None: ...
 
 
-def check_limits(definition: Limited) -> None:
-    """Raises TypeError and ValueError for limits that make no sense."""
+def check_limits(definition: Definition) -> None:
+    """Raises TypeError or ValueError for invalid limits."""
     if isinstance(definition.requires, str):
         raise TypeError(f'requires is a list of capabilities: ["{definition.requires}"]')
     for name in ("time_limit", "threads", "answer_within"):
@@ -32,6 +32,6 @@ def check_limits(definition: Limited) -> None:
 
 
 def mark(function: Function, definition: object) -> Function:
-    """The function, which stays callable as it was."""
+    """Store the definition on the function, and return it. It stays callable as before."""
     setattr(function, ATTRIBUTE, definition)
     return function

@@ -10,7 +10,7 @@ from mcphost.sdk.marking import Function, check_limits, mark
 
 @dataclass(frozen=True, slots=True)
 class PromptDefinition:
-    """What `@prompt` was told of a function. Empty texts leave it to the function."""
+    """The options of `@prompt` for a function. An empty name or description is taken from the function."""
 
     name: str = ""
     title: str = ""
@@ -29,7 +29,7 @@ class PromptDefinition:
 
 
 class PromptOptions(TypedDict, total=False):
-    """What `@prompt` takes; each as for `@tool`."""
+    """The options of `@prompt`; each as for `@tool`."""
 
     name: str
     title: str
@@ -50,10 +50,12 @@ def prompt(**options: Unpack[PromptOptions]) -> Callable[[Function], Function]: 
 def prompt(
     function: Function | None = None, /, **options: Unpack[PromptOptions]
 ) -> Function | Callable[[Function], Function]:
-    """Offer a function as a prompt: `@prompt`, or `@prompt(title=…)` with the fields of PromptOptions.
+    """Offer a function as a prompt: `@prompt`, or `@prompt(title=…)` with the fields of
+    PromptOptions.
 
-    Its parameters are the prompt's arguments. Clients send texts; annotations say what they are read
-    as. Raises TypeError for an option that does not exist, ValueError for one that makes no sense.
+    Its parameters are the prompt's arguments. Clients send strings, which are converted by the
+    parameters' annotations. Raises TypeError for an option that does not exist, ValueError for an
+    invalid one.
     """
     if function is not None and not callable(function):
         raise TypeError("@prompt takes its options by name: @prompt(title=…)")

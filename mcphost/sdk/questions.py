@@ -1,8 +1,8 @@
-"""What can be asked of a client: forms, pages, what its model says, its roots.
+"""The questions that a client can be asked: forms, pages, sampling, roots.
 
-These functions only word a question; `Context` asks it. Each raises QuestionRefused for what must
-not be asked as it is, with a text for the author; what a question's `read` gets from a client is
-read, or raises InvalidAnswer.
+These functions only build a question; `Context` asks it. Each raises QuestionRefused, with a text
+for the author, if it must not be asked in this form. The `read` of a question converts the client's
+result, or raises InvalidAnswer.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from mcphost.protocol.forms import form_message_problem, message_problem
 from mcphost.protocol.secret_names import looks_secret
-from mcphost.protocol.web_addresses import why_not
+from mcphost.protocol.web_addresses import url_problem
 from mcphost.runtime.questions import InvalidAnswer, Question, QuestionRefused
 from mcphost.sdk.forms import form_of
 from mcphost.sdk.sampling import SamplingOptions, sampling
@@ -33,7 +33,7 @@ _ELICIT: Final = "elicitation/create"
 
 @dataclass(frozen=True, slots=True)
 class FormAnswer(Generic[T]):
-    """What became of a form. `content` is what was filled in, None unless it was accepted."""
+    """The user's response to a form. `content` has the values, None unless it was accepted."""
 
     action: Action
     content: T | None = None
@@ -45,7 +45,7 @@ class FormAnswer(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class UrlAnswer:
-    """Whether somebody agreed to open a page: consent, and not that anything was done there."""
+    """Whether the user agreed to open a page: consent only, not that anything was done there."""
 
     action: Action
 
@@ -61,7 +61,7 @@ def form(
     key: str, message: str, model: Mapping[str, Any]
 ) -> Question[FormAnswer[dict[str, Any]]]: ...
 def form(key: str, message: str, model: Any) -> Question[FormAnswer[Any]]:
-    """A form, by a pydantic model or by a JSON Schema (spec: client/elicitation, "Form Mode")."""
+    """Build a form, from a pydantic model or a JSON Schema (spec: client/elicitation, "Form Mode")."""
     asked = form_of(model)
     if asked.typed and looks_secret(key):
         raise QuestionRefused(f"the key {key!r} asks for a secret, which no form may: use ask_url")
@@ -73,8 +73,8 @@ def form(key: str, message: str, model: Any) -> Question[FormAnswer[Any]]:
 
 
 def url(key: str, message: str, url: str) -> Question[UrlAnswer]:
-    """A page that somebody is asked to open (spec: client/elicitation, "URL Mode")."""
-    problem = why_not(url) or message_problem(message)
+    """Build a question to open a page (spec: client/elicitation, "URL Mode")."""
+    problem = url_problem(url) or message_problem(message)
     if problem is not None:
         raise QuestionRefused(f"the question {key!r} cannot be asked: {problem}")
     params = {"mode": "url", "message": message, "url": url}
@@ -82,7 +82,8 @@ def url(key: str, message: str, url: str) -> Question[UrlAnswer]:
 
 
 def roots(key: str = "roots") -> Question[list[Root]]:
-    """The folders that the client works in (spec: client/roots; deprecated there)."""
+    """Build a question for the folders that the client works in (spec: client/roots; deprecated
+    there)."""
     return Question(key, "roots/list", {}, "roots", read_roots)
 
 

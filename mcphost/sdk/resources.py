@@ -12,7 +12,7 @@ from mcphost.sdk.marking import Function, check_limits, mark
 
 @dataclass(frozen=True, slots=True)
 class ResourceDefinition:
-    """What `@resource` was told of a function. Empty texts leave it to the function."""
+    """The options of `@resource` for a function. An empty name or description is taken from the function."""
 
     uri: str
     name: str = ""
@@ -34,14 +34,14 @@ class ResourceDefinition:
 
     @property
     def is_template(self) -> bool:
-        """Whether the URI has variables, so that it stands for many resources."""
+        """Whether the URI has variables, so that it describes many resources."""
         return "{" in self.uri
 
 
 class ResourceOptions(TypedDict, total=False):
-    """What `@resource` takes besides the URI.
+    """The options of `@resource` besides the URI.
 
-    `annotations` say for whom it is and how important; all others are as for `@tool`.
+    `annotations` are its audience and priority; all others are as for `@tool`.
     """
 
     name: str
@@ -59,10 +59,10 @@ class ResourceOptions(TypedDict, total=False):
 
 
 def resource(uri: str, /, **options: Unpack[ResourceOptions]) -> Callable[[Function], Function]:
-    """Offer a function as what is read at a URI: `@resource("docs://readme")`.
+    """Offer a function as the resource at a URI: `@resource("docs://readme")`.
 
-    A URI with variables, `@resource("users://{user}/card")`, is a template, and the variables are the
-    function's parameters. Raises TypeError for an option that does not exist, or without a URI.
+    A URI with variables, `@resource("users://{user}/card")`, is a template, and the variables are
+    the function's parameters. Raises TypeError for an option that does not exist, or without a URI.
     """
     if not isinstance(uri, str):
         raise TypeError('@resource takes a URI first: @resource("docs://readme")')

@@ -1,4 +1,4 @@
-"""Asking the client's model (spec: client/sampling; deprecated there)."""
+"""Questions to the client's model (spec: client/sampling; deprecated there)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
@@ -31,10 +31,11 @@ _WORK: Final = (ToolUseContent, ToolResultContent)
 
 
 class SamplingOptions(TypedDict, total=False):
-    """What a model may be asked with, besides the messages.
+    """The options of a sampling request besides the messages.
 
-    `tools` are for this question only; the model answers with `tool_use`, the author runs them, and
-    asks again with the results. `tool_choice` says whether it must, may or must not use them.
+    `tools` are for this request only; the model answers with `tool_use`, the author runs the tools
+    and asks again with the results. `tool_choice`: whether the model must, may or must not use
+    them.
     """
 
     system_prompt: str
@@ -53,7 +54,7 @@ def sampling(
     max_tokens: int,
     **options: Unpack[SamplingOptions],
 ) -> Question[Sampled]:
-    """What the client's model says to `messages`: a text, or messages of user and assistant.
+    """Build a question to the client's model: a string, or messages of user and assistant.
 
     Without tools the answer is a CreateMessageResult. With tools, or with messages about their use,
     it is a CreateMessageResultWithTools, whose content may be a list. Raises QuestionRefused.
@@ -90,7 +91,8 @@ def _message(said: Said) -> SamplingMessage:
             return SamplingMessage(role=said.role, content=block)
         case _:
             raise QuestionRefused(
-                "a model is told texts, images and audio: a str, a Message or a SamplingMessage"
+                "a sampling message must be text, image or audio: "
+                "a str, a Message or a SamplingMessage"
             )
 
 
@@ -119,7 +121,7 @@ def _is_number(value: Any) -> bool:
 def _offer_problems(tools: Sequence[Tool], choice: ToolChoice | None) -> Iterator[str]:
     names = [tool.name for tool in tools]
     if len(set(names)) < len(names):
-        yield "two of its tools have one name"
+        yield "two tools have the same name"
     if any(tool.input_schema.get("type") != "object" for tool in tools):
         yield 'the input schema of a tool has the type "object"'
     if choice is not None and not names:
@@ -127,7 +129,7 @@ def _offer_problems(tools: Sequence[Tool], choice: ToolChoice | None) -> Iterato
 
 
 def _use_problems(said: Sequence[SamplingMessage]) -> Iterator[str]:
-    """Each use of a tool is followed by its result ("Message Content Constraints")."""
+    """Check that each tool use is followed by its result ("Message Content Constraints")."""
     waiting: list[str] = []
     for message in said:
         blocks = message.content_as_list
@@ -145,7 +147,7 @@ def _use_problems(said: Sequence[SamplingMessage]) -> Iterator[str]:
 
 
 def _chosen(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that were given, as the protocol names them."""
+    """Return the given options under the protocol's names."""
     said = {
         "systemPrompt": options.get("system_prompt") or None,
         "temperature": options.get("temperature"),
@@ -169,7 +171,8 @@ def _read_with_tools(result: Mapping[str, Any]) -> CreateMessageResultWithTools:
 
 
 def _read(result: Mapping[str, Any]) -> CreateMessageResult:
-    """One content, which clients may also send as a list of one, or as a list of texts."""
+    """Read a result with one content block. Clients may also send a list of one block, or of text
+    blocks."""
     content = result.get("content")
     if isinstance(content, list):
         result = {**result, "content": _one(content)}

@@ -1,4 +1,4 @@
-"""One call, as a plain function that serves it sees it: the same, without `await`."""
+"""The context of a call for plain functions: as `Context`, without `await`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar, Unpack, overload
@@ -8,24 +8,23 @@ from pydantic import BaseModel
 
 from mcphost.runtime.ports import Stored
 from mcphost.runtime.questions import Question, Unanswered
-from mcphost.runtime.rounds import Round
 from mcphost.sdk import questions
+from mcphost.sdk.base_context import BaseContext
 from mcphost.sdk.context import accepted, current, seconds
-from mcphost.sdk.errors import told
+from mcphost.sdk.errors import answer_error
 from mcphost.sdk.questions import FormAnswer, SamplingOptions, UrlAnswer
 from mcphost.sdk.sampling import Said
-from mcphost.sdk.speaking import Speaking
 
 P = ParamSpec("P")
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
 
-class SyncContext(Speaking):
-    """`Context` for code that runs in a thread: the same names, which block.
+class SyncContext(BaseContext):
+    """`Context` for code that runs in a thread: the same names, as methods that block.
 
-    A `def` tool gets it. Elsewhere in threads `current_sync()` has it. Where the event loop runs,
-    asking and recording here raise an error.
+    A `def` tool gets it as a parameter; other code in threads gets it from `current_sync()`. On the
+    event loop's thread, asking and recording raise an error.
     """
 
     __slots__ = ()
@@ -65,56 +64,62 @@ class SyncContext(Speaking):
         return self._ask(questions.roots(key))
 
     def _ask(self, question: Question[T]) -> T:
+        round = self._round
         try:
-            return self._round.blocking(self._round.ask(question))
+            return round.blocking(round.ask(question))
         except Unanswered as why:
-            raise told(why) from None
+            raise answer_error(why) from None
 
     def step(self, name: str, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """See `Context.step`; the function runs here."""
+        """See `Context.step`; the function runs in this thread."""
         value: T = self._round.step_here(name, function, args, kwargs)
         return value
 
     def in_thread(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call it here: this is a thread already."""
+        """Call the function here: this is a thread already."""
+        self._own.guard()
         return function(*args, **kwargs)
 
     def wait_for(self, key: str, timeout: float) -> bool:
         """See `Context.wait_for`."""
-        return self._round.blocking(self._round.wait_for(key, seconds(timeout)))
+        round = self._round
+        return round.blocking(round.wait_for(key, seconds(timeout)))
 
     @property
     def store(self) -> "SyncStore":
         """See `Context.store`."""
-        self._open()
-        return SyncStore(self._round)
+        self._own.guard()
+        return SyncStore(self)
 
 
 class SyncStore:
-    """What the tenant keeps for its tools, read and written from a thread."""
+    """The store of the tenant's tools, for code of the call that runs in a thread."""
 
-    __slots__ = ("_round",)
+    __slots__ = ("_of",)
 
-    def __init__(self, round: Round) -> None:
-        self._round = round
+    def __init__(self, of: SyncContext) -> None:
+        self._of = of
 
     def get(self, key: str) -> Stored:
-        """What is kept under the key. Raises StoreRefused."""
-        return self._round.blocking(self._round.ports.store.get(key))
+        """Return the value of the key, with its revision. Raises StoreRefused."""
+        round = self._of._round
+        return round.blocking(round.ports.store.get(key))
 
     def put(self, key: str, value: Any, revision: int) -> bool:
-        """Keep it, if what is there still has that revision. Raises StoreRefused."""
-        return self._round.blocking(self._round.ports.store.put(key, value, revision))
+        """Store the value, if the stored one has this revision. Raises StoreRefused."""
+        round = self._of._round
+        return round.blocking(round.ports.store.put(key, value, revision))
 
     def delete(self, key: str, revision: int) -> bool:
-        """Keep nothing there, if what is there still has that revision. Raises StoreRefused."""
-        return self._round.blocking(self._round.ports.store.delete(key, revision))
+        """Delete the value, if it has this revision. Raises StoreRefused."""
+        round = self._of._round
+        return round.blocking(round.ports.store.delete(key, revision))
 
 
 def current_sync() -> SyncContext:
-    """The context of the call that this thread runs for.
+    """Return the context of the call that this thread runs for.
 
-    Known in `def` tools, and in threads entered by `ctx.in_thread`, `asyncio.to_thread` and
+    Works in `def` tools, and in threads entered by `ctx.in_thread`, `asyncio.to_thread` and
     asgiref's `sync_to_async`. Raises RuntimeError elsewhere.
     """
-    return SyncContext(current()._round)
+    return SyncContext(current()._own)

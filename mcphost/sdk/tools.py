@@ -11,7 +11,7 @@ from mcphost.sdk.marking import Function, check_limits, mark
 
 @dataclass(frozen=True, slots=True)
 class ToolDefinition:
-    """What `@tool` was told of a function. Empty texts leave it to the function."""
+    """The options of `@tool` for a function. An empty name or description is taken from the function."""
 
     name: str = ""
     title: str = ""
@@ -32,15 +32,15 @@ class ToolDefinition:
 
 
 class ToolOptions(TypedDict, total=False):
-    """What `@tool` takes.
+    """The options of `@tool`.
 
     `version` is the author's own, for changes that the schemas do not show. Schemas given here are
-    taken as they are: arguments then arrive as plain JSON, by name. `time_limit` is in seconds;
-    `requires` names client capabilities; `threads` caps how many calls of a `def` tool run at once
-    in one tenant. `answer_within` is how long its questions wait for their answers, in seconds (half
-    an hour). `claims` says whether a round that takes in an answer may run in one process only, and
-    once (what is neither read-only nor idempotent: yes). `unasked` takes answers to questions that no
-    state says were asked, which only tests of clients need.
+    used as they are: arguments then arrive as plain JSON, by name. `time_limit` is in seconds, per
+    round. `requires` lists client capabilities. `threads` limits how many calls of a `def` tool run
+    at once in one tenant. `answer_within` is how long its questions wait for answers, in seconds
+    (default: half an hour). `claims`: whether a round that gets an answer may run only once, in one
+    process (default: yes, unless the tool is read-only or idempotent). `unasked`: accept answers to
+    questions that no request state contains, which only tests of clients need.
     """
 
     name: str
@@ -67,7 +67,7 @@ def tool(
 ) -> Function | Callable[[Function], Function]:
     """Offer a function as a tool: `@tool`, or `@tool(title=…, …)` with the fields of ToolOptions.
 
-    Raises TypeError for an option that does not exist, ValueError for one that makes no sense.
+    Raises TypeError for an option that does not exist, ValueError for an invalid one.
     """
     if function is not None and not callable(function):
         raise TypeError("@tool takes its options by name: @tool(title=…)")

@@ -1,19 +1,26 @@
-"""What clients send back, held strictly against the protocol's own types: nothing is coerced."""
+"""Strict validation of client results against the protocol's types: nothing is coerced."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import orjson
 from mcp_types import ListRootsResult, Root
 from pydantic import BaseModel, ValidationError
 
+from mcphost.protocol.effort import EXPLAINED_BYTES
+from mcphost.protocol.shapes import Shape
 from mcphost.runtime.questions import InvalidAnswer
+from mcphost.runtime.stopping import Misfit, stopping
 
 M = TypeVar("M", bound=BaseModel)
 
+_shape = lru_cache(maxsize=64)(Shape)
+_stopping = lru_cache(maxsize=64)(stopping)
+
 
 def read_roots(result: Mapping[str, Any]) -> list[Root]:
-    """The roots of a `roots/list` (spec: client/roots, "Root"). Raises InvalidAnswer."""
+    """Return the roots of a `roots/list` result (spec: client/roots, "Root"). Raises InvalidAnswer."""
     given = result.get("roots")
     for at, root in enumerate(given if isinstance(given, list) else ()):
         uri = root.get("uri") if isinstance(root, dict) else None
@@ -23,16 +30,24 @@ def read_roots(result: Mapping[str, Any]) -> list[Root]:
 
 
 def read_as(model: type[M], result: Mapping[str, Any]) -> M:
-    """A result as one of the protocol's types. Raises InvalidAnswer with what does not fit.
+    """Read a result as one of the protocol's types. Raises InvalidAnswer with the first misfit.
 
-    From bytes, because strict models take nothing but their own instances from Python.
+    From bytes, because strict models accept only their own instances from Python.
     """
+    read: Callable[..., M] = model.model_validate_json
     try:
-        return model.model_validate_json(orjson.dumps(result), strict=True, by_name=False)
+        encoded = orjson.dumps(result)
+        if len(encoded) > EXPLAINED_BYTES:
+            if not _shape(model).fits(result):
+                raise InvalidAnswer("it is not valid")
+            read = _stopping(model)
+        return read(encoded, strict=True, by_name=False)
     except TypeError:
         raise InvalidAnswer("is not JSON") from None
+    except Misfit:
+        raise InvalidAnswer("it is not valid") from None
     except ValidationError as error:
-        first = error.errors()[0]
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         missing = first["type"] == "missing" and len(first["loc"]) == 1
-        wrong = "is missing" if missing else "is not as it must be"
+        wrong = "is missing" if missing else "is not valid"
         raise InvalidAnswer(f"its {first['loc'][0]} {wrong}") from None

@@ -1,1 +1,1 @@
-"""Sealed tokens: what we hand out and take back unchanged. No I/O."""
+"""Sealed tokens: issued to clients and returned by them unchanged. No I/O."""

@@ -1,26 +1,28 @@
-"""Sealing: what we hand out as an opaque token and accept back only if it is exactly ours.
+"""Sealing: opaque tokens that are accepted back only if this platform issued them and they are
+unchanged.
 
 A token is `mcps1.<key id>.<body>`, where the body is the canonical unpadded base64url of
 `r ‖ AES-256-GCM(one-use key, nonce 0, payload)`:
 
 - `r` is 24 random bytes, new for every token;
-- the one-use key is HKDF-SHA256(ring key, salt = the tenant's secret salt,
-  info = purpose ‖ tenant UUID ‖ r). The last two have a fixed length, so no two (purpose, tenant, r)
-  make the same info. Without the tenant's salt no token of the tenant opens any more, whoever holds
-  the ring key;
+- the one-use key is HKDF-SHA256(ring key, salt = the tenant's secret salt, info = purpose ‖ tenant
+  UUID ‖ r). The last two have a fixed length, so different (purpose, tenant, r) never give the same
+  info. Without the tenant's salt no token of the tenant can be opened any more, even with the ring
+  key;
 - the nonce is twelve zero bytes. A nonce must not repeat *under one key*, and each key encrypts one
-  payload; the randomness that would make a nonce unique has gone into the key, where 192 bits of it
-  make a repetition impossible in practice. A nonce derived from the same `r` would add nothing;
-- prefix, key id, tenant and purpose are the additional authenticated data.
+  payload. The randomness that would make a nonce unique is in the key, where 192 bits of it make a
+  repetition impossible in practice. A nonce derived from the same `r` would add nothing;
+- prefix, key id, tenant, purpose and context are the additional authenticated data. The context is
+  what the token belongs to, such as its row: with another context, opening fails as not authentic.
 
-Nothing here does I/O: time is the payload's business, randomness is an argument. Every failure is
-the one `SealError`; its text never says why, its `reason` is for the log.
+Nothing here does I/O: expiry is part of the payload, and randomness is an argument. Every failure
+is a `SealError`; its text never gives the reason, its `reason` is for the log.
 """
 
 import base64
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
@@ -64,7 +66,7 @@ LIMITS: Final[Mapping[Purpose, int]] = MappingProxyType(
         Purpose.REQUEST_ID: 256,
         Purpose.EVENT_ID: 256,
         Purpose.CURSOR: 4 * 1024,
-        Purpose.LINK: 512,
+        Purpose.LINK: 1024,
         Purpose.ROW: 16 * 1024 * 1024,
     }
 )
@@ -72,7 +74,7 @@ LIMITS: Final[Mapping[Purpose, int]] = MappingProxyType(
 
 
 class Reason(StrEnum):
-    """Why a token was refused. For the log and the record, never for the wire."""
+    """Why a token was refused. For the log and the record, never for the client."""
 
     TOO_LARGE = "too-large"
     MALFORMED = "malformed"
@@ -85,7 +87,8 @@ class Reason(StrEnum):
 
 
 class SealError(Exception):
-    """A payload could not be sealed or a token could not be opened. `str()` is the same for all."""
+    """A payload could not be sealed or a token could not be opened. `str()` is the same for all
+    reasons."""
 
     def __init__(self, reason: Reason) -> None:
         super().__init__(TEXT)
@@ -94,7 +97,7 @@ class SealError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key of the ring: a short public id and 32 secret bytes. ValueError if it is not that."""
+    """A ring key: a short public id and 32 secret bytes. Raises ValueError if either is invalid."""
 
     id: str
     secret: bytes = field(repr=False)
@@ -108,9 +111,10 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """The key that seals and the keys, by id, that still open (the active one among them).
+    """The key ring: the active key seals; the keys in `opening` (by id, including the active one)
+    open.
 
-    ValueError if the mapping contradicts the keys in it.
+    Raises ValueError if the mapping contradicts the keys in it.
     """
 
     active: Key
@@ -126,11 +130,13 @@ class Ring:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What a token is bound to: purpose, tenant and the tenant's secret salt (32 bytes)."""
+    """What a token is bound to: purpose, tenant, the tenant's secret salt (32 bytes), and a context
+    of any bytes. All must be the same when it is opened."""
 
     purpose: Purpose
     tenant: UUID
     salt: bytes = field(repr=False)
+    context: bytes = b""
 
 
 def seal(
@@ -138,8 +144,8 @@ def seal(
 ) -> str:
     """Seal `payload` under `key` into an ASCII token that is safe in headers and URLs.
 
-    `random24` are 24 random bytes never used before. `limit` is the longest token allowed, in
-    characters; by default the purpose's. Raises SealError.
+    `random24` must be 24 random bytes never used before. `limit` is the longest allowed token in
+    characters, by default that of the purpose. Raises SealError.
     """
     if len(random24) != RANDOM_BYTES:
         raise SealError(Reason.BAD_RANDOMNESS)
@@ -153,9 +159,9 @@ def seal(
 
 
 def unseal(token: str, binding: Binding, ring: Ring, limit: int | None = None) -> bytes:
-    """The payload of a token that one of the ring's keys sealed for exactly this binding.
+    """Return the payload of a token that a key of the ring sealed for exactly this binding.
 
-    `limit` as in `seal`. Raises SealError for everything else.
+    `limit` is as in `seal`. Raises SealError for everything else.
     """
     if len(token) > _limit(binding, limit):
         raise SealError(Reason.TOO_LARGE)
@@ -165,14 +171,14 @@ def unseal(token: str, binding: Binding, ring: Ring, limit: int | None = None) -
     try:
         plaintext = cipher.decrypt(_NONCE, raw[RANDOM_BYTES:], _authenticated(binding, key))
     except InvalidTag:
-        raise SealError(Reason.NOT_AUTHENTIC) from None
+        plaintext = _before_contexts(cipher, raw, binding, key)
     return _unpad(plaintext) if binding.purpose is Purpose.STATE else plaintext
 
 
 def key_id(token: str) -> str:
-    """The id of the key that sealed `token`, as the token says; only opening it proves that.
+    """Return the key id in `token`. It is not proved until the token is opened.
 
-    Raises SealError if it does not look like one of ours.
+    Raises SealError if the token does not have our format.
     """
     found = _HEAD.match(token)
     if found is None:
@@ -192,7 +198,7 @@ def _split(token: str, ring: Ring) -> tuple[Key, str]:
 
 
 def _cipher(binding: Binding, key: Key, random24: bytes) -> AESGCM:
-    # HKDF would take any salt, an empty one too: what was destroyed must not seal or open.
+    # HKDF accepts any salt, even an empty one: with a destroyed salt nothing must seal or open.
     if len(binding.salt) != SALT_BYTES:
         raise SealError(Reason.BAD_SALT)
     info = binding.purpose.encode() + binding.tenant.bytes + random24
@@ -200,8 +206,24 @@ def _cipher(binding: Binding, key: Key, random24: bytes) -> AESGCM:
 
 
 def _authenticated(binding: Binding, key: Key) -> bytes:
-    # The dot ends the key id and the tenant has a fixed length, so this reads in one way only.
-    return f"{PREFIX}{key.id}.".encode() + binding.tenant.bytes + binding.purpose.encode()
+    # The dot ends the key id, the tenant has a fixed length, and no purpose has a zero byte, so
+    # these bytes are unambiguous.
+    head = f"{PREFIX}{key.id}.".encode() + binding.tenant.bytes + binding.purpose.encode()
+    return head + b"\0" + binding.context if binding.context else head
+
+
+def _before_contexts(cipher: AESGCM, raw: bytes, binding: Binding, key: Key) -> bytes:
+    """Open a token of the earlier format, in which the payload begins with the context."""
+    if not binding.context:
+        raise SealError(Reason.NOT_AUTHENTIC)
+    plain = replace(binding, context=b"")
+    try:
+        plaintext = cipher.decrypt(_NONCE, raw[RANDOM_BYTES:], _authenticated(plain, key))
+    except InvalidTag:
+        raise SealError(Reason.NOT_AUTHENTIC) from None
+    if not plaintext.startswith(binding.context):
+        raise SealError(Reason.NOT_AUTHENTIC)
+    return plaintext[len(binding.context) :]
 
 
 def _encode(raw: bytes) -> str:
@@ -209,8 +231,8 @@ def _encode(raw: bytes) -> str:
 
 
 def _decode(body: str) -> bytes:
-    """Strict base64url: the library skips what it does not know, so only a body that is written
-    back the same is taken."""
+    """Decode strict base64url. The library skips unknown characters, so only a body that encodes
+    back to itself is accepted."""
     try:
         raw = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
     except ValueError:
@@ -223,7 +245,7 @@ def _decode(body: str) -> bytes:
 
 
 def _pad(payload: bytes) -> bytes:
-    """One marker byte, then zeros up to the next step: the length says little about the content."""
+    """Append one marker byte, then zeros up to a multiple of `STATE_STEP`, to hide the length."""
     marked = payload + b"\x80"
     return marked + bytes(-len(marked) % STATE_STEP)
 

@@ -1,1 +1,1 @@
-"""What an MCP server does, method by method."""
+"""The MCP server: methods, the execution of calls, sessions, subscriptions."""

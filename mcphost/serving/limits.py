@@ -1,113 +1,240 @@
-"""How much a tenant or a credential may do at once and per minute. Unset is unlimited.
+"""Limits of calls at once and per minute, for a tenant or a credential. Unset is unlimited.
 
-A limit is for all processes together. Each allows its share, rounded down so that together they
-never allow more, but at least one: with more processes than the limit has calls, what all of them
-allow is one each.
+Changes of sessions are always limited for each caller: a credential, or without one an address at a
+tenant.
+
+A limit is for all processes together. Each process allows its share, rounded down so that together
+they never allow more, but at least one: with more processes than the limit has calls, each allows
+one.
 """
 
 import asyncio
 import math
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, OrderedDict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
+from typing import Any
 
+import orjson
+from django.utils.crypto import salted_hmac
 from limits import RateLimitItemPerMinute
 from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import MovingWindowRateLimiter
 
 from mcphost.feed.nodes import live
-from mcphost.protocol.errors import OVER_LIMIT, ProtocolError
-from mcphost.serving.incoming import NO_QUOTA, Incoming
+from mcphost.identity.attempts import network
+from mcphost.protocol.effort import FREE
+from mcphost.protocol.errors import invalid_params, over_limit
+from mcphost.runtime.call import Principal
+from mcphost.runtime.schema import Validator
+from mcphost.serving.context import NO_QUOTA, Incoming
+from mcphost.serving.options import options
+
+DROPPED_AT_ONCE = 2
+
+
+class Windows(MemoryStorage):
+    """Moving windows in memory. The cost of a hit does not depend on their number.
+
+    The base class checks all keys after every hit, each in a thread. Here the keys are in the order
+    of their last hit, and every hit drops a few expired keys: more than it can add. All windows of
+    one storage must have the same length.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Not a dict: finding its first key scans all entries deleted before it.
+        self._hits: OrderedDict[str, deque[float]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._hits)
+
+    async def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
+        """Count `amount` hits for the key unless that exceeds `limit` within `expiry` seconds."""
+        now = time.time()
+        self._drop(now - expiry)
+        hits = self._hits.get(key, deque())
+        while hits and hits[0] <= now - expiry:
+            hits.popleft()
+        if len(hits) + amount > limit:
+            return False
+        hits.extend([now] * amount)
+        self._hits.pop(key, None)
+        self._hits[key] = hits
+        return True
+
+    async def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:
+        """The time of the oldest hit in the window, and the number of hits."""
+        now = time.time()
+        hits = [at for at in self._hits.get(key, ()) if at > now - expiry]
+        return (hits[0], len(hits)) if hits else (now, 0)
+
+    def _drop(self, before: float) -> None:
+        for key in tuple(islice(self._hits, DROPPED_AT_ONCE)):
+            if self._hits[key][-1] > before:
+                break
+            del self._hits[key]
+
+
+class InUse(Counter[str]):
+    """How much of each limited resource is in use now, by key. Only for the event loop's thread."""
+
+    def take(self, keys: Iterable[str], amount: int = 1) -> None:
+        """Count `amount` more under each key."""
+        for key in keys:
+            self[key] += amount
+
+    def give_back(self, keys: Iterable[str], amount: int = 1) -> None:
+        """Undo `take` with the same arguments."""
+        for key in keys:
+            self[key] -= amount
+            if not self[key]:
+                del self[key]
+
+    @contextmanager
+    def held(self, keys: Sequence[str], amount: int = 1) -> Iterator[None]:
+        """Count `amount` more under each key inside the context."""
+        self.take(keys, amount)
+        try:
+            yield
+        finally:
+            self.give_back(keys, amount)
+
 
 RETRY_CONCURRENT_SECONDS = 1
-TOLD_PER_MINUTE = 60
+NOTICES_PER_MINUTE = 60
 REFUSALS_PER_MINUTE = 60
-"""Of one session: whoever sends answers to nothing all the time fills the log, but not the record."""
+"""Refusals recorded for one session. A client that sends unasked responses all the time fills the
+log, but not the record."""
+CALLER_TIMES = 10
+"""The limit of all sessions of one caller is this many times that of one session."""
+_SALT = "mcphost.serving.limits"
 
 Limit = tuple[str, int]
 Key = bytes | str | int | float
 
 
 class _PerMinute(RateLimitItemPerMinute):
-    """Counted under the same key whatever the share is: it changes when processes come and go."""
+    """A rate whose key is independent of the limit, which changes with the number of processes."""
 
     def key_for(self, *identifiers: Key) -> str:
         return "/".join(map(str, identifiers))
 
 
-_running: Counter[str] = Counter()
-_rates = MovingWindowRateLimiter(MemoryStorage())
+_running = InUse()
+_rates = MovingWindowRateLimiter(Windows())
+
+
+def check_size(incoming: Incoming, validator: Validator, arguments: Mapping[str, Any]) -> None:
+    """Refuse arguments that are too large for an expensive schema.
+
+    They are encoded to be measured only if the whole body exceeds the limit. Raises ProtocolError
+    (INVALID_PARAMS).
+    """
+    effort = validator.effort
+    if effort.factor <= FREE:
+        return
+    limit = effort.limit(options().body_limit)
+    if incoming.size > limit and len(orjson.dumps(arguments)) > limit:
+        message = f"params.arguments has more than {limit} bytes, which their schema would take too long to check"
+        raise invalid_params(message, {"limit": limit})
 
 
 def are_set(incoming: Incoming) -> bool:
-    """Whether there is any limit to hold this call against."""
+    """Whether any limit applies to this call."""
     tenant = incoming.tenant
     return incoming.quota != NO_QUOTA or not (
         tenant.calls_per_minute is None and tenant.concurrent_calls is None
     )
 
 
-async def take_turn(incoming: Incoming) -> None:
+async def count_call(incoming: Incoming) -> None:
     """Count one call against its per-minute limits.
 
     Raises ProtocolError (OVER_LIMIT) with `data.retryAfter` in seconds.
     """
     for key, limit in _per_minute(incoming):
-        rate = _PerMinute(share(limit))
-        if not await _rates.hit(rate, key):
-            window = await _rates.get_window_stats(rate, key)
-            seconds = max(1, math.ceil(window.reset_time - time.time()))
-            message = f"Over the limit of {limit} calls per minute"
-            raise ProtocolError(OVER_LIMIT, message, {"retryAfter": seconds})
+        await _count(key, limit, "calls")
+
+
+async def count_change(principal: Principal, source: str) -> None:
+    """Count one change of a caller's sessions.
+
+    That is a new session, a subscription, a log level or a GET stream. Raises ProtocolError
+    (OVER_LIMIT) with `data.retryAfter` in seconds.
+    """
+    key = f"sessions:{caller(principal, source)}"
+    await _count(key, options().sessions.changes_per_minute, "changes of sessions")
+
+
+def caller(principal: Principal, source: str) -> str:
+    """The key under which a caller is counted: its credential, or else its address at the tenant.
+
+    All addresses of one IPv6 /64 network count as one.
+    """
+    return principal.token_id or f"{principal.tenant} {network(source)}"
+
+
+def holder(principal: Principal, source: str) -> str:
+    """A keyed digest of `caller`, for rows: no address can be read from it."""
+    return salted_hmac(_SALT, caller(principal, source), algorithm="sha256").hexdigest()
 
 
 async def place(incoming: Incoming) -> None:
-    """Wait until there is a place among the concurrent calls, for one that has begun already."""
-    while _full(incoming) is not None:  # noqa: ASYNC110 - nobody tells of a limit that was changed
+    """Wait for a place among the concurrent calls, for a call that has already begun."""
+    while _full(incoming) is not None:  # noqa: ASYNC110 - a changed limit is not notified
         await asyncio.sleep(RETRY_CONCURRENT_SECONDS)
 
 
-async def may_be_recorded(about: str) -> bool:
-    """Whether there is still room in the record for what has come to nothing, this minute."""
-    return await _rates.hit(_PerMinute(REFUSALS_PER_MINUTE), f"refused:{about}")
+async def may_be_recorded(about: str, holder: str = "") -> bool:
+    """Whether one more refusal about `about`, and of `holder`, may be recorded in this minute."""
+    return await _may(REFUSALS_PER_MINUTE, "refused", about, holder)
 
 
-async def may_be_told(about: str) -> bool:
-    """Whether the other processes may be told of something more that this one knows nothing of."""
-    return await _rates.hit(_PerMinute(TOLD_PER_MINUTE), f"told:{about}")
+async def may_notify(about: str, holder: str = "") -> bool:
+    """Whether other processes may be notified once more about `about`, and for `holder`, in this
+    minute, where this process cannot know whether one of them is concerned."""
+    return await _may(NOTICES_PER_MINUTE, "told", about, holder)
+
+
+async def _may(most: int, what: str, about: str, holder: str) -> bool:
+    if not await _rates.hit(_PerMinute(most), f"{what}:{about}"):
+        return False
+    return not holder or await _rates.hit(_PerMinute(most * CALLER_TIMES), f"{what}:{holder}")
+
+
+async def _count(key: str, limit: int, what: str) -> None:
+    rate = _PerMinute(share(limit))
+    if not await _rates.hit(rate, key):
+        window = await _rates.get_window_stats(rate, key)
+        seconds = max(1, math.ceil(window.reset_time - time.time()))
+        message = f"Over the limit of {limit} {what} per minute"
+        raise over_limit(message, seconds)
 
 
 @contextmanager
 def occupy(incoming: Incoming) -> Iterator[None]:
-    """Hold one place of the concurrent calls.
+    """Occupy one place of the concurrent calls inside the context.
 
     Raises ProtocolError (OVER_LIMIT) with `data.retryAfter` in seconds when all are taken.
     """
     limit = _full(incoming)
     if limit is not None:
-        message = f"Over the limit of {limit} calls at once"
-        raise ProtocolError(OVER_LIMIT, message, {"retryAfter": RETRY_CONCURRENT_SECONDS})
-    places = _concurrent(incoming)
-    for key, _ in places:
-        _running[key] += 1
-    try:
+        raise over_limit(f"Over the limit of {limit} calls at once", RETRY_CONCURRENT_SECONDS)
+    with _running.held([key for key, _ in _concurrent(incoming)]):
         yield
-    finally:
-        for key, _ in places:
-            _running[key] -= 1
-            if not _running[key]:
-                del _running[key]
 
 
 def _full(incoming: Incoming) -> int | None:
-    """The limit that allows no more calls at once now, if one does."""
+    """The limit of concurrent calls that is reached, if any."""
     places = _concurrent(incoming)
     return next((limit for key, limit in places if _running[key] >= share(limit)), None)
 
 
 def share(limit: int) -> int:
-    """How much of a limit this process may allow."""
+    """This process's share of a limit."""
     return max(1, limit // live())
 
 
@@ -120,7 +247,8 @@ def _concurrent(incoming: Incoming) -> list[Limit]:
 
 
 def _set(incoming: Incoming, tenant: int | None, credential: int | None) -> list[Limit]:
-    """The credential's limit first: what that refuses is not taken out of what all may do."""
+    """The limits that apply. The credential's comes first: calls refused by it do not count for the
+    tenant."""
     limits: list[Limit] = []
     if credential is not None and incoming.principal.token_id is not None:
         limits.append((f"token:{incoming.principal.token_id}", credential))

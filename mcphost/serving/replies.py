@@ -1,31 +1,38 @@
-"""What is answered to a leg of a call, before it is dressed for the wire.
+"""The reply to one HTTP request of a call, before its envelope is added.
 
-A reply can be kept as JSON and given again, to a client that asks the same a second time.
+A reply can be stored as JSON and given again to a client that repeats its request.
 """
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple, assert_never
 
 import orjson
 
 from mcphost.protocol import results
-from mcphost.protocol.errors import ProtocolError
+from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError, unavailable
 from mcphost.runtime.outcomes import Outcome
+from mcphost.serving.database import AWAY
+from mcphost.tenants.selectors import TenantSnapshot
 
 Dress = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The call is over; the method's result, without its envelope."""
+    """The call is complete. `result` is the method's result without its envelope."""
 
     result: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """The call goes on once the client comes back with the state, and with answers if it was asked."""
+    """The call continues when the client returns the state, with input responses if there are
+    `requests`."""
 
     requests: Mapping[str, Mapping[str, Any]]
     state: str
@@ -33,7 +40,7 @@ class Asking:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The call is over with a JSON-RPC error."""
+    """The call ends with a JSON-RPC error."""
 
     error: ProtocolError
 
@@ -41,28 +48,25 @@ class Refused:
 Reply = Answered | Asking | Refused
 
 
-class Sealed(NamedTuple):
-    """The state that goes with a reply: until when it is good, and under which key it is sealed.
-
-    The time is in seconds since 1970.
-    """
+class SealedState(NamedTuple):
+    """The expiry of a reply's request state, in seconds since 1970, and the key that sealed it."""
 
     expires_at: float
     key_id: str
 
 
 class Delivered(NamedTuple):
-    """What a round came to in the end, what is answered, and the state that goes with it."""
+    """The final outcome of a round, the reply for it, and the reply's state, if any."""
 
     outcome: Outcome
     reply: Reply
-    sealed: Sealed | None = None
+    sealed: SealedState | None = None
 
 
 def finish(reply: Reply, server: Mapping[str, Any], dress: Dress = dict) -> Mapping[str, Any]:
-    """The method's result for the wire; `dress` adds what belongs to a complete one.
+    """Build the method's result with its envelope; `dress` adds fields to a complete result.
 
-    Raises ProtocolError for a refusal.
+    Raises the ProtocolError of a `Refused`.
     """
     match reply:
         case Answered(result):
@@ -73,6 +77,17 @@ def finish(reply: Reply, server: Mapping[str, Any], dress: Dress = dict) -> Mapp
             raise error
         case _:
             assert_never(reply)
+
+
+def error_for(error: Exception) -> ProtocolError:
+    """The error that answers a request whose handling raised `error`; logs what is not a refusal."""
+    if isinstance(error, ProtocolError):
+        return error
+    if isinstance(error, AWAY):
+        log.error("the database is unreachable: %s", type(error).__name__)
+        return unavailable("The database is unreachable; try again soon")
+    log.error("a request failed", exc_info=error)
+    return ProtocolError(INTERNAL_ERROR, "Internal error")
 
 
 def write(reply: Reply) -> bytes:
@@ -89,8 +104,25 @@ def write(reply: Reply) -> bytes:
 
 
 def read(written: bytes) -> Reply:
-    """What `write` wrote."""
+    """Decode what `write` wrote."""
     word, *values = orjson.loads(written)
     if word == "refused":
         return Refused(ProtocolError(*values))
     return Answered(*values) if word == "answered" else Asking(*values)
+
+
+NAME = "mcphost"
+VERSION = "0.1.0"
+
+
+def server_info(tenant: TenantSnapshot) -> Mapping[str, Any]:
+    """The `serverInfo` of a tenant: this software's name and version, and the tenant's title."""
+    return _server_info(tenant.title, tenant.icon)
+
+
+@lru_cache(maxsize=4096)
+def _server_info(title: str, icon: str) -> Mapping[str, Any]:
+    info: dict[str, Any] = {"name": NAME, "title": title, "version": VERSION}
+    if icon:
+        info["icons"] = [{"src": icon, "mimeType": icon[5:].partition(";")[0]}]
+    return info

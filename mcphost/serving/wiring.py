@@ -1,27 +1,27 @@
-"""What the feed tells goes to those who listen and to those who may have lost their authority.
+"""Subscribe the registries of this package to the change log and to the drain.
 
-Settings that are kept are read anew when one is changed.
+Also clear the cached options when a setting is changed.
 """
 
 from typing import Any
 
 from django.core.signals import setting_changed
 
-from mcphost.calls import questions, sessions, streamed, streams
+from mcphost.calls import questions, session_calls, sessions, streams
 from mcphost.calls.links import LINK
 from mcphost.catalogue.updates import LIST, UPDATED
 from mcphost.feed.loop import loop
 from mcphost.feed.nodes import heartbeat
 from mcphost.protocol.subscriptions import LISTS
-from mcphost.serving.authority import presences
-from mcphost.serving.drain import on_cut, on_drain
-from mcphost.serving.legacy import adoption, calls, outgoing
-from mcphost.serving.legacy.cancelling import cancellations
-from mcphost.serving.legacy.readers import following
-from mcphost.serving.legacy.standing import UNHEARD, standings
-from mcphost.serving.listeners import listeners
+from mcphost.serving.events import waiters
+from mcphost.serving.legacy import call, stream, takeover
+from mcphost.serving.legacy.cancellation import cancellations
+from mcphost.serving.legacy.get_stream import SESSIONS_GAP, get_streams
+from mcphost.serving.legacy.stream import following
 from mcphost.serving.options import options
-from mcphost.serving.waiting import waiters
+from mcphost.serving.revocation import presences
+from mcphost.serving.shutdown import on_cut, on_drain
+from mcphost.serving.subscriptions.registry import listeners
 
 
 def forget_options(**_: Any) -> None:
@@ -30,34 +30,34 @@ def forget_options(**_: Any) -> None:
 
 setting_changed.connect(forget_options)
 
-# After the rooms below: they have dropped by then what they remembered.
+# After the lower packages, which have then dropped their cached values.
 for what in (*LISTS, LIST, UPDATED):
-    loop.subscribe(what, listeners.heard)
+    loop.subscribe(what, listeners.on_change)
 for what in ("token", "member", "tenant"):
-    loop.subscribe(what, presences.heard)
-loop.subscribe(LINK, waiters.heard)
-loop.subscribe(streamed.CALLED_OFF, cancellations.heard)
+    loop.subscribe(what, presences.on_change)
+loop.subscribe(LINK, waiters.changed)
+loop.subscribe(session_calls.CANCELLED, cancellations.on_change)
 loop.subscribe(sessions.ENDED, cancellations.ended)
-loop.subscribe(streamed.RELEASED, adoption.heard)
-loop.subscribe(streams.NEWS, waiters.heard)
-loop.subscribe(questions.NEWS, waiters.heard)
-loop.subscribe(streams.FOLLOWED, outgoing.heard)
-loop.on_gap(outgoing.heard_nothing)
-for what, taker in (
-    (sessions.OPENED, standings.opened),
-    (sessions.CLOSED, standings.closed),
-    (sessions.TOPICS, standings.turned),
-    (sessions.ENDED, standings.ended),
-    (UNHEARD.what, standings.unheard),
+loop.subscribe(session_calls.RELEASED, takeover.on_change)
+loop.subscribe(streams.NEWS, waiters.changed)
+loop.subscribe(questions.NEWS, waiters.changed)
+loop.subscribe(streams.FOLLOWED, stream.on_change)
+loop.on_gap(stream.on_gap)
+for what, handler in (
+    (sessions.OPENED, get_streams.opened),
+    (sessions.CLOSED, get_streams.closed),
+    (sessions.TOPICS, get_streams.topics_changed),
+    (sessions.ENDED, get_streams.ended),
+    (SESSIONS_GAP.what, get_streams.gap),
 ):
-    listeners.in_its_place(what, taker)
-    loop.subscribe(what, listeners.heard)
-loop.on_gap(waiters.heard_nothing)
-loop.on_gap(standings.heard_nothing)
-loop.on_gap(listeners.heard_nothing)
-loop.on_gap(presences.heard_nothing)
+    listeners.register_handler(what, handler)
+    loop.subscribe(what, listeners.on_change)
+loop.on_gap(waiters.gap)
+loop.on_gap(get_streams.on_gap)
+loop.on_gap(listeners.on_gap)
+loop.on_gap(presences.on_gap)
 on_drain(listeners.end_all)
 on_drain(heartbeat.drain)
 on_drain(following.send_all_away)
-on_drain(calls.let_all_go)
+on_drain(call.release_all)
 on_cut(presences.end_all)

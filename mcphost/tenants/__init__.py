@@ -1,1 +1,1 @@
-"""Who owns what, and who may do what."""
+"""Tenants, their members and invitations, and permissions."""

@@ -1,7 +1,7 @@
-"""The one place that decides what a person may do. Every read of tenant data starts here.
+"""Decide what a user may do; no other module does. Every read of tenant data starts here.
 
-Staff are the platform's: they have their permissions in every tenant. Everybody else has those of
-their role, in the tenants where they have one.
+Staff belong to the platform and have their permissions in every tenant. All other users have those
+of their role, in the tenants where they have one.
 """
 
 from uuid import UUID
@@ -25,12 +25,12 @@ Person = User | AnonymousUser
 
 
 def visible_tenants(user: Person) -> QuerySet[Tenant]:
-    """The tenants that a person may look at in the admin and the API."""
+    """Return the tenants that a user may see in the admin and the API."""
     return tenants_where(user, Permission.VIEW_TOOLS)
 
 
 def tenants_where(user: Person, permission: Permission) -> QuerySet[Tenant]:
-    """The tenants in which a person has a permission. Closed ones can only be read."""
+    """Return the tenants in which a user has a permission. Closed ones can only be read."""
     if not user.is_active or user.pk is None:
         return Tenant.objects.none()
     tenants = Tenant.objects.all() if permission in READING else Tenant.objects.open()
@@ -41,7 +41,7 @@ def tenants_where(user: Person, permission: Permission) -> QuerySet[Tenant]:
 
 
 def allowed(user: Person, tenant: Tenant | TenantSnapshot | None, permission: Permission) -> bool:
-    """Whether a person has a permission in a tenant; without one, whether the platform gives it."""
+    """Return whether a user has a permission in a tenant; for None, on the platform itself."""
     if not user.is_active or user.pk is None:
         return False
     if tenant is not None and tenant.closed_at is not None and permission not in READING:
@@ -51,14 +51,24 @@ def allowed(user: Person, tenant: Tenant | TenantSnapshot | None, permission: Pe
     return tenant is not None and permission in _permissions(user.pk, tenant.id)
 
 
+def is_active_member(user_id: int, tenant_id: UUID) -> bool:
+    """Return whether an account is active and has any role in a tenant that is open."""
+    return Membership.objects.filter(
+        user_id=user_id, user__is_active=True, tenant_id=tenant_id, tenant__closed_at=None
+    ).exists()
+
+
 def require(user: Person, tenant: Tenant | TenantSnapshot | None, permission: Permission) -> None:
-    """Raises PermissionDenied, saying nothing more, unless the person has the permission."""
+    """Raise PermissionDenied, without a reason, unless the user has the permission."""
     if not allowed(user, tenant, permission):
         raise PermissionDenied
 
 
 def tenant_for(user: Person, slug: str, permission: Permission) -> Tenant:
-    """The tenant of that slug. Raises PermissionDenied alike for unknown and for foreign ones."""
+    """Return the tenant with a slug.
+
+    Raises PermissionDenied alike if it is unknown, and if the user lacks the permission there.
+    """
     tenant = tenants_where(user, permission).filter(slug=slug).first()
     if tenant is None:
         raise PermissionDenied

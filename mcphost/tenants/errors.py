@@ -1,10 +1,10 @@
-"""What is said when a change to a tenant is refused."""
+"""The errors of refused changes to tenants."""
 
 from collections.abc import Mapping, Sequence
 
 
 class InvalidError(Exception):
-    """Values that cannot be kept. `problems` has what is wrong, by field, for beside the field."""
+    """Values that cannot be stored. `problems` has sentences by field, to show beside the field."""
 
     def __init__(self, problems: Mapping[str, Sequence[str]]) -> None:
         self.problems = {name: list(messages) for name, messages in problems.items()}
@@ -14,7 +14,7 @@ class InvalidError(Exception):
 
 
 class UnknownTenantError(LookupError):
-    """There is no such tenant, or it is closed: nothing about it can be changed any more."""
+    """There is no such tenant, or it is closed, so that it cannot be changed."""
 
     def __init__(self) -> None:
         super().__init__("no open tenant of that name or id")

@@ -1,11 +1,11 @@
-"""What an owner may set on a tenant, and what makes it valid. No database here."""
+"""The fields that an owner may set on a tenant, and their validation. No database here."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from mcphost.protocol.images import is_what_it_says, parse_data_uri
+from mcphost.protocol.images import matches_mime_type, parse_data_uri
 from mcphost.tenants.errors import InvalidError
 
 TITLE_LIMIT = 120
@@ -26,7 +26,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class TenantFields:
-    """All that can be edited of a tenant. Limits are None when there is none."""
+    """All editable fields of a tenant. Limits are None when there is none."""
 
     title: str = ""
     icon: str = ""
@@ -38,7 +38,7 @@ class TenantFields:
 
 
 def check_slug(slug: str) -> str:
-    """The slug itself. Raises InvalidError if no tenant can have it."""
+    """Return the slug. Raises InvalidError if no tenant can have it."""
     if not _SLUG.fullmatch(slug):
         raise InvalidError(
             {
@@ -51,7 +51,7 @@ def check_slug(slug: str) -> str:
 
 
 def check_fields(fields: TenantFields) -> TenantFields:
-    """The fields as they are kept: trimmed, origins as browsers send them, each once.
+    """Return the fields as they are stored: trimmed, origins as browsers send them, each once.
 
     Raises InvalidError with every problem of every field.
     """
@@ -79,7 +79,7 @@ def check_fields(fields: TenantFields) -> TenantFields:
 
 
 def icon_problems(icon: str) -> list[str]:
-    """What is wrong with an icon: a data URI of a small image whose bytes are what it says."""
+    """Return what is wrong with an icon: a data: URI of a small image whose type is right."""
     if not icon:
         return []
     if len(icon) > _ICON_TEXT_LIMIT:
@@ -89,18 +89,18 @@ def icon_problems(icon: str) -> list[str]:
     try:
         kind, data = parse_data_uri(icon)
     except ValueError:
-        return ["The Base64 of the image is broken."]
+        return ["The image is not valid Base64."]
     if len(data) > ICON_BYTES:
         return [f"The image is larger than {ICON_BYTES // 1024} KiB."]
-    if not is_what_it_says(kind, data):
-        return [f"The content is not what it says it is ({kind})."]
+    if not matches_mime_type(kind, data):
+        return [f"The content does not match its MIME type ({kind})."]
     return []
 
 
 def normal_origin(text: str) -> str:
-    """An origin as browsers send it: lower case, without the scheme's default port.
+    """Return an origin as browsers send it: lower case, without the scheme's default port.
 
-    On this machine's own names `*` stands for any port: programs there choose theirs as they run.
+    For loopback names, `*` stands for any port, because local programs choose theirs at run time.
     Raises ValueError, saying what is wrong, for everything that is not `scheme://host[:port]`.
     """
     lowered = text.strip().lower()
@@ -115,7 +115,7 @@ def normal_origin(text: str) -> str:
 
 
 def limit_problems(limit: int | None) -> list[str]:
-    """What is wrong with a limit: it is a positive number that the database can keep, or none."""
+    """Return what is wrong with a limit: None, or a positive number that fits the database."""
     if limit is None or 0 < limit < 2**31:
         return []
     return ["Give a number above zero, or leave it empty for no limit."]

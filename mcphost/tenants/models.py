@@ -1,4 +1,4 @@
-"""Tenants and their members."""
+"""Models of tenants, their members and invitations."""
 
 import uuid
 from collections.abc import Iterable
@@ -15,14 +15,14 @@ from mcphost.tenants.roles import Role
 
 
 class DeletionError(RuntimeError):
-    """Somebody tried to delete a tenant. Tenants are closed: the row keeps the slug from reuse."""
+    """A tenant was to be deleted. Tenants are only closed: the row keeps the slug from reuse."""
 
     def __init__(self) -> None:
         super().__init__("tenants are closed, never deleted")
 
 
 class TenantQuerySet(models.QuerySet["Tenant"]):
-    """Tenants, which no query deletes."""
+    """Tenants, which cannot be deleted by a query."""
 
     def delete(self) -> NoReturn:
         raise DeletionError
@@ -32,7 +32,7 @@ class TenantQuerySet(models.QuerySet["Tenant"]):
 
 
 class Tenant(models.Model):
-    """Somebody's own MCP server. Closed tenants keep their row, so that a slug is never reused."""
+    """A customer's own MCP server. Closed tenants keep their row, so a slug is never reused."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     slug = models.CharField(max_length=40, unique=True)
@@ -60,7 +60,12 @@ class Tenant(models.Model):
 
 
 class Membership(models.Model):
-    """A person's one role in a tenant. A person who leaves and returns has a new membership."""
+    """A user's one role in a tenant. A user who leaves and returns has a new membership.
+
+    `accepted_at` is when the user accepted an invitation; None for a role that was given directly.
+    `added_by` names the account or the command that gave the role, as it was then. `scopes` are the
+    scopes of single tools that owners let this user's own tokens hold.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="memberships")
@@ -68,7 +73,10 @@ class Membership(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships"
     )
     role = models.CharField(max_length=16, choices=[(role.value, role.value) for role in Role])
+    scopes = models.JSONField(blank=True, default=list, db_default=[])
+    added_by = models.CharField(max_length=200, blank=True, default="", db_default="")
     created_at = models.DateTimeField(auto_now_add=True)
+    accepted_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     class Meta:
         db_table = "tenants_membership"
@@ -85,15 +93,67 @@ class Membership(models.Model):
         return f"{self.user_id} is {self.role} of {self.tenant_id}"
 
 
-# People are Django's, and are changed by code that is not ours (the admin, the shell). Wherever
-# that happens, the feed tells of it, so these two are connected as soon as there are models.
+class Invitation(models.Model):
+    """An offer of a role to a user name, made without checking whether the account exists.
+
+    Only the SHA-256 of the link is stored. `ended_at` is None while the invitation is open; after
+    that, `outcome` says how it ended.
+    """
+
+    class Outcome(models.TextChoices):
+        ACCEPTED = "accepted"
+        DECLINED = "declined"
+        WITHDRAWN = "withdrawn"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="invitations")
+    username = models.CharField(max_length=150)
+    role = models.CharField(max_length=16, choices=[(role.value, role.value) for role in Role])
+    digest = models.BinaryField(max_length=32, unique=True, editable=False)
+    inviter = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="invitations"
+    )
+    invited_by = models.CharField(max_length=200)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, editable=False)
+    outcome = models.CharField(max_length=16, blank=True, default="", choices=Outcome.choices)
+
+    class Meta:
+        db_table = "tenants_invitation"
+        ordering = ("-created_at", "id")
+        constraints = (
+            models.UniqueConstraint(
+                fields=("tenant", "username"),
+                condition=models.Q(ended_at=None),
+                name="tenants_invitation_once",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(role__in=[role.value for role in Role]),
+                name="tenants_invitation_role",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(ended_at=None, outcome="")
+                | models.Q(
+                    ended_at__isnull=False, outcome__in=["accepted", "declined", "withdrawn"]
+                ),
+                name="tenants_invitation_outcome",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.username} may become {self.role} of {self.tenant_id}"
+
+
+# Users are Django's model, and other code (the admin, the shell) can change them. The change log
+# must report each such change, so these receivers are connected as soon as the models are loaded.
 
 
 @receiver(post_save, sender=User, dispatch_uid="mcphost.tenants.person_saved")
 def person_saved(
     instance: User, created: bool, update_fields: Iterable[str] | None, **_: Any
 ) -> None:
-    """A person who is known already may have been switched off; a mere log-in is no news."""
+    """Announce that an existing user may have been deactivated; ignore mere sign-ins."""
     if created or (update_fields is not None and "is_active" not in update_fields):
         return
     _announce_person(instance)
@@ -101,7 +161,7 @@ def person_saved(
 
 @receiver(post_delete, sender=User, dispatch_uid="mcphost.tenants.person_deleted")
 def person_deleted(instance: User, **_: Any) -> None:
-    """With a person go their memberships."""
+    """Announce that a user was deleted, and with them their memberships."""
     _announce_person(instance)
 
 

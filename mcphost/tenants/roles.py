@@ -1,15 +1,15 @@
-"""What each role may do: which scopes its tokens may hold, and which permissions it has.
+"""The scopes that each role's tokens may hold, and the permissions that each role has.
 
-Two tables and nothing else. `access.py` is the only reader of permissions that decides anything.
+Only `access.py` uses the permissions to decide anything.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 
 class Role(StrEnum):
-    """What a person is in one tenant. A person has one role per tenant."""
+    """The role of a user in one tenant. A user has one role per tenant."""
 
     OWNER = "owner"
     OPERATOR = "operator"
@@ -18,7 +18,7 @@ class Role(StrEnum):
 
 
 class Permission(StrEnum):
-    """What a person may do in the admin and the API."""
+    """An action that a user may be allowed in the admin and the API."""
 
     VIEW_TOOLS = "view_tools"
     EDIT_TOOLS = "edit_tools"
@@ -32,7 +32,7 @@ class Permission(StrEnum):
 
 
 class Audience(StrEnum):
-    """What a credential is good for: the part of a scope before its colon."""
+    """What a credential can be used for: the part of a scope before its colon."""
 
     MCP = "mcp"
     API = "api"
@@ -43,7 +43,10 @@ CALL_TOOLS = "mcp:call"
 READ_API = "api:read"
 WRITE_API = "api:write"
 
-# `mcp:<name>` is one scope per tool, so its tail has the grammar of a tool's name.
+COMMON_SCOPES = frozenset({LIST_TOOLS, CALL_TOOLS})
+"""The scopes that every member's own tokens may hold."""
+
+# `mcp:<name>` is one scope per tool, so the part after the colon has the grammar of a tool's name.
 _SCOPE = re.compile(r"mcp:[A-Za-z0-9_.-]{1,64}|api:(?:read|write)")
 
 ROLE_SCOPES: Mapping[Role, frozenset[Audience]] = {
@@ -53,8 +56,8 @@ ROLE_SCOPES: Mapping[Role, frozenset[Audience]] = {
     Role.MEMBER: frozenset({Audience.MCP}),
 }
 
-# Payloads are what people answered: the auditor's alone. An owner who wants to read them appoints
-# an auditor, and that leaves an entry.
+# Payloads are what people answered, so only auditors may read them. An owner who wants to read them
+# has to appoint an auditor, which is recorded in an entry.
 ROLE_PERMISSIONS: Mapping[Role, frozenset[Permission]] = {
     Role.OWNER: frozenset(
         {
@@ -77,27 +80,40 @@ ROLE_PERMISSIONS: Mapping[Role, frozenset[Permission]] = {
 
 STAFF_PERMISSIONS = frozenset(Permission) - {Permission.VIEW_PAYLOADS}
 
-# What is left of a permission once the tenant is closed: its history can be read, nothing changes.
+# The permissions that remain once a tenant is closed: its history can be read, not changed.
 READING = frozenset({Permission.VIEW_TOOLS, Permission.VIEW_RECORDS, Permission.VIEW_PAYLOADS})
 
 
 def is_scope(text: str) -> bool:
-    """Whether `text` is a scope that a token can hold at all."""
+    """Return whether `text` is a valid scope."""
     return _SCOPE.fullmatch(text) is not None
 
 
 def audience_of(scope: str) -> Audience:
-    """What a legal scope is for. Raises ValueError for what is not a scope."""
+    """Return the audience of a scope. Raises ValueError for a text that is not a scope."""
     if not is_scope(scope):
         raise ValueError(f"{scope!r} is not a scope")
     return Audience(scope.partition(":")[0])
 
 
 def may_hold(role: Role, scope: str) -> bool:
-    """Whether a token of somebody with `role` may hold `scope`; never for what is not a scope."""
+    """Return whether a token of a user with `role` may hold `scope`; False if it is no scope."""
     return is_scope(scope) and audience_of(scope) in ROLE_SCOPES[role]
 
 
+def may_take(role: Role, scope: str, granted: Iterable[str]) -> bool:
+    """Return whether a user with `role` may give `scope` to their own token.
+
+    A tool requires a scope of its own (`mcp:<name>`) to exclude most members. So members and
+    auditors may take such a scope only if an owner `granted` it to them. Users who may edit tools
+    decide themselves which scopes a tool requires.
+    """
+    if not may_hold(role, scope):
+        return False
+    free = scope in COMMON_SCOPES or Permission.EDIT_TOOLS in ROLE_PERMISSIONS[role]
+    return free or scope in granted
+
+
 def roles_with(permission: Permission) -> frozenset[Role]:
-    """The roles that have a permission."""
+    """Return the roles that have a permission."""
     return frozenset(role for role, held in ROLE_PERMISSIONS.items() if permission in held)

@@ -1,7 +1,7 @@
-"""Reads of tenants: frozen snapshots, kept until the feed says that a tenant changed.
+"""Reads of tenants: frozen snapshots, cached until the change log reports a change of the tenant.
 
-`cached_…` never touches the database and so may run in the event loop; it answers MISS when the
-plain function, in a thread, has to be asked.
+The `cached_…` functions never query the database, so they may run in the event loop; when they
+return MISS, call the function without `cached_` in a thread.
 """
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ class TenantSnapshot:
 
     @property
     def fields(self) -> TenantFields:
-        """What of it can be edited, to start an edit from."""
+        """The editable fields, from which an edit starts."""
         return TenantFields(
             title=self.title,
             icon=self.icon,
@@ -54,13 +54,13 @@ class TenantSnapshot:
 PublicIndex = Mapping[str, TenantSnapshot]
 
 _tenants: Cache[UUID, TenantSnapshot] = Cache(TENANTS_KEPT)
-# All public, open tenants at once: what is asked of the database never depends on the slug, so a
-# slug that is unknown, closed or private cannot be told from another by what it costs.
+# All public, open tenants at once: the query never depends on the slug, so its duration does not
+# reveal whether a slug is unknown, closed or private.
 _public: Cache[Literal["index"], PublicIndex] = Cache(1)
 
 
 def tenant(tenant_id: UUID) -> TenantSnapshot | None:
-    """The tenant of that id, open or closed."""
+    """Return the tenant with an id, open or closed."""
     known = _tenants.get(tenant_id)
     if known is not MISS:
         return known
@@ -78,7 +78,7 @@ def cached_tenant(tenant_id: UUID) -> TenantSnapshot | Miss:
 
 
 def public_tenant(slug: str) -> TenantSnapshot | None:
-    """The open tenant of that slug that lets anybody in; None for every other slug, alike."""
+    """Return the open, public tenant with a slug; None for every other slug alike."""
     index = _public.get("index")
     if index is MISS:
         mark = _public.mark()
@@ -92,13 +92,12 @@ def cached_public_tenant(slug: str) -> TenantSnapshot | Miss | None:
     return MISS if index is MISS else index.get(slug)
 
 
-def mark() -> int:
-    """Counts what was forgotten of tenants: while it stays, what `cached_tenant` said holds."""
-    return _tenants.mark()
+mark = _tenants.mark
+"""Return a count of cache drops: while unchanged, results of `cached_tenant` are valid."""
 
 
 def forget(tenant_id: UUID | None) -> None:
-    """A tenant changed: read it anew when it is next asked for."""
+    """Drop a changed tenant (None: all), so that it is read again when needed."""
     _public.clear()
     if tenant_id is None:
         _tenants.clear()
@@ -111,7 +110,7 @@ def forget_all() -> None:
 
 
 def snapshot(row: Tenant) -> TenantSnapshot:
-    """A row as a frozen value."""
+    """Convert a row to a frozen value."""
     return TenantSnapshot(
         id=row.id,
         slug=row.slug,

@@ -1,6 +1,6 @@
-"""Changes to tenants and their members: each one transaction, one record, one change in the feed."""
+"""Changes to tenants and members: each one transaction, one entry, one change in the change log."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from mcphost.audit.records import Actor
@@ -15,20 +16,29 @@ from mcphost.audit.services import record
 from mcphost.feed.services import announce
 from mcphost.tenants.errors import InvalidError, UnknownTenantError
 from mcphost.tenants.fields import TenantFields, check_fields, check_slug
-from mcphost.tenants.models import Membership, Tenant
-from mcphost.tenants.roles import Role
+from mcphost.tenants.models import Invitation, Membership, Tenant
+from mcphost.tenants.roles import COMMON_SCOPES, Role, may_hold
 from mcphost.tenants.selectors import TenantSnapshot, snapshot
 from mcphost.tenants.signals import tenant_created
 
-# Long texts are named in the record of an edit, not repeated in it.
+# The entry of an edit names long texts, but does not repeat them.
 _UNQUOTED = frozenset({"icon", "instructions"})
+
+SCOPES_LIMIT = 200
+ADDED_BY_LIMIT = 200
+APPOINTED = "member.appointed"
+OWN_ROLE = "You cannot change your own role. Ask another owner."
+INVITE_FIRST = "Users become members by accepting an invitation."
+LAST_OWNER = "This is the last owner of the tenant. Make another member owner first."
+HAS_OWNER = "This tenant already has an owner, who can invite members."
+NO_ACCOUNT = "There is no active account with that name."
 
 
 @transaction.atomic
 def create_tenant(slug: str, fields: TenantFields | None = None, *, actor: Actor) -> TenantSnapshot:
-    """Make a tenant; its title is its slug unless one is given.
+    """Create a tenant; its title is its slug unless one is given.
 
-    Raises InvalidError for bad fields and for a slug that is, or ever was, somebody's.
+    Raises InvalidError for bad fields and for a slug that is, or ever was, in use.
     """
     given = fields or TenantFields()
     row = Tenant(slug=check_slug(slug))
@@ -47,11 +57,11 @@ def create_tenant(slug: str, fields: TenantFields | None = None, *, actor: Actor
 
 @transaction.atomic
 def update_tenant(tenant_id: UUID, fields: TenantFields, *, actor: Actor) -> TenantSnapshot:
-    """Set all editable fields; start from `TenantSnapshot.fields`. No difference changes nothing.
+    """Set all editable fields; start from `TenantSnapshot.fields`. Writes only differences.
 
-    Raises InvalidError, and UnknownTenantError if the tenant is not there or closed.
+    Raises InvalidError, and UnknownTenantError if the tenant does not exist or is closed.
     """
-    row = _open_tenant(tenant_id)
+    row = open_tenant(tenant_id)
     before, after = _columns(snapshot(row).fields), _columns(check_fields(fields))
     changed = {name: value for name, value in after.items() if value != before[name]}
     if changed:
@@ -70,11 +80,11 @@ def update_tenant(tenant_id: UUID, fields: TenantFields, *, actor: Actor) -> Ten
 
 @transaction.atomic
 def close_tenant(tenant_id: UUID, *, actor: Actor) -> TenantSnapshot:
-    """Close a tenant for good: its tokens are dead, its history can still be read.
+    """Close a tenant for good: its tokens stop working, its history can still be read.
 
-    Raises UnknownTenantError if it is not there or closed already.
+    Raises UnknownTenantError if it does not exist or is closed already.
     """
-    row = _open_tenant(tenant_id)
+    row = open_tenant(tenant_id)
     row.closed_at = timezone.now()
     row.save(update_fields=["closed_at"])
     record("tenant.closed", actor=actor, tenant=row.id, target=row.slug)
@@ -84,45 +94,169 @@ def close_tenant(tenant_id: UUID, *, actor: Actor) -> TenantSnapshot:
 
 @transaction.atomic
 def set_member(tenant_id: UUID, user: User, role: Role, *, actor: Actor) -> None:
-    """Give a person a role, in place of the one they may have. The same role changes nothing.
+    """Give a user a role, replacing the one they may have. The same role changes nothing.
 
-    Raises UnknownTenantError if the tenant is not there or closed.
+    A user may change the roles of members only, and never their own: users become members by an
+    invitation (`invitations`). Commands of the platform's operator may also add members.
+    Raises InvalidError if one of these rules is broken and for the last owner, and
+    UnknownTenantError if the tenant does not exist or is closed.
     """
-    tenant = _open_tenant(tenant_id)
+    tenant = open_tenant(tenant_id)
     before = Membership.objects.filter(tenant=tenant, user=user).first()
     if before is not None and before.role == role:
         return
-    facts = {"role": role.value, "before": before.role if before else None}
-    membership = before or Membership(tenant=tenant, user=user)
-    membership.role = role.value
-    membership.save()
-    _member_changed("member.set", tenant_id, user, facts, actor)
+    if actor.is_person(user.pk):
+        raise InvalidError({"role": [OWN_ROLE]})
+    if before is None and actor.kind == "person":
+        raise InvalidError({"username": [INVITE_FIRST]})
+    if before is not None and before.role == Role.OWNER:
+        _keep_an_owner(tenant, user)
+    _set_role(tenant, user, role, before, actor)
+
+
+@transaction.atomic
+def appoint_owner(tenant_id: UUID, username: str, *, actor: Actor) -> User:
+    """Make an account owner of a tenant that has none, without its consent; for platform staff.
+
+    Raises InvalidError if the tenant has an active owner or there is no active account of that
+    name, and UnknownTenantError if the tenant does not exist or is closed.
+    """
+    tenant = open_tenant(tenant_id)
+    if active_owners(tenant.pk).exists():
+        raise InvalidError({"username": [HAS_OWNER]})
+    user = User.objects.filter(username=username, is_active=True).first()
+    if user is None:
+        raise InvalidError({"username": [NO_ACCOUNT]})
+    before = Membership.objects.filter(tenant=tenant, user=user).first()
+    _set_role(tenant, user, Role.OWNER, before, actor, action=APPOINTED)
+    return user
+
+
+@transaction.atomic
+def grant_scopes(tenant_id: UUID, user: User, scopes: Iterable[str], *, actor: Actor) -> None:
+    """Replace the set of scopes of single tools that the tokens issued by a member may hold.
+
+    Raises InvalidError for a scope that is not a tool's, or if the user is not a member, and
+    UnknownTenantError if the tenant does not exist or is closed.
+    """
+    tenant = open_tenant(tenant_id)
+    wanted = sorted(set(scopes) - COMMON_SCOPES)
+    wrong = [scope for scope in wanted if not may_hold(Role.MEMBER, scope)]
+    if wrong or len(wanted) > SCOPES_LIMIT:
+        problems = [f"{scope!r} is not a scope of a tool." for scope in wrong]
+        raise InvalidError({"scopes": problems or [f"Give at most {SCOPES_LIMIT} scopes."]})
+    membership = Membership.objects.filter(tenant=tenant, user=user).first()
+    if membership is None:
+        raise InvalidError({"scopes": ["This person is not a member of this tenant."]})
+    if membership.scopes != wanted:
+        facts = {"scopes": wanted, "before": membership.scopes}
+        membership.scopes = wanted
+        membership.save(update_fields=["scopes"])
+        member_changed("member.scopes_set", tenant_id, user, facts, actor)
 
 
 @transaction.atomic
 def remove_member(tenant_id: UUID, user: User, *, actor: Actor) -> bool:
-    """End a membership, and with it for good the tokens that hang on it. False if there is none."""
-    membership = Membership.objects.filter(tenant_id=tenant_id, user=user).first()
-    if membership is None:
+    """End a membership, and for good the tokens that depend on it. False if there is none.
+
+    Users may remove themselves. Raises InvalidError for the last owner of an open tenant.
+    """
+    tenant = Tenant.objects.select_for_update(no_key=True).filter(pk=tenant_id).first()
+    # Locked, so that a token that is being issued meanwhile also ends with the membership.
+    memberships = Membership.objects.select_for_update()
+    membership = memberships.filter(tenant=tenant, user=user).first()
+    if tenant is None or membership is None:
         return False
+    if membership.role == Role.OWNER and tenant.closed_at is None:
+        _keep_an_owner(tenant, user)
     membership.delete()
-    _member_changed("member.removed", tenant_id, user, {"before": membership.role}, actor)
+    end_invitations(tenant_id, user.get_username(), "the membership ended", actor)
+    member_changed("member.removed", tenant_id, user, {"before": membership.role}, actor)
     return True
 
 
-def _member_changed(
-    action: str, tenant_id: UUID, user: User, facts: Mapping[str, Any], actor: Actor
-) -> None:
-    named = {**facts, "user": user.get_username()}
-    record(action, actor=actor, tenant=tenant_id, target=str(user.pk), facts=named)
-    announce("member", tenant=tenant_id, object_id=str(user.pk))
+def keep_owners(user: User) -> None:
+    """Lock a user's tenants, and require that each has another active owner.
+
+    Call it in the transaction that deactivates the account. Raises InvalidError.
+    """
+    owned = Tenant.objects.open().filter(memberships__user=user, memberships__role=Role.OWNER)
+    ids = list(owned.order_by("pk").values_list("pk", flat=True))
+    # Locked in one order, so that two such changes at once do not deadlock.
+    tenants = Tenant.objects.open().select_for_update(no_key=True).filter(pk__in=ids).order_by("pk")
+    alone = [tenant.slug for tenant in tenants if _is_last_owner(tenant, user)]
+    if alone:
+        sentence = f"{user.get_username()} is the last owner of {', '.join(alone)}."
+        raise InvalidError({"is_active": [f"{sentence} Make another member owner there first."]})
 
 
-def _open_tenant(tenant_id: UUID) -> Tenant:
-    row = Tenant.objects.open().select_for_update().filter(pk=tenant_id).first()
+def active_owners(tenant_id: UUID) -> QuerySet[Membership]:
+    """Return the memberships of the owners whose accounts are active."""
+    return Membership.objects.filter(tenant_id=tenant_id, role=Role.OWNER, user__is_active=True)
+
+
+def end_invitations(tenant_id: UUID, username: str, reason: str, actor: Actor) -> None:
+    """Withdraw the open invitations for a name, so no earlier link overrides a later decision."""
+    opened = Invitation.objects.filter(tenant_id=tenant_id, username=username, ended_at=None)
+    for invitation in opened:
+        invitation.outcome = Invitation.Outcome.WITHDRAWN
+        invitation.ended_at = timezone.now()
+        invitation.save(update_fields=["outcome", "ended_at"])
+        facts = {"user": username, "role": invitation.role, "reason": reason}
+        target = str(invitation.pk)
+        record("invitation.withdrawn", actor=actor, tenant=tenant_id, target=target, facts=facts)
+
+
+def open_tenant(tenant_id: UUID) -> Tenant:
+    """Return the row of an open tenant, locked, so that changes to its members are serialized.
+
+    Rows that refer to the tenant can still be added (`no_key`): their references are checked when
+    their transaction commits, while it holds the lock of the change log, and waiting for this lock
+    there would deadlock. Raises UnknownTenantError.
+    """
+    row = Tenant.objects.open().select_for_update(no_key=True).filter(pk=tenant_id).first()
     if row is None:
         raise UnknownTenantError
     return row
+
+
+def _set_role(
+    tenant: Tenant,
+    user: User,
+    role: Role,
+    before: Membership | None,
+    actor: Actor,
+    *,
+    action: str = "member.set",
+) -> None:
+    facts = {"role": role.value, "before": before.role if before else None}
+    membership = before or Membership(tenant=tenant, user=user)
+    if before is None or action == APPOINTED:
+        membership.added_by = (actor.label or actor.kind)[:ADDED_BY_LIMIT]
+        membership.accepted_at = None
+    membership.role = role.value
+    membership.save()
+    end_invitations(tenant.pk, user.get_username(), "a role was given directly", actor)
+    member_changed(action, tenant.pk, user, facts, actor)
+
+
+def _keep_an_owner(tenant: Tenant, user: User) -> None:
+    if _is_last_owner(tenant, user):
+        raise InvalidError({"role": [LAST_OWNER]})
+
+
+def _is_last_owner(tenant: Tenant, user: User) -> bool:
+    owners = set(active_owners(tenant.pk).values_list("user_id", flat=True))
+    return owners == {user.pk}
+
+
+def member_changed(
+    action: str, tenant_id: UUID, user: User, facts: Mapping[str, Any], actor: Actor
+) -> None:
+    """Record a change of a membership, and have every process read the user again."""
+    named = {**facts, "user": user.get_username()}
+    record(action, actor=actor, tenant=tenant_id, target=str(user.pk), facts=named)
+    announce("member", tenant=tenant_id, object_id=str(user.pk))
 
 
 def _columns(fields: TenantFields) -> dict[str, Any]:

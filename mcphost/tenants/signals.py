@@ -1,6 +1,6 @@
-"""What other rooms may want to hear of tenants."""
+"""Signals about tenants for other packages."""
 
 from django.dispatch import Signal
 
-# Sent after the commit, with `tenant_id: UUID`. A receiver that fails is logged and undoes nothing.
+# Sent after the commit, with `tenant_id: UUID`. A failing receiver is logged and undoes nothing.
 tenant_created = Signal()

@@ -1,4 +1,4 @@
-"""Caches of this room are dropped when the feed says so."""
+"""Drop this package's cached rows when the change log reports a change."""
 
 from mcphost.feed.loop import ChangeNews, loop
 from mcphost.tenants import selectors

@@ -1,1 +1,1 @@
-"""Where and when MCP messages travel: Streamable HTTP, the guard, streams, limits on the wire."""
+"""HTTP: the MCP endpoint (Streamable HTTP), request checks, event streams, limits on clients."""

@@ -1,20 +1,24 @@
-"""`manage.py check --deploy` refuses what cannot work in production."""
+"""`manage.py check --deploy`: report settings that cannot work in production."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from django.apps.config import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.db import DatabaseError, connection
 
-from mcphost.observability.deployment import Deployment, findings
+from mcphost.feed import nodes
+from mcphost.observability.deployment import Connections, Deployment, findings
+from mcphost.serving.process import lifecycle
 
 
 @register(Tags.security, deploy=True)
 def check_deployment(
     app_configs: Sequence[AppConfig] | None = None, **options: Any
 ) -> list[CheckMessage]:
-    """What the settings and the data folder say that cannot work, or is not safe, when deployed."""
+    """Report settings and data folder contents that cannot work, or are unsafe, when deployed."""
     return [
         (Error if finding.fatal else Warning)(finding.message, hint=finding.hint, id=finding.id)
         for finding in findings(_facts())
@@ -34,4 +38,32 @@ def _facts() -> Deployment:
         conformance=settings.MCPHOST_CONFORMANCE,
         alone=settings.MCPHOST_ALONE,
         redis=settings.MCPHOST_REDIS,
+        connections=None if settings.MCPHOST_ALONE else _connections(),
     )
+
+
+def _connections() -> Connections:
+    """How many connections all processes may open at once, and how many PostgreSQL allows."""
+    available, serving = None, 0
+    with suppress(DatabaseError):
+        with connection.cursor() as cursor:
+            cursor.execute(_AVAILABLE)
+            available = int(cursor.fetchone()[0])
+        serving = len(nodes.living())
+    return Connections(
+        per_process=lifecycle.CONNECTIONS + settings.MCPHOST_DJANGO_REQUESTS,
+        processes=max(settings.MCPHOST_PROCESSES, serving),
+        available=available,
+    )
+
+
+# Reserved connections are not available to us; a role and a database may have lower limits.
+_AVAILABLE = """
+SELECT least(
+    current_setting('max_connections')::int
+    - current_setting('superuser_reserved_connections')::int
+    - coalesce(current_setting('reserved_connections', true)::int, 0),
+    (SELECT nullif(rolconnlimit, -1) FROM pg_roles WHERE rolname = current_user),
+    (SELECT nullif(datconnlimit, -1) FROM pg_database WHERE datname = current_database())
+)
+"""

@@ -1,11 +1,11 @@
-"""Which browsers' pages may talk to us, and what they may see (Fetch standard, CORS protocol).
+"""CORS: which web pages may use the endpoint, and which headers they may read (Fetch standard).
 
-No answer ever allows credentials: cookies are no credential here. What is said before the caller
-is known (preflight, 401) is alike for every slug and allows every Origin, so it tells nothing.
+No response allows credentials: cookies do not authenticate here. Responses before authentication
+(preflight, 401) are the same for every slug and allow every Origin, so they disclose nothing.
 """
 
 from mcphost.protocol.errors import FORBIDDEN, ProtocolError
-from mcphost.transport.responder import RawHeaders
+from mcphost.transport.response import RawHeaders
 
 EXPOSED = b"Mcp-Session-Id, WWW-Authenticate, Retry-After"
 ANYONE: RawHeaders = (
@@ -17,9 +17,9 @@ _STANDARD = "accept, authorization, content-type, last-event-id, mcp-protocol-ve
 
 
 def preflight(requested: str) -> RawHeaders:
-    """The answer to a preflight. `requested` is its Access-Control-Request-Headers.
+    """The headers of a preflight response. `requested` is its Access-Control-Request-Headers.
 
-    `Mcp-Param-*` headers cannot be listed by a pattern, so those asked for are allowed by name.
+    `Mcp-Param-*` headers cannot be allowed by a pattern, so the requested ones are allowed by name.
     """
     asked = [name.strip().lower() for name in requested[:4096].split(",")]
     allowed = [name for name in asked if name.startswith("mcp-") and name.isascii()]
@@ -34,15 +34,15 @@ def preflight(requested: str) -> RawHeaders:
 
 
 def allow(origin: str | None, allowed: tuple[str, ...]) -> RawHeaders:
-    """The headers for an authenticated request from a page of `origin`, if its tenant allows it.
+    """The CORS headers of the response to an authenticated request from a page of `origin`.
 
-    No Origin is no browser. Raises ProtocolError
-    (FORBIDDEN) otherwise (spec: basic/transports/streamable-http, Security & Endpoint).
+    None without an Origin: the client is not a browser. Raises ProtocolError (FORBIDDEN) if the
+    tenant does not allow `origin` (spec: basic/transports/streamable-http, Security & Endpoint).
     """
     if origin is None:
         return ()
     if not is_allowed(origin, allowed):
-        raise ProtocolError(FORBIDDEN, "Pages of this Origin may not use this server")
+        raise ProtocolError(FORBIDDEN, "This Origin is not allowed")
     return (
         (b"access-control-allow-origin", origin.encode("latin-1")),
         (b"access-control-expose-headers", EXPOSED),

@@ -1,7 +1,7 @@
 """The MCP endpoint, `/t/<tenant>/mcp`: a plain ASGI application.
 
-Not a Channels consumer: that one sees neither a hang-up nor a channel-layer message while it
-handles a request.
+Not a Channels consumer: a consumer receives neither a disconnect nor a channel-layer message while
+it handles a request.
 """
 
 import asyncio
@@ -12,31 +12,29 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from mcphost.observability import context, counters, tracing
-from mcphost.observability.labels import END, NO_METHOD, NOTIFICATION, STREAM
+from mcphost.observability.instruments import OTHER
+from mcphost.observability.labels import CODES, END, NO_METHOD, NOTIFICATION, STREAM
 from mcphost.protocol.errors import ProtocolError
 from mcphost.protocol.legacy.opening import LegacyBody
 from mcphost.protocol.opening import open_post
 from mcphost.protocol.subscriptions import lasting
-from mcphost.serving.dispatch import STANDING, attend, dispatch
-from mcphost.serving.incoming import Incoming
-from mcphost.serving.lifecycle import ensure_started
-from mcphost.transport import cors, guard, refusals, sessions
-from mcphost.transport.admission import Admitted, admit
-from mcphost.transport.answering import AWAY, NOBODY, answer_of, converse, unavailable
-from mcphost.transport.bodies import ClientGoneError, Receive, read_body
-from mcphost.transport.get import get
-from mcphost.transport.http import HttpRequest
+from mcphost.serving.context import Incoming
+from mcphost.serving.database import AWAY
+from mcphost.serving.methods.dispatch import LONG_LIVED, dispatch, dispatch_long_lived
+from mcphost.serving.process.lifecycle import ensure_started
+from mcphost.serving.replies import error_for
+from mcphost.transport import cors, errors, guard, lanes
+from mcphost.transport.authentication import Admitted, admit
+from mcphost.transport.legacy import post
+from mcphost.transport.legacy.get import get
+from mcphost.transport.legacy.post import Post
+from mcphost.transport.legacy.stream_response import HttpWire
+from mcphost.transport.long_stream import LongStream
 from mcphost.transport.options import options
-from mcphost.transport.responder import (
-    RawHeaders,
-    Send,
-    send_empty,
-    send_json,
-)
-from mcphost.transport.sessions import Post
-from mcphost.transport.spans import in_span
-from mcphost.transport.standing import StandingStream
-from mcphost.transport.streaming import Wire
+from mcphost.transport.request import ClientGoneError, HttpRequest, Receive, read_body
+from mcphost.transport.request_cycle import DISCONNECTED, answer_of, converse
+from mcphost.transport.response import RawHeaders, Send, send_empty, send_json
+from mcphost.transport.tracing import in_span
 
 PATH = re.compile(r"/t/([^/]+)/mcp")
 
@@ -44,14 +42,14 @@ log = logging.getLogger(__name__)
 
 
 class Ended(NamedTuple):
-    """A request that was answered, by the label of its method and the status; 0 is nobody there."""
+    """How a request ended: the label of its method, and the HTTP status (0 after a disconnect)."""
 
     method: str
     status: int
 
 
 async def endpoint(scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
-    """Serve one HTTP request below `/t/`. Everything there is answered here, in JSON."""
+    """Serve one HTTP request below `/t/`. Paths other than `/t/<tenant>/mcp` get a 404 in JSON."""
     ensure_started()
     match = PATH.fullmatch(scope["path"])
     if match is None:
@@ -59,7 +57,7 @@ async def endpoint(scope: Mapping[str, Any], receive: Receive, send: Send) -> No
         return
     counters.requests.add()
     request = HttpRequest.from_scope(scope, match[1])
-    method, status = NO_METHOD, NOBODY
+    method, status = NO_METHOD, DISCONNECTED
     try:
         entered = await _enter(request, receive, send)
         if isinstance(entered, Ended):
@@ -73,7 +71,7 @@ async def endpoint(scope: Mapping[str, Any], receive: Receive, send: Send) -> No
             status = 202
             return
         context.bind(incoming.leg, incoming.tenant.slug, incoming.trace_id)
-        if method in STANDING:
+        if method in LONG_LIVED:
             answering = _attend(incoming, receive, send, headers)
         else:
             answering = converse(incoming, dispatch, receive, send, headers)
@@ -87,61 +85,73 @@ async def endpoint(scope: Mapping[str, Any], receive: Receive, send: Send) -> No
 async def _enter(
     request: HttpRequest, receive: Receive, send: Send
 ) -> tuple[Incoming, RawHeaders] | Ended:
-    """The request of somebody who may speak here, with the headers that its answer needs; or how it
-    was answered already."""
+    """Admit the caller: return its request and the headers of the response, or `Ended` if the
+    request has been answered already."""
     headers: RawHeaders = cors.ANYONE
     try:
-        guard.check_host(request)
-        if request.method == "OPTIONS":
-            asked = request.headers.get("access-control-request-headers") or ""
-            await send_empty(send, 204, cors.preflight(asked))
-            return Ended(NO_METHOD, 204)
-        guard.check_request(request)
-        admitted = await admit(request)
-        headers = ()
-        headers = cors.allow(request.headers.get("origin"), admitted.tenant.allowed_origins)
-        wire = Wire(receive, send, headers)
-        if request.method == "GET":
-            return Ended(STREAM, await get(request, admitted, wire))
-        if request.method == "DELETE":
-            return Ended(END, await sessions.delete(request, admitted, wire))
+        lane = lanes.find(request)
+        if lane is not None:
+            guard.check_length(request)
+            admitted, headers = lane.admission.admitted, lane.headers
+        else:
+            guard.check_host(request)
+            if request.method == "OPTIONS":
+                asked = request.headers.get("access-control-request-headers") or ""
+                await send_empty(send, 204, cors.preflight(asked))
+                return Ended(NO_METHOD, 204)
+            guard.check_request(request)
+            admission = await admit(request)
+            admitted, headers = admission.admitted, ()
+            headers = cors.allow(request.headers.get("origin"), admitted.tenant.allowed_origins)
+            lanes.keep(request, admission, headers)
+        if request.method != "POST":
+            return await _session(request, admitted, HttpWire(receive, send, headers))
         opened = await _open(request, admitted, receive)
         if isinstance(opened, Post):
-            return Ended(sessions.label(opened.body), await sessions.post(opened, wire))
+            wire = HttpWire(receive, send, headers)
+            return Ended(post.label(opened.body), await post.post(opened, wire))
         return opened, headers
     except ClientGoneError:
-        return Ended(NO_METHOD, NOBODY)
+        return Ended(NO_METHOD, DISCONNECTED)
     except ProtocolError as error:
         return Ended(NO_METHOD, await _refuse(send, error, headers))
     except AWAY as error:
-        return Ended(NO_METHOD, await _refuse(send, unavailable(error), headers))
+        return Ended(NO_METHOD, await _refuse(send, error_for(error), headers))
+
+
+async def _session(request: HttpRequest, admitted: Admitted, wire: HttpWire) -> Ended:
+    """Answer GET or DELETE, which exist only in sessions."""
+    if request.method == "GET":
+        return Ended(STREAM, await get(request, admitted, wire))
+    return Ended(END, await post.delete(request, admitted, wire))
 
 
 async def _open(request: HttpRequest, admitted: Admitted, receive: Receive) -> Incoming | Post:
     body, waited = await read_body(receive, options().body_limit, options().body_seconds)
-    if waited:  # for half a minute, perhaps: the caller must still be one that is let in
-        admitted = await admit(request)
+    if waited:  # perhaps for half a minute: check the caller's authority again
+        admitted = (await admit(request)).admitted
+        cors.allow(request.headers.get("origin"), admitted.tenant.allowed_origins)
     exchange = open_post(request.headers, body)
     if isinstance(exchange, LegacyBody):
         return Post(request, admitted, exchange, len(body))
-    if exchange.method in STANDING:
+    if exchange.method in LONG_LIVED:
         exchange = lasting(exchange)
     return admitted.incoming(request, exchange, len(body))
 
 
 async def _attend(incoming: Incoming, receive: Receive, send: Send, headers: RawHeaders) -> int:
-    """Answer a request whose stream stays open until its client hangs up or we end it."""
-    stream = StandingStream(receive, send, options().stream, headers)
+    """Answer a request whose stream is open until the client disconnects or the server ends it."""
+    stream = LongStream(receive, send, options().stream, headers)
     counters.listeners_open.add()
     try:
-        answer = await answer_of(incoming, attend(incoming, stream))
+        answer = await answer_of(incoming, dispatch_long_lived(incoming, stream))
         await stream.finish(*answer)
         return answer[0]
     except asyncio.CancelledError:
         if not stream.lost:
             raise
-        stream.forgive()
-        return NOBODY
+        stream.uncancel()
+        return DISCONNECTED
     finally:
         counters.listeners_open.add(-1)
         stream.end()
@@ -149,9 +159,10 @@ async def _attend(incoming: Incoming, receive: Receive, send: Send, headers: Raw
 
 async def _refuse(send: Send, error: ProtocolError, headers: RawHeaders) -> int:
     counters.refused(error.code)
-    log.info("refused: %s", error.message, extra={"code": error.code})
-    extra = [*refusals.headers_of(error), *headers]
-    status = refusals.status_of(error)
-    body = refusals.body_of(error)
+    # Not the message: it may quote what the client sent.
+    log.info("refused: %s", CODES.get(error.code, OTHER), extra={"code": error.code})
+    extra = [*errors.headers_of(error), *headers]
+    status = errors.status_of(error)
+    body = errors.body_of(error)
     await (send_json(send, status, body, extra) if body else send_empty(send, status, extra))
     return status

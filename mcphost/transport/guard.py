@@ -1,10 +1,8 @@
-"""What is refused before anything is known of the caller. Only platform-wide values decide here.
+"""Checks of a request before authentication. They depend on platform-wide settings only.
 
 The checks and their statuses are those of spec basic/transports/streamable-http (Security &
 Endpoint, Sending Messages) and RFC 9110.
 """
-
-from functools import lru_cache
 
 from django.http.request import split_domain_port, validate_host
 
@@ -18,30 +16,35 @@ from mcphost.protocol.errors import (
     ProtocolError,
 )
 from mcphost.protocol.headers import Headers
-from mcphost.transport.http import HttpRequest
 from mcphost.transport.options import options
+from mcphost.transport.request import HttpRequest
 
 JSON = "application/json"
 STREAM = "text/event-stream"
 _OF_SESSIONS = ("GET", "DELETE")
 ALLOWED_METHODS = "GET, POST, DELETE, OPTIONS"
+LONGEST_ACCEPT = 4096
 
 
 def check_host(request: HttpRequest) -> None:
-    """Refuse a Host that is not ours, against DNS rebinding.
+    """Refuse a Host that is not in ALLOWED_HOSTS, against DNS rebinding.
 
-    Django's own check acts only where `get_host()` is called, which is never on this path.
+    Django's own check runs only in `get_host()`, which is never called on this path. Raises
+    ProtocolError (MISDIRECTED).
     """
-    known = request.headers.raw(b"host")
-    if known is not None and _known_host(known, options().allowed_hosts):
-        return
-    host = request.headers.get("host") or ""
-    if request.headers.count("host") > 1 or not _host_allowed(host, options().allowed_hosts):
-        raise ProtocolError(MISDIRECTED, "This server does not answer for the Host of the request")
+    if not knows_host(request.headers):
+        raise ProtocolError(MISDIRECTED, "The Host of the request is not allowed")
+
+
+def knows_host(headers: Headers) -> bool:
+    """Whether the request has exactly one Host, and it is in ALLOWED_HOSTS."""
+    domain, _port = split_domain_port(headers.get("host") or "")
+    known = bool(domain) and validate_host(domain, list(options().allowed_hosts))
+    return known and headers.count("host") == 1
 
 
 def check_request(request: HttpRequest) -> None:
-    """Refuse what is neither an MCP message nor about a session: its stream, or its end."""
+    """Refuse all but POST, and GET and DELETE of a session. Raises ProtocolError."""
     if request.method == "POST":
         check_post(request)
     elif request.method not in _OF_SESSIONS or not _names_session(request.headers):
@@ -52,7 +55,7 @@ def check_request(request: HttpRequest) -> None:
 
 
 def _names_session(headers: Headers) -> bool:
-    """Whether a client of a session-based revision says so: the stateless one has POST alone."""
+    """Whether the client speaks a session-based revision: the stateless one has only POST."""
     version = headers.get("mcp-protocol-version")
     if version is None:
         return headers.count("mcp-session-id") > 0
@@ -60,52 +63,32 @@ def _names_session(headers: Headers) -> bool:
 
 
 def check_post(request: HttpRequest) -> None:
-    """Refuse what cannot be an MCP message: Accept, Content-Type, declared size."""
+    """Refuse a POST by Accept, Content-Type or Content-Length. Raises ProtocolError."""
     headers = request.headers
-    if not _usual(headers.raw(b"accept"), headers.raw(b"content-type")):
-        _check_media(headers.get("accept") or "*/*", headers.get("content-type") or "")
-    length = headers.raw(b"content-length") or b"0"
+    if not _accepts(headers.get("accept") or "*/*", JSON, STREAM):
+        message = f"Accept must list both {JSON} and {STREAM}"
+        raise ProtocolError(NOT_ACCEPTABLE, message)
+    if not _is_json(headers.get("content-type") or ""):
+        raise ProtocolError(UNSUPPORTED_MEDIA_TYPE, f"Content-Type must be {JSON}")
+    check_length(request)
+
+
+def check_length(request: HttpRequest) -> None:
+    """Reject by Content-Length before reading. Raises ProtocolError (TOO_LARGE)."""
+    length = request.headers.get("content-length") or "0"
     limit = options().body_limit
-    if length.isdigit() and int(length[:20]) > limit:
+    if length.isdecimal() and int(length[:20]) > limit:
         raise ProtocolError(TOO_LARGE, f"The body is larger than {limit} bytes")
 
 
-def _check_media(accept: str, content_type: str) -> None:
-    if not _accepts(accept, JSON, STREAM):
-        message = f"Accept must list both {JSON} and {STREAM}"
-        raise ProtocolError(NOT_ACCEPTABLE, message)
-    if not _is_json(content_type):
-        raise ProtocolError(UNSUPPORTED_MEDIA_TYPE, f"Content-Type must be {JSON}")
-
-
-@lru_cache(maxsize=256)
-def _usual(accept: bytes | None, content_type: bytes | None) -> bool:
-    """Whether these values, as clients send them again and again, are known to be right."""
-    if accept is None or content_type is None:
-        return False
-    return _accepts(accept.decode("latin-1"), JSON, STREAM) and _is_json(
-        content_type.decode("latin-1")
-    )
-
-
-@lru_cache(maxsize=256)
-def _known_host(host: bytes, allowed: tuple[str, ...]) -> bool:
-    return _host_allowed(host.decode("latin-1"), allowed)
-
-
-@lru_cache(maxsize=256)
-def _host_allowed(host: str, allowed: tuple[str, ...]) -> bool:
-    domain, _port = split_domain_port(host)
-    return bool(domain) and validate_host(domain, list(allowed))
-
-
-@lru_cache(maxsize=256)
 def _accepts(accept: str, *types: str) -> bool:
+    """Whether `Accept` admits all of `types`. Raises ProtocolError if it is too long to parse."""
+    if len(accept) > LONGEST_ACCEPT:
+        raise ProtocolError(NOT_ACCEPTABLE, f"Accept is longer than {LONGEST_ACCEPT} bytes")
     ranges = {_media_type(part) for part in accept.split(",") if not _is_refused(part)}
     return all(ranges & {name, f"{name.split('/')[0]}/*", "*/*"} for name in types)
 
 
-@lru_cache(maxsize=256)
 def _is_json(content_type: str) -> bool:
     media, _, parameters = content_type.partition(";")
     charset = parameters.strip().lower().removeprefix("charset=").strip('"')

@@ -1,6 +1,6 @@
-"""Wake-ups go out when this process has announced something, and come in from the others.
+"""Connect the wake-ups to the change log, the process's lifecycle and its health.
 
-Settings that are kept are read anew when one is changed.
+Cached settings are cleared when a setting changes.
 """
 
 from typing import Any
@@ -11,23 +11,25 @@ from django.core.signals import setting_changed
 
 from mcphost.feed.loop import loop
 from mcphost.observability import health
-from mcphost.serving import lifecycle
+from mcphost.serving.process import lifecycle
+from mcphost.transport.django_requests import slots
 from mcphost.transport.options import options
-from mcphost.transport.wakeups import Wakeups
+from mcphost.transport.redis_wakeups import Wakeups
 
 
 def shared_layer() -> Any | None:
-    """The channel layer, where it reaches other processes."""
+    """The channel layer, if it reaches other processes (Redis); else None."""
     return get_channel_layer() if settings.MCPHOST_REDIS else None
 
 
 def forget_options(**_: Any) -> None:
     options.cache_clear()
+    slots.cache_clear()
 
 
 setting_changed.connect(forget_options)
 
 wakeups = Wakeups(shared_layer)
 loop.set_waker(wakeups.send)
-lifecycle.accompany(wakeups)
+lifecycle.register_companion(wakeups)
 health.warn("redis", wakeups.problem)

@@ -1,1 +1,1 @@
-"""Keys and secrets at rest: the key ring, tenants' salts and payload keys."""
+"""Keys and secrets in the database: the key ring, tenants' salts and payload keys."""

@@ -7,5 +7,5 @@ class VaultConfig(AppConfig):
     name = "mcphost.vault"
 
     def ready(self) -> None:
-        # By name: the checks read models, which are not there yet when this module is imported.
+        # Imported late: the checks import models, which are not ready when this module is imported.
         import_module("mcphost.vault.checks")

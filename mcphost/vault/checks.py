@@ -1,4 +1,4 @@
-"""`manage.py check --database default`, and `migrate`, say so when the master key is not theirs."""
+"""`manage.py check --database default`, and `migrate`, report a wrong or missing master key."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ from mcphost.vault.services import verify_master_key
 def check_master_key(
     app_configs: Any, databases: Sequence[str] | None = None, **kwargs: Any
 ) -> list[CheckMessage]:
-    """An error when the master key is missing or wrong. A database without our tables has no keys."""
+    """Report a missing or wrong master key. A database without the vault's tables has no keys."""
     if DEFAULT_DB_ALIAS not in (databases or ()):
         return []
     tables = connection.introspection.table_names()

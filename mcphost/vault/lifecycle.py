@@ -1,13 +1,13 @@
-"""The life of the ring's keys, and the end of a tenant's salt.
+"""Rotate, retire and destroy keys of the ring, and destroy a tenant's salt.
 
-Each service is one transaction, one entry in the record and one change in the feed. It holds the
-ring until it is done, and changes only rows that are still in the state they were in. Who may use it
-is decided by the caller. Raises KeyRefusalError for what cannot be done, and VaultError.
+Each service is one transaction with one entry in the record and one row in the change log. It locks
+the ring, and changes only rows whose state has not changed meanwhile. The caller checks
+permissions. Raises KeyRefusalError for an operation that is not possible, and VaultError.
 
-A rotation has two parts. `rotate` writes a key that nobody seals with yet; once every process that is
-ready has had time to hear of it, `tend` has it seal: called by whoever waits for it, and now and then
-by every serving process, of which the first does it. Times are the database's, so that clocks of
-machines do not matter.
+A rotation has two parts. `rotate` writes a key on standby, which does not seal yet. Once every
+ready process has had time to read it, `run_due_transitions` makes it the active key. `run_due_transitions` is called by the
+command that waits for the rotation, and regularly by every serving process; the first call takes
+effect. Times are the database's, so the machines' clocks do not matter.
 """
 
 import logging
@@ -39,82 +39,82 @@ from mcphost.vault.master import master_keys
 from mcphost.vault.models import RingKey, TenantSecret
 from mcphost.vault.rows import opened, wrapped
 from mcphost.vault.services import ensure_tenant
-from mcphost.vault.states import TRANSITIONS, KeyState, Verb, following
+from mcphost.vault.states import TRANSITIONS, KeyState, KeyVerb, following
 from mcphost.vault.wrapping import kek_id, wrappers
 
 STANDBY: Final = timedelta(seconds=SILENT_SECONDS)
-"""A process that has not heard of a key for longer is not ready (`feed.loop`)."""
+"""How long a key is on standby. A process that reads no changes for longer is not ready."""
 
 SLACK: Final = timedelta(minutes=5)
-"""For clocks that are not alike, and for what was sealed by a process that heard of it late."""
+"""For differing clocks, and for tokens sealed by a process that learned of the rotation late."""
 
-TENDER: Final = Actor.system("vault")
+SCHEDULER: Final = Actor.system("vault")
 
 log = logging.getLogger(__name__)
 
 
 @transaction.atomic
 def rotate(actor: Actor, compromised: bool = False) -> str:
-    """Put a new key into the ring; its id. It seals in `STANDBY` from now, when `tend` is called.
+    """Add a new key to the ring; return its id. After `STANDBY`, `run_due_transitions` makes it the active key.
 
-    `compromised`: somebody else may know the key that seals. The new one seals at once, and the old
-    one opens nothing any more from the moment that a process hears of it. So do keys on standby.
+    `compromised`: the active key may be known to others. The new key is active at once. The old
+    one, and one on standby, are retired: each process stops using them as soon as it is notified.
     """
-    ring = _held()
+    ring = _lock_ring()
     active = next((row for row in ring if row.state == KeyState.ACTIVE), None)
     if active is None:
         raise NoActiveKeyError("the key ring has no active key: run `manage.py init`")
     _refuse_other_master_keys(active)
     if compromised:
-        retired = _moved(RingKey.objects.all(), Verb.COMPROMISE)
-        made = _make(KeyState.ACTIVE)
+        retired = _apply(RingKey.objects.all(), KeyVerb.COMPROMISE)
+        made = _create(KeyState.ACTIVE)
     else:
         _refuse_two_at_once(ring)
         retired = []
-        made = _make(KeyState.STANDBY)
+        made = _create(KeyState.STANDBY)
     facts = {"replaces": active.id, "compromised": compromised, "retired": retired}
-    _tell("key.rotated", made, actor, facts)
+    _record_and_announce("key.rotated", made, actor, facts)
     return made
 
 
 @transaction.atomic
 def retire(key_id: str, actor: Actor) -> None:
-    """Have a key open nothing any more, before the last token under it has expired.
+    """Retire a key before its last token has expired: it opens no tokens any more.
 
-    A key on standby is taken back: the one that seals goes on.
+    Retiring a key on standby cancels the rotation: the active key stays.
     """
-    row = _one(_held(), key_id)
-    require(row.id, KeyState(row.state), Verb.RETIRE)
-    _moved(RingKey.objects.filter(pk=row.pk), Verb.RETIRE)
-    _tell("key.retired", row.id, actor, {"was": row.state, "expired": False})
+    row = _find(_lock_ring(), key_id)
+    require(row.id, KeyState(row.state), KeyVerb.RETIRE)
+    _apply(RingKey.objects.filter(pk=row.pk), KeyVerb.RETIRE)
+    _record_and_announce("key.retired", row.id, actor, {"was": row.state, "expired": False})
 
 
 @transaction.atomic
 def destroy(key_id: str, actor: Actor) -> None:
-    """Erase the secret of a retired key. What was sealed under it is lost for good."""
-    row = _one(_held(), key_id)
-    require(row.id, KeyState(row.state), Verb.DESTROY)
-    _moved(RingKey.objects.filter(pk=row.pk), Verb.DESTROY, wrapped="")
-    _tell("key.destroyed", row.id, actor, {})
+    """Erase the secret of a retired key. Tokens sealed under it are lost for good."""
+    row = _find(_lock_ring(), key_id)
+    require(row.id, KeyState(row.state), KeyVerb.DESTROY)
+    _apply(RingKey.objects.filter(pk=row.pk), KeyVerb.DESTROY, wrapped="")
+    _record_and_announce("key.destroyed", row.id, actor, {})
 
 
-def require(key_id: str, state: KeyState, verb: Verb) -> None:
-    """Raises KeyRefusalError, with the reason, unless the verb is possible in this state."""
+def require(key_id: str, state: KeyState, verb: KeyVerb) -> None:
+    """Raise KeyRefusalError, with the reason, unless the verb is possible in this state."""
     if following(state, verb) is None:
         raise KeyRefusalError(_CANNOT[verb, state].format(key_id))
 
 
 def lifetime() -> timedelta:
-    """How long a replaced key goes on opening: as long as a token lives at most, and some."""
+    """How long a replaced key still opens tokens: the longest lifetime of a token, and SLACK."""
     longest = max(settings.MCPHOST_MAX_ANSWER_SECONDS, settings.MCPHOST_CLIENT_SESSION_SECONDS)
     return timedelta(seconds=longest) + SLACK
 
 
-def tend(actor: Actor = TENDER) -> Sequence[str]:
-    """Do what is due: have a key on standby seal, retire keys whose last token has expired.
+def run_due_transitions(actor: Actor = SCHEDULER) -> Sequence[str]:
+    """Do what is due: activate a key on standby, retire keys whose last token has expired.
 
-    Returns what was done, in words; nothing when another process was faster. Costs one query when
-    nothing is due. To be called now and then.
+    Returns what was done, as text; nothing if another process was faster. Costs one query when
+    nothing is due. Call it regularly.
     """
     done: list[str] = []
     for row in _due():
@@ -128,9 +128,9 @@ def tend(actor: Actor = TENDER) -> Sequence[str]:
 
 
 def destroy_salt(tenant: UUID, actor: Actor) -> bool:
-    """Make every token of a tenant worthless, and let it have no new ones; False if that was done.
+    """Destroy a tenant's salt: none of its tokens can be opened, or new ones sealed, any more.
 
-    Its records stay readable. Nothing brings the salt back.
+    False if it was destroyed before. Its records stay readable. The salt cannot be restored.
     """
     ensure_tenant(tenant)
     with transaction.atomic():
@@ -142,14 +142,14 @@ def destroy_salt(tenant: UUID, actor: Actor) -> bool:
     return bool(gone)
 
 
-def _held() -> list[RingKey]:
-    """The keys, held until the transaction ends, so that no two commands change the ring at once."""
+def _lock_ring() -> list[RingKey]:
+    """Lock all keys until the transaction ends, so that no two commands change the ring at once."""
     len(RingKey.objects.select_for_update())
-    # Read again: who waited for the lock does not see what was added meanwhile.
+    # Read again: a query that waited for the lock does not see rows added meanwhile.
     return list(RingKey.objects.all())
 
 
-def _one(ring: Sequence[RingKey], key_id: str) -> RingKey:
+def _find(ring: Sequence[RingKey], key_id: str) -> RingKey:
     found = next((row for row in ring if row.id == key_id), None)
     if found is None:
         raise UnknownKeyError(key_id)
@@ -157,14 +157,17 @@ def _one(ring: Sequence[RingKey], key_id: str) -> RingKey:
 
 
 def _refuse_other_master_keys(active: RingKey) -> None:
-    """Make no key that a process cannot open which can open all others."""
+    """Refuse a new key while a process with another master key could not unwrap it.
+
+    That is when another master key wraps the ring, too. Raises MasterKeyMismatch.
+    """
     keys = master_keys()
     opened(active, "wrapped", keys)
     missing = wrappers(active.wrapped) - set(map(kek_id, keys.all()))
     if missing:
         raise MasterKeyMismatch(
-            f"the ring is wrapped by the master key {' and '.join(sorted(missing))} too, which this "
-            "process does not have: give it that one as well, by MCPHOST_NEW_MASTER_KEY"
+            f"the key ring is also wrapped under master key {' and '.join(sorted(missing))}, which this "
+            "process does not have: set it as MCPHOST_NEW_MASTER_KEY"
         )
 
 
@@ -172,12 +175,12 @@ def _refuse_two_at_once(ring: Sequence[RingKey]) -> None:
     waiting = next((row.id for row in ring if row.state == KeyState.STANDBY), None)
     if waiting is not None:
         raise KeyRefusalError(
-            f"a rotation is under way: the key {waiting} seals in a few seconds; wait for that, or "
-            "retire it to call the rotation off"
+            f"a rotation is in progress: key {waiting} becomes active in a few seconds; wait for that, "
+            "or retire it to cancel the rotation"
         )
 
 
-def _make(state: KeyState) -> str:
+def _create(state: KeyState) -> str:
     now = Now()
     row = RingKey(id=secrets.token_hex(4), state=state, created_at=timezone.now(), state_since=now)
     if state is KeyState.ACTIVE:
@@ -187,8 +190,8 @@ def _make(state: KeyState) -> str:
     return row.id
 
 
-def _moved(keys: QuerySet[RingKey], verb: Verb, **also: Any) -> list[str]:
-    """The keys that the verb moved: compare and set, from every state that it leads from."""
+def _apply(keys: QuerySet[RingKey], verb: KeyVerb, **also: Any) -> list[str]:
+    """Apply the verb by compare-and-set, from all states that have it; return the changed ids."""
     moved: list[str] = []
     for state in TRANSITIONS:
         target = following(state, verb)
@@ -208,48 +211,48 @@ def _due() -> list[RingKey]:
 
 @transaction.atomic
 def _promote(key_id: str, actor: Actor) -> list[str]:
-    _held()
+    _lock_ring()
     waiting = RingKey.objects.filter(pk=key_id, state=KeyState.STANDBY)
     if not waiting.exists():
         return []
-    replaced = _moved(RingKey.objects.filter(state=KeyState.ACTIVE), Verb.REPLACE)
-    _moved(waiting, Verb.PROMOTE, activated_at=Now())
-    _tell("key.promoted", key_id, actor, {"replaced": replaced})
-    return [f"the key {key_id} seals now, in the place of {' '.join(replaced) or 'none'}"]
+    replaced = _apply(RingKey.objects.filter(state=KeyState.ACTIVE), KeyVerb.REPLACE)
+    _apply(waiting, KeyVerb.PROMOTE, activated_at=Now())
+    _record_and_announce("key.promoted", key_id, actor, {"replaced": replaced})
+    return [f"key {key_id} is now the active key; replaced: {' '.join(replaced) or 'none'}"]
 
 
 @transaction.atomic
 def _retire_expired(key_id: str, actor: Actor) -> list[str]:
-    _held()
-    if not _moved(RingKey.objects.filter(pk=key_id, state=KeyState.RETIRING), Verb.RETIRE):
+    _lock_ring()
+    if not _apply(RingKey.objects.filter(pk=key_id, state=KeyState.RETIRING), KeyVerb.RETIRE):
         return []
-    _tell("key.retired", key_id, actor, {"was": KeyState.RETIRING, "expired": True})
-    return [f"the key {key_id} is retired: the last token under it has expired"]
+    _record_and_announce("key.retired", key_id, actor, {"was": KeyState.RETIRING, "expired": True})
+    return [f"key {key_id} is retired: its last token has expired"]
 
 
-def _tell(action: str, key_id: str, actor: Actor, facts: dict[str, Any]) -> None:
+def _record_and_announce(action: str, key_id: str, actor: Actor, facts: dict[str, Any]) -> None:
     record(action, actor=actor, target=key_id, facts=facts)
     transaction.on_commit(selectors.forget_ring)
     announce("key", object_id=key_id)
 
 
-_RETIRED = "the key {} is retired already"
-_DESTROYED = "the key {} is destroyed already"
+_RETIRED = "key {} is already retired"
+_DESTROYED = "key {} is already destroyed"
 _CANNOT: Final = {
-    (Verb.RETIRE, KeyState.ACTIVE): (
-        "the key {} is the one that seals: rotate, and it retires when its last token has expired; if "
-        "somebody else may know it, rotate as compromised"
+    (KeyVerb.RETIRE, KeyState.ACTIVE): (
+        "key {} is the active key: rotate, and it is retired once its last token has expired; if it may "
+        "be known to others, rotate as compromised"
     ),
-    (Verb.RETIRE, KeyState.RETIRED): _RETIRED,
-    (Verb.RETIRE, KeyState.DESTROYED): _DESTROYED,
-    (Verb.DESTROY, KeyState.STANDBY): (
-        "the key {} is about to seal: retire it first, which calls the rotation off"
+    (KeyVerb.RETIRE, KeyState.RETIRED): _RETIRED,
+    (KeyVerb.RETIRE, KeyState.DESTROYED): _DESTROYED,
+    (KeyVerb.DESTROY, KeyState.STANDBY): (
+        "key {} is about to become active: retire it first, which cancels the rotation"
     ),
-    (Verb.DESTROY, KeyState.ACTIVE): (
-        "the key {} is the one that seals: rotate, and let it retire first"
+    (KeyVerb.DESTROY, KeyState.ACTIVE): (
+        "key {} is the active key: rotate, and wait until it is retired"
     ),
-    (Verb.DESTROY, KeyState.RETIRING): (
-        "the key {} still opens tokens: let it retire, or retire it, first"
+    (KeyVerb.DESTROY, KeyState.RETIRING): (
+        "key {} still opens tokens: retire it first, or wait until it is retired"
     ),
-    (Verb.DESTROY, KeyState.DESTROYED): _DESTROYED,
+    (KeyVerb.DESTROY, KeyState.DESTROYED): _DESTROYED,
 }

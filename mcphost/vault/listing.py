@@ -1,4 +1,4 @@
-"""The ring as people look at it: its keys, and how much is in flight under each."""
+"""The ring for display: its keys, and how many calls wait for an answer under each."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from mcphost.audit.in_flight import calls_by_key
+from mcphost.audit.open_calls import calls_by_key, lost_by_key
 from mcphost.vault.errors import UnknownKeyError
 from mcphost.vault.lifecycle import STANDBY, lifetime
 from mcphost.vault.models import RingKey, TenantSecret
@@ -15,9 +15,10 @@ from mcphost.vault.states import KeyState
 
 @dataclass(frozen=True, slots=True)
 class KeyRow:
-    """One key. `in_flight` are calls whose clients hold an unexpired state that it sealed.
+    """One key. `in_flight` counts calls whose clients have an unexpired state that it sealed;
+    `lost` counts those that waited for an answer when it was retired early or declared compromised.
 
-    `until` is when a key on standby seals, or a retiring one retires, by itself.
+    `until` is when a key on standby becomes active, or a retiring one retires, by itself.
     """
 
     id: str
@@ -25,18 +26,19 @@ class KeyRow:
     since: datetime
     created_at: datetime
     in_flight: int
+    lost: int
     until: datetime | None
 
     @property
     def waiting(self) -> str:
-        """What is in flight, in words."""
+        """What is in flight, as text."""
         return f"{calls_wait(self.in_flight)} for an answer under it"
 
 
 def keys(now: datetime) -> tuple[KeyRow, ...]:
-    """Every key there ever was, the newest first."""
+    """All keys, destroyed ones too, the newest first."""
     longest = timedelta(seconds=settings.MCPHOST_MAX_ANSWER_SECONDS)
-    in_flight = calls_by_key(now, longest)
+    in_flight, lost = calls_by_key(now, longest), lost_by_key(longest)
     return tuple(
         KeyRow(
             row.id,
@@ -44,6 +46,7 @@ def keys(now: datetime) -> tuple[KeyRow, ...]:
             row.state_since,
             row.created_at,
             in_flight.get(row.id, 0),
+            lost.get(row.id, 0),
             _until(row),
         )
         for row in RingKey.objects.order_by("-created_at", "-id")
@@ -59,12 +62,12 @@ def key(key_id: str, now: datetime) -> KeyRow:
 
 
 def has_salt(tenant: UUID) -> bool:
-    """Whether things can be sealed for a tenant: its salt was not destroyed."""
+    """Whether the tenant's salt was not destroyed, so that tokens can be sealed for it."""
     return not TenantSecret.objects.filter(tenant=tenant, wrapped_salt="").exists()
 
 
 def calls_wait(number: int) -> str:
-    """So many, as a subject and its verb."""
+    """The number as subject and verb of a sentence."""
     return "1 call waits" if number == 1 else f"{number or 'no'} calls wait"
 
 

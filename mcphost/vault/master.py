@@ -1,6 +1,6 @@
-"""The master key: the key-encryption key, which lives outside the database.
+"""The master key: the key-encryption key, which is stored outside the database.
 
-While one replaces another there are two: what either wrapped is opened, and both wrap what is new.
+While it is replaced there are two: each opens what it has wrapped, and both wrap new secrets.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ KEY_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class MasterKeys:
-    """The master key, and the one that is to replace it if one is given."""
+    """The master key, and the one that will replace it, if given."""
 
     current: bytes = field(repr=False)
     new: bytes | None = field(default=None, repr=False)
@@ -26,17 +26,17 @@ class MasterKeys:
 
 
 def master_keys() -> MasterKeys:
-    """The master keys, read from their places at every call and never kept.
+    """Read the master keys from where they are stored. They are never cached.
 
-    Raises MasterKeyMismatch if there is none or one is unusable; the message says what would help.
+    Raises MasterKeyMismatch if there is none or one is unusable; the message says what to do.
     """
-    # The new one first: who moves it into the place of the old one in between is not missed.
+    # The new one first: an operator may move it into the place of the old one between the reads.
     new = _read(settings.MCPHOST_NEW_MASTER_KEY)
     return MasterKeys(master_key(), new or None)
 
 
 def master_key() -> bytes:
-    """The master key alone. Raises as `master_keys`."""
+    """Read the current master key. Raises as `master_keys`."""
     key = _read(settings.MCPHOST_MASTER_KEY)
     if len(key) != KEY_BYTES:
         raise MasterKeyMismatch(f"the master key must be {KEY_BYTES} bytes long")
@@ -46,5 +46,5 @@ def master_key() -> bytes:
 def _read(place: Callable[[], bytes]) -> bytes:
     try:
         return place()
-    except Exception as error:  # the house's own error, from a room above this one
+    except Exception as error:  # an error class of a higher package
         raise MasterKeyMismatch(str(error)) from error

@@ -1,4 +1,4 @@
-"""The key ring and the tenants' secrets, wrapped. Only this room reads these tables."""
+"""The key ring and the tenants' secrets, wrapped. Only this package reads these tables."""
 
 from django.db import models
 
@@ -41,7 +41,7 @@ class RingKey(models.Model):
 class TenantSecret(models.Model):
     """A tenant's secret salt, for its tokens, and its payload key, for its records.
 
-    An empty `wrapped_salt` was destroyed: the row stays, so that no new one is made in its place.
+    An empty `wrapped_salt` means that the salt was destroyed. The row stays, so no new one is made.
     """
 
     tenant = models.UUIDField(primary_key=True)
@@ -59,5 +59,5 @@ class TenantSecret(models.Model):
 
 
 def place(row: models.Model, field: str) -> str:
-    """Where a wrapped secret lies, as it is authenticated with it."""
+    """The place of a wrapped secret, which is authenticated together with it."""
     return f"{row._meta.label_lower}:{field}:{row.pk}"

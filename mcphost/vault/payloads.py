@@ -1,11 +1,11 @@
-"""The cipher of recorded payloads: audit's port, filled with the tenants' payload keys.
+"""The cipher of recorded payloads: implements audit's port with the tenants' payload keys.
 
 A payload is encrypted with AES-256-GCM under its tenant's payload key, bound to tenant and key id.
-What is encrypted is `salt ‖ plaintext`: the salt of the commitment is as secret as the payload,
-so that a commitment alone cannot be tested against guesses, and goes when the payload is erased.
+The plaintext is `salt ‖ payload`. The commitment's salt is as secret as the payload, so that
+guesses cannot be tested against a commitment alone, and it is erased with the payload.
 
 Nonces are 96 random bits: even after 2**36 payloads of one tenant (two years at a thousand per
-second) the chance that any two ever met is below one in ten million.
+second) the chance of any repetition is below one in ten million.
 """
 
 import hmac
@@ -30,9 +30,9 @@ class VaultPayloadCipher:
     """Encrypts and decrypts payloads. Stateless; safe in any thread."""
 
     def commit_and_seal(self, tenant: UUID, plaintext: bytes) -> SealedPayload:
-        """Encrypt a payload and commit to it. Reads no database once the tenant is warm.
+        """Encrypt a payload and commit to it. Needs no query once the tenant's keys are in memory.
 
-        Raises VaultError when keys cannot be read.
+        Raises VaultError if keys cannot be read.
         """
         key = ensure_tenant(tenant).payload_key
         random = secrets.token_bytes(COMMITMENT_SALT_BYTES + _NONCE_BYTES)
@@ -41,22 +41,24 @@ class VaultPayloadCipher:
         return SealedPayload(commitment(salt, plaintext), key.id, nonce + sealed)
 
     def open(self, tenant: UUID, key_id: str, ciphertext: bytes) -> bytes:
-        """The payload. Raises UnreadablePayloadError."""
+        """Decrypt a payload. Raises UnreadablePayloadError."""
         return self.open_with_salt(tenant, key_id, ciphertext)[1]
 
     def open_with_salt(self, tenant: UUID, key_id: str, ciphertext: bytes) -> tuple[bytes, bytes]:
-        """The commitment's salt and the payload, to prove the one by the other. Raises as `open`."""
+        """The commitment's salt and the payload, to verify the commitment. Raises as `open`."""
         key = _key(tenant, key_id)
         nonce, sealed = ciphertext[:_NONCE_BYTES], ciphertext[_NONCE_BYTES:]
         try:
             opened = key.cipher.decrypt(nonce, sealed, _bound(tenant, key_id))
         except (ValueError, InvalidTag):
-            raise UnreadablePayloadError("this payload was changed, or is another's") from None
+            raise UnreadablePayloadError(
+                "the payload was modified, or belongs to another tenant"
+            ) from None
         return opened[:COMMITMENT_SALT_BYTES], opened[COMMITMENT_SALT_BYTES:]
 
 
 def commitment(salt: bytes, plaintext: bytes) -> bytes:
-    """What an entry keeps of its payload: HMAC-SHA256 under the payload's own random salt."""
+    """The commitment in the entry: HMAC-SHA256 of its payload under the payload's random salt."""
     return hmac.digest(salt, plaintext, "sha256")
 
 
@@ -64,9 +66,9 @@ def _key(tenant: UUID, key_id: str) -> PayloadKey:
     try:
         key = selectors.payload_key(tenant)
     except NoSecretsError:
-        raise UnreadablePayloadError("the tenant of this payload has no keys") from None
+        raise UnreadablePayloadError("the tenant of the payload has no keys") from None
     if key.id != key_id:
-        raise UnreadablePayloadError(f"the payload key {key_id} is gone")
+        raise UnreadablePayloadError(f"the payload key {key_id} no longer exists")
     return key
 
 

@@ -1,8 +1,8 @@
-"""Wrapping everything anew, so that exactly the master keys that are given open it.
+"""Rewrap all secrets, so that exactly the given master keys open them.
 
-With a new master key beside the one in use, everything is wrapped by both; once the new one is the
-master key, the other's wrapping is taken away. What is wrapped does not change, so no process need
-hear of it, and it may be interrupted anywhere and run again.
+With a new master key beside the current one, everything is wrapped by both. Once the new one is the
+master key, the wrapping by the old one is removed. The secrets themselves do not change, so other
+processes need not reload them, and a rewrap can be interrupted at any point and run again.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ from mcphost.vault.services import verify_master_key
 from mcphost.vault.wrapping import kek_id, wrappers
 
 NEWS: Final = "master-key"
-"""What the feed calls it; the object are the names of the master keys, with spaces between."""
+"""The name of the change in the change log. Its object id: ids of the master keys, with spaces."""
 
 ROWS_AT_ONCE: Final = 100
 
@@ -34,9 +34,9 @@ Fields = dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Rewrapped:
-    """What was done: how many keys and how many tenants' secrets were wrapped anew.
+    """The result: how many keys, and the secrets of how many tenants, were rewrapped.
 
-    `damaged` says of secrets that do not open under any key; they were left as they are.
+    `damaged` are messages about secrets that no key opens; these were not changed.
     """
 
     keys: int
@@ -46,8 +46,8 @@ class Rewrapped:
 
 @dataclass(frozen=True, slots=True)
 class Wrapping:
-    """How things are wrapped: the names of the master keys that are given, how many rows hold
-    secrets that are not wrapped by exactly those, and by which others some are."""
+    """The state of the wrapping: ids of the given master keys; how many rows have secrets that are
+    not wrapped by exactly those; and ids of other master keys that wrap some."""
 
     given: tuple[str, ...]
     left: int
@@ -55,7 +55,7 @@ class Wrapping:
 
 
 def wrapping() -> Wrapping:
-    """How things stand. Raises as `rewrap`."""
+    """Read the state of the wrapping. Raises as `rewrap`."""
     verify_master_key()
     given = frozenset(map(kek_id, master_keys().all()))
     left, others = 0, set[str]()
@@ -67,10 +67,10 @@ def wrapping() -> Wrapping:
 
 
 def rewrap(actor: Actor) -> Rewrapped:
-    """Have every secret opened by the master keys that are given, and by no other.
+    """Rewrap every secret, so that the given master keys open it, and no others.
 
     Raises MasterKeyMismatch if there are secrets that none of them opens, and DamagedSecretError if
-    a key of the ring is damaged: then nothing is changed.
+    a key of the ring is damaged. Then nothing is changed.
     """
     keys = master_keys()
     verify_master_key()
@@ -84,7 +84,7 @@ def rewrap(actor: Actor) -> Rewrapped:
 
 @transaction.atomic
 def _rewrap_ring(keys: MasterKeys, actor: Actor, damaged: list[str]) -> int:
-    """All keys at once: the one part that is recorded."""
+    """Rewrap all ring keys in one transaction. Only this part is recorded."""
     rows = list(RingKey.objects.select_for_update())
     done = _write([(row, _anew(row, _KEY_FIELDS, keys, damaged)) for row in rows])
     if done:
@@ -95,7 +95,7 @@ def _rewrap_ring(keys: MasterKeys, actor: Actor, damaged: list[str]) -> int:
 
 
 def _batches() -> Iterator[Sequence[TenantSecret]]:
-    """Every tenant's secrets, some at a time, so that no transaction lasts."""
+    """All tenants' secrets in batches, so that transactions are short."""
     every = TenantSecret.objects.order_by("tenant")
     rows: Sequence[TenantSecret] = list(every[:ROWS_AT_ONCE])
     while rows:
@@ -104,7 +104,7 @@ def _batches() -> Iterator[Sequence[TenantSecret]]:
 
 
 def _anew(row: models.Model, names: Iterable[str], keys: MasterKeys, damaged: list[str]) -> Fields:
-    """The fields of a row that are to be other than they are; what does not open is put on a list."""
+    """The new values of the fields to rewrap. Adds messages about damaged ones to `damaged`."""
     given = frozenset(map(kek_id, keys.all()))
     fields: Fields = {}
     for name in names:
@@ -118,7 +118,7 @@ def _anew(row: models.Model, names: Iterable[str], keys: MasterKeys, damaged: li
 
 @transaction.atomic
 def _write(anew: Sequence[tuple[models.Model, Fields]]) -> int:
-    """Compare and set: what was destroyed meanwhile does not come back."""
+    """Write by compare-and-set, so that a secret destroyed meanwhile is not restored."""
     done = 0
     for row, fields in anew:
         written = [_put(row, name, value) for name, value in fields.items()]

@@ -1,4 +1,4 @@
-"""Secrets in their rows: wrapping them for a field, and opening what a field holds."""
+"""Wrap a secret for a field of a row, and unwrap the secret in a field."""
 
 import secrets
 
@@ -10,12 +10,12 @@ from mcphost.vault.wrapping import NONCE_BYTES, unwrap, wrap
 
 
 def opened(row: models.Model, name: str, keys: MasterKeys) -> bytes:
-    """The secret in a field of a row. Raises MasterKeyMismatch, DamagedSecretError."""
+    """Unwrap the secret in a field of a row. Raises MasterKeyMismatch, DamagedSecretError."""
     return unwrap(getattr(row, name), place(row, name), *keys.all())
 
 
 def wrapped(secret: bytes, row: models.Model, name: str, keys: MasterKeys) -> str:
-    """What the field is to hold: opened by each of the master keys."""
+    """The field's value for a secret, which each of the master keys can unwrap."""
     where = place(row, name)
     return " ".join(
         wrap(secret, where, kek, secrets.token_bytes(NONCE_BYTES)) for kek in keys.all()

@@ -1,4 +1,4 @@
-"""Reading keys and secrets, unwrapped, from memory once they were read."""
+"""Read keys and secrets, unwrapped. They are cached in memory."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -19,9 +19,9 @@ TENANTS_KEPT: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class PayloadKey:
-    """The key of a tenant's payloads: a short public id, 32 secret bytes, and the cipher of them.
+    """The key of a tenant's payloads: a short public id, 32 secret bytes, and their AES-GCM cipher.
 
-    The cipher is kept because making one costs more than most payloads do.
+    The cipher is kept, because making one costs more than encrypting most payloads.
     """
 
     id: str
@@ -34,7 +34,7 @@ class PayloadKey:
 
 @dataclass(frozen=True, slots=True)
 class TenantSecrets:
-    """A tenant's secrets. An empty salt was destroyed."""
+    """A tenant's secrets. An empty salt means that it was destroyed."""
 
     salt: bytes = field(repr=False)
     payload_key: PayloadKey
@@ -45,7 +45,7 @@ _tenants: Cache[UUID, TenantSecrets] = Cache(TENANTS_KEPT)
 
 
 def ring() -> Ring:
-    """The keys that seal and open. Raises NoActiveKeyError, MasterKeyMismatch, DamagedSecretError."""
+    """The ring, cached. Raises NoActiveKeyError, MasterKeyMismatch, DamagedSecretError."""
     known = _rings.get("ring")
     if known is not MISS:
         return known
@@ -53,7 +53,7 @@ def ring() -> Ring:
 
 
 def reread_ring() -> Ring:
-    """The keys as they are in the database now; who uses them meanwhile is not disturbed.
+    """Read the ring from the database; until it is loaded, callers of `ring` get the cached one.
 
     Raises as `ring`.
     """
@@ -85,7 +85,7 @@ def payload_key(tenant: UUID) -> PayloadKey:
 
 
 def remembered(tenant: UUID) -> tuple[Ring, TenantSecrets] | None:
-    """Ring and secrets, if both are in memory. Reads no database."""
+    """Ring and secrets, if both are in memory; else None. Makes no query."""
     ring, secrets = _rings.get("ring"), _tenants.get(tenant)
     if ring is MISS or secrets is MISS:
         return None
@@ -93,22 +93,22 @@ def remembered(tenant: UUID) -> tuple[Ring, TenantSecrets] | None:
 
 
 def is_warm(tenant: UUID) -> bool:
-    """Whether sealing for this tenant needs no database now."""
-    return remembered(tenant) is not None
+    """Whether sealing for this tenant needs no query now."""
+    return _tenants.get(tenant) is not MISS and _rings.get("ring") is not MISS
 
 
 def forget_ring() -> None:
-    """Read the ring again at its next use."""
+    """Drop the cached ring: it is read again at its next use."""
     _rings.clear()
 
 
 def forget_tenant(tenant: UUID) -> None:
-    """Read this tenant's secrets again at their next use."""
+    """Drop this tenant's cached secrets: they are read again at their next use."""
     _tenants.forget(tenant)
 
 
 def forget_everything() -> None:
-    """Read everything again at its next use."""
+    """Drop the cached ring and all cached secrets."""
     _rings.clear()
     _tenants.clear()
 

@@ -1,4 +1,4 @@
-"""Making keys, each once and for good, and checking that the master key is theirs."""
+"""Make the first ring key and tenants' secrets, once each, and verify the master key."""
 
 import secrets
 from contextlib import suppress
@@ -22,10 +22,10 @@ from mcphost.vault.wrapping import head, mismatch
 
 
 def verify_master_key() -> None:
-    """Make sure that the master key, or the new one, opens everything in the database.
+    """Verify that the master key, or the new one, opens everything in the database.
 
-    An empty database asks for none. Raises MasterKeyMismatch if it is missing or another one, and
-    DamagedSecretError if a key of the ring does not open although the master key is right.
+    An empty database needs none. Raises MasterKeyMismatch if it is missing or another one, and
+    DamagedSecretError if a ring key cannot be unwrapped although the master key is right.
     """
     keys = list(RingKey.objects.exclude(wrapped=""))
     stranger = TenantSecret.objects.all()
@@ -46,8 +46,8 @@ def verify_master_key() -> None:
 def ensure_ring() -> str:
     """Make the ring's first key if there is no active one; return the active key's id.
 
-    Any number of processes may do so at once: the database takes one. Raises as verify_master_key,
-    and MasterKeyMismatch when a key is to be made and there is no master key.
+    Several processes may do so at once: the database accepts one key. Raises as
+    `verify_master_key`, and MasterKeyMismatch if a key must be made and there is no master key.
     """
     verify_master_key()
     with transaction.atomic():
@@ -55,9 +55,9 @@ def ensure_ring() -> str:
 
 
 def ensure_tenant(tenant: UUID) -> TenantSecrets:
-    """A tenant's secrets, made if it never had any. What was destroyed is not made again.
+    """A tenant's secrets, made if it never had any. A destroyed salt is not made again.
 
-    Costs no query once they were read. Raises as `ensure_ring`.
+    Costs no query once they are cached. Raises as `ensure_ring`.
     """
     with suppress(NoSecretsError):
         return selectors.secrets(tenant)
@@ -71,13 +71,13 @@ def _master_keys_of_keys() -> MasterKeys:
         return master_keys()
     except MasterKeyMismatch as error:
         raise MasterKeyMismatch(
-            f"{error}. This database already holds keys, which only the master key that made them "
-            "opens: give that one back, a new one would not help"
+            f"{error}. This database already has keys that only their own master key can unwrap: restore "
+            "that one, a new one would not help"
         ) from error
 
 
 def _ensure_readable_ring() -> None:
-    """Make no secrets under a master key that does not open the ring."""
+    """Verify that the master key opens the ring, before it wraps new secrets."""
     with suppress(NoActiveKeyError):
         selectors.ring()
         return
@@ -99,7 +99,7 @@ def _create_ring_key() -> str:
         state_since=now,
     )
     row.wrapped = wrapped(secrets.token_bytes(KEY_BYTES), row, "wrapped", master_keys())
-    # ON CONFLICT DO NOTHING: when another process was faster, its key is the active one.
+    # ON CONFLICT DO NOTHING: if another process was faster, its key is the active one.
     RingKey.objects.bulk_create([row], ignore_conflicts=True)
     active = _active_key_id()
     assert active is not None

@@ -1,8 +1,8 @@
-"""The life of a key of the ring, as tables.
+"""The states of ring keys, and their transitions, as tables.
 
-A key is written as `standby`, so that every process can read it before anything is sealed under it;
-the `active` one seals; a `retiring` one opens until the last token under it has expired; a
-`retired` one opens nothing but is still there; of a `destroyed` one only the row is left.
+A key is written as `standby`, so that every process can read it before anything is sealed under it.
+The `active` key seals and opens. A `retiring` one opens until its last token has expired. A
+`retired` one opens nothing, but its secret is still stored. A `destroyed` one has no secret left.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,45 +20,45 @@ class KeyState(TextChoices):
     DESTROYED = "destroyed"
 
 
-class Verb(StrEnum):
-    """What happens to a key."""
+class KeyVerb(StrEnum):
+    """The transitions of a key."""
 
     PROMOTE = "promote"
-    """Every process has had time to read it: it seals from now on."""
+    """Every process has had time to read it: it becomes active."""
     REPLACE = "replace"
     """Another key was promoted."""
     COMPROMISE = "compromise"
-    """Somebody may know it: it opens nothing from the moment that this is heard."""
+    """It may be known to others: processes stop using it as soon as they learn of this."""
     RETIRE = "retire"
-    """Its last token has expired, or an operator does not wait for that."""
+    """Its last token has expired, or an operator retires it before."""
     DESTROY = "destroy"
     """Its secret is erased."""
 
 
-TRANSITIONS: Final[Mapping[KeyState, Mapping[Verb, KeyState]]] = {
+TRANSITIONS: Final[Mapping[KeyState, Mapping[KeyVerb, KeyState]]] = {
     KeyState.STANDBY: {
-        Verb.PROMOTE: KeyState.ACTIVE,
-        Verb.COMPROMISE: KeyState.RETIRED,
-        Verb.RETIRE: KeyState.RETIRED,
+        KeyVerb.PROMOTE: KeyState.ACTIVE,
+        KeyVerb.COMPROMISE: KeyState.RETIRED,
+        KeyVerb.RETIRE: KeyState.RETIRED,
     },
-    KeyState.ACTIVE: {Verb.REPLACE: KeyState.RETIRING, Verb.COMPROMISE: KeyState.RETIRED},
-    KeyState.RETIRING: {Verb.RETIRE: KeyState.RETIRED},
-    KeyState.RETIRED: {Verb.DESTROY: KeyState.DESTROYED},
+    KeyState.ACTIVE: {KeyVerb.REPLACE: KeyState.RETIRING, KeyVerb.COMPROMISE: KeyState.RETIRED},
+    KeyState.RETIRING: {KeyVerb.RETIRE: KeyState.RETIRED},
+    KeyState.RETIRED: {KeyVerb.DESTROY: KeyState.DESTROYED},
     KeyState.DESTROYED: {},
 }
 
 SEALS: Final = KeyState.ACTIVE
-# A standby key opens already: another process may have heard of its activation first.
+# A standby key opens tokens already: another process may learn of its activation first.
 OPENS: Final = frozenset({KeyState.STANDBY, KeyState.ACTIVE, KeyState.RETIRING})
 
 
-def following(state: KeyState, verb: Verb) -> KeyState | None:
+def following(state: KeyState, verb: KeyVerb) -> KeyState | None:
     """The state that `verb` leads to, or None when it is not possible from `state`."""
     return TRANSITIONS[state].get(verb)
 
 
 def diagram() -> Iterator[str]:
-    """One line for each transition, as the documentation shows them."""
+    """One line per transition, as shown in the documentation."""
     for state, verbs in TRANSITIONS.items():
         for verb, target in verbs.items():
             yield f"{state.value} --{verb.value}--> {target.value}"

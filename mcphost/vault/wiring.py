@@ -1,4 +1,4 @@
-"""What the vault listens to and fills in, connected once at start-up."""
+"""Subscriptions and ports of the vault, connected once at start-up."""
 
 import logging
 from typing import Any
@@ -18,37 +18,39 @@ log = logging.getLogger(__name__)
 
 
 def forget(news: ChangeNews) -> None:
-    """Drop what changed: one tenant's secrets, or the ring."""
+    """Drop what changed from the cache: one tenant's secrets, or the ring."""
     if news.tenant is None:
         selectors.forget_ring()
     else:
         selectors.forget_tenant(news.tenant)
 
 
-def look_at_master_key(news: ChangeNews) -> None:
-    """Say it while there is time: a process whose master key opens nothing any more goes on with what
-    it remembers, and with nothing else."""
+def check_master_key_change(news: ChangeNews) -> None:
+    """Log an error if this process's master keys do not open the rewrapped keys.
+
+    It can go on only with the keys that it has in memory, so it should be restarted soon.
+    """
     ours = {kek_id(kek) for kek in master_keys().all()}
     if ours.isdisjoint(news.object_id.split()):
         log.error(
-            "the keys are wrapped by the master key %s now, which this process does not have: restart "
-            "it with that one soon",
+            "the keys are now wrapped under master key %s, which this process does not have: restart it "
+            "with that key soon",
             news.object_id,
         )
 
 
-def equip(sender: Any, tenant_id: UUID, **kwargs: Any) -> None:
-    """Make a new tenant's secrets. Should it fail, their first use makes them."""
+def create_tenant_secrets(sender: Any, tenant_id: UUID, **kwargs: Any) -> None:
+    """Make a new tenant's secrets. If this fails, their first use makes them."""
     ensure_tenant(tenant_id)
 
 
 def fill_ports() -> None:
-    """Hand audit the cipher of its payloads."""
+    """Set audit's payload cipher."""
     set_payload_cipher(VaultPayloadCipher())
 
 
 loop.subscribe("key", forget)
-loop.subscribe(NEWS, look_at_master_key)
+loop.subscribe(NEWS, check_master_key_change)
 loop.on_gap(selectors.forget_everything)
-tenant_created.connect(equip, dispatch_uid="vault.equip")
+tenant_created.connect(create_tenant_secrets, dispatch_uid="vault.create_tenant_secrets")
 fill_ports()

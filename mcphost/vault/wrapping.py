@@ -1,10 +1,10 @@
-"""Secrets at rest: wrapped under the key-encryption key, each bound to its place in the database.
+"""Wrap secrets under the key-encryption key (KEK), each bound to its place in the database.
 
-A wrapped secret is the text `v1.<KEK id>.<base64url(nonce ‖ AES-256-GCM)>`, or several of them with
-spaces in between, each of which opens: so one key-encryption key can replace another while some
+A wrapped secret is the text `v1.<KEK id>.<base64url(nonce ‖ AES-256-GCM)>`, or several of these
+separated by spaces, each of which contains the secret: so one KEK can replace another while some
 processes have the one and some the other. The additional authenticated data are the version and the
-place, `<model>:<field>:<primary key>`, so a wrapped value copied into another row or column opens
-nothing. The KEK id is a fingerprint: it says which keys open a secret, and nothing about them.
+place, `<model>:<field>:<primary key>`, so a value copied into another row or column cannot be
+unwrapped. The KEK id is a fingerprint: it identifies the KEK and discloses nothing about it.
 """
 
 import base64
@@ -22,32 +22,32 @@ _VERSION = "v1"
 
 
 def kek_id(kek: bytes) -> str:
-    """The short public name of a key-encryption key."""
+    """The short public id of a key-encryption key."""
     return hmac.digest(kek, b"mcphost key-encryption key id", "sha256")[:6].hex()
 
 
 def head(kek: bytes) -> str:
-    """What everything wrapped under `kek` begins with."""
+    """The prefix of everything wrapped under `kek`."""
     return f"{_VERSION}.{kek_id(kek)}."
 
 
 def wrap(secret: bytes, place: str, kek: bytes, nonce: bytes) -> str:
-    """Wrap `secret` for one place. `nonce` are 12 random bytes."""
+    """Wrap `secret` for one place. `nonce` is 12 random bytes."""
     sealed = AESGCM(kek).encrypt(nonce, secret, _authenticated(place))
     return head(kek) + base64.urlsafe_b64encode(nonce + sealed).decode()
 
 
 def wrappers(wrapped: str) -> frozenset[str]:
-    """The ids of the key-encryption keys that open this."""
+    """The ids of the key-encryption keys that can unwrap this."""
     return frozenset(
         part.split(".")[1] for part in wrapped.split() if part.startswith(_VERSION + ".")
     )
 
 
 def unwrap(wrapped: str, place: str, *keks: bytes) -> bytes:
-    """The secret, by whichever key wrapped it.
+    """Unwrap a secret with the key that wrapped it.
 
-    Raises MasterKeyMismatch if none of these did, DamagedSecretError if what one did does not open.
+    Raises MasterKeyMismatch if none of `keks` did, DamagedSecretError if the value was changed.
     """
     for kek in keks:
         for part in wrapped.split():
@@ -62,21 +62,21 @@ def _opened(body: str, place: str, kek: bytes) -> bytes:
         return AESGCM(kek).decrypt(raw[:NONCE_BYTES], raw[NONCE_BYTES:], _authenticated(place))
     except (ValueError, InvalidTag):
         raise DamagedSecretError(
-            f"the secret in {place} does not open: it was changed, or moved from another row; "
+            f"the secret in {place} cannot be unwrapped: it was modified, or moved from another row; "
             "restore it from a backup of the database"
         ) from None
 
 
 def mismatch(wrapped: str, *keks: bytes) -> MasterKeyMismatch:
-    """The refusal of key-encryption keys of which none wrapped `wrapped`."""
+    """The error for key-encryption keys of which none wrapped `wrapped`."""
     names = " and ".join(sorted(each[:12] for each in wrappers(wrapped))) or "unknown"
     given = " and ".join(map(kek_id, keks))
     return MasterKeyMismatch(
-        f"keys in this database were wrapped by the master key {names}, the one given is {given}: "
-        "give back the one that belongs to this database, by MCPHOST_MASTER_KEY, "
-        "MCPHOST_MASTER_KEY_FILE or the file master-key in the data folder (both, if one is being "
-        "replaced by the other: MCPHOST_NEW_MASTER_KEY); without it nothing sealed so far can be "
-        "opened, and a new one is never made in its place"
+        f"keys in this database are wrapped under master key {names}, but this process has {given}: "
+        "restore the master key that belongs to this database, in MCPHOST_MASTER_KEY, "
+        "MCPHOST_MASTER_KEY_FILE or the file master-key in the data folder (during a replacement also "
+        "the other one, in MCPHOST_NEW_MASTER_KEY); without it nothing sealed so far can be opened, "
+        "and no new one is created in its place"
     )
 
 

@@ -39,7 +39,10 @@
     const list = box.querySelector("[data-list]");
     const template = box.querySelector("template");
     const add = box.querySelector("[data-add]");
-    let next = 1000;
+    // A form that comes back with errors holds rows that were added before: their numbers stay theirs.
+    const taken = [...box.querySelectorAll("[data-row] [name]")]
+      .map((field) => Number((/-(\d+)-/.exec(field.name) || [])[1] || 0));
+    let next = 1 + Math.max(999, ...taken);
 
     const insert = () => {
       const holder = document.createElement("template");

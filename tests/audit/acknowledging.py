@@ -1,6 +1,6 @@
-"""A process that records as fast as it can and says which records were acknowledged.
+"""A process that records as fast as it can and prints which records were acknowledged.
 
-Run by test_kill.py, and killed in the middle.
+test_kill.py runs it, and kills it while it writes.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ if __name__ == "__main__":
 
     from mcphost.audit.ports import set_payload_cipher
     from mcphost.audit.records import Record, new_id
-    from mcphost.audit.writer import writer
+    from mcphost.audit.writer.writer import writer
     from tests.audit.ciphers import XorCipher
 
     if "--migrate" in sys.argv:

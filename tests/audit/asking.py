@@ -1,4 +1,4 @@
-"""Calls that ask, written as the server would write them: by hand, round by round."""
+"""Calls that ask questions, with the entries that the server would write, made round by round."""
 
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 from mcphost.audit import records
 from mcphost.audit.models import Entry
 from mcphost.audit.records import Ending, Leg, Record, new_id
-from mcphost.audit.rows import ENTRY_COLUMNS
+from mcphost.audit.writer.rows import ENTRY_COLUMNS
 from mcphost.runtime.call import Call
 from tests.audit.test_records import CALL
 
@@ -18,16 +18,16 @@ HALF_HOUR = 30 * MINUTE
 
 
 def question(key: str) -> str:
-    """The digest of the question that is asked under a key, unless told otherwise."""
+    """The default digest of the question with this key."""
     return f"digest of {key}"
 
 
 @dataclass
 class Story:
-    """One call, told in order; every verb gives the entry that it made.
+    """One call, written entry by entry; methods return the entry that they made.
 
-    `at` is the clock: it moves a second with every entry, and by `later`. Rounds count up with
-    every leg (`back`), as they do when a client comes back with its state.
+    `at` is the clock: every entry advances it by a second, and `later` by any time. `back` begins
+    the next round with a new HTTP request, as when a client returns its state.
     """
 
     call: Call = field(default_factory=lambda: CALL._replace(id=new_id(), round=1, version="3"))
@@ -55,7 +55,7 @@ class Story:
         return self._note(records.finished(self.call, self.leg, self.at, ending, self.call.version))
 
     def ask(self, *keys: str, invalid: dict[str, str] | None = None, **facts: Any) -> Record:
-        """The round ends with questions."""
+        """End the round with questions."""
         for key in keys:
             self.question(key, **facts)
         more = {"invalid": invalid} if invalid else {}
@@ -77,14 +77,14 @@ class Story:
         return self._note(records.asked(self.call, self.leg, self.at, ending, self.call.version))
 
     def back(self, after: timedelta = MINUTE) -> "Story":
-        """The client comes back: another leg, and the next round."""
+        """The client returns its state: another HTTP request, and the next round."""
         self.later(after)
         self.leg = Leg(uuid4(), "192.0.2.2", 400)
         self.call = self.call._replace(round=self.call.round + 1)
         return self
 
     def again(self) -> "Story":
-        """The client sends the same once more: another leg of the same round."""
+        """The client repeats its request: another HTTP request in the same round."""
         self.leg = Leg(uuid4(), "192.0.2.3", 400)
         return self
 
@@ -105,8 +105,14 @@ class Story:
         ending = Ending(outcome, payload={"answer": said}, facts=told)
         return self._note(records.answered(self.call, self.leg, self.at, ending, self.call.version))
 
+    def repeat(self) -> Record:
+        """The client repeats its answers, and nothing runs."""
+        facts = {"keys": ["q"], "claim": 2}
+        ending = Ending("repeated", facts=facts)
+        return self._note(records.repeated(self.call, self.leg, self.at, ending))
+
     def refuse(self, reason: str, action: str = records.STATE_REFUSED, key: str = "") -> Record:
-        """A state of this call is not taken, or something else of it is refused."""
+        """A state, or something else, of this call is refused."""
         refused = records.state_refused(self.call, self.leg, self.at, Ending("refused", reason))
         known = {"call": self.call.id, "round": self.call.round, "action": action}
         if key:
@@ -119,8 +125,21 @@ class Story:
         return record
 
 
+def forked(story: Story | None = None) -> Story:
+    """A client retries twice without an answer, and then answers the first state after all."""
+    story = story or Story()
+    story.ask("q")
+    first = story.call
+    story.back().ask("q")
+    story.back().ask("q")
+    story.call = first
+    story.back().answer("q", "decline")
+    story.end()
+    return story
+
+
 def keep(*stories: Story) -> None:
-    """Write their entries, without payloads."""
+    """Write the entries of these calls, without payloads."""
     Entry.objects.bulk_create(
         [row(each) for story in stories for each in story.made], batch_size=100
     )

@@ -1,4 +1,4 @@
-"""A payload cipher for tests: real commitments, and a ciphertext that no plaintext shows in."""
+"""Payload ciphers for tests: real commitments, and a ciphertext that hides the plaintext."""
 
 import hashlib
 import hmac
@@ -10,7 +10,7 @@ from mcphost.audit.ports import SealedPayload, UnreadablePayloadError
 
 
 class XorCipher:
-    """Not a secret, but not clear either; every key but `key` is gone."""
+    """Obscures the payload with XOR, which is not secret. All keys except `key` are gone."""
 
     key_id = "k1"
 
@@ -26,7 +26,7 @@ class XorCipher:
 
 
 class GateCipher(XorCipher):
-    """Holds the thread that encrypts until the gate is opened."""
+    """Blocks the thread that encrypts until the gate is opened."""
 
     def __init__(self) -> None:
         self._arrived = threading.Event()
@@ -45,7 +45,7 @@ class GateCipher(XorCipher):
 
 
 class BrokenCipher(XorCipher):
-    """Raises what it was given, as often as it was told, then works."""
+    """Raises the given error the given number of times, then works."""
 
     def __init__(self, error: BaseException, times: int = 1_000_000) -> None:
         self._error = error

@@ -1,4 +1,4 @@
-"""What the audit tests share."""
+"""Fixtures of the audit tests."""
 
 import logging
 import threading
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from mcphost.audit.ports import payload_cipher, set_payload_cipher
-from mcphost.audit.writer import Limits, Writer
+from mcphost.audit.writer.writer import Writer, WriterLimits
 from tests.audit.ciphers import GateCipher, XorCipher
 
 
@@ -29,7 +29,7 @@ class Listening(logging.Handler):
         self.heard = threading.Semaphore(0)
 
     def emit(self, record: logging.LogRecord) -> None:
-        if "could not be written now" in record.getMessage():
+        if "writing records failed" in record.getMessage():
             self.heard.release()
 
     def wait(self) -> None:
@@ -43,11 +43,14 @@ def clock() -> HandClock:
 
 @pytest.fixture
 def failures() -> Iterator[Listening]:
-    """Hears of every attempt to write that failed."""
+    """Notes every failed attempt to write."""
     handler = Listening()
-    logger = logging.getLogger("mcphost.audit.writer")
+    logger = logging.getLogger("mcphost.audit.writer.writer")
     logger.addHandler(handler)
+    level = logger.level
+    logger.setLevel(logging.DEBUG)
     yield handler
+    logger.setLevel(level)
     logger.removeHandler(handler)
 
 
@@ -61,7 +64,7 @@ def _cipher() -> Iterator[None]:
 
 @pytest.fixture
 def gate() -> Iterator[GateCipher]:
-    """A cipher that holds the writer's thread until it is opened."""
+    """A cipher that blocks the writer's thread until it is opened."""
     cipher = GateCipher()
     set_payload_cipher(cipher)
     yield cipher
@@ -73,11 +76,11 @@ Start = Callable[..., Writer]
 
 @pytest.fixture
 def start(clock: HandClock) -> Iterator[Start]:
-    """`start(**limits)`: a running writer on the hand-moved clock, stopped at the end."""
+    """`start(**limits)`: start a writer with the fake clock; it is stopped at the end."""
     writers: list[Writer] = []
 
     def starting(**limits: float) -> Writer:
-        writer = Writer(Limits(**{"pause": 0.001, **limits}), clock)  # type: ignore[arg-type]
+        writer = Writer(WriterLimits(**{"pause": 0.001, **limits}), clock)  # type: ignore[arg-type]
         writers.append(writer)
         writer.start()
         return writer

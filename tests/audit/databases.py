@@ -1,4 +1,4 @@
-"""Hurting the database that the tests run on, for real."""
+"""Cause real failures of the tests' database."""
 
 import threading
 from collections.abc import Iterator
@@ -11,26 +11,26 @@ from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.backends.signals import connection_created
 
 from mcphost.audit.records import Record, new_id
-from mcphost.audit.sinks import PostgresSink, SqliteSink
+from mcphost.audit.writer.sinks import PostgresSink, SqliteSink
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
 
 def record(**columns: Any) -> Record:
-    """Some entry of a verb, with whatever differs."""
+    """A record of an action, with these columns."""
     values = {"id": new_id(), "at": AT, "action": "test.done", "actor_kind": "system"}
     return Record(**{**values, **columns})
 
 
 def impatient(monkeypatch: Any) -> None:
-    """Have the writer's connection notice a lock at once."""
+    """Make the writer's connection fail at once when it meets a lock."""
     monkeypatch.setattr(SqliteSink, "SETTINGS", ("PRAGMA busy_timeout = 1",))
     monkeypatch.setattr(PostgresSink, "SETTINGS", ("SET statement_timeout = '20ms'",))
 
 
 @contextmanager
 def locked() -> Iterator[None]:
-    """Hold a lock, from a connection of its own, that no insert gets past."""
+    """Hold a lock that blocks all inserts, from a separate connection."""
     other = connections.create_connection(DEFAULT_DB_ALIAS)
     try:
         with other.cursor() as cursor:
@@ -49,7 +49,7 @@ def locked() -> Iterator[None]:
 
 @contextmanager
 def full_disk() -> Iterator[None]:
-    """From the writer's next connection on, the database file cannot grow (SQLite)."""
+    """Prevent the database file from growing, from the writer's next connection on (SQLite)."""
     with connection.cursor() as cursor:
         cursor.execute("VACUUM")  # earlier tests left free pages
         cursor.execute("PRAGMA page_count")
@@ -67,7 +67,7 @@ def full_disk() -> Iterator[None]:
 
 
 def cut_connections() -> None:
-    """Have PostgreSQL end every other connection to the test database."""
+    """Make PostgreSQL end every other connection to the test database."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "

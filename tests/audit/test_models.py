@@ -5,7 +5,7 @@ from django.db import IntegrityError, models
 
 from mcphost.audit.models import AppendOnlyError, Entry, Payload
 from mcphost.audit.records import ROUND_FINISHED, new_id
-from mcphost.audit.rows import ENTRY_COLUMNS, PAYLOAD_COLUMNS
+from mcphost.audit.writer.rows import ENTRY_COLUMNS, PAYLOAD_COLUMNS
 from tests.audit.databases import AT
 
 pytestmark = pytest.mark.django_db

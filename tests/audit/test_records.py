@@ -1,10 +1,10 @@
-"""What is recorded of rounds, and who did it."""
+"""Records of rounds, and their actors."""
 
 import time
 from uuid import UUID, uuid4
 
 from mcphost.audit.records import Actor, Ending, Leg, Record, finished, new_id, started
-from mcphost.audit.rows import ENTRY_COLUMNS
+from mcphost.audit.writer.rows import ENTRY_COLUMNS
 from mcphost.protocol.eras import Era
 from mcphost.runtime.call import Call, Client, Delivery, Principal, PrincipalKind
 from tests.audit.databases import AT

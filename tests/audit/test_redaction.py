@@ -1,4 +1,4 @@
-"""What is secret by schema or by path never reaches a record."""
+"""Values that are secret by schema or by path never reach a record."""
 
 import copy
 from typing import Any
@@ -207,46 +207,3 @@ def test_no_value_brings_it_down_and_no_secret_gets_through(value: Any) -> None:
 def test_no_schema_brings_it_down(schema: Any) -> None:
     compile(schema).redact({"a": [1, {"p": 1}]})
     compile({"properties": schema, "anyOf": schema, "$ref": schema}).redact({"a": [{"b": 1}]})
-
-
-FORM = {
-    "type": "object",
-    "properties": {
-        "name": {"type": "string", "default": "Ada"},
-        "pin": {"type": "string", "writeOnly": True, "default": "1234", "title": "Your PIN"},
-        "a.b": {"anyOf": [{"type": "string", "format": "password"}]},
-        "odd": True,
-    },
-}
-
-
-def test_the_secret_fields_of_a_form_are_known_by_name_when_it_is_asked() -> None:
-    assert redaction.secret_fields(FORM) == ("pin", "a.b")
-    assert redaction.secret_fields(properties(a=properties(b=SECRET), c={})) == ("a",)
-    assert redaction.secret_fields({**FORM, "writeOnly": True}) == tuple(FORM["properties"])
-    for none in (None, True, {}, {"properties": {"a": {}}}):
-        assert redaction.secret_fields(none) == ()
-
-
-def test_what_is_asked_is_written_without_the_values_of_secret_fields() -> None:
-    params = {"message": "Who?", "requestedSchema": FORM}
-    written = redaction.redact_question(params)
-    fields = written["requestedSchema"]["properties"]
-    assert fields["pin"] == {
-        "type": "string", "writeOnly": True, "default": REDACTED, "title": "Your PIN",
-    }  # fmt: skip
-    assert (fields["name"], fields["odd"]) == (FORM["properties"]["name"], True)
-    assert params["requestedSchema"] is FORM
-    plain = {"message": "Who?", "requestedSchema": properties(a={})}
-    assert redaction.redact_question(plain) is plain
-
-
-def test_what_is_answered_is_written_without_secret_fields() -> None:
-    answer = {"action": "accept", "content": {"name": "Ada", "pin": "1234"}}
-    content = redaction.redact_answer(answer, ("pin",))["content"]
-    assert content == {"name": "Ada", "pin": REDACTED}
-    assert redaction.redact_answer(answer, None)["content"] == dict.fromkeys(content, REDACTED)
-    assert redaction.redact_answer(answer, ()) is answer
-    sampled = {"role": "assistant", "model": "m", "content": {"type": "text", "text": "t"}}
-    for other in ({"action": "decline"}, {"action": "accept", "content": ["odd"]}, sampled):
-        assert redaction.redact_answer(other, None) is other

@@ -1,4 +1,4 @@
-"""What the console sees of the records."""
+"""Reading the record, as the console does."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -7,22 +7,23 @@ from uuid import UUID, uuid4
 import pytest
 from django.utils import timezone
 
-from mcphost.audit import calls, selectors
+from mcphost.audit import call_list, selectors
 from mcphost.audit.models import Payload
 from mcphost.audit.ports import set_payload_cipher
 from mcphost.audit.records import Actor, Ending, Leg, Record, finished, new_id, started
-from mcphost.audit.selectors import Filter
+from mcphost.audit.selectors import EntryFilter
 from mcphost.audit.services import erase_payload
 from mcphost.audit.services import record as record_verb
-from mcphost.audit.writer import Writer
+from mcphost.audit.writer.writer import Writer
 from mcphost.runtime.call import Call
 from tests.audit.databases import record
+from tests.audit.submitting import submit_and_wait
 from tests.audit.test_records import CALL, PRINCIPAL
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 ACME, OTHER = uuid4(), uuid4()
-EVERYONE = Filter(None)
+EVERYONE = EntryFilter(None)
 
 
 def a_call(
@@ -44,7 +45,7 @@ class Book:
         return self._write(finished(call, Leg(uuid4()), timezone.now(), Ending(outcome)))
 
     def _write(self, entry: Record) -> Record:
-        self._writer.submit_and_wait([entry], 20)
+        submit_and_wait(self._writer, [entry], 20)
         return entry
 
 
@@ -53,8 +54,8 @@ def book(writer: Writer) -> Book:
     return Book(writer)
 
 
-def found(chosen: Filter) -> list[UUID]:
-    return [row.entry.id for row in calls.calls(chosen, timezone.now()).calls]
+def found(chosen: EntryFilter) -> list[UUID]:
+    return [row.entry.id for row in call_list.calls(chosen, timezone.now()).calls]
 
 
 def test_an_entry_view_has_every_column(book: Book, writer: Writer) -> None:
@@ -62,7 +63,7 @@ def test_an_entry_view_has_every_column(book: Book, writer: Writer) -> None:
         a_call(), Leg(uuid4(), "192.0.2.1", 1), timezone.now(),
         Ending("complete", "r", 2, 3, {"a": 1}), "v",
     )  # fmt: skip
-    writer.submit_and_wait([written], 20)
+    submit_and_wait(writer, [written], 20)
     view = selectors.entry(written.id, frozenset({ACME}))
     assert view is not None
     for name in Record._fields[:-2]:
@@ -82,31 +83,31 @@ def test_each_filter_chooses(book: Book) -> None:
     )
     everything = [somebody.id, other_tool.id, foreign.id, mine.id]
     assert found(EVERYONE) == everything
-    assert found(Filter(frozenset({ACME}))) == [somebody.id, other_tool.id, mine.id]
-    assert found(Filter(frozenset({ACME, OTHER}))) == everything
-    assert found(Filter(frozenset())) == []
-    assert found(Filter(None, target="rm")) == [other_tool.id]
-    assert found(Filter(None, outcome="timed_out")) == [other_tool.id]
-    assert found(Filter(None, principal="u1")) == [somebody.id]
-    assert found(Filter(None, principal="tok_2")) == [somebody.id]
-    assert found(Filter(None, principal="ada's")) == everything
-    assert found(Filter(None, client="CLI")) == everything
-    assert found(Filter(None, client="other")) == []
-    assert found(Filter(None, since=foreign.at)) == everything[:3]
-    assert found(Filter(None, until=foreign.at)) == [mine.id]
-    assert found(Filter(None, since=mine.at, until=other_tool.at)) == [foreign.id, mine.id]
+    assert found(EntryFilter(frozenset({ACME}))) == [somebody.id, other_tool.id, mine.id]
+    assert found(EntryFilter(frozenset({ACME, OTHER}))) == everything
+    assert found(EntryFilter(frozenset())) == []
+    assert found(EntryFilter(None, target="rm")) == [other_tool.id]
+    assert found(EntryFilter(None, outcome="timed_out")) == [other_tool.id]
+    assert found(EntryFilter(None, principal="u1")) == [somebody.id]
+    assert found(EntryFilter(None, principal="tok_2")) == [somebody.id]
+    assert found(EntryFilter(None, principal="ada's")) == everything
+    assert found(EntryFilter(None, client="CLI")) == everything
+    assert found(EntryFilter(None, client="other")) == []
+    assert found(EntryFilter(None, since=foreign.at)) == everything[:3]
+    assert found(EntryFilter(None, until=foreign.at)) == [mine.id]
+    assert found(EntryFilter(None, since=mine.at, until=other_tool.at)) == [foreign.id, mine.id]
     later = timezone.now() + timedelta(hours=3)
-    assert found(Filter(None, since=later)) == []
+    assert found(EntryFilter(None, since=later)) == []
 
 
 def test_calls_are_found_by_the_beginning_of_their_id(book: Book) -> None:
     one = book.finish(a_call(id=UUID("abc00000-0000-7000-8000-000000000001")))
     two = book.finish(a_call(id=UUID("abcf0000-0000-7000-8000-000000000002")))
-    assert found(Filter(None, call="abc")) == [two.id, one.id]
-    assert found(Filter(None, call=" ABC0 ")) == [one.id]
-    assert found(Filter(None, call=str(two.call))) == [two.id]
+    assert found(EntryFilter(None, call="abc")) == [two.id, one.id]
+    assert found(EntryFilter(None, call=" ABC0 ")) == [one.id]
+    assert found(EntryFilter(None, call=str(two.call))) == [two.id]
     for nothing in ("abd", "x", "-", "a" * 33, "%", "abc_"):
-        assert found(Filter(None, call=nothing)) == []
+        assert found(EntryFilter(None, call=nothing)) == []
 
 
 def test_one_calls_entries_come_in_order_and_to_its_tenant_only(book: Book) -> None:
@@ -142,8 +143,8 @@ def test_verbs_are_listed_apart_from_rounds(book: Book) -> None:
         record_verb("token.revoked", actor=ada, tenant=OTHER, target="tok"),
     ]
     assert [each.id for each in selectors.verbs(EVERYONE).entries] == ids[::-1]
-    assert [each.id for each in selectors.verbs(Filter(frozenset({ACME}))).entries] == ids[:1]
-    assert [each.id for each in selectors.verbs(Filter(None, principal="7")).entries] == [
+    assert [each.id for each in selectors.verbs(EntryFilter(frozenset({ACME}))).entries] == ids[:1]
+    assert [each.id for each in selectors.verbs(EntryFilter(None, principal="7")).entries] == [
         ids[2], ids[0],
     ]  # fmt: skip
     page = selectors.verbs(EVERYONE, limit=2)
@@ -153,7 +154,7 @@ def test_verbs_are_listed_apart_from_rounds(book: Book) -> None:
 
 def test_a_payload_is_read_by_its_own_tenant_only(writer: Writer) -> None:
     said = record(tenant=ACME, payload={"n": 2**70, "s": "\ud800"})
-    writer.submit_and_wait([said], 20)
+    submit_and_wait(writer, [said], 20)
     view = selectors.payload(said.id, ACME)
     assert view is not None
     assert view.content == {"n": 2**70, "s": "\ud800"}
@@ -165,7 +166,7 @@ def test_what_was_kept_of_several_entries_is_told_at_once(writer: Writer) -> Non
     said = [record(tenant=ACME, payload={"n": number}) for number in range(3)]
     foreign = record(tenant=OTHER, payload={"n": 3})
     bare = record(tenant=ACME)
-    writer.submit_and_wait([*said, foreign, bare], 20)
+    submit_and_wait(writer, [*said, foreign, bare], 20)
     erase_payload(said[2].id, Actor.person(7, "olga"))
     ids = [each.id for each in (*said, foreign, bare)]
     opened = selectors.payloads(ids, ACME)
@@ -180,7 +181,7 @@ def test_what_was_kept_of_several_entries_is_told_at_once(writer: Writer) -> Non
 
 def test_a_payload_that_cannot_be_opened_says_why(writer: Writer) -> None:
     said = record(tenant=ACME, payload={"a": 1})
-    writer.submit_and_wait([said], 20)
+    submit_and_wait(writer, [said], 20)
     Payload.objects.update(key_id="destroyed")
     view = selectors.payload(said.id, ACME)
     assert view is not None

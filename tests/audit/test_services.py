@@ -1,4 +1,4 @@
-"""Recording verbs, and erasing what was said."""
+"""Recording actions, and erasing payloads."""
 
 from uuid import uuid4
 
@@ -9,8 +9,9 @@ from mcphost.audit import selectors
 from mcphost.audit.models import Entry, Payload
 from mcphost.audit.records import Actor
 from mcphost.audit.services import NoSuchPayloadError, erase_payload, record
-from mcphost.audit.writer import Writer
+from mcphost.audit.writer.writer import Writer
 from tests.audit.databases import record as some_record
+from tests.audit.submitting import submit_and_wait
 
 TENANT = uuid4()
 ADA = Actor.person(7, "ada")
@@ -43,7 +44,7 @@ def test_an_erased_payload_leaves_a_tombstone_its_proof_and_an_entry_of_its_own(
     writer: Writer,
 ) -> None:
     said = some_record(tenant=TENANT, payload={"text": "hello"})
-    writer.submit_and_wait([said], 20)
+    submit_and_wait(writer, [said], 20)
     commitment = Entry.objects.get(id=said.id).commitment
     assert selectors.payload(said.id, TENANT) == selectors.PayloadView(said.id, {"text": "hello"})
 
@@ -60,7 +61,7 @@ def test_an_erased_payload_leaves_a_tombstone_its_proof_and_an_entry_of_its_own(
     assert erase_payload(said.id, ADA) is False
     assert Entry.objects.filter(action="payload.erased").count() == 1
 
-    writer.submit_and_wait([said], 20)
+    submit_and_wait(writer, [said], 20)
     assert bytes(Payload.objects.get().ciphertext) == b"", "a late repetition brings nothing back"
 
 

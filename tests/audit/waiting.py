@@ -1,4 +1,4 @@
-"""Rounds that asked, as they are recorded."""
+"""Recorded rounds that ended with a question."""
 
 from datetime import timedelta
 from typing import Any
@@ -18,7 +18,7 @@ def asked(
     lives: float = 60,
     tenant: UUID | None = None,
 ) -> UUID:
-    """A round that asked, whose question may be answered for so many seconds; the call."""
+    """Write a round with a question that can be answered for some seconds; return the call."""
     expires = timezone.now() + timedelta(seconds=lives)
     facts = {"sealed_by": key, "expires_at": expires.isoformat()}
     return _finished(
@@ -27,7 +27,7 @@ def asked(
 
 
 def ended(call: UUID, number: int) -> UUID:
-    """A round that was the call's last."""
+    """Write the last round of a call."""
     return _finished(call=call, round=number, outcome="complete")
 
 

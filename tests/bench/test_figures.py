@@ -10,14 +10,15 @@ from bench.figures import Figure, summarise
 from bench.listeners import Heard
 from bench.load import LoadError, Sample, parse
 from bench.nodes import Turn
+from bench.passes import Plan
 from bench.proc import parse_ticks
 from bench.waiting import WaitingFigure
 
 LABELS = {"mcphost": "mcphost", "sdk": "SDK", "bare": "bare"}
 
 
-def sample(requests: int, p99: float = 2.0, errors: int = 0) -> Sample:
-    return Sample(requests, seconds=1.0, errors=errors, p50=1.0, p99=p99)
+def sample(requests: int, p99: float = 2.0, errors: int = 0, cpu: float = 1.0) -> Sample:
+    return Sample(requests, seconds=1.0, errors=errors, p50=1.0, p99=p99, cpu=cpu)
 
 
 def drifting() -> tuple[Figure, ...]:
@@ -38,24 +39,53 @@ def test_a_ratio_outlives_the_drift_of_the_machine() -> None:
     assert (ours.rate, ours.low, ours.high) == (500, 100, 1000)
 
 
+def test_cpu_per_call_is_compared_within_each_pass_and_told_per_number_of_connections() -> None:
+    ours = [sample(1000, cpu=0.3), sample(500, cpu=0.3)]
+    bare = [sample(2000, cpu=0.2), sample(1000, cpu=0.2)]
+    figures = summarise(LABELS, {"mcphost": ours, "bare": bare})
+    assert figures[0].cpu_ratios["bare"] == pytest.approx(3.0)
+    assert figures[0].cpu == pytest.approx(0.00045)
+    table = report.profile_table({1: figures, 64: figures}).splitlines()
+    assert table[2].split() == ["64", "450.0", "µs", "750", "150.0", "µs", "1,500", "3.00"]
+
+
 def test_errors_of_every_pass_are_counted() -> None:
     figures = summarise(LABELS, {"sdk": [sample(1, errors=2), sample(1, errors=3)]})
     assert figures[0].errors == 5
 
 
-def test_each_server_has_a_row_and_each_target_a_line() -> None:
-    figures = drifting()
-    assert report.table(figures).count("\n") == 4
-    assert report.verdict(figures).count("reached") == 3
-    assert report.verdict(figures[:2]) == ""
+def test_each_server_has_a_row_for_each_number_of_connections_and_each_target_a_line() -> None:
+    each = dict.fromkeys((1, 16, 64), drifting())
+    tables = report.tables(each)
+    assert [line for line in tables.splitlines() if line.startswith("#")] == [
+        "### 1 connection",
+        "### 16 connections",
+        "### 64 connections",
+    ]
+    assert tables.count("| mcphost | 2,000 µs | 2.00 | 500 | 100 to 1,000 | 10.00 |") == 3
+    assert report.verdict(each).count(": reached") == 4
+    assert report.verdict({16: drifting()[:2]}) == ""
 
 
 def test_a_missed_target_is_said_to_be_missed() -> None:
     slow = summarise(
         LABELS,
-        {"mcphost": [sample(10, p99=99.0)], "sdk": [sample(10)], "bare": [sample(100)]},
+        {"mcphost": [sample(10)], "sdk": [sample(10)], "bare": [sample(31)]},
     )
-    assert report.verdict(slow).count("**missed**") == 3
+    assert report.verdict({16: slow, 64: slow}).splitlines() == [
+        "- 16 connections: 3.10 times the bare app's CPU per call (wanted: at most 3): **missed**",
+        "- 16 connections: 1.00 times the tuned SDK's throughput (wanted: at least 3): **missed**",
+        "- 64 connections: 3.10 times the bare app's CPU per call (wanted: at most 2.2): **missed**",
+        "- 64 connections: 1.00 times the tuned SDK's throughput (wanted: at least 5): **missed**",
+    ]
+
+
+def test_the_conditions_name_everybody_whose_revision_was_verified() -> None:
+    facts = {"load average before the run": "0.12"}
+    text = report.conditions(facts, Plan(5, 2, 1), ["SDK, tuned", "SDK, as installed"])
+    assert "5 passes of 2 s" in text
+    assert "- load average before the run: 0.12" in text
+    assert text.endswith("- revision 2026-07-28: verified of SDK, tuned; SDK, as installed")
 
 
 def test_only_what_stands_between_the_markers_is_written(tmp_path: Path) -> None:
@@ -80,7 +110,7 @@ def test_the_page_has_a_place_for_every_scenario() -> None:
         assert text.count(f"<!-- {marker}: end -->") == 1
 
 
-def test_the_picture_is_xml_with_the_fastest_first() -> None:
+def test_the_picture_is_xml_with_the_least_cpu_first() -> None:
     root = ET.fromstring(plot.svg("a < b", "a note", drifting()))
     texts = [node.text for node in root.iter() if node.tag.endswith("text")]
     assert texts[0] == "a < b"
@@ -155,10 +185,10 @@ def test_calls_that_ask_are_held_against_the_sdk_and_against_those_without_a_cla
     )
     claim = asking.claim_seconds(figures)
     assert claim is not None
-    assert round(claim * 1e6) == 267
+    assert round(claim * 1e6) == 300
     table = report.asking_table(figures, asking.sealing(2))
-    assert "10.0 times the SDK's throughput (wanted: at least 5): reached" in table
-    assert "a claim adds 267 µs" in table
+    assert "10.00 times the tuned SDK's throughput (wanted: at least 3): reached" in table
+    assert "a claim adds 300 µs of CPU" in table
     assert "| 200 bytes |" in table
     assert "wanted" not in report.asking_table(figures[2:], ())
     assert asking.claim_seconds(figures[2:]) is None

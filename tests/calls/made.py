@@ -1,34 +1,34 @@
-"""Claims, as tests make them."""
+"""Claims for tests."""
 
 import asyncio
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
-from mcphost.audit.conditions import Condition
 from mcphost.audit.records import Record, new_id
-from mcphost.audit.writer import Writer
+from mcphost.audit.writer.conditions import Condition
+from mcphost.audit.writer.writer import Writer
 from mcphost.calls import claims
-from mcphost.calls.claims import Taking, Wanted
+from mcphost.calls.claims import ClaimOwner, WantedClaim
 from mcphost.calls.models import Claim
 
 TENANT = UUID(int=7)
 Submission = tuple[Condition, Sequence[Record]]
 
 
-def wanted(answers: str = "these", **values: Any) -> Wanted:
-    """Some round of a new call."""
+def wanted(answers: str = "these", **values: Any) -> WantedClaim:
+    """A wanted claim of a new call."""
     made = {"call": new_id(), "round": 2, "tenant": TENANT, "seconds": 600.0, **values}
-    return Wanted(answers=answers, **made)
+    return WantedClaim(answers=answers, **made)
 
 
-def taking(of: Wanted, epoch: int = 1) -> Taking:
-    """A process that takes it."""
-    return Taking.of(of, uuid4(), epoch)
+def taking(of: WantedClaim, epoch: int = 1) -> ClaimOwner:
+    """A taking by a new process."""
+    return ClaimOwner.of(of, uuid4(), epoch)
 
 
 def submit(writer: Writer, *submissions: Submission) -> list[Any]:
-    """Submit all in one turn of an event loop; what became of each."""
+    """Submit all in one iteration of an event loop; return the result or error of each."""
 
     async def submitting() -> list[Any]:
         futures = [writer.submit_if(*each) for each in submissions]
@@ -37,13 +37,13 @@ def submit(writer: Writer, *submissions: Submission) -> list[Any]:
     return asyncio.run(submitting())
 
 
-def claimed(writer: Writer, of: Wanted) -> Taking:
-    """Claim it."""
+def claimed(writer: Writer, of: WantedClaim) -> ClaimOwner:
+    """Claim the round."""
     first = taking(of)
     assert submit(writer, (claims.claim(first, of), [])) == [True]
     return first
 
 
-def row(of: Wanted) -> Claim:
-    """The claim of a round as it lies in the database."""
+def row(of: WantedClaim) -> Claim:
+    """The claim of a round in the database."""
     return Claim.objects.get(call=of.call, round=of.round)

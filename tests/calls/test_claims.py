@@ -1,4 +1,4 @@
-"""Claims in the writer's commits: who wins, what lands with it, and what is told after an accident."""
+"""Claims in the writer's commits: which one wins, what is committed with it, lost connections."""
 
 import threading
 import time
@@ -11,18 +11,19 @@ import pytest
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.utils import timezone
 
-from mcphost.audit.conditions import Bound
 from mcphost.audit.models import Payload
-from mcphost.audit.rows import Row
-from mcphost.audit.sinks import PostgresSink, Sink
-from mcphost.audit.writer import RecordLost, RecordRefused
+from mcphost.audit.writer.conditions import BoundCondition
+from mcphost.audit.writer.rows import PreparedRow
+from mcphost.audit.writer.sinks import PostgresSink, Sink
+from mcphost.audit.writer.writer import RecordLost, RecordRefused
 from mcphost.calls import claims
 from mcphost.calls.claims import KEPT_LONGER
 from mcphost.calls.models import Claim
 from tests.audit.ciphers import GateCipher
 from tests.audit.conftest import HandClock, Listening
 from tests.audit.databases import impatient, locked, record, stored
-from tests.audit.test_writer import block, in_background
+from tests.audit.submitting import submit_and_wait
+from tests.audit.writer.test_writer import block, in_background
 from tests.calls.conftest import Start
 from tests.calls.losing import Loss, after_the_commit, before_the_commit, lose_connections
 from tests.calls.made import TENANT, claimed, row, submit, taking, wanted
@@ -53,7 +54,7 @@ def test_in_one_batch_each_is_told_its_own_fate(start: Start, gate: GateCipher) 
     rounds = [wanted() for _ in range(60)]
     jobs = [(of, [with_payload(), record()]) for of in rounds * 2]
     free = [record() for _ in range(40)]
-    plain = [in_background(lambda r=r: writer.submit_and_wait([r])) for r in free]
+    plain = [in_background(lambda r=r: submit_and_wait(writer, [r])) for r in free]
     gate.open_gate()
     fates = submit(writer, *((claims.claim(taking(of), of), records) for of, records in jobs))
     assert held() is None
@@ -193,7 +194,9 @@ def test_a_commit_that_lands_only_after_the_next_attempt_began_is_known_too(
 
     server = other.connection
 
-    def still_at_it(sink: Sink, rows: Sequence[Row], bound: Sequence[Bound]) -> None:
+    def still_at_it(
+        sink: Sink, rows: Sequence[PreparedRow], bound: Sequence[BoundCondition]
+    ) -> None:
         server.execute("BEGIN")
         PostgresSink(server).write_if(rows, bound)
 
@@ -216,7 +219,7 @@ def _await_a_waiting_insert() -> None:
             )
             if cursor.fetchone():
                 return
-        threading.Event().wait(0.01)  # between looks at another process
+        threading.Event().wait(0.01)  # poll another process
     raise AssertionError("nobody waits")
 
 

@@ -1,4 +1,4 @@
-"""Links that were opened: once, in one tenant's call, until their time is over."""
+"""Links are confirmed once, in a call of one tenant, and are deleted after they expire."""
 
 from datetime import timedelta
 from uuid import UUID, uuid4
@@ -7,6 +7,7 @@ import pytest
 from django.utils import timezone
 
 from mcphost.audit.models import Entry
+from mcphost.audit.records import Actor
 from mcphost.calls import links
 from mcphost.calls.links import Link
 from mcphost.feed.models import Change
@@ -14,6 +15,7 @@ from mcphost.feed.models import Change
 pytestmark = pytest.mark.django_db(transaction=True)
 NOW = timezone.now()
 LATER = NOW + timedelta(hours=1)
+ADA = Actor.person(7, "ada")
 
 
 def a_link(**said: object) -> Link:
@@ -22,35 +24,47 @@ def a_link(**said: object) -> Link:
 
 def test_a_link_is_open_once_it_was_opened() -> None:
     assert not links.is_open(a_link())
-    assert links.open_link(a_link(), LATER, NOW)
+    assert links.confirm(a_link(), ADA, LATER, NOW)
     assert links.is_open(a_link())
 
 
 @pytest.mark.parametrize("other", [{"tenant": uuid4()}, {"call": uuid4()}, {"key": "other"}])
 def test_no_other_link_is_opened_with_it(other: dict[str, object]) -> None:
-    links.open_link(a_link(), LATER, NOW)
+    links.confirm(a_link(), ADA, LATER, NOW)
     assert not links.is_open(a_link(**other))
 
 
 def test_opening_it_again_changes_nothing_and_tells_nobody() -> None:
-    assert links.open_link(a_link(), LATER, NOW)
-    assert not links.open_link(a_link(), LATER, NOW)
+    assert links.confirm(a_link(), ADA, LATER, NOW)
+    assert not links.confirm(a_link(), ADA, LATER, NOW)
     assert Change.objects.filter(what="link").count() == 1
-    assert Entry.objects.filter(action="link.opened").count() == 1
+    assert Entry.objects.filter(action="link.confirmed").count() == 1
 
 
 def test_every_process_hears_of_it_and_it_is_on_record() -> None:
-    links.open_link(a_link(), LATER, NOW)
+    links.confirm(a_link(), ADA, LATER, NOW)
     news = Change.objects.get(what="link")
     assert (news.tenant, news.object_id) == (UUID(int=1), f"{UUID(int=2).hex} payment")
-    entry = Entry.objects.get(action="link.opened")
+    entry = Entry.objects.get(action="link.confirmed")
     assert (entry.tenant, entry.target) == (UUID(int=1), "payment")
-    assert entry.facts == {"call": str(UUID(int=2)), "key": "payment"}
+    assert (entry.actor_kind, entry.actor_id, entry.actor_label) == ("person", "7", "ada")
+    facts = {"call": str(UUID(int=2)), "key": "payment", "evidence": "signed-in"}
+    assert entry.facts == facts
+
+
+def test_a_callback_is_on_record_as_a_machines_with_its_address() -> None:
+    assert links.call_back(a_link(), "192.0.2.7", LATER, NOW)
+    assert not links.call_back(a_link(), "192.0.2.8", LATER, NOW)
+    assert links.is_open(a_link())
+    entry = Entry.objects.get(action="callback.received")
+    assert (entry.actor_kind, entry.actor_id, entry.target) == ("anonymous", "", "payment")
+    facts = {"call": str(UUID(int=2)), "key": "payment", "source": "192.0.2.7"}
+    assert entry.facts == facts
 
 
 def test_links_whose_time_is_over_are_forgotten_and_others_are_not() -> None:
-    links.open_link(a_link(), NOW, NOW)
-    links.open_link(a_link(key="other"), LATER, NOW)
+    links.confirm(a_link(), ADA, NOW, NOW)
+    links.confirm(a_link(key="other"), ADA, LATER, NOW)
     assert links.prune(NOW + timedelta(minutes=1)) == 1
     assert not links.is_open(a_link())
     assert links.is_open(a_link(key="other"))

@@ -1,4 +1,4 @@
-"""The table of a claim's life, walked pair by pair against the database."""
+"""The transitions of a claim: each pair of states is tried on the database."""
 
 import pytest
 

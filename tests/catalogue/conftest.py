@@ -1,4 +1,4 @@
-"""A tenant, and functions to make tools of."""
+"""Fixtures: tenants, and functions to make tools from."""
 
 from uuid import UUID
 
@@ -13,7 +13,7 @@ from tests.catalogue.kit import ACTOR, Shelf
 
 @pytest.fixture
 def shelf(monkeypatch: pytest.MonkeyPatch) -> Shelf:
-    """What the code has: `demo.echo`, `demo.add` and `demo.clock`."""
+    """The functions in "the code": `demo.echo`, `demo.add` and `demo.clock`."""
     shelf = Shelf()
     for reference in ("demo.echo", "demo.add", "demo.clock"):
         shelf.put(reference)
@@ -24,7 +24,7 @@ def shelf(monkeypatch: pytest.MonkeyPatch) -> Shelf:
 
 @pytest.fixture
 def acme(db: None, shelf: Shelf) -> UUID:
-    """A tenant that may use all that is on the shelf."""
+    """A tenant that may use all functions of the shelf."""
     tenant = create_tenant("acme", TenantFields(title="Acme"), actor=ACTOR).id
     for reference in shelf.functions:
         services.grant_function(tenant, reference, ACTOR)
@@ -33,7 +33,7 @@ def acme(db: None, shelf: Shelf) -> UUID:
 
 @pytest.fixture
 def globex(db: None, shelf: Shelf) -> UUID:
-    """Another tenant, which was granted nothing."""
+    """Another tenant, without grants."""
     tenant = create_tenant("globex", TenantFields(title="Globex"), actor=ACTOR).id
     assert not Grant.objects.filter(tenant=tenant).exists()
     return tenant

@@ -1,4 +1,4 @@
-"""A kind of tool that lives in memory, so that a test decides what "the code" says today."""
+"""A kind of tool in memory, so that a test decides what "the code" currently contains."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,12 +9,12 @@ from pydantic import BaseModel
 from mcphost.audit.records import Actor
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.kinds.kind import Compiled, KindError
-from mcphost.kinds.sorts import Sort
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.runtime.call import Call
 from mcphost.runtime.journal import Journal
 from mcphost.runtime.outcomes import Complete, Outcome
 from mcphost.runtime.ports import Ports
-from mcphost.runtime.schema import Problem
+from mcphost.runtime.schema import ArgumentProblem
 
 ACTOR = Actor.person(7, "olga")
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
@@ -23,7 +23,7 @@ OTHER = {"type": "object", "properties": {"words": {"type": "string"}}}
 
 @dataclass(frozen=True, slots=True)
 class Says:
-    """A program that always says the same."""
+    """A program that always returns the same."""
 
     text: str
 
@@ -32,36 +32,38 @@ class Says:
 
 
 class ShelfConfig(BaseModel):
-    """What a row refers to."""
+    """The configuration of a row: its function."""
 
     function: str
 
 
 class Shelf:
-    """Functions by reference, put there and taken away by the test. Stands in for Python tools."""
+    """Functions by reference, added and removed by the test. Replaces the Python kind."""
 
     name = "python"
     label = "Shelf"
     can_ask = False
     can_stream = False
-    sorts = tuple(Sort)
+    primitive_types = tuple(PrimitiveType)
 
     def __init__(self) -> None:
         self.functions: dict[str, Compiled] = {}
         self.broken: dict[str, Exception] = {}
-        self.problems: list[Problem] = []
+        self.problems: list[ArgumentProblem] = []
         self.compiled: list[str] = []
 
     def put(self, reference: str, **said: Any) -> None:
-        """Have a function, `module.name`, described and taking a text unless told otherwise."""
+        """Add a function, `module.name`; by default with a description and one text argument."""
         name = reference.rpartition(".")[2]
         plain = Compiled(name, TEXT, Says(reference), description=f"Does {name}.")
         self.functions[reference] = replace(plain, **said)
 
-    def config_model(self, sort: Sort) -> type[BaseModel]:
+    def config_model(self, primitive_type: PrimitiveType) -> type[BaseModel]:
         return ShelfConfig
 
-    def compile(self, config: Mapping[str, Any], sort: Sort = Sort.TOOL) -> Compiled:
+    def compile(
+        self, config: Mapping[str, Any], primitive_type: PrimitiveType = PrimitiveType.TOOL
+    ) -> Compiled:
         reference = config.get("function")
         if not isinstance(reference, str):
             raise KindError({"function": ["A text is needed."]})
@@ -72,7 +74,7 @@ class Shelf:
             raise KindError({"function": [f"There is no function {reference}."]})
         return self.functions[reference]
 
-    def check(self) -> Sequence[Problem]:
+    def check(self) -> Sequence[ArgumentProblem]:
         return self.problems
 
     def choices(self) -> Sequence[tuple[str, str]]:
@@ -80,6 +82,6 @@ class Shelf:
 
 
 def fields(function: str = "demo.echo", **others: Any) -> PrimitiveFields:
-    """The fields of a tool that runs `function` under the function's own name."""
+    """Return the fields of a tool that runs `function` under the function's own name."""
     name = function.rpartition(".")[2]
     return replace(PrimitiveFields(name=name, config={"function": function}), **others)

@@ -1,4 +1,4 @@
-"""The bounded map that fills itself, under one thread and under many."""
+"""Tests of the cache that loads missing values, with one thread and with many."""
 
 import threading
 from collections.abc import Callable, Hashable
@@ -15,7 +15,7 @@ SECONDS = 20
 
 
 class Source:
-    """What a cache loads from: counts loads, and can hold them at a gate."""
+    """The source of a cache: counts loads, and can block them at a gate."""
 
     def __init__(self) -> None:
         self.loads: list[Hashable] = []

@@ -1,4 +1,4 @@
-"""What `manage.py check` says of tools."""
+"""Tests of the warnings of `manage.py check` about tools."""
 
 from uuid import UUID
 
@@ -7,7 +7,7 @@ from django.core.checks import Tags, run_checks
 from django.db import DatabaseError
 
 from mcphost.catalogue import checks, selectors, services
-from mcphost.runtime.schema import Problem
+from mcphost.runtime.schema import ArgumentProblem
 from tests.catalogue.kit import ACTOR, Shelf, fields
 
 OURS = "mcphost.catalogue."
@@ -18,7 +18,7 @@ def found(**options: object) -> list[str]:
 
 
 def test_a_kinds_problem_is_a_warning_without_a_database(shelf: Shelf) -> None:
-    shelf.problems.append(Problem("tools/broken.py", "SyntaxError, line 3"))
+    shelf.problems.append(ArgumentProblem("tools/broken.py", "SyntaxError, line 3"))
     assert found() == [f"{OURS}W001 tools/broken.py: SyntaxError, line 3"]
 
 

@@ -5,10 +5,11 @@ from uuid import UUID
 
 import pytest
 from django.core.management import CommandError, call_command
+from pytest_django import Settings
 
 from mcphost.audit.models import Entry
 from mcphost.catalogue import selectors, services
-from mcphost.kinds.sorts import Sort
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.services import close_tenant
 from tests.catalogue.kit import ACTOR, Shelf, fields
 
@@ -48,9 +49,9 @@ def test_publish_serves_the_working_copy(acme: UUID) -> None:
 
 
 def test_publish_takes_the_sort_whose_name_it_is(acme: UUID, shelf: Shelf) -> None:
-    shelf.put("demo.greet", name="echo", sort=Sort.PROMPT)
+    shelf.put("demo.greet", name="echo", primitive_type=PrimitiveType.PROMPT)
     services.grant_function(acme, "demo.greet", ACTOR)
-    services.create(acme, fields("demo.greet", name="echo", sort=Sort.PROMPT), ACTOR)
+    services.create(acme, fields("demo.greet", name="echo", sort=PrimitiveType.PROMPT), ACTOR)
     with pytest.raises(CommandError, match="acme has no tool 'echo'"):
         run("publish", "acme", "echo")
     (line,) = run("publish", "acme", "echo", "--sort", "prompt")
@@ -86,3 +87,16 @@ def test_a_closed_tenant_is_not_there(acme: UUID) -> None:
     with pytest.raises(CommandError, match="no open tenant 'acme'"):
         run("publish", "acme", "echo")
     assert run("list") == []
+
+
+def test_publish_says_how_large_arguments_may_be_that_are_dear_to_check(
+    acme: UUID, shelf: Shelf, settings: Settings
+) -> None:
+    settings.MCPHOST_BODY_LIMIT = 1_000_000
+    steps = {"type": "array", "items": {"multipleOf": 0.01}}
+    shelf.put("demo.sum", input_schema={"type": "object", "properties": {"steps": steps}})
+    services.grant_function(acme, "demo.sum", ACTOR)
+    services.create(acme, fields("demo.sum"), ACTOR)
+    assert run("publish", "acme", "sum")[1:] == [
+        "Its input schema is expensive to check, so its arguments may have at most 3997 bytes."
+    ]

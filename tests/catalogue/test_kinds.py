@@ -1,4 +1,4 @@
-"""The registered kinds, and the Python kind as rows see it: with real files."""
+"""Tests of the registered kinds, and of the Python kind with real files."""
 
 from pathlib import Path
 from uuid import UUID
@@ -10,8 +10,8 @@ from mcphost.catalogue import kinds, selectors, services
 from mcphost.catalogue.errors import Invalid
 from mcphost.catalogue.kinds import KindError
 from mcphost.catalogue.seeding import publish_functions
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.kinds.python.kind import PythonKind
-from mcphost.kinds.sorts import Sort
 from mcphost.tenants.fields import TenantFields
 from mcphost.tenants.services import create_tenant
 from tests.catalogue.kit import ACTOR, fields
@@ -34,7 +34,7 @@ def silent(text: str):
 
 @pytest.fixture
 def folder(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of tools, found by a Python kind of its own."""
+    """A folder of tools, with its own instance of the Python kind."""
     (tmp_path / "voice.py").write_text(SOURCE)
     (tmp_path / "broken.py").write_text("def (:\n")
     settings.MCPHOST_TOOLS = tmp_path
@@ -62,7 +62,7 @@ def test_what_needs_a_grant_is_named_by_the_kinds_configuration() -> None:
     assert kinds.function_of("python", {}) == ""
     assert kinds.function_of("another", {"function": "demo.echo"}) == ""
     for kind, field in kinds.GRANTED_BY_STAFF.items():
-        assert field in kinds.KINDS[kind].config_model(Sort.TOOL).model_fields
+        assert field in kinds.KINDS[kind].config_model(PrimitiveType.TOOL).model_fields
 
 
 def test_an_unknown_kind_compiles_nothing() -> None:

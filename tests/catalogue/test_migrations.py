@@ -1,4 +1,4 @@
-"""Tools that were registered before there was anything else stay what they were."""
+"""Tests that the migration to primitives leaves existing tools unchanged."""
 
 from collections.abc import Iterator
 from uuid import UUID
@@ -9,8 +9,8 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.state import StateApps
 
 from mcphost.catalogue import selectors, services
-from mcphost.catalogue.states import State
-from mcphost.kinds.sorts import Sort
+from mcphost.catalogue.states import PrimitiveState
+from mcphost.kinds.primitive_types import PrimitiveType
 from tests.catalogue.kit import ACTOR, Shelf, fields
 
 BEFORE = ("catalogue", "0001_initial")
@@ -19,20 +19,20 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def migrate(to: tuple[str, str] | None = None) -> StateApps:
-    """Bring the tables there, or to where they belong; the models as they are then."""
+    """Migrate the tables to a state, or to the latest; return the models of that state."""
     executor = MigrationExecutor(connection)
     return executor.migrate([to] if to else executor.loader.graph.leaf_nodes()).apps
 
 
 @pytest.fixture
 def before() -> Iterator[StateApps]:
-    """The tables of a server that knows tools only."""
+    """The tables of a server that has only tools."""
     yield migrate(BEFORE)
     migrate()
 
 
 def published_then(apps: StateApps, name: str) -> tuple[UUID, UUID]:
-    """A tool as it was registered and published then; its id and its tenant's."""
+    """Create a tool as it was stored and published then; return its id and its tenant's."""
     tenant = apps.get_model("tenants", "Tenant").objects.create(slug="acme", title="Acme")
     apps.get_model("catalogue", "Grant").objects.create(tenant=tenant, function="demo.echo")
     config = {"function": "demo.echo"}
@@ -61,8 +61,8 @@ def test_a_tool_that_was_published_is_still_served_and_can_be_published_again(
     migrate()
     row = selectors.primitive(tool_id)
     assert row is not None
-    assert (row.sort, row.fields.name, row.fields.title) == (Sort.TOOL, "echo", "Parrot")
-    assert (row.state, row.version) == (State.PUBLISHED, "1+00000000")
+    assert (row.sort, row.fields.name, row.fields.title) == (PrimitiveType.TOOL, "echo", "Parrot")
+    assert (row.state, row.version) == (PrimitiveState.PUBLISHED, "1+00000000")
     [tool] = selectors.offering(tenant_id).tools
     assert (tool.id, tool.name) == (tool_id, "echo")
     services.update(tool_id, fields(title="Cockatoo"), ACTOR)

@@ -1,4 +1,4 @@
-"""What serving sees: compiled once, shared, in memory, and never older than the last change."""
+"""Tests of offerings: compiled once, shared, cached, and never older than the last change."""
 
 import threading
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from mcphost.catalogue.snapshots import Offering, PrimitiveProblem, offering_of
 from mcphost.feed.cache import MISS
 from mcphost.feed.loop import loop
 from mcphost.feed.services import announce
-from mcphost.kinds.sorts import Sort
+from mcphost.kinds.primitive_types import PrimitiveType
 from tests.catalogue.kit import ACTOR, OTHER, TEXT, Says, Shelf, fields
 
 SECONDS = 20
@@ -95,13 +95,14 @@ def test_what_is_secret_by_its_schema_is_redacted_on_the_way_in_and_out(
 
 @pytest.mark.django_db
 def test_what_the_operator_says_goes_before_what_the_code_says(acme: UUID, shelf: Shelf) -> None:
-    shelf.put("demo.echo", title="Echo", time_limit=4.0)
+    shelf.put("demo.echo", title="Echo", time_limit=4.0, answer_within=60.0)
     icon = {"src": "https://example.com/a.png"}
-    publish(acme, title="Parrot", description="Repeats.", time_limit_seconds=9, icons=(icon,))
+    more = {"time_limit_seconds": 9, "answer_within_seconds": 120, "icons": (icon,)}
+    publish(acme, title="Parrot", description="Repeats.", **more)
     tool = only(selectors.offering(acme))
     assert (tool.listing["title"], tool.listing["description"]) == ("Parrot", "Repeats.")
     assert tool.listing["icons"] == [icon]
-    assert tool.time_limit == 9
+    assert (tool.time_limit, tool.answer_within) == (9, 120)
     assert not tool.read_only
     assert not tool.idempotent
     assert tool.output_validator is None
@@ -216,7 +217,7 @@ def test_digests_are_of_the_value_not_of_the_order_it_was_written_in(shelf: Shel
 def test_an_offering_is_the_same_in_whatever_order_its_rows_came(names: list[str]) -> None:
     tenant, ids = uuid4(), [uuid4() for _ in names]
     rows = [
-        PrimitiveProblem(id_, tenant, Sort.TOOL, name, "")
+        PrimitiveProblem(id_, tenant, PrimitiveType.TOOL, name, "")
         for id_, name in zip(ids, names, strict=True)
     ]
     assert offering_of(rows) == offering_of(reversed(rows))
@@ -246,6 +247,7 @@ def test_a_change_is_seen_by_the_next_look_in_this_process(acme: UUID, globex: U
     tool = publish(acme)
     foreign = selectors.offering(globex)
     assert only(selectors.offering(acme)).version.startswith("1+")
+    services.update(tool, fields(title="Second"), ACTOR)
     services.publish(tool, ACTOR)
     assert only(selectors.offering(acme)).version.startswith("2+")
     services.disable(tool, ACTOR)

@@ -1,4 +1,4 @@
-"""Setting up a tenant's tools by a command."""
+"""Tests of setting up a tenant's tools by a command."""
 
 from uuid import UUID
 
@@ -8,7 +8,7 @@ from mcphost.audit.models import Entry
 from mcphost.catalogue import selectors, services
 from mcphost.catalogue.errors import Invalid
 from mcphost.catalogue.seeding import publish_functions
-from mcphost.catalogue.states import State
+from mcphost.catalogue.states import PrimitiveState
 from mcphost.feed.models import Change
 from tests.catalogue.kit import ACTOR, Shelf, fields
 
@@ -22,8 +22,8 @@ def test_each_function_is_granted_and_published_under_its_authors_name(
     shelf.put("demo.add", name="sum-up")
     rows = publish_functions(globex, REFERENCES, ACTOR)
     assert [(row.name, row.state) for row in rows] == [
-        ("echo", State.PUBLISHED),
-        ("sum-up", State.PUBLISHED),
+        ("echo", PrimitiveState.PUBLISHED),
+        ("sum-up", PrimitiveState.PUBLISHED),
     ]
     assert [tool.name for tool in selectors.offering(globex).tools] == ["echo", "sum-up"]
 

@@ -1,4 +1,4 @@
-"""What the console reads."""
+"""Tests of the selectors for the console."""
 
 from uuid import UUID, uuid4
 
@@ -8,8 +8,8 @@ from django.test.utils import CaptureQueriesContext
 
 from mcphost.catalogue import selectors, services
 from mcphost.catalogue.rows import FunctionRow
-from mcphost.catalogue.states import State
-from mcphost.kinds.sorts import Sort
+from mcphost.catalogue.states import PrimitiveState
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.models import Tenant
 from tests.catalogue.kit import ACTOR, Shelf, fields
 
@@ -28,9 +28,9 @@ def test_tools_of_some_tenants_are_listed_in_every_state_by_one_query(
     assert len(queries) == 1
     assert rows == (published, draft, foreign)
     assert [(row.tenant_slug, row.name, row.state) for row in rows] == [
-        ("acme", "add", State.PUBLISHED),
-        ("acme", "echo", State.DRAFT),
-        ("globex", "echo", State.DRAFT),
+        ("acme", "add", PrimitiveState.PUBLISHED),
+        ("acme", "echo", PrimitiveState.DRAFT),
+        ("globex", "echo", PrimitiveState.DRAFT),
     ]
     assert selectors.primitives(Tenant.objects.filter(pk=globex)) == (foreign,)
     assert selectors.primitives(Tenant.objects.none()) == ()
@@ -64,7 +64,7 @@ def test_functions_are_those_of_the_code_and_those_that_were_granted(
     services.grant_function(globex, "demo.add", ACTOR)
     del shelf.functions["demo.clock"]
     assert selectors.functions(globex) == (
-        FunctionRow("demo.add", Sort.TOOL, "add", granted=True, known=True),
-        FunctionRow("demo.clock", Sort.TOOL, "demo.clock", granted=True, known=False),
-        FunctionRow("demo.echo", Sort.TOOL, "echo", granted=False, known=True),
+        FunctionRow("demo.add", PrimitiveType.TOOL, "add", granted=True, known=True),
+        FunctionRow("demo.clock", PrimitiveType.TOOL, "demo.clock", granted=True, known=False),
+        FunctionRow("demo.echo", PrimitiveType.TOOL, "echo", granted=False, known=True),
     )

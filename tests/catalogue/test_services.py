@@ -1,4 +1,4 @@
-"""What operators and staff do to tools: each verb whole, recorded once, told once, or not at all."""
+"""Tests of the verbs on tools: each is atomic, recorded once and announced once, or fails."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,32 +9,32 @@ from django.db import IntegrityError
 
 from mcphost.audit.models import Entry
 from mcphost.catalogue import compiling, selectors, services, validation
-from mcphost.catalogue.errors import Invalid, UnknownError, WrongStateError
+from mcphost.catalogue.errors import Invalid, UnchangedError, UnknownError, WrongStateError
 from mcphost.catalogue.models import Grant, Primitive, PrimitiveVersion
-from mcphost.catalogue.states import State, Verb, following
+from mcphost.catalogue.states import PrimitiveState, PrimitiveVerb, following
 from mcphost.feed.models import Change
-from mcphost.kinds.sorts import Sort
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.services import close_tenant
 from tests.catalogue.kit import ACTOR, OTHER, Shelf, fields
 
 pytestmark = pytest.mark.django_db
 
-VERBS: dict[Verb, Callable[..., Any]] = {
-    Verb.PUBLISH: services.publish,
-    Verb.DISABLE: services.disable,
-    Verb.ENABLE: services.enable,
+VERBS: dict[PrimitiveVerb, Callable[..., Any]] = {
+    PrimitiveVerb.PUBLISH: services.publish,
+    PrimitiveVerb.DISABLE: services.disable,
+    PrimitiveVerb.ENABLE: services.enable,
 }
 
 
 class Traces:
-    """What was recorded and announced since it was made."""
+    """The entries and changes that were written since its creation."""
 
     def __init__(self) -> None:
         self.entries = set(Entry.objects.values_list("id", flat=True))
         self.changes = set(Change.objects.values_list("seq", flat=True))
 
     def entry(self) -> Entry:
-        """The one entry there is, with the one change that goes with it."""
+        """Return the only new entry, after checking the only new change."""
         entry = Entry.objects.exclude(pk__in=self.entries).get()
         change = Change.objects.exclude(pk__in=self.changes).get()
         assert (change.what, change.tenant) == ("tool", entry.tenant)
@@ -48,11 +48,11 @@ class Traces:
         )
 
 
-def in_state(tenant: UUID, state: State) -> UUID:
+def in_state(tenant: UUID, state: PrimitiveState) -> UUID:
     tool = services.create(tenant, fields(), ACTOR).id
-    if state != State.DRAFT:
+    if state != PrimitiveState.DRAFT:
         services.publish(tool, ACTOR)
-    if state == State.DISABLED:
+    if state == PrimitiveState.DISABLED:
         services.disable(tool, ACTOR)
     return tool
 
@@ -64,7 +64,7 @@ def test_a_new_tool_is_a_draft_that_nobody_is_served(acme: UUID) -> None:
         fields(title=" Echo ", scopes=["mcp:b", "mcp:a", "mcp:b"], time_limit_seconds=2),
         ACTOR,
     )
-    assert (row.state, row.version, row.edited) == (State.DRAFT, "", False)
+    assert (row.state, row.version, row.edited) == (PrimitiveState.DRAFT, "", False)
     assert row.fields.title == "Echo"
     assert row.fields.scopes == ["mcp:a", "mcp:b"]
     assert selectors.offering(acme).tools == ()
@@ -100,7 +100,7 @@ def test_a_name_taken_between_the_check_and_the_write_is_the_same_problem(
     acme: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     services.create(acme, fields(), ACTOR)
-    ready = compiling.ready(Sort.TOOL, "python", fields().config)
+    ready = compiling.ready(PrimitiveType.TOOL, "python", fields().config)
     monkeypatch.setattr(validation, "check", lambda *args: ready)
     traces = Traces()
     with pytest.raises(Invalid) as refusal:
@@ -110,11 +110,11 @@ def test_a_name_taken_between_the_check_and_the_write_is_the_same_problem(
 
 
 def test_an_edit_of_a_published_tool_is_served_only_when_it_is_published(acme: UUID) -> None:
-    tool = in_state(acme, State.PUBLISHED)
+    tool = in_state(acme, PrimitiveState.PUBLISHED)
     traces = Traces()
     row = services.update(tool, fields(title="Louder", scopes=("mcp:loud",)), ACTOR)
     assert row.edited
-    assert row.state == State.PUBLISHED
+    assert row.state == PrimitiveState.PUBLISHED
     assert traces.entry().facts == {"changed": ["title", "scopes"]}
     served = selectors.offering(acme).tools[0]
     assert "title" not in served.listing
@@ -161,12 +161,13 @@ def test_the_kind_of_a_tool_stays(acme: UUID) -> None:
     assert list(refusal.value.problems) == ["kind"]
 
 
-@pytest.mark.parametrize("state", list(State))
-@pytest.mark.parametrize("verb", list(Verb))
+@pytest.mark.parametrize("state", list(PrimitiveState))
+@pytest.mark.parametrize("verb", list(PrimitiveVerb))
 def test_a_verb_does_what_the_table_says_or_refuses_and_leaves_no_trace(
-    acme: UUID, state: State, verb: Verb
+    acme: UUID, state: PrimitiveState, verb: PrimitiveVerb
 ) -> None:
     tool = in_state(acme, state)
+    services.update(tool, fields(title="Changed since"), ACTOR)
     before = selectors.primitive(tool)
     traces = Traces()
     expected = following(state, verb)
@@ -179,12 +180,12 @@ def test_a_verb_does_what_the_table_says_or_refuses_and_leaves_no_trace(
     row = VERBS[verb](tool, ACTOR)
     assert row.state == expected
     served = [one.id for one in selectors.offering(acme).tools]
-    assert served == ([tool] if expected == State.PUBLISHED else [])
+    assert served == ([tool] if expected == PrimitiveState.PUBLISHED else [])
     assert traces.entry().action == f"tool.{verb.value.rstrip('e')}ed"
 
 
 def test_each_publication_is_the_next_version_and_the_earlier_ones_stay(acme: UUID) -> None:
-    tool = in_state(acme, State.PUBLISHED)
+    tool = in_state(acme, PrimitiveState.PUBLISHED)
     services.update(tool, fields(title="Second"), ACTOR)
     traces = Traces()
     row = services.publish(tool, ACTOR)
@@ -197,8 +198,73 @@ def test_each_publication_is_the_next_version_and_the_earlier_ones_stay(acme: UU
     assert traces.entry().facts == facts
 
 
+@pytest.mark.parametrize("state", [PrimitiveState.PUBLISHED, PrimitiveState.DISABLED])
+def test_what_has_not_changed_is_not_published_again(acme: UUID, state: PrimitiveState) -> None:
+    tool = in_state(acme, state)
+    before = selectors.primitive(tool)
+    traces = Traces()
+    with pytest.raises(UnchangedError, match=r"echo has not changed since version 1\+") as refusal:
+        services.publish(tool, ACTOR)
+    assert ("Enable it" in str(refusal.value)) is (state is PrimitiveState.DISABLED)
+    assert selectors.primitive(tool) == before
+    assert len(selectors.versions(tool)) == 1
+    assert traces.none()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"title": "Other"},
+        {"description": "Other."},
+        {"scopes": ["mcp:other"]},
+        {"time_limit_seconds": 3.0},
+        {"icons": [{"src": "https://example.test/icon.png", "mimeType": "image/png"}]},
+        {"config": {"function": "demo.add"}},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_different_content_has_a_different_digest(acme: UUID, change: dict[str, Any]) -> None:
+    tool = in_state(acme, PrimitiveState.PUBLISHED)
+    services.grant_function(acme, "demo.add", ACTOR)
+    services.update(tool, fields(**change), ACTOR)
+    services.publish(tool, ACTOR)
+    newest, oldest = selectors.versions(tool)
+    assert newest.digest != oldest.digest
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"title": "Other"},
+        {"description": "Other."},
+        {"annotations": {"readOnlyHint": True}},
+        {"output_schema": {"type": "object"}},
+        {"author_version": "2"},
+    ],
+    ids=lambda said: next(iter(said)),
+)
+def test_what_the_code_says_of_a_tool_is_in_its_digest(
+    acme: UUID, shelf: Shelf, said: dict[str, Any]
+) -> None:
+    tool = in_state(acme, PrimitiveState.PUBLISHED)
+    shelf.put("demo.echo", **said)
+    services.publish(tool, ACTOR)
+    newest, oldest = selectors.versions(tool)
+    assert newest.digest != oldest.digest
+
+
+def test_the_same_content_has_the_same_digest_again(acme: UUID) -> None:
+    tool = in_state(acme, PrimitiveState.PUBLISHED)
+    services.update(tool, fields(title="Other"), ACTOR)
+    services.publish(tool, ACTOR)
+    services.update(tool, fields(), ACTOR)
+    services.publish(tool, ACTOR)
+    newest, _, oldest = selectors.versions(tool)
+    assert newest.digest == oldest.digest
+
+
 def test_a_version_says_what_the_code_said_when_it_was_published(acme: UUID, shelf: Shelf) -> None:
-    tool = in_state(acme, State.PUBLISHED)
+    tool = in_state(acme, PrimitiveState.PUBLISHED)
     (version,) = selectors.versions(tool)
     compiled = shelf.functions["demo.echo"]
     assert version.code["input_schema"] == compiled.input_schema
@@ -206,7 +272,7 @@ def test_a_version_says_what_the_code_said_when_it_was_published(acme: UUID, she
 
 
 def test_a_version_is_never_changed(acme: UUID) -> None:
-    in_state(acme, State.PUBLISHED)
+    in_state(acme, PrimitiveState.PUBLISHED)
     version = PrimitiveVersion.objects.get()
     version.number = 5
     with pytest.raises(TypeError, match="never changes"):
@@ -216,7 +282,7 @@ def test_a_version_is_never_changed(acme: UUID) -> None:
 def test_publishing_what_has_become_invalid_says_why_and_keeps_serving(
     acme: UUID, shelf: Shelf
 ) -> None:
-    tool = in_state(acme, State.PUBLISHED)
+    tool = in_state(acme, PrimitiveState.PUBLISHED)
     services.update(tool, fields("demo.add", name="echo"), ACTOR)
     del shelf.functions["demo.add"]
     traces = Traces()
@@ -228,7 +294,7 @@ def test_publishing_what_has_become_invalid_says_why_and_keeps_serving(
 
 
 def test_enabling_serves_what_was_published_last_whatever_was_edited(acme: UUID) -> None:
-    tool = in_state(acme, State.DISABLED)
+    tool = in_state(acme, PrimitiveState.DISABLED)
     services.update(tool, fields(title="Unpublished"), ACTOR)
     services.enable(tool, ACTOR)
     (served,) = selectors.offering(acme).tools
@@ -237,7 +303,7 @@ def test_enabling_serves_what_was_published_last_whatever_was_edited(acme: UUID)
 
 
 def test_a_tool_whose_function_was_taken_away_cannot_be_enabled(acme: UUID) -> None:
-    tool = in_state(acme, State.DISABLED)
+    tool = in_state(acme, PrimitiveState.DISABLED)
     services.revoke_grant(acme, "demo.echo", ACTOR)
     with pytest.raises(Invalid) as refusal:
         services.enable(tool, ACTOR)
@@ -246,7 +312,7 @@ def test_a_tool_whose_function_was_taken_away_cannot_be_enabled(acme: UUID) -> N
 
 @pytest.mark.parametrize("verb", [services.publish, services.disable, services.enable])
 def test_an_unknown_tool_is_said_to_be_unknown(acme: UUID, verb: Callable[..., Any]) -> None:
-    with pytest.raises(UnknownError, match="unknown entry"):
+    with pytest.raises(UnknownError, match="unknown primitive"):
         verb(uuid4(), ACTOR)
 
 
@@ -269,7 +335,7 @@ def test_a_function_that_the_code_does_not_have_cannot_be_granted(globex: UUID) 
 
 
 def test_what_is_taken_away_is_served_no_more_and_comes_back_with_the_grant(acme: UUID) -> None:
-    tool = in_state(acme, State.PUBLISHED)
+    tool = in_state(acme, PrimitiveState.PUBLISHED)
     traces = Traces()
     assert services.revoke_grant(acme, "demo.echo", ACTOR)
     assert traces.entry().action == "function.revoked"
@@ -295,7 +361,7 @@ def test_a_grant_to_one_tenant_is_none_to_another(acme: UUID, globex: UUID) -> N
 
 
 def test_rows_are_called_what_people_call_them(acme: UUID) -> None:
-    in_state(acme, State.PUBLISHED)
+    in_state(acme, PrimitiveState.PUBLISHED)
     version = PrimitiveVersion.objects.get()
     assert str(Primitive.objects.get()) == "echo"
     assert str(version) == f"1+{version.digest[:8]}"
@@ -305,11 +371,11 @@ def test_rows_are_called_what_people_call_them(acme: UUID) -> None:
 def test_the_database_itself_refuses_a_published_tool_without_a_version(acme: UUID) -> None:
     tool = services.create(acme, fields(), ACTOR).id
     with pytest.raises(IntegrityError):
-        Primitive.objects.filter(pk=tool).update(state=State.PUBLISHED)
+        Primitive.objects.filter(pk=tool).update(state=PrimitiveState.PUBLISHED)
 
 
 def test_a_publication_of_a_changed_schema_has_another_digest(acme: UUID, shelf: Shelf) -> None:
-    tool = in_state(acme, State.PUBLISHED)
+    tool = in_state(acme, PrimitiveState.PUBLISHED)
     shelf.put("demo.echo", input_schema=OTHER)
     services.publish(tool, ACTOR)
     newest, oldest = selectors.versions(tool)

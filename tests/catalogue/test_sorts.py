@@ -1,4 +1,4 @@
-"""Prompts, resources and templates are drafted, published and served as tools are."""
+"""Tests that prompts, resources and templates are drafted, published and served as tools are."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,9 +13,9 @@ from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.rows import PrimitiveRow
 from mcphost.catalogue.seeding import publish_functions
 from mcphost.catalogue.selectors import Snapshot
-from mcphost.catalogue.states import State
+from mcphost.catalogue.states import PrimitiveState
 from mcphost.feed.models import Change
-from mcphost.kinds.sorts import Sort
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.protocol.prompts import PromptArgument
 from mcphost.tenants.models import Tenant
 from tests.catalogue.kit import ACTOR, Shelf, fields
@@ -28,16 +28,20 @@ PROMPT = {
 }
 RESOURCE = {"uri": "docs://readme", "mime_type": "text/markdown", "text": "# Read me"}
 TEMPLATE = {"uri": "docs://{page}", "text": "Page {page}."}
-CONFIGS: Mapping[Sort, Mapping[str, Any]] = {
-    Sort.PROMPT: PROMPT,
-    Sort.RESOURCE: RESOURCE,
-    Sort.TEMPLATE: TEMPLATE,
+CONFIGS: Mapping[PrimitiveType, Mapping[str, Any]] = {
+    PrimitiveType.PROMPT: PROMPT,
+    PrimitiveType.RESOURCE: RESOURCE,
+    PrimitiveType.TEMPLATE: TEMPLATE,
 }
-NEWS = {Sort.PROMPT: "prompt", Sort.RESOURCE: "resource", Sort.TEMPLATE: "resource"}
+NEWS = {
+    PrimitiveType.PROMPT: "prompt",
+    PrimitiveType.RESOURCE: "resource",
+    PrimitiveType.TEMPLATE: "resource",
+}
 
 
-def data(sort: Sort, name: str = "one", **others: Any) -> PrimitiveFields:
-    """The fields of one that is data."""
+def data(sort: PrimitiveType, name: str = "one", **others: Any) -> PrimitiveFields:
+    """Return the fields of a primitive of the text kind."""
     said: dict[str, Any] = {"config": CONFIGS[sort], "description": "Said.", **others}
     return PrimitiveFields(name=name, sort=sort, kind="text", **said)
 
@@ -46,7 +50,7 @@ def published(tenant: UUID, wanted: PrimitiveFields) -> PrimitiveRow:
     return services.publish(services.create(tenant, wanted, ACTOR).id, ACTOR)
 
 
-def served(tenant: UUID, sort: Sort) -> tuple[Snapshot, ...]:
+def served(tenant: UUID, sort: PrimitiveType) -> tuple[Snapshot, ...]:
     return tuple(one for one in selectors.offering(tenant).everything if one.sort is sort)
 
 
@@ -57,9 +61,9 @@ def problems(tenant: UUID, wanted: PrimitiveFields) -> Mapping[str, list[str]]:
 
 
 @pytest.mark.parametrize("sort", CONFIGS)
-def test_each_sort_goes_through_the_states_of_tools(globex: UUID, sort: Sort) -> None:
+def test_each_sort_goes_through_the_states_of_tools(globex: UUID, sort: PrimitiveType) -> None:
     row = services.create(globex, data(sort), ACTOR)
-    assert (row.state, served(globex, sort)) == (State.DRAFT, ())
+    assert (row.state, served(globex, sort)) == (PrimitiveState.DRAFT, ())
     services.publish(row.id, ACTOR)
     assert [(one.id, one.name) for one in served(globex, sort)] == [(row.id, "one")]
     services.disable(row.id, ACTOR)
@@ -72,7 +76,7 @@ def test_each_sort_goes_through_the_states_of_tools(globex: UUID, sort: Sort) ->
 
 
 @pytest.mark.parametrize("sort", CONFIGS)
-def test_the_feed_tells_of_the_list_that_changed(globex: UUID, sort: Sort) -> None:
+def test_the_feed_tells_of_the_list_that_changed(globex: UUID, sort: PrimitiveType) -> None:
     last = Change.objects.order_by("-seq")[0].seq
     row = published(globex, data(sort))
     news = Change.objects.filter(seq__gt=last).values_list("what", "tenant", "object_id")
@@ -80,7 +84,7 @@ def test_the_feed_tells_of_the_list_that_changed(globex: UUID, sort: Sort) -> No
 
 
 @pytest.mark.parametrize("sort", CONFIGS)
-def test_what_is_served_is_what_was_published_last(globex: UUID, sort: Sort) -> None:
+def test_what_is_served_is_what_was_published_last(globex: UUID, sort: PrimitiveType) -> None:
     row = published(globex, data(sort, title="Then"))
     services.update(row.id, data(sort, title="Now"), ACTOR)
     assert [one.listing["title"] for one in served(globex, sort)] == ["Then"]
@@ -94,11 +98,11 @@ def test_sorts_have_their_names_to_themselves(acme: UUID) -> None:
     for sort in CONFIGS:
         published(acme, data(sort, "echo"))
     assert len(selectors.offering(acme).everything) == 4
-    assert "name" in problems(acme, data(Sort.PROMPT, "echo"))
+    assert "name" in problems(acme, data(PrimitiveType.PROMPT, "echo"))
 
 
 def test_a_uri_is_one_resources_or_templates_of_a_tenant(acme: UUID, globex: UUID) -> None:
-    for sort in (Sort.RESOURCE, Sort.TEMPLATE):
+    for sort in (PrimitiveType.RESOURCE, PrimitiveType.TEMPLATE):
         services.create(acme, data(sort), ACTOR)
         again = problems(acme, data(sort, "two"))
         assert again == {"config.uri": [f"Another {sort} of this tenant has that URI."]}
@@ -107,25 +111,25 @@ def test_a_uri_is_one_resources_or_templates_of_a_tenant(acme: UUID, globex: UUI
 
 def test_the_uri_of_what_was_published_stays(globex: UUID) -> None:
     moved = {**RESOURCE, "uri": "docs://elsewhere"}
-    draft = services.create(globex, data(Sort.RESOURCE), ACTOR)
-    services.update(draft.id, data(Sort.RESOURCE, config=moved), ACTOR)
+    draft = services.create(globex, data(PrimitiveType.RESOURCE), ACTOR)
+    services.update(draft.id, data(PrimitiveType.RESOURCE, config=moved), ACTOR)
     services.publish(draft.id, ACTOR)
     with pytest.raises(Invalid) as refusal:
-        services.update(draft.id, data(Sort.RESOURCE), ACTOR)
+        services.update(draft.id, data(PrimitiveType.RESOURCE), ACTOR)
     assert list(refusal.value.problems) == ["config.uri"]
     assert selectors.offering(globex).resource("docs://elsewhere") is not None
 
 
 def test_the_sort_of_a_draft_stays(globex: UUID) -> None:
-    draft = services.create(globex, data(Sort.RESOURCE), ACTOR)
+    draft = services.create(globex, data(PrimitiveType.RESOURCE), ACTOR)
     with pytest.raises(Invalid) as refusal:
-        services.update(draft.id, data(Sort.TEMPLATE), ACTOR)
+        services.update(draft.id, data(PrimitiveType.TEMPLATE), ACTOR)
     assert refusal.value.problems["sort"]
 
 
 def test_prompts_are_chosen_by_their_description_and_resources_go_without(globex: UUID) -> None:
-    assert list(problems(globex, data(Sort.PROMPT, description=""))) == ["description"]
-    for sort in (Sort.RESOURCE, Sort.TEMPLATE):
+    assert list(problems(globex, data(PrimitiveType.PROMPT, description=""))) == ["description"]
+    for sort in (PrimitiveType.RESOURCE, PrimitiveType.TEMPLATE):
         assert "description" not in published_listing(globex, data(sort, description=""))
 
 
@@ -136,17 +140,17 @@ def published_listing(tenant: UUID, wanted: PrimitiveFields) -> Mapping[str, Any
 
 def test_each_is_listed_as_the_protocol_wants_it(globex: UUID) -> None:
     prompt = {"name": "one", "description": "Said."}
-    assert published_listing(globex, data(Sort.PROMPT)) == {
+    assert published_listing(globex, data(PrimitiveType.PROMPT)) == {
         **prompt,
         "arguments": [{"name": "who", "required": True}],
     }
-    assert published_listing(globex, data(Sort.RESOURCE)) == {
+    assert published_listing(globex, data(PrimitiveType.RESOURCE)) == {
         **prompt,
         "uri": "docs://readme",
         "mimeType": "text/markdown",
         "size": 9,
     }
-    assert published_listing(globex, data(Sort.TEMPLATE)) == {
+    assert published_listing(globex, data(PrimitiveType.TEMPLATE)) == {
         **prompt,
         "uriTemplate": "docs://{page}",
         "mimeType": "text/plain",
@@ -162,35 +166,42 @@ def test_what_is_served_is_found_by_name_and_uri(globex: UUID) -> None:
     assert resource is not None
     assert prompt.arguments == (PromptArgument("who", required=True),)
     assert prompt.completer is not None
-    template, values = offering.match("docs://news") or (None, {})
+    template, values = offering.read_at("docs://news") or (None, {})
     assert (template, values) == (offering.template("docs://{page}"), {"page": "news"})
-    assert (offering.match("else://news"), offering.template("docs://readme")) == (None, None)
+    assert (offering.read_at("else://news"), offering.template("docs://readme")) == (None, None)
 
 
 def test_a_problem_of_the_configuration_has_its_path(globex: UUID) -> None:
     config = {"messages": [{"content": {"type": "text", "text": "{whom}"}}]}
-    assert problems(globex, data(Sort.PROMPT, config=config)) == {
+    assert problems(globex, data(PrimitiveType.PROMPT, config=config)) == {
         "config.messages.0.content.text": ["There is no argument 'whom'."]
     }
-    assert problems(globex, data(Sort.PROMPT, config=RESOURCE)).keys() >= {"config.messages"}
+    assert problems(globex, data(PrimitiveType.PROMPT, config=RESOURCE)).keys() >= {
+        "config.messages"
+    }
 
 
 def test_functions_are_set_up_as_what_they_are(globex: UUID, shelf: Shelf) -> None:
-    shelf.put("demo.greet", sort=Sort.PROMPT)
-    shelf.put("demo.readme", sort=Sort.RESOURCE, uri="docs://readme", mime_type="text/plain")
-    shelf.put("demo.page", sort=Sort.TEMPLATE, uri="docs://{page}")
+    shelf.put("demo.greet", primitive_type=PrimitiveType.PROMPT)
+    shelf.put(
+        "demo.readme",
+        primitive_type=PrimitiveType.RESOURCE,
+        uri="docs://readme",
+        mime_type="text/plain",
+    )
+    shelf.put("demo.page", primitive_type=PrimitiveType.TEMPLATE, uri="docs://{page}")
     rows = publish_functions(globex, ["demo.greet", "demo.readme", "demo.page"], ACTOR)
     assert [(row.sort, row.uri) for row in rows] == [
-        (Sort.PROMPT, ""),
-        (Sort.RESOURCE, "docs://readme"),
-        (Sort.TEMPLATE, "docs://{page}"),
+        (PrimitiveType.PROMPT, ""),
+        (PrimitiveType.RESOURCE, "docs://readme"),
+        (PrimitiveType.TEMPLATE, "docs://{page}"),
     ]
     assert selectors.counts(globex) == dict.fromkeys(CONFIGS, 1)
     assert publish_functions(globex, ["demo.greet", "demo.page"], ACTOR) == ()
 
 
 def test_a_function_is_registered_as_nothing_but_what_it_is(acme: UUID) -> None:
-    found = problems(acme, fields(sort=Sort.PROMPT))
+    found = problems(acme, fields(sort=PrimitiveType.PROMPT))
     assert found == {"config.function": ["This is a tool, not a prompt."]}
 
 
@@ -202,9 +213,9 @@ def test_text_is_no_tool(globex: UUID) -> None:
 def test_what_the_code_moved_elsewhere_is_not_served_at_either_uri(
     globex: UUID, shelf: Shelf
 ) -> None:
-    shelf.put("demo.readme", sort=Sort.RESOURCE, uri="docs://readme")
+    shelf.put("demo.readme", primitive_type=PrimitiveType.RESOURCE, uri="docs://readme")
     publish_functions(globex, ["demo.readme"], ACTOR)
-    shelf.put("demo.readme", sort=Sort.RESOURCE, uri="docs://moved")
+    shelf.put("demo.readme", primitive_type=PrimitiveType.RESOURCE, uri="docs://moved")
     selectors.forget(globex)
     offering = selectors.offering(globex)
     assert (offering.resource("docs://readme"), offering.resource("docs://moved")) == (None, None)
@@ -218,5 +229,5 @@ def test_rows_can_be_asked_for_by_sort(globex: UUID) -> None:
         services.create(globex, data(sort), ACTOR)
     tenants = Tenant.objects.filter(pk=globex)
     assert [row.sort for row in selectors.primitives(tenants)] == list(CONFIGS)
-    found = selectors.primitives(tenants, Sort.TEMPLATE, Sort.PROMPT)
-    assert [row.sort for row in found] == [Sort.PROMPT, Sort.TEMPLATE]
+    found = selectors.primitives(tenants, PrimitiveType.TEMPLATE, PrimitiveType.PROMPT)
+    assert [row.sort for row in found] == [PrimitiveType.PROMPT, PrimitiveType.TEMPLATE]

@@ -1,22 +1,24 @@
-"""Every pair of state and verb, and what each leads to."""
+"""Tests of every pair of state and verb."""
 
 import itertools
 
 import pytest
 
-from mcphost.catalogue.states import TRANSITIONS, State, Verb, diagram, following
+from mcphost.catalogue.states import TRANSITIONS, PrimitiveState, PrimitiveVerb, diagram, following
 
 EXPECTED = {
-    (State.DRAFT, Verb.PUBLISH): State.PUBLISHED,
-    (State.PUBLISHED, Verb.PUBLISH): State.PUBLISHED,
-    (State.PUBLISHED, Verb.DISABLE): State.DISABLED,
-    (State.DISABLED, Verb.PUBLISH): State.PUBLISHED,
-    (State.DISABLED, Verb.ENABLE): State.PUBLISHED,
+    (PrimitiveState.DRAFT, PrimitiveVerb.PUBLISH): PrimitiveState.PUBLISHED,
+    (PrimitiveState.PUBLISHED, PrimitiveVerb.PUBLISH): PrimitiveState.PUBLISHED,
+    (PrimitiveState.PUBLISHED, PrimitiveVerb.DISABLE): PrimitiveState.DISABLED,
+    (PrimitiveState.DISABLED, PrimitiveVerb.PUBLISH): PrimitiveState.PUBLISHED,
+    (PrimitiveState.DISABLED, PrimitiveVerb.ENABLE): PrimitiveState.PUBLISHED,
 }
 
 
-@pytest.mark.parametrize(("state", "verb"), list(itertools.product(State, Verb)))
-def test_each_verb_leads_from_each_state_where_the_table_says(state: State, verb: Verb) -> None:
+@pytest.mark.parametrize(("state", "verb"), list(itertools.product(PrimitiveState, PrimitiveVerb)))
+def test_each_verb_leads_from_each_state_where_the_table_says(
+    state: PrimitiveState, verb: PrimitiveVerb
+) -> None:
     assert following(state, verb) == EXPECTED.get((state, verb))
 
 
@@ -28,15 +30,15 @@ def test_the_states_change_only_from_draft_to_published_and_back_and_forth_to_di
         if state != target
     }
     assert pairs == {
-        (State.DRAFT, State.PUBLISHED),
-        (State.PUBLISHED, State.DISABLED),
-        (State.DISABLED, State.PUBLISHED),
+        (PrimitiveState.DRAFT, PrimitiveState.PUBLISHED),
+        (PrimitiveState.PUBLISHED, PrimitiveState.DISABLED),
+        (PrimitiveState.DISABLED, PrimitiveState.PUBLISHED),
     }
 
 
 def test_every_state_has_its_row_and_no_published_tool_becomes_a_draft_again() -> None:
-    assert set(TRANSITIONS) == set(State)
-    assert State.DRAFT not in {
+    assert set(TRANSITIONS) == set(PrimitiveState)
+    assert PrimitiveState.DRAFT not in {
         target for verbs in TRANSITIONS.values() for target in verbs.values()
     }
 

@@ -1,4 +1,4 @@
-"""What a tenant's tools keep: whole, by revision, out of everybody else's sight."""
+"""Tests of the store of a tenant's tools: whole values, revisions, isolation of tenants."""
 
 from typing import Any
 from uuid import UUID
@@ -108,7 +108,7 @@ def test_a_tenant_has_room_for_so_many_keys_and_others_have_their_own(
     settings.MCPHOST_STORE_KEYS = 2
     assert put(acme, "a", 1, 0)
     assert put(acme, "b", 1, 0)
-    with pytest.raises(StoreRefused, match="keeps 2 values"):
+    with pytest.raises(StoreRefused, match="at most 2 values"):
         put(acme, "c", 1, 0)
     assert put(acme, "b", 2, get(acme, "b").revision)
     assert not put(acme, "b", 3, 0)

@@ -1,4 +1,4 @@
-"""Titles, descriptions, scopes and time limits."""
+"""Tests of the validation of titles, descriptions, scopes and time limits."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def test_what_no_database_or_terminal_can_take_is_named(bad: str) -> None:
 
 @pytest.mark.parametrize("value", [None, 5, ["a"]])
 def test_what_is_no_text_is_refused(value: Any) -> None:
-    assert check_title(value) == check_description(value) == ["This is a text."]
+    assert check_title(value) == check_description(value) == ["This must be a string."]
 
 
 @given(text=st.text(max_size=40))
@@ -76,14 +76,14 @@ def test_what_is_no_scope_is_named(scope: Any) -> None:
 
 @pytest.mark.parametrize("scope", ["mcp:list", "mcp:call"])
 def test_a_scope_that_everybody_needs_is_left_out(scope: str) -> None:
-    assert check_scopes([scope]) == [f"{scope} is asked of every caller anyway; leave it out."]
+    assert check_scopes([scope]) == [f"{scope} is required of every caller anyway; leave it out."]
 
 
 def test_scopes_are_a_short_list() -> None:
-    assert check_scopes("mcp:echo") == ["Scopes are a list of texts."]
+    assert check_scopes("mcp:echo") == ["Scopes must be a list of strings."]
     names = [f"mcp:{number}" for number in range(MAX_SCOPES + 1)]
     assert check_scopes(names[1:]) == []
-    assert check_scopes(names) == ["A tool asks for at most 16 scopes."]
+    assert check_scopes(names) == ["At most 16 scopes are allowed."]
 
 
 @pytest.mark.parametrize("seconds", [None, 1, 0.05, MAX_SECONDS])
@@ -95,4 +95,6 @@ def test_a_time_limit_is_some_seconds_or_nothing(seconds: Any) -> None:
     "seconds", [0, -1, MAX_SECONDS + 1, float("nan"), float("inf"), True, "5", [5]]
 )
 def test_a_time_limit_out_of_range_is_refused(seconds: Any) -> None:
-    assert check_time_limit(seconds) == ["A time limit is more than 0 and at most 3600 seconds."]
+    assert check_time_limit(seconds) == [
+        "The time limit must be more than 0 and at most 3600 seconds."
+    ]

@@ -1,4 +1,4 @@
-"""A form learns of every problem at once, each beside its field."""
+"""Tests that validation reports all problems at once, each for its field."""
 
 from typing import Any
 from uuid import UUID
@@ -39,6 +39,9 @@ def test_fields_that_are_fine_come_back_compiled(acme: UUID, shelf: Shelf) -> No
         ("scopes", [5]),
         ("scopes", "mcp:echo"),
         ("time_limit_seconds", 0),
+        ("answer_within_seconds", 0),
+        ("answer_within_seconds", 86400.5),
+        ("answer_within_seconds", True),
         ("icons", [{"src": "http://example.com"}]),
         ("icons", "https://example.com/a.png"),
         ("kind", "carrier-pigeon"),

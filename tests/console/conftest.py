@@ -1,12 +1,11 @@
-"""People in browsers, and tenants with something of everything."""
+"""Fixtures: browsers of signed-in users, and tenants with data of every type."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from django.test import Client
 
 from mcphost.catalogue import kinds
-from mcphost.console.signin import attempts
 from mcphost.vault.services import ensure_ring
 from tests.cast import Cast, Person
 from tests.console.things import Things, fill
@@ -14,16 +13,9 @@ from tests.console.things import Things, fill
 Browser = Callable[[Person], Client]
 
 
-@pytest.fixture(autouse=True)
-def _nobody_failed_yet() -> Iterator[None]:
-    attempts.forget_all()
-    yield
-    attempts.forget_all()
-
-
 @pytest.fixture
 def browse() -> Browser:
-    """`browse(person)`: a browser in which somebody is signed in."""
+    """`browse(person)`: a browser in which the person is signed in."""
 
     def signed_in(person: Person) -> Client:
         client = Client()

@@ -70,6 +70,7 @@ def test_of_many_tenants_the_dashboard_shows_the_first(staff: Client, cast: Cast
                 "Resources",
                 "Templates",
                 "Tokens",
+                "Service accounts",
                 "Records",
                 "Changes",
                 "Members",
@@ -109,7 +110,7 @@ def test_the_menu_offers_what_a_person_may_do(
     request: pytest.FixtureRequest, who: str, pages: list[str]
 ) -> None:
     client: Client = request.getfixturevalue(who)
-    assert titles(client) == {"": ["Dashboard"], "Acme": pages}
+    assert titles(client) == {"": ["Dashboard", "Your access"], "Acme": pages}
 
 
 def test_every_page_that_the_menu_offers_opens(

@@ -1,4 +1,4 @@
-"""Keys in the console: the platform's, for its staff, and the end of a tenant's salt."""
+"""Tests of the key pages: the platform's keys, for staff, and destroying a tenant's salt."""
 
 from datetime import timedelta
 from html import unescape
@@ -8,10 +8,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from mcphost.audit.in_flight import calls_of
 from mcphost.audit.models import Entry
+from mcphost.audit.open_calls import calls_of
 from mcphost.audit.records import Actor
-from mcphost.vault.lifecycle import rotate, tend
+from mcphost.vault.lifecycle import rotate, run_due_transitions
 from mcphost.vault.models import RingKey, TenantSecret
 from mcphost.vault.services import ensure_ring, ensure_tenant
 from mcphost.vault.states import KeyState
@@ -35,7 +35,7 @@ def text(page: Any) -> str:
 
 
 def said(client: Client, page: Any) -> list[str]:
-    """What the page that a form led to says at its top."""
+    """Return the messages at the top of the page that a form redirected to."""
     return [str(each) for each in client.get(page["Location"]).context["messages"]]
 
 
@@ -77,7 +77,7 @@ def test_no_owner_sees_or_changes_the_platforms_keys(owner: Client, old: str, pa
 def test_rotating_is_confirmed_and_then_followed_until_the_new_key_seals(
     staff: Client, old: str
 ) -> None:
-    assert "No call is disturbed" in text(staff.get(f"{KEYS}rotate/"))
+    assert "No call is interrupted" in text(staff.get(f"{KEYS}rotate/"))
     assert states() == {old: "active"}
     done = staff.post(f"{KEYS}rotate/")
     assert done["Location"] == KEYS
@@ -86,7 +86,7 @@ def test_rotating_is_confirmed_and_then_followed_until_the_new_key_seals(
     waiting = staff.get(KEYS)
     assert 'http-equiv="refresh"' in text(waiting)
     have_waited(new)
-    tend()
+    run_due_transitions()
     assert 'http-equiv="refresh"' not in text(staff.get(KEYS))
     entry = Entry.objects.get(action="key.rotated")
     assert (entry.actor_kind, entry.actor_label, entry.target) == ("person", "staff", new)
@@ -96,7 +96,7 @@ def test_a_second_rotation_is_refused_in_words(staff: Client, old: str) -> None:
     first = rotate(Actor.system())
     answer = staff.post(f"{KEYS}rotate/")
     (message,) = said(staff, answer)
-    assert message.startswith(f"A rotation is under way: the key {first}")
+    assert message.startswith(f"A rotation is in progress: key {first}")
     assert len(states()) == 2
 
 
@@ -110,23 +110,26 @@ def test_a_compromise_says_first_what_is_lost(staff: Client, old: str) -> None:
     assert states()[old] == "retired"
     assert sorted(states().values()) == ["active", "retired"]
     assert Entry.objects.get(action="key.rotated").facts["compromised"] is True
+    page = text(staff.get(KEYS))
+    assert '<span class="c-badge c-bad">2</span>' in page
+    assert "No open questions" in text(staff.get("/admin/records/?outcome=open"))
 
 
 def test_retiring_says_first_what_is_lost(staff: Client, old: str) -> None:
     add_key("k1", KeyState.RETIRING)
     asked("k1")
     page = text(staff.get(f"{KEYS}k1/retire/"))
-    assert "1 call waits for an answer under it: the answers are refused" in page
+    assert "1 call waits for an answer under it: their answers will be refused" in page
     assert states()["k1"] == "retiring"
     assert said(staff, staff.post(f"{KEYS}k1/retire/")) == [
-        "k1 is retired: it opens nothing any more."
+        "k1 is retired. It no longer opens anything."
     ]
     assert states()["k1"] == "retired"
 
 
 def test_a_rotation_can_be_called_off(staff: Client, old: str) -> None:
     new = rotate(Actor.system())
-    assert "The rotation is called off" in text(staff.get(f"{KEYS}{new}/retire/"))
+    assert "The rotation is cancelled" in text(staff.get(f"{KEYS}{new}/retire/"))
     staff.post(f"{KEYS}{new}/retire/")
     assert states() == {old: "active", new: "retired"}
 
@@ -134,7 +137,7 @@ def test_a_rotation_can_be_called_off(staff: Client, old: str) -> None:
 def test_destroying_says_first_that_nothing_brings_it_back(staff: Client, old: str) -> None:
     add_key("k1", KeyState.RETIRED)
     page = text(staff.get(f"{KEYS}k1/destroy/"))
-    assert "nothing brings it back. No calls wait for an answer under it" in page
+    assert "cannot be recovered. No calls wait for an answer under it" in page
     staff.post(f"{KEYS}k1/destroy/")
     assert RingKey.objects.get(pk="k1").wrapped == ""
 
@@ -142,10 +145,10 @@ def test_destroying_says_first_that_nothing_brings_it_back(staff: Client, old: s
 @pytest.mark.parametrize(
     ("verb", "state", "why"),
     [
-        ("retire", KeyState.RETIRED, "is retired already"),
-        ("retire", KeyState.DESTROYED, "is destroyed already"),
+        ("retire", KeyState.RETIRED, "is already retired"),
+        ("retire", KeyState.DESTROYED, "is already destroyed"),
         ("destroy", KeyState.RETIRING, "still opens tokens"),
-        ("destroy", KeyState.STANDBY, "is about to seal"),
+        ("destroy", KeyState.STANDBY, "is about to become active"),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_the_reason(
@@ -169,7 +172,7 @@ def test_an_owner_destroys_the_salt_by_typing_the_slug(cast: Cast, owner: Client
     tenant = cast.acme.id
     ensure_tenant(tenant)
     assert SALT in text(owner.get("/admin/t/acme/settings/"))
-    assert "No calls wait for an answer here" in text(owner.get(SALT))
+    assert "No calls wait for an answer in this tenant" in text(owner.get(SALT))
     wrong = owner.post(SALT, {"slug": "globex"})
     assert "This is not the tenant's slug." in text(wrong)
     assert TenantSecret.objects.get(tenant=tenant).wrapped_salt
@@ -187,7 +190,10 @@ def test_a_salt_that_is_gone_is_said_to_be_gone(cast: Cast, owner: Client) -> No
     ensure_tenant(cast.acme.id)
     owner.post(SALT, {"slug": "acme"})
     for method in (owner.get, owner.post):
-        assert said(owner, method(SALT, {"slug": "acme"}))[-1] == "The salt was destroyed already."
+        assert (
+            said(owner, method(SALT, {"slug": "acme"}))[-1]
+            == "The salt has already been destroyed."
+        )
     assert Entry.objects.filter(action="salt.destroyed").count() == 1
 
 

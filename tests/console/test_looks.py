@@ -1,4 +1,4 @@
-"""What is the same on every page: headers, words, examples, lines to paste."""
+"""Tests of what all pages share: headers, wording, examples, snippets to paste."""
 
 import json
 import shlex
@@ -9,9 +9,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from mcphost.console import clients, examples
 from mcphost.console.middleware import LOOSER, STRICT
+from mcphost.console.primitives import examples
 from mcphost.console.templatetags.console import badge, brief, lasted, pretty, size, took, when
+from mcphost.console.tenants import clients
 from mcphost.protocol.headers import Headers
 from mcphost.protocol.opening import open_message
 from tests.console.things import Things

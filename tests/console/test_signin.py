@@ -1,17 +1,30 @@
-import pytest
-from django.test import Client
+import re
+from contextlib import ExitStack
 
-from mcphost.console.signin import FAILURES, MOST_KEPT, TOO_MANY, WITHIN_SECONDS, Attempts
+import pytest
+from django.contrib.auth.hashers import MD5PasswordHasher
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from mcphost.identity import attempts, passwords
+from mcphost.identity.attempts import FAILURES
 from tests.cast import PASSWORD, Cast
 
 LOGIN = "/admin/login/?next=/admin/"
-KEY = ("olga", "192.0.2.1")
+TOO_MANY = "Too many failed attempts"
+LONG = "correct-horse-battery"
 
 
 def sign_in(name: str, password: str = PASSWORD, address: str = "192.0.2.1") -> tuple[int, str]:
     fields = {"username": name, "password": password}
     response = Client().post(LOGIN, fields, REMOTE_ADDR=address)
     return response.status_code, response.content.decode()
+
+
+def fail(name: str, times: int, address: str = "192.0.2.1") -> None:
+    for _ in range(times):
+        assert sign_in(name, "wrong", address)[0] == 200
 
 
 @pytest.mark.parametrize("name", ["owner", "operator", "auditor", "staff", "stranger"])
@@ -39,43 +52,126 @@ def test_who_was_switched_off_does_not_sign_in(cast: Cast) -> None:
 
 
 def test_too_many_failures_refuse_even_the_right_password(cast: Cast) -> None:
-    for _ in range(FAILURES):
-        assert TOO_MANY not in sign_in("owner", "wrong")[1]
-    assert TOO_MANY in sign_in("owner")[1]
-    assert TOO_MANY in sign_in("OWNER")[1]
+    fail("owner", FAILURES)
+    response = Client().post(
+        LOGIN, {"username": "OWNER", "password": PASSWORD}, REMOTE_ADDR="192.0.2.1"
+    )
+    assert response.status_code == 429
+    assert 870 <= int(response.headers["Retry-After"]) <= 900
+    assert f"{TOO_MANY}. Wait 15 minutes, then try again." in response.content.decode()
+    assert sign_in("owner")[0] == 429
 
 
-def test_failures_count_per_name_and_per_address(cast: Cast) -> None:
-    for _ in range(FAILURES):
-        sign_in("owner", "wrong")
+def test_failures_lock_one_name_at_one_address(cast: Cast) -> None:
+    fail("owner", FAILURES)
     assert sign_in("auditor")[0] == 302
     assert sign_in("owner", address="192.0.2.2")[0] == 302
 
 
-def test_signing_in_forgets_earlier_failures(cast: Cast) -> None:
-    for _ in range(2):
-        for _ in range(FAILURES - 1):
-            sign_in("owner", "wrong")
+@pytest.mark.parametrize(
+    "fields",
+    [{"username": "owner"}, {"username": "owner", "password": ""}, {"password": PASSWORD}, {}],
+)
+def test_a_form_without_a_password_or_a_name_clears_no_count(
+    cast: Cast, fields: dict[str, str]
+) -> None:
+    fail("owner", FAILURES)
+    assert Client().post(LOGIN, fields, REMOTE_ADDR="192.0.2.1").status_code == 200
+    assert sign_in("owner")[0] == 429
+
+
+def test_signing_in_gives_back_its_own_attempt_and_none_before_it(cast: Cast) -> None:
+    fail("owner", FAILURES - 1)
+    for _ in range(3):
         assert sign_in("owner")[0] == 302
+    fail("owner", 1)
+    assert sign_in("owner")[0] == 429
 
 
-def test_failures_are_forgotten_after_a_while() -> None:
-    now = [0.0]
-    attempts = Attempts(lambda: now[0])
+def test_an_account_without_access_gets_no_attempt_back(cast: Cast) -> None:
     for _ in range(FAILURES):
-        attempts.failed(KEY)
-    assert attempts.exhausted(KEY)
-    now[0] += WITHIN_SECONDS
-    assert not attempts.exhausted(KEY)
+        assert "no access here" in sign_in("member")[1]
+    assert sign_in("member")[0] == 429
 
 
-def test_what_is_kept_of_failures_is_bounded() -> None:
-    attempts = Attempts(lambda: 0.0)
+def test_after_many_failures_at_a_name_an_address_that_failed_has_to_pause(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempts, "FIRST_PAUSE_SECONDS", 300)
+    for number in range(attempts.NAME_FAILURES):
+        fail("owner", 1, f"198.51.100.{number}")
+    status, page = sign_in("owner", address="198.51.100.0")
+    assert status == 429
+    assert "many failed attempts for this user name. Wait 5 minutes" in page
+    assert sign_in("owner", address="192.0.2.1")[0] == 302
+
+
+@pytest.mark.parametrize("other", ["nothere", "OWNER", "inactive"])
+def test_unknown_names_cost_the_same_queries_and_get_the_same_bytes(cast: Cast, other: str) -> None:
+    cast.operator.user.username = "inactive"
+    cast.operator.user.is_active = False
+    cast.operator.user.save()
+
+    def answers(name: str, address: str) -> list[tuple[int, str, list[str]]]:
+        found = []
+        for _ in range(FAILURES + 1):
+            with CaptureQueriesContext(connection) as queries:
+                status, page = sign_in(name, "wrong", address)
+            page = re.sub("Wait [0-9]+", "Wait", page)
+            page = re.sub('csrfmiddlewaretoken" value="[^"]+"', "", page).replace(name, "NAME")
+            said = [re.sub(r"'[^']*'|\d+", "?", query["sql"]) for query in queries]
+            found.append((status, page, said))
+        return found
+
+    assert answers(other, "192.0.2.1") == answers("auditor", "192.0.2.2")
+
+
+def test_unknown_names_are_hashed_for_like_known_ones(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashed: list[str] = []
+    hasher = "django.contrib.auth.hashers.MD5PasswordHasher.encode"
+    original = MD5PasswordHasher.encode
+
+    def encode(self: MD5PasswordHasher, password: str, salt: str) -> str:
+        hashed.append(password)
+        return original(self, password, salt)
+
+    monkeypatch.setattr(hasher, encode)
+    for name in ("owner", "nothere"):
+        hashed.clear()
+        sign_in(name, "wrong")
+        assert hashed == ["wrong"]
+    hashed.clear()
+    fail("owner", FAILURES - 1)
+    sign_in("owner", "wrong")
+    assert len(hashed) == FAILURES - 1
+
+
+def test_a_process_that_hashes_enough_passwords_asks_to_come_again_soon(cast: Cast) -> None:
+    with ExitStack() as hashing:
+        for _ in range(passwords.AT_ONCE + passwords.WAITING):
+            hashing.enter_context(passwords._present)
+        response = Client().post(LOGIN, {"username": "owner", "password": PASSWORD})
+    assert response.status_code == 503
+    assert response.headers["Retry-After"] == "5"
+    assert "Too many people are signing in" in response.content.decode()
+    assert sign_in("owner", address="127.0.0.1")[0] == 302
+
+
+def test_the_present_password_is_guessed_as_often_as_at_the_sign_in(cast: Cast) -> None:
+    client = Client(REMOTE_ADDR="192.0.2.1")
+    client.force_login(cast.owner.user)
+    new = {"password": LONG, "again": LONG}
     for _ in range(FAILURES):
-        attempts.failed(KEY)
-    for number in range(MOST_KEPT):
-        attempts.failed((str(number), "192.0.2.1"))
-    assert not attempts.exhausted(KEY)
+        page = client.post("/admin/password/", {"present": "no", **new})
+        assert "This is not your current password." in page.content.decode()
+    for present in ("no", PASSWORD):
+        page = client.post("/admin/password/", {"present": present, **new})
+        assert page.status_code == 429
+        assert int(page.headers["Retry-After"]) <= 900
+        assert TOO_MANY in page.content.decode()
+    assert sign_in("owner")[0] == 429
 
 
 def test_one_signs_out_by_a_form(cast: Cast) -> None:

@@ -1,6 +1,6 @@
-"""Every address of the console, walked by those who have no business there.
+"""Tests of every URL of the console, requested by users who have no access there.
 
-The walk is made from the addresses themselves: a new page is in it the day it is written.
+The tests are generated from the URL patterns, so a new page is tested from its first day.
 """
 
 from collections.abc import Iterator
@@ -16,8 +16,8 @@ from mcphost.audit.models import Entry, Payload
 from mcphost.audit.records import ANSWER_RECEIVED
 from mcphost.catalogue.models import Grant, Primitive, PrimitiveVersion
 from mcphost.console.urls import urlpatterns
-from mcphost.identity.models import Token
-from mcphost.tenants.models import Membership, Tenant
+from mcphost.identity.models import ServiceAccount, Token
+from mcphost.tenants.models import Invitation, Membership, Tenant
 from mcphost.vault.models import RingKey, TenantSecret
 from tests.cast import Cast
 from tests.console.conftest import Browser
@@ -26,9 +26,12 @@ from tests.console.things import told as put
 
 pytestmark = pytest.mark.django_db
 
-OPEN_TO_ANYBODY = {"login"}
-OWN = {"index", "tenants", "password_change", "logout", *OPEN_TO_ANYBODY}
-"""Pages that everybody who may enter has, with nothing on them but what is theirs."""
+OPEN_TO_ANYBODY = {"login", "sign_in", "logout"}
+PERSONAL = {"you", "password_change", "own_token_add", "own_token_revoke", "leave", "invitation"}
+"""Pages of any signed-in account about itself."""
+OWN = {"index", "tenants", *PERSONAL, *OPEN_TO_ANYBODY}
+"""Pages for all users who may enter the console, which show only the user's own data."""
+CHANGING_ONESELF = {"own_token_add", "leave"}
 
 NAMES = [str(pattern.name) for pattern in urlpatterns]
 MODELS = (
@@ -42,11 +45,13 @@ MODELS = (
     User,
     RingKey,
     TenantSecret,
+    Invitation,
+    ServiceAccount,
 )
 
 
 def address(pattern: URLPattern, things: Things, slug: str) -> str:
-    """The page's address, with everything in it that is these things'."""
+    """Return the page's URL, with the ids of `things` in it."""
     known: dict[str, Any] = {
         "slug": slug,
         "primitive_id": getattr(things, pattern.default_args.get("sort", "tool")),
@@ -55,6 +60,9 @@ def address(pattern: URLPattern, things: Things, slug: str) -> str:
         "entry_id": things.entry,
         "user_id": things.user,
         "verb": "disable",
+        "account_id": things.account,
+        "invitation_id": things.invitation,
+        "link": things.link,
         "key_id": RingKey.objects.values_list("id", flat=True).first() or "k1",
     }
     names = pattern.pattern.converters
@@ -63,7 +71,7 @@ def address(pattern: URLPattern, things: Things, slug: str) -> str:
 
 
 def body(things: Things) -> dict[str, Any]:
-    """A form that names everything of a tenant, in every field any form has."""
+    """Return a form with the fields of all forms, which names everything of a tenant."""
     return {
         "slug": things.slug,
         "tenant": things.slug,
@@ -89,11 +97,12 @@ def body(things: Things) -> dict[str, Any]:
         "present": "wrong",
         "is_active": "on",
         "_publish": "1",
+        "_accept": "1",
     }
 
 
 def rows_of(tenant: Things) -> dict[str, Any]:
-    """Everything that must be as it was."""
+    """Return all rows that must stay unchanged."""
     kept: dict[str, Any] = {
         model.__name__: [_plain(row) for row in model.objects.order_by("pk").values()]
         for model in MODELS
@@ -105,7 +114,7 @@ def rows_of(tenant: Things) -> dict[str, Any]:
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """Bytes as bytes: what PostgreSQL gives for them is not alike twice."""
+    """Convert memoryviews to bytes: two memoryviews of PostgreSQL do not compare as equal."""
     return {
         name: bytes(value) if isinstance(value, memoryview) else value
         for name, value in row.items()
@@ -113,7 +122,7 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def visits(client: Client, path: str, things: Things) -> Iterator[tuple[Any, str]]:
-    """The page by every method, with everything in the form and in the query; what was typed."""
+    """Request a page by every method, with everything in form and query; yield also the input."""
     fields = body(things)
     yield client.get(path), path
     yield client.get(path, fields), f"{path} {fields}"
@@ -124,7 +133,7 @@ def visits(client: Client, path: str, things: Things) -> Iterator[tuple[Any, str
 
 @pytest.fixture
 def acme(acme: Things) -> Things:
-    """The tenant's call is one that asks, and waits."""
+    """Acme, with a call that asks and waits for answers."""
     story = asking(acme)
     story.refuse(f"canary-{acme.slug}-refusal")
     put(story)
@@ -152,15 +161,17 @@ def test_a_stranger_learns_nothing_of_another_tenant(
         for response, typed in visits(browse(cast.stranger), path, acme):
             if slug == acme.slug and name not in OWN:
                 assert response.status_code == 403, (path, response.status_code)
+            if slug == acme.slug and name in PERSONAL - {"you", "password_change"}:
+                assert response.status_code in (404, 405), (path, response.status_code)
             text = response.content.decode()
-            # What visitors typed may be shown to them again.
+            # Input of the visitors may be shown to them again.
             assert not [word for word in acme.canaries if word in text and word not in typed]
     after = rows_of(acme)
     assert _of(acme, before) == _of(acme, after)
 
 
 def _of(things: Things, rows: dict[str, Any]) -> dict[str, Any]:
-    """The rows of that tenant among all rows; users and entries as a whole."""
+    """Return the tenant's rows among all rows, and all users and entries."""
     own = {things.tool, things.prompt, things.resource, things.template}
     versions = [row for row in rows["PrimitiveVersion"] if row["primitive_id"] in own]
     mine = {
@@ -182,7 +193,7 @@ def _of(things: Things, rows: dict[str, Any]) -> dict[str, Any]:
 def test_the_texts_that_are_looked_for_are_on_the_pages_of_who_may_see_them(
     by_name: dict[str, URLPattern], cast: Cast, acme: Things, browse: Browser
 ) -> None:
-    """Otherwise the walk would prove nothing."""
+    """Otherwise the tests of refusals would prove nothing."""
     sorts = ("tool", "prompt", "resource", "template")
     read = (
         *sorts,
@@ -193,6 +204,7 @@ def test_the_texts_that_are_looked_for_are_on_the_pages_of_who_may_see_them(
         "call",
         "changes",
         "members",
+        "service_accounts",
     )
     owner = browse(cast.owner)
     pages = [owner.get(address(by_name[name], acme, acme.slug)) for name in read]
@@ -214,17 +226,17 @@ def test_who_may_not_enter_is_led_to_the_sign_in(
 ) -> None:
     before = rows_of(acme)
     path = address(by_name[name], acme, acme.slug)
-    for client in (Client(), browse(cast.member)):
+    door = "/admin/sign-in/" if name in PERSONAL else "/admin/login/"
+    clients = [Client()] if name in PERSONAL else [Client(), browse(cast.member)]
+    for client in clients:
         for response, _ in visits(client, path, acme):
             assert response.status_code == 302, path
-            assert response["Location"].startswith(
-                "/admin/" if name == "logout" else "/admin/login/"
-            )
+            assert response["Location"].startswith(door)
             assert b"canary" not in response.content
     assert rows_of(acme) == before
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in CHANGING_ONESELF])
 def test_nobody_without_the_permission_changes_anything(
     name: str,
     by_name: dict[str, URLPattern],
@@ -232,16 +244,16 @@ def test_nobody_without_the_permission_changes_anything(
     acme: Things,
     browse: Browser,
 ) -> None:
-    """The auditor reads; no form of any page takes anything from them but their own password."""
+    """An auditor may only read; the only form that accepts their input is their own password's."""
     before = rows_of(acme)
     path = address(by_name[name], acme, acme.slug)
     response = browse(cast.auditor).post(path, body(acme))
-    assert response.status_code in (200, 302, 403, 405)
+    assert response.status_code in (200, 302, 403, 404, 405)
     assert rows_of(acme) == before
 
 
 def test_no_address_leads_around_our_own_pages() -> None:
-    """Django's own doors to rows are not there: the redirect by type, autocomplete, the palette."""
+    """Django's own views of rows do not exist: redirect by type, autocomplete, command palette."""
     for path in ("r/1/1/", "autocomplete/", "search/", "jsi18n/", "auth/user/", "tenants/tenant/"):
         assert Client().get(f"/admin/{path}").status_code == 404
 
@@ -263,7 +275,7 @@ def test_forms_need_the_token_that_only_our_pages_have(cast: Cast, acme: Things)
 
 
 def test_a_nul_in_an_address_or_a_button_is_no_servers_error(cast: Cast) -> None:
-    """PostgreSQL refuses to look for one."""
+    """PostgreSQL refuses NUL in a query."""
     client = Client(raise_request_exception=False)
     client.force_login(cast.staff.user)
     for page in (

@@ -1,4 +1,4 @@
-"""Something of everything that a tenant can have, each with a text of its own to be looked for."""
+"""Data of every type that a tenant can have, each with a unique text to search for."""
 
 import json
 from collections.abc import Iterator
@@ -14,9 +14,11 @@ from mcphost.audit.ports import payload_cipher
 from mcphost.audit.records import ROUND_FINISHED, ROUND_STARTED, Actor, new_id
 from mcphost.catalogue import services as catalogue
 from mcphost.catalogue.fields import PrimitiveFields
+from mcphost.identity.service_accounts import create
 from mcphost.identity.services import TokenRequest, issue
-from mcphost.kinds.sorts import Sort
-from mcphost.tenants.roles import CALL_TOOLS, LIST_TOOLS
+from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.tenants.invitations import invite
+from mcphost.tenants.roles import CALL_TOOLS, LIST_TOOLS, Role
 from mcphost.tenants.selectors import TenantSnapshot
 from mcphost.tenants.services import update_tenant
 from mcphost.vault.services import ensure_tenant
@@ -28,7 +30,7 @@ ACTOR = Actor.system("tests")
 
 @dataclass(frozen=True, slots=True)
 class Things:
-    """What a tenant has. `canaries` are texts that only those inside may ever see."""
+    """The data of a tenant. `canaries` are texts that only the tenant's members may ever see."""
 
     tenant: UUID
     slug: str
@@ -40,6 +42,9 @@ class Things:
     call: UUID
     entry: UUID
     user: int
+    account: UUID
+    invitation: UUID
+    link: str
 
     @property
     def canaries(self) -> tuple[str, ...]:
@@ -51,6 +56,8 @@ class Things:
             self.token,
             self.call,
             self.entry,
+            self.account,
+            self.invitation,
             self.tenant,
             f"/t/{self.slug}/",
         )
@@ -58,7 +65,7 @@ class Things:
 
 
 def fill(tenant: TenantSnapshot, owner: Person) -> Things:
-    """Give a tenant a published tool, a token, a call that was recorded, and telling texts."""
+    """Give a tenant a published tool, a token, a recorded call, and recognizable texts."""
     canary = f"canary-{tenant.slug}"
     told = replace(tenant.fields, title=f"{canary}-title", instructions=f"{canary}-instructions")
     update_tenant(tenant.id, told, actor=ACTOR)
@@ -71,6 +78,8 @@ def fill(tenant: TenantSnapshot, owner: Person) -> Things:
     )
     wanted = TokenRequest(f"{canary}-token", (LIST_TOOLS, CALL_TOOLS))
     token = issue(tenant.id, owner.user, wanted, actor=ACTOR)
+    account = create(tenant.id, f"{canary}-account", actor=ACTOR)
+    invited = invite(tenant.id, f"{canary}-invited", Role.OWNER, inviter=owner.user)
     call = uuid4()
     entry = recorded(tenant.id, call, target=tool.name, reason=f"{canary}-reason")
     said(tenant.id, entry, {"arguments": {"text": f"{canary}-said"}})
@@ -85,32 +94,37 @@ def fill(tenant: TenantSnapshot, owner: Person) -> Things:
         call=call,
         entry=entry,
         user=owner.user.pk,
+        account=account,
+        invitation=invited.id,
+        link=invited.link,
     )
 
 
 def written(canary: str) -> Iterator[PrimitiveFields]:
-    """A prompt, a resource and a template that are written in the console."""
+    """Yield a prompt, a resource and a template that are written in the console."""
     message = {"role": "user", "content": {"type": "text", "text": f"{canary} asks {{who}}"}}
     prompt = {"arguments": [{"name": "who", "choices": ["Ada"]}], "messages": [message]}
     resource = {"uri": f"docs://{canary}", "text": f"{canary}-text", "mime_type": "text/plain"}
     template = {"uri": f"docs://{canary}/{{page}}", "text": "page {page}"}
-    yield text_fields(Sort.PROMPT, f"{canary}-prompt", prompt, description=canary)
-    yield text_fields(Sort.RESOURCE, f"{canary}-resource", resource)
-    yield text_fields(Sort.TEMPLATE, f"{canary}-template", template)
+    yield text_fields(PrimitiveType.PROMPT, f"{canary}-prompt", prompt, description=canary)
+    yield text_fields(PrimitiveType.RESOURCE, f"{canary}-resource", resource)
+    yield text_fields(PrimitiveType.TEMPLATE, f"{canary}-template", template)
 
 
-def text_fields(sort: Sort, name: str, config: dict[str, Any], **others: Any) -> PrimitiveFields:
-    """The fields of what is written in the console."""
+def text_fields(
+    sort: PrimitiveType, name: str, config: dict[str, Any], **others: Any
+) -> PrimitiveFields:
+    """Return the fields of a primitive that is written in the console."""
     return PrimitiveFields(name=name, sort=sort, kind="text", config=config, **others)
 
 
 def tool_fields(name: str = "echo", **others: Any) -> PrimitiveFields:
-    """The fields of a tool that runs `probe.echo`."""
+    """Return the fields of a tool that runs `probe.echo`."""
     return replace(PrimitiveFields(name=name, config={"function": "probe.echo"}), **others)
 
 
 def recorded(tenant: UUID | None, call: UUID | None, **columns: Any) -> UUID:
-    """An entry of a finished round, unless told otherwise."""
+    """Write an entry, by default of a finished round; return its id."""
     columns = {
         "action": ROUND_FINISHED,
         "round": 1,
@@ -130,13 +144,13 @@ def recorded(tenant: UUID | None, call: UUID | None, **columns: Any) -> UUID:
 
 
 def started(tenant: UUID, call: UUID, **columns: Any) -> UUID:
-    """An entry of a round that began."""
+    """Write an entry of a round that began; return its id."""
     sizes = {"outcome": "", "duration_us": None, "bytes_out": None}
     return recorded(tenant, call, action=ROUND_STARTED, **sizes, **columns)
 
 
 def said(tenant: UUID, entry: UUID, content: Any) -> None:
-    """The payload of an entry, encrypted as it would be."""
+    """Write the payload of an entry, encrypted as the product does."""
     ensure_tenant(tenant)
     cipher = payload_cipher()
     assert cipher is not None
@@ -147,7 +161,7 @@ def said(tenant: UUID, entry: UUID, content: Any) -> None:
 
 
 def told(*stories: Story) -> None:
-    """Calls that ask, with what was said in them."""
+    """Write the entries of calls that ask, with their payloads."""
     keep(*stories)
     for record in (each for story in stories for each in story.made):
         if record.payload is not None and record.tenant is not None:
@@ -155,7 +169,7 @@ def told(*stories: Story) -> None:
 
 
 def asking(things: Things, *, ago: timedelta = timedelta(minutes=5)) -> Story:
-    """A call whose first round asks two questions, of which one is answered; the second waits."""
+    """Return a call whose first round asks two questions: one is answered, the other waits."""
     canary = f"canary-{things.slug}"
     story = Story.of(things.tenant, f"{canary}-asks", at=timezone.now() - ago)
     story.call = story.call._replace(arguments={"of": f"{canary}-argument"})

@@ -32,6 +32,11 @@ class Admin:
         """Send a form; it is accepted, which is answered with a redirection."""
         self._ask("POST", path, 302, urlencode({**fields, "csrfmiddlewaretoken": self._token}))
 
+    def confirm(self, path: str) -> None:
+        """Confirm what the page of a link asks: look at it, and press its button."""
+        assert "Confirm this request?" in self.get(path)
+        self._ask("POST", path, 200, urlencode({"csrfmiddlewaretoken": self._token}))
+
     def press(self, tenant: str, kind: str, name: str, verb: str) -> None:
         """Press a button of the one of that name: publish, disable, enable, announce.
 

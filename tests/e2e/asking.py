@@ -116,7 +116,7 @@ class Asker:
                 assert not reached.get("isError"), reached
                 text: str = reached["content"][0]["text"]
                 return text
-            questions = reached["inputRequests"].items()
+            questions = reached.get("inputRequests", {}).items()
             answers = {key: answer(key, question["params"]) for key, question in questions}
             reached = self.leg(server, reached["requestState"], answers)
         raise AssertionError(f"it does not come to an end: {reached}")

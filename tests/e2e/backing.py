@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 import psycopg
-from psycopg.sql import SQL, Identifier
+from psycopg.sql import SQL, Composed, Identifier
 
 from tests.redis import Redis
 
@@ -26,12 +26,18 @@ def database() -> Iterator[str]:
     """The URL of an empty database that is gone afterwards."""
     name = Identifier(f"mcphost_e2e_{uuid4().hex[:12]}")
     at = urlsplit(os.environ["TEST_DATABASE_URL"])._replace(scheme="postgresql")
-    with closing(psycopg.connect(at._replace(path="/postgres").geturl(), autocommit=True)) as link:
-        link.execute(SQL("CREATE DATABASE {}").format(name))
-        try:
-            yield at._replace(scheme="postgres", path=f"/{name._obj[0]}").geturl()
-        finally:
-            link.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+    server = at._replace(path="/postgres").geturl()
+    _execute(server, SQL("CREATE DATABASE {}").format(name))
+    try:
+        yield at._replace(scheme="postgres", path=f"/{name._obj[0]}").geturl()
+    finally:
+        _execute(server, SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+
+
+def _execute(server: str, statement: Composed) -> None:
+    """Over a connection of its own: the server may be restarted between two statements."""
+    with closing(psycopg.connect(server, autocommit=True)) as link:
+        link.execute(statement)
 
 
 @contextmanager

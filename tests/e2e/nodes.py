@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.e2e import backing
+from tests.e2e.admin import Admin
 from tests.e2e.processes import Server, free_port, manage, serving
 from tests.e2e.proxy import Proxy, proxying
 
@@ -46,6 +47,11 @@ class Service:
     second: Node
     redis: backing.Redis
     settings: Mapping[str, str]
+
+    def admin(self) -> Admin:
+        """The administrator, whose token the demo's clients have, signed in at the first node."""
+        password = (self.first.home / "admin-password").read_text().strip()
+        return Admin(self.first.port, password)
 
     def manage(self, *arguments: str) -> str:
         """Run a command beside the nodes; what it printed."""

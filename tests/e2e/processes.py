@@ -73,7 +73,7 @@ def manage(
 
 
 def free_port() -> int:
-    """A TCP port of 127.0.0.1 that nobody listens on right now."""
+    """A TCP port of 127.0.0.1 that is free right now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

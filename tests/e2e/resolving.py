@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.request import urlopen
+from urllib.parse import urlsplit
 
+from tests.e2e.admin import Admin
 from tests.e2e.asking import accept
-from tests.e2e.talking import PATIENCE, Talk
+from tests.e2e.talking import Talk
 
 RESOLVE: Mapping[str, Any] = {
     "call": "update_work_item",
@@ -69,23 +70,23 @@ ASKING: tuple[tuple[str, Mapping[str, Any], int, str], ...] = (
 """The tools of the demo that ask, how often each does, and what its call ends with."""
 
 
-def ask_everything(talk: Talk, but: Sequence[str] = ()) -> None:
-    """Call every tool that asks, but for some, and answer whatever comes."""
+def ask_everything(talk: Talk, person: Admin, but: Sequence[str] = ()) -> None:
+    """Call every tool that asks, but for some, and answer whatever comes. `person` is the user whose
+    token the client has, signed in."""
     for tool, arguments, questions, text in ASKING:
         if tool in but:
             continue
         talk.say({"call": tool, "arguments": arguments})
         for _ in range(questions):
-            talk.say(answer_to(talk.hear("asked")))
+            talk.say(answer_to(talk.hear("asked"), person))
         assert ended(talk) == (text, False)
 
 
-def answer_to(question: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a person, or their model, answers; who is sent to a page goes there first."""
+def answer_to(question: Mapping[str, Any], person: Admin) -> Mapping[str, Any]:
+    """What a person, or their model, answers; a page that they are sent to is confirmed first."""
     if "messages" in question:
         return SUMMARY
     if question.get("mode") == "url":
-        with urlopen(question["url"], timeout=PATIENCE) as page:
-            assert page.status == 200
+        person.confirm(urlsplit(question["url"]).path)
         return {"action": "accept"}
     return ANSWERS[question["message"]]

@@ -49,7 +49,8 @@ def gate(machine: None) -> Iterator[Gate]:
 
 @contextmanager
 def _serving(home: Path, url: str) -> Iterator[Server]:
-    server, process = _start("serve", free_port(), home, home.parent, {"DATABASE_URL": url})
+    settings = {"DATABASE_URL": url, "MCPHOST_DATABASE_WAIT_SECONDS": "1"}
+    server, process = _start("serve", free_port(), home, home.parent, settings)
     try:
         yield server
     finally:

@@ -21,7 +21,7 @@ from tests.e2e.processes import ROOT, Server, serving
 
 PATIENCE = 60
 STEP = b"notifications/progress"
-STOPPED = "The server stopped before this was over"
+STOPPED = "The server shut down before the call was complete"
 
 
 @pytest.fixture

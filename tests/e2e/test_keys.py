@@ -122,7 +122,7 @@ def test_no_call_fails_through_a_rotation_and_none_survives_a_compromise(service
     early = ask(service, service.first)
     with asking(service) as askers:
         said = service.manage("keys", "rotate")
-        assert "seals now" in said
+        assert "is now the active key" in said
         askers.go_on()
     assert askers.wrong == []
     late = ask(service, service.second)
@@ -162,7 +162,7 @@ def test_one_master_key_replaces_another_and_not_one_call_fails(
     new = master_key.with_name("new-master-key")
     with asking(service) as askers:
         write_key(new)
-        assert "Wrapped anew: 1 key" in service.manage("keys", "rewrap")
+        assert "Rewrapped: 1 key" in service.manage("keys", "rewrap")
         askers.go_on()
         new.rename(master_key)
         askers.go_on()
@@ -173,12 +173,12 @@ def test_one_master_key_replaces_another_and_not_one_call_fails(
         early = ask(service, other(service, node))
         node.start()
     with asking(service) as askers:
-        assert "Wrapped anew: 1 key" in service.manage("keys", "rewrap", "--yes")
+        assert "Rewrapped: 1 key" in service.manage("keys", "rewrap", "--yes")
         service.manage("keys", "rotate")
         askers.go_on()
     assert askers.wrong == []
     assert is_done(answer(service, service.first, early))
-    assert "Everything is wrapped by the master key" in service.manage("keys", "list")
+    assert "All keys and secrets are wrapped under master key" in service.manage("keys", "list")
 
 
 def other(service: Service, node: Node) -> Node:

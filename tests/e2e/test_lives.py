@@ -75,7 +75,7 @@ def test_a_taken_port_is_a_refusal_that_names_the_variable(server: Server, home:
 
 def test_the_secrets_of_a_new_home_are_its_owners_alone(server: Server) -> None:
     assert server.home.stat().st_mode & 0o777 == 0o700
-    for name in ("secret-key", "master-key", "admin-password", "demo-token"):
+    for name in ("secret-key", "master-key", "admin-password", "auditor-password", "demo-token"):
         assert (server.home / name).stat().st_mode & 0o777 == 0o600
 
 

@@ -97,7 +97,9 @@ def test_a_stream_leaves_nginx_as_it_comes_and_a_hang_up_arrives(
         found = link.execute(
             "SELECT outcome, reason, source FROM audit_entry WHERE action = 'round.finished'"
         ).fetchall()
-    assert found == [("cancelled", "the client hung up", "127.0.0.1")], "not what the client said"
+    assert found == [("cancelled", "the client disconnected", "127.0.0.1")], (
+        "not what the client said"
+    )
 
 
 @pytest.mark.parametrize("shipped", ["nginx/mcphost.conf", "compose/nginx.conf.template"])

@@ -76,7 +76,7 @@ def test_a_client_lists_calls_and_is_asked_in_one_session_on_both_processes(
         call_what_asks_nothing(talk, revision)
         for way in WAYS if revision != OLDEST else ():
             resolve(talk, way)
-        ask_everything(talk, CANNOT[revision])
+        ask_everything(talk, asked.admin(), CANNOT[revision])
         call_what_cannot_ask(talk, revision)
 
 

@@ -28,7 +28,7 @@ OFFER = """
 from mcphost.audit.records import Actor
 from mcphost.catalogue import services
 from mcphost.catalogue.fields import PrimitiveFields
-from mcphost.kinds.sorts import Sort
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.models import Tenant
 actor, tenant = Actor.system("a test"), Tenant.objects.get(slug="demo").id
 greeting = {
@@ -43,10 +43,10 @@ note = {
     "choices": {"name": ["one", "other", "third"]},
 }
 for name, sort, config in (
-    ("greeting", Sort.PROMPT, greeting),
-    ("readme", Sort.RESOURCE, readme),
-    ("map", Sort.RESOURCE, map),
-    ("note", Sort.TEMPLATE, note),
+    ("greeting", PrimitiveType.PROMPT, greeting),
+    ("readme", PrimitiveType.RESOURCE, readme),
+    ("map", PrimitiveType.RESOURCE, map),
+    ("note", PrimitiveType.TEMPLATE, note),
 ):
     fields = PrimitiveFields(name=name, sort=sort, kind="text", config=config, description=name)
     services.publish(services.create(tenant, fields, actor).id, actor)

@@ -1,4 +1,4 @@
-"""What is remembered of the database, and when it is not."""
+"""The cache of database values: what it stores, evicts and forgets."""
 
 import pytest
 from django.db import transaction
@@ -83,7 +83,8 @@ def test_a_value_read_inside_a_transaction_is_not_kept_for_it_may_be_rolled_back
 
 
 def test_whoever_sees_the_new_mark_gets_no_old_value() -> None:
-    """What is derived from a value is kept by others until the mark moves (see `admission`)."""
+    """Values derived from a cached one are valid until the mark changes (see `_marks` in
+    `transport.authentication`)."""
     cache = _full(2, "a")
     before = cache.mark()
     seen = []
@@ -101,7 +102,7 @@ def test_the_mark_moves_after_a_single_value_is_gone() -> None:
     marks = []
 
     class Key:
-        """Says where the cache stands while it is looked for."""
+        """Notes the cache's mark while the cache looks the key up."""
 
         def __hash__(self) -> int:
             marks.append(cache.mark())

@@ -1,4 +1,4 @@
-"""The reader of the feed, against a real database and real concurrent writers."""
+"""The reader of the change log, against a real database and real concurrent writers."""
 
 import logging
 import os
@@ -37,7 +37,7 @@ class HandClock:
 
 
 class Reader:
-    """A loop with one subscriber that keeps what it hears."""
+    """A loop with one subscriber that keeps the changes it receives."""
 
     def __init__(self) -> None:
         self.clock = HandClock()
@@ -57,7 +57,7 @@ class Reader:
 
 @pytest.fixture
 def reader() -> Iterator[Reader]:
-    """A reader that stands at the feed's end."""
+    """A reader at the end of the change log."""
     made = Reader()
     made.loop.poll()
     made.gaps = 0
@@ -217,7 +217,7 @@ def test_a_subscriber_that_raises_stops_no_other(
         assert len(heard) == 2
         Counter.objects.all().delete()
         assert reader.loop.poll()
-    assert caplog.text.count("a subscriber of the change feed raised") == 3
+    assert caplog.text.count("a subscriber of the change log raised") == 3
 
 
 def test_a_subscriber_may_announce_and_subscribe(reader: Reader) -> None:
@@ -241,12 +241,12 @@ def test_a_subscriber_may_announce_and_subscribe(reader: Reader) -> None:
 
 def test_the_feed_is_a_problem_after_5_seconds_without_a_read() -> None:
     fresh = Reader()
-    assert fresh.loop.problem() == "the change feed has not been read yet"
+    assert fresh.loop.problem() == "the change log has not been read yet"
     fresh.loop.poll()
     fresh.clock.now += 4.9
     assert fresh.loop.problem() is None
     fresh.clock.now += 0.1
-    assert fresh.loop.problem() == "the change feed has not been read for 5 s"
+    assert fresh.loop.problem() == "the change log has not been read for 5 s"
     fresh.loop.poll()
     assert fresh.loop.problem() is None
 
@@ -262,7 +262,7 @@ def test_the_silence_of_the_feed_is_measured_from_its_last_read() -> None:
 
 
 class Failing:
-    """Makes the database refuse the loop's reads, as often as it is told."""
+    """Makes the database refuse the given number of the loop's reads."""
 
     def __init__(self, times: int, error: Exception) -> None:
         self.times = times
@@ -279,9 +279,9 @@ def test_a_database_error_is_survived_and_nothing_is_missed(
     reader: Reader, caplog: pytest.LogCaptureFixture
 ) -> None:
     seq = change()
-    polls = {result: counters.feed_polls.series[(result,)] for result in ("read", "failed")}
+    polls = {result: counters.change_log_polls.series[(result,)] for result in ("read", "failed")}
     before = {result: number.value for result, number in polls.items()}
-    changes = counters.feed_changes.value
+    changes = counters.change_log_changes.value
     with connection.execute_wrapper(Failing(2, OperationalError("secret words"))):
         reader.clock.now += 5
         assert reader.loop.poll() is False
@@ -293,7 +293,7 @@ def test_a_database_error_is_survived_and_nothing_is_missed(
     assert "secret words" not in caplog.text
     assert polls["failed"].value == before["failed"] + 2
     assert polls["read"].value == before["read"] + 1
-    assert counters.feed_changes.value == changes + 1
+    assert counters.change_log_changes.value == changes + 1
 
 
 def test_a_failed_read_inside_a_transaction_leaves_the_connection_to_its_owner(
@@ -406,11 +406,11 @@ def test_a_forked_child_reads_for_itself(reader: Reader) -> None:
     holder = threading.Thread(target=hold)
     holder.start()
     assert holding.wait(20)
-    # Its thread waits for its turn: one inside SQLite would leave the child SQLite's own lock.
+    # The loop's thread waits for the lock: one inside SQLite would leave the child SQLite's lock.
     reader.loop.start()
     child = os.fork()
     if child == 0:  # pragma: no cover - measured in the parent only
-        signal.alarm(60)  # a child that hangs is ended, and the wait for it
+        signal.alarm(60)  # ends a child that hangs, and the wait for it
         try:
             connections["default"].connection = None
             polled = reader.loop.poll()
@@ -452,7 +452,7 @@ def test_no_change_is_ever_skipped_and_numbers_come_in_the_order_of_commits(
 
 
 class _Race:
-    """Many threads announce, linger before they commit or roll back, while others poll."""
+    """Many threads announce and delay their commit or rollback, while others poll."""
 
     def __init__(self, reader: Reader, seed: int) -> None:
         self.reader = reader

@@ -1,4 +1,4 @@
-"""Who serves, by rows that each process writes of itself."""
+"""Which processes serve, by the row that each writes."""
 
 import time
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from django.test import override_settings
 from mcphost.feed import nodes
 from mcphost.feed.loop import Loop
 from mcphost.feed.models import Node
-from mcphost.feed.nodes import ALIVE, BEAT_SECONDS, KEPT, Heartbeat
+from mcphost.feed.nodes import ALIVE, BEAT_SECONDS, KEPT, STEADY_SECONDS, Heartbeat
 from tests.feed.test_loop import HandClock
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -83,6 +83,33 @@ def test_rows_of_the_long_dead_go_when_somebody_new_comes() -> None:
     left = set(Node.objects.values_list("id", flat=True))
     assert dead._id not in left
     assert dying._id in left
+
+
+def test_a_process_judges_who_is_dead_once_it_has_beaten_for_as_long_as_they_may_be_silent() -> (
+    None
+):
+    clock = HandClock()
+    heartbeat = Heartbeat(clock)
+    assert heartbeat.can_judge(), "what never beats serves nothing, or alone"
+    lease = ALIVE.total_seconds()
+    heartbeat.beat()
+    beats = 0.0
+    while beats < lease:
+        assert not heartbeat.can_judge()
+        clock.now += BEAT_SECONDS
+        heartbeat.beat()
+        beats += BEAT_SECONDS
+    assert heartbeat.can_judge()
+    clock.now += STEADY_SECONDS + 1
+    assert not heartbeat.can_judge(), "it could not beat, and perhaps none could"
+    heartbeat.beat()
+    assert not heartbeat.can_judge()
+    for _ in range(int(lease // BEAT_SECONDS)):
+        clock.now += BEAT_SECONDS
+        heartbeat.beat()
+    assert heartbeat.can_judge()
+    heartbeat.leave()
+    assert heartbeat.can_judge()
 
 
 def test_without_a_database_what_was_known_stays() -> None:

@@ -1,4 +1,4 @@
-"""Announcing what changed."""
+"""Announcing changes."""
 
 from uuid import uuid4
 

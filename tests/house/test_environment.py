@@ -1,4 +1,4 @@
-"""The environment is made by a stand-in for Python that notes what it was asked to do."""
+"""Tests of creating the environment, with a fake Python that logs its arguments."""
 
 import json
 import subprocess
@@ -21,7 +21,7 @@ exit 0
 
 
 class Workshop:
-    """A checkout with two locks, a stand-in for Python, and a log of what that was asked."""
+    """A checkout with two lock files, a fake Python, and the log of its arguments."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -193,7 +193,7 @@ def _pins(lock: Path) -> set[str]:
 
 
 def test_the_package_starts_on_an_old_python_far_enough_to_say_so():
-    """No syntax of ours younger than 3.7: an old interpreter must get to the advice."""
+    """It has no syntax newer than 3.7, so that an old interpreter can print the advice."""
     root = Path(environment.__file__).parent
     for path in root.glob("*.py"):
         done = subprocess.run(

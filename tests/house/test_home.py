@@ -21,7 +21,7 @@ VARIABLES = (
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch) -> Path:
-    """A data folder that does not exist yet, and nothing said in the environment."""
+    """A data folder that does not exist yet, and an environment without other variables of ours."""
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     path = tmp_path / "data"
@@ -63,7 +63,7 @@ def test_a_folder_that_stood_open_is_closed(folder):
 def test_a_folder_with_other_things_in_it_is_not_taken(folder):
     folder.mkdir(mode=0o755)
     (folder / "thesis.tex").touch()
-    with pytest.raises(HomeError, match="holds other things"):
+    with pytest.raises(HomeError, match="contains other files"):
         home.prepare()
     assert mode(folder) == 0o755
 
@@ -81,7 +81,7 @@ def test_secrets_from_the_environment_are_not_written_to_the_folder(monkeypatch)
 def test_a_master_key_that_is_gone_is_never_replaced():
     prepared = home.prepare()
     prepared.master_key.unlink()
-    with pytest.raises(HomeError, match="is gone"):
+    with pytest.raises(HomeError, match="is missing"):
         home.prepare()
     assert not prepared.master_key.exists()
 
@@ -89,7 +89,7 @@ def test_a_master_key_that_is_gone_is_never_replaced():
 def test_a_database_without_its_master_key_gets_no_new_one(folder):
     folder.mkdir()
     (folder / "db.sqlite3").touch()
-    with pytest.raises(HomeError, match="put it back"):
+    with pytest.raises(HomeError, match="restore it from a backup"):
         home.prepare()
 
 
@@ -170,11 +170,11 @@ def test_machines_on_the_old_master_key_know_the_sign_ins_of_those_on_the_new_on
     monkeypatch.setenv("MCPHOST_MASTER_KEY", new)
     coming = home.read_secret_key(home.prepare())
     monkeypatch.setenv("MCPHOST_MASTER_KEY", old)
-    assert home.read_coming_secret_keys(home.prepare()) == []
+    assert home.read_future_secret_keys(home.prepare()) == []
     monkeypatch.setenv("MCPHOST_NEW_MASTER_KEY", new)
-    assert home.read_coming_secret_keys(home.prepare()) == [coming]
+    assert home.read_future_secret_keys(home.prepare()) == [coming]
     monkeypatch.setenv("MCPHOST_SECRET_KEY", "one-for-all-and-not-made-of-anything")
-    assert home.read_coming_secret_keys(home.prepare()) == []
+    assert home.read_future_secret_keys(home.prepare()) == []
 
 
 def test_a_secret_that_is_not_text_is_refused_without_showing_it(folder):
@@ -204,7 +204,8 @@ def test_what_others_can_read_is_found():
 
 def test_every_secret_has_its_place_in_the_folder(folder):
     assert {path.name for path in Home(folder).secrets()} == {
-        "secret-key", "master-key", "new-master-key", "admin-password", "demo-token",
+        "secret-key", "master-key", "new-master-key", "admin-password", "auditor-password",
+        "demo-token",
     }  # fmt: skip
     assert os.path.commonpath(Home(folder).secrets()) == str(folder)
 

@@ -50,7 +50,7 @@ def test_one_master_key_replaces_another_as_the_documentation_says(tmp_path):
     (home / "new-master-key").chmod(0o600)
     first = manage(home, "keys", "rewrap")
     assert first.returncode == 0, first.stderr
-    assert "Wrapped anew: 1 key and the secrets of 1 tenant, by the master key" in first.stdout
+    assert "Rewrapped: 1 key and the secrets of 1 tenant, under master key" in first.stdout
     for given in (before, fresh):
         only = {"MCPHOST_MASTER_KEY": given, "MCPHOST_NEW_MASTER_KEY_FILE": "/nowhere"}
         done = manage(home, "check", "--database", "default", **only)
@@ -58,9 +58,11 @@ def test_one_master_key_replaces_another_as_the_documentation_says(tmp_path):
     (home / "new-master-key").rename(home / "master-key")
     last = manage(home, "keys", "rewrap", "--yes")
     assert last.returncode == 0, last.stderr
-    assert "Everything is wrapped by the master key" in manage(home, "keys", "list").stdout
+    assert (
+        "All keys and secrets are wrapped under master key" in manage(home, "keys", "list").stdout
+    )
     late = manage(home, "keys", "list", MCPHOST_MASTER_KEY=before)
     check = manage(home, "check", "--database", "default", MCPHOST_MASTER_KEY=before)
-    assert "give back the one that belongs to this database" in check.stderr
+    assert "restore the master key that belongs to this database" in check.stderr
     assert late.returncode == check.returncode == 1
     assert before not in first.stdout + last.stdout + late.stderr + check.stderr

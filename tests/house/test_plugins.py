@@ -30,7 +30,7 @@ def test_expected_to_fail():
 
 
 def run(folder: Path, text: str, ci: str) -> tuple[int, str]:
-    """Run a test file in a pytest of its own, with the plugin about skips."""
+    """Run a test file in a separate pytest process, with the plugin for skips."""
     path = folder / "test_it.py"
     path.write_text(text)
     done = subprocess.run(

@@ -14,7 +14,7 @@ HOST = "127.0.0.1"
 
 @pytest.fixture
 def path(tmp_path, monkeypatch):
-    """An empty PATH to put interpreters on."""
+    """A PATH with an empty folder for interpreters."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")

@@ -1,4 +1,4 @@
-"""The settings are loaded anew in a process of their own: what Django has loaded here stays."""
+"""Tests of the settings, loaded in a separate process, so that those of this process stay."""
 
 import json
 import os
@@ -22,7 +22,7 @@ print(json.dumps({name: getattr(settings, name) for name in sys.argv[1:]}, defau
 
 
 def load(tmp_path: Path, *names: str, **environment: str) -> dict[str, Any]:
-    """The named settings under an environment that says only this."""
+    """Return the named settings, loaded with only these environment variables."""
     clean = {"PATH": os.environ["PATH"], "MCPHOST_SECRET_KEY": "x", "MCPHOST_HOME": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", SHOW, *names],
@@ -102,8 +102,8 @@ def test_postgresql_is_found_by_its_url(tmp_path):
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("nonsense://app:hunter2@db/x", "cannot be read"),
-        ("mysql://app:hunter2@db/x", "neither PostgreSQL nor SQLite"),
+        ("nonsense://app:hunter2@db/x", "is invalid"),
+        ("mysql://app:hunter2@db/x", "must name PostgreSQL or SQLite"),
     ],
 )
 def test_an_unusable_database_url_is_refused_without_its_password(url, words):

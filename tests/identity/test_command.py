@@ -1,4 +1,4 @@
-"""`manage.py token`, as somebody at a terminal meets it."""
+"""Tests of `manage.py token` as an operator runs it."""
 
 from datetime import timedelta
 from io import StringIO
@@ -10,8 +10,10 @@ from django.utils import timezone
 from mcphost.audit.models import Entry
 from mcphost.identity.models import Token
 from mcphost.identity.selectors import authenticate
+from mcphost.identity.service_accounts import create
+from mcphost.runtime.call import PrincipalKind
 from mcphost.tenants.roles import Audience
-from tests.cast import Cast
+from tests.cast import ACTOR, Cast
 
 pytestmark = pytest.mark.django_db
 
@@ -32,7 +34,7 @@ def test_issuing_writes_the_token_alone_to_the_output_and_the_rest_beside_it(cas
     assert found is not None
     assert found.principal.scopes == {"mcp:list", "mcp:call"}
     assert found.principal.token_id in err
-    assert "no end. It is shown this once" in err
+    assert "never expires. It is shown only once" in err
     assert out.strip() not in err
 
 
@@ -43,13 +45,38 @@ def test_scopes_audience_and_life_can_be_given(cast: Cast) -> None:
     assert found.principal.scopes == {"api:read"}
     assert found.expires_at is not None
     assert found.expires_at > timezone.now() + timedelta(days=29)
-    assert "until" in err
+    assert "expires" in err
 
 
 def test_a_token_for_the_api_reads_and_writes_unless_told_otherwise(cast: Cast) -> None:
     found = authenticate(_issue("--audience=api")[0].strip(), Audience.API, None)
     assert found is not None
     assert found.principal.scopes == {"api:read", "api:write"}
+
+
+def test_a_persons_token_from_the_command_line_is_without_their_consent(cast: Cast) -> None:
+    found = authenticate(_issue()[0].strip(), Audience.MCP, "acme")
+    assert found is not None
+    assert found.principal.user_id is not None
+    label = "operator (“CI”, issued without consent by manage.py token)"
+    assert found.principal.label == label
+    assert "manage.py token (without consent)" in _run("list")[0]
+
+
+def test_a_service_account_gets_a_token_from_the_command_line(cast: Cast) -> None:
+    create(cast.acme.id, "nightly", actor=ACTOR)
+    arguments = ("--tenant=acme", "--service-account=nightly", "--name=cron")
+    out, err = _run("issue", *arguments)
+    assert "of service account nightly for mcp of acme" in err
+    found = authenticate(out.strip(), Audience.MCP, "acme")
+    assert found is not None
+    assert found.principal.kind is PrincipalKind.SERVICE
+    label = "service account nightly (“cron”, issued by manage.py token)"
+    assert found.principal.label == label
+    with pytest.raises(CommandError, match="no service account 'unknown'"):
+        _run("issue", "--tenant=acme", "--service-account=unknown", "--name=x")
+    with pytest.raises(CommandError, match="not allowed with"):
+        _run("issue", "--owner=operator", *arguments)
 
 
 def test_the_record_names_the_command(cast: Cast) -> None:
@@ -80,7 +107,7 @@ def test_what_cannot_be_issued_is_refused_in_words(
 def test_revoking_says_what_happened(cast: Cast) -> None:
     token_id = cast.member.mcp_token.split("_")[1]
     assert _run("revoke", token_id)[0] == f"Token {token_id} is revoked.\n"
-    assert _run("revoke", token_id)[0] == f"Token {token_id} was revoked already.\n"
+    assert _run("revoke", token_id)[0] == f"Token {token_id} was already revoked.\n"
     assert Token.objects.get(pk=token_id).revoked_at is not None
     with pytest.raises(CommandError, match="no token 'unknown'"):
         _run("revoke", "unknown")
@@ -92,6 +119,8 @@ def test_the_list_is_a_table_of_all_tokens_or_a_tenants(cast: Cast) -> None:
         "ID",
         "TENANT",
         "OWNER",
+        "ISSUED",
+        "BY",
         "NAME",
         "STATE",
         "EXPIRES",

@@ -1,7 +1,8 @@
-"""What another process takes away holds here after a poll of the feed.
+"""Tests that a revocation by another process takes effect here after a poll of the change log.
 
-The other process is played by writing to the database and the feed while this process's loop is
-deaf (`elsewhere`); the loop is then polled by hand. One poll is enough, so two are.
+To simulate the other process, the tests write to the database and the change log while this
+process's loop gets no notice (`elsewhere`), and then poll the loop by hand. One poll is enough;
+docs/ARCHITECTURE.md promises two.
 """
 
 from collections.abc import Callable
@@ -134,7 +135,7 @@ def test_news_of_nobody_in_particular_forgets_everybody(
 def test_a_token_read_just_before_it_was_taken_away_is_not_remembered(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The row is read, the token is revoked and the news arrives, and only then is it kept."""
+    """The row is read, then the token is revoked and the change arrives before it is cached."""
     read = selectors._read
 
     def slow_read(token_id: str) -> Any:

@@ -1,4 +1,4 @@
-"""The last use of a token: noted for nothing, written at most once a minute."""
+"""Tests of a token's last use: noted without a query, written at most once a minute."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager

@@ -1,4 +1,4 @@
-"""Whom a token stands for: remembered, cut down to its owner's role, refused without a reason."""
+"""Tests of authentication: cached, limited to the owner's role, refused without a reason."""
 
 import secrets
 from collections.abc import Callable
@@ -52,7 +52,7 @@ def test_a_token_stands_for_its_owner_in_its_tenant(cast: Cast) -> None:
     assert principal.tenant == cast.acme.id
     assert principal.user_id == cast.member.user.pk
     assert principal.id == principal.token_id == _id(cast.member.mcp_token)
-    assert principal.label == "member (member's client)"
+    assert principal.label == "member (“member's client”, issued by member)"
     assert principal.scopes == {"mcp:list", "mcp:call"}
     assert (found.audience, found.slug) == (Audience.MCP, "acme")
 
@@ -117,7 +117,7 @@ def test_a_known_id_with_another_secret_is_refused_and_leaves_the_right_one_alon
 
 
 def _with_id(token_id: str) -> str:
-    """A well-formed token of that id whose secret is a guess."""
+    """Return a well-formed token with an existing id and a guessed secret."""
     number = 0
     for digit in token_id:
         number = number * 62 + (
@@ -156,7 +156,7 @@ def test_a_flood_of_guesses_is_bounded_and_pushes_no_real_token_out(
 def test_a_token_opens_the_doors_of_its_one_audience_only(
     cast: Cast, audience: Audience, slug: str | None, opens: bool
 ) -> None:
-    for _ in range(2):  # from the database, then from memory
+    for _ in range(2):  # from the database, then from the cache
         found = selectors.authenticate(cast.owner.mcp_token, audience, slug)
         assert (found is not None) is opens
 

@@ -1,6 +1,7 @@
-"""Issuing and revoking: who may have which token, what is kept of it, and what is told."""
+"""Tests of issuing and revoking tokens: who may have which, what is stored and announced."""
 
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -8,23 +9,27 @@ from uuid import uuid4
 
 import pytest
 from django.core.serializers import serialize
+from django.db import connection, connections, transaction
 from django.utils import timezone
 
 from mcphost.audit.models import Entry
 from mcphost.feed.models import Change
 from mcphost.identity.models import Token
+from mcphost.identity.service_accounts import create
 from mcphost.identity.services import (
+    MOST_TOKENS,
     NAME_LIMIT,
     SCOPES_LIMIT,
     IssuedToken,
     TokenRequest,
     issue,
+    issue_for_service,
     revoke,
 )
 from mcphost.identity.tokens import digest
 from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.roles import Audience
-from mcphost.tenants.services import close_tenant
+from mcphost.tenants.services import close_tenant, open_tenant
 from tests.cast import ACTOR, Cast
 
 pytestmark = pytest.mark.django_db
@@ -52,6 +57,7 @@ def test_a_token_is_issued_with_its_record_and_its_news(cast: Cast) -> None:
     assert entry.facts == {
         "name": "laptop",
         "owner": "owner",
+        "consented": False,
         "audience": "mcp",
         "scopes": ["mcp:echo", "mcp:list"],
         "expires_at": None,
@@ -108,7 +114,7 @@ def test_a_token_holds_scopes_of_its_one_audience_only(
     cast: Cast, audience: Audience, scope: str
 ) -> None:
     problems = _problems(cast, scopes=(scope,), audience=audience)
-    assert problems == {"scopes": [f"'{scope}' is of no use to a token for '{audience.value}'."]}
+    assert problems == {"scopes": [f"'{scope}' cannot be used by a token for '{audience.value}'."]}
 
 
 def test_every_bad_scope_is_named(cast: Cast) -> None:
@@ -175,3 +181,51 @@ def test_a_token_of_another_tenant_and_an_unknown_one_cannot_be_revoked(cast: Ca
 def test_a_token_has_a_readable_name(cast: Cast) -> None:
     issued = _issue(cast)
     assert str(Token.objects.get(pk=issued.id)) == f"laptop ({issued.id})"
+
+
+def test_a_holder_has_a_hundred_tokens_at_most_however_they_are_revoked(cast: Cast) -> None:
+    """Otherwise a member could multiply the limits of a token by issuing more tokens."""
+    account = create(cast.acme.id, "nightly", actor=ACTOR)
+    of_member = Token.objects.filter(owner=cast.member.user)
+    for _ in range(MOST_TOKENS - of_member.count()):
+        issued = _issue(cast, "member")
+    for _ in range(MOST_TOKENS):
+        issue_for_service(cast.acme.id, account, WANTED, actor=ACTOR)
+    revoke(cast.acme.id, issued.id, actor=ACTOR)
+    (problem,) = _problems(cast, "member")["owner"]
+    assert problem.startswith("The limit is 100 tokens")
+    with pytest.raises(InvalidError, match="100 tokens"):
+        issue_for_service(cast.acme.id, account, WANTED, actor=ACTOR)
+    assert _issue(cast, "operator").name == "laptop"
+
+
+def test_tokens_that_ended_before_today_leave_room_for_others(cast: Cast) -> None:
+    made = [_issue(cast, "member").id for _ in range(MOST_TOKENS // 2)]
+    yesterday = timezone.now() - timedelta(days=2)
+    old = Token.objects.filter(owner=cast.member.user)
+    old.update(created_at=yesterday, expires_at=yesterday)
+    old.filter(pk__in=made[:10]).update(expires_at=None, revoked_at=yesterday)
+    for _ in range(MOST_TOKENS):
+        _issue(cast, "member")
+    assert _problems(cast, "member")["owner"]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.postgresql
+def test_a_token_is_issued_while_the_members_of_its_tenant_are_changed(cast: Cast) -> None:
+    """Checking the token's reference to the tenant does not wait for the tenant's lock.
+
+    It did once, and deadlocked with a change that waited for the change log.
+    """
+
+    def issued() -> str:
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SET lock_timeout = '5s'")
+            return _issue(cast, "member").name
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool, transaction.atomic():
+        open_tenant(cast.acme.id)
+        assert pool.submit(issued).result(30) == "laptop"

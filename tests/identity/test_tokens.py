@@ -1,4 +1,4 @@
-"""The text of a token: what it looks like, and what is refused without a look-up."""
+"""Tests of the text of a token: its format, and what is refused without a query."""
 
 import hashlib
 import re

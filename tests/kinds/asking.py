@@ -1,4 +1,4 @@
-"""Driving a tool that asks, round by round, with a client that answers."""
+"""Runs a tool that asks, round by round, with a client that answers."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ CAPABLE: dict[str, Any] = {
     "sampling": {"tools": {}},
     "roots": {},
 }
-"""The capabilities of a client that can be asked anything."""
+"""The capabilities of a client that supports every question."""
 
 
 class Name(BaseModel):
@@ -38,13 +38,13 @@ CANCEL: dict[str, Any] = {"action": "cancel"}
 def asking_call(
     arguments: Mapping[str, Any] | None = None, version: str = "1", **capabilities: Any
 ) -> Call:
-    """A call whose client can be asked anything, unless other capabilities are given."""
+    """Build a call whose client supports every question, unless other capabilities are given."""
     return a_call(arguments, **(capabilities or CAPABLE))._replace(version=version)
 
 
 class Driven:
-    """One call of a function, run a round at a time. What leaves a round is read from JSON again,
-    as in life."""
+    """One call of a function, run one round at a time. Every outcome is converted to JSON and back,
+    as in production."""
 
     def __init__(
         self, function: Callable[..., Any], call: Call | None = None, outside: Ports | None = None
@@ -56,7 +56,7 @@ class Driven:
         self.asked: dict[str, str] = {}
 
     async def advance(self, **answers: Mapping[str, Any]) -> Outcome:
-        """The next round, with these answers by the keys that were asked."""
+        """Run the next round, with these answers by the keys of their questions."""
         for key, given in answers.items():
             answer = Answer(self.asked[key], self.call.version, given)
             self.journal = self.journal.with_answer(key, answer)
@@ -69,24 +69,24 @@ class Driven:
         return outcome
 
     async def asks(self, **answers: Mapping[str, Any]) -> list[str]:
-        """The keys that the next round asks."""
+        """Return the keys that the next round asks."""
         outcome = await self.advance(**answers)
         assert isinstance(outcome, InputRequired), outcome
         return [one.key for one in outcome.requests]
 
     async def completes(self, **answers: Mapping[str, Any]) -> Any:
-        """What the next round completes with: the structured content, or the text."""
+        """Return the result of the next round: the structured content, or the text."""
         outcome = await self.advance(**answers)
         assert isinstance(outcome, Complete), outcome
         return said(outcome)
 
     async def completes_with_nothing(self) -> None:
-        """The next round completes, with no content."""
+        """Assert that the next round completes without content."""
         assert await self.advance() == Complete({"content": []})
 
 
 def travelled(journal: Journal) -> Journal:
-    """A journal after its way to the client and back."""
+    """Return the journal as it is after the round trip to the client."""
     return from_json(orjson.loads(orjson.dumps(as_json(journal))))
 
 

@@ -1,16 +1,16 @@
-"""Running one round of a tool by hand, and hearing what it said."""
+"""Helpers that run one round of a function and record its notifications."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID, uuid4
 
-from mcphost.kinds.python.function import PythonFunction, look_at
+from mcphost.kinds.python.function import PythonFunction, inspect_function
 from mcphost.kinds.python.program import PythonProgram
 from mcphost.protocol.eras import REVISION, Era
 from mcphost.runtime.call import Call, Client, Delivery, Principal, PrincipalKind
 from mcphost.runtime.journal import EMPTY
 from mcphost.runtime.outcomes import Complete, Failed, Failure, Outcome
-from mcphost.runtime.ports import Limits, Ports
+from mcphost.runtime.ports import FixedPorts, Ports, RoundLimits
 from mcphost.runtime.program import Program
 from mcphost.runtime.threads import ToolThreads
 from mcphost.sdk import tool
@@ -20,7 +20,7 @@ TENANT = UUID("01020304-0506-0708-090a-0b0c0d0e0f10")
 
 
 class Notes:
-    """A notifier that writes down what it is told."""
+    """A notifier that records its calls."""
 
     def __init__(self) -> None:
         self.progressed: list[tuple[float, float | None, str | None]] = []
@@ -34,7 +34,7 @@ class Notes:
 
 
 def a_call(arguments: Mapping[str, Any] | None = None, **capabilities: Any) -> Call:
-    """A call of somebody's, with a client that has these capabilities."""
+    """Build a call by a client with these capabilities."""
     return Call(
         id=uuid4(),
         tenant=TENANT,
@@ -50,18 +50,18 @@ def a_call(arguments: Mapping[str, Any] | None = None, **capabilities: Any) -> C
 
 
 def ports(notes: Notes | None = None, threads: ToolThreads | None = None, **limits: Any) -> Ports:
-    """An outside with a pool of four threads, unless another is given."""
-    return Ports(
+    """Return ports with a pool of four threads, unless another is given."""
+    return FixedPorts(
         threads=threads or ToolThreads(4),
         notifier=notes or Notes(),
-        limits=Limits(**limits),
+        limits=RoundLimits(**limits),
     )
 
 
 def seen(function: Callable[..., Any]) -> PythonFunction:
-    """A function as the kind sees it, marked as a tool if it is not."""
+    """Inspect a function as the kind does, marked as a tool if it has no mark."""
     marked = function if hasattr(function, ATTRIBUTE) else tool(function)
-    return look_at(f"tests.{function.__name__}", marked, getattr(marked, ATTRIBUTE))
+    return inspect_function(f"tests.{function.__name__}", marked, getattr(marked, ATTRIBUTE))
 
 
 def program(function: Callable[..., Any]) -> Program:
@@ -73,7 +73,7 @@ async def outcome(
     arguments: Mapping[str, Any] | None = None,
     outside: Ports | None = None,
 ) -> Outcome:
-    """One round of a function as a tool."""
+    """Run one round of a function as a tool."""
     return await program(function).advance(a_call(arguments), EMPTY, outside or ports())
 
 
@@ -82,14 +82,14 @@ async def result(
     arguments: Mapping[str, Any] | None = None,
     outside: Ports | None = None,
 ) -> Mapping[str, Any]:
-    """The result of a round that must have completed."""
+    """Return the result of a round that must complete."""
     ended = await outcome(function, arguments, outside)
     assert isinstance(ended, Complete), ended
     return ended.result
 
 
 async def refusal(function: Callable[..., Any], arguments: Mapping[str, Any] | None = None) -> str:
-    """The text of a result that must be an error."""
+    """Return the text of a result that must be an error."""
     ended = await result(function, arguments)
     assert ended["isError"] is True
     text: str = ended["content"][0]["text"]
@@ -101,7 +101,7 @@ async def failure(
     arguments: Mapping[str, Any] | None = None,
     outside: Ports | None = None,
 ) -> Failure:
-    """The failure of a round that must have failed."""
+    """Return the failure of a round that must fail."""
     ended = await outcome(function, arguments, outside)
     assert isinstance(ended, Failed), ended
     return ended.error

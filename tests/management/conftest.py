@@ -1,4 +1,4 @@
-"""A new data folder over the test's database, with the tools of this repository."""
+"""Fixtures: a new data folder with the test's database and this repository's tools."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.tools.shelf import FOLDER
 
 @pytest.fixture
 def data(tmp_path: Path) -> Iterator[home.Home]:
-    """Where `init` and `up` write: as a new server finds it."""
+    """The data folder of `init` and `up`, as it is on a new server."""
     with override_settings(MCPHOST_HOME=tmp_path, MCPHOST_TOOLS=FOLDER):
         kinds.discover()
         compiling.forget_all()

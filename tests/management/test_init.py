@@ -42,6 +42,7 @@ def test_alone_it_makes_an_administrator_and_a_key_and_no_tenant(data: home.Home
     assert data.admin_password.stat().st_mode & 0o777 == 0o600
     assert RingKey.objects.count() == 1
     assert not Tenant.objects.exists()
+    assert not data.auditor_password.exists()
     assert said == f"Ready in {data.path}\n"
 
 
@@ -59,8 +60,10 @@ def test_the_demo_tenant_has_tools_an_owner_an_auditor_and_a_token_for_all_of_it
     assert {prompt.name for prompt in offering.prompts} >= {"plan_trip", "write_invitation"}
     roles = dict(Membership.objects.values_list("user__username", "role"))
     assert roles == {"admin": Role.OWNER, "auditor": Role.AUDITOR}
-    password = home.read(data.admin_password)
-    assert User.objects.get(username="auditor").check_password(password)
+    auditor = User.objects.get(username="auditor")
+    assert auditor.check_password(home.read(data.auditor_password))
+    assert not auditor.check_password(home.read(data.admin_password))
+    assert data.auditor_password.stat().st_mode & 0o777 == 0o600
     assert not holds_a_secret(said)
     assert tenants.public_tenant("demo") is None
 
@@ -80,10 +83,42 @@ def test_the_conformance_tenant_is_open_to_anybody_and_has_the_suites_tools(
 def test_running_it_again_changes_nothing(data: home.Home) -> None:
     _init(demo=True, conformance=True)
     before = _everything()
-    secrets = data.admin_password.read_text(), data.demo_token.read_text()
+    files = data.admin_password, data.auditor_password, data.demo_token
+    secrets = [file.read_text() for file in files]
     _init(demo=True, conformance=True)
     assert _everything() == before
-    assert (data.admin_password.read_text(), data.demo_token.read_text()) == secrets
+    assert [file.read_text() for file in files] == secrets
+
+
+@pytest.mark.parametrize("demo", [True, False])
+def test_an_auditor_that_still_has_the_administrators_password_gets_its_own_and_that_is_said(
+    data: home.Home, demo: bool
+) -> None:
+    _init(demo=True)
+    _give(User.objects.get(username="auditor"), home.read(data.admin_password))
+    _give(User.objects.get(username="admin"), "one of their own")
+    data.auditor_password.unlink()
+    said = _init(demo=demo)
+    assert str(data.auditor_password) in said
+    assert not holds_a_secret(said)
+    auditor = User.objects.get(username="auditor")
+    assert auditor.check_password(home.read(data.auditor_password))
+    assert not auditor.check_password(home.read(data.admin_password))
+    assert User.objects.get(username="admin").check_password("one of their own")
+    assert Entry.objects.filter(action="user.password_set", target=str(auditor.pk)).count() == 1
+    assert _init(demo=demo) == f"Ready in {data.path}\n"
+
+
+def test_an_auditor_with_a_password_of_its_own_keeps_it(data: home.Home) -> None:
+    _init(demo=True)
+    _give(User.objects.get(username="auditor"), "chosen by the auditor")
+    _init(demo=True)
+    assert User.objects.get(username="auditor").check_password("chosen by the auditor")
+
+
+def _give(user: User, password: str) -> None:
+    user.set_password(password)
+    user.save()
 
 
 def test_a_password_file_of_an_earlier_database_gives_way(data: home.Home) -> None:

@@ -24,7 +24,7 @@ OURS = {"MCPHOST_HOST": "127.0.0.1", "ASGI_APPLICATION": "mcphost.routing.applic
 
 @contextmanager
 def _stopped_when_it_listens(port: int) -> Iterator[None]:
-    """Ctrl-C, as soon as somebody can connect."""
+    """Send SIGINT (Ctrl-C) as soon as the port accepts connections."""
 
     def stop() -> None:
         while not done.wait(0.02):
@@ -60,7 +60,8 @@ def test_it_sets_up_says_where_to_go_serves_and_ends_quietly(
     said = out.getvalue()
     assert f"http://127.0.0.1:{port}/t/demo/mcp" in said
     assert home.read(data.demo_token) in said
-    assert home.read(data.admin_password) in said
+    assert f"user admin, password {home.read(data.admin_password)}" in said
+    assert f"user auditor, password {home.read(data.auditor_password)}" in said
 
     user = User.objects.get(username="admin")
     user.set_password("one of their own")
@@ -68,7 +69,7 @@ def test_it_sets_up_says_where_to_go_serves_and_ends_quietly(
     again = StringIO()
     _up(port, again)
     assert home.read(data.admin_password) not in again.getvalue()
-    assert "as you changed it" in again.getvalue()
+    assert "(changed by you)" in again.getvalue()
 
 
 def test_a_taken_port_is_refused_before_anything_is_said_or_made(data: home.Home) -> None:

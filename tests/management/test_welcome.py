@@ -1,4 +1,4 @@
-"""What is said to whoever started a new server."""
+"""Tests of the text that a new server prints."""
 
 import json
 import re
@@ -7,14 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 
-from mcphost.console.clients import snippets
-from mcphost.management.welcome import Welcome
+from mcphost.console.tenants.clients import snippets
+from mcphost.management.welcome import Account, Welcome
 
 WELCOME = Welcome(
     base="http://127.0.0.1:8000",
-    user="admin",
-    password="a-generated-one",
-    password_file=Path("/data/admin-password"),
+    admin=Account("admin", "a-generated-one", Path("/data/admin-password")),
+    auditor=Account("auditor", "another-one", Path("/data/auditor-password")),
     token="the-demo-token",
     token_file=Path("/data/demo-token"),
 )
@@ -26,9 +25,15 @@ def test_it_says_where_the_admin_is_and_how_to_sign_in() -> None:
     assert "/data/admin-password" in text
 
 
+def test_it_names_the_auditor_of_the_demo_and_its_own_password() -> None:
+    text = WELCOME.text()
+    assert "user auditor, password another-one" in text
+    assert "/data/auditor-password" in text
+
+
 def test_a_password_that_was_changed_is_not_claimed_to_be_known() -> None:
-    text = replace(WELCOME, password="").text()
-    assert "password as you changed it" in text
+    text = replace(WELCOME, admin=replace(WELCOME.admin, password="")).text()
+    assert "password (changed by you)" in text
     assert "/data/admin-password" in text
 
 

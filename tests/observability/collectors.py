@@ -11,7 +11,7 @@ PATIENCE = 10.0
 
 
 class Collector:
-    """Listens on a free port of this machine. `status` is what it answers."""
+    """Listens on a free port of this machine. `status` is the HTTP status of its responses."""
 
     def __init__(self) -> None:
         self.status = 200
@@ -30,7 +30,7 @@ class Collector:
 
     @property
     def spans(self) -> list[Any]:
-        """Every span that was taken so far."""
+        """Every span accepted so far."""
         return [
             span
             for request in self.requests
@@ -66,13 +66,13 @@ class Collector:
                 collector._heard.release()
 
             def log_message(self, format: str, *args: Any) -> None:
-                """Nothing."""
+                """Log nothing."""
 
         return Handler
 
 
 def attributes(span: Any) -> dict[str, Any]:
-    """A span's or a resource's attributes, as they came over the wire."""
+    """A span's or a resource's attributes, as they were received."""
     return {
         pair.key: getattr(pair.value, pair.value.WhichOneof("value")) for pair in span.attributes
     }

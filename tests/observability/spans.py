@@ -1,4 +1,4 @@
-"""The spans that a test makes, kept in memory."""
+"""Keep the spans of a test in memory."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""The numbers of the process."""
+"""The metrics of the process."""
 
 from mcphost.observability import counters, labels
 from mcphost.observability.instruments import OTHER
@@ -18,9 +18,9 @@ def test_every_number_is_there_from_the_start():
 
 
 def test_what_is_added_is_seen_at_once():
-    before = counters.snapshot()["feed_gaps"]
-    counters.feed_gaps.add()
-    assert counters.snapshot()["feed_gaps"] == before + 1
+    before = counters.snapshot()["change_log_gaps"]
+    counters.change_log_gaps.add()
+    assert counters.snapshot()["change_log_gaps"] == before + 1
 
 
 def test_a_request_is_running_until_it_has_ended():

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from mcphost.observability.deployment import Deployment, findings
+from mcphost.observability.deployment import Connections, Deployment, findings
 
 
 @pytest.fixture
@@ -36,6 +36,8 @@ def test_a_good_deployment_has_no_findings(good):
         ({"conformance": True}, "mcphost.W108", False),
         ({"expose_demo": True}, "mcphost.E109", True),
         ({"alone": True, "redis": True}, "mcphost.E110", True),
+        ({"connections": Connections(18, 6, 100)}, "mcphost.E111", True),
+        ({"connections": Connections(18, 1, None)}, "mcphost.W112", False),
     ],
 )
 def test_what_cannot_work_is_told_with_a_hint(good, change, id, fatal):
@@ -52,3 +54,7 @@ def test_on_loopback_the_default_names_are_right(good):
 
 def test_the_demo_may_be_open_where_only_this_machine_comes_in(good):
     assert findings(replace(good, loopback=True, expose_demo=True)) == ()
+
+
+def test_as_many_connections_as_there_are_may_be_needed(good):
+    assert findings(replace(good, connections=Connections(25, 4, 100))) == ()

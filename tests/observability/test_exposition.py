@@ -1,4 +1,4 @@
-"""The numbers as Prometheus reads them."""
+"""The metrics as Prometheus reads them."""
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics

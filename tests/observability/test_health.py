@@ -38,8 +38,8 @@ def test_a_probe_that_fails_is_a_problem_without_its_details(caplog):
     registry = health.Registry()
     registry.register("database", broken)
     with caplog.at_level(logging.ERROR):
-        assert registry.problems() == {"database": "its probe failed"}
-    assert "the health probe database failed" in caplog.text
+        assert registry.problems() == {"database": "the health probe raised an error"}
+    assert "the health probe database raised an error" in caplog.text
 
 
 def test_the_process_has_one_registry():

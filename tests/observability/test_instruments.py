@@ -1,4 +1,4 @@
-"""The instruments that rooms count with."""
+"""Counters, gauges and histograms."""
 
 import pytest
 
@@ -73,7 +73,7 @@ def test_a_wrong_number_of_values_is_an_error_of_the_room(values):
 
 def test_who_knows_is_asked_each_time():
     metrics = Metrics()
-    metrics.asked("lost", "Lost.")
+    metrics.probed_gauge("lost", "Lost.")
     assert metrics.snapshot() == {"lost": 0}
     answers = iter([3, 1])
     metrics.measure("lost", lambda: next(answers))

@@ -1,14 +1,15 @@
-"""The closed sets of labels name all that the rooms above know, and nothing else."""
+"""The closed sets of labels match the constants of higher packages."""
 
 from mcphost.catalogue.kinds import KINDS
-from mcphost.kinds.sorts import Sort
+from mcphost.identity.attempts import Unchecked
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.observability import labels
 from mcphost.protocol.errors import HTTP_STATUS
 from mcphost.protocol.legacy.opening import INITIALIZE
 from mcphost.runtime.outcomes import FailureKind
-from mcphost.serving import records
-from mcphost.serving.dispatch import HANDLERS, STANDING
+from mcphost.serving.execution import audit_records
 from mcphost.serving.legacy.methods import OWN
+from mcphost.serving.methods.dispatch import HANDLERS, LONG_LIVED
 
 
 def test_every_error_code_has_a_name_of_its_own():
@@ -17,7 +18,7 @@ def test_every_error_code_has_a_name_of_its_own():
 
 
 def test_every_method_that_is_served_is_named():
-    assert {*HANDLERS, *STANDING, *OWN, INITIALIZE} <= set(labels.METHODS)
+    assert {*HANDLERS, *LONG_LIVED, *OWN, INITIALIZE} <= set(labels.METHODS)
 
 
 def test_every_kind_is_named():
@@ -25,10 +26,14 @@ def test_every_kind_is_named():
 
 
 def test_every_sort_is_named():
-    assert set(map(str, Sort)) == set(labels.SORTS)
+    assert set(map(str, PrimitiveType)) == set(labels.PRIMITIVE_TYPES)
 
 
 def test_every_end_of_a_round_is_named():
     words = ("COMPLETE", "TOOL_ERROR", "INPUT_REQUIRED", "YIELDED", "CANCELLED")
-    told = {getattr(records, word) for word in words}
+    told = {getattr(audit_records, word) for word in words}
     assert {*map(str, FailureKind), *told} == set(labels.OUTCOMES)
+
+
+def test_every_reason_not_to_check_a_password_is_named():
+    assert {*map(str, Unchecked), "right", "wrong"} == set(labels.PASSWORDS)

@@ -1,4 +1,4 @@
-"""The loop really stands still here: until the watch has said so, and never longer than `LIMIT`."""
+"""These tests really block the loop, until the watch has logged it, at most for `LIMIT`."""
 
 import asyncio
 import logging
@@ -9,14 +9,14 @@ from types import FrameType
 import pytest
 
 from mcphost.observability import counters
-from mcphost.observability.loop_watch import LoopWatch, Patience
+from mcphost.observability.loop_watch import LoopWatch, WatchTimes
 
 LIMIT = 10.0
-QUICK = Patience(blocked=0.05, pause=0.005)
+QUICK = WatchTimes(blocked=0.05, pause=0.005)
 
 
 class Listener(logging.Handler):
-    """Keeps the watch's lines and lets a test wait for them."""
+    """Keeps the watch's log records and lets a test wait for them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class Listener(logging.Handler):
         self.lines.append(record)
         if record.msg == "the event loop is blocked":
             self.blocked.set()
-        if record.msg == "the event loop runs again":
+        if record.msg == "the event loop is no longer blocked":
             self.freed.set()
 
     def said(self, message: str) -> list[logging.LogRecord]:
@@ -78,7 +78,7 @@ async def test_a_blocked_loop_is_told_once_with_the_tool_and_how_long_it_took(li
     hog(listener.blocked)
     assert await asyncio.to_thread(listener.freed.wait, LIMIT)
     (blocked,) = listener.said("the event loop is blocked")
-    (freed,) = listener.said("the event loop runs again")
+    (freed,) = listener.said("the event loop is no longer blocked")
     assert blocked.__dict__["tool"] == freed.__dict__["tool"] == "hog"
     assert freed.__dict__["seconds"] >= QUICK.blocked
     assert counters.loop_blocks.value == before + 1
@@ -86,7 +86,7 @@ async def test_a_blocked_loop_is_told_once_with_the_tool_and_how_long_it_took(li
 
 
 async def test_a_loop_that_turns_is_left_alone(listener, watching):
-    watch = LoopWatch(lambda frame: None, Patience(blocked=LIMIT, pause=0.001))
+    watch = LoopWatch(lambda frame: None, WatchTimes(blocked=LIMIT, pause=0.001))
     watch.start()
     for _ in range(100):
         await asyncio.sleep(0)
@@ -110,7 +110,7 @@ async def test_a_hook_that_fails_does_not_end_the_watch(listener, watching):
     watching(broken)
     hog(listener.blocked)
     assert await asyncio.to_thread(listener.freed.wait, LIMIT)
-    assert listener.said("could not tell whose code blocks the event loop")
+    assert listener.said("could not find the tool that blocks the event loop")
 
 
 async def test_stopping_during_a_block_ends_the_watch_without_waiting_for_the_loop(
@@ -138,8 +138,8 @@ def test_a_watch_that_never_began_has_nothing_to_end():
 
 
 def test_a_thread_that_is_gone_stands_nowhere():
-    assert LoopWatch(lambda frame: None)._look(-1) == (None, "nowhere")
+    assert LoopWatch(lambda frame: None)._look(-1) == (None, "unknown")
 
 
 def test_the_shipped_patience_keeps_the_promise_of_a_quarter_of_a_second():
-    assert Patience().blocked + Patience().pause <= 0.25
+    assert WatchTimes().blocked + WatchTimes().pause <= 0.25

@@ -114,3 +114,17 @@ def test_a_token_never_survives_whatever_stands_around_it(secret, around):
     assume(secret not in around)
     token = f"mcph_a1B2c3D4e5F6_{secret}_c0ffee"
     assert secret not in redaction.redact_text(f"{around}{token}{around}")
+
+
+def test_a_long_text_is_cut_and_a_traceback_later():
+    text, traceback = "a " * 35_000, "c " * 4000
+    event = {"event": text, "path": text, "exception": traceback, "size": 7}
+    line = redaction.processor(None, "info", event)
+    cut = f"{text[: redaction.LONGEST]}… [{len(text) - redaction.LONGEST} more characters]"
+    assert line == {"event": cut, "path": cut, "exception": traceback, "size": 7}
+
+
+def test_a_secret_is_taken_out_before_a_long_text_is_cut():
+    text = "a " * (redaction.LONGEST // 2 - 10) + "Z" * 100
+    line = redaction.processor(None, "info", {"event": text + " and more" * 500})
+    assert "Z" not in line["event"]

@@ -1,4 +1,4 @@
-"""Whether spans are made at all, and where they go."""
+"""Whether spans are made, and where they are sent."""
 
 import logging
 from collections.abc import Iterator
@@ -7,19 +7,19 @@ from uuid import uuid4
 import pytest
 
 from mcphost.observability import context, counters, otel, tracing
-from mcphost.observability.tracing import Asked, Run
+from mcphost.observability.tracing import Run, SpannedRequest
 from tests.observability.collectors import Collector, attributes
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT = f"00-{TRACE}-00f067aa0ba902b7-01"
 OTHER_TRACE = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-ASKED = Asked("tools/call", "2026-07-28", "1", str(uuid4()), "acme", 0.5)
+ASKED = SpannedRequest("tools/call", "2026-07-28", "1", str(uuid4()), "acme", 0.5)
 RUN = Run("tools/call", "echo", "1+00000000", str(uuid4()), 1)
 
 
 @pytest.fixture
 def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
-    """A collector that the environment names; whatever was started for it is stopped."""
+    """A collector that the environment configures; tracing is stopped at the end."""
     collector = Collector()
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "20")
@@ -58,7 +58,7 @@ def test_traces_are_wanted_where_the_standard_variables_say_so(environ, wanted):
 def test_a_protocol_that_is_not_spoken_is_told_and_stops_nothing(variable, caplog):
     environ = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4317", variable: "grpc"}
     assert tracing.wanted(environ) is False
-    assert "not as grpc" in caplog.text
+    assert "not grpc" in caplog.text
 
 
 def test_without_an_endpoint_nothing_is_started(monkeypatch):
@@ -74,7 +74,7 @@ def test_what_cannot_be_used_is_told_and_stops_nothing(collector, monkeypatch, c
     monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "-5")
     tracing.start("1.2.3")
     assert tracing.tracer is None
-    assert "no traces are sent" in caplog.text
+    assert "tracing is off" in caplog.text
 
 
 def test_a_second_start_changes_nothing(collector):
@@ -199,9 +199,9 @@ def test_a_failing_collector_is_told_of_once_and_once_when_it_is_well_again(
     tracing.stop(10)
     said = [record.getMessage() for record in caplog.records if record.name.startswith("mcphost")]
     assert len(said) == 2
-    assert said[0].startswith("traces cannot be sent, calls go on without: ")
+    assert said[0].startswith("traces cannot be sent (calls are not affected): ")
     assert "400" in said[0]
-    assert said[1] == "traces are sent again"
+    assert said[1] == "traces can be sent again"
     assert not [record for record in caplog.records if record.name.startswith("opentelemetry")]
     assert counters.spans_lost.value == lost + 3
 
@@ -227,4 +227,4 @@ def test_a_collector_that_hangs_is_not_waited_for(caplog):
     processor = Hanging()
     otel.Traces(processor, otel.Resource.get_empty()).stop(0.01)
     processor.freed.set()
-    assert "spans were left unsent at the end" in caplog.text
+    assert "shutdown: some spans were not sent" in caplog.text

@@ -1,1 +1,1 @@
-"""What looks at every test; loaded by conftest.py at the root."""
+"""Plugins that check every test; conftest.py at the root loads them."""

@@ -1,7 +1,7 @@
-"""Greps everything that any test logs for secrets, as the product would have written it.
+"""Search everything that any test logs for secrets, in the format in which the product writes it.
 
-Tests plant `CANARY` where a secret goes in (a password, a credential, a write-only argument). The
-tests' own keys and every API token are looked for too, without anybody planting them.
+Tests use `CANARY` as a secret (a password, a credential, a write-only argument). The tests' own
+keys and all API tokens are searched for, too.
 """
 
 import logging
@@ -14,13 +14,13 @@ import pytest
 from mcphost.observability import logs
 
 CANARY = "canary-4b1f9c2e77d0"
-"""Plant this where a secret goes in. No line of the log may ever hold it."""
+"""The secret that tests use. No line of the log may ever contain it."""
 
 _TOKEN = re.compile(r"mcph_[0-9A-Za-z]{12}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}")
 
 
 class Grep(logging.Handler):
-    """Renders every record with the product's formatter and keeps the lines that hold a secret."""
+    """Formats every record with the product's formatter and keeps lines that contain a secret."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ grep = Grep()
 
 def pytest_sessionstart() -> None:
     logging.getLogger().addHandler(grep)
-    # What is only told to developers must not tell them secrets either.
+    # Debug messages must not contain secrets either.
     logging.getLogger("mcphost").setLevel(logging.DEBUG)
 
 

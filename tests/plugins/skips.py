@@ -1,7 +1,7 @@
-"""In CI nothing skips: a test that could not run there proves nothing, and nobody reads the note.
+"""Fail skipped tests in CI: a test that did not run proves nothing, and skips go unnoticed.
 
-A test that is about one database alone is marked `sqlite` or `postgresql`; it is left out of the
-runs on the other, which is not a skip: `make test` runs on both.
+A test for only one database is marked `sqlite` or `postgresql`. Runs on the other database leave it
+out, which is not a skip: `make test` runs on both.
 """
 
 import os
@@ -41,7 +41,7 @@ def pytest_runtest_makereport(
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """The same for a module that skips as a whole."""
+    """Do the same for a module that is skipped as a whole."""
     report = yield
     if in_ci() and report.skipped:
         report.longrepr = f"{collector.nodeid} {EXPLANATION}: {_reason(report)}"

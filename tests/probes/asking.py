@@ -1,10 +1,13 @@
 """Tools, a prompt and resources that ask, in each of the ways there are; what was done is in `did`."""
 
 import asyncio
+import inspect
 import json
 import threading
+from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, Literal
 
+from asgiref.sync import sync_to_async
 from pydantic import BaseModel, Field
 
 from mcphost.sdk import (
@@ -174,6 +177,15 @@ async def takes_anything(ctx: Context) -> str:
     return (await ctx.elicit("colour", "Which colour?", Colour)).colour
 
 
+@tool(unasked=True)
+async def paints_anything(ctx: Context) -> str:
+    """Asks two questions one after the other, takes answers that nobody asked for, and acts."""
+    colour = (await ctx.elicit("colour", "Which colour?", Colour)).colour
+    size = (await ctx.elicit("size", "How large?", Size)).size
+    did.append(f"{colour} {size}")
+    return f"{colour} {size}"
+
+
 @tool(annotations=READ_ONLY)
 def blocking(ctx: SyncContext) -> str:
     """Asks without `await`."""
@@ -245,6 +257,48 @@ async def asks_from(place: Literal["helper", "task", "group", "thread", "pool"])
     if place == "thread":
         return await asyncio.to_thread(_asks_in_thread, place)
     return await current().in_thread(_asks_in_thread, place)
+
+
+_SAYS: dict[str, Callable[[Any], Any]] = {
+    "form": lambda ctx: ctx.elicit("form", "Which colour?", Colour),
+    "page": lambda ctx: ctx.ask_url("page", "Please sign in", "https://example.com/sign-in"),
+    "text": lambda ctx: ctx.sample("text", "Sum up", max_tokens=9),
+    "folders": lambda ctx: ctx.list_roots("folders"),
+    "log": lambda ctx: ctx.info("said"),
+    "progress": lambda ctx: ctx.progress(1),
+}
+
+
+async def _says(what: str) -> None:
+    said = _SAYS[what](current())
+    if inspect.isawaitable(said):
+        await said
+
+
+def _says_in_thread(what: str) -> None:
+    _SAYS[what](current_sync())
+
+
+@tool(annotations=READ_ONLY)
+async def says_from(place: str, what: str) -> str:
+    """Asks or says something by each convenience, where nobody has handed it a context."""
+    if place == "task":
+        await asyncio.create_task(_says(what))
+    elif place == "task of a task":
+        await asyncio.create_task(_in_task(_says(what)))
+    elif place == "thread":
+        await asyncio.to_thread(_says_in_thread, what)
+    elif place == "pool":
+        await current().in_thread(_says_in_thread, what)
+    elif place == "loop of a thread":
+        await asyncio.to_thread(lambda: asyncio.run(_says(what)))
+    else:
+        await sync_to_async(_says_in_thread)(what)
+    return f"{what} from {place}"
+
+
+async def _in_task(work: Coroutine[Any, Any, None]) -> None:
+    await asyncio.create_task(work)
 
 
 @tool(annotations=READ_ONLY)

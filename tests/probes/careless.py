@@ -164,6 +164,16 @@ async def bad_key(ctx: Context) -> str:
 
 
 @tool(annotations=READ_ONLY)
+async def cancels_itself() -> str:
+    """Cancels the task that it runs in."""
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.sleep(0)
+    return "never"
+
+
+@tool(annotations=READ_ONLY)
 async def fails_beside_a_question(ctx: Context) -> str:
     """Asks, and fails in a task beside it."""
 

@@ -49,6 +49,12 @@ async def refuse(reason: str = "no") -> str:
     raise ToolError(reason)
 
 
+@tool(annotations=READ_ONLY)
+async def add_prices(prices: list[Annotated[float, Field(multiple_of=0.01)]]) -> float:
+    """Takes many numbers of which each is expensive to check."""
+    return sum(prices)
+
+
 @tool
 async def hang() -> str:
     """Waits for ever."""

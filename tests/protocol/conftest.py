@@ -1,4 +1,4 @@
-"""Hypothesis without clocks: how long an example takes says something of the machine only."""
+"""A Hypothesis profile without deadlines: the duration of an example depends on the machine only."""
 
 from hypothesis import HealthCheck, settings
 

@@ -1,6 +1,6 @@
-"""Schemas as tools register them, and what is found wrong with them."""
+"""Schemas that tools may register, and their problems."""
 
-from mcphost.protocol.schemas import Problem, check_schema
+from mcphost.protocol.schemas import SchemaProblem, check_schema
 
 DRAFT_2020 = "https://json-schema.org/draft/2020-12/schema"
 
@@ -37,11 +37,11 @@ def having(**properties) -> dict:
     return of(properties=properties)
 
 
-def problems(schema) -> tuple[Problem, ...]:
+def problems(schema) -> tuple[SchemaProblem, ...]:
     return check_schema(schema, role="input")
 
 
-def problem(schema) -> Problem:
+def problem(schema) -> SchemaProblem:
     found = problems(schema)
     assert len(found) == 1, found
     return found[0]

@@ -1,4 +1,4 @@
-"""Requests as a well-behaved client sends them, to be spoiled by the tests."""
+"""Valid requests, for the tests to change."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,16 +22,16 @@ META: dict[str, Any] = {
 }
 
 ABSENT = object()
-"""As a value: leave this out."""
+"""As a value: leave this member out."""
 
 
 def changed(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """A mapping with some values changed, or left out."""
+    """Return a mapping with some values changed, or left out."""
     return {key: value for key, value in {**base, **changes}.items() if value is not ABSENT}
 
 
 def call(**params: Any) -> dict[str, Any]:
-    """A `tools/call` of `echo`, with some params changed."""
+    """Build a `tools/call` of `echo`, with some params changed."""
     base = {"_meta": META, "name": "echo", "arguments": {"text": "hello"}}
     return request("tools/call", changed(base, params))
 
@@ -41,12 +41,12 @@ def request(method: str, params: Any) -> dict[str, Any]:
 
 
 def with_meta(**changes: Any) -> dict[str, Any]:
-    """A `tools/call` with some of its `_meta` changed."""
+    """Build a `tools/call` with some of its `_meta` changed."""
     return call(_meta=changed(META, changes))
 
 
 def headers_of(message: Mapping[str, Any], **changes: Any) -> Headers:
-    """The headers that go with a message; `mcp_name="x"` changes `mcp-name`."""
+    """Return the headers of a message; `mcp_name="x"` changes `mcp-name`."""
     headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": REVISION}
     method = message.get("method")
     if isinstance(method, str):
@@ -65,5 +65,5 @@ def raw(headers: Mapping[str, str]) -> Headers:
 
 
 def opened(message: Mapping[str, Any], **headers: Any) -> Exchange:
-    """Open a message with the headers that go with it, some of them changed."""
+    """Open a message with its headers, some of them changed."""
     return open_message(headers_of(message, **headers), orjson.dumps(message))

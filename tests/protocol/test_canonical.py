@@ -1,4 +1,4 @@
-"""One form of JSON, and so one digest for what is the same."""
+"""Equal JSON values have equal digests."""
 
 import pytest
 

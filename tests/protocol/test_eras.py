@@ -1,4 +1,4 @@
-"""Which era a message without a named version belongs to."""
+"""Tests of the era of a message without a named version."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The one exception, and the one table of HTTP statuses."""
+"""Tests of ProtocolError and of the table of HTTP statuses."""
 
 import pytest
 
@@ -68,7 +68,7 @@ def test_an_error_shows_code_message_and_id():
         errors.method_not_found("ping"),
         errors.header_mismatch("Mcp-Name is missing"),
         errors.unsupported_version("1900-01-01"),
-        errors.missing_capability({"sampling": {}}),
+        errors.missing_capability("no", {"sampling": {}}),
     ],
     ids=lambda error: str(error.code),
 )
@@ -77,18 +77,24 @@ def test_every_made_error_is_what_the_specification_has(error):
     check_message(error_response(error.with_id(1)))
 
 
-def test_a_missing_capability_is_named_in_words_and_as_data():
-    error = errors.missing_capability({"elicitation": {"url": {}}, "sampling": {}})
-    assert error.message.endswith("elicitation, sampling")
+def test_a_missing_capability_is_told_as_data():
+    error = errors.missing_capability("no", {"elicitation": {"url": {}}, "sampling": {}})
     assert error.data == {"requiredCapabilities": {"elicitation": {"url": {}}, "sampling": {}}}
+
+
+def test_a_client_that_is_to_come_back_is_told_when():
+    assert errors.over_limit("later", 7).data == {"retryAfter": 7}
+    assert errors.unavailable("later").data == {"retryAfter": 2}
 
 
 @pytest.mark.requirement("versions.unsupported")
 def test_an_unsupported_version_is_named_beside_the_supported_ones():
     error = errors.unsupported_version("v999.0.0")
-    assert error.data == {"supported": ["2026-07-28"], "requested": "v999.0.0"}
-    assert "v999.0.0" in error.message
-    assert "2026-07-28" in error.message
+    every = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"]
+    assert error.data == {"supported": every, "requested": "v999.0.0"}
+    assert (
+        error.message == f"Unsupported protocol version 'v999.0.0'; supported: {', '.join(every)}"
+    )
 
 
 def test_a_message_quotes_no_more_than_a_little_of_what_was_sent():

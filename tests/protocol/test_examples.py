@@ -28,8 +28,8 @@ RESPONSES = [
     path
     for path in EXAMPLES
     if path.parent.name.endswith("ResultResponse")
-    # It lacks the caching hints that server/utilities/caching demands. The schema lets it pass
-    # as an interim result, which hardly has any members that it must have.
+    # It lacks the caching hints that server/utilities/caching requires. The schema accepts it as an
+    # interim result, which has hardly any required members.
     and path.stem != "read-resource-result-response"
 ]
 METHODS = {name: method for method, name in REQUESTS.items()}
@@ -44,7 +44,7 @@ def read(path: Path):
 
 
 def wire_type(name: str):
-    """The type of `mcp_types` for a name in the specification's schema, None if it has none."""
+    """Return the type of `mcp_types` for a name in the specification's schema, None if it has none."""
     if name.endswith("ResultResponse"):
         return jsonrpc.JSONRPCResponse
     if name in FULL_RESPONSES:

@@ -1,4 +1,4 @@
-"""Which schemas clients can show as a form, and what no form may ask for."""
+"""Tests of the form schemas that clients can show, and of what forms must not ask for."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def problems(schema: Any) -> list[tuple[str, str]]:
 
 
 def problem(field: Any, name: str = "field") -> tuple[str, str]:
-    """The one problem of a form with one field, by its path within the field."""
+    """Return the only problem of a form with one field, with its path within the field."""
     ((path, message),) = problems(a_form(field, name))
     return path.removeprefix(f"/properties/{name}"), message
 
@@ -80,7 +80,7 @@ def test_what_is_no_schema_is_no_form(schema):
         (a_form({"type": "boolean"}, additionalProperties={}), ("/additionalProperties", None)),
         (
             a_form({"type": "boolean"}, allOf=[]),
-            ("/allOf", "'allOf' is not part of what forms may say here"),
+            ("/allOf", "'allOf' is not allowed in a form here"),
         ),
     ],
 )
@@ -127,7 +127,7 @@ def test_nothing_nests_and_nothing_is_of_two_types(field):
 def test_a_keyword_that_clients_may_not_know_is_named(field, path):
     found, message = problem(field)
     assert found == path
-    assert "is not part of what forms may say here" in message
+    assert "is not allowed in a form here" in message
 
 
 def test_what_can_be_said_otherwise_is_said_how():

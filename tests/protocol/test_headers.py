@@ -1,4 +1,4 @@
-"""Headers: how they are read, decoded, and held against the body."""
+"""Tests of headers: reading, decoding, and comparison with the body."""
 
 import base64
 
@@ -130,9 +130,9 @@ def test_a_missing_standard_header_is_named():
 @pytest.mark.requirement("headers.mismatch")
 def test_a_header_that_differs_is_quoted_beside_the_body():
     message = refusal(check_method, raw({"mcp-method": "tools/list"}), "tools/call")
-    assert message == "Header mismatch: Mcp-Method says 'tools/list', but method is 'tools/call'"
+    assert message == "Header mismatch: Mcp-Method is 'tools/list', but method is 'tools/call'"
     message = refusal(check_name, raw({"mcp-name": "foo"}), "uri", "bar")
-    assert message == "Header mismatch: Mcp-Name says 'foo', but params.uri is 'bar'"
+    assert message == "Header mismatch: Mcp-Name is 'foo', but params.uri is 'bar'"
 
 
 @pytest.mark.requirement("headers.case-insensitive-names")

@@ -1,4 +1,4 @@
-"""Images are known by what they hold, never by what they are called."""
+"""The type of an image is recognized by its content, never by its declared type."""
 
 from base64 import b64encode
 
@@ -8,7 +8,7 @@ from mcphost.protocol.images import (
     TYPES,
     check_image_uri,
     image_type,
-    is_what_it_says,
+    matches_mime_type,
     parse_data_uri,
 )
 
@@ -33,16 +33,16 @@ def test_each_image_is_known_by_its_first_bytes() -> None:
 @pytest.mark.parametrize("says", TYPES)
 @pytest.mark.parametrize("holds", TYPES)
 def test_an_image_that_is_another_is_not_what_it_says(says: str, holds: str) -> None:
-    assert is_what_it_says(says, IMAGES[holds]) == (says == holds)
-    assert is_what_it_says(f" {says.upper()} ; q=1", IMAGES[holds]) == (says == holds)
+    assert matches_mime_type(says, IMAGES[holds]) == (says == holds)
+    assert matches_mime_type(f" {says.upper()} ; q=1", IMAGES[holds]) == (says == holds)
     problem = check_image_uri(uri(says, IMAGES[holds]))
     assert problem == (
-        None if says == holds else f"the content is not what it says it is ({says})."
+        None if says == holds else f"the content does not match its MIME type ({says})."
     )
 
 
 def test_what_is_called_no_such_image_is_not_looked_at() -> None:
-    assert is_what_it_says("application/pdf", b"anything")
+    assert matches_mime_type("application/pdf", b"anything")
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_what_is_called_no_such_image_is_not_looked_at() -> None:
         ("https://example.com/a.png", "not a data: URI in Base64"),
         ("data:image/png,abc", "not a data: URI in Base64"),
         ("data:image/png;base64,", "not a data: URI in Base64"),
-        ("data:image/png;base64,AAA", "does not hold Base64"),
+        ("data:image/png;base64,AAA", "is not valid Base64"),
         ("data:image/svg+xml;base64,PHN2Zy8+", "one of these types"),
         ("data:text/html;base64,PHN2Zy8+", "one of these types"),
     ],

@@ -1,4 +1,4 @@
-"""What we send, held against the specification's schema."""
+"""The messages that the server sends are valid by the specification's schema."""
 
 import orjson
 import pytest

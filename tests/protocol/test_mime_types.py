@@ -1,4 +1,4 @@
-"""What a MIME type looks like."""
+"""Tests of the syntax of MIME types."""
 
 import pytest
 

@@ -1,11 +1,11 @@
-"""Opening a message: what is let in, what is refused, and in which order."""
+"""Tests of opening a message: what is accepted, what is refused, and in which order."""
 
 import itertools
 
 import orjson
 import pytest
 
-from mcphost.protocol.eras import Era
+from mcphost.protocol.eras import SUPPORTED, Era
 from mcphost.protocol.errors import ProtocolError
 from mcphost.protocol.exchange import Exchange
 from mcphost.protocol.headers import Headers
@@ -51,7 +51,7 @@ def nested(depth: int) -> dict:
     return call(arguments={"deep": value})
 
 
-# --- what is let in ---
+# --- accepted messages ---
 
 
 def test_a_call_opens_with_everything_it_says():
@@ -64,7 +64,7 @@ def test_a_call_opens_with_everything_it_says():
         era=Era.MODERN,
         revision=REVISION,
     )
-    assert not exchange.is_notification
+    assert exchange.id is not None
 
 
 @pytest.mark.requirement("base.request-id")
@@ -236,7 +236,7 @@ def legacy_call() -> dict:
 def test_a_legacy_request_is_told_which_versions_there_are(message, header, requested):
     error = refused(message, mcp_protocol_version=header, mcp_method=ABSENT)
     assert (error.code, error.status, error.request_id) == (UNSUPPORTED, 400, 7)
-    assert error.data == {"supported": [REVISION], "requested": requested}
+    assert error.data == {"supported": list(SUPPORTED), "requested": requested}
     assert REVISION in error.message
 
 
@@ -290,7 +290,8 @@ def test_a_version_header_that_differs_is_a_mismatch(header):
 def test_a_version_that_is_not_ours_is_unsupported(version):
     error = refused(with_meta(**{VERSION: version}), mcp_protocol_version=version)
     assert (error.code, error.status, error.request_id) == (UNSUPPORTED, 400, 7)
-    assert error.data == {"supported": [REVISION], "requested": version}
+    assert error.data == {"supported": list(SUPPORTED), "requested": version}
+    assert error.message.endswith("send initialize first") is (version in SUPPORTED)
 
 
 @pytest.mark.requirement("headers.mismatch")
@@ -337,7 +338,7 @@ STEPS = [
 
 
 def spoiled(steps: list[str]) -> ProtocolError:
-    """A call with several things wrong at once."""
+    """Build a call with several errors at once."""
     version = "v999.0.0" if "version" in steps else REVISION
     meta = {VERSION: version, "progressToken": [] if "rest" in steps else 1}
     meta[CAPABILITIES] = [] if "meta" in steps else {}
@@ -366,7 +367,7 @@ def notification(**params) -> dict:
 
 def test_a_notification_has_no_id():
     exchange = opened(notification(requestId=1))
-    assert exchange.is_notification
+    assert exchange.id is None
     assert (exchange.method, exchange.revision) == ("notifications/cancelled", REVISION)
     assert exchange.params == {"requestId": 1}
 

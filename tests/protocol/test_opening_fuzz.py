@@ -1,4 +1,4 @@
-"""Whatever is sent, it is opened or it is refused: nothing else comes out."""
+"""Any input is either opened or refused with a ProtocolError; no other exception is raised."""
 
 import orjson
 import pytest
@@ -41,7 +41,7 @@ RAW_HEADERS = st.lists(
 
 
 def members(names: list[str], values: st.SearchStrategy) -> st.SearchStrategy:
-    """Objects that have some of the members, and perhaps one more."""
+    """Generate objects that have some of the members, and perhaps one more."""
     known = st.fixed_dictionaries({}, optional=dict.fromkeys(names, values))
     return st.builds(
         lambda some, more: {**more, **some}, known, st.dictionaries(st.text(), JSON, max_size=1)
@@ -95,7 +95,7 @@ SOUND_PARAMS = st.builds(
 
 
 def outcome(headers: Headers, body: bytes) -> Exchange | ProtocolError:
-    """What opening gives; any other exception fails the test."""
+    """Return the result of opening; any other exception fails the test."""
     try:
         return open_message(headers, body)
     except ProtocolError as error:
@@ -106,7 +106,7 @@ def outcome(headers: Headers, body: bytes) -> Exchange | ProtocolError:
 
 
 def readable_id(body: bytes) -> str | int | None:
-    """The id that an answer to this body must have."""
+    """Return the id that a response to this body must have."""
     try:
         message = orjson.loads(body)
     except orjson.JSONDecodeError:

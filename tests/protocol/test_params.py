@@ -1,4 +1,4 @@
-"""The params of each method, and the `_meta` beside them."""
+"""Tests of the params of each method, and of `_meta`."""
 
 import pytest
 

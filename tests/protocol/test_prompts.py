@@ -1,4 +1,4 @@
-"""Prompts as clients see them, and what may be asked of one."""
+"""Tests of the descriptions of prompts, and of the check of their arguments."""
 
 from collections.abc import Mapping
 

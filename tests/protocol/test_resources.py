@@ -1,4 +1,4 @@
-"""Resources and templates as clients see them."""
+"""Tests of the descriptions of resources and templates."""
 
 from mcphost.protocol.messages import response
 from mcphost.protocol.resources import (

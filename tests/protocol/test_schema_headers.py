@@ -1,4 +1,4 @@
-"""Which headers a tool's input schema may ask for."""
+"""Tests of the headers that a tool's input schema may ask for."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def test_a_header_name_is_a_token(name):
 def test_header_names_are_unique_whatever_their_case():
     found = problem(having(a=mirrored("Region"), b=mirrored("rEGION")))
     assert found.path == "/properties/b/x-mcp-header"
-    assert "already" in found.message
+    assert "is used twice" in found.message
 
 
 @pytest.mark.requirement("headers.annotation-legal")

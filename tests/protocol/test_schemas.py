@@ -1,4 +1,4 @@
-"""Which schemas a tool may register."""
+"""Tests of the schemas that a tool may register."""
 
 import socket
 from datetime import UTC, datetime
@@ -10,17 +10,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mcphost.protocol import schemas
-from mcphost.protocol.schemas import (
-    Problem,
-    check_schema,
-    is_recursive,
-    param_headers,
-)
+from mcphost.protocol.schemas import SchemaProblem, check_schema, is_recursive, param_headers
 from tests.protocol.registered import CONFORMANCE, DRAFT_2020, having, of, problem, problems
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 
-# --- what is fine ---
+# --- valid schemas ---
 
 
 @pytest.mark.requirement("schema.dialect-2020-12")
@@ -79,7 +74,7 @@ def test_annotations_for_headers_mean_nothing_in_an_output():
 
 @pytest.mark.parametrize("schema", [None, True, [], "x", 5])
 def test_a_schema_is_an_object(schema):
-    assert problem(schema) == Problem("", "The schema must be a JSON object")
+    assert problem(schema) == SchemaProblem("", "The schema must be a JSON object")
 
 
 CYCLE: dict = {"type": "object"}
@@ -196,7 +191,7 @@ def test_a_schema_has_at_most_500_references():
 
 
 def doubled(times: int) -> dict:
-    """A schema whose references, written out, are two to the power of `times`."""
+    """Return a schema whose references, written out, are two to the power of `times`."""
     defs = {f"a{step}": {"allOf": [{"$ref": f"#/$defs/a{step + 1}"}] * 2} for step in range(times)}
     return of(**{"$defs": {**defs, f"a{times}": {}}, "$ref": "#/$defs/a0"})
 
@@ -227,13 +222,15 @@ def test_a_reference_out_of_the_schema_is_refused(keyword, reference):
 )
 def test_a_reference_that_leads_to_no_schema_is_refused(reference):
     schema = of(properties={"a": {"$ref": reference}}, allOf=[{}], **{"x-own": {"a": {}}})
-    assert "leads to no schema" in problem(schema).message
+    assert "does not refer to a schema" in problem(schema).message
 
 
 @pytest.mark.parametrize("keyword", ["$id", "$schema"])
 def test_a_schema_within_cannot_be_another_document(keyword):
     found = problem(having(a={keyword: DRAFT_2020}))
-    assert found == Problem(f"/properties/a/{keyword}", f"{keyword} may stand at the root only")
+    assert found == SchemaProblem(
+        f"/properties/a/{keyword}", f"{keyword} may stand at the root only"
+    )
 
 
 def test_an_anchor_stands_once():
@@ -252,7 +249,7 @@ def test_an_anchor_stands_once():
     ],
 )
 def test_a_schema_that_refers_to_itself_for_the_same_value_is_refused(schema):
-    assert "never ends" in problem(schema).message
+    assert "infinite recursion" in problem(schema).message
 
 
 def test_a_schema_may_refer_to_itself_for_a_part_of_the_value():
@@ -289,7 +286,7 @@ def test_nothing_is_fetched():
             server.accept()
 
 
-# --- anything at all ---
+# --- arbitrary values ---
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -322,7 +319,7 @@ SCHEMAS = st.recursive(
 def test_whatever_is_registered_is_checked_and_not_raised_about(schema):
     for role in ("input", "output"):
         found = check_schema(schema, role=role)
-        assert all(isinstance(each, Problem) and each.message for each in found)
+        assert all(isinstance(each, SchemaProblem) and each.message for each in found)
         if not found:
             jsonschema_rs.validator_for(schema, offline=True).is_valid({})
     if not check_schema(schema, role="input"):

@@ -1,4 +1,4 @@
-"""Frames of an event stream, read back as the standard says."""
+"""Tests of event stream frames, read back as the standard defines."""
 
 import pytest
 from hypothesis import given
@@ -8,7 +8,7 @@ from mcphost.protocol.sse import comment, event
 
 
 def read(stream: bytes) -> list[tuple[str | None, bytes]]:
-    """The events of a stream: each with its id and its data (WHATWG HTML, section 9.2.6)."""
+    """Return the events of a stream: each with its id and its data (WHATWG HTML, section 9.2.6)."""
     events = []
     for block in stream.split(b"\n\n")[:-1]:
         lines = block.split(b"\n")

@@ -1,4 +1,4 @@
-"""The messages of a subscription, each held against the schema."""
+"""Tests of the messages of a subscription, each validated against the schema."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Tools as clients see them."""
+"""Tests of the descriptions of tools."""
 
 import pytest
 

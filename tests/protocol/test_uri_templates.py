@@ -1,4 +1,4 @@
-"""Templates of URIs: which are taken, and what is found in a URI again."""
+"""Tests of URI templates: which are valid, and which values match a URI."""
 
 import re
 import sys
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from mcphost.protocol.laid_out import LaidOut
+from mcphost.protocol.laid_out import UriPositions
 from mcphost.protocol.uri_templates import MAX_VARIABLES, UriTemplate
 from mcphost.protocol.uris import MAX_LENGTH, normalize
 
@@ -17,7 +17,7 @@ RESERVED = ":/?#[]@!$&'()*+,;="
 
 
 def written(text: str, values: Mapping[str, str]) -> str:
-    """The URI that a template writes, by RFC 6570, sections 3.2.2, 3.2.3 and 3.2.8."""
+    """Expand a template by RFC 6570, sections 3.2.2, 3.2.3 and 3.2.8."""
     for name, value in values.items():
         text = text.replace(f"{{{name}}}", quote(value, safe=""))
         text = text.replace(f"{{+{name}}}", quote(value, safe=RESERVED))
@@ -112,9 +112,9 @@ def test_a_uri_gives_its_values_back(text: str, uri: str, values: dict[str, str]
         ("{+uri}", "does not begin with a scheme"),
         ("/docs/{a}", "does not begin with a scheme"),
         ("DOCS:{a}", "does not begin with a scheme"),
-        ("docs:a b/{a}", "writes no good URI: the URI has ' '"),
-        ("docs:../{a}", "writes no good URI: the URI's path has"),
-        ("docs:%7e/{a}", "writes no good URI: the URI is to be written as docs:~/x"),
+        ("docs:a b/{a}", "expands to an invalid URI: the URI has ' '"),
+        ("docs:../{a}", "expands to an invalid URI: the URI's path has"),
+        ("docs:%7e/{a}", "expands to an invalid URI: the URI is not normalized; use docs:~/x"),
         (
             "docs:" + "/".join(f"{{v{n}}}" for n in range(MAX_VARIABLES + 1)),
             f"more than {MAX_VARIABLES}",
@@ -152,7 +152,7 @@ VALUES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=
 def test_what_a_template_writes_it_reads_again(text: str, values: dict[str, str]) -> None:
     template = UriTemplate(text)
     values = {name: values.get(name, "x") for name in template.variables}
-    # Where reserved characters stand for themselves, so do encodings.
+    # `{+name}` copies percent-encodings of a value unchanged, and they are decoded when read.
     assume("+" not in text or "%" not in values["a"])
     try:
         asked = normalize(written(text, values))
@@ -192,7 +192,8 @@ NARROW = r"[^/?#&\[\]]+"
 def test_of_several_ways_to_read_a_uri_the_variables_further_left_take_the_most(
     between: list[tuple[bool, str]], last: bool, uri: str
 ) -> None:
-    """As a regular expression does, which may take for ever where this does not."""
+    """The result is that of a regular expression, which can take exponential time where this does
+    not."""
     between = [*between, (last, "")]
     text = "".join(f"{{{'+' if w else ''}v{n}}}{then}" for n, (w, then) in enumerate(between))
     pattern = "".join(f"({'.+' if w else NARROW}){re.escape(then)}" for w, then in between)
@@ -208,9 +209,9 @@ def test_of_several_ways_to_read_a_uri_the_variables_further_left_take_the_most(
 
 
 def test_what_was_found_out_of_a_uri_for_one_template_holds_for_all() -> None:
-    laid = LaidOut("a:x/y?z=1")
+    positions = UriPositions("a:x/y?z=1")
     templates = ["a:{+all}", "a:{one}", "a:{one}/{+two}", "a:{one}/{two}{?z}", "a:{one}/{two}{?w}"]
-    assert [UriTemplate(text).match_laid_out(laid) for text in templates] == [
+    assert [UriTemplate(text).match_positions(positions) for text in templates] == [
         {"all": "x/y?z=1"},
         None,
         {"one": "x", "two": "y?z=1"},
@@ -220,7 +221,7 @@ def test_what_was_found_out_of_a_uri_for_one_template_holds_for_all() -> None:
 
 
 def test_hundreds_of_the_worst_templates_of_one_tenant_are_tried_in_few_steps() -> None:
-    """What a tenant registers must not hold up the others, who share the event loop."""
+    """The templates of one tenant must not delay the others, which share the event loop."""
     worst = [
         UriTemplate("a:" + "a".join(f"{{v{n}}}" for n in range(MAX_VARIABLES)) + "b" * size + "/x")
         for size in range(1, 201)
@@ -230,7 +231,7 @@ def test_hundreds_of_the_worst_templates_of_one_tenant_are_tried_in_few_steps() 
 
 
 def test_the_worst_template_and_uri_take_steps_that_only_add_up() -> None:
-    """Lines run, not seconds: with backtracking it would be more than there is time for."""
+    """Counts executed lines, not seconds: backtracking would take longer than a test can wait."""
     most = UriTemplate("a:" + "a".join(f"{{v{n}}}" for n in range(MAX_VARIABLES)) + "b")
     few = _lines(lambda: most.match("a:" + "a" * 400 + "b"))
     many = _lines(lambda: most.match("a:" + "a" * 800 + "b"))

@@ -1,4 +1,4 @@
-"""One resource has one text: what is a URI, and which form of it counts."""
+"""Tests of resource URIs and their normal form."""
 
 import pytest
 from hypothesis import given
@@ -45,7 +45,7 @@ def test_a_uri_in_its_normal_form_is_taken_as_it_is(uri: str) -> None:
 )
 def test_another_form_is_brought_into_the_normal_one(uri: str, normal: str) -> None:
     assert normalize(uri) == normal
-    assert check_uri(uri) == f"the URI is to be written as {normal}"
+    assert check_uri(uri) == f"the URI is not normalized; use {normal}"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The referee itself: what is wrong does not pass it."""
+"""Tests of the schema check that other tests use: it refuses invalid messages."""
 
 import pytest
 

@@ -13,7 +13,7 @@ from tests.cast import Cast, build_cast
 from tests.keeping import Kept
 from tests.served import serving
 
-MODULES = ("asking", "careless", "interpreter")
+MODULES = ("asking", "careless", "contexts", "interpreter")
 
 
 def _build() -> Cast:

@@ -55,7 +55,7 @@ class Journey:
 
     async def _leg(self, before: Reply | None, leg: Leg) -> Reply:
         state = None if before is None else state_of(before)
-        asked = [] if before is None else list(before.result["inputRequests"])
+        asked = [] if before is None else list(before.result.get("inputRequests", ()))
         answers = leg.answers(asked, self._program)
         fields: dict[str, Any] = {"inputResponses": answers} if answers or state else {}
         if state is not None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcphost.serving import lifecycle
+from mcphost.serving.process import lifecycle
 from tests.cast import Cast
 from tests.mcp import Reply
 from tests.rounds.conftest import module

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcphost.serving import drain, lifecycle
+from mcphost.serving import shutdown
+from mcphost.serving.process import lifecycle
 from tests.cast import Cast
 from tests.rounds.journeys import Journey
 from tests.rounds.legs import calling
@@ -37,7 +38,7 @@ class Leaving:
 @pytest.fixture
 def leaving(monkeypatch: pytest.MonkeyPatch) -> Iterator[Leaving]:
     leaves = Leaving()
-    monkeypatch.setattr(drain, "draining", leaves)
+    monkeypatch.setattr(shutdown, "draining", leaves)
     yield leaves
 
 
@@ -84,7 +85,7 @@ async def test_a_call_that_is_moved_off_a_leaving_process_goes_on_where_it_was(
     asker = calling(asking.owner.mcp_token, "interpret", program=program)
     leaving.set(True)
     first = await asker.leg()
-    assert first.result["inputRequests"] == {}
+    assert "inputRequests" not in first.result
     second = await asker.leg(first.result["requestState"])
     assert second.result["resultType"] == "complete"
     journey = Journey(asker, leaving.set)

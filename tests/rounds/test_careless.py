@@ -4,8 +4,11 @@ import asyncio
 
 import pytest
 
+from mcphost.audit.models import Entry
 from mcphost.runtime import deadlines
+from mcphost.serving.database import in_database
 from tests.cast import Cast
+from tests.legacy import begin
 from tests.mcp import Reply
 from tests.rounds.conftest import module
 from tests.rounds.legs import Asker, accept, asked, calling, done, failed, state_of
@@ -175,3 +178,16 @@ async def test_a_failure_beside_a_question_wins_over_it(
     assert failed(reply)
     _tells_nothing_of_the_insides(reply)
     _told_to_author(caplog, "canary-of-the-failure")
+
+
+async def test_a_tool_that_cancels_its_own_task_has_crashed_and_is_answered(asking: Cast) -> None:
+    text = failed(await _calling(asking, "cancels_itself").leg())
+    session = await begin("acme", asking.owner.mcp_token, "2025-11-25")
+    result = (await session.call("cancels_itself")).result
+    assert (result["isError"], result["content"][0]["text"]) == (True, text)
+    ended = await in_database(
+        lambda: list(
+            Entry.objects.filter(action="round.finished").values_list("outcome", flat=True)
+        )
+    )
+    assert ended == ["crashed", "crashed"]

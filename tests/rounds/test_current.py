@@ -49,6 +49,27 @@ async def test_and_so_are_roots(asking: Cast) -> None:
     assert done(await asker.leg(state_of(first), {"roots": {"roots": []}})) == "0"
 
 
+ANSWERS: dict[str, dict[str, Any]] = {
+    "form": {"action": "accept", "content": {"colour": "red"}},
+    "page": {"action": "accept"},
+    "text": {"role": "assistant", "model": "m1", "content": {"type": "text", "text": "short"}},
+    "folders": {"roots": []},
+}
+STARTED = ["task", "task of a task", "thread", "pool", "loop of a thread", "sync_to_async"]
+
+
+@pytest.mark.parametrize("place", STARTED)
+@pytest.mark.parametrize("what", ANSWERS)
+async def test_each_convenience_asks_in_its_own_call_from_whatever_the_call_starts(
+    asking: Cast, place: str, what: str
+) -> None:
+    asker = _calling(asking, "says_from", place=place, what=what)
+    first = await asker.leg()
+    assert list(asked(first)) == [what]
+    last = await asker.leg(state_of(first), {what: ANSWERS[what]})
+    assert done(last) == f"{what} from {place}"
+
+
 def _heard(reply: Reply) -> list[Any]:
     notes = [message["params"] for message in reply.messages if "method" in message]
     return [note.get("data", note.get("progress")) for note in notes]

@@ -4,7 +4,7 @@ import pytest
 from django.db.models.functions import Now
 
 from mcphost.sealing.tokens import key_id
-from mcphost.serving.hop import in_database
+from mcphost.serving.database import in_database
 from mcphost.vault import lifecycle
 from mcphost.vault.models import RingKey
 from tests.cast import ACTOR, Cast
@@ -33,7 +33,7 @@ def _rotate() -> None:
     """Another key seals from now on, as after the seconds that a rotation waits."""
     made = lifecycle.rotate(ACTOR)
     RingKey.objects.filter(pk=made).update(state_since=Now() - 2 * lifecycle.STANDBY)
-    assert lifecycle.tend()
+    assert lifecycle.run_due_transitions()
 
 
 async def test_a_rotation_between_two_legs_is_not_noticed(asking: Cast) -> None:

@@ -12,9 +12,9 @@ from mcphost.audit.models import Entry
 from mcphost.identity.services import TokenRequest, issue
 from mcphost.sealing import tokens
 from mcphost.sealing.tokens import Binding, Key, Purpose, SealError
-from mcphost.serving import states
-from mcphost.serving.hop import in_database
-from mcphost.serving.states import State
+from mcphost.serving import request_state
+from mcphost.serving.database import in_database
+from mcphost.serving.request_state import RequestState
 from mcphost.tenants.roles import CALL_TOOLS, LIST_TOOLS
 from mcphost.vault import sealer
 from tests.cast import ACTOR, Cast
@@ -55,17 +55,17 @@ class Forge:
     def __init__(self, cast: Cast) -> None:
         self._tenant = cast.acme.id
 
-    async def opened(self, token: str) -> State:
+    async def opened(self, token: str) -> RequestState:
         payload = await in_database(sealer.unseal, Purpose.STATE, self._tenant, token)
-        return states.read(payload)
+        return request_state.read(payload)
 
-    async def sealed(self, state: State, **other: Any) -> str:
+    async def sealed(self, state: RequestState, **other: Any) -> str:
         """Sealed again, with another purpose, tenant, salt or key if given."""
         at_hand = await in_database(sealer.fetch, self._tenant)
         purpose, tenant = other.get("purpose", Purpose.STATE), other.get("tenant", self._tenant)
         binding = Binding(purpose, tenant, other.get("salt", at_hand.salt))
         key = other.get("key", at_hand.ring.active)
-        payload = states.write(state)
+        payload = request_state.write(state)
         return tokens.seal(payload, binding, key, secrets.token_bytes(24), limit=100_000)
 
     async def active(self) -> Key:
@@ -112,7 +112,7 @@ async def test_a_state_is_not_cut_not_longer_and_written_in_one_way_only(asking:
     assert done(await asker.leg(state, RED)) == "it is red"
 
 
-Change = Callable[[State], State]
+Change = Callable[[RequestState], RequestState]
 CHANGES: Mapping[str, Change] = {
     "expired": lambda s: s._replace(issued_at=s.issued_at - HOUR, expires_at=s.issued_at - 61),
     "of-the-future": lambda s: s._replace(issued_at=s.issued_at + HOUR),
@@ -346,7 +346,7 @@ async def test_nobody_in_particular_is_not_sent_to_a_page(asking: Cast) -> None:
 async def test_an_anonymous_state_lives_ten_minutes_at_most(asking: Cast) -> None:
     state = await _asked(Asker(None, {"name": "paint", "arguments": {"what": "it"}}, "commons"))
     payload = await in_database(sealer.unseal, Purpose.STATE, asking.commons.id, state)
-    read = states.read(payload)
+    read = request_state.read(payload)
     assert read.expires_at - read.issued_at == 600
 
 

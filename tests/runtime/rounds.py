@@ -1,10 +1,11 @@
-"""A round without a program around it: the test itself is what runs in it."""
+"""Rounds without a program: the code of the test runs in the round."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from mcphost.runtime.call import Call
 from mcphost.runtime.journal import EMPTY, Answer, Journal
 from mcphost.runtime.outcomes import InputRequired, Yielded
 from mcphost.runtime.ports import Ports
@@ -16,7 +17,7 @@ VERSION = "1"
 
 
 def question(key: str, text: str = "?", capability: str = "elicitation") -> Question[str]:
-    """A question whose answer is a text."""
+    """Build a question whose answer is a text."""
     return Question(key, "elicitation/create", {"message": text}, capability, _read)
 
 
@@ -31,7 +32,7 @@ def answer(asked: Question[Any], text: Any, version: str = VERSION) -> Answer:
 
 
 class Ticking:
-    """A clock that shows a minute more whenever it is looked at."""
+    """A clock that advances a minute with each reading."""
 
     def __init__(self) -> None:
         self.shown = datetime(2026, 1, 1, tzinfo=UTC)
@@ -42,15 +43,17 @@ class Ticking:
 
 
 @contextmanager
-def a_round(journal: Journal = EMPTY, outside: Ports | None = None) -> Iterator[Round]:
-    """A round that runs in the test's own task, for a client that may be asked."""
-    call = a_call(elicitation={})._replace(version=VERSION)
-    round = Round(call, journal, outside or ports())
-    round.children.enter()
+def a_round(
+    journal: Journal = EMPTY, outside: Ports | None = None, call: Call | None = None
+) -> Iterator[Round]:
+    """Begin a round in the test's own task, for a client that can be asked."""
+    asking = a_call(elicitation={})._replace(version=VERSION)
+    round = Round(call or asking, journal, outside or ports())
+    round.tasks.enter()
     try:
         yield round
     finally:
-        round.children.leave()
+        round.tasks.leave()
 
 
 def required(round: Round) -> InputRequired:

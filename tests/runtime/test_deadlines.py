@@ -1,4 +1,4 @@
-"""What has begun ends in bounded time, whatever it makes of that."""
+"""A coroutine ends in bounded time, even if it swallows its cancellation."""
 
 import asyncio
 import contextlib
@@ -9,9 +9,9 @@ import pytest
 import uvloop
 
 from mcphost.runtime import deadlines
-from mcphost.runtime.begun import Begun
-from mcphost.runtime.children import Unwound
 from mcphost.runtime.deadlines import Deadline, OutOfTime
+from mcphost.runtime.started_coroutine import StartedCoroutine
+from mcphost.runtime.tool_tasks import Unwound
 
 Body = Callable[[], Awaitable[Any]]
 
@@ -27,7 +27,7 @@ async def hang() -> None:
 
 
 async def limited(body: Callable[[], Any], seconds: float = 0.001) -> Any:
-    return await Deadline(Begun(body()), seconds).run()
+    return await Deadline(StartedCoroutine(body()), seconds).run()
 
 
 async def test_what_ends_in_time_is_left_alone() -> None:
@@ -71,7 +71,7 @@ async def test_what_swallows_every_cancellation_is_closed_where_it_waits(
         await limited(swallows_everything)
     assert len(cancelled) == deadlines.WARNINGS + 1
     assert isinstance(cancelled[-1], GeneratorExit)
-    assert "does not end when it is closed" in caplog.text
+    assert "did not stop when it was closed" in caplog.text
 
 
 async def test_what_swallows_cancellations_only_can_be_closed() -> None:
@@ -123,7 +123,7 @@ async def test_time_stands_still_while_it_rests() -> None:
         await asyncio.sleep(0)
         return await rests()
 
-    deadline = Deadline(Begun(begins()), 0.02)
+    deadline = Deadline(StartedCoroutine(begins()), 0.02)
     assert await deadline.run() == "done"
 
 
@@ -133,7 +133,7 @@ async def test_what_rests_when_it_begins_has_its_time_afterwards() -> None:
         deadline.go_on()
         await hang()
 
-    deadline = Deadline(Begun(rests()), 0.01)
+    deadline = Deadline(StartedCoroutine(rests()), 0.01)
     with pytest.raises(OutOfTime):
         await deadline.run(resting=True)
 
@@ -147,7 +147,7 @@ async def test_nothing_rests_once_time_is_up() -> None:
             with contextlib.suppress(asyncio.CancelledError):
                 await hang()
 
-    deadline = Deadline(Begun(too_late()), 0.001)
+    deadline = Deadline(StartedCoroutine(too_late()), 0.001)
     with pytest.raises(OutOfTime):
         await deadline.run()
 
@@ -163,8 +163,8 @@ async def test_what_ends_at_the_very_moment_that_its_time_is_up_is_out_of_time()
 
 
 async def hurried(body: Callable[[], Any]) -> Any:
-    """What comes of a body that is hurried from its first wait on."""
-    deadline = Deadline(Begun(body()), 10)
+    """Run a body that is hurried from its first wait on."""
+    deadline = Deadline(StartedCoroutine(body()), 10)
     deadline.hurry(Unwound())
     deadline.hurry(Unwound())
     return await deadline.run()
@@ -192,7 +192,7 @@ async def test_what_goes_on_after_that_is_unwound_a_while_later(
 
 
 async def test_what_waits_for_a_thread_is_left_to_its_time() -> None:
-    deadline = Deadline(Begun(hang()), 0.02, hurried=False)
+    deadline = Deadline(StartedCoroutine(hang()), 0.02, hurried=False)
     deadline.hurry(Unwound())
     with pytest.raises(OutOfTime):
         await deadline.run()
@@ -227,10 +227,10 @@ async def test_what_swallows_its_unwinding_may_be_cancelled_afterwards() -> None
 
 
 def test_time_that_is_up_at_once_rests_in_every_loop() -> None:
-    """uvloop's timers do not say when they ring if that is now."""
+    """uvloop's timers do not provide their time if they are due at once."""
 
     async def body() -> str:
-        deadline = Deadline(Begun(asyncio.sleep(0, "done")), 0.0)
+        deadline = Deadline(StartedCoroutine(asyncio.sleep(0, "done")), 0.0)
         deadline.go_on()
         deadline.rest()
         return await deadline.run(resting=True)

@@ -1,4 +1,4 @@
-"""The time and random things are the same in every round, whoever draws them."""
+"""Time and random values are the same in every round, whichever task draws them."""
 
 import asyncio
 import json
@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from mcphost.runtime.children import Unwound
 from mcphost.runtime.journal import EMPTY, Journal
 from mcphost.runtime.rounds import Round
+from mcphost.runtime.tool_tasks import Unwound
 from tests.kinds.rounds import ports
 from tests.runtime.rounds import Ticking, a_round, question, required
 
@@ -29,7 +29,7 @@ async def one_after_another(round: Round) -> Drawn:
 
 
 async def side_by_side(round: Round) -> Drawn:
-    """Tasks that draw in another order in every round."""
+    """Draw in several tasks, in a different order in every round."""
     ctx, order = round.recording, iter(round.place.program)
 
     async def draw(turns: int) -> Drawn:
@@ -58,7 +58,8 @@ async def in_threads(round: Round) -> Drawn:
 
 
 async def after_steps(round: Round) -> Drawn:
-    """What a step draws, and what tasks it starts, is not missing when it does not run again."""
+    """Draw after a step: the draws and tasks of the step do not change later ones when it is not
+    run again."""
 
     async def step() -> str:
         await asyncio.create_task(asyncio.sleep(0))
@@ -74,7 +75,7 @@ async def after_steps(round: Round) -> Drawn:
 async def drawn(
     draw: Callable[[Round], Any], journal: Journal, order: str
 ) -> tuple[Drawn, Journal]:
-    """What it draws in one round, and the journal that leaves."""
+    """Draw in one round; return the values and the journal of the round."""
     outside = ports()._replace(clock=Ticking())
     with a_round(journal, outside) as round:
         round.place = round.place._replace(program=order)

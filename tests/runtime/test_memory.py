@@ -1,4 +1,4 @@
-"""The outside in memory is like the real one, as far as a tool can tell."""
+"""The ports in memory behave like the real ones, as far as a tool can observe."""
 
 import pytest
 
@@ -48,13 +48,13 @@ async def test_what_is_kept_is_a_copy() -> None:
 
 async def test_only_what_is_done_is_waited_for() -> None:
     links = MemoryLinks(done={"payment"})
-    assert links.url("payment") == links.url("payment")
-    assert await links.wait("payment", 1)
-    assert not await links.wait("other", 1)
+    assert links.page("payment") == links.page("payment") != links.callback("payment")
+    assert await links.wait("payment", 1, "")
+    assert not await links.wait("other", 1, "")
 
 
 async def test_where_there_is_no_store_it_says_so() -> None:
     store = NoStore()
     for tried in (store.get("a"), store.put("a", 1, 0), store.delete("a", 1)):
-        with pytest.raises(StoreRefused, match="nothing is kept"):
+        with pytest.raises(StoreRefused, match="no store"):
             await tried

@@ -1,4 +1,5 @@
-"""What is known is given back; what is not ends the round, and what breaks a rule is said at once."""
+"""Tests of rounds: known values are returned, a missing one ends the round, a broken rule raises an
+error."""
 
 import asyncio
 import threading
@@ -11,17 +12,18 @@ from typing import Any
 
 import pytest
 
-from mcphost.runtime import line as line_module
+from mcphost.runtime import notification_channel as channel_module
 from mcphost.runtime import recording as recording_module
-from mcphost.runtime.children import Unwound
+from mcphost.runtime.call import Call
 from mcphost.runtime.history import Changed
 from mcphost.runtime.journal import EMPTY, FAILED, TIMED_OUT, UNASKED, Answer, Journal
-from mcphost.runtime.line import CallEnded
-from mcphost.runtime.ports import Limits, Ports
+from mcphost.runtime.notification_channel import CallEnded
+from mcphost.runtime.ports import FixedPorts, Misuse, Ports, RoundLimits
 from mcphost.runtime.questions import CapabilityMissing, Question, QuestionRefused, Unanswered
-from mcphost.runtime.rounds import Place, Round
+from mcphost.runtime.rounds import ForeignContext, Place, Round
 from mcphost.runtime.steps import Misused
 from mcphost.runtime.threads import ToolThreads
+from mcphost.runtime.tool_tasks import Unwound
 from tests.kinds.asking import travelled
 from tests.kinds.rounds import TENANT, Notes, a_call, ports
 from tests.runtime.rounds import VERSION, a_round, answer, keys, question, required
@@ -231,20 +233,23 @@ async def test_while_tasks_end_nothing_is_asked_any_more() -> None:
     with a_round() as round:
         asyncio.create_task(tidies_up(round))  # noqa: RUF006 - left behind on purpose
         await asyncio.sleep(0)
-    await round.children.end()
+    await round.tasks.end()
     assert len(tried) == 3
 
 
 class Links:
-    """Links at which somebody was, or not; it takes them no time to say so."""
+    """Links that return prepared results of `wait`, without waiting."""
 
     def __init__(self, *done: bool) -> None:
         self.done = list(done)
 
-    def url(self, key: str) -> str:
+    def page(self, key: str) -> str:
         return f"https://example.com/done/{key}"
 
-    async def wait(self, key: str, seconds: float) -> bool:
+    def callback(self, key: str) -> str:
+        return f"https://example.com/callback/{key}"
+
+    async def wait(self, key: str, seconds: float, address: str) -> bool:
         return self.done.pop(0)
 
 
@@ -261,19 +266,19 @@ async def test_what_came_of_waiting_is_recorded() -> None:
 
 async def test_replaying_ends_with_the_last_of_the_journal_or_with_what_is_new() -> None:
     with a_round() as round:
-        assert not round.line.silent
+        assert not round.channel.silent
         round.recording.now()
         await round.step("s", lambda: 1, (), {})
         await unwinds(round.ask(NAME))
         journal = required(round).journal.with_answer("name", answer(NAME, "Ada"))
     with a_round(journal) as round:
-        silent = [round.line.silent]
+        silent = [round.channel.silent]
         round.recording.now()
-        silent.append(round.line.silent)
+        silent.append(round.channel.silent)
         await round.step("s", lambda: 1, (), {})
-        silent.append(round.line.silent)
+        silent.append(round.channel.silent)
         await round.ask(NAME)
-        assert [*silent, round.line.silent] == [True, True, True, False]
+        assert [*silent, round.channel.silent] == [True, True, True, False]
     news: list[Callable[[Round], Any]] = [
         lambda round: round.step("other", lambda: 1, (), {}),
         lambda round: asyncio.to_thread(round.recording.uuid),
@@ -281,15 +286,15 @@ async def test_replaying_ends_with_the_last_of_the_journal_or_with_what_is_new()
     ]
     for new in news:
         with a_round(journal) as round:
-            assert round.line.silent
+            assert round.channel.silent
             await new(round)
-            assert not round.line.silent
+            assert not round.channel.silent
 
 
 async def test_an_invalid_answer_ends_the_replay() -> None:
     with a_round(journal_with((NAME, answer(NAME, 5)), more=1)) as round:
         await unwinds(round.ask(NAME))
-        assert not round.line.silent
+        assert not round.channel.silent
 
 
 async def test_what_was_said_in_an_earlier_round_is_not_said_again_and_progress_does_not_fall() -> (
@@ -298,12 +303,12 @@ async def test_what_was_said_in_an_earlier_round_is_not_said_again_and_progress_
     notes = Notes()
 
     async def play(round: Round) -> str:
-        round.line.progress(2, 4, None)
-        round.line.log("info", "begun", None)
+        round.channel.progress(2, 4, None)
+        round.channel.log("info", "begun", None)
         name: str = await round.ask(NAME)
-        round.line.progress(1, 4, None)
-        round.line.progress(3, 4, None)
-        round.line.log("info", "done", None)
+        round.channel.progress(1, 4, None)
+        round.channel.progress(3, 4, None)
+        round.channel.log("info", "done", None)
         return name
 
     with a_round(outside=ports(notes)) as round:
@@ -319,9 +324,9 @@ async def test_what_was_said_in_an_earlier_round_is_not_said_again_and_progress_
 async def test_even_what_is_not_said_again_must_make_sense() -> None:
     with a_round(ANSWERED) as round:
         with pytest.raises(ValueError, match="finite"):
-            round.line.progress(float("nan"), None, None)
+            round.channel.progress(float("nan"), None, None)
         with pytest.raises(ValueError, match="log level"):
-            round.line.log("loud", "", None)
+            round.channel.log("loud", "", None)
 
 
 async def test_a_thread_asks_and_steps_without_waiting_for_anything_itself() -> None:
@@ -386,7 +391,7 @@ async def test_a_thread_that_waits_when_its_call_ends_is_told_so() -> None:
         async with asyncio.timeout(10):
             while not round.stopped:  # noqa: ASYNC110 - nothing tells of it
                 await asyncio.sleep(0.001)
-    others = round.children.left - {thread}
+    others = round.tasks.left - {thread}
     for task in others:
         task.cancel()
     await asyncio.wait([thread], timeout=10)
@@ -395,7 +400,7 @@ async def test_a_thread_that_waits_when_its_call_ends_is_told_so() -> None:
 
 async def test_after_the_end_a_thread_can_do_nothing() -> None:
     with a_round() as round:
-        round.line.end()
+        round.channel.end()
         with pytest.raises(CallEnded):
             await asyncio.to_thread(lambda: round.blocking(round.ask(NAME)))
 
@@ -410,7 +415,7 @@ def test_when_the_loop_is_closed_a_thread_can_do_nothing() -> None:
 
 
 def threadless(function: Callable[[], Any]) -> Any:
-    """What a function raises in a thread of its own."""
+    """Run a function in a new thread, and raise its error."""
     raised: list[BaseException] = []
 
     def run() -> None:
@@ -460,7 +465,7 @@ async def test_another_event_loop_in_a_thread_may_ask_too() -> None:
 
 async def test_threads_are_counted_as_the_programs() -> None:
     threads = ToolThreads(4)
-    outside = Ports(threads, limits=Limits())
+    outside = FixedPorts(threads, limits=RoundLimits())
     round = Round(a_call(), EMPTY, outside, Place("demo.deploy", 1))
     gate, begun = threading.Event(), threading.Event()
 
@@ -493,26 +498,101 @@ async def test_two_threads_at_once_make_one_recording() -> None:
         assert len(set(map(id, made))) == 1
 
 
-async def test_a_thread_that_takes_no_notice_of_the_end_is_slowed_down(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+class Told:
+    """The misuses that were reported for one round."""
+
+    def __init__(self) -> None:
+        self.misuses: list[tuple[Misuse, Call | None]] = []
+
+    @property
+    def outside(self) -> Ports:
+        return ports()._replace(misused=lambda *misuse: self.misuses.append(misuse))
+
+
+async def test_a_round_lets_its_own_code_go_on() -> None:
+    told = Told()
+    with a_round(outside=told.outside) as round:
+        round.guard()
+        await asyncio.create_task(_guard(round))
+        await asyncio.to_thread(round.guard)
+    await asyncio.sleep(0)
+    assert told.misuses == []
+
+
+async def _guard(round: Round) -> None:
+    round.guard()
+
+
+async def test_a_round_refuses_code_of_another_and_each_is_told_its_part() -> None:
+    lender, borrower = Told(), Told()
+    with a_round(outside=lender.outside) as round, a_round(outside=borrower.outside):
+        for use in (_guard(round), asyncio.create_task(_guard(round))):
+            with pytest.raises(ForeignContext, match="another call"):
+                await use
+        with pytest.raises(ForeignContext, match="another call"):
+            await asyncio.to_thread(round.guard)
+    await asyncio.sleep(0)
+    assert borrower.misuses == [(Misuse.BORROWED, round.call)] * 3
+    assert lender.misuses == [(Misuse.LENT, None)] * 3
+
+
+async def test_a_round_refuses_code_of_none() -> None:
+    told = Told()
+    with (
+        a_round(outside=told.outside) as round,
+        pytest.raises(ForeignContext, match=r"ctx\.in_thread"),
+    ):
+        await asyncio.to_thread(threadless, round.guard)
+    with pytest.raises(ForeignContext):
+        round.guard()
+    await asyncio.sleep(0)
+    assert told.misuses == [(Misuse.OUTSIDE, None)] * 2
+    round.channel.end()
+    with pytest.raises(CallEnded):
+        round.guard()
+
+
+async def test_a_thread_that_goes_on_borrowing_is_slowed_down_and_no_event_loop_is(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(line_module, "MOST_LATE", 2)
+    monkeypatch.setattr(channel_module, "MOST_MISUSES", 1)
     slept: list[float] = []
     monkeypatch.setattr(time, "sleep", slept.append)
-    with a_round() as round:
-        round.line.end()
+    with a_round() as round, a_round():
+
+        def borrows() -> None:
+            with pytest.raises(ForeignContext):
+                round.guard()
+
+        borrows()
+        borrows()
+        assert slept == []
+        await asyncio.to_thread(borrows)
+        assert slept == [channel_module.BRAKE_SECONDS]
+
+
+async def test_a_thread_that_takes_no_notice_of_the_end_is_slowed_down(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(channel_module, "MOST_MISUSES", 2)
+    reported: list[Misuse] = []
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    outside = ports()._replace(misused=lambda misuse, other: reported.append(misuse))
+    with a_round(outside=outside) as round:
+        round.channel.end()
 
         def again() -> None:
             with pytest.raises(CallEnded):
-                round.line.check()
+                round.channel.check()
 
         for _ in range(2):
             await asyncio.to_thread(again)
         again()
         assert slept == []
         await asyncio.to_thread(again)
-        assert slept == [line_module.BRAKE_SECONDS]
-    assert caplog.text.count("after its call had ended") == 2
+        assert slept == [channel_module.BRAKE_SECONDS]
+    assert reported == [Misuse.OVER] * 2
 
 
 def test_a_question_that_json_cannot_hold_is_refused() -> None:

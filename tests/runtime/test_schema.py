@@ -1,10 +1,10 @@
-"""The validator names the field, quotes no value, fetches nothing and raises for nothing."""
+"""The validator names the field, quotes no value, fetches nothing and never raises."""
 
 from typing import Any
 
 import pytest
 
-from mcphost.runtime.schema import MOST_PROBLEMS, Problem, UnusableSchema, Validator
+from mcphost.runtime.schema import MOST_PROBLEMS, ArgumentProblem, UnusableSchema, Validator
 
 PERSON = {
     "type": "object",
@@ -31,7 +31,7 @@ def test_a_value_that_fits_has_no_problems() -> None:
 
 
 def test_a_missing_field_is_reported_under_its_own_name() -> None:
-    assert Validator(PERSON).problems({}) == (Problem("name", "is required"),)
+    assert Validator(PERSON).problems({}) == (ArgumentProblem("name", "is required"),)
 
 
 def test_a_nested_field_is_named_by_its_path() -> None:
@@ -47,18 +47,18 @@ def test_an_item_of_a_list_is_named_by_its_index() -> None:
     [({"name": "Ada", "nmae": 1}, "nmae"), ({"name": "Ada", "fields": {"x": 1}}, "fields.x")],
 )
 def test_an_unexpected_field_is_reported_under_its_own_name(value: Any, path: str) -> None:
-    assert Validator(PERSON).problems(value) == (Problem(path, "is not expected"),)
+    assert Validator(PERSON).problems(value) == (ArgumentProblem(path, "is not expected"),)
 
 
 def test_an_object_that_allows_no_fields_says_so() -> None:
     schema = {"properties": {"a": {"additionalProperties": False}}}
     assert Validator(schema).problems({"a": {"b": 1}}) == (
-        Problem("a", "holds a field that is not expected"),
+        ArgumentProblem("a", "holds a field that is not expected"),
     )
 
 
 def test_a_problem_with_the_whole_value_has_an_empty_path() -> None:
-    assert Validator(PERSON).problems([]) == (Problem("", 'is not of type "object"'),)
+    assert Validator(PERSON).problems([]) == (ArgumentProblem("", 'is not of type "object"'),)
 
 
 def test_a_problem_never_quotes_the_value() -> None:
@@ -69,8 +69,8 @@ def test_a_problem_never_quotes_the_value() -> None:
 
 
 def test_a_problem_reads_as_field_and_message() -> None:
-    assert str(Problem("name", "is required")) == "name: is required"
-    assert str(Problem("", "is not JSON")) == "is not JSON"
+    assert str(ArgumentProblem("name", "is required")) == "name: is required"
+    assert str(ArgumentProblem("", "is not JSON")) == "is not JSON"
 
 
 def test_at_most_twenty_problems_are_reported() -> None:
@@ -86,7 +86,7 @@ def test_a_long_name_is_cut() -> None:
 @pytest.mark.parametrize("value", [{"a": b"bytes"}, {1: 2}])
 def test_what_is_not_json_is_a_problem_and_not_an_exception(value: Any) -> None:
     assert Validator({"properties": {"a": {"type": "string"}}}).problems(value) == (
-        Problem("", "is not JSON"),
+        ArgumentProblem("", "is not JSON"),
     )
 
 
@@ -147,7 +147,7 @@ TREE = {
 
 
 def _tree(depth: int) -> dict[str, object]:
-    """Trees of both branches, with a number at the end, which no branch allows."""
+    """Return a tree with a number at the end, which neither `all` nor `any` allows."""
     node: object = 5
     for _ in range(depth):
         node = {"all": node, "any": node}
@@ -159,5 +159,5 @@ def test_a_shallow_misfit_of_a_recursive_schema_is_named() -> None:
 
 
 def test_a_deep_misfit_of_a_recursive_schema_is_one_problem_at_once() -> None:
-    assert Validator(TREE).problems(_tree(24)) == (Problem("", "does not fit the schema"),)
+    assert Validator(TREE).problems(_tree(24)) == (ArgumentProblem("", "does not fit the schema"),)
     assert Validator(TREE).problems({"tree": [[[[[[5]]]]]]}) != ()

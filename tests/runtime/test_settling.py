@@ -1,4 +1,4 @@
-"""Questions side by side leave together: nobody unwinds before all has settled."""
+"""Concurrent questions are sent together: none unwinds before the round has settled."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mcphost.runtime.children import Unwound
 from mcphost.runtime.rounds import Round
 from mcphost.runtime.settling import TURNS
+from mcphost.runtime.tool_tasks import Unwound
 from tests.runtime.rounds import a_round, keys, question, required
 
 
@@ -18,7 +18,7 @@ async def turns(count: int) -> None:
 
 
 async def asked(round: Round, *works: Coroutine[Any, Any, Any]) -> list[str]:
-    """What was asked by the time that all of these have ended."""
+    """Return the keys of the questions that were asked when all works have ended."""
     await asyncio.wait([asyncio.create_task(work) for work in works], timeout=10)
     return keys(required(round))
 
@@ -135,5 +135,5 @@ async def test_an_unwinding_that_nobody_awaits_is_not_complained_of() -> None:
     with a_round() as round:
         asyncio.create_task(round.ask(question("a")))  # noqa: RUF006 - left behind on purpose
         await turns(3 * TURNS)
-        assert not round.children.left
+        assert not round.tasks.left
     assert complaints == []

@@ -1,4 +1,4 @@
-"""A step runs once, is known by its name and arguments, and gives back what was recorded."""
+"""A step runs once, is identified by its name and arguments, and returns what was recorded."""
 
 import asyncio
 import dataclasses
@@ -13,11 +13,11 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel, Field
 
-from mcphost.runtime.children import Unwound
 from mcphost.runtime.journal import EMPTY
-from mcphost.runtime.line import CallEnded
+from mcphost.runtime.notification_channel import CallEnded
 from mcphost.runtime.rounds import Round
 from mcphost.runtime.steps import Misused, Steps, shape_of
+from mcphost.runtime.tool_tasks import Unwound
 from tests.kinds.rounds import ports
 from tests.runtime.rounds import a_round, question, required, yielded
 
@@ -37,7 +37,7 @@ Play = Callable[[Round], Any]
 
 
 async def rounds(play: Play, count: int = 2) -> list[Any]:
-    """What `play` makes of each of so many rounds, every one from the journal of the one before."""
+    """Return the results of `play` in several rounds, each with the journal of the previous one."""
     made, journal = [], EMPTY
     for _ in range(count):
         with a_round(journal) as round:
@@ -53,7 +53,7 @@ async def step(round: Round, function: Callable[..., Any], *args: Any, **kwargs:
 
 
 class Counted:
-    """A step's function that knows how often it ran, and with which keys."""
+    """A step's function that counts its runs and records its keys."""
 
     def __init__(self) -> None:
         self.keys: list[str] = []
@@ -330,14 +330,14 @@ async def test_a_step_that_ends_after_its_call_is_not_recorded() -> None:
     with a_round() as round:
 
         async def outlives() -> None:
-            round.line.end()
+            round.channel.end()
 
         with pytest.raises(CallEnded):
             await step(round, outlives)
 
 
 class Leaving:
-    """A process that leaves, or does not."""
+    """The port `leaving`: true while `leaves` is."""
 
     def __init__(self) -> None:
         self.leaves = True

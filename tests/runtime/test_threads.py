@@ -1,4 +1,4 @@
-"""Threads are reused, capped, carry context variables, and are lost rather than waited for."""
+"""Threads are reused, limited, carry context variables, and are lost instead of waited for."""
 
 import asyncio
 import subprocess
@@ -16,7 +16,7 @@ colour: ContextVar[str] = ContextVar("colour", default="none")
 
 
 class Gate:
-    """A function that says it has begun, and ends when it is let go."""
+    """A function that reports that it has begun, and ends when it is released."""
 
     def __init__(self) -> None:
         self.begun = threading.Event()
@@ -32,7 +32,7 @@ class Gate:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait for another thread to get somewhere; ten seconds at most."""
+    """Wait until a condition that another thread fulfils is true; ten seconds at most."""
     async with asyncio.timeout(10):
         while not condition():  # noqa: ASYNC110 - threads set no asyncio event
             await asyncio.sleep(0.001)
@@ -146,7 +146,7 @@ async def test_a_caller_cancelled_after_the_function_ended_loses_no_thread() -> 
     pool = ToolThreads(1)
     running = asyncio.ensure_future(pool.run("acme", lambda: None))
     await asyncio.sleep(0)
-    # The loop is held here, so the thread ends but its result is not yet delivered.
+    # This blocks the loop, so the thread ends but its result is not yet delivered.
     while pool.in_use("acme"):
         threading.Event().wait(0.001)
     running.cancel()

@@ -1,4 +1,4 @@
-"""The values of a round: who calls, what came of it, and what the outside is by default."""
+"""Tests of the values of a round: the caller, the outcomes, and the default ports."""
 
 from datetime import UTC
 from uuid import UUID, uuid4
@@ -10,10 +10,11 @@ from mcphost.runtime.call import Call, Client, Delivery, Principal, PrincipalKin
 from mcphost.runtime.journal import EMPTY, Answer, Journal
 from mcphost.runtime.outcomes import Complete, Outcome
 from mcphost.runtime.ports import (
-    Limits,
+    FixedPorts,
     LinkRefused,
+    NullNotifier,
     Ports,
-    Silence,
+    RoundLimits,
     StoreRefused,
     SystemClock,
     SystemRandomness,
@@ -51,16 +52,16 @@ def test_a_complete_outcome_knows_whether_it_is_an_error() -> None:
 
 
 def test_by_default_the_outside_is_silent_and_real() -> None:
-    ports = Ports(threads=ToolThreads(1))
+    ports = FixedPorts(threads=ToolThreads(1))
     ports.notifier.progress(1, None, None)
     ports.notifier.log("info", "nothing is sent", None)
-    assert isinstance(ports.notifier, Silence)
+    assert isinstance(ports.notifier, NullNotifier)
     ports.announcer.updated("notes://today")
     ports.announcer.list_changed("tool")
     assert isinstance(ports.clock, SystemClock)
     assert ports.clock.now().tzinfo is UTC
     assert len(SystemRandomness().bytes(24)) == 24
-    assert ports.limits == Limits(seconds=None, result_bytes=8 * 1024 * 1024)
+    assert ports.limits == RoundLimits(seconds=None, result_bytes=8 * 1024 * 1024)
 
 
 def test_a_client_that_says_nothing_of_modes_means_forms() -> None:
@@ -69,14 +70,15 @@ def test_a_client_that_says_nothing_of_modes_means_forms() -> None:
 
 
 async def test_by_default_nothing_is_kept_and_nobody_is_waited_for() -> None:
-    ports = Ports(threads=ToolThreads(1))
+    ports = FixedPorts(threads=ToolThreads(1))
     for kept in (ports.store.get("a"), ports.store.put("a", 1, 0)):
         with pytest.raises(StoreRefused):
             await kept
+    for make in (ports.links.page, ports.links.callback):
+        with pytest.raises(LinkRefused):
+            make("a")
     with pytest.raises(LinkRefused):
-        ports.links.url("a")
-    with pytest.raises(LinkRefused):
-        await ports.links.wait("a", 1)
+        await ports.links.wait("a", 1, "")
     assert not ports.leaving()
 
 
@@ -96,7 +98,7 @@ def test_a_journal_knows_what_takes_the_most_room() -> None:
 
 
 class Greeter:
-    """The least that a program can be."""
+    """The smallest possible program."""
 
     async def advance(self, call: Call, journal: Journal, ports: Ports) -> Outcome:
         text = f"Hello, {call.arguments['name']}!"
@@ -117,6 +119,6 @@ async def test_a_program_gives_back_a_value() -> None:
         era=Era.MODERN,
         delivery=Delivery.MODERN,
     )
-    outcome = await program.advance(call, EMPTY, Ports(threads=ToolThreads(1)))
+    outcome = await program.advance(call, EMPTY, FixedPorts(threads=ToolThreads(1)))
     assert outcome == Complete({"content": [{"type": "text", "text": "Hello, Ada!"}]})
     assert call.round == 1

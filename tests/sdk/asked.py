@@ -1,4 +1,4 @@
-"""What the tests of questions share: the referee for params, and answers."""
+"""Helpers for tests of questions: the schema check for params, and answers."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from tests.wire import check_type
 
 
 def on_the_wire(question: Question[Any]) -> dict[str, Any]:
-    """The params of a question, once the specification's schema has seen it."""
+    """Return the params of a question after validation against the specification's schema."""
     request = {"method": question.method, "params": question.params}
     check_type("InputRequest", request)
     kinds = {

@@ -1,4 +1,4 @@
-"""Whatever a form is and whatever a client sends: legal on the wire, read or refused, nothing else."""
+"""Any form and any answer of a client: valid on the wire, and either read or refused."""
 
 from typing import Any
 
@@ -87,7 +87,7 @@ json = st.recursive(
 
 @st.composite
 def asked_and_answered(draw: st.DrawFn) -> tuple[dict[str, Any], Any]:
-    """A form, and a content that has its fields, more or less."""
+    """Generate a form, and content that has more or less its fields."""
     schema = draw(forms())
     content = {}
     for name, field in schema["properties"].items():
@@ -99,7 +99,7 @@ def asked_and_answered(draw: st.DrawFn) -> tuple[dict[str, Any], Any]:
 
 
 def outcome(question: Question[Any], result: Any) -> Any:
-    """What is read, or None for what is refused: there is no third."""
+    """Return what is read, or None if it is refused; any other exception fails the test."""
     try:
         return question.read(result)
     except InvalidAnswer as refusal:

@@ -1,4 +1,4 @@
-"""Questions as a tool asks them through its context: worded, asked, read, refused."""
+"""Tests of questions that a tool asks through its context: built, asked, read, refused."""
 
 import asyncio
 from pathlib import Path
@@ -121,7 +121,9 @@ def test_a_form_that_must_not_be_asked_breaks_the_file_that_it_is_written_in(
     (tmp_path / "login.py").write_text(BAD)
     problem = discover(tmp_path).broken["login"]
     assert problem.path.endswith("login.py:5")
-    assert "Login is no form: /properties/password: it asks for a secret" in problem.message
+    assert (
+        "Login is not a valid form: /properties/password: it asks for a secret" in problem.message
+    )
 
 
 async def test_who_asks_in_vain_for_ever_lets_others_run() -> None:

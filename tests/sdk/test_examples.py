@@ -1,4 +1,4 @@
-"""The specification's own examples of questions and answers: each can be asked, each can be read."""
+"""The specification's own examples of input requests and responses can be asked and read."""
 
 from pathlib import Path
 from typing import Any

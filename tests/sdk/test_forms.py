@@ -1,4 +1,4 @@
-"""Forms by a model or by a schema: legal on the wire, and read back strictly."""
+"""Tests of forms from a model or a schema: valid on the wire, and answers read strictly."""
 
 from datetime import date
 from decimal import Decimal
@@ -26,7 +26,7 @@ class Size(IntEnum):
 
 
 class Everything(Form):
-    """Not told to anybody."""
+    """Not sent to clients."""
 
     name: str = Field(min_length=1, max_length=20, title="Your name")
     age: int | None = Field(description="In years", gt=17, lt=100)
@@ -269,7 +269,7 @@ class Inner(BaseModel):
 def test_a_form_that_no_client_can_show_fails_where_it_is_written(
     annotation: Any, where: str
 ) -> None:
-    with pytest.raises(QuestionRefused, match="Bad is no form: ") as caught:
+    with pytest.raises(QuestionRefused, match="Bad is not a valid form: ") as caught:
         type("Bad", (Form,), {"__annotations__": {"x": annotation}, "__module__": __name__})
     assert where in str(caught.value)
 
@@ -342,5 +342,5 @@ def test_a_schema_says_what_becomes_of_other_fields(more: Any, content: Any) -> 
     "schema", [{"type": "object"}, {"type": object()}, {"type": "string"}, {5: 5}]
 )
 def test_a_schema_that_is_not_flat_is_refused(schema: Any) -> None:
-    with pytest.raises(QuestionRefused, match=r"is no form|is not JSON"):
+    with pytest.raises(QuestionRefused, match=r"is not a valid form|is not JSON"):
         form("f", "Who?", schema)

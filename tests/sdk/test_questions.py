@@ -1,4 +1,5 @@
-"""What authors ask with: each question is legal on the wire, and reads what clients send back."""
+"""Tests of the questions that authors can ask: each is valid on the wire, and reads what clients
+return."""
 
 from typing import Any
 
@@ -93,7 +94,7 @@ def test_a_page_is_asked_for_with_its_address_and_yields_consent() -> None:
         ("", "https://example.com", "the message must be a text"),
         (None, "https://example.com", "the message must be a text"),
         ("Go", "http://example.com", "must begin with https://"),
-        ("Go", "https://ada:secret@example.com", "name or the password"),
+        ("Go", "https://ada:secret@example.com", "user name or password"),
         ("Go", None, "must be a text"),
     ],
 )
@@ -124,13 +125,13 @@ def test_roots_are_asked_for_and_read() -> None:
     [
         ({}, "its roots is missing"),
         ({"action": "decline"}, "its roots is missing"),
-        ({"roots": None}, "its roots is not as it must be"),
-        ({"roots": {}}, "its roots is not as it must be"),
+        ({"roots": None}, "its roots is not valid"),
+        ({"roots": {}}, "its roots is not valid"),
         ({"roots": [5]}, "roots.0.uri: must begin with file://"),
         ({"roots": [{"name": "a"}]}, "roots.0.uri: must begin with file://"),
         ({"roots": [{"uri": "file:///a"}, {"uri": "/b"}]}, "roots.1.uri: must begin with file://"),
         ({"roots": [{"uri": "https://example.com"}]}, "roots.0.uri: must begin with file://"),
-        ({"roots": [{"uri": "file:///a", "name": 5}]}, "its roots is not as it must be"),
+        ({"roots": [{"uri": "file:///a", "name": 5}]}, "its roots is not valid"),
         ({"roots": [{"uri": "file:///a", "name": "\ud800"}]}, "is not JSON"),
     ],
 )
@@ -138,7 +139,7 @@ def test_roots_that_are_none_are_not_taken(result: Any, why: str) -> None:
     assert why in invalid(roots(), result)
 
 
-# --- what is raised ---
+# --- errors ---
 
 
 @pytest.mark.parametrize(
@@ -161,4 +162,4 @@ def test_what_is_raised_for_a_question_that_was_not_answered_tells_the_caller(
 
 def test_what_the_client_said_is_in_what_is_raised() -> None:
     assert str(AnswerFailed("a", "no screen")).endswith("could not be answered: no screen")
-    assert "nobody answered the question 'a' in time" in str(AnswerTimedOut("a"))
+    assert "there was no answer to the question 'a' in time" in str(AnswerTimedOut("a"))

@@ -1,4 +1,4 @@
-"""What the client's model is asked, and what it may answer."""
+"""Tests of sampling requests and of their answers."""
 
 from typing import Any, Literal
 
@@ -111,11 +111,11 @@ def test_the_use_of_tools_is_told_with_its_results() -> None:
     ("messages", "why"),
     [
         ([], "there is no message"),
-        ([5], "a model is told texts, images and audio"),
-        (5, "a model is told texts, images and audio"),
+        ([5], "a sampling message must be text, image or audio"),
+        (5, "a sampling message must be text, image or audio"),
         (
             [Message(ResourceLink(type="resource_link", name="a", uri="a:b"))],
-            "a model is told texts, images and audio",
+            "a sampling message must be text, image or audio",
         ),
         ([uses("1")], "their results are missing"),
         ([uses("1"), "And?"], "must be followed by its result"),
@@ -156,7 +156,7 @@ def test_messages_that_models_do_not_take_are_refused(messages: Any, why: str) -
         ({"temperature": "hot"}, "temperature must be a number"),
         ({"temperature": float("nan")}, "temperature must be a number"),
         ({"stop_sequences": "END"}, "stop_sequences is a list"),
-        ({"tools": [WEATHER, WEATHER]}, "two of its tools have one name"),
+        ({"tools": [WEATHER, WEATHER]}, "two tools have the same name"),
         ({"tools": [Tool(name="a", input_schema={})]}, "the input schema of a tool"),
         ({"tool_choice": ToolChoice(mode="auto")}, "there is no tool to choose"),
         ({"metadata": {"a": object()}}, "is not JSON"),
@@ -196,17 +196,17 @@ def test_with_tools_the_model_may_use_them() -> None:
     [
         ({}, "is missing"),
         ({"action": "accept"}, "is missing"),
-        ({**SAID, "model": 5}, "its model is not as it must be"),
-        ({**SAID, "role": "system"}, "its role is not as it must be"),
-        ({**SAID, "stopReason": 5}, "its stopReason is not as it must be"),
-        ({**SAID, "content": "Paris"}, "its content is not as it must be"),
-        ({**SAID, "content": {"type": "text", "text": 5}}, "its content is not as it must be"),
-        ({**SAID, "content": {"type": "text"}}, "its content is not as it must be"),
+        ({**SAID, "model": 5}, "its model is not valid"),
+        ({**SAID, "role": "system"}, "its role is not valid"),
+        ({**SAID, "stopReason": 5}, "its stopReason is not valid"),
+        ({**SAID, "content": "Paris"}, "its content is not valid"),
+        ({**SAID, "content": {"type": "text", "text": 5}}, "its content is not valid"),
+        ({**SAID, "content": {"type": "text"}}, "its content is not valid"),
         ({**SAID, "content": []}, "its content must be one text, image or audio"),
         ({**SAID, "content": [5, 5]}, "its content must be one text, image or audio"),
         (
             {**SAID, "content": {"type": "tool_use", "id": "1", "name": "a", "input": {}}},
-            "its content is not as it must be",
+            "its content is not valid",
         ),
         ({**SAID, "model": "\ud800"}, "is not JSON"),
     ],

@@ -1,6 +1,7 @@
-"""Sealed tokens: what we handed out opens, everything else is refused and says nothing."""
+"""Tests of sealed tokens: own tokens open, all others are refused without a reason."""
 
 import base64
+from dataclasses import replace
 from types import MappingProxyType
 from uuid import UUID
 
@@ -58,7 +59,8 @@ def body_of(token: str) -> bytes:
 
 
 def sealed_by_hand(plaintext: bytes, purpose: Purpose) -> str:
-    """The format once more, written from its description and not from its code."""
+    """Seal by an implementation that was written from the description of the format, not from the
+    code."""
     info = purpose.value.encode("ascii") + ACME.bytes + RANDOM
     one_use = HKDF(algorithm=SHA256(), length=32, salt=SALT, info=info).derive(KEY.secret)
     known = b"mcps1.k1." + ACME.bytes + purpose.value.encode("ascii")
@@ -93,6 +95,23 @@ def test_a_token_of_an_earlier_release_still_opens() -> None:
     token = "mcps1.k1.yMnKy8zNzs_Q0dLT1NXW19jZ2tvc3d7f0sZexJwMmg_8BC6ximvxnku9FnYO"
     assert seal(b"hello", bound(), KEY, RANDOM) == token
     assert unseal(token, bound(), RING) == b"hello"
+
+
+@given(
+    payload=payloads, contexts=st.lists(st.binary(min_size=1, max_size=40), min_size=2, unique=True)
+)
+def test_a_token_opens_in_its_own_context_only(payload: bytes, contexts: list[bytes]) -> None:
+    binding, other, *_ = (replace(bound(Purpose.ROW), context=context) for context in contexts)
+    token = seal(payload, binding, KEY, RANDOM)
+    assert unseal(token, binding, RING) == payload
+    assert refusal(token, other) is Reason.NOT_AUTHENTIC
+
+
+def test_a_row_of_an_earlier_release_opens_in_the_context_that_its_payload_begins_with() -> None:
+    old = seal(b"place" + b"hello", bound(Purpose.ROW), KEY, RANDOM)
+    assert unseal(old, replace(bound(Purpose.ROW), context=b"place"), RING) == b"hello"
+    elsewhere = replace(bound(Purpose.ROW), context=b"plane")
+    assert refusal(old, elsewhere) is Reason.NOT_AUTHENTIC
 
 
 def test_the_same_payload_never_makes_the_same_token_twice() -> None:
@@ -216,7 +235,7 @@ def test_a_body_too_short_to_hold_a_seal_is_refused() -> None:
 @pytest.mark.parametrize("opened_as", Purpose)
 def test_a_token_of_one_purpose_opens_as_no_other(sealed_for: Purpose, opened_as: Purpose) -> None:
     token = seal(b"x", bound(sealed_for), KEY, RANDOM)
-    limit = 10_000  # the caps differ too; here the seal alone decides
+    limit = 10_000  # the limits differ too; with this one only the seal decides
     if sealed_for is opened_as:
         assert unseal(token, bound(opened_as), RING, limit) == b"x"
     else:

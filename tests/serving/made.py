@@ -1,4 +1,4 @@
-"""Prompts, resources and templates that tests make up: a kind whose programs do what they are told."""
+"""Prompts, resources and templates for tests: a kind whose programs are named in the config."""
 
 import asyncio
 from collections import defaultdict
@@ -14,14 +14,14 @@ from mcphost.catalogue import services
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.identity.services import TokenRequest, issue
 from mcphost.kinds.kind import Compiled
-from mcphost.kinds.sorts import Sort
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.protocol.prompts import PromptArgument
 from mcphost.runtime.call import Call
 from mcphost.runtime.journal import Journal
 from mcphost.runtime.outcomes import Complete, Failed, Failure, FailureKind, Outcome
 from mcphost.runtime.ports import Ports
-from mcphost.runtime.schema import Problem
-from mcphost.serving.hop import in_database
+from mcphost.runtime.schema import ArgumentProblem
+from mcphost.serving.database import in_database
 from tests.cast import ACTOR, Cast
 
 GUARD = "mcp:guarded"
@@ -75,7 +75,7 @@ async def _oddity(call: Call) -> Outcome:
 
 
 waiting: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
-"""Set once a program hangs, by what was asked for."""
+"""Set once a program hangs, by target."""
 
 
 async def _hang(call: Call) -> Outcome:
@@ -85,7 +85,7 @@ async def _hang(call: Call) -> Outcome:
 
 
 async def _complete(call: Call) -> Outcome:
-    """Words that begin with the value; what was filled in before is what a word ends with."""
+    """Suggest words that begin with the value, and end with the arguments filled in before."""
     begin = call.arguments["argument"]["value"]
     end = "".join(call.arguments["context"]["arguments"].values())
     values = [word + end for word in WORDS if word.startswith(begin)]
@@ -125,17 +125,19 @@ def _schema(name: str) -> dict[str, Any]:
 
 
 class MadeKind:
-    """Fills `kinds.kind.Kind`. A name in `takes` with a `!` is required."""
+    """Implements `kinds.kind.Kind`. A name in `takes` with a `!` is required."""
 
     name = "made"
     label = "Made up"
-    sorts: Collection[Sort] = tuple(Sort)
+    primitive_types: Collection[PrimitiveType] = tuple(PrimitiveType)
     can_ask = can_stream = False
 
-    def config_model(self, sort: Sort) -> type[BaseModel]:
+    def config_model(self, primitive_type: PrimitiveType) -> type[BaseModel]:
         return Config
 
-    def compile(self, config: Mapping[str, Any], sort: Sort = Sort.TOOL) -> Compiled:
+    def compile(
+        self, config: Mapping[str, Any], primitive_type: PrimitiveType = PrimitiveType.TOOL
+    ) -> Compiled:
         asked = Config.model_validate(config)
         arguments = tuple(
             PromptArgument(name.rstrip("!"), required=name.endswith("!")) for name in asked.takes
@@ -148,14 +150,14 @@ class MadeKind:
                 "properties": {one.name: _schema(one.name) for one in arguments},
             },
             program=Program(asked.does),
-            sort=sort,
+            primitive_type=primitive_type,
             uri=asked.uri,
             mime_type="text/plain",
             arguments=arguments,
             completer=Program(asked.completes) if asked.completes else None,
         )
 
-    def check(self) -> Sequence[Problem]:
+    def check(self) -> Sequence[ArgumentProblem]:
         return ()
 
     def choices(self) -> Sequence[tuple[str, str]]:
@@ -166,9 +168,9 @@ MADE = MadeKind()
 
 
 def publish(
-    tenant: UUID, sort: Sort, name: str, does: str = "echo", uri: str = "", **said: Any
+    tenant: UUID, sort: PrimitiveType, name: str, does: str = "echo", uri: str = "", **said: Any
 ) -> UUID:
-    """Publish one; `scopes`, `time_limit_seconds` as in PrimitiveFields, the rest its config."""
+    """Publish one. `scopes`, `time_limit_seconds` as in PrimitiveFields; the rest is config."""
     own = {key: said.pop(key) for key in ("scopes", "time_limit_seconds") if key in said}
     config = {"does": does, "uri": uri, **said}
     fields = PrimitiveFields(name, config, sort=sort, kind="made", **own)
@@ -177,18 +179,22 @@ def publish(
 
 
 def offer(tenant: UUID) -> None:
-    """Something of everything; what is guarded needs GUARD."""
+    """Publish several primitives of each type. Those named `guarded` need GUARD."""
     takes = ("code!", "style")
-    publish(tenant, Sort.PROMPT, "review", takes=takes, completes="complete")
-    publish(tenant, Sort.PROMPT, "guarded", takes=takes, completes="complete", scopes=(GUARD,))
-    publish(tenant, Sort.RESOURCE, "handbook", uri="docs:handbook")
-    publish(tenant, Sort.RESOURCE, "logo", "picture", uri="docs:logo")
-    publish(tenant, Sort.RESOURCE, "guarded", uri="docs:guarded", scopes=(GUARD,))
+    publish(tenant, PrimitiveType.PROMPT, "review", takes=takes, completes="complete")
+    publish(
+        tenant, PrimitiveType.PROMPT, "guarded", takes=takes, completes="complete", scopes=(GUARD,)
+    )
+    publish(tenant, PrimitiveType.RESOURCE, "handbook", uri="docs:handbook")
+    publish(tenant, PrimitiveType.RESOURCE, "logo", "picture", uri="docs:logo")
+    publish(tenant, PrimitiveType.RESOURCE, "guarded", uri="docs:guarded", scopes=(GUARD,))
     notes = "users://{name}/notes{?of}"
-    publish(tenant, Sort.TEMPLATE, "notes", uri=notes, completes="complete")
-    publish(tenant, Sort.TEMPLATE, "files", uri="file:///{+path}")
+    publish(tenant, PrimitiveType.TEMPLATE, "notes", uri=notes, completes="complete")
+    publish(tenant, PrimitiveType.TEMPLATE, "files", uri="file:///{+path}")
     vault = "vault:{key}"
-    publish(tenant, Sort.TEMPLATE, "guarded", uri=vault, completes="complete", scopes=(GUARD,))
+    publish(
+        tenant, PrimitiveType.TEMPLATE, "guarded", uri=vault, completes="complete", scopes=(GUARD,)
+    )
 
 
 async def token_with(cast: Cast, *scopes: str, **limits: int) -> str:

@@ -1,4 +1,4 @@
-"""What a tenant offers, made up by a test."""
+"""Offerings made by tests."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -6,7 +6,7 @@ import pytest
 
 from mcphost.identity.services import TokenRequest, issue
 from mcphost.serving import limits
-from mcphost.serving.hop import in_database
+from mcphost.serving.database import in_database
 from mcphost.tenants.fields import TenantFields
 from mcphost.tenants.services import update_tenant
 from tests.cast import ACTOR, Cast
@@ -78,7 +78,7 @@ async def test_each_of_several_processes_allows_its_share_and_at_least_one(
     for _ in range(2):
         assert (await call("acme", "echo", {"text": "a"}, token)).status == 200
     _over_the_limit(await call("acme", "echo", {"text": "a"}, token))
-    monkeypatch.setattr(limits, "live", lambda: 1)  # the other one left: what was counted counts
+    monkeypatch.setattr(limits, "live", lambda: 1)  # the other left: earlier calls still count
     for _ in range(3):
         assert (await call("acme", "echo", {"text": "a"}, token)).status == 200
     _over_the_limit(await call("acme", "echo", {"text": "a"}, token))

@@ -1,11 +1,12 @@
-"""What a modern server owes every request, whatever came before it (spec: basic/index, server/tools)."""
+"""What holds for every request to a modern server, independent of earlier ones
+(spec: basic/index, server/tools)."""
 
 import pytest
 from pytest_django import Settings
 
 from mcphost.catalogue import services as tools
 from mcphost.catalogue.fields import PrimitiveFields
-from mcphost.serving.hop import in_database
+from mcphost.serving.database import in_database
 from tests.cast import ACTOR, Cast
 from tests.mcp import ask, call
 from tests.plugins.canaries import CANARY, grep
@@ -74,7 +75,7 @@ async def test_all_pages_of_a_list_are_cached_alike(
 
 
 async def test_no_secret_that_a_caller_sends_is_logged(served: Cast) -> None:
-    """The grep of every log (tests/plugins/canaries.py) looks on; here is what it looks for."""
+    """Send secrets for which tests/plugins/canaries.py greps every log."""
     token = served.owner.mcp_token
     lines = grep.lines
     for wrong in (CANARY, f"{token}{CANARY}", f"mcph_{CANARY}", token[:-1]):

@@ -1,6 +1,6 @@
-"""Rotation as two processes live through it, one of which hears of everything late.
+"""Key rotation with two processes, one of which receives every change late.
 
-What is done inside `elsewhere` another process did. What it knows then is `theirs()`.
+Code inside `elsewhere` stands for another process. That process's keys are `theirs()`.
 """
 
 from collections.abc import Callable
@@ -12,10 +12,10 @@ from pytest_django import Settings
 from mcphost.audit.records import Actor
 from mcphost.feed.loop import loop as feed
 from mcphost.sealing.tokens import Purpose, SealError, key_id
-from mcphost.serving import opening
-from mcphost.serving.hop import in_database
+from mcphost.serving import sealing
+from mcphost.serving.database import in_database
 from mcphost.vault import selectors
-from mcphost.vault.lifecycle import destroy, destroy_salt, retire, rotate, tend
+from mcphost.vault.lifecycle import destroy, destroy_salt, retire, rotate, run_due_transitions
 from mcphost.vault.sealer import TenantSealer, fetch
 from mcphost.vault.services import ensure_ring
 from tests.cast import Cast
@@ -31,8 +31,8 @@ STATE = Purpose.STATE
 
 @pytest.fixture
 def tenant(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> UUID:
-    """One whose keys both processes know."""
-    monkeypatch.setattr(opening, "EVERY_SECONDS", 0.01)
+    """A tenant whose keys both processes have read."""
+    monkeypatch.setattr(sealing, "EVERY_SECONDS", 0.01)
     ensure_ring()
     fetch(cast.acme.id)
     feed.poll()
@@ -41,20 +41,20 @@ def tenant(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> UUID:
 
 
 def theirs(tenant: UUID) -> TenantSealer:
-    """What a process knows that has just read everything."""
+    """The keys of a process that has just read all of them."""
     secrets = selectors._load_tenant(tenant)
     return TenantSealer(tenant, selectors._load_ring(), secrets.salt)
 
 
 @pytest.fixture
 def there(elsewhere: Elsewhere) -> Callable[[Callable[[], object]], None]:
-    """`there(work)`: another process does it, and this one does not hear of it yet."""
+    """`there(work)`: another process does the work, and this one has not received it yet."""
 
     def do(work: Callable[[], object]) -> None:
         remembered = dict(selectors._rings._values), dict(selectors._tenants._values)
         with elsewhere():
             work()
-        # This process's own memory: what the services forget is that of the process they run in.
+        # Restore this process's caches: the services clear those of the process in which they run.
         for cache, values in zip((selectors._rings, selectors._tenants), remembered, strict=True):
             cache._values.update(values)  # type: ignore[arg-type]
 
@@ -65,17 +65,17 @@ async def test_through_a_whole_rotation_no_fresh_token_is_refused_on_either_side
     tenant: UUID, there: Callable[[Callable[[], object]], None]
 ) -> None:
     async def cross(*, late: bool) -> None:
-        """Each side opens what the other sealed a moment ago."""
-        ours = await opening.seal(STATE, tenant, b"ours")
+        """Check that each process opens what the other has just sealed."""
+        ours = await sealing.seal(STATE, tenant, b"ours")
         they = await in_database(theirs, tenant)
         assert they.unseal(STATE, ours) == b"ours"
         token = they.seal(STATE, b"theirs")
         assert (key_id(token) != key_id(ours)) is late
-        assert await opening.unseal(STATE, tenant, token) == b"theirs"
+        assert await sealing.unseal(STATE, tenant, token) == b"theirs"
 
     def next_step() -> None:
         have_waited(made[0])
-        tend()
+        run_due_transitions()
 
     made: list[str] = []
     await cross(late=False)
@@ -85,7 +85,7 @@ async def test_through_a_whole_rotation_no_fresh_token_is_refused_on_either_side
     await cross(late=True)
     await in_database(feed.poll)
     await cross(late=False)
-    assert key_id(await opening.seal(STATE, tenant, b"x")) == made[0]
+    assert key_id(await sealing.seal(STATE, tenant, b"x")) == made[0]
 
 
 async def test_who_heard_of_a_key_on_standby_opens_its_first_token_without_reading(
@@ -100,61 +100,61 @@ async def test_who_heard_of_a_key_on_standby_opens_its_first_token_without_readi
         have_waited(new)
 
     await in_database(heard_of_standby)
-    await in_database(there, tend)
+    await in_database(there, run_due_transitions)
     token = (await in_database(theirs, tenant)).seal(STATE, b"x")
-    monkeypatch.setattr(opening, "_late_keys", None)
-    assert await opening.unseal(STATE, tenant, token) == b"x"
+    monkeypatch.setattr(sealing, "_late_keys", None)
+    assert await sealing.unseal(STATE, tenant, token) == b"x"
 
 
 async def test_a_token_of_an_old_key_opens_until_it_has_expired(tenant: UUID) -> None:
-    old = await opening.seal(STATE, tenant, b"x")
+    old = await sealing.seal(STATE, tenant, b"x")
 
     def replace() -> None:
         have_waited(rotate(OLGA))
-        tend()
+        run_due_transitions()
 
     def expire() -> None:
         have_expired(key_id(old))
-        tend()
+        run_due_transitions()
 
     await in_database(replace)
-    assert await opening.unseal(STATE, tenant, old) == b"x"
+    assert await sealing.unseal(STATE, tenant, old) == b"x"
     await in_database(expire)
     with pytest.raises(SealError):
-        await opening.unseal(STATE, tenant, old)
+        await sealing.unseal(STATE, tenant, old)
 
 
 async def test_a_compromised_key_opens_nothing_from_the_moment_that_it_is_heard(
     tenant: UUID, there: Callable[[Callable[[], object]], None]
 ) -> None:
-    old = await opening.seal(STATE, tenant, b"x")
+    old = await sealing.seal(STATE, tenant, b"x")
     await in_database(there, lambda: rotate(OLGA, compromised=True))
-    assert await opening.unseal(STATE, tenant, old) == b"x"
+    assert await sealing.unseal(STATE, tenant, old) == b"x"
     await in_database(feed.poll)
     with pytest.raises(SealError):
-        await opening.unseal(STATE, tenant, old)
-    assert key_id(await opening.seal(STATE, tenant, b"x")) != key_id(old)
+        await sealing.unseal(STATE, tenant, old)
+    assert key_id(await sealing.seal(STATE, tenant, b"x")) != key_id(old)
 
 
 async def test_the_key_after_a_compromise_is_learned_from_its_first_token_too(
     tenant: UUID, there: Callable[[Callable[[], object]], None]
 ) -> None:
-    old = await opening.seal(STATE, tenant, b"x")
+    old = await sealing.seal(STATE, tenant, b"x")
     await in_database(there, lambda: rotate(OLGA, compromised=True))
     token = (await in_database(theirs, tenant)).seal(STATE, b"new")
-    assert await opening.unseal(STATE, tenant, token) == b"new"
+    assert await sealing.unseal(STATE, tenant, token) == b"new"
     with pytest.raises(SealError):
-        await opening.unseal(STATE, tenant, old)
+        await sealing.unseal(STATE, tenant, old)
 
 
 async def test_a_key_retired_and_destroyed_elsewhere_is_forgotten_here_once_heard(
     tenant: UUID, there: Callable[[Callable[[], object]], None]
 ) -> None:
-    old = await opening.seal(STATE, tenant, b"x")
+    old = await sealing.seal(STATE, tenant, b"x")
 
     def replace() -> None:
         have_waited(rotate(OLGA))
-        tend()
+        run_due_transitions()
         fetch(tenant)
 
     def end() -> None:
@@ -163,31 +163,31 @@ async def test_a_key_retired_and_destroyed_elsewhere_is_forgotten_here_once_hear
 
     await in_database(replace)
     await in_database(there, end)
-    assert await opening.unseal(STATE, tenant, old) == b"x"
+    assert await sealing.unseal(STATE, tenant, old) == b"x"
     await in_database(feed.poll)
     assert not selectors._rings._values, "nothing of the key is left in memory"
     with pytest.raises(SealError):
-        await opening.unseal(STATE, tenant, old)
+        await sealing.unseal(STATE, tenant, old)
 
 
 async def test_a_salt_destroyed_elsewhere_is_forgotten_here_once_heard(
     tenant: UUID, there: Callable[[Callable[[], object]], None]
 ) -> None:
-    token = await opening.seal(STATE, tenant, b"x")
+    token = await sealing.seal(STATE, tenant, b"x")
     await in_database(there, lambda: destroy_salt(tenant, OLGA))
-    assert await opening.unseal(STATE, tenant, token) == b"x"
+    assert await sealing.unseal(STATE, tenant, token) == b"x"
     await in_database(feed.poll)
     assert tenant not in selectors._tenants._values
     with pytest.raises(SealError):
-        await opening.unseal(STATE, tenant, token)
+        await sealing.unseal(STATE, tenant, token)
     with pytest.raises(SealError):
-        await opening.seal(STATE, tenant, b"x")
+        await sealing.seal(STATE, tenant, b"x")
 
 
 @pytest.fixture
 async def cursor(offered: Cast, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What leads from the first page of a list to its second."""
-    monkeypatch.setattr(opening, "EVERY_SECONDS", 0.01)
+    """The cursor from the first page of a list to its second."""
+    monkeypatch.setattr(sealing, "EVERY_SECONDS", 0.01)
     settings.MCPHOST_PAGE_SIZE = 1
     first = (await _tools(offered)).result
     assert [tool["name"] for tool in first["tools"]] == ["echo"]
@@ -204,10 +204,10 @@ async def test_a_cursor_of_a_key_not_heard_of_yet_goes_on_with_the_list(
 ) -> None:
     def rotated() -> None:
         have_waited(rotate(OLGA))
-        tend()
+        run_due_transitions()
 
     tenant = offered.acme.id
-    payload = await opening.unseal(Purpose.CURSOR, tenant, cursor)
+    payload = await sealing.unseal(Purpose.CURSOR, tenant, cursor)
     await in_database(there, rotated)
     newer = (await in_database(theirs, tenant)).seal(Purpose.CURSOR, payload)
     assert key_id(newer) != key_id(cursor)
@@ -230,6 +230,6 @@ async def test_without_a_salt_a_list_that_goes_on_is_an_error_and_a_short_one_is
 ) -> None:
     await in_database(destroy_salt, offered.acme.id, OLGA)
     cut = await _tools(offered)
-    assert "nothing can be sealed for this tenant" in cut.error["message"]
+    assert "the tenant's encryption keys were destroyed" in cut.error["message"]
     settings.MCPHOST_PAGE_SIZE = 100
     assert len((await _tools(offered)).result["tools"]) == 2

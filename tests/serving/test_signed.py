@@ -1,13 +1,15 @@
-"""A tool that waits for its link, from the question to the page to the result."""
+"""A tool that waits for its page: input request, confirmation, result."""
 
 import asyncio
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from django.test import Client
 
+from mcphost.serving.database import in_database
 from tests.cast import Cast
-from tests.mcp import Exchange, Reply, begun, call, request
+from tests.mcp import begun, call, request
 from tests.served import probes
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -24,7 +26,7 @@ async def asked(cast: Cast) -> dict[str, Any]:
 
 
 def retry(result: dict[str, Any], **arguments: Any) -> dict[str, Any]:
-    """The request that comes back with consent."""
+    """The retry of the request, with consent."""
     params = {
         "name": "sign",
         "arguments": arguments,
@@ -34,28 +36,31 @@ def retry(result: dict[str, Any], **arguments: Any) -> dict[str, Any]:
     return request("tools/call", params, capabilities=CAPABLE)
 
 
-async def opened(result: dict[str, Any]) -> Reply:
-    """Somebody opens the page that was asked for, in a browser."""
-    url = urlsplit(result["inputRequests"]["page"]["params"]["url"])
-    exchange = Exchange(url.path, {"host": url.netloc}, "GET")
-    exchange.write(b"")
-    return await exchange.done()
+async def confirmed(cast: Cast, result: dict[str, Any]) -> int:
+    """Confirm the page as the caller's user, signed in; return the HTTP status."""
+
+    def press() -> int:
+        browser = Client()
+        browser.force_login(cast.owner.user)
+        path = urlsplit(result["inputRequests"]["page"]["params"]["url"]).path
+        assert browser.get(path).status_code == 200
+        return browser.post(path).status_code
+
+    return await in_database(press)
 
 
-async def test_a_call_waits_until_somebody_has_opened_its_link(served: Cast) -> None:
+async def test_a_call_waits_until_its_page_is_confirmed(served: Cast) -> None:
     result = await asked(served)
     async with begun("acme", retry(result), served.owner.mcp_token) as exchange:
         await asyncio.wait_for(probes().running.wait(), SECONDS)
         assert not exchange.task.done()
-        page = await opened(result)
-        assert page.status == 200
-        assert b"Thank you" in page.raw
+        assert await confirmed(served, result) == 200
         assert (await exchange.done()).check().text == "signed"
 
 
-async def test_a_link_may_be_opened_before_anybody_waits(served: Cast) -> None:
+async def test_a_page_may_be_confirmed_before_the_call_waits(served: Cast) -> None:
     result = await asked(served)
-    assert (await opened(result)).status == 200
+    assert await confirmed(served, result) == 200
     async with begun("acme", retry(result), served.owner.mcp_token) as exchange:
         assert (await exchange.done()).check().text == "signed"
 
@@ -69,11 +74,11 @@ async def test_who_waits_in_vain_is_told_so(served: Cast) -> None:
 
 async def test_the_link_of_one_call_ends_no_other(served: Cast) -> None:
     mine, other = await asked(served), await asked(served)
-    await opened(other)
+    await confirmed(served, other)
     async with begun("acme", retry(mine), served.owner.mcp_token) as exchange:
         await asyncio.wait_for(probes().running.wait(), SECONDS)
         assert not exchange.task.done()
-        await opened(mine)
+        await confirmed(served, mine)
         assert (await exchange.done()).check().text == "signed"
 
 

@@ -1,4 +1,4 @@
-"""Rounds about to run, of programs that a test makes up."""
+"""Rounds of programs that a test defines."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -18,15 +18,14 @@ from mcphost.runtime.outcomes import Outcome
 from mcphost.runtime.ports import Ports
 from mcphost.runtime.program import Program
 from mcphost.runtime.schema import Validator
-from mcphost.serving.incoming import NO_QUOTA, Incoming
-from mcphost.serving.turn import Turn
+from mcphost.serving.context import NO_QUOTA, Incoming, Turn
 from mcphost.tenants.selectors import TenantSnapshot
 from tests.kinds.rounds import TENANT, a_call
 
 
 @dataclass(frozen=True, slots=True)
 class Does:
-    """A program that does what a test says."""
+    """A program that runs a test's function."""
 
     what: Callable[[], Awaitable[Outcome]]
 
@@ -50,7 +49,7 @@ def tenant(**said: object) -> TenantSnapshot:
 
 
 def turn(what: Callable[[], Awaitable[Outcome]], *, read_only: bool = True) -> Turn:
-    """The first round of a call to a tool that does this."""
+    """The first round of a call to a tool with this program."""
     call = a_call({"text": "hello"})
     incoming = Incoming(
         leg=uuid4(),

@@ -1,4 +1,4 @@
-"""Who may do what, walked pair by pair, and for the stranger nothing at all."""
+"""Tests of every pair of person and permission; the stranger has none."""
 
 import pytest
 from django.contrib.auth.models import AnonymousUser, User

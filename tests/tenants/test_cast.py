@@ -1,4 +1,4 @@
-"""The cast that isolation tests use is what they believe it is."""
+"""Tests that the cast of the isolation tests has the roles that they assume."""
 
 import pytest
 from django.utils import timezone

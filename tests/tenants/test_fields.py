@@ -1,4 +1,4 @@
-"""What can be set on a tenant, and what is said when it cannot."""
+"""Tests of the fields of a tenant, and of the messages for bad values."""
 
 import base64
 from dataclasses import replace
@@ -152,7 +152,7 @@ def test_an_icon_may_be_as_large_as_the_limit_and_no_byte_larger() -> None:
 
 @pytest.mark.parametrize("kind", ["png", "jpeg", "webp"])
 def test_an_icon_whose_content_is_something_else_is_refused(kind: str) -> None:
-    assert "not what it says" in icon_problems(_uri(kind, b"<svg onload=alert(1)>"))[0]
+    assert "does not match its MIME type" in icon_problems(_uri(kind, b"<svg onload=alert(1)>"))[0]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What the tables refuse, whoever asks."""
+"""Tests of what the tables refuse to every caller."""
 
 import pytest
 from django.db import IntegrityError, transaction

@@ -1,4 +1,4 @@
-"""The two tables, every pair of them."""
+"""Tests of the two tables of scopes and permissions, for every pair."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Snapshots are read once, and until the feed says so."""
+"""Tests that snapshots are read once, and cached until the change log reports a change."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager

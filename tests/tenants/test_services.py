@@ -1,4 +1,4 @@
-"""Each verb is one transaction, one record, one change in the feed; or nothing at all."""
+"""Tests that each verb is one transaction, one entry, one change in the change log; or nothing."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 
 @contextmanager
 def told(*actions: str, news: tuple[tuple[str, str], ...] = ()) -> Iterator[list[Entry]]:
-    """Inside, exactly these entries and changes are made; the entries are in the list after it."""
+    """Check that the block writes exactly these entries and changes; yield a list of entries."""
     old_entries = set(Entry.objects.values_list("pk", flat=True))
     last = Change.objects.order_by("-seq").values_list("seq", flat=True).first() or 0
     made: list[Entry] = []

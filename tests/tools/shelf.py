@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from mcphost.kinds.kind import Compiled
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.kinds.python.kind import PythonKind
-from mcphost.kinds.sorts import Sort
 from mcphost.protocol.schemas import check_schema
 from mcphost.runtime.journal import EMPTY
 from mcphost.runtime.outcomes import Complete, Outcome
@@ -27,10 +27,10 @@ def compiled(reference: str) -> Compiled:
     return kind().compile({"function": reference})
 
 
-def names(module: str, *sorts: Sort) -> list[str]:
+def names(module: str, *sorts: PrimitiveType) -> list[str]:
     """The references of a module's functions, in order; only those of some sorts if any are named."""
     every = [name for name, _ in kind().choices() if name.startswith(f"{module}.")]
-    return [name for name in every if not sorts or compiled(name).sort in sorts]
+    return [name for name in every if not sorts or compiled(name).primitive_type in sorts]
 
 
 async def call(

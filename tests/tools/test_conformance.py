@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from mcphost.kinds.python.trying import a_call, accept, in_memory, run_through
-from mcphost.kinds.sorts import Sort
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.protocol.schemas import param_headers
 from mcphost.protocol.uri_templates import UriTemplate
 from mcphost.runtime.outcomes import Complete, Failed, FailureKind
+from mcphost.testing import a_call, accept, in_memory, run_through
 from tests.kinds.rounds import Notes
 from tests.tools.shelf import assert_listable, call, compiled, names, read
 
@@ -125,7 +125,7 @@ def test_every_tool_can_be_listed_under_its_name(reference: str) -> None:
 
 
 async def test_the_first_of_the_list_answers_without_arguments() -> None:
-    first = min(compiled(reference).name for reference in names("conformance", Sort.TOOL))
+    first = min(compiled(reference).name for reference in names("conformance", PrimitiveType.TOOL))
     assert first == "greet"
     assert await content(first) == [{"type": "text", "text": "Hello, world!"}]
 
@@ -226,8 +226,8 @@ async def test_the_schema_of_2020_12_is_served_verbatim_and_held_against_argumen
     assert await content("json_schema_2020_12_tool", **good)
     for bad in ({}, {"contactMethod": "phone", "email": "a"}, {"phone": "1"}, {**good, "x": 1}):
         outcome = await call("conformance.json_schema_2020_12_tool", bad)
-        assert isinstance(outcome, Complete)
-        assert outcome.is_error
+        assert isinstance(outcome, Failed)
+        assert outcome.error.kind is FailureKind.INVALID_ARGUMENTS
 
 
 @pytest.mark.parametrize("name", MESSAGES)

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from mcphost.kinds.python.trying import (
+from mcphost.runtime.outcomes import Complete, InputRequest, InputRequired
+from mcphost.testing import (
     EVERYTHING,
     Tried,
     a_call,
     accept,
     in_memory,
+    model_answer,
     run_through,
-    says,
 )
-from mcphost.runtime.outcomes import Complete, InputRequest, InputRequired
 from tests.tools.shelf import assert_listable, compiled, names
 
 NAME = {
@@ -28,13 +28,13 @@ ALICE = accept(name="Alice")
 # A tool, its answers, the keys of each round, and its text.
 CALLS: list[tuple[str, dict[str, Mapping[str, Any]], tuple[tuple[str, ...], ...], str]] = [
     ("elicitation", {"user_name": ALICE}, (("user_name",),), "Hello, Alice!"),
-    ("sampling", {"capital_question": says("Paris")}, (("capital_question",),), "Paris"),
+    ("sampling", {"capital_question": model_answer("Paris")}, (("capital_question",),), "Paris"),
     ("list_roots", {"client_roots": ROOTS}, (("client_roots",),), "Roots: file:///test/root"),
     ("request_state", {"confirm": accept(ok=True)}, (("confirm",),), "state-ok"),
     ("tampered_state", {"confirm": accept(ok=True)}, (("confirm",),), "state-ok"),
     (
         "multiple_inputs",
-        {"user_name": ALICE, "greeting": says("Good day"), "client_roots": ROOTS},
+        {"user_name": ALICE, "greeting": model_answer("Good day"), "client_roots": ROOTS},
         (("user_name", "greeting", "client_roots"),),
         "Good day Alice has 1 roots.",
     ),
@@ -46,7 +46,7 @@ CALLS: list[tuple[str, dict[str, Mapping[str, Any]], tuple[tuple[str, ...], ...]
     ),
     (
         "capabilities",
-        {"user_name": ALICE, "capital_question": says("Paris")},
+        {"user_name": ALICE, "capital_question": model_answer("Paris")},
         (("user_name", "capital_question"),),
         "Hello, Alice! Paris",
     ),
@@ -149,6 +149,6 @@ async def test_what_older_clients_are_asked_works_here_as_well() -> None:
     message = {"message": "Please provide your information"}
     answers = {"user": accept(username="testuser", email="test@example.com")}
     assert "testuser" in (await tried("test_elicitation", answers, message)).text
-    said = {"prompt": says("This is a test response from the client")}
+    said = {"prompt": model_answer("This is a test response from the client")}
     ended = await tried("test_sampling", said, {"prompt": "Test prompt for sampling"})
     assert ended.text == "LLM response: This is a test response from the client"

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from mcphost.kinds.sorts import Sort
-from mcphost.protocol.images import is_what_it_says
+from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.protocol.images import matches_mime_type
 from mcphost.protocol.uri_templates import UriTemplate
 from mcphost.runtime.outcomes import Complete, Failed, FailureKind
 from tests.kinds.rounds import Notes
@@ -51,9 +51,9 @@ def test_nothing_in_the_folder_is_broken() -> None:
 
 
 def test_the_demo_has_these_tools_prompts_and_resources() -> None:
-    assert names("demo", Sort.TOOL) == ALL
-    assert names("demo", Sort.PROMPT) == PROMPTS
-    assert names("demo", Sort.RESOURCE, Sort.TEMPLATE) == RESOURCES
+    assert names("demo", PrimitiveType.TOOL) == ALL
+    assert names("demo", PrimitiveType.PROMPT) == PROMPTS
+    assert names("demo", PrimitiveType.RESOURCE, PrimitiveType.TEMPLATE) == RESOURCES
 
 
 @pytest.mark.parametrize("reference", names("demo"))
@@ -92,7 +92,9 @@ async def test_echo_returns_its_text() -> None:
 
 async def test_add_returns_a_number() -> None:
     assert (await done("demo.add", a=1, b=2.5))["structuredContent"] == 3.5
-    assert (await done("demo.add", a="1", b=2))["isError"] is True
+    refused = await call("demo.add", {"a": "1", "b": 2})
+    assert isinstance(refused, Failed)
+    assert refused.error.kind is FailureKind.INVALID_ARGUMENTS
 
 
 async def test_countdown_tells_how_far_it_is() -> None:
@@ -229,7 +231,7 @@ async def test_the_square_is_the_picture_it_says_it_is() -> None:
     assert isinstance(outcome, Complete)
     [contents] = outcome.result["contents"]
     assert contents["mimeType"] == "image/png"
-    assert is_what_it_says("image/png", base64.b64decode(contents["blob"]))
+    assert matches_mime_type("image/png", base64.b64decode(contents["blob"]))
 
 
 async def test_the_weather_of_a_city_is_read_at_its_uri() -> None:

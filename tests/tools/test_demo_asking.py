@@ -7,20 +7,21 @@ from typing import Any
 
 import pytest
 
-from mcphost.kinds.python.trying import (
+from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.runtime.journal import Journal
+from mcphost.runtime.memory import MemoryLinks
+from mcphost.runtime.outcomes import Complete, Failed, FailureKind, InputRequired
+from mcphost.runtime.ports import LinkRefused, Ports
+from mcphost.testing import (
     CANCEL,
     DECLINE,
     Tried,
     a_call,
     accept,
     in_memory,
+    model_answer,
     run_through,
-    says,
 )
-from mcphost.kinds.sorts import Sort
-from mcphost.runtime.journal import Journal
-from mcphost.runtime.outcomes import Complete, Failed, FailureKind, InputRequired
-from mcphost.runtime.ports import Ports
 from tests.kinds.rounds import Notes
 from tests.tools.shelf import FOLDER, assert_listable, compiled, kind, names
 
@@ -53,11 +54,16 @@ async def stored(outside: Ports, number: int) -> Any:
     return value and value["fields"]
 
 
+def test_a_work_item_is_updated_with_answers_that_come_without_a_state() -> None:
+    """As in the example of SEP-2322."""
+    assert compiled("demo_asking.update_work_item").unasked is True
+
+
 def test_there_are_these() -> None:
     assert kind().check() == ()
-    assert names("demo_asking", Sort.TOOL) == ALL
-    assert names("demo_asking", Sort.PROMPT) == ["demo_asking.write_invitation"]
-    assert names("demo_asking", Sort.RESOURCE) == ["demo_asking.greeting"]
+    assert names("demo_asking", PrimitiveType.TOOL) == ALL
+    assert names("demo_asking", PrimitiveType.PROMPT) == ["demo_asking.write_invitation"]
+    assert names("demo_asking", PrimitiveType.RESOURCE) == ["demo_asking.greeting"]
 
 
 @pytest.mark.parametrize("reference", names("demo_asking"))
@@ -215,11 +221,11 @@ async def test_a_meeting_asks_for_time_and_place_in_one_round() -> None:
     ("action", "done", "text"),
     [
         ("accept", ["signed"], "v1 is signed off."),
-        ("accept", [], "Nobody came in time."),
+        ("accept", [], "It was not signed off in time."),
         ("decline", ["signed"], "v1 is not signed off."),
     ],
 )
-async def test_a_release_is_signed_off_by_who_agrees_and_opens_the_page(
+async def test_a_release_is_signed_off_by_a_user_who_agrees_and_confirms_the_page(
     action: str, done: list[str], text: str
 ) -> None:
     outside, answers = in_memory(done=done), {"page": {"action": action}}
@@ -228,12 +234,24 @@ async def test_a_release_is_signed_off_by_who_agrees_and_opens_the_page(
     assert ended.text == text
 
 
+class NoPerson(MemoryLinks):
+    """The links of a call whose caller is no person."""
+
+    def page(self, key: str) -> str:
+        raise LinkRefused("A confirmation page needs a user account.")
+
+
+async def test_a_program_that_wants_to_sign_off_reads_why_it_cannot() -> None:
+    ended = await tried("sign_off", {"release": "v1"}, {}, in_memory()._replace(links=NoPerson()))
+    assert (ended.asked, ended.text) == ((), "A confirmation page needs a user account.")
+
+
 async def test_a_summary_is_the_clients_models() -> None:
-    ended = await tried("summarize", {"text": "Long."}, {"summary": says("Short.")})
+    ended = await tried("summarize", {"text": "Long."}, {"summary": model_answer("Short.")})
     assert ended.text == "Short."
     picture = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
     ended = await tried(
-        "summarize", {"text": "Long."}, {"summary": {**says(""), "content": picture}}
+        "summarize", {"text": "Long."}, {"summary": {**model_answer(""), "content": picture}}
     )
     assert ended.text == "The model did not answer with a text."
 

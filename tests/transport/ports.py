@@ -1,4 +1,4 @@
-"""What tests that serve in this process need of it."""
+"""Helpers for tests that run a server in this process."""
 
 import gc
 import socket
@@ -8,7 +8,7 @@ import pytest
 
 
 def free_port() -> int:
-    """A TCP port of 127.0.0.1 that nobody listens on right now."""
+    """A free TCP port of 127.0.0.1."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -17,7 +17,7 @@ def free_port() -> int:
 
 @pytest.fixture
 def settled_memory() -> Iterator[None]:
-    """`serve` tunes the garbage collector of its process; this one goes on with other tests."""
+    """Restore the garbage collector, which `serve` tunes, for the tests that follow."""
     threshold = gc.get_threshold()
     yield
     gc.unfreeze()

@@ -1,4 +1,4 @@
-"""uvicorn as we run it, in this process, and the lines to it."""
+"""Our uvicorn server, run in this process, and connections to it."""
 
 import asyncio
 import socket
@@ -6,23 +6,24 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from mcphost.transport.leaving import Leave, QuietServer
-from mcphost.transport.server import LEAVE, Patience, build
+from mcphost.transport.server.graceful_shutdown import GracefulServer, ShutdownTimes
+from mcphost.transport.server.uvicorn import SHUTDOWN_TIMES, ClientTimeouts, build
 
 PATIENCE = 20
-LARGE = bytes(8 * 1024 * 1024)  # more than the kernel takes
+LARGE = bytes(8 * 1024 * 1024)  # more than the kernel buffers
 LAST = b"hello\r\n0\r\n\r\n"
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 class Hello:
-    """A tiny application. `/wait` answers when the test lets it; a hang-up is noted."""
+    """A tiny application. `/wait` answers when the test lets it; a disconnect is noted."""
 
     def __init__(self) -> None:
         self.arrived = asyncio.Event()
         self.release = asyncio.Event()
         self.said = asyncio.Event()
         self.ended: list[str] = []
+        self.headers: list[list[tuple[bytes, bytes]]] = []
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
@@ -31,6 +32,7 @@ class Hello:
         self.arrived.set()
         if scope["path"] == "/wait":
             await self.release.wait()
+        self.headers.append(list(scope["headers"]))
         if scope["path"] == "/large":
             await self._say_much(send)
             return
@@ -41,7 +43,7 @@ class Hello:
     async def _say_much(self, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": LARGE, "more_body": True})
-        await asyncio.sleep(0)  # the turn is over: it is written, and cannot all leave
+        await asyncio.sleep(0)  # ends the loop's iteration: it is written, and not all is sent
         await send({"type": "http.response.body", "body": b"hello"})
         self.said.set()
 
@@ -56,9 +58,9 @@ Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Running:
-    """A server in this loop, and the lines to it."""
+    """A server in this loop, and connections to it."""
 
-    def __init__(self, server: QuietServer, app: Hello, port: int) -> None:
+    def __init__(self, server: GracefulServer, app: Hello, port: int) -> None:
         self.server, self.app, self.port = server, app, port
         self._writers: list[asyncio.StreamWriter] = []
 
@@ -82,14 +84,14 @@ async def running(
     header_seconds: float = 60,
     body_seconds: float = 60,
     stalled_seconds: float = 60,
-    leave: Leave = LEAVE,
+    shutdown_times: ShutdownTimes = SHUTDOWN_TIMES,
 ) -> AsyncIterator[Running]:
-    """The server listens inside the block and has ended by itself, without an error, after it."""
+    """Run the server inside the block; it must end by itself, without an error, after it."""
     app = Hello()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        patience = Patience(header_seconds, body_seconds, stalled_seconds)
-        server = build(app, "127.0.0.1", port, patience, leave)
+        patience = ClientTimeouts(header_seconds, body_seconds, stalled_seconds)
+        server = build(app, "127.0.0.1", port, patience, shutdown_times)
         serving = asyncio.create_task(server.serve([listener]))
         served = Running(server, app, port)
         try:
@@ -108,6 +110,6 @@ async def answer(reader: asyncio.StreamReader) -> bytes:
 
 
 async def end(reader: asyncio.StreamReader) -> bytes:
-    """What comes until the server hangs up."""
+    """All bytes until the server closes the connection."""
     async with asyncio.timeout(PATIENCE):
         return await reader.read()

@@ -2,9 +2,14 @@ from pathlib import Path
 
 import pytest
 from django.core.checks import Tags, run_checks
+from django.db import OperationalError, connection
 from pytest_django import Settings
 
+from mcphost.feed.nodes import Heartbeat
+from mcphost.serving.process import lifecycle
 from mcphost.transport.checks import check_deployment
+
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
@@ -43,3 +48,38 @@ def test_a_secret_that_others_can_read_is_refused(settings: Settings) -> None:
     settings.MCPHOST_EXPOSED = lambda: (Path("/srv/master-key"),)
     (message,) = check_deployment()
     assert "/srv/master-key" in message.msg
+
+
+@pytest.mark.postgresql
+def test_more_connections_than_postgresql_has_are_refused(settings: Settings) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW max_connections")
+        (most,) = cursor.fetchone()
+    settings.MCPHOST_DJANGO_REQUESTS = 8
+    settings.MCPHOST_PROCESSES = int(most) // (lifecycle.CONNECTIONS + 8) + 1
+    (message,) = check_deployment()
+    assert message.id == "mcphost.E111"
+    assert f"up to {lifecycle.CONNECTIONS + 8} connections each" in message.msg
+
+
+@pytest.mark.postgresql
+def test_processes_that_serve_are_counted_though_the_setting_says_fewer(
+    settings: Settings,
+) -> None:
+    for _ in range(3):
+        Heartbeat().beat()
+    settings.MCPHOST_DJANGO_REQUESTS = 10_000
+    (message,) = check_deployment()
+    assert message.msg.startswith("3 processes ")
+
+
+@pytest.mark.postgresql
+def test_a_postgresql_that_cannot_be_asked_is_a_warning(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise OperationalError
+
+    monkeypatch.setattr(connection, "cursor", away)
+    (message,) = check_deployment()
+    assert message.id == "mcphost.W112"

@@ -1,8 +1,8 @@
-"""Which browsers' pages may talk to a tenant."""
+"""Which web pages may send requests to a tenant."""
 
 import pytest
 
-from mcphost.serving.hop import in_database
+from mcphost.serving.database import in_database
 from mcphost.tenants.fields import TenantFields
 from mcphost.tenants.services import update_tenant
 from mcphost.transport.cors import is_allowed

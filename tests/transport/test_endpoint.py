@@ -1,12 +1,12 @@
-"""Requests that end before their time, and those that fail in ways nobody foresaw."""
+"""Requests that are cancelled, and requests with unexpected errors."""
 
 import asyncio
 
 import orjson
 import pytest
 
-from mcphost.serving import dispatch
-from mcphost.serving.listeners import listeners
+from mcphost.serving.methods import dispatch
+from mcphost.serving.subscriptions.registry import listeners
 from tests.cast import Cast
 from tests.mcp import Exchange, ask, headers_for, request
 from tests.served import probes
@@ -21,7 +21,7 @@ def posted(cast: Cast, body: dict[str, object]) -> Exchange:
 
 
 async def cancelled(exchange: Exchange) -> None:
-    """That what the server's end cancels is over, and stays cancelled."""
+    """Assert that a request that the server's shutdown cancels ends, and stays cancelled."""
     exchange.task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await exchange.done()
@@ -51,7 +51,7 @@ async def test_what_nobody_foresaw_is_an_internal_error_that_tells_nothing(
         raise LookupError("of the insides")
 
     monkeypatch.setattr(dispatch, "HANDLERS", {"tools/list": breaks})
-    monkeypatch.setattr(dispatch, "STANDING", {"subscriptions/listen": breaks})
+    monkeypatch.setattr(dispatch, "LONG_LIVED", {"subscriptions/listen": breaks})
     wanted = {"notifications": {"toolsListChanged": True}}
     for method, params in (("tools/list", {}), ("subscriptions/listen", wanted)):
         reply = await ask("acme", method, params, served.owner.mcp_token)

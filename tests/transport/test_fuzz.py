@@ -1,4 +1,4 @@
-"""Whatever a client sends, it gets an answer below 500 and never a traceback."""
+"""Any request gets a status below 500, and never a traceback."""
 
 import asyncio
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcphost.serving import lifecycle
+from mcphost.serving.process import lifecycle
 from tests.cast import build_cast
 from tests.legacy import Session, begin
 from tests.mcp import PREFIX, Reply, headers_for, meta, send

@@ -1,4 +1,4 @@
-"""What is refused before the caller is known, and in which words."""
+"""Requests that are refused before authentication, and the error texts."""
 
 import pytest
 from pytest_django import Settings
@@ -129,3 +129,21 @@ async def test_a_notification_is_accepted_with_nothing(served: Cast) -> None:
     del body["id"]
     reply = await send("acme", body, served.owner.mcp_token)
     assert (reply.status, reply.raw) == (202, b"")
+
+
+async def test_an_accept_header_that_is_too_long_to_read_is_refused(served: Cast) -> None:
+    long = ",".join(["*/*"] * 2000)
+    token = served.owner.mcp_token
+    reply = await send("acme", request("tools/list"), token, {"accept": long})
+    assert reply.status == 406
+
+
+async def test_the_log_has_no_header_that_a_client_made_up(
+    served: Cast, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    made_up = {"mcp-method": "made-up-canary"}
+    reply = await send("acme", request("tools/list"), served.owner.mcp_token, made_up)
+    assert "made-up-canary" in reply.error["message"]
+    assert "refused: header_mismatch" in caplog.text
+    assert "canary" not in caplog.text

@@ -4,7 +4,7 @@ import pytest
 
 from mcphost.feed.loop import loop as feed
 from mcphost.observability import health
-from mcphost.serving.hop import in_database
+from mcphost.serving.database import in_database
 from tests.cast import Cast
 from tests.mcp import Exchange, Reply
 

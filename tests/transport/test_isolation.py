@@ -1,4 +1,4 @@
-"""The stranger walks every method with everything that belongs to another tenant."""
+"""The stranger tries every method with everything that belongs to another tenant."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from mcphost.serving.dispatch import HANDLERS, STANDING
+from mcphost.serving.methods.dispatch import HANDLERS, LONG_LIVED
 from tests.cast import Cast
 from tests.mcp import ask, request, send
 from tests.serving.made import GUARD, token_with
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 Params = Mapping[str, Any]
 
-METHODS = (*HANDLERS, *STANDING)
+METHODS = (*HANDLERS, *LONG_LIVED)
 UNKNOWN = ("tasks/get", "x")
 LISTS = tuple(method for method in METHODS if method.endswith("/list"))
 URIS = ("docs:handbook", "docs:guarded", "users://Ada/notes?of=May", "file:///a/b", "vault:key")
@@ -30,7 +30,7 @@ REFS: Sequence[tuple[Params, str]] = (
 
 
 def _things(method: str) -> list[Params]:
-    """What a method can be asked of `acme`'s."""
+    """Parameters of a method that name primitives of `acme`."""
     arguments = {"text": "a", "code": "a"}
     return {
         "tools/call": [{"name": name, "arguments": arguments} for name in ("echo", "write")],
@@ -44,7 +44,7 @@ def _things(method: str) -> list[Params]:
 
 
 async def _cursors(offered: Cast) -> dict[str, str]:
-    """A cursor of every list of `acme`'s, of one who may see everything there."""
+    """A cursor of every list of `acme`, of a caller that may see everything there."""
     token = await token_with(offered, "mcp:list", "mcp:call", GUARD)
     pages = {method: await ask("acme", method, token=token) for method in LISTS}
     return {method: page.result["nextCursor"] for method, page in pages.items()}
@@ -67,7 +67,7 @@ async def test_a_stranger_at_another_tenants_url_meets_a_wall(
 
 
 def _renamed(value: Any) -> Any:
-    """The same of what nobody has, by names, URIs and templates of the same length."""
+    """The same parameters with names, URIs and templates of the same length that do not exist."""
     if isinstance(value, dict):
         kept = ("arguments", "argument", "type")
         return {key: part if key in kept else _renamed(part) for key, part in value.items()}
@@ -79,7 +79,7 @@ def _renamed(value: Any) -> Any:
 
 @pytest.mark.parametrize("method", METHODS)
 async def test_at_home_what_is_anothers_is_what_is_nobodys(offered: Cast, method: str) -> None:
-    """To the byte, but for the name that was asked."""
+    """Equal responses, except for the requested name."""
     token = offered.stranger.mcp_token
     for params in _things(method):
         theirs = await send("globex", request(method, params), token)

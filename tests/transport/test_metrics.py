@@ -1,4 +1,4 @@
-"""`/metrics`: for whoever has the token, and nothing of tenants, tools and clients in it."""
+"""`/metrics`: requires the token, and contains no data of tenants, tools or clients."""
 
 import asyncio
 import threading
@@ -159,7 +159,7 @@ async def test_a_client_that_left_is_counted_as_gone(served: Cast) -> None:
 
 
 def closed_sets() -> dict[str, set[str]]:
-    """What each label may say, by its name."""
+    """The allowed values of each label, by its name."""
     sets: dict[str, set[str]] = {}
     for family in counters.metrics.families.values():
         for label, values in family.labels.items():
@@ -174,7 +174,7 @@ def closed_sets() -> dict[str, set[str]]:
 
 @OPEN
 async def test_labels_never_name_a_tenant_a_tool_or_a_client(served: Cast) -> None:
-    """After a busy while, with canaries everywhere that a client can write something."""
+    """After many requests, with canaries in every place that a client can write to."""
     token, canary = served.owner.mcp_token, "canary7f3a"
     client = {f"{PREFIX}clientInfo": {"name": canary, "version": canary}}
     for tool in ("echo", "fail", canary):

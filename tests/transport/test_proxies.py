@@ -1,6 +1,6 @@
-"""Whose word is taken for where a request comes from."""
+"""Which proxies are trusted for the client's address."""
 
-from mcphost.transport.server import Patience, build
+from mcphost.transport.server.uvicorn import ClientTimeouts, build
 
 
 async def _nothing(scope: object, receive: object, send: object) -> None:
@@ -8,10 +8,10 @@ async def _nothing(scope: object, receive: object, send: object) -> None:
 
 
 def test_nobodys_forwarded_headers_are_believed_by_default() -> None:
-    assert build(_nothing, "127.0.0.1", 8000, Patience()).config.proxy_headers is False
+    assert build(_nothing, "127.0.0.1", 8000, ClientTimeouts()).config.proxy_headers is False
 
 
 def test_forwarded_headers_of_named_proxies_are_believed() -> None:
-    config = build(_nothing, "127.0.0.1", 8000, Patience(), proxies="10.0.0.0/8").config
+    config = build(_nothing, "127.0.0.1", 8000, ClientTimeouts(), proxies="10.0.0.0/8").config
     assert config.proxy_headers is True
     assert config.forwarded_allow_ips == "10.0.0.0/8"

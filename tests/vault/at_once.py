@@ -1,4 +1,4 @@
-"""Doing the same in several threads that start together, each on a connection of its own."""
+"""Run a function in several threads that start together, each with its own connection."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +12,7 @@ PATIENCE = 30
 
 
 def at_once(work: Callable[[], Any], times: int = PROCESSES) -> list[Any]:
-    """What each of them returned."""
+    """Run `work` in each thread; return all results."""
     barrier = Barrier(times)
 
     def run() -> Any:

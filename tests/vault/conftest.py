@@ -16,7 +16,7 @@ def _nothing_remembered() -> Iterator[None]:
 
 @pytest.fixture
 def give_master_key(settings: Settings) -> Callable[[bytes], None]:
-    """Put another master key in the place of the one that the tests began with."""
+    """Replace the master key that the tests began with."""
 
     def give(key: bytes) -> None:
         settings.MCPHOST_MASTER_KEY = lambda: key
@@ -26,7 +26,7 @@ def give_master_key(settings: Settings) -> Callable[[bytes], None]:
 
 @pytest.fixture
 def lose_master_key(settings: Settings) -> Callable[[], None]:
-    """Take the master key away, as an operator does who forgets to set it."""
+    """Remove the master key, as if the operator forgot to set it."""
 
     def missing() -> bytes:
         raise LookupError("no master key: set MCPHOST_MASTER_KEY")
@@ -39,7 +39,7 @@ def lose_master_key(settings: Settings) -> Callable[[], None]:
 
 @pytest.fixture
 def spoil() -> Callable[[str], str]:
-    """Change one bit in the middle of a wrapped secret."""
+    """Flip one bit in the middle of a wrapped secret."""
 
     def change(wrapped: str) -> str:
         head, _, body = wrapped.rpartition(".")

@@ -1,4 +1,4 @@
-"""Rings of keys in the states that a test wants, and time that has passed for them."""
+"""Make ring keys in given states, and let time pass for them."""
 
 from datetime import timedelta
 from secrets import token_bytes
@@ -15,7 +15,7 @@ from mcphost.vault.states import KeyState
 
 
 def add_key(key_id: str, state: KeyState) -> RingKey:
-    """A key in this state since a moment ago; a destroyed one has no secret."""
+    """Add a key that has just entered this state; a destroyed one has no secret."""
     row = RingKey(id=key_id, state=state, created_at=timezone.now(), state_since=Now())
     if state is not KeyState.DESTROYED:
         row.wrapped = wrapped(token_bytes(32), row, "wrapped", master_keys())
@@ -24,20 +24,20 @@ def add_key(key_id: str, state: KeyState) -> RingKey:
 
 
 def age(key_id: str, by: timedelta) -> None:
-    """Let it have been in its state for so long."""
+    """Move the time at which the key entered its state back by `by`."""
     assert RingKey.objects.filter(pk=key_id).update(state_since=Now() - by)
 
 
 def have_waited(key_id: str) -> None:
-    """Every process has had time to hear of a key on standby."""
+    """Let a key on standby be due to become active."""
     age(key_id, STANDBY + timedelta(seconds=1))
 
 
 def have_expired(key_id: str) -> None:
-    """The last token under a retiring key has expired."""
+    """Let a retiring key be due to retire: its last token has expired."""
     age(key_id, timedelta(seconds=settings.MCPHOST_MAX_ANSWER_SECONDS + 1) + SLACK)
 
 
 def states() -> dict[str, str]:
-    """Every key's state."""
+    """The state of every key, by id."""
     return dict(RingKey.objects.values_list("id", "state"))

@@ -1,4 +1,4 @@
-"""`manage.py keys`, as somebody at a terminal meets it."""
+"""`manage.py keys`, as an operator uses it."""
 
 from collections.abc import Callable
 from io import StringIO
@@ -37,7 +37,7 @@ def old() -> str:
 
 @pytest.fixture(autouse=True)
 def no_time_is_lost(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Whoever waits finds that all the time has passed; how long they wanted to wait."""
+    """Make the standby time pass at the first pause; return the pauses in seconds."""
     waited: list[float] = []
 
     def pause(seconds: float) -> None:
@@ -50,7 +50,7 @@ def no_time_is_lost(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None], list[str]]:
-    """`answers(text)`: what the person says when asked; None when nobody is there. The questions."""
+    """`answers(text)`: answer all prompts so; None is end of input. Returns the prompts."""
 
     def will_say(text: str | None) -> list[str]:
         questions: list[str] = []
@@ -68,7 +68,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None], list[str]
 
 
 def test_an_empty_ring_says_what_makes_the_first_key() -> None:
-    assert run("list") == "No keys: `manage.py init` makes the first.\n"
+    assert run("list") == "No keys: `manage.py init` creates the first one.\n"
 
 
 def test_the_list_shows_states_since_when_and_what_is_in_flight(old: str) -> None:
@@ -80,10 +80,10 @@ def test_the_list_shows_states_since_when_and_what_is_in_flight(old: str) -> Non
     assert lines[0].split() == ["KEY", "STATE", "SINCE", "(UTC)", "IN", "FLIGHT"]
     by_key = {line.split()[0]: line for line in lines[1:3]}
     assert by_key[old].split()[1] == "active"
-    assert by_key[old].split()[4:] == ["2", "seals"]
+    assert by_key[old].split()[4:] == ["2", "seals", "new", "tokens"]
     assert by_key["k1"].split()[4] == "1"
-    assert "opens until 20" in by_key["k1"]
-    assert lines[3] == f"Everything is wrapped by the master key {kek_id(master_key())}."
+    assert "opens tokens until 20" in by_key["k1"]
+    assert lines[3] == f"All keys and secrets are wrapped under master key {kek_id(master_key())}."
 
 
 def test_rotating_waits_until_the_new_key_seals(old: str, no_time_is_lost: list[float]) -> None:
@@ -92,9 +92,9 @@ def test_rotating_waits_until_the_new_key_seals(old: str, no_time_is_lost: list[
     (new,) = set(states()) - {old}
     assert states() == {old: "retiring", new: "active"}
     assert no_time_is_lost
-    assert f"The key {new} is written. It seals in 5 seconds" in said
-    assert f"The key {new} seals now." in said
-    assert f"The key {old} opens until" in said
+    assert f"Key {new} is created. It becomes active in 5 seconds" in said
+    assert f"Key {new} is now the active key." in said
+    assert f"Key {old} opens tokens until" in said
     assert "1 call waits for an answer under it" in said
 
 
@@ -106,7 +106,7 @@ def test_a_promotion_that_a_serving_process_did_first_is_as_good(
         RingKey.objects.filter(state=KeyState.STANDBY).update(state=KeyState.ACTIVE)
 
     monkeypatch.setattr(Command, "pause", staticmethod(somebody_else))
-    assert "seals now" in run("rotate")
+    assert "is now the active key" in run("rotate")
 
 
 def test_a_rotation_called_off_meanwhile_is_said(old: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +114,7 @@ def test_a_rotation_called_off_meanwhile_is_said(old: str, monkeypatch: pytest.M
         retire(RingKey.objects.get(state=KeyState.STANDBY).id, ACTOR)
 
     monkeypatch.setattr(Command, "pause", staticmethod(call_off))
-    with pytest.raises(CommandError, match="called the rotation off"):
+    with pytest.raises(CommandError, match="The rotation was cancelled"):
         run("rotate")
 
 
@@ -125,14 +125,14 @@ def test_who_does_not_wait_is_told_what_happens_without_them(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Command, "pause", staticmethod(interrupt))
-    with pytest.raises(CommandError, match="a process that serves has"):
+    with pytest.raises(CommandError, match="a serving process makes"):
         run("rotate")
     assert sorted(states().values()) == ["active", "standby"]
 
 
 def test_a_second_rotation_is_refused_and_an_abandoned_one_ended(old: str) -> None:
     first = rotate(ACTOR)
-    with pytest.raises(CommandError, match=f"under way: the key {first}"):
+    with pytest.raises(CommandError, match=f"in progress: key {first}"):
         run("rotate")
     have_waited(first)
     run("rotate")
@@ -147,9 +147,9 @@ def test_a_compromised_key_is_replaced_without_waiting(
     (new,) = set(states()) - {old, "k1"}
     assert states() == {old: "retired", new: "active", "k1": "retiring"}
     assert not no_time_is_lost
-    assert "refused" in said
-    assert "The key k1 opens until" in said
-    assert "`keys retire k1` does not wait" in said
+    assert "refuses tokens sealed under the old key" in said
+    assert "Key k1 opens tokens until" in said
+    assert "`keys retire k1` retires it at once" in said
 
 
 def test_retiring_asks_and_says_how_much_is_in_flight(
@@ -161,11 +161,11 @@ def test_retiring_asks_and_says_how_much_is_in_flight(
     with pytest.raises(CommandError, match="Nothing was changed"):
         run("retire", "k1")
     assert questions == [
-        "Retire the key k1? 1 call waits for an answer under it: their answers will be refused. [y/N] "
+        "Retire key k1? 1 call waits for an answer under it: their answers will be refused. [y/N] "
     ]
     assert states()["k1"] == "retiring"
     answers("Y")
-    assert run("retire", "k1") == "The key k1 is retired: it opens nothing any more.\n"
+    assert run("retire", "k1") == "Key k1 is retired: it no longer opens tokens.\n"
     assert states()["k1"] == "retired"
 
 
@@ -188,9 +188,9 @@ def test_destroying_asks_and_says_how_much_is_in_flight(
     with pytest.raises(CommandError, match="Nothing was changed"):
         run("destroy", "k1")
     assert "2 calls wait for an answer under it" in questions[0]
-    assert "nothing brings it back" in questions[0]
+    assert "cannot be undone" in questions[0]
     answers("y")
-    assert run("destroy", "k1") == "The key k1 is destroyed.\n"
+    assert run("destroy", "k1") == "Key k1 is destroyed.\n"
     assert RingKey.objects.get(pk="k1").wrapped == ""
 
 
@@ -200,7 +200,7 @@ def test_where_nobody_can_answer_only_yes_goes_on(
 ) -> None:
     add_key("k1", KeyState.RETIRING if verb == "retire" else KeyState.RETIRED)
     questions = answers(None)
-    with pytest.raises(CommandError, match="--yes"):
+    with pytest.raises(CommandError, match="use `--yes`"):
         run(verb, "k1")
     assert questions
     questions.clear()
@@ -214,12 +214,12 @@ def test_where_nobody_can_answer_only_yes_goes_on(
     [
         (["retire", "nowhere"], "there is no key 'nowhere'"),
         (["destroy", "nowhere"], "there is no key 'nowhere'"),
-        (["retire", "OLD"], "the one that seals: rotate"),
-        (["destroy", "OLD"], "the one that seals: rotate"),
+        (["retire", "OLD"], "is the active key: rotate"),
+        (["destroy", "OLD"], "is the active key: rotate"),
         (["destroy", "k1", "--yes"], "still opens tokens"),
-        (["retire", "k2"], "is retired already"),
-        (["retire", "k3"], "is destroyed already"),
-        (["destroy", "k3"], "is destroyed already"),
+        (["retire", "k2"], "is already retired"),
+        (["retire", "k3"], "is already destroyed"),
+        (["destroy", "k3"], "is already destroyed"),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_the_reason_before_anything_is_asked(
@@ -253,11 +253,11 @@ def test_a_ring_without_keys_cannot_be_rotated() -> None:
 def test_wrapping_anew_says_what_was_done_and_what_is_next(old: str, settings: Settings) -> None:
     ensure_tenant(uuid4())
     settings.MCPHOST_NEW_MASTER_KEY = lambda: NEW
-    assert "2 of all secrets are wrapped otherwise: `keys rewrap`." in run("list")
+    assert "wrapped differently: 2 rows. Run `keys rewrap`." in run("list")
     said = run("rewrap")
-    assert "Wrapped anew: 1 key and the secrets of 1 tenant, by the master key" in said
+    assert "Rewrapped: 1 key and the secrets of 1 tenant, under master key" in said
     assert "make the new key the master key of every process" in said
-    assert "Wrapped anew: 0 keys and the secrets of 0 tenants" in run("rewrap")
+    assert "Rewrapped: 0 keys and the secrets of 0 tenants" in run("rewrap")
 
 
 def test_taking_a_master_key_away_asks_first(
@@ -271,7 +271,7 @@ def test_taking_a_master_key_away_asks_first(
     with pytest.raises(CommandError, match="Nothing was changed"):
         run("rewrap")
     assert before in questions[0]
-    assert "processes that have no other stop working" in questions[0]
+    assert "processes that have no other one stop working" in questions[0]
     assert "Next:" not in run("rewrap", "--yes")
     assert wrappers(RingKey.objects.get().wrapped) == {kek_id(NEW)}
 
@@ -279,7 +279,9 @@ def test_taking_a_master_key_away_asks_first(
 def test_wrong_master_keys_are_refused_in_words(old: str, settings: Settings) -> None:
     settings.MCPHOST_MASTER_KEY = lambda: NEW
     for verb in ("rewrap", "rotate"):
-        with pytest.raises(CommandError, match="give back the one that belongs to this database"):
+        with pytest.raises(
+            CommandError, match="restore the master key that belongs to this database"
+        ):
             run(verb)
 
 
@@ -291,7 +293,7 @@ def test_damaged_secrets_are_named_at_the_end(
     row = TenantSecret.objects.get()
     TenantSecret.objects.update(wrapped_salt=spoil(row.wrapped_salt))
     settings.MCPHOST_NEW_MASTER_KEY = lambda: NEW
-    with pytest.raises(CommandError, match=f"(?s)Left as they are.*{tenant}"):
+    with pytest.raises(CommandError, match=f"(?s)Not rewrapped.*{tenant}"):
         run("rewrap")
 
 

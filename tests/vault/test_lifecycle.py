@@ -1,4 +1,4 @@
-"""What happens to the ring's keys, one verb at a time."""
+"""The operations on ring keys."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -21,10 +21,18 @@ from mcphost.vault.errors import (
     UnknownKeyError,
     VaultError,
 )
-from mcphost.vault.lifecycle import SLACK, STANDBY, destroy, destroy_salt, retire, rotate, tend
+from mcphost.vault.lifecycle import (
+    SLACK,
+    STANDBY,
+    destroy,
+    destroy_salt,
+    retire,
+    rotate,
+    run_due_transitions,
+)
 from mcphost.vault.models import RingKey, TenantSecret
 from mcphost.vault.services import ensure_ring, ensure_tenant
-from mcphost.vault.states import KeyState, Verb, following
+from mcphost.vault.states import KeyState, KeyVerb, following
 from tests.vault.at_once import at_once
 from tests.vault.rings import add_key, age, have_expired, have_waited, states
 
@@ -35,12 +43,12 @@ OLGA = Actor.person(1, "olga")
 
 @pytest.fixture
 def old() -> str:
-    """The key that seals at first."""
+    """The first active key."""
     return ensure_ring()
 
 
 def told(action: str) -> list[tuple[str, str]]:
-    """What was recorded and announced of that kind: targets, and who did it."""
+    """The recorded entries of this action: targets and actors."""
     entries = Entry.objects.filter(action=action).values_list("target", "actor_label")
     return list(entries)
 
@@ -61,7 +69,7 @@ def test_a_new_key_waits_for_every_ready_process_to_hear_of_it(old: str) -> None
     before = changes()
     new = rotate(OLGA)
     assert states() == {old: "active", new: "standby"}
-    assert tend() == []
+    assert run_due_transitions() == []
     assert states()[new] == "standby"
     assert STANDBY.total_seconds() >= SILENT_SECONDS
     assert told("key.rotated") == [(new, "olga")]
@@ -81,7 +89,7 @@ def test_when_its_time_has_come_the_new_key_seals_and_the_old_one_goes_on_openin
     new = rotate(OLGA)
     have_waited(new)
     before = changes()
-    (said,) = tend()
+    (said,) = run_due_transitions()
     assert new in said
     assert old in said
     assert states() == {old: "retiring", new: "active"}
@@ -94,7 +102,7 @@ def test_when_its_time_has_come_the_new_key_seals_and_the_old_one_goes_on_openin
 
 def test_a_promotion_is_done_once_whoever_comes_first(old: str) -> None:
     have_waited(new := rotate(OLGA))
-    done = at_once(tend)
+    done = at_once(run_due_transitions)
     assert sorted(map(len, done)) == [0, 0, 0, 1]
     assert states() == {old: "retiring", new: "active"}
     assert told("key.promoted") == [(new, "vault")]
@@ -109,10 +117,12 @@ def test_of_rotations_at_once_one_is_done_and_the_others_are_told_so(old: str) -
 
 def test_a_second_rotation_is_refused_until_the_first_is_over(old: str) -> None:
     first = rotate(OLGA)
-    with pytest.raises(KeyRefusalError, match=f"under way: the key {first} seals in a few seconds"):
+    with pytest.raises(
+        KeyRefusalError, match=f"in progress: key {first} becomes active in a few seconds"
+    ):
         rotate(OLGA)
     have_waited(first)
-    tend()
+    run_due_transitions()
     second = rotate(OLGA)
     assert states() == {old: "retiring", first: "active", second: "standby"}
 
@@ -123,12 +133,12 @@ def test_a_replaced_key_retires_by_itself_when_its_last_token_has_expired(
     settings.MCPHOST_MAX_ANSWER_SECONDS = 100
     settings.MCPHOST_CLIENT_SESSION_SECONDS = 50
     have_waited(rotate(OLGA))
-    tend()
+    run_due_transitions()
     age(old, timedelta(seconds=99) + SLACK)
-    assert tend() == []
+    assert run_due_transitions() == []
     have_expired(old)
     before = changes()
-    assert tend() == [f"the key {old} is retired: the last token under it has expired"]
+    assert run_due_transitions() == [f"key {old} is retired: its last token has expired"]
     assert states()[old] == "retired"
     assert told("key.retired") == [(old, "vault")]
     assert Entry.objects.get(action="key.retired").facts == {"was": "retiring", "expired": True}
@@ -137,9 +147,9 @@ def test_a_replaced_key_retires_by_itself_when_its_last_token_has_expired(
 
 def test_a_key_retires_by_itself_once(old: str) -> None:
     have_waited(rotate(OLGA))
-    tend()
+    run_due_transitions()
     have_expired(old)
-    assert sorted(map(len, at_once(tend))) == [0, 0, 0, 1]
+    assert sorted(map(len, at_once(run_due_transitions))) == [0, 0, 0, 1]
     assert len(told("key.retired")) == 1
 
 
@@ -153,7 +163,7 @@ def test_what_was_seen_as_due_is_looked_at_again_before_it_is_done(
     seen.append(gone)
     retire("k1", OLGA)
     monkeypatch.setattr(lifecycle, "_due", lambda: seen)
-    assert tend() == []
+    assert run_due_transitions() == []
     assert states() == {old: "active", new: "retired", "k1": "retired"}
 
 
@@ -161,7 +171,7 @@ def test_looking_for_what_is_due_costs_one_query(
     old: str, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     with django_assert_num_queries(1):
-        assert tend() == []
+        assert run_due_transitions() == []
 
 
 def test_a_compromised_key_opens_nothing_and_the_new_one_seals_at_once(old: str) -> None:
@@ -184,12 +194,12 @@ def test_a_key_on_standby_is_as_compromised_as_the_one_that_seals(old: str) -> N
     new = rotate(OLGA, compromised=True)
     assert states() == {old: "retired", waiting: "retired", new: "active"}
     have_waited(waiting)
-    assert tend() == []
+    assert run_due_transitions() == []
 
 
 def test_keys_replaced_earlier_go_on_opening_after_a_compromise(old: str) -> None:
     have_waited(second := rotate(OLGA))
-    tend()
+    run_due_transitions()
     third = rotate(OLGA, compromised=True)
     assert states() == {old: "retiring", second: "retired", third: "active"}
 
@@ -206,7 +216,7 @@ def test_of_compromises_at_once_the_last_key_stands_alone(old: str) -> None:
 def test_only_what_the_table_allows_can_be_retired(old: str, state: KeyState) -> None:
     key = old if state is KeyState.ACTIVE else add_key("k1", state).id
     before = changes(), Entry.objects.count()
-    if following(state, Verb.RETIRE) is None:
+    if following(state, KeyVerb.RETIRE) is None:
         with pytest.raises(KeyRefusalError, match=key):
             retire(key, OLGA)
         assert states()[key] == state
@@ -222,7 +232,7 @@ def test_only_what_the_table_allows_can_be_retired(old: str, state: KeyState) ->
 def test_only_a_retired_key_can_be_destroyed(old: str, state: KeyState) -> None:
     key = old if state is KeyState.ACTIVE else add_key("k1", state).id
     wrapped = RingKey.objects.get(pk=key).wrapped
-    if following(state, Verb.DESTROY) is None:
+    if following(state, KeyVerb.DESTROY) is None:
         with pytest.raises(KeyRefusalError, match=key):
             destroy(key, OLGA)
         assert RingKey.objects.get(pk=key).wrapped == wrapped
@@ -256,7 +266,7 @@ def test_calling_a_rotation_off_leaves_the_old_key_where_it_was(old: str) -> Non
     new = rotate(OLGA)
     retire(new, OLGA)
     have_waited(new)
-    assert tend() == []
+    assert run_due_transitions() == []
     assert selectors.ring().active.id == old
     another = rotate(OLGA)
     assert states()[another] == "standby"
@@ -284,7 +294,7 @@ def test_a_wrong_master_key_makes_no_key(
         lambda: rotate(OLGA, compromised=True),
         lambda: retire("k1", OLGA),
         lambda: destroy("k2", OLGA),
-        tend,
+        run_due_transitions,
     ],
 )
 def test_what_cannot_be_recorded_is_not_done(

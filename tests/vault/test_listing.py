@@ -1,4 +1,4 @@
-"""The ring as people look at it."""
+"""The ring for display."""
 
 from datetime import timedelta
 
@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from mcphost.audit.records import Actor
 from mcphost.vault.errors import UnknownKeyError
-from mcphost.vault.lifecycle import STANDBY, lifetime, rotate, tend
+from mcphost.vault.lifecycle import STANDBY, lifetime, rotate, run_due_transitions
 from mcphost.vault.listing import key, keys
 from mcphost.vault.services import ensure_ring
 from mcphost.vault.states import KeyState
@@ -24,7 +24,7 @@ def test_every_key_is_listed_the_newest_first_with_what_is_in_flight() -> None:
     old = ensure_ring()
     have_waited(new := rotate(OLGA))
     asked(old)
-    tend()
+    run_due_transitions()
     asked(new)
     asked(new)
     found = [(row.id, row.state.value, row.in_flight) for row in keys(timezone.now())]
@@ -38,7 +38,7 @@ def test_a_key_says_when_it_will_change_by_itself() -> None:
     assert waiting.until == waiting.since + STANDBY
     assert key(old, timezone.now()).until is None
     have_waited(new)
-    tend()
+    run_due_transitions()
     retiring = key(old, timezone.now())
     assert retiring.until == retiring.since + lifetime()
     assert retiring.until > timezone.now() + timedelta(hours=23)

@@ -49,7 +49,7 @@ def test_an_unusable_second_one_says_what_its_place_says(settings: Settings) -> 
 def test_the_new_one_moved_into_the_place_of_the_old_one_is_never_missed(
     settings: Settings,
 ) -> None:
-    """`mv new-master-key master-key`, between the reading of the one and of the other."""
+    """`mv new-master-key master-key` between reading the one and the other."""
     old, new = bytes(32), bytes(range(32))
     files = {"new": new, "master": old}
 

@@ -1,4 +1,4 @@
-"""One master key replaces another: nothing is ever without a key that opens it."""
+"""Replacing the master key: at any time, a given key opens every secret."""
 
 from collections.abc import Callable
 from typing import Any
@@ -33,7 +33,7 @@ Give = Callable[..., None]
 
 @pytest.fixture
 def give(settings: Settings) -> Give:
-    """`give(master)` or `give(master, new)`: what a process is started with, remembering nothing."""
+    """`give(master)` or `give(master, new)`: restart with these master keys and empty caches."""
 
     def put(master: bytes, new: bytes = b"") -> None:
         settings.MCPHOST_MASTER_KEY = lambda: master
@@ -45,7 +45,7 @@ def give(settings: Settings) -> Give:
 
 @pytest.fixture
 def tokens(give: Give, monkeypatch: pytest.MonkeyPatch) -> dict[UUID, str]:
-    """What tenants were given while there was only the old master key."""
+    """Tokens sealed for tenants while there was only the old master key."""
     monkeypatch.setattr(rewrapping, "ROWS_AT_ONCE", 3)
     give(OLD)
     ensure_ring()
@@ -64,7 +64,7 @@ def all_open(tokens: dict[UUID, str]) -> bool:
 
 
 def every_wrapping() -> set[frozenset[str]]:
-    """By which master keys secrets are wrapped, in all the ways that there are."""
+    """The sets of master keys that wrap secrets, over all secrets."""
     found = set(RingKey.objects.exclude(wrapped="").values_list("wrapped", flat=True))
     for name in ("wrapped_salt", "wrapped_payload_key"):
         found |= set(TenantSecret.objects.exclude(**{name: ""}).values_list(name, flat=True))

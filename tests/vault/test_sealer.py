@@ -71,11 +71,11 @@ def test_what_is_at_hand_seals_with_the_key_it_names(
     django_assert_num_queries: DjangoAssertNumQueries,
 ) -> None:
     tenant = uuid4()
-    assert sealer.at_hand(tenant) is None
+    assert sealer.cached(tenant) is None
     fetched = sealer.fetch(tenant)
     with django_assert_num_queries(0):
-        at_hand = sealer.at_hand(tenant)
-        assert at_hand == fetched
+        cached = sealer.cached(tenant)
+        assert cached == fetched
         token = fetched.seal(Purpose.STATE, b"x")
         assert fetched.unseal(Purpose.STATE, token) == b"x"
     assert key_id(token) == fetched.key_id == RingKey.objects.get().id

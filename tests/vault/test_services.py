@@ -50,7 +50,7 @@ def test_a_key_that_another_process_makes_in_between_is_the_one_that_counts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     theirs = ensure_ring()
-    answers = iter([None, theirs])  # not there when looked for, there after the insert
+    answers = iter([None, theirs])  # missing at the first look-up, there after the insert
     monkeypatch.setattr("mcphost.vault.services._active_key_id", lambda: next(answers))
     assert ensure_ring() == theirs
     assert RingKey.objects.get().id == theirs
@@ -161,7 +161,7 @@ def test_a_missing_master_key_with_existing_keys_is_refused_and_makes_no_new_key
 ) -> None:
     made = ensure_ring()
     lose_master_key()
-    with pytest.raises(MasterKeyMismatch, match="already holds keys"):
+    with pytest.raises(MasterKeyMismatch, match="already has keys"):
         verify_master_key()
     with pytest.raises(MasterKeyMismatch):
         ensure_ring()

@@ -3,23 +3,25 @@ from pathlib import Path
 
 import pytest
 
-from mcphost.vault.states import OPENS, SEALS, TRANSITIONS, KeyState, Verb, diagram, following
+from mcphost.vault.states import OPENS, SEALS, TRANSITIONS, KeyState, KeyVerb, diagram, following
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 EXPECTED = {
-    (KeyState.STANDBY, Verb.PROMOTE): KeyState.ACTIVE,
-    (KeyState.STANDBY, Verb.COMPROMISE): KeyState.RETIRED,
-    (KeyState.STANDBY, Verb.RETIRE): KeyState.RETIRED,
-    (KeyState.ACTIVE, Verb.REPLACE): KeyState.RETIRING,
-    (KeyState.ACTIVE, Verb.COMPROMISE): KeyState.RETIRED,
-    (KeyState.RETIRING, Verb.RETIRE): KeyState.RETIRED,
-    (KeyState.RETIRED, Verb.DESTROY): KeyState.DESTROYED,
+    (KeyState.STANDBY, KeyVerb.PROMOTE): KeyState.ACTIVE,
+    (KeyState.STANDBY, KeyVerb.COMPROMISE): KeyState.RETIRED,
+    (KeyState.STANDBY, KeyVerb.RETIRE): KeyState.RETIRED,
+    (KeyState.ACTIVE, KeyVerb.REPLACE): KeyState.RETIRING,
+    (KeyState.ACTIVE, KeyVerb.COMPROMISE): KeyState.RETIRED,
+    (KeyState.RETIRING, KeyVerb.RETIRE): KeyState.RETIRED,
+    (KeyState.RETIRED, KeyVerb.DESTROY): KeyState.DESTROYED,
 }
 LIFE = tuple(KeyState)
 
 
-@pytest.mark.parametrize(("state", "verb"), list(product(KeyState, Verb)))
-def test_each_verb_leads_from_each_state_where_the_table_says(state: KeyState, verb: Verb) -> None:
+@pytest.mark.parametrize(("state", "verb"), list(product(KeyState, KeyVerb)))
+def test_each_verb_leads_from_each_state_where_the_table_says(
+    state: KeyState, verb: KeyVerb
+) -> None:
     assert following(state, verb) == EXPECTED.get((state, verb))
 
 

@@ -1,4 +1,4 @@
-"""The vault listens: other processes' changes, new tenants, audit's port."""
+"""The vault's subscriptions: changes of other processes, new tenants; and audit's port."""
 
 from uuid import UUID, uuid4
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def warm() -> UUID:
-    """A tenant whose keys this process has read, with the feed read up to its end."""
+    """A tenant whose keys are in memory, with the change log read up to its end."""
     tenant = uuid4()
     ensure_tenant(tenant)
     assert loop.poll()

@@ -1,4 +1,4 @@
-"""Tools become one sort of what a tenant offers. What is there stays, as tools."""
+"""Turn tools into primitives of several types. Existing rows become primitives of type tool."""
 
 import django.db.models.deletion
 from django.db import migrations, models

@@ -1,4 +1,4 @@
-"""How times, durations, sizes, states and JSON look on our pages."""
+"""Template filters for times, durations, sizes, states and JSON."""
 
 import json
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from django.utils.timesince import timesince, timeuntil
 register = template.Library()
 
 NEAR = timedelta(days=31)
-"""Farther away, a date says more than "2 months ago"."""
+"""Beyond this, a date is shown, because it says more than "2 months ago"."""
 
 _TONES: Mapping[str, str] = {
     "published": "good",
@@ -35,15 +35,21 @@ _TONES: Mapping[str, str] = {
     "closed": "plain",
     "unknown": "warn",
     "orphaned": "warn",
+    "without consent": "warn",
+    "open": "info",
+    "void": "warn",
+    "accepted": "good",
+    "declined": "plain",
+    "withdrawn": "plain",
     "tool_error": "warn",
     "invalid_arguments": "warn",
 }
-"""The colour of a word; what is not here is a failure."""
+"""The colour of each state or outcome; one that is not listed is a failure."""
 
 
 @register.filter
 def when(moment: datetime | None) -> str | SafeString:
-    """A time as people say it, with the exact one as its title."""
+    """A relative time, with the exact time as its title."""
     if moment is None:
         return "never"
     exact = moment.astimezone(timezone.get_current_timezone()).strftime("%Y-%m-%d %H:%M:%S %Z")
@@ -74,7 +80,7 @@ def took(microseconds: int | None) -> str:
 
 @register.filter
 def lasted(seconds: float | None) -> str:
-    """How long a person took, in the two units that matter."""
+    """How long a person took, in at most two units."""
     if seconds is None:
         return ""
     if seconds < 1:
@@ -96,29 +102,29 @@ def size(count: int | None) -> str:
 
 @register.filter
 def badge(word: str) -> SafeString:
-    """A state or an outcome, in its colour."""
+    """A state or an outcome as a badge in its colour."""
     tone = _TONES.get(word, "bad")
     return toned(tone, word.replace("_", " "))
 
 
 def toned(tone: str, said: str) -> SafeString:
-    """Some words in a colour."""
+    """A text as a badge in a colour."""
     return format_html('<span class="c-badge c-{}">{}</span>', tone, said)
 
 
 @register.filter
 def pretty(value: Any) -> str:
-    """JSON for people. It is escaped like any other text."""
+    """Indented JSON. The template escapes it like any other text."""
     return json.dumps(value, indent=2, ensure_ascii=False, default=str)
 
 
 MOST_SHOWN = 500
-"""Characters of a text within JSON; nobody reads Base64."""
+"""Characters shown of a string within JSON: long Base64 is not worth reading."""
 
 
 @register.filter
 def shortened(value: Any) -> Any:
-    """JSON whose long texts are cut, each saying how long it is."""
+    """JSON with long strings cut and their full length appended."""
     if isinstance(value, str) and len(value) > MOST_SHOWN:
         return f"{value[:MOST_SHOWN]}… ({len(value)} characters)"
     if isinstance(value, Mapping):
@@ -126,13 +132,13 @@ def shortened(value: Any) -> Any:
     return [shortened(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-# The label of a version has its number and digest; a user stands in the place of the target.
+# Not repeated: a version's label has its number and digest, and a user is shown as the target.
 _TOLD = frozenset({"digest", "number", "user"})
 
 
 @register.filter
 def brief(facts: Mapping[str, Any]) -> str:
-    """The facts of an entry in a line, without what is told elsewhere in it."""
+    """The facts of an entry in one line, without those that its row shows elsewhere."""
     return ", ".join(
         f"{name.replace('_', ' ')}: {_plain(value)}"
         for name, value in facts.items()
@@ -150,5 +156,5 @@ def _plain(value: Any) -> str:
 
 @register.filter
 def at(mapping: Mapping[Any, Any], key: Any) -> Any:
-    """What a mapping has for a key."""
+    """The value of a key in a mapping, or None."""
     return mapping.get(key)

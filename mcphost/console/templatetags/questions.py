@@ -1,14 +1,14 @@
-"""What is asked of people and how we know what they answered, in words."""
+"""Template filters that put questions, answers, their evidence and refusals into words."""
 
 from collections.abc import Mapping
 
 from django import template
 from django.utils.safestring import SafeString
 
-from mcphost.audit import timelines
+from mcphost.audit import timeline
+from mcphost.audit.entries import UNKNOWN, EntryView
 from mcphost.audit.records import ANSWER_REFUSED, MESSAGE_REFUSED, STATE_REFUSED
-from mcphost.audit.timelines import Question
-from mcphost.audit.views import UNKNOWN, EntryView
+from mcphost.audit.timeline import TimelineQuestion
 from mcphost.console.templatetags.console import badge, toned
 from mcphost.sealing.tokens import Reason
 
@@ -18,23 +18,24 @@ _FORM = ("form", "list_alt")
 _KINDS: Mapping[tuple[str, str], tuple[str, str]] = {
     ("elicitation/create", ""): _FORM,
     ("elicitation/create", "form"): _FORM,
-    ("elicitation/create", "url"): ("page to open", "open_in_new"),
-    ("sampling/createMessage", ""): ("text of a model", "psychology"),
-    ("roots/list", ""): ("folders", "folder_open"),
+    ("elicitation/create", "url"): ("URL to open", "open_in_new"),
+    ("sampling/createMessage", ""): ("model response (sampling)", "psychology"),
+    ("roots/list", ""): ("folders (roots)", "folder_open"),
 }
 _EVIDENCE: Mapping[str, str] = {
-    "client-asserted": "the client says so, we did not see who answered",
-    "observed": "nobody answered in time, as we saw ourselves",
-    "signed-in": "given on our own page by somebody signed in",
-    "playground": "given in the playground by somebody signed in",
+    "client-asserted": "reported by the client; this server did not see who answered",
+    "observed": "this server received no answer in time",
+    "signed-in": "given on a page of this server by a signed-in user",
+    "playground": "given in the playground by a signed-in user",
 }
 _FATES: Mapping[str, tuple[str, str]] = {
-    timelines.OPEN: ("info", "waits for an answer"),
-    timelines.EXPIRED: ("warn", "expired"),
-    timelines.REPEATED: ("warn", "not answered"),
-    timelines.NEVER: ("warn", "never answered"),
-    timelines.INVALID: ("bad", "did not fit"),
-    timelines.UNASKED: ("warn", "unasked"),
+    timeline.OPEN: ("info", "waiting for an answer"),
+    timeline.EXPIRED: ("warn", "expired"),
+    timeline.LOST: ("bad", "lost"),
+    timeline.REPEATED: ("warn", "not answered"),
+    timeline.NEVER: ("warn", "never answered"),
+    timeline.INVALID: ("bad", "invalid"),
+    timeline.UNASKED: ("warn", "not requested"),
     UNKNOWN: ("warn", "outcome unknown"),
     "accept": ("good", "accepted"),
     "received": ("good", "answered"),
@@ -43,59 +44,62 @@ _FATES: Mapping[str, tuple[str, str]] = {
     "failed": ("bad", "failed"),
 }
 _REFUSED: Mapping[str, str] = {
-    Reason.TOO_LARGE: "larger than any of ours",
-    Reason.MALFORMED: "no token of ours",
-    Reason.NOT_CANONICAL: "spelled in another way than ours are",
-    Reason.UNKNOWN_KEY: "sealed with a key that is not there, or no longer",
-    Reason.NOT_AUTHENTIC: "changed, or of another tenant, or no state",
-    Reason.BAD_PADDING: "filled up in another way than ours are",
-    Reason.BAD_SALT: "of a tenant whose salt was destroyed",
-    Reason.BAD_RANDOMNESS: "made in another way than ours are",
-    "other-answers": "other answers were taken before",
-    "claim-forgotten": "its time is over",
-    "answered": "the question had its answer before",
-    "late": "nobody waited for it any more",
-    "not-asked": "no question of ours has that id",
-    "foreign": "the question was put to somebody else",
+    Reason.TOO_LARGE: "larger than a valid token",
+    Reason.MALFORMED: "not a token of this server",
+    Reason.NOT_CANONICAL: "not in the canonical encoding",
+    Reason.UNKNOWN_KEY: "sealed with a key that is unknown or no longer opens anything",
+    Reason.NOT_AUTHENTIC: "modified, or sealed for another tenant or purpose",
+    Reason.BAD_PADDING: "invalid padding",
+    Reason.BAD_SALT: "the tenant's salt was destroyed",
+    Reason.BAD_RANDOMNESS: "invalid random bytes",
+    "other-answers": "other answers were accepted before",
+    "claim-forgotten": "it has expired",
+    "answered": "the question was already answered",
+    "late": "the call no longer waited for it",
+    "not-asked": "no question has that id",
+    "foreign": "the question was sent to another caller",
     "over": "its call had ended",
-    "not-its-stream": "it was to leave on the stream of something else",
+    "borrowed": "the context of another call was used here",
+    "lent": "another call used the context of this one",
+    "outside": "code outside of any call used the context of this one",
+    "not-its-stream": "its stream belongs to another call or request",
 }
 _WHAT_REFUSED: Mapping[str, tuple[str, str]] = {
-    STATE_REFUSED: ("state", "A state was refused"),
-    ANSWER_REFUSED: ("answer", "An answer was not taken"),
-    MESSAGE_REFUSED: ("message", "A message was kept from leaving"),
+    STATE_REFUSED: ("state", "A state was rejected"),
+    ANSWER_REFUSED: ("answer", "An answer was rejected"),
+    MESSAGE_REFUSED: ("message", "A message was blocked"),
 }
 _TOLD: Mapping[str, str] = {
-    STATE_REFUSED: "The client was told only that the state is not valid.",
-    ANSWER_REFUSED: "The client was told nothing: an answer is always accepted.",
-    MESSAGE_REFUSED: "The client was sent nothing.",
+    STATE_REFUSED: "The client was told only that the state is invalid.",
+    ANSWER_REFUSED: "The client was not told: its request is always acknowledged.",
+    MESSAGE_REFUSED: "Nothing was sent to the client.",
 }
 _DELIVERIES: Mapping[str, str] = {
     "modern": "answers come with the client's next request",
-    "legacy": "answers come on the call's own stream",
-    "task": "answers come to a task",
+    "legacy": "answers come in the session while the call is in progress",
+    "task": "answers are sent to a task",
     "playground": "tried in the playground",
-    "hosted": "answered on a page of ours",
+    "hosted": "answered on a page of this server",
 }
 
 
 @register.filter
 def fate(word: str) -> SafeString:
-    """What became of a question, an answer, a round or a call."""
+    """The status of a question, an answer, a round or a call, as a badge."""
     known = _FATES.get(word)
     return badge(word) if known is None else toned(*known)
 
 
 @register.filter
 def tally(answers: Mapping[str, int]) -> str:
-    """How many answers there are of each outcome."""
+    """The number of answers of each outcome."""
     said = ((count, _FATES[word][1] if word in _FATES else word) for word, count in answers.items())
     return ", ".join(f"{count} {word}" for count, word in said)
 
 
 @register.filter
 def asks_for(entry: EntryView) -> str:
-    """What kind of answer a question is after."""
+    """The kind of input that a question requests."""
     return _kind(entry)[0]
 
 
@@ -112,45 +116,45 @@ def _kind(entry: EntryView) -> tuple[str, str]:
 
 @register.filter
 def evidence(entry: EntryView) -> str:
-    """How we know of an answer; the bare word where it is a new one."""
+    """How we know of an answer; an unknown kind of evidence is shown as it is."""
     word = str(entry.facts.get("evidence", ""))
     return _EVIDENCE.get(word, word)
 
 
 @register.filter
 def why_refused(entry: EntryView) -> str:
-    """The true reason why something was refused."""
+    """The true reason of a refusal, which the client is not told."""
     return _REFUSED.get(entry.reason, entry.reason)
 
 
 @register.filter
 def what_refused(entry: EntryView) -> str:
-    """What was refused, in a word."""
+    """What was refused, in one word."""
     return _WHAT_REFUSED[entry.action][0]
 
 
 @register.filter
 def that_refused(entry: EntryView) -> str:
     """What happened, as the beginning of a sentence."""
-    key = timelines.key_of(entry)
+    key = timeline.key_of(entry)
     if key and entry.action == ANSWER_REFUSED:
-        return f"An answer to {key} was not taken"
+        return f"An answer to {key} was rejected"
     return _WHAT_REFUSED[entry.action][1]
 
 
 @register.filter
 def told_of_refusal(entry: EntryView) -> str:
-    """What the client knows of it."""
+    """What the client was told of a refusal."""
     return _TOLD[entry.action]
 
 
 @register.filter
 def delivery(word: str) -> str:
-    """How answers come back."""
+    """How the answers of a call come back."""
     return _DELIVERIES.get(word, word)
 
 
 @register.filter
-def that_are(questions: tuple[Question, ...], fate: str) -> list[Question]:
-    """The questions with a fate."""
+def that_are(questions: tuple[TimelineQuestion, ...], fate: str) -> list[TimelineQuestion]:
+    """The questions that have the given status."""
     return [each for each in questions if each.fate == fate]

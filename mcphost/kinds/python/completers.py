@@ -1,4 +1,4 @@
-"""Programs that suggest values: one for each argument that has a function, or a choice, of its own."""
+"""Programs that suggest values: for each argument its own function, or a list of choices."""
 
 import inspect
 import typing
@@ -23,10 +23,10 @@ ANYTHING = Validator(schema=True)
 
 
 class Suggestions:
-    """The result of a completer: texts, of which the first hundred are told."""
+    """The result of a completer: strings, of which the first hundred are sent."""
 
     def encode(self, value: Any, limit: int, target: str = "") -> dict[str, Any]:
-        """Raises InvalidResult for what is no list of texts."""
+        """Encode the result. Raises InvalidResult if it is not a list of strings."""
         values = list(value) if isinstance(value, list | tuple) else [value]
         if not all(isinstance(one, str) for one in values):
             raise InvalidResult("a completer returns a list of texts")
@@ -34,7 +34,7 @@ class Suggestions:
 
 
 class Completer:
-    """Completes each argument by its own program; others have no suggestions."""
+    """Completes each argument with its own program; other arguments get no suggestions."""
 
     def __init__(self, by_argument: Mapping[str, Program]) -> None:
         self._by_argument = by_argument
@@ -47,9 +47,10 @@ class Completer:
 
 
 def completer_of(offered: PythonFunction) -> Program | None:
-    """What answers `completion/complete` for a function; None if it has nothing to suggest.
+    """Return the program that answers `completion/complete` for a function; None if it suggests
+    nothing.
 
-    Raises SignatureError for a completer that cannot be one.
+    Raises SignatureError for an invalid completer.
     """
     names = [argument.name for argument in offered.arguments]
     programs: dict[str, Program] = {
@@ -57,21 +58,21 @@ def completer_of(offered: PythonFunction) -> Program | None:
     }
     for argument, function in getattr(offered.definition, "completers", {}).items():
         if argument not in names:
-            raise SignatureError(f"@complete names {argument!r}, which is no argument")
+            raise SignatureError(f"@complete: there is no argument {argument!r}")
         programs[argument] = PythonProgram(_completing(offered, function))
     return Completer(programs) if programs else None
 
 
 def _completing(offered: PythonFunction, function: Callable[..., Any]) -> PythonFunction:
-    """A completer as a function that is called with what was typed."""
+    """Wrap a completer as a function that is called with the typed text."""
     hints = typing.get_type_hints(function)
     parameters = inspect.signature(function).parameters
     context = tuple(name for name in parameters if is_context(hints.get(name)))
     own = [each for name, each in parameters.items() if name not in context]
     if not own:
-        raise SignatureError("a completer takes what was typed")
+        raise SignatureError("a completer needs a parameter for the typed text")
     if bad := next((each.name for each in own[1:] if each.default is each.empty), None):
-        raise SignatureError(f"a completer is also asked without {bad!r}, so give a default")
+        raise SignatureError(f"a completer is also called without {bad!r}, so give it a default")
     read = partial(_read, own[0].name, tuple(each.name for each in own[1:]))
     return offered._replace(
         reference=f"{offered.reference}:{function.__name__}",

@@ -1,4 +1,5 @@
-"""The tools in a folder: every `*.py` is imported once, and what breaks, breaks alone."""
+"""Finds the functions in the folder with tools. Each `*.py` is imported once; a broken file does
+not affect others."""
 
 import importlib.util
 import inspect
@@ -11,65 +12,67 @@ from types import ModuleType
 from typing import Any
 
 from mcphost.kinds.python.completers import completer_of
-from mcphost.kinds.python.function import Definition, PythonFunction, look_at
+from mcphost.kinds.python.function import Definition, PythonFunction, inspect_function
 from mcphost.kinds.python.schemas import SignatureError
-from mcphost.runtime.schema import Problem
+from mcphost.runtime.schema import ArgumentProblem
 from mcphost.sdk.marking import ATTRIBUTE
 
 PREFIX = "mcphost_tools"
-"""Modules are known as `mcphost_tools.<stem>`, so that they meet no other module's name."""
+"""Modules are imported as `mcphost_tools.<stem>`, so that they cannot shadow other modules."""
 
 
 @dataclass(slots=True)
-class Found:
-    """What a folder holds, by reference (`<stem>.<name>`), and what is broken, by reference or stem."""
+class FoundFunctions:
+    """The functions of a folder, by reference (`<stem>.<name>`), and the problems, by reference or
+    stem."""
 
     functions: dict[str, PythonFunction] = field(default_factory=dict)
-    broken: dict[str, Problem] = field(default_factory=dict)
+    broken: dict[str, ArgumentProblem] = field(default_factory=dict)
 
     def why_not(self, reference: str) -> str:
-        """Why there is no such function."""
+        """Return the reason why there is no such function."""
         for name in (reference, reference.partition(".")[0]):
             if name in self.broken:
                 return str(self.broken[name])
         return f"There is no tool function {reference!r}."
 
 
-def discover(folder: Path) -> Found:
-    """Import the folder's files and look at every function they offer. Raises nothing.
+def discover(folder: Path) -> FoundFunctions:
+    """Import the folder's files and inspect every marked function. Raises nothing but
+    KeyboardInterrupt.
 
-    A problem's path is `<folder>/<file>:<line>`. Files whose name begins with `_` are left alone.
+    A problem's path is `<folder>/<file>:<line>`. Files whose name begins with `_` are ignored.
     """
-    found = Found()
+    found = FoundFunctions()
     if not folder.is_dir():
-        found.broken[folder.name] = Problem(str(folder), "there is no such folder of tools")
+        found.broken[folder.name] = ArgumentProblem(str(folder), "there is no such folder of tools")
     for path in sorted(folder.glob("[!_]*.py")):
         _read(path, found)
     return found
 
 
-def _read(path: Path, found: Found) -> None:
+def _read(path: Path, found: FoundFunctions) -> None:
     try:
         module = _load(path)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - a file may raise anything, sys.exit() too
-        found.broken[path.stem] = Problem(_place(path, _line(error, path)), _told(error))
+        found.broken[path.stem] = ArgumentProblem(_place(path, _line(error, path)), _told(error))
         return
     for name, function, definition in _offered(module):
         reference = f"{path.stem}.{name}"
         try:
-            offered = look_at(reference, function, definition)
-            completer_of(offered)  # a function whose suggestions are broken is broken
+            offered = inspect_function(reference, function, definition)
+            completer_of(offered)  # a function with a broken completer is broken
             found.functions[reference] = offered
         except SignatureError as error:
             line = inspect.unwrap(function).__code__.co_firstlineno
-            found.broken[reference] = Problem(_place(path, line), f"{name}: {error}")
+            found.broken[reference] = ArgumentProblem(_place(path, line), f"{name}: {error}")
 
 
 def _load(path: Path) -> ModuleType:
     if not path.stem.isidentifier():
-        raise ImportError("the file's name is no name that Python could import")
+        raise ImportError("the file name is not a valid Python module name")
     spec = importlib.util.spec_from_file_location(f"{PREFIX}.{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None
@@ -86,7 +89,7 @@ def _load(path: Path) -> ModuleType:
 def _offered(
     module: ModuleType,
 ) -> Iterator[tuple[str, Callable[..., Any], Definition]]:
-    """The functions that are marked in this module; those it imported are another's."""
+    """Yield the marked functions of this module, without those that it imported."""
     for name, value in list(vars(module).items()):
         definition = getattr(value, ATTRIBUTE, None)
         if (
@@ -98,7 +101,7 @@ def _offered(
 
 
 def _line(error: BaseException, path: Path) -> int:
-    """The line of the file that the error is about, or came from; 1 if there is none."""
+    """Return the line of the file that the error is about or came from; 1 if there is none."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return error.lineno or 1
     frames = traceback.extract_tb(error.__traceback__)

@@ -1,4 +1,4 @@
-"""A function that is offered, looked at once."""
+"""Inspection of a marked function, done once."""
 
 import inspect
 import typing
@@ -8,12 +8,17 @@ from typing import Any, NamedTuple
 from pydantic import PydanticUserError
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
 
-from mcphost.kinds.python.messages import Contents, Messages
+from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.kinds.python.messages import ReturnedContents, ReturnedMessages
 from mcphost.kinds.python.parameters import Hints, Parameters, is_annotated, parameters_of
 from mcphost.kinds.python.returns import Encoder, returns_of
 from mcphost.kinds.python.schemas import SignatureError
-from mcphost.kinds.python.spoken import Choices, Spoken, spoken_in, spoken_of
-from mcphost.kinds.sorts import Sort
+from mcphost.kinds.python.string_arguments import (
+    Choices,
+    StringArguments,
+    arguments_for_uri,
+    string_arguments_of,
+)
 from mcphost.protocol.mime_types import check_mime_type
 from mcphost.protocol.prompts import PromptArgument
 from mcphost.sdk import PromptDefinition, ResourceDefinition, SyncContext, ToolDefinition
@@ -24,7 +29,7 @@ _PYDANTIC = (PydanticUserError, PydanticInvalidForJsonSchema, PydanticSchemaGene
 
 
 class PythonFunction(NamedTuple):
-    """What is known of a function. `waits` says that it is a coroutine function.
+    """The properties of a marked function. `waits` is true for a coroutine function.
 
     `reference` is `<module>.<name>`, the stable way to refer to it. `arguments` and `choices` are
     those of prompts and templates.
@@ -40,16 +45,16 @@ class PythonFunction(NamedTuple):
     choices: Choices = {}
 
     @property
-    def sort(self) -> Sort:
+    def primitive_type(self) -> PrimitiveType:
         match self.definition:
             case ToolDefinition():
-                return Sort.TOOL
+                return PrimitiveType.TOOL
             case PromptDefinition():
-                return Sort.PROMPT
+                return PrimitiveType.PROMPT
             case ResourceDefinition(is_template=True):
-                return Sort.TEMPLATE
+                return PrimitiveType.TEMPLATE
             case _:
-                return Sort.RESOURCE
+                return PrimitiveType.RESOURCE
 
     @property
     def name(self) -> str:
@@ -57,21 +62,24 @@ class PythonFunction(NamedTuple):
 
     @property
     def description(self) -> str:
-        """What the author said, or the first paragraph of the docstring in one line."""
+        """The author's description, or the first paragraph of the docstring in one line."""
         if self.definition.description:
             return self.definition.description
         paragraph = (inspect.getdoc(self.function) or "").partition("\n\n")[0]
         return " ".join(paragraph.split())
 
 
-def look_at(reference: str, function: Callable[..., Any], definition: Definition) -> PythonFunction:
-    """Everything that calls need to know of a function. Raises SignatureError if it cannot be offered."""
+def inspect_function(
+    reference: str, function: Callable[..., Any], definition: Definition
+) -> PythonFunction:
+    """Return everything that calls need of a function. Raises SignatureError if it cannot be
+    offered."""
     inner = inspect.unwrap(function)
     if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
         raise SignatureError("a function that is offered returns its result, it does not yield")
     try:
         hints = typing.get_type_hints(function, include_extras=True)
-        spoken, returns = _signature(function, hints, definition)
+        signature, returns = _signature(function, hints, definition)
     except _PYDANTIC as error:
         raise SignatureError(_first_line(error)) from error
     except (NameError, TypeError, ValueError) as error:
@@ -79,7 +87,7 @@ def look_at(reference: str, function: Callable[..., Any], definition: Definition
     waits = any(map(inspect.iscoroutinefunction, (function, inner)))
     if waits and any(is_annotated(hint, SyncContext) for hint in hints.values()):
         raise SignatureError("an `async def` function takes Context: SyncContext blocks")
-    parameters, arguments, choices = spoken
+    parameters, arguments, choices = signature
     return PythonFunction(
         reference, function, definition, parameters, returns, waits, arguments, choices
     )
@@ -87,19 +95,19 @@ def look_at(reference: str, function: Callable[..., Any], definition: Definition
 
 def _signature(
     function: Callable[..., Any], hints: Hints, definition: Definition
-) -> tuple[Spoken, Encoder]:
+) -> tuple[StringArguments, Encoder]:
     match definition:
         case ToolDefinition():
             parameters = parameters_of(function, hints, definition.input_schema)
             returns = returns_of(hints.get("return", Any), definition.output_schema)
-            return Spoken(parameters, (), {}), returns
+            return StringArguments(parameters, (), {}), returns
         case PromptDefinition():
-            return spoken_of(function, hints), Messages()
+            return string_arguments_of(function, hints), ReturnedMessages()
         case ResourceDefinition():
             if definition.mime_type and (problem := check_mime_type(definition.mime_type)):
                 raise SignatureError(problem)
-            spoken = spoken_in(definition.uri, spoken_of(function, hints))
-            return spoken, Contents(definition.mime_type)
+            given = arguments_for_uri(definition.uri, string_arguments_of(function, hints))
+            return given, ReturnedContents(definition.mime_type)
 
 
 def _first_line(error: Exception) -> str:

@@ -1,4 +1,5 @@
-"""The kind `python`: functions of the folder with tools, marked with `@tool`, `@prompt` or `@resource`."""
+"""The kind `python`: functions of the folder with tools, marked with `@tool`, `@prompt` or
+`@resource`."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -8,18 +9,18 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mcphost.kinds.kind import Compiled, KindError
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.kinds.python.completers import completer_of
-from mcphost.kinds.python.discovery import Found, discover
+from mcphost.kinds.python.discovery import FoundFunctions, discover
 from mcphost.kinds.python.function import PythonFunction
 from mcphost.kinds.python.program import PythonProgram
 from mcphost.kinds.python.returns import Returns
-from mcphost.kinds.sorts import Sort
-from mcphost.runtime.schema import Problem
+from mcphost.runtime.schema import ArgumentProblem
 from mcphost.sdk import PromptDefinition, ResourceDefinition, ToolDefinition
 
 
 class PythonConfig(BaseModel):
-    """What a catalogue row says of a Python tool."""
+    """The configuration of a Python function in a catalogue row."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -29,33 +30,36 @@ class PythonConfig(BaseModel):
 
 
 class PythonKind:
-    """Fills `kinds.kind.Kind`. `configure` is called once, at start, before anything else."""
+    """Implements `kinds.kind.Kind`. `configure` is called once, at start, before anything else."""
 
     name = "python"
     label = "Python function"
-    sorts: Collection[Sort] = tuple(Sort)
+    primitive_types: Collection[PrimitiveType] = tuple(PrimitiveType)
     can_ask = True
     can_stream = True
 
     def __init__(self) -> None:
         self._folder: Path | None = None
-        self._found = Found()
+        self._found = FoundFunctions()
         self._compiled: dict[str, Compiled] = {}
 
     def configure(self, folder: Path) -> None:
-        """Take the tools from `folder`. The same folder again changes nothing."""
+        """Load the functions of `folder`. Calling it again with the same folder has no effect."""
         if folder == self._folder:
             return
         self._folder = folder
         self._found = discover(folder)
         self._compiled = {name: _compile(tool) for name, tool in self._found.functions.items()}
 
-    def config_model(self, sort: Sort) -> type[BaseModel]:
-        """The same for all: which function."""
+    def config_model(self, primitive_type: PrimitiveType) -> type[BaseModel]:
+        """Return the model, the same for all primitive types: the function."""
         return PythonConfig
 
-    def compile(self, config: Mapping[str, Any], sort: Sort = Sort.TOOL) -> Compiled:
-        """The function that `config` refers to. Raises KindError if there is none, or says why not."""
+    def compile(
+        self, config: Mapping[str, Any], primitive_type: PrimitiveType = PrimitiveType.TOOL
+    ) -> Compiled:
+        """Return the function that `config` refers to. Raises KindError with the reason if there is
+        none."""
         try:
             reference = PythonConfig.model_validate(config).function
         except ValidationError as error:
@@ -67,12 +71,12 @@ class PythonKind:
             raise KindError({"function": [self._found.why_not(reference)]})
         return self._compiled[reference]
 
-    def check(self) -> Sequence[Problem]:
-        """The files and functions that are broken."""
+    def check(self) -> Sequence[ArgumentProblem]:
+        """Return the problems of broken files and functions."""
         return tuple(self._found.broken.values())
 
     def choices(self) -> Sequence[tuple[str, str]]:
-        """Every function by reference, with its title."""
+        """Return every function by reference, with its title."""
         tools = sorted(self._found.functions.items())
         return tuple((name, _label(name, tool.definition.title)) for name, tool in tools)
 
@@ -85,7 +89,7 @@ def _compile(offered: PythonFunction) -> Compiled:
     definition = offered.definition
     said = Compiled(
         name=offered.name,
-        sort=offered.sort,
+        primitive_type=offered.primitive_type,
         input_schema=offered.parameters.schema,
         title=definition.title,
         description=offered.description,
@@ -117,4 +121,4 @@ def _json(annotations: BaseModel) -> dict[str, Any]:
 
 
 python_kind = PythonKind()
-"""The one that the platform uses."""
+"""The instance that the platform uses."""

@@ -1,4 +1,4 @@
-"""What functions return that are prompts or resources: from objects to messages and contents."""
+"""Encodes return values of prompts and resources as messages and contents."""
 
 from base64 import b64encode
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from mcphost.kinds.python.returns import BLOCKS, InvalidResult, block_of, sized, text_block
-from mcphost.protocol.images import is_what_it_says
+from mcphost.protocol.images import matches_mime_type
 from mcphost.sdk import BlobResource, Message, TextResource
 
 FULL = (TextResource, BlobResource)
@@ -14,29 +14,31 @@ FULL = (TextResource, BlobResource)
 _ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
 
 
-class Messages:
-    """The result of `prompts/get` (spec: server/prompts, GetPromptResult).
+class ReturnedMessages:
+    """Encodes the result of `prompts/get` (spec: server/prompts, GetPromptResult).
 
-    A text, content, a Message, or a list of them: what is no Message is the user's.
+    Accepts a string, content, a Message, or a list of them. Values that are not a Message get the
+    role `user`.
     """
 
     def encode(self, value: Any, limit: int, target: str = "") -> dict[str, Any]:
-        """Raises InvalidResult."""
+        """Encode the result. Raises InvalidResult."""
         values = value if isinstance(value, list | tuple) else [value]
         return sized(lambda: {"messages": [_message(one) for one in values]}, limit)
 
 
-class Contents:
-    """The result of `resources/read` (spec: server/resources, ReadResourceResult).
+class ReturnedContents:
+    """Encodes the result of `resources/read` (spec: server/resources, ReadResourceResult).
 
-    A text, bytes, contents in full or a list of those; anything else is written as JSON.
+    Accepts a string, bytes, complete contents or a list of complete contents; anything else is
+    written as JSON.
     """
 
     def __init__(self, mime_type: str = "") -> None:
         self._mime_type = mime_type
 
     def encode(self, value: Any, limit: int, target: str = "") -> dict[str, Any]:
-        """What is read at the URI `target`. Raises InvalidResult."""
+        """Encode the contents of the URI `target`. Raises InvalidResult."""
         return sized(lambda: {"contents": self._contents(value, target)}, limit)
 
     def _contents(self, value: Any, target: str) -> list[dict[str, Any]]:
@@ -44,13 +46,13 @@ class Contents:
         if not any(isinstance(one, FULL) for one in full):
             return [{"uri": target, **self._plain(value)}]
         if not all(isinstance(one, FULL) for one in full):
-            raise InvalidResult("a list holds either nothing but contents in full, or none")
+            raise InvalidResult("a list must not mix complete contents with other values")
         return [one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in full]
 
     def _plain(self, value: Any) -> dict[str, Any]:
         if isinstance(value, bytes):
-            if not is_what_it_says(self._mime_type, value):
-                raise InvalidResult(f"the content is not what it says it is ({self._mime_type})")
+            if not matches_mime_type(self._mime_type, value):
+                raise InvalidResult(f"the content does not match its MIME type ({self._mime_type})")
             blob = b64encode(value).decode()
             return {"mimeType": self._mime_type or "application/octet-stream", "blob": blob}
         if isinstance(value, str):

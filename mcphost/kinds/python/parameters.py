@@ -1,14 +1,16 @@
-"""The arguments of a Python tool: their schema from its signature, and from JSON to objects.
+"""The arguments of a Python tool: the input schema of a signature, and the conversion from JSON to
+objects.
 
-A parameter annotated with `Context` or `SyncContext` gets the call's context and is no argument. All others are
-named arguments; their schema is what pydantic says of their annotations, and what arrives is held
-against that schema first, then read by pydantic, so that the function gets dates, enums and models.
-With a schema given verbatim, arguments arrive as plain JSON.
+A parameter annotated with `Context` or `SyncContext` gets the call's context and is not an
+argument. All others are named arguments. Pydantic derives their schema from their annotations.
+Arguments are first validated against that schema, then converted by pydantic, so that the function
+gets dates, enums and models. With a schema given explicitly, arguments arrive as plain JSON.
 """
 
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 from inspect import Parameter
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -18,7 +20,9 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from pydantic.fields import FieldInfo
 
 from mcphost.kinds.python.schemas import SignatureError, input_validator, schema_of
-from mcphost.runtime.schema import Problem, Validator
+from mcphost.protocol.effort import EXPLAINED_BYTES
+from mcphost.runtime.schema import MOST_PROBLEMS, ArgumentProblem, Validator
+from mcphost.runtime.stopping import Misfit, stopping
 from mcphost.sdk import Context, SyncContext
 
 Hints = Mapping[str, Any]
@@ -28,14 +32,14 @@ Read = Callable[[dict[str, Any]], dict[str, Any]]
 class InvalidArguments(Exception):  # noqa: N818 - a refusal that says what happened
     """The caller's arguments do not fit; each problem names the field."""
 
-    def __init__(self, problems: tuple[Problem, ...]) -> None:
+    def __init__(self, problems: tuple[ArgumentProblem, ...]) -> None:
         self.problems = problems
         super().__init__("; ".join(map(str, problems)))
 
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What a function takes. `context` names the parameters that get the call's context."""
+    """The parameters of a function. `context` names those that get the call's context."""
 
     validator: Validator
     read: Read
@@ -48,7 +52,7 @@ class Parameters:
         return schema
 
     def bind(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Keyword arguments for the function, without the context. Raises InvalidArguments."""
+        """Return keyword arguments for the function, without the context. Raises InvalidArguments."""
         plain = dict(arguments)
         problems = self.validator.problems(plain)
         if problems:
@@ -59,9 +63,9 @@ class Parameters:
 def parameters_of(
     function: Callable[..., Any], hints: Hints, given: Mapping[str, Any] | None
 ) -> Parameters:
-    """What `function` takes, by its signature, or by the schema `given` verbatim.
+    """Return the parameters of `function`, by its signature or by the given input schema.
 
-    Raises SignatureError, or whatever pydantic says of an annotation that it cannot read.
+    Raises SignatureError, or pydantic's error for an annotation that it cannot read.
     """
     own: list[Parameter] = []
     context: list[str] = []
@@ -81,14 +85,14 @@ def is_context(annotation: Any) -> bool:
 
 
 def is_annotated(annotation: Any, as_what: type) -> bool:
-    """Whether an annotation is that class, or a union with it."""
+    """Whether an annotation is this class, or a union with it."""
     if get_origin(annotation) in (Union, UnionType):
         return any(is_annotated(each, as_what) for each in get_args(annotation))
     return annotation is as_what
 
 
 def _nameable(parameter: Parameter, *, verbatim: bool) -> Parameter:
-    """The parameter, if a caller can give it by name. `**rest` is for verbatim schemas only."""
+    """Return the parameter, if it can be given by name. `**rest` is for given schemas only."""
     named = {Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY}
     if parameter.kind in named or (verbatim and parameter.kind is Parameter.VAR_KEYWORD):
         return parameter
@@ -96,7 +100,8 @@ def _nameable(parameter: Parameter, *, verbatim: bool) -> Parameter:
 
 
 def _typed(own: list[Parameter], hints: Hints, context: tuple[str, ...]) -> Parameters:
-    """A model with a field per parameter. Its own names are neutral: `copy`, `schema` are taken."""
+    """Build a model with one field per parameter. Field names are neutral, because pydantic
+    reserves `copy` and `schema`."""
     fields = {f"p{i}": _field(p, hints.get(p.name, Any)) for i, p in enumerate(own)}
     model: type[BaseModel] = create_model(
         "Arguments", __config__=ConfigDict(extra="forbid"), **fields
@@ -108,7 +113,7 @@ def _typed(own: list[Parameter], hints: Hints, context: tuple[str, ...]) -> Para
 
 
 def _field(parameter: Parameter, annotation: Any) -> Any:
-    """Annotation and default as pydantic takes them, under the argument's name on the wire."""
+    """Return annotation and default in pydantic's form, with the argument's name on the wire."""
     default = parameter.default
     if isinstance(default, FieldInfo):
         annotation, default = Annotated[annotation, default], Parameter.empty
@@ -121,14 +126,22 @@ def _field(parameter: Parameter, annotation: Any) -> Any:
 
 def _reader(model: type[BaseModel], names: tuple[tuple[str, str], ...]) -> Read:
     validate = model.__pydantic_validator__.validate_json
+    of_large = cache(partial(stopping, model))
 
     def read(arguments: dict[str, Any]) -> dict[str, Any]:
         try:
-            values = validate(orjson.dumps(arguments)).__dict__
+            encoded = orjson.dumps(arguments)
+            is_large = len(encoded) > EXPLAINED_BYTES
+            values = (of_large() if is_large else validate)(encoded).__dict__
         except ValidationError as error:
-            raise InvalidArguments(tuple(map(_problem, error.errors(**_BRIEF)))) from None
+            problems = error.errors(**_BRIEF)[:MOST_PROBLEMS]
+            raise InvalidArguments(tuple(map(_problem, problems))) from None
+        except Misfit:
+            raise InvalidArguments((ArgumentProblem("", "cannot be read"),)) from None
         except TypeError as error:
-            raise InvalidArguments((Problem("", "hold what JSON cannot"),)) from error
+            raise InvalidArguments(
+                (ArgumentProblem("", "contain values that JSON does not support"),)
+            ) from error
         return {name: values[field] for field, name in names}
 
     return read
@@ -137,14 +150,15 @@ def _reader(model: type[BaseModel], names: tuple[tuple[str, str], ...]) -> Read:
 _BRIEF: Any = {"include_url": False, "include_context": False, "include_input": False}
 
 
-def _problem(error: Mapping[str, Any]) -> Problem:
-    return Problem(".".join(map(str, error["loc"])), error["msg"])
+def _problem(error: Mapping[str, Any]) -> ArgumentProblem:
+    return ArgumentProblem(".".join(map(str, error["loc"])), error["msg"])
 
 
 def _pass_on(own: list[Parameter], given: Mapping[str, Any]) -> Read:
-    """Hand arguments on as they are: all of them to `**rest`, else those that the function names.
+    """Return a reader that passes arguments on as they are: all of them to `**rest`, else the named
+    ones.
 
-    Raises SignatureError where schema and function cannot agree.
+    Raises SignatureError where schema and function contradict each other.
     """
     takes_rest = any(p.kind is Parameter.VAR_KEYWORD for p in own)
     names = {p.name for p in own if p.kind is not Parameter.VAR_KEYWORD}

@@ -1,23 +1,25 @@
-"""One round of a Python tool: arguments in, an outcome out, and nothing left running."""
+"""One round of a Python function: arguments in, an outcome out, and no task left running."""
 
 import asyncio
 import traceback
+from collections.abc import Coroutine
 from functools import partial
 from typing import Any
 
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.kinds.python.function import PythonFunction
 from mcphost.kinds.python.parameters import InvalidArguments
 from mcphost.kinds.python.returns import InvalidResult
-from mcphost.kinds.sorts import Sort
-from mcphost.runtime.begun import Begun
 from mcphost.runtime.call import Call
-from mcphost.runtime.children import Unwound
 from mcphost.runtime.deadlines import Deadline, OutOfTime
 from mcphost.runtime.journal import Journal
 from mcphost.runtime.outcomes import Complete, Failed, Failure, FailureKind, Outcome
+from mcphost.runtime.own_cancellations import OwnCancellations
 from mcphost.runtime.ports import Ports
 from mcphost.runtime.rounds import Place, Round
+from mcphost.runtime.started_coroutine import StartedCoroutine
 from mcphost.runtime.threads import PoolExhausted
+from mcphost.runtime.tool_tasks import Unwound
 from mcphost.sdk.context import RUNNING, Context
 from mcphost.sdk.errors import CapabilityMissing, ToolError
 from mcphost.sdk.sync import SyncContext
@@ -27,122 +29,125 @@ MOST_DETAIL = 20_000
 
 
 class PythonProgram:
-    """Runs one function. Holds no state of any call, so one may serve all tenants at once.
+    """Runs one function. Has no state of any call, so one instance may serve all tenants at once.
 
-    `ports.limits.seconds` bounds a round, else what the author said, else a minute. A function that
-    neither waits nor returns cannot be interrupted: only a thread (a plain `def`) can be given up.
+    The time limit of a round is `ports.limits.seconds`, else the author's, else a minute. A
+    function that neither waits nor returns cannot be interrupted: only a thread (a plain `def`) can
+    be abandoned.
     """
 
-    __slots__ = ("_place", "_seconds", "_sort", "_tool")
+    __slots__ = ("_place", "_primitive_type", "_seconds", "_tool")
 
     def __init__(self, tool: PythonFunction) -> None:
         self._tool = tool
-        self._sort = tool.sort
+        self._primitive_type = tool.primitive_type
         self._seconds = tool.definition.time_limit or SECONDS
         self._place = Place(tool.reference, tool.definition.threads)
 
     async def advance(self, call: Call, journal: Journal, ports: Ports) -> Outcome:
-        """Run the function once. Whatever it does becomes an outcome; cancellation passes through.
+        """Run the function once. All it does becomes an outcome; cancellation passes through.
 
-        Tasks that it leaves behind are cancelled and have ended before the outcome leaves. A real
-        error counts more than a question without an answer, that more than that the process is
-        leaving, and all of these more than what the function returned.
+        Tasks that it leaves behind are cancelled and have ended before the outcome is returned. The
+        outcome is the first that applies: a real error, a question without an answer, the process
+        is shutting down, the function's return value.
         """
         round = Round(call, journal, ports, self._place)
         context = Context(round)
-        children = round.children
-        children.enter()
+        tasks = round.tasks
+        tasks.enter()
         token = RUNNING.set(context)
         try:
             outcome = await self._outcome(round, context)
         finally:
             RUNNING.reset(token)
-            children.leave()
+            tasks.leave()
             try:
-                if children.total and children.left:
-                    await children.end()
+                if tasks.total and tasks.left:
+                    await tasks.end()
             finally:
-                round.line.end()
+                round.channel.end()
         return outcome or round.stopped_with()
 
     async def _outcome(self, round: Round, context: Context) -> Outcome | None:
-        """What came of the function; None if nothing that counts, because the round was stopped."""
+        """Return the function's outcome; None if the round was stopped and there is no real error."""
+        own = OwnCancellations()
+        outcome: Outcome | None = None
         try:
             for capability in self._tool.definition.requires:
                 context.require(capability)
             arguments = self._tool.parameters.bind(round.call.arguments)
             for name in self._tool.parameters.context:
                 arguments[name] = context if self._tool.waits else SyncContext(round)
-            value = await self._limited(arguments, round)
-            if round.stopped:
-                return None
-            limit = round.ports.limits.result_bytes
-            return Complete(self._tool.returns.encode(value, limit, round.call.target))
+            started = StartedCoroutine(own.of(self._begin(arguments, round)))
+            value = started.value if started.over else await self._limited(started, round)
+            if not round.stopped:
+                limit = round.ports.limits.result_bytes
+                outcome = Complete(self._tool.returns.encode(value, limit, round.call.target))
         except asyncio.CancelledError as error:
-            if _is_being_cancelled():
+            if own.is_cancelled_by_others:
                 raise
-            return self._failed(error, round)
+            outcome = self._failed(error, round)
         except BaseException as error:  # noqa: BLE001 - the function may raise anything
-            return self._failed(error, round)
+            outcome = self._failed(error, round)
+        if own.count:
+            await own.undo()
+        return outcome
 
     def _failed(self, error: BaseException, round: Round) -> Outcome | None:
         real = _without_unwinding(error) if round.unwinds else error
-        return None if real is None else _failed(real, self._sort)
+        return None if real is None else _failed(real, self._primitive_type)
 
-    async def _limited(self, arguments: dict[str, Any], round: Round) -> Any:
-        """The function's value. Raises OutOfTime if its time was up, whatever it made of that."""
-        begun = Begun(self._run(arguments, round))
-        if begun.over:
-            return begun.value
-        seconds = round.ports.limits.seconds or self._seconds
-        round.deadline = Deadline(begun, seconds, hurried=self._tool.waits)
-        return await round.deadline.run(resting=round.rests)
-
-    async def _run(self, arguments: dict[str, Any], round: Round) -> Any:
+    def _begin(self, arguments: dict[str, Any], round: Round) -> Coroutine[Any, Any, Any]:
         if self._tool.waits:
-            return await self._tool.function(**arguments)
-        return await round.in_thread(partial(self._tool.function, **arguments))
+            work: Coroutine[Any, Any, Any] = self._tool.function(**arguments)
+            return work
+        return round.in_thread(partial(self._tool.function, **arguments))
+
+    async def _limited(self, started: StartedCoroutine[Any], round: Round) -> Any:
+        """Return the function's value. Raises OutOfTime if the time was up, whatever the function
+        did then."""
+        seconds = round.ports.limits.seconds or self._seconds
+        round.deadline = Deadline(started, seconds, hurried=self._tool.waits)
+        return await round.deadline.run(resting=round.rests)
 
 
 def _without_unwinding(error: BaseException) -> BaseException | None:
-    """What is left of an error when the round's own end is taken out of it, or None."""
+    """Return the error without the parts caused by the end of the round, or None if nothing is
+    left."""
     if isinstance(error, BaseExceptionGroup):
         return error.split((Unwound, asyncio.CancelledError))[1]
     return None if isinstance(error, Unwound | asyncio.CancelledError) else error
 
 
-def _is_being_cancelled() -> bool:
-    """Whether somebody cancelled this round, rather than the tool having met a cancelled task."""
-    task = asyncio.current_task()
-    return task is None or task.cancelling() > 0
-
-
-def _failed(error: BaseException, sort: Sort) -> Outcome:
-    """What an exception means. Only what its author meant for the caller is told to the caller."""
+def _failed(error: BaseException, primitive_type: PrimitiveType) -> Outcome:
+    """Convert an exception to an outcome. Only messages meant for the caller are sent to the
+    caller."""
     match _cause(error):
         case InvalidArguments() as invalid:
-            return _meant(FailureKind.INVALID_ARGUMENTS, f"Invalid arguments: {invalid}", sort)
+            return _meant(
+                FailureKind.INVALID_ARGUMENTS, f"Invalid arguments: {invalid}", primitive_type
+            )
         case ToolError() as refusal:
-            return _meant(FailureKind.TOOL_ERROR, str(refusal), sort)
+            return _meant(FailureKind.TOOL_ERROR, str(refusal), primitive_type)
         case CapabilityMissing() as missing:
             kind, text = FailureKind.CAPABILITY_MISSING, str(missing)
             return Failed(Failure(kind, text, required=missing.required))
         case OutOfTime() as late:
-            text = f"The {sort} did not finish within {late.seconds:g} seconds."
+            text = f"The {primitive_type} did not finish within {late.seconds:g} seconds."
             return Failed(Failure(FailureKind.TIMED_OUT, text))
         case PoolExhausted() as full:
-            text = f"The {sort} is busy: all its threads are in use. Try again later."
+            text = f"The {primitive_type} is busy: all its threads are in use. Try again later."
             return Failed(Failure(FailureKind.OVERLOADED, text, str(full)))
         case InvalidResult() as wrong:
-            text = wrong.message or f"The {sort} returned a result that is not valid."
+            text = wrong.message or f"The {primitive_type} returned a result that is not valid."
             return Failed(Failure(FailureKind.INVALID_RESULT, text, wrong.detail))
         case crash:
-            text = f"The {sort} failed. What went wrong has been logged."
+            text = f"The {primitive_type} failed. The error has been logged."
             return Failed(Failure(FailureKind.CRASHED, text, _told(crash)))
 
 
 def _cause(error: BaseException) -> BaseException:
-    """The exception itself; of a group, what its author meant for the caller, if it is that alone."""
+    """Return the exception; for a group with only errors meant for the caller, the first of them."""
     if not isinstance(error, BaseExceptionGroup):
         return error
     causes = [_cause(part) for part in error.exceptions]
@@ -151,16 +156,21 @@ def _cause(error: BaseException) -> BaseException:
     return error
 
 
-def _meant(kind: FailureKind, text: str, sort: Sort) -> Outcome:
-    """What is meant for the caller: of a tool a result that says what went wrong, for models to
-    learn from (spec: server/tools); prompts and resources have no such results."""
+def _meant(kind: FailureKind, text: str, primitive_type: PrimitiveType) -> Outcome:
+    """Build the outcome for an error that the caller should read.
+
+    For a tool it is a result with the error, for models to learn from (spec: server/tools); prompts
+    and resources have no such results. Invalid arguments are a separate failure for every primitive
+    type, so that records distinguish them from a tool's own errors; the delivery makes the result
+    from it.
+    """
     clean = text.encode("utf-8", "backslashreplace").decode()
-    if sort is not Sort.TOOL:
+    if primitive_type is not PrimitiveType.TOOL or kind is FailureKind.INVALID_ARGUMENTS:
         return Failed(Failure(kind, clean))
     return Complete({"content": [{"type": "text", "text": clean}], "isError": True})
 
 
 def _told(error: BaseException) -> str:
-    """Exception and traceback for the log, the end of it if it is long."""
+    """Return exception and traceback for the log; only the end if it is long."""
     text = "".join(traceback.format_exception(error))
     return text.encode("utf-8", "backslashreplace").decode()[-MOST_DETAIL:]

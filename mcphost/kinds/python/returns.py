@@ -1,6 +1,6 @@
-"""What a Python tool returns: its schema from the return type, and from objects to a result.
+"""Return values of Python tools: the output schema of a return type, and the encoding of results.
 
-A result leaves here as JSON that can be sent, or not at all (spec: server/tools, Tool Result).
+A result is JSON that can be sent, or InvalidResult is raised (spec: server/tools, Tool Result).
 """
 
 import collections.abc
@@ -33,8 +33,8 @@ WORDS = {str, None, NoneType, Any, object, Never, NoReturn}
 
 
 class InvalidResult(Exception):  # noqa: N818 - a refusal that says what happened
-    """What a function returned cannot be sent. `message` is for the caller, if there is more to say
-    than that; `detail` is for the log."""
+    """The return value of a function cannot be sent. `message` is for the caller, empty if there is
+    nothing more to say; `detail` is for the log."""
 
     def __init__(self, detail: str, message: str = "") -> None:
         self.message = message
@@ -43,15 +43,15 @@ class InvalidResult(Exception):  # noqa: N818 - a refusal that says what happene
 
 
 class Encoder(Protocol):
-    """Makes the method's result of what a function returned."""
+    """Encodes the return value of a function as the method's result."""
 
     def encode(self, value: Any, limit: int, target: str = "") -> dict[str, Any]:
-        """The result, in at most `limit` bytes of JSON. Raises InvalidResult."""
+        """Return the result, in at most `limit` bytes of JSON. Raises InvalidResult."""
 
 
 @dataclass(frozen=True, slots=True)
 class Returns:
-    """What a function returns. Without a validator there is no output schema."""
+    """The encoder of a tool's return type. Without a validator there is no output schema."""
 
     adapter: TypeAdapter[Any] = ANYTHING
     validator: Validator | None = None
@@ -62,7 +62,7 @@ class Returns:
         return schema if isinstance(schema, Mapping) else None
 
     def encode(self, value: Any, limit: int, target: str = "") -> dict[str, Any]:
-        """The `CallToolResult` of what the function returned, in at most `limit` bytes of JSON.
+        """Return the `CallToolResult`, in at most `limit` bytes of JSON.
 
         Raises InvalidResult.
         """
@@ -78,7 +78,7 @@ class Returns:
         return self._structured(value)
 
     def _explicit(self, value: Result) -> dict[str, Any]:
-        """A result said in full. An error need not fit the schema."""
+        """Encode an explicit `Result`. An error need not fit the schema."""
         result: dict[str, Any] = {"content": [block_of(block) for block in value.content]}
         if value.structured is not NOTHING:
             structured = self._structured(value.structured, check=not value.is_error)
@@ -92,7 +92,7 @@ class Returns:
     def _structured(self, value: Any, *, check: bool = True) -> dict[str, Any]:
         plain = self.adapter.dump_python(value, mode="json", by_alias=True, warnings=False)
         encoded = orjson.dumps(plain)
-        # JSON writers turn NaN into null in silence, so only a null can be one.
+        # JSON encoders write NaN as null without an error, so only a null can be a NaN.
         if b"null" in encoded and _is_infinite(self.adapter.dump_python(value, warnings=False)):
             raise InvalidResult("the result holds NaN or an infinite number")
         problems = self.validator.problems(plain) if self.validator and check else ()
@@ -102,7 +102,7 @@ class Returns:
 
 
 def sized(make: Callable[[], dict[str, Any]], limit: int) -> dict[str, Any]:
-    """A result that is JSON of at most `limit` bytes. Raises InvalidResult for what is not."""
+    """Return a result that is JSON of at most `limit` bytes. Raises InvalidResult otherwise."""
     try:
         result = make()
         size = len(orjson.dumps(result))
@@ -117,9 +117,9 @@ def sized(make: Callable[[], dict[str, Any]], limit: int) -> dict[str, Any]:
 
 
 def returns_of(annotation: Any, given: Mapping[str, Any] | None) -> Returns:
-    """What a function with this return annotation returns, or by the schema `given` verbatim.
+    """Return the encoder for a return annotation, or for the given output schema.
 
-    Raises SignatureError, or whatever pydantic says of an annotation that it cannot write.
+    Raises SignatureError, or pydantic's error for an annotation that it cannot serialize.
     """
     if given is not None:
         return Returns(ANYTHING, output_validator(given))
@@ -130,7 +130,8 @@ def returns_of(annotation: Any, given: Mapping[str, Any] | None) -> Returns:
 
 
 def _is_unstructured(annotation: Any) -> bool:
-    """Text, content or nothing, or a union with content: then there is no schema to promise."""
+    """Whether the type is text, content or nothing, or a union with content: then there is no
+    output schema."""
     leaves = _leaves(annotation)
     return any(map(_is_content, leaves)) or all(leaf in WORDS for leaf in leaves)
 
@@ -152,7 +153,7 @@ def _is_content(leaf: Any) -> bool:
 
 
 def _content(value: Any) -> list[dict[str, Any]] | None:
-    """The blocks of what is content already; None if it is not."""
+    """Return the blocks of a value that is content; None for any other value."""
     if isinstance(value, str):
         return [text_block(str.__str__(value))]
     if value is None:
@@ -165,7 +166,7 @@ def _content(value: Any) -> list[dict[str, Any]] | None:
 
 
 def _is_infinite(value: Any) -> bool:
-    """Whether a number in plain Python data is none that JSON knows."""
+    """Whether plain Python data contains a number that is NaN or infinite."""
     if isinstance(value, dict):
         return any(map(_is_infinite, value.values()))
     if isinstance(value, list | tuple | set | frozenset):

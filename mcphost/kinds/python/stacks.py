@@ -1,4 +1,4 @@
-"""Whose code stands on a stack."""
+"""Finds the tool whose code is on a stack."""
 
 from types import FrameType
 
@@ -6,9 +6,9 @@ from mcphost.kinds.python.discovery import PREFIX
 
 
 def tool_on(frame: FrameType | None) -> str | None:
-    """The tool (`<module>.<function>`) whose code is on the stack under `frame`, or None.
+    """Return the tool (`<module>.<function>`) whose code is on the stack under `frame`, or None.
 
-    The outermost one counts: that is the function the platform called.
+    The outermost one counts: the function that the platform called.
     """
     found = None
     while frame is not None:

@@ -1,4 +1,4 @@
-"""What a catalogue row says of a prompt, resource or template that is data."""
+"""The configurations, stored in catalogue rows, of prompts, resources and templates of kind `text`."""
 
 from base64 import b64decode
 from typing import Annotated, Any, Literal, Self
@@ -25,7 +25,7 @@ MAX_MESSAGES = 64
 
 
 class Argument(Strict):
-    """An argument of a prompt. `choices` are suggested to whoever fills it in, not demanded."""
+    """An argument of a prompt. `choices` are suggestions for its value, not restrictions."""
 
     name: Name
     title: Line = ""
@@ -34,7 +34,7 @@ class Argument(Strict):
     choices: Values = []
 
 
-class Message(Strict):
+class MessageConfig(Strict):
     """A message of a prompt. `content` is one block, as on the wire (spec: server/prompts)."""
 
     role: Literal["user", "assistant"] = "user"
@@ -46,14 +46,14 @@ class Message(Strict):
 
 
 class PromptConfig(Strict):
-    """A prompt: its arguments, and the messages that they are put into."""
+    """A prompt: its arguments, and the messages with their placeholders."""
 
     arguments: list[Argument] = Field(default=[], max_length=MAX_ARGUMENTS)
-    messages: list[Message] = Field(min_length=1, max_length=MAX_MESSAGES)
+    messages: list[MessageConfig] = Field(min_length=1, max_length=MAX_MESSAGES)
 
 
 class ResourceConfig(Strict):
-    """A resource: text, or binary content in Base64. The contents are held against the MIME type."""
+    """A resource: text, or binary content in Base64. The content is checked against the MIME type."""
 
     uri: Uri
     mime_type: MimeType = "text/plain"
@@ -85,7 +85,7 @@ def _template(text: str) -> str:
 
 
 class TemplateConfig(Strict):
-    """A resource template: a text with the variables of its URI in it."""
+    """A resource template: a text with placeholders for the variables of its URI."""
 
     uri: Annotated[str, AfterValidator(_template)]
     mime_type: MimeType = "text/plain"

@@ -1,8 +1,7 @@
-"""Blocks of content in a prompt that is data: as on the wire, held against what they say they are.
+"""Content blocks of a text prompt: in wire format, and checked strictly.
 
-Spec: server/prompts, "PromptMessage". The protocol's own types take whatever comes along beside what
-they know; these do not, and know by its `type` which block is meant, so that what is wrong is said
-where it is wrong.
+Spec: server/prompts, "PromptMessage". The protocol's own types accept unknown fields. These do not,
+and they select the block by its `type`, so that a problem is reported at the field that causes it.
 """
 
 from base64 import b64decode
@@ -30,13 +29,13 @@ from mcphost.kinds.text.fields import (
 
 
 class Wire(Strict):
-    """Named as on the wire."""
+    """Field names as on the wire."""
 
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel)
 
 
 class Annotations(Wire):
-    """For whom content is, how important it is, and how old."""
+    """The audience, priority and last change of content."""
 
     audience: list[Literal["user", "assistant"]] | None = None
     priority: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = None
@@ -44,18 +43,18 @@ class Annotations(Wire):
 
 
 class Block(Wire):
-    """What all blocks have."""
+    """The fields that all blocks have."""
 
     annotations: Annotations | None = None
 
     @property
     def texts(self) -> dict[str, str]:
-        """The texts in which placeholders are filled in, by where they are."""
+        """The texts whose placeholders are filled, by their path."""
         return {}
 
 
 class TextBlock(Block):
-    """A text."""
+    """A text block."""
 
     type: Literal["text"]
     text: Text
@@ -66,7 +65,8 @@ class TextBlock(Block):
 
 
 class Media(Block):
-    """Binary content of a family of types. The MIME type comes first: the data are held against it."""
+    """Binary content of a family of types. The MIME type comes first, because the data is checked
+    against it."""
 
     mime_type: MimeType
     data: Binary
@@ -79,21 +79,21 @@ class Media(Block):
 
 
 class ImageBlock(Media):
-    """An image."""
+    """An image block."""
 
     type: Literal["image"]
     mime_type: Annotated[MimeType, Field(pattern="^image/")]
 
 
 class AudioBlock(Media):
-    """A sound."""
+    """An audio block."""
 
     type: Literal["audio"]
     mime_type: Annotated[MimeType, Field(pattern="^audio/")]
 
 
 class Contents(Wire):
-    """What a resource holds that is part of a message."""
+    """The contents of a resource that is embedded in a message."""
 
     uri: Uri
     mime_type: MimeType | None = None
@@ -114,7 +114,7 @@ class Contents(Wire):
 
 
 class ResourceBlock(Block):
-    """A resource, with what it holds."""
+    """A resource with its contents."""
 
     type: Literal["resource"]
     resource: Contents
@@ -125,7 +125,7 @@ class ResourceBlock(Block):
 
 
 class LinkBlock(Block):
-    """A resource that can be read elsewhere."""
+    """A link to a resource."""
 
     type: Literal["resource_link"]
     uri: Uri

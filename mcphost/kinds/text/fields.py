@@ -1,4 +1,4 @@
-"""What the fields of a text configuration may hold. Each check says what is wrong with the value."""
+"""The field types of text configurations. Each check raises ValueError with the reason."""
 
 from base64 import b64decode
 from binascii import Error
@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from mcphost.protocol.images import is_what_it_says
+from mcphost.protocol.images import matches_mime_type
 from mcphost.protocol.mime_types import check_mime_type
 from mcphost.protocol.uris import check_uri
 
@@ -16,7 +16,7 @@ MAX_BYTES = 1024 * 1024
 
 
 class Strict(BaseModel):
-    """A configuration, in which nothing is there that nobody reads."""
+    """A configuration without unknown fields."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -41,7 +41,7 @@ def _binary(encoded: str) -> str:
 
 
 def _fine(problem: str | None, value: str) -> str:
-    """The value, if there is no problem with it."""
+    """Return the value if there is no problem. Raises ValueError with the problem."""
     if problem:
         raise ValueError(f"{problem[:1].upper()}{problem[1:]}.")
     return value
@@ -66,6 +66,6 @@ Values = Annotated[list[Line], Field(max_length=MAX_CHOICES)]
 
 
 def check_content(mime_type: str | None, data: bytes) -> None:
-    """Raises ValueError for an image that is not what its MIME type says."""
-    if mime_type and not is_what_it_says(mime_type, data):
-        raise ValueError(f"The content is not what it says it is ({mime_type}).")
+    """Raises ValueError for an image that does not match its MIME type."""
+    if mime_type and not matches_mime_type(mime_type, data):
+        raise ValueError(f"The content does not match its MIME type ({mime_type}).")

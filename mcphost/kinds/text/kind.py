@@ -10,56 +10,59 @@ from pydantic import BaseModel, ValidationError
 
 from mcphost.kinds.completing import Choices
 from mcphost.kinds.kind import Compiled, KindError
-from mcphost.kinds.sorts import Sort
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.kinds.text.configs import PromptConfig, ResourceConfig, TemplateConfig
 from mcphost.kinds.text.placeholders import count_in, names_in
 from mcphost.kinds.text.programs import PromptText, ResourceText, TemplateText
 from mcphost.protocol.prompts import PromptArgument
 from mcphost.protocol.uri_templates import UriTemplate
 from mcphost.runtime.program import Program
-from mcphost.runtime.schema import Problem
+from mcphost.runtime.schema import ArgumentProblem
 
 MOST_PLACEHOLDERS = 10_000
-"""In all texts together: to fill them takes a millisecond or two, in which nobody else has a turn."""
+"""In all texts together. Filling them takes a millisecond or two, which blocks the event loop."""
 
 Config = TypeVar("Config", bound=BaseModel)
 
-_MODELS: Mapping[Sort, type[BaseModel]] = {
-    Sort.PROMPT: PromptConfig,
-    Sort.RESOURCE: ResourceConfig,
-    Sort.TEMPLATE: TemplateConfig,
+_MODELS: Mapping[PrimitiveType, type[BaseModel]] = {
+    PrimitiveType.PROMPT: PromptConfig,
+    PrimitiveType.RESOURCE: ResourceConfig,
+    PrimitiveType.TEMPLATE: TemplateConfig,
 }
 _NO_TYPE = "Content has a type: text, image, audio, resource or resource_link."
 _WORDS = {"union_tag_not_found": _NO_TYPE, "union_tag_invalid": _NO_TYPE}
-"""What is said of problems that pydantic tells in its own terms."""
+"""Messages for validation errors that pydantic describes in its own terms."""
 
 
 class TextKind:
-    """Fills `kinds.kind.Kind`. It has no surroundings, and nothing there to choose from."""
+    """Implements `kinds.kind.Kind`. It depends on no environment, and has nothing to choose from."""
 
     name = "text"
     label = "Text"
-    sorts: Collection[Sort] = tuple(_MODELS)
+    primitive_types: Collection[PrimitiveType] = tuple(_MODELS)
     can_ask = False
     can_stream = False
 
-    def config_model(self, sort: Sort) -> type[BaseModel]:
-        """Messages with placeholders, contents, or a text for a URI template."""
-        return _MODELS[sort]
+    def config_model(self, primitive_type: PrimitiveType) -> type[BaseModel]:
+        """Return the model: messages with placeholders, contents, or a text for a URI template."""
+        return _MODELS[primitive_type]
 
-    def compile(self, config: Mapping[str, Any], sort: Sort = Sort.PROMPT) -> Compiled:
-        """Make it ready. Raises KindError with problems by field, such as `messages.0.content`."""
-        match sort:
-            case Sort.PROMPT:
+    def compile(
+        self, config: Mapping[str, Any], primitive_type: PrimitiveType = PrimitiveType.PROMPT
+    ) -> Compiled:
+        """Compile a configuration. Raises KindError with problems by field, such as
+        `messages.0.content`."""
+        match primitive_type:
+            case PrimitiveType.PROMPT:
                 return _prompt(_read(PromptConfig, config))
-            case Sort.RESOURCE:
+            case PrimitiveType.RESOURCE:
                 return _resource(_read(ResourceConfig, config))
-            case Sort.TEMPLATE:
+            case PrimitiveType.TEMPLATE:
                 return _template(_read(TemplateConfig, config))
-            case Sort.TOOL:
-                raise KindError({"": ["A text is no tool."]})
+            case PrimitiveType.TOOL:
+                raise KindError({"": ["The kind text does not support tools."]})
 
-    def check(self) -> Sequence[Problem]:
+    def check(self) -> Sequence[ArgumentProblem]:
         return ()
 
     def choices(self) -> Sequence[tuple[str, str]]:
@@ -78,7 +81,8 @@ def _read(model: type[Config], config: Mapping[str, Any]) -> Config:
 
 
 def _path(place: Sequence[str | int]) -> str:
-    """Where a problem is. Behind `content` pydantic names the type of the block, which is no field."""
+    """Return the path of a problem. After `content` pydantic adds the type of the block, which is
+    not a field."""
     steps = list(map(str, place))
     if "content" in steps:
         tag = steps.index("content") + 1
@@ -98,7 +102,7 @@ def _prompt(config: PromptConfig) -> Compiled:
     messages = [message.wire for message in config.messages]
     return Compiled(
         name="",
-        sort=Sort.PROMPT,
+        primitive_type=PrimitiveType.PROMPT,
         input_schema=_texts_schema(names, [one.name for one in config.arguments if one.required]),
         program=PromptText(messages),
         author_version=_digest(messages),
@@ -117,7 +121,7 @@ def _resource(config: ResourceConfig) -> Compiled:
         held, data = {"blob": config.blob or ""}, b64decode(config.blob or "")
     return Compiled(
         name="",
-        sort=Sort.RESOURCE,
+        primitive_type=PrimitiveType.RESOURCE,
         input_schema=_texts_schema((), ()),
         program=ResourceText({"mimeType": config.mime_type, **held}),
         author_version=_digest(held),
@@ -137,7 +141,7 @@ def _template(config: TemplateConfig) -> Compiled:
     _refuse(others, "choices", "The URI template has no variable {}.")
     return Compiled(
         name="",
-        sort=Sort.TEMPLATE,
+        primitive_type=PrimitiveType.TEMPLATE,
         input_schema=_texts_schema(
             known, [name for name in known if name not in template.optional]
         ),
@@ -165,7 +169,7 @@ def _refuse(names: Iterator[str] | Sequence[str], field: str, sentence: str) -> 
 
 
 def _texts_schema(names: Collection[str], required: Collection[str]) -> dict[str, Any]:
-    """The arguments as a schema, from which is derived what of them may be recorded."""
+    """Return the arguments as a JSON Schema, which also determines which arguments may be recorded."""
     return {
         "type": "object",
         "properties": {name: {"type": "string"} for name in names},
@@ -183,4 +187,4 @@ def _digest(said: Any) -> str:
 
 
 text_kind = TextKind()
-"""The one that the platform uses."""
+"""The instance that the platform uses."""

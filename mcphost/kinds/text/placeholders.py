@@ -1,8 +1,8 @@
 """Texts with `{placeholders}`.
 
-Only a name between single braces is one, so JSON and code may stand as they are; `{{name}}` is for a
-text that shall say `{name}`. Values are put in once and never looked at again: what a caller sends
-is text, whatever it looks like.
+Only a name between single braces is a placeholder, so JSON and code need no escaping; `{{name}}`
+becomes the text `{name}`. Values are inserted once and not searched for placeholders: whatever a
+caller sends is plain text.
 """
 
 import re
@@ -13,18 +13,18 @@ _PLACEHOLDER = re.compile(r"\{\{([A-Za-z_][A-Za-z0-9_-]*)\}\}|\{([A-Za-z_][A-Za-
 
 
 def names_in(text: str) -> list[str]:
-    """The names of the placeholders in a text, in order, each once."""
+    """Return the names of the placeholders in a text, in order, each once."""
     found = (match[2] for match in _PLACEHOLDER.finditer(text))
     return list(dict.fromkeys(name for name in found if name))
 
 
 def count_in(text: str) -> int:
-    """How many places in a text have to be looked at to fill it."""
+    """Count the places in a text that filling has to process."""
     return sum(1 for _ in _PLACEHOLDER.finditer(text))
 
 
 class Filling:
-    """A text taken apart once, to be filled many times."""
+    """A text that is parsed once and filled many times."""
 
     def __init__(self, text: str) -> None:
         self._pieces: list[str | None] = []
@@ -43,12 +43,12 @@ class Filling:
         self._length = sum(len(piece) for piece in self._pieces if piece)
 
     def length(self, values: Mapping[str, str]) -> int:
-        """How many characters `fill` gives, without making them."""
+        """Return the length of the result of `fill`, without creating it."""
         filled = sum(len(values.get(name, "")) * uses for name, uses in self._uses.items())
         return self._length + filled
 
     def fill(self, values: Mapping[str, str]) -> str:
-        """The text with values for its placeholders; nothing where there is no value."""
+        """Return the text with values for its placeholders, empty where there is no value."""
         names = iter(self._names)
         return "".join(
             values.get(next(names), "") if piece is None else piece for piece in self._pieces
@@ -56,5 +56,5 @@ class Filling:
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
-    """The same for a text that is filled once."""
+    """Fill a text that is used only once."""
     return Filling(text).fill(values)

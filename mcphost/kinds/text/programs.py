@@ -1,7 +1,8 @@
-"""What runs when a prompt or a resource that is data is asked for: its text, with values put in.
+"""The programs of text prompts and resources: they return the text, with values for its
+placeholders.
 
-A text can name a value many times, and a caller's value can be long: how much it will be is known
-before it is made.
+A text can repeat a placeholder many times, and a caller's value can be long, so the length of the
+result is computed before the result is created.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,20 +17,20 @@ from mcphost.runtime.ports import Ports
 Values = Mapping[str, str]
 
 
-class Block:
-    """A block of content, or a resource's contents, with placeholders in its text.
+class FilledBlock:
+    """A content block, or a resource's contents, with placeholders in its text.
 
-    What the resource that it holds has counts as its own.
+    For an embedded resource, length and text are those of the resource.
     """
 
     def __init__(self, content: Mapping[str, Any]) -> None:
         self._content = content
-        self._held = Block(content["resource"]) if "resource" in content else None
+        self._held = FilledBlock(content["resource"]) if "resource" in content else None
         self._text = Filling(content["text"]) if "text" in content else None
         self._binary = len(content.get("data", "")) + len(content.get("blob", ""))
 
     def length(self, values: Values) -> int:
-        """How many characters its text gets, or its binary content has."""
+        """Return the length of the filled text or of the binary content, in characters."""
         if self._held is not None:
             return self._held.length(values)
         return self._binary if self._text is None else self._text.length(values)
@@ -46,7 +47,7 @@ class PromptText:
     """The messages of a prompt (spec: server/prompts, GetPromptResult)."""
 
     def __init__(self, messages: Sequence[Mapping[str, Any]]) -> None:
-        self._messages = [(message, Block(message["content"])) for message in messages]
+        self._messages = [(message, FilledBlock(message["content"])) for message in messages]
 
     async def advance(self, call: Call, journal: Journal, ports: Ports) -> Outcome:
         values = call.arguments
@@ -68,10 +69,10 @@ class ResourceText:
 
 
 class TemplateText:
-    """The same with the values of a URI template's variables in the text."""
+    """The contents of a resource template, with the values of the URI's variables in the text."""
 
     def __init__(self, contents: Mapping[str, Any]) -> None:
-        self._contents = Block(contents)
+        self._contents = FilledBlock(contents)
 
     async def advance(self, call: Call, journal: Journal, ports: Ports) -> Outcome:
         if self._contents.length(call.arguments) > ports.limits.result_bytes:

@@ -1,6 +1,5 @@
-"""`manage.py init`: everything a new server needs, and nothing it has already."""
+"""`manage.py init`: create what a new server needs and does not have yet."""
 
-import secrets
 from typing import Any
 
 from django.conf import settings
@@ -11,16 +10,16 @@ from django.utils.module_loading import autodiscover_modules
 
 from mcphost import home
 from mcphost.management import demo
-from mcphost.management.turns import one_at_a_time
+from mcphost.management.setup_lock import one_at_a_time
 from mcphost.vault.services import ensure_ring, verify_master_key
 
 ADMIN = "admin"
 
 
 class Command(BaseCommand):
-    """Makes what is missing. Running it again changes nothing."""
+    """Create what is missing. Running it again changes nothing."""
 
-    help = "Make secrets, tables and the first administrator; with --demo also the demo tenant."
+    help = "Create secrets, tables and the first administrator; with --demo also the demo tenant."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--demo", action="store_true", help="seed the demo tenant")
@@ -36,6 +35,11 @@ class Command(BaseCommand):
             verify_master_key()
             ensure_ring()
             self._administrator(data)
+            if demo.separate_auditor_password(data):
+                self.stdout.write(
+                    f"The user {demo.AUDITOR} had the same password as {ADMIN}. It now has its own, "
+                    f"in {data.auditor_password}"
+                )
             if options["demo"]:
                 demo.seed_demo(data)
             if options["conformance"]:
@@ -43,11 +47,8 @@ class Command(BaseCommand):
         self.stdout.write(f"Ready in {data.path}")
 
     def _administrator(self, data: home.Home) -> None:
-        """The first administrator, with a generated password in a file of the data folder."""
+        """Create the first administrator, with a generated password in a file of the folder."""
         users = get_user_model()
         if users.objects.filter(is_superuser=True).exists():
             return
-        password = secrets.token_urlsafe(12)
-        data.admin_password.unlink(missing_ok=True)
-        home.write_secret(data.admin_password, password)
-        users.objects.create_superuser(ADMIN, password=password)
+        users.objects.create_superuser(ADMIN, password=demo.new_password(data.admin_password))

@@ -1,5 +1,6 @@
-"""`manage.py up`: set everything up, say where to go, and serve."""
+"""`manage.py up`: set everything up, print the URLs and accounts, and serve."""
 
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -9,22 +10,23 @@ from django.core.management.base import BaseCommand, CommandError
 
 from mcphost import home
 from mcphost.management.commands.init import ADMIN
-from mcphost.management.welcome import Welcome
-from mcphost.serving import sole
-from mcphost.transport.listening import cannot_listen, is_free
+from mcphost.management.demo import AUDITOR
+from mcphost.management.welcome import Account, Welcome
+from mcphost.serving.process import startup_checks
+from mcphost.transport.server.port_check import cannot_listen, is_free
 
 
 class Command(BaseCommand):
-    """What `make up` runs."""
+    """The command that `make up` runs."""
 
-    help = "Set up the data folder and the demo tenant, print where to go, and serve."
+    help = "Set up the data folder and the demo tenant, print its URLs and accounts, and serve."
 
     def handle(self, *args: Any, **options: Any) -> None:
         host, port = settings.MCPHOST_HOST, settings.MCPHOST_PORT
         _refuse_exposure(host)
         if not is_free(host, port):
             raise CommandError(cannot_listen(host, port))
-        sole.claim()
+        startup_checks.claim()
         call_command(
             "init", demo=True, conformance=settings.MCPHOST_CONFORMANCE, stdout=self.stdout
         )
@@ -37,9 +39,9 @@ def _refuse_exposure(host: str) -> None:
     if settings.MCPHOST_LOOPBACK or settings.MCPHOST_EXPOSE_DEMO:
         return
     raise CommandError(
-        f"HOST={host} can be reached from other machines, and `up` makes a demo token and a "
-        "generated password. For a real server run `manage.py init` and `manage.py serve`; to "
-        "show the demo to others all the same, set MCPHOST_EXPOSE_DEMO=1."
+        f"HOST={host} can be reached from other machines, and `up` creates a demo token and "
+        "generated passwords. For a real server, run `manage.py init` and `manage.py serve`. To "
+        "expose the demo anyway, set MCPHOST_EXPOSE_DEMO=1."
     )
 
 
@@ -48,16 +50,16 @@ def _welcome(data: home.Home) -> Welcome:
     shown = f"[{host}]" if ":" in host and not host.startswith("[") else host
     return Welcome(
         base=f"http://{shown}:{port}",
-        user=ADMIN,
-        password=_generated_password(data),
-        password_file=data.admin_password,
+        admin=_account(ADMIN, data.admin_password),
+        auditor=_account(AUDITOR, data.auditor_password),
         token=home.read(data.demo_token),
         token_file=data.demo_token,
     )
 
 
-def _generated_password(data: home.Home) -> str:
-    """The generated password, while it is still the administrator's."""
-    password = home.read(data.admin_password)
-    user = get_user_model().objects.filter(username=ADMIN).first()
-    return password if user is not None and user.check_password(password) else ""
+def _account(name: str, file: Path) -> Account:
+    """Return an account, with its generated password if that is still valid."""
+    password = home.read(file)
+    user = get_user_model().objects.filter(username=name).first()
+    known = user is not None and user.check_password(password)
+    return Account(name, password if known else "", file)

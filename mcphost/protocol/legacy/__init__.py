@@ -1,1 +1,1 @@
-"""The session-based revisions: what differs in their messages. No I/O."""
+"""What differs in the messages of the session-based revisions. No I/O."""

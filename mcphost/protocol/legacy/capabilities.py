@@ -1,4 +1,4 @@
-"""What client and server of a session tell one another that they can do (spec: basic/lifecycle)."""
+"""Capabilities of clients and of the server in a session (spec: basic/lifecycle)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,9 +15,10 @@ _SERVER: Mapping[str, Any] = {
 
 
 def client_capabilities(revision: Revision, said: Mapping[str, Any]) -> dict[str, Any]:
-    """What a client of that revision can do, in the shape that the stateless revision gives it.
+    """Return the client's capabilities in the shape of the stateless revision.
 
-    What the revision does not have is left out, whatever the client says.
+    Capabilities that the client's revision does not have are left out, even if the client declares
+    them.
     """
     can: dict[str, Any] = {}
     for name in ("roots", "sampling", "elicitation", "experimental"):
@@ -35,7 +36,8 @@ def client_capabilities(revision: Revision, said: Mapping[str, Any]) -> dict[str
 def initialize_result(
     revision: Revision, server: Mapping[str, Any], instructions: str
 ) -> dict[str, Any]:
-    """`InitializeResult`. `server` is our `Implementation`; what the revision lacks is left out."""
+    """Build `InitializeResult`. `server` is our `Implementation`; fields that the revision lacks
+    are left out."""
     known = ["name", "version"]
     if revision.structured:
         known.append("title")

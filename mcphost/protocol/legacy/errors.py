@@ -1,9 +1,9 @@
-"""Errors of ours as clients of the session-based revisions know them.
+"""Converts our errors to the session-based revisions.
 
-They know fewer codes than there are today, and many of them take any HTTP status but 200 and 202 for
-the end of the connection. So an error that answers a request travels with 200, under a code that they
-know, with the same text and data (`data.retryAfter` among it). The statuses that the revisions
-mandate stay (spec: basic/transports, basic/authorization).
+Their clients know fewer codes, and many of them take any HTTP status but 200 and 202 for the end of
+the connection. So an error that answers a request is sent with 200 and a code that they know, with
+the same text and data (including `data.retryAfter`). The statuses that the revisions mandate stay
+(spec: basic/transports, basic/authorization).
 """
 
 from collections.abc import Mapping
@@ -39,13 +39,13 @@ from mcphost.protocol.resources import is_not_found
 from mcphost.protocol.revisions import REVISIONS
 
 RESOURCE_NOT_FOUND: Final = -32002
-"""What a `resources/read` of nothing is answered with (server/resources, "Error Handling")."""
+"""The code for a `resources/read` of a missing resource (server/resources, "Error Handling")."""
 
 
-class Told(NamedTuple):
-    """What becomes of an error: its code, and the status with which it answers a request.
+class LegacyErrorCode(NamedTuple):
+    """The code of a converted error, and the HTTP status with which it answers a request.
 
-    `unanswerable` is the status where there is no request to answer: what was sent is not accepted.
+    `unanswerable` is the status where there is no request to answer: the message is not accepted.
     """
 
     code: int
@@ -53,23 +53,23 @@ class Told(NamedTuple):
     unanswerable: int = 400
 
 
-def _by_status(status: int) -> Told:
-    return Told(INVALID_REQUEST, status, status)
+def _by_status(status: int) -> LegacyErrorCode:
+    return LegacyErrorCode(INVALID_REQUEST, status, status)
 
 
-TOLD: Final[Mapping[int, Told]] = MappingProxyType(
+LEGACY_ERROR_CODES: Final[Mapping[int, LegacyErrorCode]] = MappingProxyType(
     {
-        PARSE_ERROR: Told(PARSE_ERROR, 400),
-        INVALID_REQUEST: Told(INVALID_REQUEST),
-        METHOD_NOT_FOUND: Told(METHOD_NOT_FOUND),
-        INVALID_PARAMS: Told(INVALID_PARAMS),
-        INTERNAL_ERROR: Told(INTERNAL_ERROR, 200, 500),
-        HEADER_MISMATCH: Told(INVALID_REQUEST),
-        MISSING_REQUIRED_CLIENT_CAPABILITY: Told(INTERNAL_ERROR),
-        UNSUPPORTED_PROTOCOL_VERSION: Told(INVALID_PARAMS, 400),
-        FORBIDDEN: Told(INVALID_REQUEST, 200, 403),
-        OVER_LIMIT: Told(INTERNAL_ERROR, 200, 429),
-        UNAVAILABLE: Told(INTERNAL_ERROR, 200, 503),
+        PARSE_ERROR: LegacyErrorCode(PARSE_ERROR, 400),
+        INVALID_REQUEST: LegacyErrorCode(INVALID_REQUEST),
+        METHOD_NOT_FOUND: LegacyErrorCode(METHOD_NOT_FOUND),
+        INVALID_PARAMS: LegacyErrorCode(INVALID_PARAMS),
+        INTERNAL_ERROR: LegacyErrorCode(INTERNAL_ERROR, 200, 500),
+        HEADER_MISMATCH: LegacyErrorCode(INVALID_REQUEST),
+        MISSING_REQUIRED_CLIENT_CAPABILITY: LegacyErrorCode(INTERNAL_ERROR),
+        UNSUPPORTED_PROTOCOL_VERSION: LegacyErrorCode(INVALID_PARAMS, 400),
+        FORBIDDEN: LegacyErrorCode(INVALID_REQUEST, 200, 403),
+        OVER_LIMIT: LegacyErrorCode(INTERNAL_ERROR, 200, 429),
+        UNAVAILABLE: LegacyErrorCode(INTERNAL_ERROR, 200, 503),
         SESSION_MISSING: _by_status(400),
         UNAUTHORIZED: _by_status(401),
         SESSION_GONE: _by_status(404),
@@ -83,16 +83,16 @@ TOLD: Final[Mapping[int, Told]] = MappingProxyType(
 )
 
 _STEP_UP: Final = _by_status(403)
-"""A scope is missing that the client could ask its user for: it looks at the status."""
+"""The client could ask its user for a missing scope: it looks at the status."""
 
-_UNKNOWN: Final = Told(INTERNAL_ERROR)
+_UNKNOWN: Final = LegacyErrorCode(INTERNAL_ERROR)
 
 
 class SessionError(ProtocolError):
-    """An error as a client of a session is told it: `status` is what it travels with.
+    """An error as a client of a session receives it; `status` is the HTTP status.
 
-    `bare` says that the answer has no body, because nothing in one could have the `id` that its
-    revision requires.
+    `bare` means that the response has no body, because the error could not have the `id` that the
+    client's revision requires.
     """
 
     def __init__(
@@ -102,52 +102,58 @@ class SessionError(ProtocolError):
         data: Mapping[str, Any] | None = None,
         request_id: str | int | None = None,
         *,
-        told: Told,
+        converted: LegacyErrorCode,
         bare: bool = False,
     ) -> None:
         super().__init__(code, message, data, request_id)
-        self._told = told
+        self._converted = converted
         self.bare = bare and request_id is None
 
     @property
     def status(self) -> int:
-        return self._told.unanswerable if self.request_id is None else self._told.status
+        return self._converted.unanswerable if self.request_id is None else self._converted.status
 
     def with_id(self, request_id: str | int | None) -> "SessionError":
         return SessionError(
-            self.code, self.message, self.data, request_id, told=self._told, bare=self.bare
+            self.code,
+            self.message,
+            self.data,
+            request_id,
+            converted=self._converted,
+            bare=self.bare,
         )
 
 
 def in_session(error: ProtocolError, method: str = "") -> SessionError:
-    """The error as it answers a request of `method` in a session."""
-    return _told(error, method, bare=False)
+    """Convert an error that answers a request of `method` in a session."""
+    return _converted(error, method, bare=False)
 
 
 def in_post(error: ProtocolError, version: str | None) -> SessionError:
-    """The same for what is refused before its session is known; `version` is what its header says."""
+    """Convert an error raised before the session is known; `version` is the version header."""
     revision = REVISIONS.get(version or "")
-    return _told(error, "", bare=revision is None or not revision.errors_without_id)
+    return _converted(error, "", bare=revision is None or not revision.errors_without_id)
 
 
 def unsupported_revision(requested: str) -> ProtocolError:
-    """A header names a revision that we do not speak (basic/transports, Protocol Version Header)."""
+    """Build the error for an unsupported revision in the header (basic/transports, Protocol Version
+    Header)."""
     supported = [*REVISIONS, REVISION]
     message = f"Unsupported protocol version {shown(requested)}; supported: {', '.join(supported)}"
     data = {"supported": supported, "requested": requested}
     return ProtocolError(UNSUPPORTED_PROTOCOL_VERSION, message, data)
 
 
-def _told(error: ProtocolError, method: str, *, bare: bool) -> SessionError:
+def _converted(error: ProtocolError, method: str, *, bare: bool) -> SessionError:
     if isinstance(error, SessionError):
         return error
-    told = TOLD.get(error.code, _UNKNOWN)
+    converted = LEGACY_ERROR_CODES.get(error.code, _UNKNOWN)
     if error.code == FORBIDDEN and "scope" in (error.data or {}):
-        told = _STEP_UP
+        converted = _STEP_UP
     if method in _OF_RESOURCES and is_not_found(error):
-        told = told._replace(code=RESOURCE_NOT_FOUND)
+        converted = converted._replace(code=RESOURCE_NOT_FOUND)
     return SessionError(
-        told.code, error.message, error.data, error.request_id, told=told, bare=bare
+        converted.code, error.message, error.data, error.request_id, converted=converted, bare=bare
     )
 
 

@@ -1,7 +1,7 @@
-"""From a parsed body to the messages of a session-based client (spec: basic/index, Messages).
+"""Turns a parsed body into the messages of a session-based client (spec: basic/index, Messages).
 
-What cannot be read is refused as a whole, and nothing of it is done. A request of a batch whose id
-could be read is refused alone: the others of the batch are answered.
+An unreadable body is refused as a whole, and none of it is executed. A bad request in a batch is
+refused alone if its id could be read: the other messages of the batch are answered.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,13 +24,13 @@ INITIALIZE: Final = "initialize"
 
 _NOTIFICATIONS: Final = "notifications/"
 _SAID: Final = ("progressToken", "traceparent")
-"""What a `_meta` of these revisions may say to us. All else is somebody else's."""
+"""The `_meta` keys of these revisions that the server reads. All others belong to other parties."""
 _LATER: Final = frozenset({"requestState", "inputResponses"})
-"""Params by which requests of the stateless revision come back. Here they mean nothing."""
+"""Params of retries in the stateless revision. They have no meaning here."""
 
 
 class LegacyRequest(NamedTuple):
-    """A request. `meta` is what its `_meta` says: a progress token, a trace."""
+    """A request. `meta` has the progress token and the trace parent of its `_meta`."""
 
     id: str | int
     method: str
@@ -39,14 +39,14 @@ class LegacyRequest(NamedTuple):
 
 
 class LegacyNotification(NamedTuple):
-    """A message that is not answered."""
+    """A notification."""
 
     method: str
     params: dict[str, Any]
 
 
 class LegacyResponse(NamedTuple):
-    """What a client answers to a request of ours: a result, or an error, never both."""
+    """The client's response to a request of the server: either a result or an error."""
 
     id: str | int
     result: Mapping[str, Any] | None
@@ -57,10 +57,10 @@ LegacyMessage = LegacyRequest | LegacyNotification | LegacyResponse
 
 
 class LegacyBody(NamedTuple):
-    """The messages of one POST; `batch` says that they came in an array, and want their answers so.
+    """The messages of one POST. `batch`: they came in an array, and are answered in one.
 
-    `version` is a revision that we speak, as the header names it; None without a header. `refused`
-    answers, each under the id of its request, what of a batch is a request but not a good one.
+    `version` is the supported revision in the header; None without a header. `refused` has the
+    errors for invalid requests of a batch, each with the id of its request.
     """
 
     messages: tuple[LegacyMessage, ...]
@@ -74,13 +74,16 @@ class LegacyBody(NamedTuple):
 
     @property
     def alone(self) -> str | int | None:
-        """The id of the one request that was posted by itself, if that is what this is."""
+        """The id of a request that was posted alone; None for a batch or no request."""
         requests = () if self.batch else self.requests
         return requests[0].id if requests else None
 
     def keeping(self, check: Callable[[LegacyRequest], None]) -> "LegacyBody":
-        """Without the requests that `check` refuses, by raising ProtocolError: those of a batch are
-        `refused`, for the one that came alone it is raised here, with its id."""
+        """Return the body without the requests that `check` refuses by raising ProtocolError.
+
+        Refused requests of a batch are added to `refused`. For a single request the error is
+        raised, with its id.
+        """
         messages: list[LegacyMessage] = []
         refused = list(self.refused)
         for one in self.messages:
@@ -95,7 +98,7 @@ class LegacyBody(NamedTuple):
 
 
 def open_body(version: str | None, parsed: Any, body: bytes) -> LegacyBody:
-    """The messages of a body. `version` is what the header says; `parsed` is any JSON.
+    """Read the messages of a body. `version` is the version header; `parsed` is any JSON.
 
     Raises SessionError, with the id of the request if it is one.
     """
@@ -117,10 +120,11 @@ def _refusal(message: LegacyMessage, check: Callable[[LegacyRequest], None]) -> 
 
 
 def fitting(opened: LegacyBody, revision: Revision) -> LegacyBody:
-    """What of a POST fits the revision of its session, whatever its header says.
+    """Check a POST against the revision of its session, whatever its header contains.
 
-    Raises SessionError: INVALID_REQUEST for a batch where there are none, INVALID_PARAMS for a request
-    without the params of its method.
+    Raises SessionError: INVALID_REQUEST for a batch in a revision without batches, INVALID_PARAMS
+    for a single request without the params of its method. In a batch, such requests become
+    `refused`.
     """
     if opened.batch and not revision.batches:
         message = f"Revision {revision.name} has no batches: send one message per POST"
@@ -135,7 +139,8 @@ def fitting(opened: LegacyBody, revision: Revision) -> LegacyBody:
 
 
 def _check_header(version: str | None, opened: LegacyBody) -> None:
-    """Refuse a revision that we do not speak; but which one a new session has, its params say."""
+    """Refuse an unsupported revision in the header, except for `initialize`, whose params name the
+    revision."""
     if version is None or version in REVISIONS:
         return
     if not any(one.method == INITIALIZE for one in opened.requests):
@@ -212,12 +217,14 @@ def _call(message: dict[str, Any]) -> LegacyRequest | LegacyNotification:
     if notifies:
         raise invalid_request(f"{shown(method)} is a notification and has no id")
     params = _params(message)
-    known = {name: value for name, value in params.items() if name not in _LATER}
-    return LegacyRequest(identifier, method, known, _meta(params))
+    meta = _meta(params)
+    if not _LATER.isdisjoint(params):
+        params = {name: value for name, value in params.items() if name not in _LATER}
+    return LegacyRequest(identifier, method, params, meta)
 
 
 def _response(message: dict[str, Any]) -> LegacyResponse:
-    """It never gets an error with its own id: that is one of ours."""
+    """Read a response. Errors never carry its id, because the server chose that id."""
     _check_version(message)
     identifier = _id(message)
     given = [name for name in ("result", "error") if name in message]
@@ -259,7 +266,7 @@ def _id(message: dict[str, Any]) -> str | int:
 
 
 def _id_of_request(message: dict[str, Any]) -> str | int | None:
-    """The id of what is a request or means to be one, if it is an id."""
+    """Return the id of a message with a method, if it is a valid id."""
     identifier = message.get("id")
     usable = "method" in message and (type(identifier) is str or type(identifier) is int)
     return identifier if usable else None

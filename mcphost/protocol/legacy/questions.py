@@ -1,6 +1,8 @@
-"""Questions as the session-based revisions can carry them (spec: client/elicitation, client/sampling)."""
+"""Converts input requests to the session-based revisions (spec: client/elicitation,
+client/sampling)."""
 
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -10,28 +12,35 @@ Json = dict[str, Any]
 
 
 class NotCarried(Exception):  # noqa: N818 - a refusal that says what happened
-    """A question that a revision has no words for. `capability` is what it lacks, dotted."""
+    """A revision cannot express an input request. `capability` is what it lacks, dotted."""
 
     def __init__(self, capability: str, message: str) -> None:
         super().__init__(message)
         self.capability = capability
 
 
-def params_of(revision: Revision, method: str, params: Mapping[str, Any], id: str) -> Json:
-    """The params of a question to a client of that revision. `id` names it where it must be named.
+def params_of(revision: Revision, method: str, params: Mapping[str, Any]) -> Json:
+    """Return the params of an input request for a client of the revision. Raises NotCarried."""
+    return _WRITERS[method](revision, params)
 
-    Raises NotCarried.
+
+def elicitation_id(url: str) -> str:
+    """Return the `elicitationId` of a URL-mode question (2025-11-25: client/elicitation, "URL
+    Mode").
+
+    It is derived from the address, so that every process can later notify that the elicitation is
+    complete.
     """
-    return _WRITERS[method](revision, params, id)
+    return sha256(url.encode()).hexdigest()[:32]
 
 
-def _elicitation(revision: Revision, params: Mapping[str, Any], id: str) -> Json:
+def _elicitation(revision: Revision, params: Mapping[str, Any]) -> Json:
     if not revision.elicitation:
-        raise NotCarried("elicitation", f"revision {revision.name} has no questions to users")
+        raise NotCarried("elicitation", f"revision {revision.name} does not support elicitation")
     if params.get("mode") == "url":
         if not revision.urls:
-            raise NotCarried("elicitation.url", f"revision {revision.name} asks by forms only")
-        return {**params, "elicitationId": id}
+            raise NotCarried("elicitation.url", f"revision {revision.name} supports form mode only")
+        return {**params, "elicitationId": elicitation_id(params["url"])}
     if revision.rich_forms:
         return dict(params)
     schema = params["requestedSchema"]
@@ -40,12 +49,15 @@ def _elicitation(revision: Revision, params: Mapping[str, Any], id: str) -> Json
 
 
 def _plain_field(name: str, field: Mapping[str, Any]) -> Json:
-    """A field of a form as revisions before 2025-11-25 have them.
+    """Convert a field of a form to revisions before 2025-11-25.
 
-    Choices have titles by `enumNames`; nothing but a yes or no has a default.
+    Choices get their titles by `enumNames`; only booleans keep a default. Raises NotCarried for a
+    multiple choice.
     """
     if field.get("type") == "array":
-        raise NotCarried("elicitation.form", f"{name} lets choose several, which came later")
+        raise NotCarried(
+            "elicitation.form", f"{name} is a multiple choice, which this revision does not support"
+        )
     plain = {key: value for key, value in field.items() if key != "oneOf"}
     if "oneOf" in field:
         plain["enum"] = [one["const"] for one in field["oneOf"]]
@@ -55,11 +67,13 @@ def _plain_field(name: str, field: Mapping[str, Any]) -> Json:
     return plain
 
 
-def _sampling(revision: Revision, params: Mapping[str, Any], id: str) -> Json:
+def _sampling(revision: Revision, params: Mapping[str, Any]) -> Json:
     if revision.sampling_tools:
         return dict(params)
     if "tools" in params or "toolChoice" in params:
-        raise NotCarried("sampling.tools", f"revision {revision.name} samples without tools")
+        raise NotCarried(
+            "sampling.tools", f"revision {revision.name} does not support tools in sampling"
+        )
     return {**params, "messages": [_plain_message(one) for one in params["messages"]]}
 
 
@@ -67,20 +81,21 @@ def _plain_message(message: Mapping[str, Any]) -> Json:
     content = message["content"]
     blocks = content if isinstance(content, list) else [content]
     if len(blocks) != 1 or blocks[0]["type"] not in ("text", "image", "audio"):
-        raise NotCarried("sampling.tools", "a message holds one text, image or sound here")
+        raise NotCarried(
+            "sampling.tools",
+            "in this revision a message must have exactly one text, image or audio block",
+        )
     return {"role": message["role"], "content": blocks[0]}
 
 
-def _roots(revision: Revision, params: Mapping[str, Any], id: str) -> Json:
+def _roots(revision: Revision, params: Mapping[str, Any]) -> Json:
     return dict(params)
 
 
-_WRITERS: Final[Mapping[str, Callable[[Revision, Mapping[str, Any], str], Json]]] = (
-    MappingProxyType(
-        {
-            "elicitation/create": _elicitation,
-            "sampling/createMessage": _sampling,
-            "roots/list": _roots,
-        }
-    )
+_WRITERS: Final[Mapping[str, Callable[[Revision, Mapping[str, Any]], Json]]] = MappingProxyType(
+    {
+        "elicitation/create": _elicitation,
+        "sampling/createMessage": _sampling,
+        "roots/list": _roots,
+    }
 )

@@ -1,7 +1,7 @@
-"""Results of the stateless revision as the session-based ones have them.
+"""Converts results of the stateless revision to the session-based revisions.
 
-What a revision does not have is left out or said in another way, so that its clients, some of which
-hold every answer against its schema, take it.
+What a revision does not have is left out or expressed otherwise, because some of its clients
+validate every result against its schema.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,8 +18,8 @@ _NEW: Final = frozenset({"resultType", "ttlMs", "cacheScope"})
 _OF_STRUCTURED: Final = frozenset({"title", "outputSchema", "_meta"})
 
 
-def dress(revision: Revision, method: str, result: Mapping[str, Any]) -> Json:
-    """The result of a method as clients of that revision know it. The argument stays as it is."""
+def convert_result(revision: Revision, method: str, result: Mapping[str, Any]) -> Json:
+    """Return a method's result in the form of the revision. Does not change the argument."""
     plain: Json = {name: value for name, value in result.items() if name not in _NEW}
     meta = {k: v for k, v in plain.pop("_meta", {}).items() if k != SERVER_INFO_META_KEY}
     if meta:
@@ -36,7 +36,8 @@ def _listed(field: str) -> Callable[[Revision, Json], Json]:
 
 
 def _entry(revision: Revision, entry: Mapping[str, Any]) -> Json:
-    """Something that is listed. A schema whose root is no object makes clients refuse the list."""
+    """Convert one list entry. Drops an output schema whose root is not an object: clients would
+    refuse the list."""
     kept = dict(entry)
     if not revision.icons:
         kept.pop("icons", None)
@@ -66,7 +67,8 @@ def _without_dates(entry: Json) -> None:
 
 
 def _called(revision: Revision, result: Json) -> Json:
-    """Structured content is an object in these revisions; what it holds is in a text as well."""
+    """Convert a tool result. Structured content must be an object here; the text content repeats it
+    anyway."""
     if not revision.structured or not isinstance(result.get("structuredContent"), Mapping):
         result.pop("structuredContent", None)
     return {**result, "content": _blocks(revision, result.get("content", ()))}

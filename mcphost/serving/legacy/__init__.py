@@ -1,1 +1,1 @@
-"""Clients of the session-based revisions: their sessions, their methods, their streams."""
+"""Clients of the session-based revisions: sessions, methods, streams."""

@@ -1,7 +1,7 @@
-"""The methods of a session: those that all revisions share, and those that only sessions have.
+"""The methods of a session: those shared by all revisions, and those that only sessions have.
 
-The shared ones answer as the stateless revision has it, and are put into the words of the session's
-revision afterwards.
+The shared methods return results of the stateless revision, which are then converted to the
+session's revision.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -15,24 +15,27 @@ from mcphost.protocol.resources import resource_not_found
 from mcphost.protocol.results import INPUT_REQUIRED
 from mcphost.protocol.revisions import REVISIONS
 from mcphost.protocol.uris import normalize
-from mcphost.serving import finding, policy
-from mcphost.serving.dispatch import HANDLERS
-from mcphost.serving.hop import in_database
-from mcphost.serving.incoming import Incoming, Session
+from mcphost.serving import limits, policy
+from mcphost.serving.context import ClientSession, Incoming
+from mcphost.serving.database import in_database
+from mcphost.serving.legacy.session import gone
+from mcphost.serving.lookups import offering
+from mcphost.serving.methods.dispatch import HANDLERS
 from mcphost.serving.options import options
-from mcphost.serving.snapshots import offering
-from mcphost.serving.streams import Stream
+from mcphost.serving.ports import EventStream
 
-Handler = Callable[[Incoming, Session], Awaitable[Mapping[str, Any]]]
+Handler = Callable[[Incoming, ClientSession], Awaitable[Mapping[str, Any]]]
 
 SHARED: Final = frozenset(HANDLERS) - {"server/discover"}
-"""What is asked for in the same way on all revisions."""
+"""The methods whose requests are the same in all revisions."""
 
 
-async def dispatch(incoming: Incoming, session: Session, stream: Stream) -> Mapping[str, Any]:
-    """The result of a request of a session, in the words of its revision. Raises ProtocolError.
+async def dispatch(
+    incoming: Incoming, session: ClientSession, stream: EventStream
+) -> Mapping[str, Any]:
+    """Run a request of a session and return its result in the form of the session's revision.
 
-    What asks for something first is as the stateless revision has it, and is no result yet.
+    An InputRequired result is returned in the form of the stateless revision. Raises ProtocolError.
     """
     method = incoming.exchange.method
     if method in OWN:
@@ -42,43 +45,52 @@ async def dispatch(incoming: Incoming, session: Session, stream: Stream) -> Mapp
     result = await HANDLERS[method](incoming, stream)
     if result.get("resultType") == INPUT_REQUIRED:
         return result
-    return results.dress(REVISIONS[session.revision], method, result)
+    return results.convert_result(REVISIONS[session.revision], method, result)
 
 
-async def _ping(incoming: Incoming, session: Session) -> Mapping[str, Any]:
+async def _ping(incoming: Incoming, session: ClientSession) -> Mapping[str, Any]:
     return {}
 
 
-async def _set_level(incoming: Incoming, session: Session) -> Mapping[str, Any]:
+async def _set_level(incoming: Incoming, session: ClientSession) -> Mapping[str, Any]:
     level = incoming.exchange.params.get("level")
     if level not in LOG_LEVELS:
         raise invalid_params(f"params.level must be one of {', '.join(LOG_LEVELS)}")
-    await in_database(sessions.set_log_level, session.id, level)
+    if level != session.log_level:
+        await limits.count_change(incoming.principal, incoming.source)
+        await in_database(sessions.set_log_level, session.id, level)
     return {}
 
 
-async def _subscribe(incoming: Incoming, session: Session) -> Mapping[str, Any]:
-    """Tell the session of a resource that its caller can read (spec: server/resources)."""
+async def _subscribe(incoming: Incoming, session: ClientSession) -> Mapping[str, Any]:
+    """Subscribe the session to a resource that its caller can read (spec: server/resources)."""
     policy.require_scope(incoming.principal, policy.CALL)
     uri, normal = _uri(incoming)
     offered = await offering(incoming.tenant.id)
-    if finding.at(offered, normal, incoming.principal.scopes) is None:
+    if offered.read_at(normal, incoming.principal.scopes) is None:
         raise resource_not_found(uri)
+    await limits.count_change(incoming.principal, incoming.source)
     most = options().listeners.uris
     try:
         await in_database(sessions.subscribe, session.id, session.tenant, uri, most)
     except sessions.TooManyTopicsError:
-        raise ProtocolError(OVER_LIMIT, f"A session is told of {most} resources at most") from None
+        raise ProtocolError(
+            OVER_LIMIT, f"A session can subscribe to at most {most} resources"
+        ) from None
+    except sessions.SessionOverError:
+        raise gone() from None
     return {}
 
 
-async def _unsubscribe(incoming: Incoming, session: Session) -> Mapping[str, Any]:
-    await in_database(sessions.unsubscribe, session.id, session.tenant, _uri(incoming)[0])
+async def _unsubscribe(incoming: Incoming, session: ClientSession) -> Mapping[str, Any]:
+    uri, _ = _uri(incoming)
+    await limits.count_change(incoming.principal, incoming.source)
+    await in_database(sessions.unsubscribe, session.id, session.tenant, uri)
     return {}
 
 
 def _uri(incoming: Incoming) -> tuple[str, str]:
-    """What is asked for, as the client calls it and in its normal form."""
+    """The requested URI, as the client wrote it and in its normal form."""
     uri = incoming.exchange.params.get("uri")
     if not isinstance(uri, str):
         raise invalid_params("params.uri must be a string")
@@ -94,4 +106,4 @@ OWN: Final[Mapping[str, Handler]] = {
     "resources/subscribe": _subscribe,
     "resources/unsubscribe": _unsubscribe,
 }
-"""What only sessions have, by method."""
+"""The methods that only sessions have."""

@@ -47,10 +47,9 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
     started.close()
 
 
-@pytest.fixture(scope="session")
-def password(server: Server) -> str:
-    """The generated one, of `admin` and of `auditor`."""
-    return (server.home / "admin-password").read_text().strip()
+def generated_password(server: Server, name: str) -> str:
+    """Of `admin` or `auditor`."""
+    return (server.home / f"{name}-password").read_text().strip()
 
 
 class Watch:
@@ -74,7 +73,7 @@ class Watch:
 
 
 @pytest.fixture
-def visit(browser: Browser, server: Server, password: str) -> Iterator[Visit]:
+def visit(browser: Browser, server: Server) -> Iterator[Visit]:
     """`visit("admin")`: somebody signed in, on the dashboard, in a window of their own."""
     watch = Watch(server.base)
     contexts = []
@@ -96,7 +95,7 @@ def visit(browser: Browser, server: Server, password: str) -> Iterator[Visit]:
         page.on("pageerror", watch.error)
         page.goto("/")
         page.fill("[name=username]", name)
-        page.fill("[name=password]", secret or password)
+        page.fill("[name=password]", secret or generated_password(server, name))
         page.click("button[type=submit]")
         page.wait_for_url("**/admin/")
         return page

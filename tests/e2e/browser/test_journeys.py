@@ -30,6 +30,22 @@ def test_a_wrong_password_is_told_and_the_right_one_lets_in(visit: Visit, server
     shoot(page, "sign-in-refused")
 
 
+def test_a_locked_sign_in_says_how_long_to_wait(visit: Visit, server: Server) -> None:
+    page = visit("admin")
+    page.locator(".cursor-pointer", has_text="admin").last.click()
+    page.get_by_role("button", name=re.compile("Log out")).click()
+    page.goto("/admin/")
+    for _ in range(9):
+        page.fill("[name=username]", "larissa")
+        page.fill("[name=password]", "wrong")
+        with page.expect_navigation():
+            page.click("button[type=submit]")
+    expect(page.get_by_role("alert")).to_contain_text("Wait 15 minutes, then try again.")
+    shoot(page, "sign-in-locked")
+    page.set_viewport_size(PHONE)
+    shoot(page, "phone-sign-in-locked")
+
+
 def test_a_tool_is_registered_seen_by_clients_and_disabled_again(
     visit: Visit, server: Server
 ) -> None:
@@ -59,10 +75,10 @@ def test_a_tool_is_registered_seen_by_clients_and_disabled_again(
     page.get_by_role("link", name="Edit").click()
     page.get_by_label("Title").fill("Say it once more")
     page.get_by_role("button", name="Save working copy").click()
-    expect(page.get_by_role("heading", name="What differs")).to_be_visible()
+    expect(page.get_by_role("heading", name="Unpublished changes")).to_be_visible()
     shoot(page, "tool-edited")
     page.get_by_role("button", name="Publish again").click()
-    expect(page.get_by_role("heading", name="What differs")).to_have_count(0)
+    expect(page.get_by_role("heading", name="Unpublished changes")).to_have_count(0)
 
     page.get_by_role("button", name="Disable").click()
     expect(page.locator(".c-heading .c-badge")).to_have_text("disabled")
@@ -117,7 +133,7 @@ def test_a_call_is_reviewed_with_what_was_said_by_auditors_alone(
     shoot(auditor, "records")
     auditor.locator("tbody tr").first.get_by_role("link").first.click()
     shoot(auditor, "call-as-auditor")
-    auditor.get_by_role("link", name="Show").click()
+    auditor.get_by_role("link", name="Show", exact=True).click()
     expect(auditor.locator("#content")).to_contain_text(said)
     shoot(auditor, "payload")
     call = auditor.url
@@ -148,7 +164,7 @@ def test_a_question_is_watched_while_it_waits_and_reviewed_when_it_was_answered(
     owner, auditor = visit("admin"), visit("auditor")
     shoot(owner, "dashboard-open-question")
     owner.get_by_role("link", name="resolution").first.click()
-    expect(owner.locator("#content")).to_contain_text("waits for an answer to resolution")
+    expect(owner.locator("#content")).to_contain_text("waiting for an answer to resolution")
     shoot(owner, "call-that-waits")
 
     answers = {"resolution": {"action": "accept", "content": {"resolution": "By Design"}}}
@@ -159,7 +175,7 @@ def test_a_question_is_watched_while_it_waits_and_reviewed_when_it_was_answered(
     expect(owner.locator("#content")).not_to_contain_text("By Design")
 
     auditor.goto(owner.url)
-    auditor.get_by_role("link", name="Read what was said").click()
+    auditor.get_by_role("link", name="Show payloads").click()
     expect(auditor.locator("#content")).to_contain_text("By Design")
     shoot(auditor, "call-as-it-was-said")
     auditor.set_viewport_size(PHONE)
@@ -176,21 +192,21 @@ def test_staff_open_a_tenant_and_give_it_what_it_needs(visit: Visit, server: Ser
     page.get_by_label("Title").fill("Initech")
     page.get_by_role("button", name="Create tenant").click()
     page.get_by_label("User name").fill("admin")
-    page.get_by_label("Role", exact=True).select_option("owner")
-    page.get_by_role("button", name="Add").click()
-    expect(page.locator("#main")).to_contain_text("admin is owner now.")
+    shoot(page, "first-owner")
+    page.get_by_role("button", name="Appoint").click()
+    expect(page.locator("#main")).to_contain_text("admin is now an owner")
     shoot(page, "members")
     menu(page, "Overview")
     shoot(page, "first-steps")
     menu(page, "Functions")
     page.get_by_role("button", name="Grant demo.add").click()
-    expect(page.get_by_role("button", name="Take demo.add away")).to_be_visible()
+    expect(page.get_by_role("button", name="Revoke demo.add")).to_be_visible()
     shoot(page, "functions")
     menu(page, "Settings")
     shoot(page, "settings")
     page.get_by_role("link", name="Close…").click()
     page.get_by_label("Type the slug").fill("initech")
-    page.get_by_role("button", name="Close for good").click()
+    page.get_by_role("button", name="Close permanently").click()
     expect(page.locator("#content")).to_contain_text("its history can be read")
     shoot(page, "closed")
 
@@ -204,6 +220,8 @@ PAGES = {
     "refusals": f"{TENANT}refusals/",
     "changes": f"{TENANT}changes/",
     "members": f"{TENANT}members/",
+    "service-accounts": f"{TENANT}service-accounts/",
+    "you": "/admin/you/",
     "settings": f"{TENANT}settings/",
     "users": "/admin/users/",
     "code": "/admin/code/",

@@ -63,6 +63,32 @@ def field(page: Page, name: str) -> Locator:
     return page.locator(f"#id_{name}")
 
 
+def test_no_row_is_lost_when_a_form_comes_back_with_errors(visit: Visit) -> None:
+    """Rows that are added after a validation error are rows of their own."""
+    page = visit("admin")
+    menu(page, "Prompts")
+    page.get_by_role("link", name="New prompt").click()
+    for number, text in ((1, "first text"), (2, "second text")):
+        if number > 1:
+            page.get_by_role("button", name="Add a message").click()
+        row(page, f"Message {number}").get_by_label("Text").fill(text)
+    page.get_by_role("button", name="Add an argument").click()
+    row(page, "Argument 1").get_by_label("Name").fill("city")
+    page.get_by_role("button", name="Save draft").click()
+    expect(page.locator(".c-error").first).to_be_visible()
+    page.get_by_role("button", name="Add a message").click()
+    row(page, "Message 3").get_by_label("Text").fill("third text")
+    page.get_by_role("button", name="Add an argument").click()
+    row(page, "Argument 2").get_by_label("Name").fill("day")
+    field(page, "name").fill("rows_are_kept")
+    field(page, "description").fill("Keeps rows.")
+    page.get_by_role("button", name="Save draft").click()
+    expect(page.get_by_role("heading", name="rows_are_kept")).to_be_visible()
+    shown = page.content()
+    for text in ("first text", "second text", "third text", "city", "day"):
+        assert text in shown, text
+
+
 def publish(page: Page) -> None:
     page.get_by_role("button", name="Save and publish").click()
 
@@ -159,10 +185,10 @@ def test_resources_are_written_or_uploaded_read_and_told_of(
     publish(page)
     expect(page.locator(".c-pieces")).to_contain_text("<b>always</b>")
     shoot(page, "resource")
-    page.get_by_role("link", name=re.compile("Tell subscribers")).click()
+    page.get_by_role("link", name=re.compile("Notify subscribers")).click()
     shoot(page, "resource-tell")
-    page.get_by_role("button", name="Tell subscribers it changed").click()
-    expect(page.locator("#main")).to_contain_text("are told that it changed")
+    page.get_by_role("button", name="Notify subscribers").click()
+    expect(page.locator("#main")).to_contain_text("are notified that it changed")
 
     page.goto(f"{DEMO}resources/new/")
     field(page, "uri").fill("docs://journey/picture")

@@ -1,4 +1,4 @@
-"""A function that asks goes on in the next round where it stood, as if it had waited."""
+"""A function that asks continues in the next round as if it had waited for the answer."""
 
 import asyncio
 from typing import Any

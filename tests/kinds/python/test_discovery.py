@@ -1,4 +1,4 @@
-"""Every file of the folder is imported once, and what breaks, breaks alone."""
+"""Every file of the folder is imported once, and a broken file does not affect the others."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -8,16 +8,16 @@ from textwrap import dedent
 import pytest
 
 from mcphost.kinds.kind import Kind, KindError
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.kinds.python.discovery import discover
 from mcphost.kinds.python.kind import PythonConfig, PythonKind, python_kind
-from mcphost.kinds.sorts import Sort
 
 Write = Callable[..., Path]
 
 
 @pytest.fixture
 def write(tmp_path: Path) -> Iterator[Write]:
-    """Write files into a folder `tools`, and forget their modules afterwards."""
+    """Write files into a folder `tools`, and unload their modules afterwards."""
     before = set(sys.modules)
     folder = tmp_path / "tools"
     folder.mkdir()
@@ -172,8 +172,10 @@ def test_a_kind_says_what_it_is(write: Write) -> None:
     assert (kind.name, kind.label) == ("python", "Python function")
     assert kind.can_stream
     assert kind.can_ask
-    assert kind.config_model(Sort.TOOL) is PythonConfig
-    assert list(kind.config_model(Sort.PROMPT).model_json_schema()["properties"]) == ["function"]
+    assert kind.config_model(PrimitiveType.TOOL) is PythonConfig
+    assert list(kind.config_model(PrimitiveType.PROMPT).model_json_schema()["properties"]) == [
+        "function"
+    ]
     assert python_kind.name == "python"
 
 

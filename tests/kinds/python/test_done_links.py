@@ -1,26 +1,30 @@
-"""Links of a call: the same in every round, waited for without using up the time of the tool."""
+"""Links of a call are the same in every round, and waiting at them does not use the tool's time
+limit."""
 
 from itertools import count
 
 import pytest
 
-from mcphost.kinds.python.trying import in_memory, try_out
 from mcphost.runtime.memory import MemoryLinks
 from mcphost.runtime.outcomes import Complete
-from mcphost.sdk import Context, SyncContext, tool
+from mcphost.sdk import Context, LinkRefused, SyncContext, tool
+from mcphost.testing import in_memory, try_out
 
 YES = {"page": {"action": "accept"}, "again": {"action": "accept"}}
 
 
 class Fresh(MemoryLinks):
-    """Like real ones: another address each time."""
+    """Links with a new address each time, like the real ones."""
 
     def __init__(self) -> None:
         super().__init__(done={"paid"})
         self._made = count()
 
-    def url(self, key: str) -> str:
-        return f"{super().url(key)}?{next(self._made)}"
+    def page(self, key: str) -> str:
+        return f"{super().page(key)}?{next(self._made)}"
+
+    def callback(self, key: str) -> str:
+        return f"{super().callback(key)}?{next(self._made)}"
 
 
 @tool
@@ -60,3 +64,35 @@ async def test_who_goes_on_after_the_end_of_a_round_gets_a_link_all_the_same() -
 
     ended = await try_out(stubborn)
     assert ended.asked == (("page",),)
+
+
+async def test_a_callback_is_the_same_in_every_round_and_has_an_address_of_its_own() -> None:
+    @tool
+    async def order(ctx: Context) -> list[str]:
+        seen = [ctx.callback("shipped"), ctx.done_url("signed")]
+        await ctx.ask_url("page", "Sign here.", seen[1])
+        return [*seen, ctx.callback("shipped")]
+
+    ended = await try_out(order, answers=YES, ports=in_memory()._replace(links=Fresh()))
+    assert isinstance(ended.outcome, Complete)
+    first, page, last = ended.outcome.result["structuredContent"]
+    assert first == last
+    assert first.startswith("https://mcphost.example/callback/shipped")
+    assert page.startswith("https://mcphost.example/done/signed")
+
+
+@pytest.mark.parametrize("page_first", [True, False])
+async def test_a_key_stands_for_a_page_or_for_a_callback_and_never_for_both(
+    *, page_first: bool
+) -> None:
+    @tool
+    async def mixes(ctx: Context) -> str:
+        makes = [ctx.done_url, ctx.callback]
+        first, second = makes if page_first else reversed(makes)
+        first("paid")
+        with pytest.raises(LinkRefused, match=r"has a (page|callback) already"):
+            second("paid")
+        return "refused"
+
+    ended = await try_out(mixes)
+    assert isinstance(ended.outcome, Complete)

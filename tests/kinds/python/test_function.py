@@ -1,4 +1,4 @@
-"""A function is looked at once, and what cannot be a tool says why."""
+"""A function is inspected once, and the error names the reason if it cannot be a tool."""
 
 import functools
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -60,7 +60,7 @@ def test_a_return_type_that_cannot_be_json_is_the_authors_error() -> None:
 
 
 def loud(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A decorator that is no coroutine function itself, whatever it wraps."""
+    """A decorator whose wrapper is not a coroutine function, whatever it wraps."""
 
     @functools.wraps(function)
     def wrapper(*args: Any, **named: Any) -> Any:

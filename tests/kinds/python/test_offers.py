@@ -1,4 +1,4 @@
-"""Functions as prompts, resources and templates."""
+"""Tests of functions as prompts, resources and templates."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,9 +10,9 @@ import pytest
 from pydantic import BaseModel, Field, SecretStr
 
 from mcphost.kinds.kind import Compiled
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.kinds.python.kind import PythonKind, _compile
 from mcphost.kinds.python.schemas import SignatureError
-from mcphost.kinds.sorts import Sort
 from mcphost.runtime.journal import EMPTY
 from mcphost.runtime.outcomes import Complete, Failed, FailureKind, Outcome
 from mcphost.sdk import (
@@ -83,7 +83,11 @@ async def test_a_prompt_reads_its_texts_as_annotated() -> None:
 
 def test_a_prompt_says_what_it_takes() -> None:
     said = compiled(greeting)
-    assert (said.sort, said.name, said.title) == (Sort.PROMPT, "greeting", "Greeting")
+    assert (said.primitive_type, said.name, said.title) == (
+        PrimitiveType.PROMPT,
+        "greeting",
+        "Greeting",
+    )
     assert said.description == "Greet somebody."
     first, second, *_ = said.arguments
     assert (first.name, first.title, first.description, first.required) == (
@@ -140,7 +144,7 @@ async def broken(kind: Literal["refused", "crash", "wrong", "slow"]) -> Any:
     ("kind", "failure", "said"),
     [
         ("refused", FailureKind.TOOL_ERROR, "Not today."),
-        ("crash", FailureKind.CRASHED, "The prompt failed. What went wrong has been logged."),
+        ("crash", FailureKind.CRASHED, "The prompt failed. The error has been logged."),
         ("wrong", FailureKind.INVALID_RESULT, "not valid"),
     ],
 )
@@ -192,7 +196,7 @@ async def test_a_template_reads_the_variables_of_its_uri() -> None:
         }
     ]
     said = compiled(card)
-    assert (said.sort, said.uri) == (Sort.TEMPLATE, "users://{user}/card{?lang}")
+    assert (said.primitive_type, said.uri) == (PrimitiveType.TEMPLATE, "users://{user}/card{?lang}")
     assert said.annotations == {"priority": 0.5}
 
 
@@ -239,7 +243,7 @@ async def everything() -> list[TextResource | BlobResource]:
 )
 async def test_a_resource_is_text_bytes_or_contents(function: Any, contents: Any) -> None:
     assert (await result(function))["contents"] == contents
-    assert compiled(function).sort is Sort.RESOURCE
+    assert compiled(function).primitive_type is PrimitiveType.RESOURCE
 
 
 async def test_bytes_without_a_type_are_just_bytes() -> None:
@@ -272,13 +276,13 @@ BROKEN = {
     "has no variables": '@resource("docs://a")\ndef f(a: str) -> str: ...',
     "begin with a scheme": '@resource("docs")\ndef f() -> str: ...',
     "differ: 'b'": '@resource("docs://{a}")\ndef f(a: str, b: str) -> str: ...',
-    "give a default": '@resource("docs://x{?a}")\ndef f(a: str) -> str: ...',
+    "a default is required": '@resource("docs://x{?a}")\ndef f(a: str) -> str: ...',
     "the template": '@resource("docs://{a")\ndef f(a: str) -> str: ...',
-    "which is no argument": (
+    "there is no argument 'b'": (
         '@prompt\ndef f(a: str) -> str: ...\n@complete(f, "b")\ndef g(typed): ...'
     ),
-    "takes what was typed": '@prompt\ndef f(a: str) -> str: ...\n@complete(f, "a")\ndef g(): ...',
-    "asked without 'b'": '@prompt\ndef f(a: str) -> str: ...\n@complete(f, "a")\ndef g(t, b): ...',
+    "needs a parameter for the typed text": '@prompt\ndef f(a: str) -> str: ...\n@complete(f, "a")\ndef g(): ...',
+    "called without 'b'": '@prompt\ndef f(a: str) -> str: ...\n@complete(f, "a")\ndef g(t, b): ...',
     "takes a URI first": "@resource\ndef f() -> str: ...",
     "takes its options by name": '@prompt("x")\ndef f() -> str: ...',
     "marked @prompt": 'def f(): ...\n@complete(f, "a")\ndef g(t): ...',
@@ -341,7 +345,7 @@ def some() -> list[Any]:
 
 @pytest.mark.parametrize(
     ("function", "detail"),
-    [(scan, "not what it says it is (image/png)"), (some, "nothing but contents in full")],
+    [(scan, "does not match its MIME type (image/png)"), (some, "must not mix complete contents")],
 )
 async def test_what_cannot_be_read_is_no_result_and_the_log_says_why(
     function: Callable[..., Any], detail: str

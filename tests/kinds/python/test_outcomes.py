@@ -1,4 +1,4 @@
-"""What comes of a round, whatever the function makes of being unwound, interrupted or cut short."""
+"""Tests of the outcome of a round whose function reacts to unwinding, interruption or a timeout."""
 
 import asyncio
 import contextlib
@@ -192,7 +192,7 @@ async def test_a_function_that_swallows_everything_and_goes_on_ends_when_its_tim
 async def test_tasks_that_swallow_everything_are_closed_before_the_outcome_leaves(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mcphost.runtime.children.PASS_SECONDS", 0.001)
+    monkeypatch.setattr("mcphost.runtime.tool_tasks.PASS_SECONDS", 0.001)
 
     async def function(ctx: Context) -> str:
         async def for_ever() -> None:
@@ -254,12 +254,15 @@ async def test_a_function_that_swallows_that_the_process_leaves_leaves_all_the_s
 
 
 class SlowLinks:
-    """Links at which it takes a while until somebody has been."""
+    """Links whose confirmation takes a while."""
 
-    def url(self, key: str) -> str:
+    def page(self, key: str) -> str:
         return f"https://example.com/done/{key}"
 
-    async def wait(self, key: str, seconds: float) -> bool:
+    def callback(self, key: str) -> str:
+        return f"https://example.com/callback/{key}"
+
+    async def wait(self, key: str, seconds: float, address: str) -> bool:
         await asyncio.sleep(0.05)
         return seconds > 1
 
@@ -323,7 +326,7 @@ async def test_authors_errors_say_what_is_wrong_in_the_log_and_nothing_to_the_ca
     for function, text in texts.items():
         error = (await failed(function)).error
         assert error.kind is FailureKind.CRASHED
-        assert error.message == "The tool failed. What went wrong has been logged."
+        assert error.message == "The tool failed. The error has been logged."
         assert text in error.detail
 
 

@@ -1,4 +1,5 @@
-"""The input schema comes from the signature, and what arrives fits it or names what does not."""
+"""The input schema is derived from the signature, and arguments fit it or the error names the
+field."""
 
 import enum
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from mcphost.kinds.python.parameters import InvalidArguments
+from mcphost.kinds.python.parameters import InvalidArguments, parameters_of
 from mcphost.kinds.python.schemas import SignatureError
 from mcphost.protocol.schemas import check_schema
 from mcphost.sdk import Context, tool
@@ -245,7 +246,7 @@ def test_what_a_model_says_of_itself_is_told() -> None:
 def test_a_number_that_json_cannot_hold_is_refused() -> None:
     def function(count: int) -> None: ...
 
-    assert refused(function, {"count": 2**70}) == {"": "hold what JSON cannot"}
+    assert refused(function, {"count": 2**70}) == {"": "contain values that JSON does not support"}
 
 
 def test_the_error_reads_as_a_sentence() -> None:
@@ -429,3 +430,15 @@ def test_any_arguments_fit_or_are_refused_with_a_problem(arguments: dict[str, An
         EVERYTHING_TOOL.parameters.bind(arguments)
     except InvalidArguments as error:
         assert error.problems
+
+
+def test_large_arguments_that_only_pydantic_refuses_are_refused_at_the_first_misfit() -> None:
+    def plan(days: dict[str, date], notes: str = "") -> None: ...
+
+    hints = {"days": dict[str, date], "notes": str, "return": None}
+    bind = parameters_of(plan, hints, None).bind
+    wrong = {f"d{n}": "never" for n in range(8_000)}
+    with pytest.raises(InvalidArguments, match="cannot be read"):
+        bind({"days": wrong, "notes": "x"})
+    good = {f"d{n}": "2026-07-28" for n in range(8_000)}
+    assert bind({"days": good})["days"]["d0"] == date(2026, 7, 28)

@@ -1,4 +1,4 @@
-"""Whatever a function does becomes an outcome, and nothing of it runs on."""
+"""Everything a function does becomes an outcome, and nothing of it continues to run."""
 
 import asyncio
 import contextlib
@@ -27,11 +27,11 @@ from tests.kinds.rounds import (
     result,
 )
 
-CRASHED = "The tool failed. What went wrong has been logged."
+CRASHED = "The tool failed. The error has been logged."
 
 
 def raising(error: BaseException) -> list[Callable[[], Any]]:
-    """A coroutine function and a plain one, and a coroutine function that waits first."""
+    """Return a coroutine function, a plain one, and a coroutine function that waits first."""
 
     async def waiting() -> NoReturn:
         await asyncio.sleep(0)
@@ -63,14 +63,17 @@ async def test_a_plain_function_runs_in_a_thread() -> None:
     assert sent["content"][0]["text"].startswith("tool-")
 
 
-async def test_invalid_arguments_are_a_result_that_names_the_field() -> None:
+async def test_invalid_arguments_are_a_failure_that_names_the_field() -> None:
     ran = []
 
     async def function(text: str, count: int = 1) -> None:
         ran.append(text)
 
-    said = await refusal(function, {"count": "many"})
-    assert said == 'Invalid arguments: count: is not of type "integer"; text: is required'
+    failed = await failure(function, {"count": "many"})
+    assert failed.kind is FailureKind.INVALID_ARGUMENTS
+    assert failed.message == (
+        'Invalid arguments: count: is not of type "integer"; text: is required'
+    )
     assert ran == []
 
 
@@ -362,6 +365,95 @@ async def test_a_task_that_the_function_cancelled_itself_is_no_hang_up() -> None
         await task
 
     assert (await failure(function)).kind is FailureKind.CRASHED
+
+
+def _cancel_myself(times: int = 1) -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    for _ in range(times):
+        task.cancel()
+
+
+async def _outcome_and_more(function: Callable[[], Any]) -> Any:
+    """The outcome, if what follows it in the same task is not cancelled."""
+    ended = await outcome(function)
+    await asyncio.sleep(0)
+    assert asyncio.current_task().cancelling() == 0  # type: ignore[union-attr]
+    return ended
+
+
+@pytest.mark.parametrize("times", [1, 3])
+async def test_a_function_that_cancels_its_own_task_has_crashed(times: int) -> None:
+    async def at_once() -> None:
+        _cancel_myself(times)
+        await asyncio.sleep(0)
+
+    async def later() -> None:
+        await asyncio.sleep(0)
+        _cancel_myself(times)
+        await hang()
+
+    for function in (at_once, later):
+        ended = await _outcome_and_more(function)
+        assert isinstance(ended, Failed)
+        assert ended.error.kind is FailureKind.CRASHED
+
+
+async def test_a_function_that_cancels_its_own_task_and_ends_keeps_its_outcome() -> None:
+    async def returns() -> str:
+        _cancel_myself()
+        return "done"
+
+    async def refuses() -> NoReturn:
+        _cancel_myself()
+        raise ToolError("no")
+
+    async def survives() -> str:
+        _cancel_myself()
+        with contextlib.suppress(asyncio.CancelledError):
+            await hang()
+        return "done"
+
+    for function, text in ((returns, "done"), (refuses, "no"), (survives, "done")):
+        ended = await _outcome_and_more(function)
+        assert isinstance(ended, Complete)
+        assert ended.result["content"][0]["text"] == text
+
+
+async def test_a_hang_up_after_a_cancellation_of_its_own_passes_through() -> None:
+    begun = asyncio.Event()
+
+    async def function() -> None:
+        _cancel_myself()
+        with contextlib.suppress(asyncio.CancelledError):
+            await hang()
+        begun.set()
+        await hang()
+
+    assert (await cancel_once_begun(lambda: outcome(function), begun)).cancelled()
+
+
+async def test_a_hang_up_with_a_cancellation_of_its_own_passes_through() -> None:
+    begun = asyncio.Event()
+
+    async def function() -> str:
+        begun.set()
+        with contextlib.suppress(asyncio.CancelledError):
+            await hang()
+        _cancel_myself()
+        return "done"
+
+    assert (await cancel_once_begun(lambda: outcome(function), begun)).cancelled()
+
+
+async def test_a_time_out_of_its_own_is_no_hang_up() -> None:
+    async def function() -> str:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0):
+                await hang()
+        return "done"
+
+    assert isinstance(await _outcome_and_more(function), Complete)
 
 
 async def test_tasks_left_behind_have_ended_before_the_outcome_leaves() -> None:

@@ -1,4 +1,4 @@
-"""Any program of steps and questions comes to the end it would come to without interruptions."""
+"""Any program of steps and questions ends with the same result as without interruptions."""
 
 import asyncio
 from collections import Counter
@@ -19,7 +19,7 @@ MOST_ROUNDS = 100
 
 @dataclass(frozen=True)
 class Step:
-    """Names and arguments of which there are few, so that the same pair comes again."""
+    """A step with one of few names and arguments, so that the same pair occurs again."""
 
     name: str
     argument: int
@@ -38,7 +38,7 @@ class Draw:
 
 @dataclass(frozen=True)
 class Several:
-    """Parts one after another, or side by side."""
+    """Parts that run in sequence or concurrently."""
 
     how: str
     parts: tuple[Any, ...]
@@ -62,7 +62,8 @@ PROGRAMS = st.recursive(
 
 @dataclass
 class Run:
-    """One call of a program: what ran, and what was drawn where, in all of its rounds."""
+    """One call of a program: the steps that ran and the values that were drawn, in all of its
+    rounds."""
 
     ran: Counter[str] = field(default_factory=Counter)
     drawn: dict[str, set[str]] = field(default_factory=dict)
@@ -115,7 +116,7 @@ async def in_gather(works: list[Any]) -> list[Any]:
 
 
 def expected(part: Any, path: str = "0") -> Any:
-    """What the program returns if nothing interrupts it: an answer is its question's key."""
+    """Return the result of the program without interruptions: the answer to a question is its key."""
     match part:
         case Step():
             return part.argument * 10
@@ -144,7 +145,7 @@ def test_a_program_driven_round_by_round_ends_like_one_that_is_not_interrupted(
 
 
 async def drive(program: Any, random: Any, leaves: bool) -> None:
-    """Answer some of what is asked in each round, early or late, until the program is finished."""
+    """Answer some of the questions of each round, early or late, until the program is finished."""
     run = Run()
     outside = ports()._replace(
         clock=Ticking(), leaving=lambda: leaves and bool(random.getrandbits(1))

@@ -1,4 +1,5 @@
-"""The output schema comes from the return type, and only what can be sent becomes a result."""
+"""The output schema is derived from the return type, and only values that can be sent become a
+result."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""A stack tells whose code it runs."""
+"""Tests of finding the tool on a stack."""
 
 import sys
 from types import FrameType
@@ -7,7 +7,7 @@ from mcphost.kinds.python.stacks import tool_on
 
 
 def frame_in(module: str) -> FrameType:
-    """A frame of a function `slow` of `module`, with a helper of another module on top."""
+    """Return a frame of a function `slow` of `module`, with a helper of another module on top."""
     helper = {"__name__": "helpers", "look": sys._getframe}
     exec("def help():\n    return look()", helper)
     scope = {"__name__": module, "help": helper["help"]}

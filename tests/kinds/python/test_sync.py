@@ -1,4 +1,4 @@
-"""A function that blocks asks and records in the same words, from whatever thread it is in."""
+"""A blocking function asks and records with the same methods, from any of its threads."""
 
 import asyncio
 import threading

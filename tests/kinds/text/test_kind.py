@@ -1,4 +1,4 @@
-"""Prompts, resources and templates that are data."""
+"""Tests of text prompts, resources and templates."""
 
 import base64
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mcphost.kinds.kind import Compiled, KindError
-from mcphost.kinds.sorts import Sort
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.kinds.text.configs import PromptConfig
 from mcphost.kinds.text.fields import MAX_BYTES
 from mcphost.kinds.text.kind import TextKind, text_kind
@@ -34,7 +34,7 @@ GREETING: dict[str, Any] = {
 }
 
 
-def problems(config: Any, sort: Sort = Sort.PROMPT) -> dict[str, list[str]]:
+def problems(config: Any, sort: PrimitiveType = PrimitiveType.PROMPT) -> dict[str, list[str]]:
     with pytest.raises(KindError) as refusal:
         text_kind.compile(config, sort)
     return dict(refusal.value.problems)
@@ -52,19 +52,19 @@ def saying(text: str) -> dict[str, Any]:
 
 
 async def test_a_prompt_puts_arguments_into_its_texts() -> None:
-    compiled = text_kind.compile(GREETING, Sort.PROMPT)
+    compiled = text_kind.compile(GREETING, PrimitiveType.PROMPT)
     result = await outcome(compiled.program, a_call({"who": "{how}"}))
     contents = [message["content"] for message in result["messages"]]
     assert contents[0]["text"] == "Greet {how} "
     assert contents[1] == {"type": "image", "data": PNG, "mimeType": "image/png"}
     assert contents[2]["resource"]["text"] == "for {how}"
     assert [(a.name, a.required) for a in compiled.arguments] == [("who", True), ("how", False)]
-    assert compiled.sort is Sort.PROMPT
+    assert compiled.primitive_type is PrimitiveType.PROMPT
 
 
 @pytest.mark.parametrize(("typed", "values"), [("", ["Ada", "Bob"]), ("b", ["Bob"]), ("x", [])])
 async def test_choices_complete_arguments(typed: str, values: list[str]) -> None:
-    completer = text_kind.compile(GREETING, Sort.PROMPT).completer
+    completer = text_kind.compile(GREETING, PrimitiveType.PROMPT).completer
     asked = {"argument": {"name": "who", "value": typed}, "context": {"arguments": {}}}
     done = await outcome(completer, a_call(asked))
     assert done == {"completion": {"values": values, "total": len(values), "hasMore": False}}
@@ -87,7 +87,7 @@ def test_without_choices_there_is_nothing_to_complete() -> None:
 
 async def test_a_resource_is_a_text_as_it_stands() -> None:
     config = {"uri": "docs://readme", "mime_type": "text/markdown", "text": "# {x} ü"}
-    compiled = text_kind.compile(config, Sort.RESOURCE)
+    compiled = text_kind.compile(config, PrimitiveType.RESOURCE)
     done = await outcome(compiled.program, a_call({})._replace(target="docs://readme"))
     assert done == {
         "contents": [{"uri": "docs://readme", "mimeType": "text/markdown", "text": "# {x} ü"}]
@@ -99,7 +99,7 @@ async def test_a_resource_is_a_text_as_it_stands() -> None:
 
 async def test_a_resource_may_be_binary() -> None:
     config = {"uri": "docs://logo", "mime_type": "image/png", "blob": PNG}
-    compiled = text_kind.compile(config, Sort.RESOURCE)
+    compiled = text_kind.compile(config, PrimitiveType.RESOURCE)
     done = await outcome(compiled.program, a_call({})._replace(target="docs://logo"))
     assert done["contents"][0]["blob"] == PNG
     assert compiled.size == 12
@@ -107,7 +107,7 @@ async def test_a_resource_may_be_binary() -> None:
 
 async def test_a_template_puts_the_values_of_its_variables_in() -> None:
     config = {"uri": "users://{id}/card{?lang}", "text": "User {id}, {lang}."}
-    compiled = text_kind.compile(config, Sort.TEMPLATE)
+    compiled = text_kind.compile(config, PrimitiveType.TEMPLATE)
     call = a_call({"id": "7"})._replace(target="users://7/card")
     assert (await outcome(compiled.program, call))["contents"][0]["text"] == "User 7, ."
     none = await outcome(compiled.program, a_call({})._replace(target="users://7/card"))
@@ -133,7 +133,7 @@ async def test_a_template_puts_the_values_of_its_variables_in() -> None:
         (
             {"messages": [{"content": {"type": "image", "data": "AAAA", "mimeType": "image/png"}}]},
             "messages.0.content",
-            "not what it says",
+            "does not match its MIME type",
         ),
         ({**saying("x"), "arguments": [{"name": "a b"}]}, "arguments.0.name", "match pattern"),
         (
@@ -183,7 +183,10 @@ async def test_content_of_every_type_arrives_as_it_was_written(block: dict[str, 
             {".annotations.priority": "less than or equal to 1"},
         ),
         ({"type": "image", "mimeType": "image/png", "data": "?"}, {".data": "not Base64"}),
-        ({"type": "image", "mimeType": "image/png", "data": WAV}, {".data": "not what it says"}),
+        (
+            {"type": "image", "mimeType": "image/png", "data": WAV},
+            {".data": "does not match its MIME type"},
+        ),
         ({"type": "image", "mimeType": "text/html", "data": ""}, {".mimeType": "image/"}),
         ({"type": "audio", "mimeType": "image/png", "data": PNG}, {".mimeType": "audio/"}),
         ({"type": "resource", "resource": {"uri": "a:b"}}, {".resource": "either a text or"}),
@@ -197,7 +200,7 @@ async def test_content_of_every_type_arrives_as_it_was_written(block: dict[str, 
         ),
         (
             {"type": "resource", "resource": {"uri": "a:b", "mimeType": "image/png", "blob": WAV}},
-            {".resource.blob": "not what it says"},
+            {".resource.blob": "does not match its MIME type"},
         ),
         (
             {"type": "resource_link", "uri": "a b", "name": ""},
@@ -217,32 +220,48 @@ def test_what_is_wrong_with_content_is_said_where_it_is_wrong(
 @pytest.mark.parametrize(
     ("sort", "config", "said"),
     [
-        (Sort.RESOURCE, {"uri": "docs://a", "text": "a", "mime_type": "image/png"}, "not what"),
-        (Sort.RESOURCE, {"uri": "docs://a"}, "either a text or binary"),
-        (Sort.RESOURCE, {"uri": "docs://a", "text": "", "blob": ""}, "either a text or binary"),
-        (Sort.RESOURCE, {"uri": "docs", "text": ""}, "begin with a scheme"),
-        (Sort.RESOURCE, {"uri": "docs://a", "text": "", "mime_type": "png"}, "looks like"),
-        (Sort.RESOURCE, {"uri": "docs://a", "blob": "AAAA", "mime_type": "image/png"}, "not what"),
-        (Sort.RESOURCE, {"uri": "docs://a", "blob": "A" * (MAX_BYTES * 2)}, "more than"),
-        (Sort.TEMPLATE, {"uri": "docs://{a", "text": ""}, ""),
-        (Sort.TEMPLATE, {"uri": "docs://{a}", "text": "{b}"}, "no variable 'b'"),
-        (Sort.TEMPLATE, {"uri": "docs://{a}", "text": "", "choices": {"b": []}}, "no variable 'b'"),
-        (Sort.TOOL, {}, "no tool"),
+        (
+            PrimitiveType.RESOURCE,
+            {"uri": "docs://a", "text": "a", "mime_type": "image/png"},
+            "does not match its MIME type",
+        ),
+        (PrimitiveType.RESOURCE, {"uri": "docs://a"}, "either a text or binary"),
+        (
+            PrimitiveType.RESOURCE,
+            {"uri": "docs://a", "text": "", "blob": ""},
+            "either a text or binary",
+        ),
+        (PrimitiveType.RESOURCE, {"uri": "docs", "text": ""}, "begin with a scheme"),
+        (PrimitiveType.RESOURCE, {"uri": "docs://a", "text": "", "mime_type": "png"}, "looks like"),
+        (
+            PrimitiveType.RESOURCE,
+            {"uri": "docs://a", "blob": "AAAA", "mime_type": "image/png"},
+            "does not match its MIME type",
+        ),
+        (PrimitiveType.RESOURCE, {"uri": "docs://a", "blob": "A" * (MAX_BYTES * 2)}, "more than"),
+        (PrimitiveType.TEMPLATE, {"uri": "docs://{a", "text": ""}, ""),
+        (PrimitiveType.TEMPLATE, {"uri": "docs://{a}", "text": "{b}"}, "no variable 'b'"),
+        (
+            PrimitiveType.TEMPLATE,
+            {"uri": "docs://{a}", "text": "", "choices": {"b": []}},
+            "no variable 'b'",
+        ),
+        (PrimitiveType.TOOL, {}, "does not support tools"),
     ],
 )
-def test_what_is_no_resource_is_refused(sort: Sort, config: Any, said: str) -> None:
+def test_what_is_no_resource_is_refused(sort: PrimitiveType, config: Any, said: str) -> None:
     assert said in str(problems(config, sort))
 
 
 def test_the_kind_says_what_it_is() -> None:
     kind = TextKind()
-    assert Sort.TOOL not in kind.sorts
-    assert kind.config_model(Sort.PROMPT) is PromptConfig
+    assert PrimitiveType.TOOL not in kind.primitive_types
+    assert kind.config_model(PrimitiveType.PROMPT) is PromptConfig
     assert (kind.check(), kind.choices()) == ((), ())
 
 
 def test_another_text_is_another_version() -> None:
     def digest(text: str) -> Compiled:
-        return text_kind.compile({"uri": "a:b", "text": text}, Sort.RESOURCE)
+        return text_kind.compile({"uri": "a:b", "text": text}, PrimitiveType.RESOURCE)
 
     assert digest("one").author_version != digest("two").author_version

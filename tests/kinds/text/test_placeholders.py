@@ -1,4 +1,4 @@
-"""Texts with placeholders."""
+"""Tests of texts with placeholders."""
 
 import pytest
 from hypothesis import given

@@ -1,11 +1,11 @@
-"""What a prompt or template that is data may grow to."""
+"""Limits on the size of filled prompts and templates."""
 
 from typing import Any
 
 import pytest
 
 from mcphost.kinds.kind import KindError
-from mcphost.kinds.sorts import Sort
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.kinds.text.kind import MOST_PLACEHOLDERS, text_kind
 from mcphost.runtime.journal import EMPTY
 from mcphost.runtime.outcomes import Complete, Failed, FailureKind
@@ -19,16 +19,16 @@ BLOB = {"type": "resource", "resource": {"uri": "a:b", "blob": "AA=="}}
 @pytest.mark.parametrize(
     ("sort", "config"),
     [
-        (Sort.PROMPT, {"arguments": [{"name": "a"}], "messages": [{"content": TEXT}]}),
+        (PrimitiveType.PROMPT, {"arguments": [{"name": "a"}], "messages": [{"content": TEXT}]}),
         (
-            Sort.PROMPT,
+            PrimitiveType.PROMPT,
             {"arguments": [{"name": "a"}], "messages": [{"content": HELD}, {"content": BLOB}]},
         ),
-        (Sort.TEMPLATE, {"uri": "docs:{a}", "text": "{a}" * 1000}),
+        (PrimitiveType.TEMPLATE, {"uri": "docs:{a}", "text": "{a}" * 1000}),
     ],
 )
 async def test_what_would_be_too_long_is_refused_before_it_is_made(
-    sort: Sort, config: dict[str, Any]
+    sort: PrimitiveType, config: dict[str, Any]
 ) -> None:
     program = text_kind.compile(config, sort).program
     outside = ports(result_bytes=10_010)
@@ -44,7 +44,7 @@ async def test_binary_content_counts_as_well() -> None:
     image = {"type": "audio", "mimeType": "audio/wav", "data": "A" * 4000}
     held = {"type": "resource", "resource": {"uri": "a:b", "blob": "A" * 4000}}
     config = {"messages": [{"content": image}, {"content": held}]}
-    program = text_kind.compile(config, Sort.PROMPT).program
+    program = text_kind.compile(config, PrimitiveType.PROMPT).program
     assert isinstance(await program.advance(a_call({}), EMPTY, ports(result_bytes=8000)), Complete)
     assert isinstance(await program.advance(a_call({}), EMPTY, ports(result_bytes=7999)), Failed)
 
@@ -56,12 +56,12 @@ def _prompt(uses: int) -> dict[str, Any]:
 
 
 def test_a_text_with_so_many_placeholders_that_filling_them_takes_long_is_refused() -> None:
-    """Empty values make nothing too long, and take the same time."""
-    text_kind.compile(_prompt(MOST_PLACEHOLDERS), Sort.PROMPT)
+    """Empty values make no text too long, but take the same time."""
+    text_kind.compile(_prompt(MOST_PLACEHOLDERS), PrimitiveType.PROMPT)
     with pytest.raises(KindError) as refused:
-        text_kind.compile(_prompt(MOST_PLACEHOLDERS + 1), Sort.PROMPT)
+        text_kind.compile(_prompt(MOST_PLACEHOLDERS + 1), PrimitiveType.PROMPT)
     assert refused.value.problems.keys() == {"messages"}
     config = {"uri": "docs:{a}", "text": "{a}" * (MOST_PLACEHOLDERS + 1)}
     with pytest.raises(KindError) as refused:
-        text_kind.compile(config, Sort.TEMPLATE)
+        text_kind.compile(config, PrimitiveType.TEMPLATE)
     assert refused.value.problems.keys() == {"text"}

@@ -1,4 +1,4 @@
-"""What clients and we tell one another at the beginning of a session, by revision."""
+"""Tests of the capabilities in the initialization of a session, by revision."""
 
 import pytest
 

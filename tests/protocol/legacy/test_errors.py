@@ -1,12 +1,13 @@
-"""Errors as clients of sessions are told them: codes that they know, statuses that they survive."""
+"""Tests of errors in sessions: their clients know the codes, and the statuses do not end the
+connection."""
 
 import pytest
 
 from mcphost.protocol import errors
 from mcphost.protocol.errors import HTTP_STATUS, ProtocolError
 from mcphost.protocol.legacy.errors import (
+    LEGACY_ERROR_CODES,
     RESOURCE_NOT_FOUND,
-    TOLD,
     SessionError,
     in_post,
     in_session,
@@ -20,7 +21,7 @@ FIRST, SECOND, LAST = SESSION_BASED
 
 
 def test_every_error_of_ours_is_told_in_a_session():
-    assert set(TOLD) == set(HTTP_STATUS)
+    assert set(LEGACY_ERROR_CODES) == set(HTTP_STATUS)
 
 
 @pytest.mark.parametrize("revision", SESSION_BASED)

@@ -1,4 +1,4 @@
-"""Which wire a POST is on, and what a session-based client sent: read, or refused as it survives."""
+"""Tests of the era of a POST, and of the messages and errors of session-based clients."""
 
 import sys
 
@@ -61,7 +61,7 @@ def nested(depth: int) -> dict:
     return request("tools/call", {"name": "echo", "arguments": {"deep": value}})
 
 
-# --- which wire ---
+# --- eras ---
 
 
 def initialize(version: str = LAST) -> dict:
@@ -158,7 +158,7 @@ def calls_of(opener, headers: Headers, body: bytes) -> int:
     return calls
 
 
-# --- what is read ---
+# --- accepted messages ---
 
 
 def test_a_request_is_read_with_what_its_meta_says():
@@ -200,7 +200,7 @@ def test_a_response_is_a_result_or_an_error():
     )
 
 
-# --- what is refused ---
+# --- refused messages ---
 
 
 @pytest.mark.parametrize("identifier", [7, "a"])
@@ -363,7 +363,7 @@ def test_what_only_the_stateless_revision_knows_is_no_way_back_into_a_call():
     assert one.params == posted(call(_meta={})).requests[0].params
 
 
-# --- anything ---
+# --- arbitrary values ---
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=9),
@@ -387,7 +387,7 @@ MEMBERS = st.fixed_dictionaries(
 def test_whatever_is_sent_is_read_or_refused_as_clients_survive_it(parsed, version):
     try:
         opened = posted(orjson.dumps(parsed), version)
-    except TypeError:  # an integer beyond 64 bits, which is not sent either
+    except TypeError:  # an integer beyond 64 bits, which clients cannot send either
         return
     except SessionError as error:
         assert error.status == (400 if error.request_id is None else 200)

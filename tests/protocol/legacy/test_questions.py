@@ -1,10 +1,10 @@
-"""Questions as each session-based revision carries them, or why it does not."""
+"""Tests of input requests in each session-based revision."""
 
 import copy
 
 import pytest
 
-from mcphost.protocol.legacy.questions import NotCarried, params_of
+from mcphost.protocol.legacy.questions import NotCarried, elicitation_id, params_of
 from mcphost.protocol.revisions import REVISIONS
 from tests.wire import SESSION_BASED
 
@@ -20,12 +20,12 @@ def form(**fields):
 
 
 def elicited(revision: str, params):
-    return params_of(REVISIONS[revision], "elicitation/create", params, "q1")
+    return params_of(REVISIONS[revision], "elicitation/create", params)
 
 
 def sampled(revision: str, **more):
     params = {"messages": [TEXT], "maxTokens": 5, **more}
-    return params_of(REVISIONS[revision], "sampling/createMessage", params, "q1")
+    return params_of(REVISIONS[revision], "sampling/createMessage", params)
 
 
 def test_the_last_revision_carries_a_form_as_it_is() -> None:
@@ -61,7 +61,7 @@ def test_the_first_revision_asks_users_nothing(params) -> None:
 
 def test_an_address_has_a_name_where_it_can_be_asked_for() -> None:
     params = {"mode": "url", "message": "Sign in", "url": "https://a.example"}
-    assert elicited(LAST, params) == {**params, "elicitationId": "q1"}
+    assert elicited(LAST, params) == {**params, "elicitationId": elicitation_id(params["url"])}
     with pytest.raises(NotCarried) as refusal:
         elicited(SECOND, params)
     assert refusal.value.capability == "elicitation.url"
@@ -70,7 +70,7 @@ def test_an_address_has_a_name_where_it_can_be_asked_for() -> None:
 @pytest.mark.parametrize("revision", SESSION_BASED)
 def test_plain_sampling_and_roots_are_carried_by_all(revision: str) -> None:
     assert sampled(revision) == {"messages": [TEXT], "maxTokens": 5}
-    assert params_of(REVISIONS[revision], "roots/list", {}, "q1") == {}
+    assert params_of(REVISIONS[revision], "roots/list", {}) == {}
 
 
 @pytest.mark.parametrize("more", [{"tools": []}, {"toolChoice": {"mode": "auto"}}])

@@ -1,10 +1,10 @@
-"""Results as each session-based revision has them: nothing leaks of what came later."""
+"""Tests of results in each session-based revision: they have no fields of later revisions."""
 
 import copy
 
 import pytest
 
-from mcphost.protocol.legacy.results import dress
+from mcphost.protocol.legacy.results import convert_result
 from mcphost.protocol.revisions import REVISIONS
 from tests.wire import SESSION_BASED, check_message
 
@@ -65,7 +65,9 @@ RESULTS = {
 
 
 def dressed(revision: str, method: str, result: dict | None = None):
-    return dress(REVISIONS[revision], method, RESULTS[method] if result is None else result)
+    return convert_result(
+        REVISIONS[revision], method, RESULTS[method] if result is None else result
+    )
 
 
 def entry(revision: str, method: str = "tools/list", **changes):

@@ -1,4 +1,4 @@
-"""Clients of sessions without their HTTP: calls that they make, and readers that keep what is shown."""
+"""Clients of sessions without HTTP: their calls, and readers that keep what they are shown."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -15,12 +15,15 @@ from mcphost.protocol.headers import Headers
 from mcphost.protocol.legacy.opening import LegacyResponse
 from mcphost.protocol.revisions import REVISIONS
 from mcphost.runtime.call import Principal
-from mcphost.serving import lifecycle, snapshots
-from mcphost.serving.hop import in_database
-from mcphost.serving.incoming import NO_QUOTA, Incoming, Session
-from mcphost.serving.legacy import answers, calls, sessions
-from mcphost.serving.legacy.calls import SessionCall
-from mcphost.serving.legacy.following import follow
+from mcphost.serving import lookups
+from mcphost.serving.context import NO_QUOTA, ClientSession, Incoming
+from mcphost.serving.database import in_database
+from mcphost.serving.legacy import answers
+from mcphost.serving.legacy import call as calls
+from mcphost.serving.legacy import session as sessions
+from mcphost.serving.legacy.call import SessionCall
+from mcphost.serving.legacy.replay import follow
+from mcphost.serving.process import lifecycle
 from tests.cast import Cast, Person
 
 PATIENCE = 10.0
@@ -32,14 +35,14 @@ EVERYTHING: Mapping[str, Any] = {
 
 
 async def true(there: Callable[[], object]) -> None:
-    """Wait until it is so, looking where the database may be asked."""
+    """Wait until `there` returns true. It is called in a database thread."""
     async with asyncio.timeout(PATIENCE):
         while not await in_database(there):
             pass
 
 
 class Shown:
-    """Fills `serving.streams.Reader`: keeps what it is shown, and can wait for it."""
+    """Implements `serving.ports.Reader`: keeps what it is shown, and can wait for it."""
 
     def __init__(self) -> None:
         self.ids: list[str] = []
@@ -56,7 +59,8 @@ class Shown:
         self._news.set()
 
     def end(self, retry_ms: int | None = None) -> None:
-        self.ended, self.closed, self.retry = True, True, retry_ms
+        if not self.ended:
+            self.ended, self.closed, self.retry = True, True, retry_ms
         self._news.set()
 
     async def until(self, there: Callable[["Shown"], object]) -> "Shown":
@@ -72,7 +76,7 @@ class Shown:
         return self.messages
 
     async def asked(self, count: int = 1) -> list[dict[str, Any]]:
-        """The requests to the client, as soon as there are so many."""
+        """Wait for the given number of requests to the client, and return them."""
         await self.until(lambda shown: len(shown.requests) >= count)
         return self.requests
 
@@ -88,7 +92,7 @@ class Shown:
 class Caller:
     """One client of one tenant, with a session."""
 
-    def __init__(self, cast: Cast, session: Session, incoming: Incoming) -> None:
+    def __init__(self, cast: Cast, session: ClientSession, incoming: Incoming) -> None:
         self.cast = cast
         self.session = session
         self._incoming = incoming
@@ -104,7 +108,7 @@ class Caller:
     ) -> "Caller":
         lifecycle.ensure_started()
         bearer = (person or cast.owner).mcp_token
-        found = await snapshots.authenticated(bearer, "acme", timezone.now())
+        found = await lookups.authenticated(bearer, "acme", timezone.now())
         assert found is not None
         said = {"clientInfo": {"name": "tests", "version": "1"}, "capabilities": capabilities}
         session, _ = await sessions.begin(found.principal, REVISIONS[revision], said)
@@ -144,29 +148,29 @@ class Caller:
         return calls.begin(self.request("tools/call", params, token), self.session)
 
     async def shown(self, method: str, params: Mapping[str, Any]) -> Shown:
-        """What is shown of a request that streams."""
+        """Send a request that streams; return what is shown of it."""
         return await _shown(calls.begin(self.request(method, params), self.session))
 
     async def streamed(self, tool: str, token: str | None = None, **arguments: Any) -> Shown:
-        """What is shown of a call that streams."""
+        """Call a tool that streams; return what is shown of the call."""
         return await _shown(self.call(tool, token, **arguments))
 
     async def answer(self, request: Mapping[str, Any], result: Mapping[str, Any]) -> None:
-        """Answer a request of the server's."""
+        """Send an input response to a request of the server."""
         await self.respond(LegacyResponse(request["id"], result, None))
 
     async def respond(self, response: LegacyResponse) -> None:
         await answers.take(self.session, self._incoming.principal, response)
 
     async def resumed(self, last_event_id: str) -> Shown:
-        """What is shown to somebody who comes back, until it ends."""
+        """Resume a stream; return what is shown once it has ended."""
         shown = Shown()
         async with asyncio.timeout(PATIENCE):
             await follow(self.session, last_event_id, shown)
         return shown
 
     def following(self, last_event_id: str) -> tuple[Shown, "asyncio.Task[None]"]:
-        """The same, while it goes on."""
+        """Resume a stream in a task; return what is shown and the task."""
         shown = Shown()
         return shown, asyncio.create_task(follow(self.session, last_event_id, shown))
 

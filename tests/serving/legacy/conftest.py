@@ -2,7 +2,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from mcphost.serving.legacy import calls, outgoing
+from mcphost.feed import nodes
+from mcphost.serving.legacy import call, stream
 from tests.rounds.conftest import asking
 
 __all__ = ["asking"]
@@ -10,7 +11,13 @@ __all__ = ["asking"]
 
 @pytest.fixture(autouse=True)
 def _nothing_under_way() -> Iterator[None]:
-    """What a test leaves behind has ended with its event loop."""
+    """Forget the calls and streams of a test, which have ended with its event loop."""
     yield
-    outgoing.live.clear()
-    calls.under_way.clear()
+    stream.live.clear()
+    call.under_way.clear()
+
+
+@pytest.fixture(autouse=True)
+def _steady(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this process consider silent ones dead, as after serving for a while."""
+    monkeypatch.setattr(nodes, "can_judge", lambda: True)

@@ -1,20 +1,24 @@
-"""Calls of sessions that end before anybody has answered, and what is said while somebody is waited for."""
+"""Calls of sessions that end before the client has responded, and progress while they wait."""
 
 import asyncio
+import threading
+from uuid import UUID
 
 import pytest
 
 from mcphost.audit.models import Entry
 from mcphost.audit.records import ANSWER_REFUSED
 from mcphost.audit.services import end_waiting
-from mcphost.calls import streamed
+from mcphost.calls import questions as stored
+from mcphost.calls import session_calls
 from mcphost.calls.models import OpenQuestion, StreamedCall
 from mcphost.calls.states import CallState, QuestionState
 from mcphost.protocol.errors import UNAUTHORIZED, ProtocolError
-from mcphost.serving.hop import in_database
-from mcphost.serving.legacy import asking as asking_module
-from mcphost.serving.legacy import calls, sessions
-from mcphost.serving.legacy.cancelling import cancellations, name_of
+from mcphost.serving.database import in_database
+from mcphost.serving.legacy import call as calls
+from mcphost.serving.legacy import questions as asking_module
+from mcphost.serving.legacy import session as sessions
+from mcphost.serving.legacy.cancellation import cancellations, name_of
 from tests.cast import Cast
 from tests.serving.legacy.callers import Caller, Shown, accept, true
 
@@ -28,7 +32,7 @@ async def _waits(caller: Caller) -> Shown:
 
 
 async def _is_called_off(shown: Shown) -> None:
-    """Its question is taken back, there is no answer, and nobody has it any more."""
+    """Check that input request and call are cancelled, without a response or an owner."""
     messages = await shown.whole()
     assert messages[-1]["method"] == "notifications/cancelled"
     assert messages[-1]["params"]["requestId"] == shown.requests[0]["id"]
@@ -44,7 +48,7 @@ async def _is_called_off(shown: Shown) -> None:
 async def test_a_call_that_is_called_off_takes_its_questions_back(asking: Cast) -> None:
     caller = await Caller.at(asking)
     shown = await _waits(caller)
-    await cancellations.call_off(caller.session, 1)
+    await cancellations.cancel(caller.session, 1)
     await _is_called_off(shown)
     await caller.answer(shown.requests[0], accept(colour="red"))
     (ended,) = await in_database(lambda: list(Entry.objects.filter(round=2)))
@@ -60,8 +64,33 @@ async def test_a_call_can_be_called_off_from_any_process(asking: Cast) -> None:
     caller = await Caller.at(asking)
     shown = await _waits(caller)
     session = caller.session
-    await in_database(streamed.call_off, session.id, session.tenant, name_of(session.id, 1))
+    await in_database(session_calls.cancel, session.id, session.tenant, name_of(session.id, 1))
     await _is_called_off(shown)
+
+
+async def test_a_call_that_was_called_off_elsewhere_takes_no_question_for_expired(
+    asking: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, looked, called_off = stored.any_open, threading.Event(), threading.Event()
+
+    def any_open(call: UUID, number: int) -> bool:
+        looked.set()
+        assert called_off.wait(10)
+        return real(call, number)
+
+    monkeypatch.setattr(stored, "any_open", any_open)
+    shown = await _waits(await Caller.at(asking))
+    await true(looked.is_set)
+    await in_database(_call_off_unheard)
+    called_off.set()
+    await _is_called_off(shown)
+
+
+def _call_off_unheard() -> None:
+    """Cancel the call as another process does, before this one is notified."""
+    call = StreamedCall.objects.get()
+    StreamedCall.objects.update(state=CallState.CANCELLED)
+    stored.cancel(call.id)
 
 
 async def test_the_end_of_a_session_ends_its_calls(asking: Cast) -> None:
@@ -76,7 +105,7 @@ async def test_who_loses_its_authority_is_told_instead_of_an_answer(asking: Cast
     caller = await Caller.at(asking)
     shown = await _waits(caller)
     (call,) = calls.under_way
-    call.lose(ProtocolError(UNAUTHORIZED, "not any more"))
+    call.revoke(ProtocolError(UNAUTHORIZED, "not any more"))
     messages = await shown.whole()
     assert [one.get("method") for one in messages[-2:]] == ["notifications/cancelled", None]
     assert messages[-1]["error"]["message"] == "not any more"

@@ -1,4 +1,4 @@
-"""Calls that are taken over while something else goes wrong: they are not lost on the way."""
+"""Takeovers during other faults: no call is lost."""
 
 import asyncio
 import threading
@@ -8,19 +8,20 @@ from typing import Any
 import pytest
 from django.db import OperationalError
 
-from mcphost.calls import streamed
+from mcphost.calls import session_calls
 from mcphost.calls.models import OpenQuestion, StreamedCall
+from mcphost.calls.session_calls import NO_OWNER
 from mcphost.calls.states import CallState, QuestionState
-from mcphost.calls.streamed import NOBODY
-from mcphost.serving import drain
-from mcphost.serving.hop import in_database
-from mcphost.serving.legacy import adoption, calls, keeping
-from mcphost.serving.legacy import asking as asking_module
-from mcphost.serving.legacy.cancelling import cancellations
+from mcphost.serving import shutdown
+from mcphost.serving.database import in_database
+from mcphost.serving.legacy import call as calls
+from mcphost.serving.legacy import questions as asking_module
+from mcphost.serving.legacy import storage, takeover
+from mcphost.serving.legacy.cancellation import cancellations
 from mcphost.tenants import selectors as tenants
 from tests.cast import Cast
 from tests.serving.legacy.callers import Caller, Shown, accept, true
-from tests.serving.legacy.test_adoption import _dies, _not_leaving, _only, _row, _text, _waits
+from tests.serving.legacy.test_takeover import _dies, _not_leaving, _only, _row, _text, _waits
 
 __all__ = ["_not_leaving"]
 
@@ -39,15 +40,15 @@ async def test_who_has_a_call_taken_over_may_hang_up_meanwhile(
     shown = await _waits(caller)
     await _dies(_only())
     taken, gone = threading.Event(), threading.Event()
-    real = streamed.adopt
+    real = session_calls.Takeover.__call__
 
-    def adopt(*which: Any) -> Any:
-        adopted = real(*which)
+    def take_over(takeover_: session_calls.Takeover) -> Any:
+        taken_over = real(takeover_)
         taken.set()
         assert gone.wait(10)
-        return adopted
+        return taken_over
 
-    monkeypatch.setattr(streamed, "adopt", adopt)
+    monkeypatch.setattr(session_calls.Takeover, "__call__", take_over)
     _, following = caller.following(shown.ids[0])
     await true(taken.is_set)
     following.cancel()
@@ -64,7 +65,7 @@ async def test_the_database_may_go_away_after_a_call_was_taken_over(
     shown = await _waits(caller)
     await _dies(_only())
     monkeypatch.setattr(tenants, "tenant", _once_away(tenants.tenant))
-    await in_database(adoption.look)
+    await in_database(takeover.look)
     await true(lambda: calls.under_way)
     assert await _finds_its_answer(caller, shown)
 
@@ -85,11 +86,11 @@ async def test_a_process_that_leaves_takes_over_nothing_more(
     shown = await _waits(caller)
     await _dies(_only())
     with monkeypatch.context() as patched:
-        patched.setattr(keeping, "unseal", _as_the_drain_begins(keeping.unseal))
-        await adoption.adopt()
-        await true(lambda: StreamedCall.objects.get().owner == NOBODY)
+        patched.setattr(storage, "unseal", _as_the_drain_begins(storage.unseal))
+        await takeover.take_over()
+        await true(lambda: StreamedCall.objects.get().owner == NO_OWNER)
     assert (await _row()).state == CallState.WAITING
-    drain.reset()
+    shutdown.reset()
     assert await _finds_its_answer(caller, shown)
 
 
@@ -101,12 +102,12 @@ async def test_what_was_called_off_before_the_drain_goes_on_nowhere(
     loop = asyncio.get_running_loop()
 
     def withdrawals(*which: Any) -> list[bytes]:
-        loop.call_soon_threadsafe(drain.begin)
+        loop.call_soon_threadsafe(shutdown.begin)
         return []
 
     monkeypatch.setattr(asking_module, "withdrawals", withdrawals)
     (call,) = calls.under_way
-    await cancellations.call_off(caller.session, call._incoming.exchange.id or 0)
+    await cancellations.cancel(caller.session, call._incoming.exchange.id or 0)
     await true(lambda: not calls.under_way)
     assert (await _row()).state == CallState.CANCELLED
 
@@ -128,7 +129,7 @@ async def test_an_id_that_is_used_again_is_its_sessions_still(asking: Cast) -> N
     first = cancellations.possible(session, 1, lambda: ended.append("first"))
     second = cancellations.possible(session, 1, lambda: ended.append("second"))
     with first:
-        await cancellations.call_off(caller.session, 1)
+        await cancellations.cancel(caller.session, 1)
         second.__enter__()
     cancellations._end(session)
     second.__exit__(None, None, None)
@@ -149,7 +150,7 @@ def _once_away(real: Callable[..., Any]) -> Callable[..., Any]:
 
 def _as_the_drain_begins(real: Callable[..., Any]) -> Callable[..., Any]:
     def open_it(*what: Any) -> Any:
-        drain.begin()
+        shutdown.begin()
         return real(*what)
 
     return open_it

@@ -1,15 +1,15 @@
-"""What is too large to be kept: it is left out, or the call ends, and nobody waits for the rest of it."""
+"""Messages too large to be stored: they are dropped, or the call ends and no reader waits."""
 
 import pytest
 
 from mcphost.calls.states import CallState
 from mcphost.protocol import messages
 from mcphost.sealing.tokens import Reason, SealError
-from mcphost.serving.legacy import keeping
-from mcphost.serving.legacy.outgoing import MOST_BYTES
+from mcphost.serving.legacy import storage
+from mcphost.serving.legacy.stream import MOST_BYTES
 from tests.cast import Cast
 from tests.serving.legacy.callers import Caller, accept
-from tests.serving.legacy.test_adoption import _only, _row, _text, _waits
+from tests.serving.legacy.test_takeover import _only, _row, _text, _waits
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -33,7 +33,7 @@ async def test_a_stream_that_cannot_be_kept_ends(
     def too_large(*what: object) -> None:
         raise SealError(Reason.TOO_LARGE)
 
-    monkeypatch.setattr(keeping.streamed, "append", too_large)
+    monkeypatch.setattr(storage.session_calls, "append", too_large)
     _only().outgoing.send(messages.log_message("info", "x", None))
     await shown.whole()
     await caller.resumed(shown.ids[-1])

@@ -6,11 +6,12 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from mcphost.audit.records import Actor
-from mcphost.catalogue import kinds, selectors, services
+from mcphost.catalogue import kinds, selectors, services, validation
+from mcphost.catalogue.compiling import ARGUMENT_LIMIT_NOTICE, argument_limit
 from mcphost.catalogue.errors import CatalogueError
 from mcphost.catalogue.models import Primitive
 from mcphost.catalogue.states import diagram
-from mcphost.kinds.sorts import Sort
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.models import Tenant
 
 ACTOR = Actor.system("manage.py tools")
@@ -24,17 +25,19 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
         listing = verbs.add_parser(
-            "list", help="what there is in every state, and what keeps it back"
+            "list", help="list primitives in every state, and why any is not served"
         )
-        listing.add_argument("tenant", nargs="?", help="a tenant's slug; every tenant without it")
-        publish = verbs.add_parser("publish", help="serve what a working copy holds")
+        listing.add_argument("tenant", nargs="?", help="a tenant's slug (default: all tenants)")
+        publish = verbs.add_parser("publish", help="publish the working copy of a primitive")
         publish.add_argument("tenant")
         publish.add_argument("name")
-        publish.add_argument("--sort", choices=[sort.value for sort in Sort], default="tool")
+        publish.add_argument(
+            "--sort", choices=[sort.value for sort in PrimitiveType], default="tool"
+        )
         grant = verbs.add_parser("grant", help="let a tenant use a Python function")
         grant.add_argument("tenant")
-        grant.add_argument("function", help="a reference, as `tools/` has it")
-        verbs.add_parser("states", help="which verb leads from which state to which")
+        grant.add_argument("function", help="its reference, such as module.function")
+        verbs.add_parser("states", help="print the transitions between states")
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
         kinds.discover()
@@ -70,8 +73,12 @@ class Command(BaseCommand):
         primitive_id = known.values_list("id", flat=True).first()
         if primitive_id is None:
             raise CommandError(f"{tenant.slug} has no {sort} {name!r}")
-        version = services.publish(primitive_id, ACTOR).version
-        self.stdout.write(f"{tenant.slug}/{name} is published as {version}")
+        row = services.publish(primitive_id, ACTOR)
+        self.stdout.write(f"{tenant.slug}/{name} is published as {row.version}")
+        ready = validation.check(row.tenant_id, row.fields, row.id)
+        limit = argument_limit(ready.shape.input_validator)
+        if limit is not None:
+            self.stdout.write(ARGUMENT_LIMIT_NOTICE.format(limit))
 
     def _grant(self, options: dict[str, Any]) -> None:
         tenant, function = _tenant(options["tenant"]), options["function"]

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from mcphost.audit.records import Actor
 from mcphost.identity import selectors, services
-from mcphost.identity.models import Token
+from mcphost.identity.models import ServiceAccount, Token
 from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import CALL_TOOLS, LIST_TOOLS, READ_API, WRITE_API, Audience
@@ -21,19 +21,23 @@ _DEFAULT_SCOPES = {
     Audience.MCP: (LIST_TOOLS, CALL_TOOLS),
     Audience.API: (READ_API, WRITE_API),
 }
-_COLUMNS = ("ID", "TENANT", "OWNER", "NAME", "STATE", "EXPIRES", "LAST USED", "SCOPES")
+_COLUMNS = ("ID", "TENANT", "OWNER", "ISSUED BY", "NAME", "STATE", "EXPIRES", "LAST USED", "SCOPES")
 
 
 class Command(BaseCommand):
-    """Issue, revoke and list bearer tokens. Running processes hear of it through the feed."""
+    """Issue, revoke and list bearer tokens. The change log notifies running processes."""
 
     help = "Issue, revoke or list bearer tokens."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True, metavar="issue|revoke|list")
-        issue = verbs.add_parser("issue", help="make a token and show it, once")
+        issue = verbs.add_parser("issue", help="issue a token and print it once")
         issue.add_argument("--tenant", required=True, metavar="SLUG")
-        issue.add_argument("--owner", required=True, metavar="USERNAME", help="a member")
+        owner = issue.add_mutually_exclusive_group(required=True)
+        owner.add_argument(
+            "--owner", metavar="USERNAME", help="a member; the token is labelled “without consent”"
+        )
+        owner.add_argument("--service-account", metavar="NAME", help="a service account")
         issue.add_argument("--name", required=True, help="what it is for")
         issue.add_argument("--audience", choices=[str(a) for a in Audience], default="mcp")
         issue.add_argument(
@@ -42,10 +46,10 @@ class Command(BaseCommand):
             dest="scopes",
             help="may be given more than once (default: mcp:list and mcp:call, or api:read and api:write)",
         )
-        issue.add_argument("--days", type=int, help="how long it is good for (default: no end)")
-        revoke = verbs.add_parser("revoke", help="make a token worthless, for good")
+        issue.add_argument("--days", type=int, help="days until it expires (default: never)")
+        revoke = verbs.add_parser("revoke", help="revoke a token permanently")
         revoke.add_argument("id", help="the token's id, the part after mcph_")
-        listing = verbs.add_parser("list", help="show tokens, never their secrets")
+        listing = verbs.add_parser("list", help="list tokens, without their secrets")
         listing.add_argument("--tenant", metavar="SLUG", help="only this tenant's")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -64,15 +68,19 @@ class Command(BaseCommand):
             audience=audience,
             expires_at=_expiry(options["days"], timezone.now()),
         )
+        tenant, owner = _tenant(options["tenant"]), options["owner"]
         try:
-            issued = services.issue(
-                _tenant(options["tenant"]), _owner(options["owner"]), wanted, actor=_ACTOR
-            )
+            if owner:
+                issued = services.issue(tenant, _owner(owner), wanted, actor=_ACTOR)
+            else:
+                account = _service_account(tenant, options["service_account"])
+                issued = services.issue_for_service(tenant, account.pk, wanted, actor=_ACTOR)
+                owner = account
         except InvalidError as error:
             raise CommandError(str(error)) from None
         self.stderr.write(
-            f"Token {issued.id} of {options['owner']} for {audience.value} of {options['tenant']}: "
-            f"{' '.join(issued.scopes)}; {_until(issued.expires_at)}. It is shown this once:"
+            f"Token {issued.id} of {owner} for {audience.value} of {options['tenant']}: "
+            f"{' '.join(issued.scopes)}; {_until(issued.expires_at)}. It is shown only once:"
         )
         self.stdout.write(issued.plaintext)
 
@@ -83,7 +91,7 @@ class Command(BaseCommand):
         if services.revoke(token.tenant_id, token.pk, actor=_ACTOR):
             self.stdout.write(f"Token {token.pk} is revoked.")
         else:
-            self.stdout.write(f"Token {token.pk} was revoked already.")
+            self.stdout.write(f"Token {token.pk} was already revoked.")
 
     def _list(self, options: dict[str, Any]) -> None:
         slug = options["tenant"]
@@ -110,6 +118,13 @@ def _owner(username: str) -> User:
         raise CommandError(f"There is no user {username!r}.") from None
 
 
+def _service_account(tenant: UUID, name: str) -> ServiceAccount:
+    account = ServiceAccount.objects.filter(tenant_id=tenant, name=name, removed_at=None).first()
+    if account is None:
+        raise CommandError(f"There is no service account {name!r}.")
+    return account
+
+
 def _expiry(days: int | None, now: datetime) -> datetime | None:
     try:
         return None if days is None else now + timedelta(days=days)
@@ -118,7 +133,9 @@ def _expiry(days: int | None, now: datetime) -> datetime | None:
 
 
 def _until(expires_at: datetime | None) -> str:
-    return "no end" if expires_at is None else f"until {expires_at:%Y-%m-%d %H:%M} UTC"
+    if expires_at is None:
+        return "never expires"
+    return f"expires {expires_at:%Y-%m-%d %H:%M} UTC"
 
 
 def _time(at: datetime | None) -> str:
@@ -130,6 +147,7 @@ def _row(token: selectors.TokenListing, now: datetime) -> tuple[str, ...]:
         token.id,
         token.slug,
         token.owner,
+        f"{token.issued_by} (without consent)" if token.without_consent else token.issued_by,
         token.name,
         token.state(now),
         _time(token.expires_at),

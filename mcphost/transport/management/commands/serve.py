@@ -9,9 +9,9 @@ from channels.routing import get_default_application
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from mcphost.transport.leaving import Leave
-from mcphost.transport.listening import cannot_listen
-from mcphost.transport.server import Patience, build
+from mcphost.transport.server.graceful_shutdown import ShutdownTimes
+from mcphost.transport.server.port_check import cannot_listen
+from mcphost.transport.server.uvicorn import ClientTimeouts, build
 
 
 class Command(BaseCommand):
@@ -28,18 +28,22 @@ class Command(BaseCommand):
         host, port = options["host"], options["port"]
         _settle_memory()
         allow_files()
-        leave = Leave(settings.MCPHOST_NOTICE_SECONDS, settings.MCPHOST_DRAIN_SECONDS)
-        server = build(application, host, port, _patience(), leave, settings.MCPHOST_PROXIES)
-        with suppress(SystemExit):  # how uvicorn gives up; what it cannot do is said below
+        shutdown_times = ShutdownTimes(
+            settings.MCPHOST_NOTICE_SECONDS, settings.MCPHOST_DRAIN_SECONDS
+        )
+        server = build(
+            application, host, port, _patience(), shutdown_times, settings.MCPHOST_PROXIES
+        )
+        with suppress(SystemExit):  # uvicorn exits if it cannot listen; reported below
             server.run()
         if not server.started:
             raise CommandError(cannot_listen(host, port))
 
 
-def _patience() -> Patience:
-    """For bodies a little more than the endpoint has, so that its refusal is what clients hear."""
+def _patience() -> ClientTimeouts:
+    """The time-outs from the settings; for bodies longer than the endpoint's, which answers."""
     headers, body = settings.MCPHOST_HEADER_SECONDS, settings.MCPHOST_BODY_SECONDS
-    return Patience(
+    return ClientTimeouts(
         header_seconds=headers,
         body_seconds=headers + body,
         idle_seconds=settings.MCPHOST_KEEPALIVE_SECONDS,
@@ -47,9 +51,9 @@ def _patience() -> Patience:
 
 
 def _settle_memory() -> None:
-    """Keep the garbage collector off what was loaded at start and lives as long as the process.
+    """Exclude the objects that were loaded at start, and are never freed, from garbage collection.
 
-    A full collection over it takes most of a second, and all calls wait for it.
+    A full collection over them takes most of a second, and all calls wait for it.
     """
     gc.collect()
     gc.freeze()
@@ -57,8 +61,8 @@ def _settle_memory() -> None:
 
 
 def allow_files() -> None:
-    """Have as many files open as we may: each listener is a connection, and most systems let a
-    process begin with room for a thousand."""
+    """Raise the limit of open files to the hard limit: each listener is a connection, and on most
+    systems a process starts with a limit of about a thousand."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(ValueError, OSError):  # where the system names no bound that it would keep to
+    with suppress(ValueError, OSError):  # systems that refuse the hard limit they report
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -1,4 +1,4 @@
-"""`manage.py keys`: the life of the platform's keys, from the command line."""
+"""`manage.py keys`: list, rotate, retire, destroy and rewrap the platform's keys."""
 
 import time
 from collections.abc import Iterable
@@ -13,48 +13,54 @@ from mcphost.vault import lifecycle, listing
 from mcphost.vault.errors import VaultError
 from mcphost.vault.listing import KeyRow
 from mcphost.vault.rewrapping import rewrap, wrapping
-from mcphost.vault.states import KeyState, Verb, diagram
+from mcphost.vault.states import KeyState, KeyVerb, diagram
 
 ACTOR: Final = Actor.system("manage.py keys")
 LOOK_SECONDS: Final = 0.25
 _COLUMNS: Final = ("KEY", "STATE", "SINCE (UTC)", "IN FLIGHT", "")
 _NOTES: Final = {
-    KeyState.STANDBY: "every process reads it; it seals at {until}",
-    KeyState.ACTIVE: "seals",
-    KeyState.RETIRING: "opens until {until}, then retires by itself",
-    KeyState.RETIRED: "opens nothing; can be destroyed",
+    KeyState.STANDBY: "being read by every process; becomes active at {until}",
+    KeyState.ACTIVE: "seals new tokens",
+    KeyState.RETIRING: "opens tokens until {until}, then is retired",
+    KeyState.RETIRED: "opens no tokens; can be destroyed",
     KeyState.DESTROYED: "",
 }
 
 
 class Command(BaseCommand):
-    """Shows and changes the key ring. Running processes hear of it through the feed."""
+    """Shows and changes the key ring. Running processes are notified through the change log."""
 
     help = (
-        "The keys that seal what clients hold: list, rotate, retire and destroy them, or wrap them "
-        "under a new master key."
+        "Manage the keys that seal the tokens held by clients: list, rotate, retire and destroy them, "
+        "or wrap them under a new master key."
     )
     pause = staticmethod(time.sleep)
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-        verbs.add_parser("list", help="every key, its state, and how much is in flight under it")
-        rotate = verbs.add_parser("rotate", help="have a new key seal, while everything runs")
+        verbs.add_parser(
+            "list", help="show every key, its state, and how many calls wait for an answer under it"
+        )
+        rotate = verbs.add_parser(
+            "rotate", help="add a new key and make it the active one, without downtime"
+        )
         rotate.add_argument(
             "--compromised",
             action="store_true",
-            help="somebody else may know the key: it opens nothing any more, at once",
+            help="the active key may be known to others: it stops opening tokens at once",
         )
         for verb, text in (
-            ("retire", "have a key open nothing any more, before its last token has expired"),
-            ("destroy", "erase the secret of a retired key, for good"),
+            ("retire", "stop a key from opening tokens before its last token has expired"),
+            ("destroy", "erase the secret of a retired key permanently"),
         ):
             one = verbs.add_parser(verb, help=text)
-            one.add_argument("key", help="its id, as `list` shows it")
-            one.add_argument("--yes", action="store_true", help="do not ask")
-        anew = verbs.add_parser("rewrap", help="wrap everything by the master keys that are given")
-        anew.add_argument("--yes", action="store_true", help="do not ask")
-        verbs.add_parser("states", help="which verb leads from which state to which")
+            one.add_argument("key", help="the id of the key, as shown by `list`")
+            one.add_argument("--yes", action="store_true", help="skip the confirmation")
+        anew = verbs.add_parser(
+            "rewrap", help="wrap all keys and secrets under the given master keys"
+        )
+        anew.add_argument("--yes", action="store_true", help="skip the confirmation")
+        verbs.add_parser("states", help="show the states of a key and the transitions between them")
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
         try:
@@ -65,21 +71,23 @@ class Command(BaseCommand):
     def _list(self, options: dict[str, Any]) -> None:
         rows = listing.keys(timezone.now())
         if not rows:
-            self.stdout.write("No keys: `manage.py init` makes the first.")
+            self.stdout.write("No keys: `manage.py init` creates the first one.")
             return
         for line in _table([_COLUMNS, *map(_row, rows)]):
             self.stdout.write(line)
-        self.stdout.write(_wrapped_how())
+        self.stdout.write(_wrapping_text())
 
     def _rotate(self, options: dict[str, Any]) -> None:
-        lifecycle.tend(ACTOR)  # a rotation that nobody took to its end is no reason to refuse
+        lifecycle.run_due_transitions(
+            ACTOR
+        )  # finish an earlier rotation that is due, else it would be refused
         new = lifecycle.rotate(ACTOR, compromised=options["compromised"])
         if options["compromised"]:
-            self._tell_of_compromise(new)
+            self._report_compromise(new)
             return
         self.stdout.write(
-            f"The key {new} is written. It seals in {lifecycle.STANDBY.seconds} seconds, when every "
-            "process that is ready has read it."
+            f"Key {new} is created. It becomes active in {lifecycle.STANDBY.seconds} seconds, when every "
+            "ready process has read it."
         )
         self._wait_for(new)
 
@@ -87,57 +95,55 @@ class Command(BaseCommand):
         try:
             while (row := listing.key(new, timezone.now())).state is KeyState.STANDBY:
                 self.pause(LOOK_SECONDS)
-                lifecycle.tend(ACTOR)
+                lifecycle.run_due_transitions(ACTOR)
         except KeyboardInterrupt:
             raise CommandError(
-                f"Not waited for: a process that serves has {new} seal within some seconds, or the "
-                "next `keys rotate` does. To call the rotation off: `keys retire` it."
+                f"Interrupted: a serving process makes {new} active within a few seconds, or the next "
+                f"`keys rotate` does. To cancel the rotation: `keys retire {new}`."
             ) from None
         if row.state is KeyState.RETIRED:
-            raise CommandError(f"Somebody called the rotation off: {new} is retired.")
-        self.stdout.write(f"The key {new} seals now.")
-        self._tell_of_those_that_open()
+            raise CommandError(f"The rotation was cancelled: key {new} is retired.")
+        self.stdout.write(f"Key {new} is now the active key.")
+        self._report_retiring()
 
-    def _tell_of_compromise(self, new: str) -> None:
+    def _report_compromise(self, new: str) -> None:
         self.stdout.write(
-            f"The key {new} seals now. What was sealed under the old one is refused, from the moment "
-            "that a process hears of it (a second at most while it is ready)."
+            f"Key {new} is now the active key. Each process refuses tokens sealed under the old key as "
+            "soon as it learns of this (within a second while it is ready)."
         )
-        self._tell_of_those_that_open()
+        self._report_retiring()
 
-    def _tell_of_those_that_open(self) -> None:
+    def _report_retiring(self) -> None:
         for row in listing.keys(timezone.now()):
             if row.state is KeyState.RETIRING:
                 self.stdout.write(
-                    f"The key {row.id} opens until {_time(row.until)} UTC ({row.waiting}), then "
-                    f"retires by itself; `keys retire {row.id}` does not wait."
+                    f"Key {row.id} opens tokens until {_time(row.until)} UTC ({row.waiting}), then is "
+                    f"retired; `keys retire {row.id}` retires it at once."
                 )
 
     def _retire(self, options: dict[str, Any]) -> None:
-        row = self._asked(options, Verb.RETIRE, "Retire")
+        row = self._confirmed_key(options, KeyVerb.RETIRE, "Retire")
         lifecycle.retire(row.id, ACTOR)
-        self.stdout.write(f"The key {row.id} is retired: it opens nothing any more.")
+        self.stdout.write(f"Key {row.id} is retired: it no longer opens tokens.")
 
     def _destroy(self, options: dict[str, Any]) -> None:
-        row = self._asked(options, Verb.DESTROY, "Destroy")
+        row = self._confirmed_key(options, KeyVerb.DESTROY, "Destroy")
         lifecycle.destroy(row.id, ACTOR)
-        self.stdout.write(f"The key {row.id} is destroyed.")
+        self.stdout.write(f"Key {row.id} is destroyed.")
 
-    def _asked(self, options: dict[str, Any], verb: Verb, word: str) -> KeyRow:
-        """The key, once it is clear that the verb is possible and meant."""
+    def _confirmed_key(self, options: dict[str, Any], verb: KeyVerb, word: str) -> KeyRow:
+        """The key, after checking that the verb is possible, and asking for confirmation."""
         row = listing.key(options["key"], timezone.now())
         lifecycle.require(row.id, row.state, verb)
         if not options["yes"]:
-            self._confirm(f"{word} the key {row.id}? {_consequence(row, verb)} [y/N] ")
+            self._confirm(f"{word} key {row.id}? {_consequence(row, verb)} [y/N] ")
         return row
 
     def _confirm(self, question: str) -> None:
         try:
             said = input(question)
         except EOFError:
-            raise CommandError(
-                "Nobody is there to answer: `--yes` goes on without asking."
-            ) from None
+            raise CommandError("No terminal input: use `--yes` to skip the confirmation.") from None
         if said.strip().lower() not in ("y", "yes"):
             raise CommandError("Nothing was changed.")
 
@@ -145,19 +151,19 @@ class Command(BaseCommand):
         how = wrapping()
         if how.others and not options["yes"]:
             self._confirm(
-                f"The master key {' and '.join(how.others)} is not given, and will open nothing any "
-                "more: processes that have no other stop working. Go on? [y/N] "
+                f"Master key {' and '.join(how.others)} is not given and will no longer unwrap anything: "
+                "processes that have no other one stop working. Continue? [y/N] "
             )
         done = rewrap(ACTOR)
         self.stdout.write(
-            f"Wrapped anew: {_count(done.keys, 'key')} and the secrets of "
-            f"{_count(done.tenants, 'tenant')}, by the master key {' and '.join(how.given)}."
+            f"Rewrapped: {_count(done.keys, 'key')} and the secrets of "
+            f"{_count(done.tenants, 'tenant')}, under master key {' and '.join(how.given)}."
         )
         if done.damaged:
-            raise CommandError("Left as they are:\n" + "\n".join(done.damaged))
+            raise CommandError("Not rewrapped:\n" + "\n".join(done.damaged))
         if len(how.given) > 1:
             self.stdout.write(
-                "Next: make the new key the master key of every process, then `keys rewrap` again."
+                "Next: make the new key the master key of every process, then run `keys rewrap` again."
             )
 
     def _states(self, options: dict[str, Any]) -> None:
@@ -165,11 +171,11 @@ class Command(BaseCommand):
             self.stdout.write(line)
 
 
-def _consequence(row: KeyRow, verb: Verb) -> str:
+def _consequence(row: KeyRow, verb: KeyVerb) -> str:
     if row.state is KeyState.STANDBY:
-        return "Nothing was sealed under it; the rotation is called off."
-    if verb is Verb.DESTROY:
-        return f"It opens nothing as it is ({row.waiting}); nothing brings it back."
+        return "Nothing was sealed under it; the rotation is cancelled."
+    if verb is KeyVerb.DESTROY:
+        return f"It already opens no tokens ({row.waiting}); this cannot be undone."
     return f"{row.waiting[0].upper()}{row.waiting[1:]}: their answers will be refused."
 
 
@@ -195,9 +201,9 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _wrapped_how() -> str:
+def _wrapping_text() -> str:
     how = wrapping()
     given = " and ".join(how.given)
     if not how.left:
-        return f"Everything is wrapped by the master key {given}."
-    return f"The master key is {given}; {how.left} of all secrets are wrapped otherwise: `keys rewrap`."
+        return f"All keys and secrets are wrapped under master key {given}."
+    return f"The master key is {given}; wrapped differently: {_count(how.left, 'row')}. Run `keys rewrap`."

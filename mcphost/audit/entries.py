@@ -1,0 +1,67 @@
+"""Frozen copies of rows of the record."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from mcphost.audit.models import Entry
+
+UNKNOWN = "unknown"
+"""The outcome of a round that was started and has no entry of its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryView:
+    """One entry as it was written; its columns are those of `models.Entry`."""
+
+    id: UUID
+    at: datetime
+    tenant: UUID | None
+    call: UUID | None
+    leg: UUID | None
+    round: int | None
+    duration_us: int | None
+    bytes_in: int | None
+    bytes_out: int | None
+    action: str
+    actor_kind: str
+    actor_id: str
+    actor_label: str
+    token_id: str
+    method: str
+    target: str
+    target_version: str
+    revision: str
+    era: str
+    delivery: str
+    client_name: str
+    client_version: str
+    outcome: str
+    reason: str
+    source: str
+    trace_id: str
+    facts: Mapping[str, Any]
+    commitment: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadView:
+    """The payload of one entry: `content` (JSON), or why it cannot be read.
+
+    If erased: `erased_at` and `erased_by`. If unreadable for another reason: `problem`.
+    """
+
+    entry: UUID
+    content: Any = None
+    erased_at: datetime | None = None
+    erased_by: str = ""
+    problem: str = ""
+
+
+def view(row: Entry) -> EntryView:
+    """Make the frozen copy of a row."""
+    values = {name: getattr(row, name) for name in EntryView.__dataclass_fields__}
+    values["commitment"] = None if row.commitment is None else bytes(row.commitment)
+    return EntryView(**values)

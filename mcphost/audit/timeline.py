@@ -1,0 +1,345 @@
+"""The timeline of one call for display: its rounds in order, their questions, and the answers.
+
+It is made from the call's entries only, so it shows what was recorded. What has no entry of its own
+(a question expired, a process died) follows from missing entries.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from mcphost.audit.entries import UNKNOWN, EntryView
+from mcphost.audit.open_calls import NONE, Loss, Losses
+from mcphost.audit.records import (
+    ANSWER_RECEIVED,
+    ANSWER_REPEATED,
+    GOES_ON,
+    INPUT_REQUIRED,
+    QUESTION_ASKED,
+    REFUSALS,
+    ROUND_FINISHED,
+    ROUND_STARTED,
+)
+
+OPEN = "open"
+"""The question can still be answered."""
+EXPIRED = "expired"
+"""No answer came in time."""
+LOST = "lost"
+"""The key or salt that sealed the state is gone, so no answer can be accepted any more."""
+REPEATED = "repeated"
+"""The client retried without an answer, and was asked again."""
+NEVER = "never"
+"""The call went on, or ended, without an answer."""
+INVALID = "invalid"
+"""The answer did not fit its question."""
+UNASKED = "unasked"
+"""The answer is to a question that no state had asked."""
+
+
+_NOTHING_RAN = (*REFUSALS, ANSWER_REPEATED)
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineAttempt:
+    """One run of a round, for one HTTP request (leg). There are several if the client sent a state
+    again, or if another process took over after its owner died."""
+
+    round: int
+    leg: UUID | None
+    started: EntryView | None = None
+    finished: EntryView | None = None
+
+    @property
+    def entry(self) -> EntryView:
+        """Its latest entry."""
+        known = self.finished or self.started
+        assert known is not None
+        return known
+
+    @property
+    def outcome(self) -> str:
+        """How it ended; `unknown` if it has no entry of its end."""
+        return UNKNOWN if self.finished is None else self.finished.outcome
+
+    @property
+    def is_final(self) -> bool:
+        """Whether it ended the call: the client cannot continue from it."""
+        return self.finished is not None and self.finished.outcome not in GOES_ON
+
+    @property
+    def invalid(self) -> Mapping[str, str]:
+        """By key, why an answer that it received was invalid."""
+        return _facts(self.finished).get("invalid") or {}
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """Until when its questions can be answered."""
+        return moment(_facts(self.finished).get("expires_at"))
+
+    @property
+    def sealed_by(self) -> str:
+        """The id of the ring key of the state that it ended with."""
+        return str(_facts(self.finished).get("sealed_by") or "")
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineAnswer:
+    """One answer: its outcome, and the run that used it.
+
+    `fate` is `accept`, `decline`, `cancel`, `received` (an answer that is no choice), `invalid`
+    (`why` says why) or `unasked`. `ran` is the run of the same HTTP request; None if no entry of
+    one exists. A process that takes a round over records its answers once more.
+    """
+
+    entry: EntryView
+    fate: str
+    why: str = ""
+    ran: TimelineAttempt | None = None
+    asked_at: datetime | None = None
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the user took to answer."""
+        said = _facts(self.entry).get("seconds")
+        if isinstance(said, int | float):
+            return float(said)
+        return None if self.asked_at is None else (self.entry.at - self.asked_at).total_seconds()
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineQuestion:
+    """One question of a round. `fate` is that of its first answer, or why it has none: `open`,
+    `expired`, `lost`, `repeated` (`again` is the round that asked again) or `never`."""
+
+    entry: EntryView
+    fate: str
+    expires_at: datetime | None = None
+    answers: tuple[TimelineAnswer, ...] = ()
+    again: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineRound:
+    """One round: its runs, the answers it received, its questions, and refusals until the next.
+
+    `taken` are all its answers; `strange` those among them that match no question; `repeated` are
+    requests that repeated the same answers, so that nothing ran.
+    """
+
+    number: int
+    attempts: tuple[TimelineAttempt, ...]
+    taken: tuple[TimelineAnswer, ...]
+    strange: tuple[TimelineAnswer, ...]
+    questions: tuple[TimelineQuestion, ...]
+    refusals: tuple[EntryView, ...]
+    repeated: tuple[EntryView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """A whole call. `state` is the last outcome, or `open`, `expired`, `lost`, `unknown`.
+
+    `loss` is why a lost call cannot go on.
+    """
+
+    entries: tuple[EntryView, ...]
+    rounds: tuple[TimelineRound, ...]
+    state: str
+    expires_at: datetime | None
+    loss: Loss | None = None
+
+    @property
+    def questions(self) -> tuple[TimelineQuestion, ...]:
+        return tuple(each for round in self.rounds for each in round.questions)
+
+    @property
+    def fates(self) -> Mapping[UUID, str]:
+        """The fate of each answer, by the id of its entry."""
+        return {each.entry.id: each.fate for round in self.rounds for each in round.taken}
+
+
+def timeline(entries: Sequence[EntryView], now: datetime, losses: Losses = NONE) -> Timeline:
+    """Make the timeline of a call from all of its entries, oldest first; at least one."""
+    reading = _TimelineReading(entries, now, losses)
+    rounds = tuple(reading.round(number) for number in reading.numbers)
+    last = reading.last
+    if last is None or last.finished is None:
+        return Timeline(tuple(entries), rounds, UNKNOWN, None)
+    given = {key_of(each) for each in reading.answers if _number(each) > last.round}
+    loss = loss_of(last.finished, losses)
+    state = state_of(last.finished, given, now, loss)
+    return Timeline(tuple(entries), rounds, state, last.expires_at, loss if state == LOST else None)
+
+
+def state_of(
+    finished: EntryView, answered: Collection[str], now: datetime, loss: Loss | None
+) -> str:
+    """The state of a call whose last round ended with `finished`; `answered` are the keys since.
+
+    If all questions are answered and no round has ended since, the state is unknown.
+    """
+    if finished.outcome != INPUT_REQUIRED:
+        return finished.outcome
+    expires_at = moment(finished.facts.get("expires_at"))
+    asked = set(finished.facts.get("asked") or ())
+    if expires_at is None or (asked and asked <= set(answered)):
+        return UNKNOWN
+    if loss is not None:
+        return LOST
+    return OPEN if now < expires_at else EXPIRED
+
+
+def loss_of(finished: EntryView, losses: Losses) -> Loss | None:
+    """The loss that made a round's state unreadable before it expired, if any."""
+    expires_at = moment(finished.facts.get("expires_at"))
+    if finished.outcome != INPUT_REQUIRED or expires_at is None:
+        return None
+    return losses.of(finished.tenant, str(finished.facts.get("sealed_by") or ""), expires_at)
+
+
+def moment(text: Any) -> datetime | None:
+    """Parse a time from facts; None for anything else."""
+    try:
+        found = datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        return None
+    return found if found.tzinfo is not None else None
+
+
+def key_of(entry: EntryView) -> str:
+    """The author's key of a question or an answer."""
+    return str(entry.facts.get("key", ""))
+
+
+def _facts(entry: EntryView | None) -> Mapping[str, Any]:
+    return {} if entry is None else entry.facts
+
+
+def _number(entry: EntryView) -> int:
+    return entry.round or 0
+
+
+class _TimelineReading:
+    """The entries of one call, grouped for the timeline."""
+
+    def __init__(self, entries: Sequence[EntryView], now: datetime, losses: Losses) -> None:
+        self._now, self._losses = now, losses
+        self._attempts = _attempts(entries)
+        self._asked = _of(entries, QUESTION_ASKED)
+        self.answers = _of(entries, ANSWER_RECEIVED)
+        self._questions = {each.id: self._question(each) for each in self.answers}
+        ran = [each for each in entries if each.action not in _NOTHING_RAN]
+        first = {_number(each): each for each in reversed(ran)}
+        self.numbers = sorted(first) or [0]
+        self._beside: dict[int, list[EntryView]] = {}
+        for each in _of(entries, *_NOTHING_RAN):
+            before = [number for number, entry in first.items() if entry.id < each.id]
+            number = max(before, default=self.numbers[0])
+            self._beside.setdefault(number, []).append(each)
+
+    @property
+    def last(self) -> TimelineAttempt | None:
+        """The run that determines the call's state: the last to end of the round that ended the
+        call, else of the last round."""
+        every = list(self._attempts.values())
+        runs = [each for each in every if each.is_final] or every
+        number = max((each.round for each in runs), default=0)
+        of_last = [each for each in runs if each.round == number]
+        ended = [each for each in of_last if each.finished is not None]
+        return next(reversed(ended or of_last), None)
+
+    def round(self, number: int) -> TimelineRound:
+        taken = [each for each in self.answers if _number(each) == number]
+        asked = {_identity(each): each for each in self._asked if _number(each) == number}
+        return TimelineRound(
+            number=number,
+            attempts=tuple(each for each in self._attempts.values() if each.round == number),
+            taken=tuple(map(self._answer, taken)),
+            strange=tuple(self._answer(each) for each in taken if not self._questions[each.id]),
+            questions=tuple(map(self._asking, asked.values())),
+            refusals=tuple(_of(self._beside.get(number, ()), *REFUSALS)),
+            repeated=tuple(_of(self._beside.get(number, ()), ANSWER_REPEATED)),
+        )
+
+    def _question(self, answer: EntryView) -> EntryView | None:
+        """The question that an answer belongs to: the same one, in the last round before."""
+        same = [
+            each
+            for each in self._asked
+            if _identity(each) == _identity(answer) and _number(each) < _number(answer)
+        ]
+        return max(same, key=_number, default=None)
+
+    def _asking(self, entry: EntryView) -> TimelineQuestion:
+        answers = tuple(self._answer(each) for each in self.answers if self._fits(each, entry))
+        run = self._attempts.get((_number(entry), entry.leg))
+        expires_at = None if run is None else run.expires_at
+        if answers:
+            return TimelineQuestion(entry, answers[0].fate, expires_at, answers)
+        again = self._asked_again(entry)
+        if again is not None:
+            return TimelineQuestion(entry, REPEATED, expires_at, again=again)
+        return TimelineQuestion(entry, self._unanswered(_number(entry), run), expires_at)
+
+    def _fits(self, answer: EntryView, question: EntryView) -> bool:
+        """Whether the answer belongs to that question of that round, asked by any of its runs."""
+        found = self._questions[answer.id]
+        return (
+            found is not None
+            and found.round == question.round
+            and _identity(found) == _identity(question)
+        )
+
+    def _unanswered(self, number: int, run: TimelineAttempt | None) -> str:
+        later = any(each.round > number or each.is_final for each in self._attempts.values())
+        if later or run is None or run.outcome != INPUT_REQUIRED or run.expires_at is None:
+            return NEVER
+        if run.finished is not None and loss_of(run.finished, self._losses) is not None:
+            return LOST
+        return OPEN if self._now < run.expires_at else EXPIRED
+
+    def _asked_again(self, entry: EntryView) -> int | None:
+        later = (
+            _number(each)
+            for each in self._asked
+            if key_of(each) == key_of(entry) and _number(each) > _number(entry)
+        )
+        return min(later, default=None)
+
+    def _answer(self, entry: EntryView) -> TimelineAnswer:
+        ran = self._attempts.get((_number(entry), entry.leg))
+        why = "" if ran is None else str(ran.invalid.get(key_of(entry), ""))
+        question = self._questions[entry.id]
+        asked_at = None if question is None else question.at
+        return TimelineAnswer(entry, _fate(entry, why), why, ran, asked_at)
+
+
+def _fate(entry: EntryView, why: str) -> str:
+    if why:
+        return INVALID
+    return UNASKED if entry.facts.get("unasked") else entry.outcome
+
+
+def _identity(entry: EntryView) -> tuple[str, str]:
+    """What an answer and its question have in common: the key and the question's digest."""
+    return key_of(entry), str(entry.facts.get("question", ""))
+
+
+def _of(entries: Iterable[EntryView], *actions: str) -> list[EntryView]:
+    return [each for each in entries if each.action in actions]
+
+
+def _attempts(entries: Iterable[EntryView]) -> dict[tuple[int, UUID | None], TimelineAttempt]:
+    """The runs by round and HTTP request, in the order of their first entries."""
+    starts: dict[tuple[int, UUID | None], EntryView] = {}
+    ends: dict[tuple[int, UUID | None], EntryView] = {}
+    found: dict[tuple[int, UUID | None], None] = {}
+    for each in entries:
+        kept = {ROUND_STARTED: starts, ROUND_FINISHED: ends}.get(each.action)
+        if kept is not None:
+            kept[_number(each), each.leg] = each
+            found[_number(each), each.leg] = None
+    return {at: TimelineAttempt(*at, starts.get(at), ends.get(at)) for at in found}

@@ -1,0 +1,280 @@
+"""Write rows in the way of each database that is fastest while an event loop is running.
+
+The writer shares the GIL with the event loop. Every statement releases the GIL and must acquire it
+again, which takes up to 5 ms beside a busy loop. So rows are written in few, large statements
+(`executemany` is one statement per row). A statement that is the whole transaction needs no
+BEGIN and COMMIT.
+"""
+
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
+from datetime import UTC
+from functools import lru_cache
+from itertools import chain
+from typing import Any, Protocol
+
+import orjson
+import psycopg
+from django.core.exceptions import ImproperlyConfigured
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from mcphost.audit.writer.conditions import POSTGRESQL, SQLITE, BoundCondition, RowChange, by_change
+from mcphost.audit.writer.rows import ENTRY_COLUMNS, PAYLOAD_COLUMNS, PreparedRow
+
+
+class Sink(Protocol):
+    """Writes rows through one connection."""
+
+    def write(self, rows: Sequence[PreparedRow]) -> None:
+        """Commit all of `rows` or none. Rows that exist already are not changed.
+
+        Raises the driver's errors.
+        """
+
+    def write_if(self, rows: Sequence[PreparedRow], bound: Sequence[BoundCondition]) -> set[str]:
+        """Commit `rows`, the changes of `bound` that take hold, and their rows; or nothing.
+
+        Returns the nonces of the conditions that took hold. Raises the driver's errors.
+        """
+
+    def made(self, bound: Sequence[BoundCondition]) -> set[str]:
+        """The nonces of the conditions that had taken hold before. Raises as `write`."""
+
+
+def sink(connection: BaseDatabaseWrapper) -> Sink:
+    """The sink of an open connection."""
+    match connection.vendor:
+        case "sqlite":
+            return SqliteSink(connection.connection)
+        case "postgresql":
+            return PostgresSink(connection.connection)
+        case other:
+            raise ImproperlyConfigured(f"the record writer does not support the database {other}")
+
+
+class SqliteSink:
+    """Multi-row inserts; the SQLite driver caches prepared statements by their text."""
+
+    ROWS = 32
+    # busy_timeout: a locked database is reported within a second. wal_autocheckpoint: rarer
+    # checkpoints, in which more commits share a page.
+    SETTINGS = ("PRAGMA busy_timeout = 1000", "PRAGMA wal_autocheckpoint = 4000")
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        for setting in self.SETTINGS:
+            connection.execute(setting)
+
+    def write(self, rows: Sequence[PreparedRow]) -> None:
+        statements = _sqlite_inserts(rows)
+        execute = self._connection.execute
+        if len(statements) == 1:
+            execute(*statements[0])
+            return
+        execute("BEGIN IMMEDIATE")
+        try:
+            for statement, values in statements:
+                execute(statement, values)
+            execute("COMMIT")
+        except BaseException:
+            self._connection.rollback()
+            raise
+
+    def write_if(self, rows: Sequence[PreparedRow], bound: Sequence[BoundCondition]) -> set[str]:
+        execute = self._connection.execute
+        execute("BEGIN IMMEDIATE")
+        try:
+            held = self._nonces(
+                (change.make[SQLITE], of) for change, of in by_change(bound).items()
+            )
+            landing = [row for one in bound if one.nonce in held for row in one.rows]
+            for statement, values in _sqlite_inserts([*rows, *landing]):
+                execute(statement, values)
+            execute("COMMIT")
+        except BaseException:
+            self._connection.rollback()
+            raise
+        return held
+
+    def made(self, bound: Sequence[BoundCondition]) -> set[str]:
+        return self._nonces((change.made[SQLITE], of) for change, of in by_change(bound).items())
+
+    def _nonces(self, statements: Iterable[tuple[str, str]]) -> set[str]:
+        execute = self._connection.execute
+        return {nonce for statement, of in statements for (nonce,) in execute(statement, (of,))}
+
+
+def _sqlite_inserts(rows: Sequence[PreparedRow]) -> list[tuple[str, list[Any]]]:
+    entries = [_sqlite_entry(row) for row in rows]
+    payloads = [_sqlite_payload(row) for row in rows if row.sealed is not None]
+    return [
+        *_sqlite_statements("audit_entry", ENTRY_COLUMNS, entries),
+        *_sqlite_statements("audit_payload", PAYLOAD_COLUMNS, payloads),
+    ]
+
+
+@lru_cache
+def _sqlite_insert(table: str, columns: tuple[str, ...], rows: int) -> str:
+    names = ", ".join(f'"{column}"' for column in columns)
+    one = f"({', '.join('?' * len(columns))})"
+    values = ", ".join([one] * rows)
+    return f"INSERT INTO {table} ({names}) VALUES {values} ON CONFLICT DO NOTHING"  # noqa: S608 - constants
+
+
+def _sqlite_statements(
+    table: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]]
+) -> list[tuple[str, list[Any]]]:
+    return [
+        (
+            _sqlite_insert(table, columns, len(rows[at : at + SqliteSink.ROWS])),
+            list(chain.from_iterable(rows[at : at + SqliteSink.ROWS])),
+        )
+        for at in range(0, len(rows), SqliteSink.ROWS)
+    ]
+
+
+def _sqlite_entry(row: PreparedRow) -> tuple[Any, ...]:
+    record, sealed = row.record, row.sealed
+    tenant, call, leg = record.tenant, record.call, record.leg
+    at = record.at
+    if at.tzinfo is not UTC:
+        at = at.astimezone(UTC)
+    return (
+        record.id.hex,
+        at.replace(tzinfo=None).isoformat(" "),
+        None if tenant is None else tenant.hex,
+        None if call is None else call.hex,
+        None if leg is None else leg.hex,
+        record.round,
+        record.duration_us,
+        record.bytes_in,
+        record.bytes_out,
+        *row.texts,
+        row.facts.decode(),
+        None if sealed is None else sealed.commitment,
+    )
+
+
+def _sqlite_payload(row: PreparedRow) -> tuple[Any, ...]:
+    record, sealed = row.record, row.sealed
+    assert sealed is not None
+    assert record.tenant is not None
+    return (record.id.hex, record.tenant.hex, sealed.key_id, sealed.ciphertext, "")
+
+
+_POSTGRES_TYPES = {
+    "id": "uuid",
+    "at": "timestamptz",
+    "tenant": "uuid",
+    "call": "uuid",
+    "leg": "uuid",
+    "round": "bigint",
+    "duration_us": "bigint",
+    "bytes_in": "bigint",
+    "bytes_out": "bigint",
+    "facts": "jsonb",
+    "entry": "uuid",
+}
+# JSON has no bytes: they are sent as base64.
+_POSTGRES_BYTES = frozenset({"commitment", "ciphertext"})
+
+
+# Rows without a condition, and rows whose condition took hold.
+_POSTGRES_HELD = " WHERE r.nonce IS NULL OR r.nonce IN (SELECT nonce FROM held)"
+
+
+def _postgres_insert(table: str, columns: tuple[str, ...], which: str = "") -> str:
+    names = ", ".join(f'"{column}"' for column in columns)
+    typed = ", ".join(f'"{column}" {_POSTGRES_TYPES.get(column, "text")}' for column in columns)
+    values = ", ".join(
+        f"decode(\"{column}\", 'base64')" if column in _POSTGRES_BYTES else f'"{column}"'
+        for column in columns
+    )
+    return (
+        f"INSERT INTO {table} ({names}) SELECT {values} "  # noqa: S608 - constants
+        f"FROM json_to_recordset(%s::json) AS r({typed}, nonce text){which} ON CONFLICT DO NOTHING"
+    )
+
+
+@lru_cache
+def _postgres_if(changes: tuple[RowChange, ...]) -> str:
+    """One statement for changes of these types and for all rows, with and without a condition."""
+    made = [f"c{n} AS ({change.make[POSTGRESQL]})" for n, change in enumerate(changes)]
+    held = " UNION ALL ".join(f"SELECT nonce FROM c{n}" for n in range(len(changes)))  # noqa: S608
+    parts = [
+        *made,
+        f"held AS ({held})",
+        f"p AS ({_postgres_insert('audit_payload', PAYLOAD_COLUMNS, _POSTGRES_HELD)})",
+        f"e AS ({_postgres_insert('audit_entry', ENTRY_COLUMNS, _POSTGRES_HELD)})",
+    ]
+    return f"WITH {', '.join(parts)} SELECT nonce FROM held"  # noqa: S608 - constants
+
+
+class PostgresSink:
+    """One JSON document per batch: one statement, one round trip, and no Python code per column."""
+
+    # The thread must not wait for ever for a lock of another transaction.
+    SETTINGS = ("SET statement_timeout = '5s'",)
+    ENTRIES = _postgres_insert("audit_entry", ENTRY_COLUMNS)
+    BOTH = f"WITH p AS ({_postgres_insert('audit_payload', PAYLOAD_COLUMNS)}) {ENTRIES}"
+
+    def __init__(self, connection: Any) -> None:
+        # Django's cursor puts the values into the statement's text, which cannot be prepared.
+        self._cursor = psycopg.Cursor(connection)
+        for setting in self.SETTINGS:
+            self._cursor.execute(setting)
+
+    def write(self, rows: Sequence[PreparedRow]) -> None:
+        entries = _json([_postgres_entry(row) for row in rows])
+        payloads = [_postgres_payload(row) for row in rows if row.sealed is not None]
+        if payloads:
+            self._cursor.execute(self.BOTH, (_json(payloads), entries), prepare=True)
+        else:
+            self._cursor.execute(self.ENTRIES, (entries,), prepare=True)
+
+    def write_if(self, rows: Sequence[PreparedRow], bound: Sequence[BoundCondition]) -> set[str]:
+        changes = by_change(bound)
+        depending = [(row, {"nonce": one.nonce}) for one in bound for row in one.rows]
+        every = [*((row, _UNCONDITIONAL) for row in rows), *depending]
+        entries = [_postgres_entry(row) | nonce for row, nonce in every]
+        payloads = [
+            _postgres_payload(row) | nonce for row, nonce in every if row.sealed is not None
+        ]
+        return self._nonces(
+            _postgres_if(tuple(changes)), *changes.values(), _json(payloads), _json(entries)
+        )
+
+    def made(self, bound: Sequence[BoundCondition]) -> set[str]:
+        changes = by_change(bound).items()
+        return {
+            nonce for change, of in changes for nonce in self._nonces(change.made[POSTGRESQL], of)
+        }
+
+    def _nonces(self, statement: str, *parameters: str) -> set[str]:
+        self._cursor.execute(statement, parameters, prepare=True)
+        return {nonce for (nonce,) in self._cursor.fetchall()}
+
+
+_UNCONDITIONAL: dict[str, str] = {}
+
+
+def _json(rows: list[dict[str, Any]]) -> str:
+    return orjson.dumps(rows).decode()
+
+
+def _postgres_entry(row: PreparedRow) -> dict[str, Any]:
+    facts = orjson.Fragment(row.facts)
+    commitment = None if row.sealed is None else b64encode(row.sealed.commitment).decode()
+    return dict(zip(ENTRY_COLUMNS, (*row.record[:9], *row.texts, facts, commitment), strict=True))
+
+
+def _postgres_payload(row: PreparedRow) -> dict[str, Any]:
+    record, sealed = row.record, row.sealed
+    assert sealed is not None
+    return {
+        "entry": record.id,
+        "tenant": record.tenant,
+        "key_id": sealed.key_id,
+        "ciphertext": b64encode(sealed.ciphertext).decode(),
+        "erased_by": "",
+    }

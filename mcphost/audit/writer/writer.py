@@ -1,0 +1,398 @@
+"""Group commit: one thread with one connection per process commits the records of many requests."""
+
+import asyncio
+import logging
+import os
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from queue import SimpleQueue
+
+from django.conf import settings
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    DataError,
+    Error,
+    IntegrityError,
+    NotSupportedError,
+    ProgrammingError,
+    connections,
+)
+
+from mcphost.audit.records import Record
+from mcphost.audit.writer.conditions import Condition
+from mcphost.audit.writer.jobs import (
+    ConditionalJob,
+    Job,
+    RecordLost,
+    Verdict,
+    lose,
+    portions,
+    settle,
+    write_if,
+)
+from mcphost.audit.writer.rows import RecordRefused
+from mcphost.audit.writer.sinks import Sink, sink
+from mcphost.observability import counters
+from mcphost.observability.availability import Source, availability
+
+LINGER_SECONDS = 0.0003
+"""How long to wait for more submissions when a batch begins smaller than the last one."""
+LONGEST_PAUSE = 5
+"""The longest pause between failing attempts, in multiples of `WriterLimits.pause`."""
+
+logger = logging.getLogger(__name__)
+
+__all__ = ["RecordLost", "RecordRefused", "Writer", "WriterLimits", "writer"]
+
+
+@dataclass(frozen=True, slots=True)
+class WriterLimits:
+    """Limits of a writer. Times are in seconds of its clock, except `pause`, which is real time.
+
+    A transaction has `rows` rows or a few more; at most `waiting` submissions wait. A row that has
+    waited for `late` makes the process unready; one that could not be written for `give_up`
+    (default: MCPHOST_DATABASE_WAIT_SECONDS) is lost.
+    """
+
+    rows: int = 500
+    waiting: int = 20_000
+    late: float = 2.0
+    give_up: float | None = None
+    pause: float = 0.05
+
+
+def _is_transient(error: Exception) -> bool:
+    """Whether the database, and not the row, caused the error."""
+    of_the_row = (DataError, IntegrityError, ProgrammingError, NotSupportedError)
+    return isinstance(error, Error) and not isinstance(error, of_the_row)
+
+
+class Writer:
+    """Commits records in batches: all waiting submissions are committed together.
+
+    `submit` is for event loops and costs them next to nothing; encoding and encryption are done in
+    the writer's thread. `clock` is compared only with itself.
+    """
+
+    def __init__(
+        self, limits: WriterLimits | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._limits = limits or WriterLimits()
+        self._clock = clock
+        self._reset()
+        _writers.add(self)
+
+    def _reset(self) -> None:
+        """Reset, at the start and in a forked child, which does not have the thread."""
+        self._jobs: deque[Job] = deque()
+        self._wake: SimpleQueue[None] = SimpleQueue()
+        self._starting = threading.Lock()
+        self._abandoned = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._idle = False
+        self._running = False
+        self._closed = True
+        self._since: float | None = None
+        self._sink: Sink | None = None
+        self._behind = False
+        self._failures = 0
+        self._taken = 0
+        self._judging = threading.Lock()
+
+    def submit(self, records: Sequence[Record]) -> "asyncio.Future[None]":
+        """Commit `records`, all or none; the future is resolved after the commit.
+
+        Call it on an event loop. The future raises RecordRefused if a record can never be written,
+        RecordLost if it could not be written in time. Cancelling the future cancels only the
+        waiting. Raises RecordLost at once when the writer does not run or its queue is full.
+        """
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+        self._enqueue(Job(records, self._clock(), future, loop))
+        return future
+
+    def submit_if(
+        self, condition: Condition, records: Sequence[Record] = ()
+    ) -> "asyncio.Future[bool]":
+        """Commit `records` together with a condition's change, or neither.
+
+        The future's result is whether the condition took hold; otherwise as `submit`. After
+        RecordLost it may have taken hold, if the connection was lost during the commit.
+        """
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[bool] = loop.create_future()
+        self._enqueue(ConditionalJob(condition, records, self._clock(), future, loop))
+        return future
+
+    def problem(self) -> str | None:
+        """The health probe: why new calls must be refused now; None when all is well."""
+        thread = self._thread
+        if not self._running or thread is None:
+            return "the record writer is not running"
+        if not thread.is_alive():
+            return "the record writer's thread has died"
+        if len(self._jobs) >= self._limits.waiting // 2:
+            return "the record writer's queue is filling up"
+        since = self._oldest()
+        if since is None or (waited := self._clock() - since) < self._limits.late:
+            return None
+        return f"the oldest record has been waiting for {waited:.0f} s"
+
+    def refuse_new(self) -> bool:
+        """Whether to refuse a call before its tool runs: the writer is dead, or too much waits."""
+        thread = self._thread
+        if not self._running or thread is None or not thread.is_alive():
+            return True
+        return len(self._jobs) >= self._limits.waiting // 2
+
+    def is_behind(self) -> bool:
+        """Whether a new call should wait, because records have waited for too long.
+
+        If so, `availability` reports it too, until the writer has caught up.
+        """
+        if not self._behind and self._is_late():
+            self._fall_behind("the oldest record has waited too long", check=True)
+        return self._behind
+
+    def waiting(self) -> int:
+        """How many submissions wait for their first transaction."""
+        return len(self._jobs)
+
+    def start(self) -> None:
+        """Start the thread, unless it runs already in this process."""
+        with self._starting:
+            if self._thread is not None and self._thread.is_alive():
+                if self._running:
+                    return
+                self._thread.join()  # it was stopped and ends by itself
+            self._abandoned.clear()
+            self._closed = False
+            self._running = True
+            self._thread = threading.Thread(target=self._run, name="mcphost-writer", daemon=True)
+            self._thread.start()
+
+    def stop(self, timeout: float = 10.0) -> bool:
+        """Refuse new submissions, write those that wait, end the thread.
+
+        False if `timeout` seconds (of real time) were not enough: what is left is then lost.
+        """
+        with self._starting:
+            thread = self._thread
+            self._running = False
+            self._wake.put(None)
+            if thread is None:
+                return True
+            thread.join(timeout)
+            drained = not thread.is_alive()
+            self._abandoned.set()
+            return drained
+
+    def _enqueue(self, job: Job) -> None:
+        if not self._running:
+            raise RecordLost("the record writer is not running")
+        if len(self._jobs) >= self._limits.waiting:
+            raise RecordLost("the record writer's queue is full")
+        self._jobs.append(job)
+        # The thread sets `_idle`, then checks the queue again: so no submission goes unnoticed.
+        if self._idle:
+            self._idle = False
+            # After this iteration of the loop, when others have submitted too. Earlier the thread
+            # would compete with the loop for the GIL, to write a batch of one.
+            job.loop.call_soon(self._wake.put, None)
+        if self._closed:
+            self._lose_waiting()
+
+    def _is_late(self) -> bool:
+        since = self._oldest()
+        return since is not None and self._clock() - since >= self._limits.late
+
+    def _fall_behind(self, why: str, *, check: bool = False) -> None:
+        """Report that records are not being written; `check` verifies first that they are late."""
+        with self._judging:
+            if not self._behind and (not check or self._is_late()):
+                self._behind = True
+                availability.lost(Source.RECORDS, why)
+
+    def _catch_up(self) -> None:
+        """Report that records are written again, or that none wait. In the writer's thread."""
+        with self._judging:
+            self._since = None
+            if self._behind and not self._is_late():
+                self._behind = False
+                availability.reached(Source.RECORDS)
+
+    def _oldest(self) -> float | None:
+        since = self._since
+        if since is not None:
+            return since
+        try:
+            return self._jobs[0].since
+        except IndexError:
+            return None
+
+    def _run(self) -> None:
+        left: list[Job] = []
+        self._sink = None  # a connection belongs to the thread that opened it
+        try:
+            while not self._abandoned.is_set() and (batch := self._take(left)):
+                left = self._round(batch)
+        finally:
+            self._closed = True
+            lose(left, "the record writer has stopped")
+            self._lose_waiting()
+            self._catch_up()
+            connections.close_all()
+
+    def _lose_waiting(self) -> None:
+        with suppress(IndexError):
+            while True:
+                lose([self._jobs.popleft()], "the record writer has stopped")
+
+    def _take(self, left: list[Job]) -> list[Job]:
+        """The next batch: what is left of the last one, and what waits; empty at the end."""
+        jobs, batch = self._jobs, left
+        while not jobs and not batch:
+            self._since = None
+            if not self._running:
+                return []
+            self._idle = True
+            if not jobs and self._running:
+                self._wake.get()
+            self._idle = False
+        if len(jobs) < self._taken and self._running:
+            # Probably as many as last time will arrive: one commit for all of them costs less than
+            # two, and the event loop submits them faster while this thread sleeps.
+            time.sleep(LINGER_SECONDS)
+        rows = sum(len(job.records) for job in batch)
+        self._taken = 0
+        while jobs and rows < self._limits.rows:
+            self._taken += 1
+            job = jobs.popleft()
+            batch.append(job)
+            rows += len(job.records)
+        self._since = batch[0].since
+        return batch
+
+    def _round(self, batch: list[Job]) -> list[Job]:
+        """Write a batch, report the results to the callers, and return what to try again."""
+        verdicts: list[Verdict] = []
+        left: list[Job] = []
+        try:
+            self._commit(batch, verdicts)
+        except Exception as error:  # noqa: BLE001 - the thread must survive any error
+            self._drop_connection(error)
+            done = {id(job) for job, _ in verdicts}
+            left = self._give_up([job for job in batch if id(job) not in done], error)
+        counters.records_refused.add(
+            sum(len(job.records) for job, fate in verdicts if fate and fate is not True)
+        )
+        if not left:
+            self._failures = 0
+            self._catch_up()
+        settle(verdicts)
+        if left:
+            self._abandoned.wait(self._limits.pause * min(self._failures, LONGEST_PAUSE))
+        return left
+
+    def _give_up(self, jobs: list[Job], error: Exception) -> list[Job]:
+        seconds = self._limits.give_up
+        if seconds is None:
+            seconds = settings.MCPHOST_DATABASE_WAIT_SECONDS
+        before = self._clock() - seconds
+        left = [job for job in jobs if job.since > before]
+        if not left:  # nothing is left with which this thread could try the database again
+            availability.lost(Source.CONNECTION, type(error).__name__)
+        lose([job for job in jobs if job.since <= before], "records could not be written in time")
+        return left
+
+    def _commit(self, batch: list[Job], verdicts: list[Verdict]) -> None:
+        """Commit `batch`; if the database refuses it, commit its halves, down to the bad job.
+
+        Raises the error if it is transient, and so not caused by a row.
+        """
+        groups = portions(self._prepared(batch, verdicts))
+        while groups:
+            group = groups.pop()
+            error = self._write(group)
+            if error is None:
+                verdicts += [(job, job.held) for job in group]
+            elif len(group) == 1:
+                logger.error("the database refused a record: %s", type(error).__name__)
+                refused = RecordRefused(f"the database refused the record: {type(error).__name__}")
+                verdicts.append((group[0], refused))
+            else:
+                half = len(group) // 2
+                groups += [group[half:], group[:half]]
+
+    def _prepared(self, batch: list[Job], verdicts: list[Verdict]) -> list[Job]:
+        ready = []
+        for job in batch:
+            try:
+                job.prepare()
+                ready.append(job)
+            except Error:
+                raise
+            except RecordRefused as error:
+                verdicts.append((job, error))
+            except Exception as error:  # noqa: BLE001 - a cipher may raise anything
+                # Never the error's text: it may contain parts of the payload.
+                logger.error("a record could not be prepared: %s", type(error).__name__)
+                verdicts.append(
+                    (
+                        job,
+                        RecordRefused(f"the record could not be prepared: {type(error).__name__}"),
+                    )
+                )
+        return ready
+
+    def _write(self, group: list[Job]) -> Exception | None:
+        """Commit a group; return the error if a row caused it, raise any other."""
+        rows = [row for job in group for row in job.rows or ()]
+        conditional = [job for job in group if isinstance(job, ConditionalJob)]
+        if not rows and not conditional:
+            return None
+        connection = connections[DEFAULT_DB_ALIAS]
+        try:
+            with connection.wrap_database_errors:
+                if self._sink is None:
+                    connection.ensure_connection()
+                    self._sink = sink(connection)
+                began = time.perf_counter()
+                if conditional:
+                    rows += write_if(self._sink, rows, conditional)
+                else:
+                    self._sink.write(rows)
+            counters.committed(len(rows), time.perf_counter() - began)
+        except Exception as error:
+            if _is_transient(error):
+                raise
+            return error
+        return None
+
+    def _drop_connection(self, error: Exception) -> None:
+        """Drop the connection that failed: the next attempt opens another."""
+        self._fall_behind(type(error).__name__)
+        self._failures += 1
+        level = logging.DEBUG if self._failures > 1 else logging.WARNING
+        logger.log(level, "writing records failed: %s", type(error).__name__)
+        self._sink = None
+        with suppress(Exception):
+            connections[DEFAULT_DB_ALIAS].close()
+
+
+_writers: "weakref.WeakSet[Writer]" = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for each in _writers:
+        each._reset()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+writer = Writer()

@@ -1,0 +1,1 @@
+"""Forms: fields and their hints, rows, uploaded files, previews."""

@@ -1,0 +1,131 @@
+"""Form base class and field types. Services find the problems; forms show them beside the fields.
+
+Hints are our own text, never data, but are escaped all the same.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from django import forms
+from unfold.widgets import (
+    UnfoldAdminCheckboxSelectMultipleWidget,
+    UnfoldAdminEmailInputWidget,
+    UnfoldAdminFileFieldWidget,
+    UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminPasswordWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
+    UnfoldBooleanSwitchWidget,
+)
+
+from mcphost.catalogue.errors import Invalid
+from mcphost.tenants.errors import InvalidError
+
+Result = TypeVar("Result")
+Problems = Mapping[Any, Sequence[str]]
+"""Sentences by field name; None, or a field that the form lacks, stands for the whole form."""
+Choices = Sequence[tuple[str, str]]
+
+
+class ConsoleForm(forms.Form):
+    """A form as the console's templates render it."""
+
+    use_required_attribute = False
+
+    def attempt(self, verb: Callable[[], Result]) -> Result | None:
+        """Return a service's result; None if it refused, with the reasons beside the fields."""
+        try:
+            return verb()
+        except Invalid as refusal:
+            self.place(self.beside(refusal))
+        except InvalidError as refusal:
+            self.place(refusal.problems)
+        return None
+
+    def beside(self, refusal: Invalid) -> Problems:
+        """Return the problems of a refusal by the fields of this form that show them."""
+        return refusal.beside(self.fields)
+
+    def place(self, problems: Problems) -> None:
+        """Show each sentence beside its field, or above the form if it has no such field."""
+        for name, sentences in problems.items():
+            beside = name if name in self.fields else None
+            self.add_error(beside, [forms.ValidationError(sentence) for sentence in sentences])
+
+
+def text(label: str, hint: str = "", *, required: bool = False, **attrs: Any) -> forms.CharField:
+    """One line."""
+    widget = UnfoldAdminTextInputWidget(attrs={"autocomplete": "off", **attrs})
+    return forms.CharField(label=label, help_text=hint, required=required, widget=widget)
+
+
+def lines(label: str, hint: str = "", rows: int = 4, **attrs: Any) -> forms.CharField:
+    """Several lines, not stripped."""
+    widget = UnfoldAdminTextareaWidget(attrs={"rows": rows, **attrs})
+    return forms.CharField(label=label, help_text=hint, required=False, strip=False, widget=widget)
+
+
+def number(label: str, hint: str = "") -> forms.IntegerField:
+    """An optional whole number."""
+    widget = UnfoldAdminIntegerFieldWidget(attrs={"inputmode": "numeric"})
+    return forms.IntegerField(label=label, help_text=hint, required=False, widget=widget)
+
+
+def seconds(label: str, hint: str = "") -> forms.FloatField:
+    """An optional number of seconds."""
+    widget = UnfoldAdminIntegerFieldWidget(attrs={"step": "any"})
+    return forms.FloatField(label=label, help_text=hint, required=False, widget=widget)
+
+
+def switch(label: str, hint: str = "") -> forms.BooleanField:
+    """On or off."""
+    return forms.BooleanField(
+        label=label, help_text=hint, required=False, widget=UnfoldBooleanSwitchWidget()
+    )
+
+
+def select(label: str, hint: str = "", choices: Choices = (), **options: Any) -> forms.ChoiceField:
+    """One of several."""
+    return forms.ChoiceField(
+        label=label,
+        help_text=hint,
+        choices=choices,
+        widget=UnfoldAdminSelectWidget(),
+        **{"required": False, **options},
+    )
+
+
+def checkboxes(label: str, hint: str = "") -> forms.MultipleChoiceField:
+    """Any of several."""
+    return forms.MultipleChoiceField(
+        label=label,
+        help_text=hint,
+        required=False,
+        widget=UnfoldAdminCheckboxSelectMultipleWidget(),
+    )
+
+
+def upload(label: str, hint: str = "") -> forms.FileField:
+    """A small file."""
+    return forms.FileField(
+        label=label, help_text=hint, required=False, widget=UnfoldAdminFileFieldWidget()
+    )
+
+
+def file(label: str, hint: str = "", accept: str = "") -> forms.FileField:
+    """A file, with the browser's own control, because scripts copy rows that contain it."""
+    attrs = {"class": "c-file-input", **({"accept": accept} if accept else {})}
+    widget = forms.FileInput(attrs=attrs)
+    return forms.FileField(label=label, help_text=hint, required=False, widget=widget)
+
+
+def email(label: str) -> forms.EmailField:
+    """An optional e-mail address."""
+    return forms.EmailField(label=label, required=False, widget=UnfoldAdminEmailInputWidget())
+
+
+def password(label: str, hint: str = "", autocomplete: str = "new-password") -> forms.CharField:
+    """A password, not stripped."""
+    widget = UnfoldAdminPasswordWidget(attrs={"autocomplete": autocomplete})
+    return forms.CharField(label=label, help_text=hint, strip=False, widget=widget)

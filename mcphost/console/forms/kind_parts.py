@@ -1,0 +1,229 @@
+"""The part of a form that belongs to a kind: the function to run, or the written content.
+
+A part reads and writes the kind's configuration, and shows problems at the right fields.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from django.core.exceptions import ValidationError
+
+from mcphost.console.forms import forms
+from mcphost.console.forms.prompts import MOST_BYTES as MOST_IN_A_MESSAGE
+from mcphost.console.forms.prompts import ArgumentRow, MessageRow, blobs, listed, plain
+from mcphost.console.forms.rows import RowForm, Rows
+from mcphost.console.forms.uploads import Blob, FileForm, in_words, stored
+
+FormInput = tuple[Any, Any]
+
+_URI_HINT = "The URI that clients read, such as docs://handbook or https://example.com/terms."
+_TEMPLATE_HINT = (
+    "The pattern of the URIs that it serves, such as docs://{page} or files:///{+path}{?version}."
+)
+MOST_BYTES = 1024 * 1024
+
+
+class Part(Protocol):
+    """One part. `template` renders it; `config` returns the configuration, once it is valid."""
+
+    @property
+    def template(self) -> str: ...
+
+    def is_valid(self) -> bool: ...
+
+    @property
+    def wrong(self) -> bool: ...
+
+    def config(self) -> dict[str, Any]: ...
+
+    def place_at(self, path: Sequence[str], problems: Sequence[str]) -> None:
+        """Show problems at a path within the configuration."""
+
+
+class _FormPart(forms.ConsoleForm):
+    """A part that is a form."""
+
+    @property
+    def wrong(self) -> bool:
+        return bool(self.errors)
+
+    def place_at(self, path: Sequence[str], problems: Sequence[str]) -> None:
+        named = ("file" if part == "blob" else part for part in reversed(path))
+        field = next((part for part in named if part in self.fields), None)
+        self.place({field: problems})
+
+
+class FunctionPart(_FormPart):
+    """A Python function, chosen from those granted to the tenant."""
+
+    template = "forms/part_function.html"
+
+    function = forms.select("Function", "The code that runs. Platform staff grant functions.")
+
+    def __init__(
+        self, sent: FormInput, before: Mapping[str, Any], choices: Sequence[tuple[str, str]]
+    ) -> None:
+        super().__init__(*sent, initial=dict(before))
+        self.fields["function"].choices = choices  # type: ignore[attr-defined]
+
+    def config(self) -> dict[str, Any]:
+        return {"function": self.cleaned_data["function"]}
+
+
+class PromptPart:
+    """Arguments and messages."""
+
+    template = "forms/part_prompt.html"
+
+    def __init__(self, sent: FormInput, before: Mapping[str, Any]) -> None:
+        messages = before.get("messages", ())
+        self.arguments = Rows(
+            ArgumentRow,
+            "arguments",
+            sent,
+            [ArgumentRow.starting(each) for each in before.get("arguments", ())],
+        )
+        self.messages = Rows(
+            MessageRow,
+            "messages",
+            sent,
+            [MessageRow.starting(each) for each in messages],
+            stored=stored(blobs(messages)),
+            most=MOST_IN_A_MESSAGE,
+        )
+
+    def is_valid(self) -> bool:
+        wrong = [rows for rows in (self.arguments, self.messages) if not rows.is_valid()]
+        return self._is_small() and not wrong
+
+    def _is_small(self) -> bool:
+        """Return whether the files together are at most MOST_BYTES; if not, drop the new ones.
+
+        A form that carried them back would be too large to be accepted.
+        """
+        if sum(row.blob.size for row in self.messages if row.blob) <= MOST_BYTES:
+            return True
+        for row in self.messages:
+            row.forget_new()
+        said = f"All files together are larger than {in_words(MOST_BYTES)}. Choose smaller ones."
+        self.messages.errors.append(said)
+        return False
+
+    @property
+    def wrong(self) -> bool:
+        return self.arguments.wrong or self.messages.wrong
+
+    def config(self) -> dict[str, Any]:
+        return {
+            "arguments": [row.wanted() for row in self.arguments],
+            "messages": [row.wanted() for row in self.messages],
+        }
+
+    def place_at(self, path: Sequence[str], problems: Sequence[str]) -> None:
+        rows = self.arguments if path and path[0] == "arguments" else self.messages
+        rows.place(path[1:], problems)
+
+
+class ResourcePart(_FormPart, FileForm):
+    """A text, or a file."""
+
+    template = "forms/part_resource.html"
+
+    uri = forms.text("URI", _URI_HINT, inputmode="url", spellcheck="false")
+    holds = forms.select("Type", choices=(("text", "Text"), ("file", "File")))
+    text = forms.lines("Text", "Clients receive this text unchanged.", rows=12)
+    file = forms.file(
+        "File", f"Any file, such as an image or a PDF, of at most {in_words(MOST_BYTES)}."
+    )
+    mime_type = forms.text(
+        "MIME type",
+        "Such as text/markdown or application/pdf. Empty: text/plain, or the type of the file.",
+        spellcheck="false",
+    )
+
+    def __init__(self, sent: FormInput, before: Mapping[str, Any]) -> None:
+        blob = Blob.of(before.get("mime_type", ""), before["blob"]) if before.get("blob") else None
+        # The stored file keeps its type; the field is empty, so that another file brings its own.
+        file = {"holds": "file", "mime_type": "", "kept": blob.digest if blob else ""}
+        shown = file if blob else {"holds": "text"}
+        super().__init__(
+            *sent,
+            initial={**before, **shown},
+            stored=stored([blob] if blob else []),
+            most=MOST_BYTES,
+        )
+
+    def config(self) -> dict[str, Any]:
+        given = self.cleaned_data
+        blob = self.blob if given["holds"] == "file" else None
+        if blob is not None:
+            typed = {"mime_type": given["mime_type"] or blob.mime_type}
+            return {"uri": given["uri"], **typed, "blob": blob.base64}
+        return {"uri": given["uri"], **_typed(given), "text": plain(given["text"])}
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or self.cleaned_data
+        if given.get("holds") == "file" and self.blob is None and "file" not in self.errors:
+            raise ValidationError({"file": "Choose a file."})
+        return given
+
+
+class VariableRow(RowForm):
+    """The suggested values of one variable of a template."""
+
+    TELLING = ("name", "choices")
+
+    name = forms.text("Variable", spellcheck="false")
+    choices = forms.lines("Choices", "One per line; suggested while users type.", rows=2)
+
+
+class TemplatePart(_FormPart):
+    """A text with placeholders for the variables of its URI."""
+
+    template = "forms/part_template.html"
+
+    uri = forms.text("URI template", _TEMPLATE_HINT, inputmode="url", spellcheck="false")
+    text = forms.lines(
+        "Text", "{variables} of the URI template are replaced by their values.", rows=12
+    )
+    mime_type = forms.text("MIME type", "Empty: text/plain.", spellcheck="false")
+
+    def __init__(self, sent: FormInput, before: Mapping[str, Any]) -> None:
+        super().__init__(*sent, initial=dict(before))
+        choices = before.get("choices", {})
+        starting = [{"name": name, "choices": "\n".join(some)} for name, some in choices.items()]
+        self.variables = Rows(VariableRow, "variables", sent, starting)
+
+    def is_valid(self) -> bool:
+        valid = [super().is_valid(), self.variables.is_valid()]
+        return all(valid)
+
+    @property
+    def wrong(self) -> bool:
+        return super().wrong or self.variables.wrong
+
+    def place_at(self, path: Sequence[str], problems: Sequence[str]) -> None:
+        if path and path[0] == "choices":
+            self.variables.place(self._row_of(path[1:]), problems)
+        else:
+            super().place_at(path, problems)
+
+    def _row_of(self, path: Sequence[str]) -> tuple[str, ...]:
+        """Return the path to the row of a variable, which is the first part of `path`."""
+        names = [row.cleaned_data["name"] for row in self.variables]
+        known = bool(path) and path[0] in names
+        return (str(names.index(path[0])), "choices") if known else ()
+
+    def config(self) -> dict[str, Any]:
+        given = self.cleaned_data
+        choices: dict[str, list[str]] = {}
+        for row in self.variables:
+            said = listed(row.cleaned_data["choices"])
+            choices.setdefault(row.cleaned_data["name"], []).extend(said)
+        text = plain(given["text"])
+        return {"uri": given["uri"], **_typed(given), "text": text, "choices": choices}
+
+
+def _typed(given: Mapping[str, Any]) -> dict[str, str]:
+    """Return the MIME type, if one is given."""
+    return {"mime_type": given["mime_type"]} if given["mime_type"] else {}

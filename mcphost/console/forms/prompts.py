@@ -1,0 +1,148 @@
+"""The rows of a prompt written in the console: its arguments and its messages."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from mcphost.console.forms import forms
+from mcphost.console.forms.rows import RowForm
+from mcphost.console.forms.uploads import Blob, FileForm, in_words
+
+ROLES = (("user", "User"), ("assistant", "Assistant"))
+TYPES = (
+    ("text", "Text"),
+    ("image", "Image"),
+    ("audio", "Audio"),
+    ("resource_link", "Link to a resource"),
+    ("resource", "Embedded resource"),
+)
+MOST_BYTES = 512 * 1024
+
+
+class ArgumentRow(RowForm):
+    """One argument."""
+
+    TELLING = ("name", "title", "description", "choices")
+
+    name = forms.text("Name", "Used as {name} in texts.", spellcheck="false")
+    title = forms.text("Title", "Shown to users.")
+    description = forms.text("Description", "What to enter.")
+    required = forms.switch("Required")
+    choices = forms.lines("Choices", "One per line; suggested while users type.", rows=2)
+
+    def wanted(self) -> dict[str, Any]:
+        """Return the argument in the format of the kind's configuration."""
+        given = self.cleaned_data
+        return {
+            "name": given["name"],
+            "title": given["title"],
+            "description": given["description"],
+            "required": given["required"],
+            "choices": listed(given["choices"]),
+        }
+
+    @staticmethod
+    def starting(argument: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the initial values of a row."""
+        return {"required": True, **argument, "choices": "\n".join(argument.get("choices", ()))}
+
+
+class MessageRow(FileForm, RowForm):
+    """One message: its role and one block of content."""
+
+    TELLING = ("text", "file", "kept", "uri")
+    PLACES = {"data": "file", "blob": "file", "mimeType": "mime_type"}
+
+    role = forms.select("Role", choices=ROLES)
+    type = forms.select("Content", choices=TYPES)
+    text = forms.lines("Text", rows=4)
+    file = forms.file(
+        "File", f"An image, audio, or any embedded file, of at most {in_words(MOST_BYTES)}."
+    )
+    uri = forms.text("URI", "The URI of the resource.", inputmode="url", spellcheck="false")
+    name = forms.text("Name", "The name of the link.")
+    mime_type = forms.text("MIME type", "Empty: the type of the file.", spellcheck="false")
+
+    def is_blank(self) -> bool:
+        """A row with a content type other than text counts: the type was chosen on purpose."""
+        chosen = self["type"].data not in (None, "", "text")
+        return super().is_blank() and not (chosen and not self["remove"].data)
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or self.cleaned_data
+        for field, sentence in self._missing(given.get("type") or "text", given):
+            self.add_error(field, sentence)
+        return given
+
+    def _missing(self, kind: str, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        if kind == "text" and self.blob is not None:
+            yield "type", "A file is not text. Choose another content type."
+        if kind in ("image", "audio") and self.blob is None and not self.errors:
+            yield "file", "Choose a file."
+        if kind in ("resource", "resource_link") and not given.get("uri"):
+            yield "uri", "Give the URI of the resource."
+        if kind == "resource_link" and not given.get("name"):
+            yield "name", "Give the link a name."
+
+    def wanted(self) -> dict[str, Any]:
+        """Return the message in the format of the kind's configuration."""
+        return {"role": self.cleaned_data["role"] or "user", "content": self._content()}
+
+    def _content(self) -> dict[str, Any]:
+        given = self.cleaned_data
+        kind = given["type"] or "text"
+        mime_type = given["mime_type"] or (self.blob.mime_type if self.blob else "")
+        typed = {"mimeType": mime_type} if mime_type else {}
+        match kind:
+            case "text":
+                return {"type": kind, "text": plain(given["text"])}
+            case "image" | "audio":
+                return {"type": kind, "data": self.blob.base64 if self.blob else "", **typed}
+            case "resource_link":
+                return {"type": kind, "uri": given["uri"], "name": given["name"], **typed}
+            case _:
+                return {"type": kind, "resource": {"uri": given["uri"], **typed, **self._inside()}}
+
+    def _inside(self) -> dict[str, str]:
+        """Return the content of an embedded resource: the file, or else the text."""
+        if self.blob is not None:
+            return {"blob": self.blob.base64}
+        return {"text": plain(self.cleaned_data["text"])}
+
+    @staticmethod
+    def starting(message: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the initial values of a row."""
+        content = message["content"]
+        inside = content.get("resource", content)
+        blob = blob_of(content)
+        return {
+            "role": message.get("role", "user"),
+            "type": content["type"],
+            "text": inside.get("text", ""),
+            "uri": inside.get("uri", ""),
+            "name": content.get("name", ""),
+            "mime_type": "" if blob else inside.get("mimeType", ""),
+            "kept": blob.digest if blob else "",
+        }
+
+
+def blobs(messages: Iterable[Mapping[str, Any]]) -> list[Blob]:
+    """Return the files in the messages."""
+    found = (blob_of(message["content"]) for message in messages)
+    return [blob for blob in found if blob is not None]
+
+
+def blob_of(content: Mapping[str, Any]) -> Blob | None:
+    """Return the file in a block of content, if there is one."""
+    inside = content.get("resource", content)
+    data = inside.get("data") or inside.get("blob")
+    return Blob.of(inside.get("mimeType", ""), data) if data else None
+
+
+def listed(lines: str) -> list[str]:
+    """Split into stripped lines, without empty ones."""
+    return [line.strip() for line in lines.splitlines() if line.strip()]
+
+
+def plain(text: str) -> str:
+    """Replace the CRLF line ends that browsers post with LF."""
+    return text.replace("\r\n", "\n")

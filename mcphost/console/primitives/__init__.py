@@ -1,0 +1,1 @@
+"""Pages for tools, prompts, resources and templates: lists, details, forms."""

@@ -1,0 +1,222 @@
+"""The data for the page of one tool, prompt, resource or template."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.conf import settings
+
+from mcphost.catalogue import kinds, selectors, validation
+from mcphost.catalogue.compiling import Ready, argument_limit
+from mcphost.catalogue.errors import Invalid
+from mcphost.catalogue.fields import OVERRIDES, code
+from mcphost.catalogue.listing import ListingTexts, describe
+from mcphost.catalogue.selectors import PrimitiveRow, Snapshot, VersionRow
+from mcphost.catalogue.services import working_digest
+from mcphost.catalogue.states import PrimitiveState, PrimitiveVerb, following
+from mcphost.console.forms.previews import Piece, pieces
+from mcphost.console.primitives import examples
+from mcphost.console.primitives.form import TEXT
+from mcphost.kinds.kind import Compiled
+from mcphost.kinds.primitive_types import PrimitiveType
+
+Triple = tuple[str, Any, Any]
+"""The name of a field, its served value, and its value in the working copy."""
+
+_LABELS = {
+    "config": "Content",
+    "uri": "URI",
+    "mime_type": "MIME type",
+    "blob": "File",
+    "time_limit_seconds": "Time limit",
+    "answer_within_seconds": "Answer time limit",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A field whose served value differs from the working copy."""
+
+    label: str
+    served: Snapshot | None
+    working: Any
+
+
+@dataclass(frozen=True, slots=True)
+class PrimitivePage:
+    """One primitive, as its page shows it.
+
+    `problems` prevent the working copy from being published, `unserved` the published version from
+    being served. `listing` is what clients see, or would see after publishing. `curl` is an example
+    request, and `shown` its result with the values in `example`, where that is known without
+    running code. `to_publish` says whether publishing would write a version that differs from the
+    last one.
+    """
+
+    row: PrimitiveRow
+    function: str
+    problems: Sequence[str]
+    unserved: Sequence[str]
+    served: Snapshot | None
+    listing: Mapping[str, Any]
+    scopes: Sequence[str]
+    time_limit: float | None
+    argument_limit: int | None
+    answer_within: float | None
+    differences: Sequence[Difference]
+    code_changed: bool
+    to_publish: bool
+    versions: Sequence[VersionRow]
+    verbs: frozenset[str]
+    curl: str = ""
+    shown: Sequence[Piece] = ()
+    example: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def icons(self) -> list[str]:
+        """Those that our pages can show: the policy lets browsers load nothing from elsewhere."""
+        sources = [str(icon.get("src", "")) for icon in self.row.fields.icons]
+        return [source for source in sources if source.startswith("data:image/")]
+
+
+def view_of(row: PrimitiveRow, url: str) -> PrimitivePage:
+    """Return the data for one primitive's page; `url` is the tenant's MCP URL."""
+    offering = selectors.offering(row.tenant_id)
+    served = next((each for each in offering.everything if each.id == row.id), None)
+    ready, problems = _ready(row)
+    compiled = None if ready is None else ready.compiled
+    versions = selectors.versions(row.id)
+    live = next((version for version in versions if version.live), None)
+    listing = served.listing if served is not None else _listing(row, compiled)
+    return PrimitivePage(
+        row=row,
+        function=kinds.function_of(row.fields.kind, row.fields.config),
+        problems=problems,
+        unserved=[each.message for each in offering.problems if each.primitive_id == row.id],
+        served=served,
+        listing=listing,
+        scopes=sorted(served.scopes) if served is not None else row.fields.scopes,
+        time_limit=_time_limit(row, served, compiled),
+        argument_limit=_argument_limit(served, ready),
+        answer_within=_answer_within(row, served, compiled),
+        differences=_differences(row, live),
+        code_changed=live is not None and compiled is not None and live.code != code(compiled),
+        to_publish=live is None
+        or ready is None
+        or working_digest(ready, row.fields) != live.digest,
+        versions=versions,
+        verbs=frozenset(
+            verb.value for verb in PrimitiveVerb if following(PrimitiveState(row.state), verb)
+        ),
+        **_asked(row.sort, url, listing, _written(row, live, compiled)),
+    )
+
+
+def argument_limit_of(row: PrimitiveRow) -> int | None:
+    """Return the working copy's limit for arguments in bytes, if it is below that of a body."""
+    ready, _ = _ready(row)
+    return _argument_limit(None, ready)
+
+
+def _written(
+    row: PrimitiveRow, live: VersionRow | None, compiled: Compiled | None
+) -> Mapping[str, Any]:
+    """Return the configuration of a primitive that is written in the console.
+
+    That is the served one, or else the working copy if it is valid. Empty for a function.
+    """
+    if row.fields.kind != TEXT:
+        return {}
+    if live is not None:
+        config: Mapping[str, Any] = live.snapshot["config"]
+        return config
+    return row.fields.config if compiled is not None else {}
+
+
+def _asked(
+    sort: PrimitiveType, url: str, listing: Mapping[str, Any], config: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return an example request, and its result where that is known without running code."""
+    choices = examples.choices(config)
+    values = examples.values(sort, listing, choices, of_all=bool(config))
+    return {
+        "curl": examples.curl(sort, url, listing, values),
+        "shown": pieces(sort, config, values) if config else (),
+        "example": values if config else {},
+    }
+
+
+def _ready(row: PrimitiveRow) -> tuple[Ready | None, list[str]]:
+    try:
+        return validation.check(row.tenant_id, row.fields, row.id), []
+    except Invalid as refusal:
+        return None, [
+            f"{_label(name.removeprefix('config.').partition('.')[0])}: {sentence}"
+            for name, sentences in refusal.problems.items()
+            for sentence in sentences
+        ]
+
+
+def _label(name: str) -> str:
+    return _LABELS.get(name, name.replace("_", " ").capitalize())
+
+
+def _listing(row: PrimitiveRow, compiled: Compiled | None) -> Mapping[str, Any]:
+    """Return the listing that an unserved primitive would have; empty if it does not compile."""
+    if compiled is None:
+        return {}
+    fields = row.fields
+    texts = ListingTexts(fields.name, compiled.uri, fields.title, fields.description, fields.icons)
+    return describe(compiled, texts)
+
+
+def _time_limit(
+    row: PrimitiveRow, served: Snapshot | None, compiled: Compiled | None
+) -> float | None:
+    """Return the limit for one round in seconds; None means the platform's."""
+    if served is not None:
+        return served.time_limit
+    authors = compiled.time_limit if compiled is not None else None
+    return row.fields.time_limit_seconds or authors
+
+
+def _argument_limit(served: Snapshot | None, ready: Ready | None) -> int | None:
+    """Return the limit in bytes if the schema is expensive to check; None means the platform's."""
+    if served is not None:
+        return argument_limit(served.input_validator)
+    return None if ready is None else argument_limit(ready.shape.input_validator)
+
+
+def _answer_within(
+    row: PrimitiveRow, served: Snapshot | None, compiled: Compiled | None
+) -> float | None:
+    """Return the time for an answer in seconds, at most MCPHOST_MAX_ANSWER_SECONDS.
+
+    None means the platform's default.
+    """
+    if served is not None:
+        wanted = served.answer_within
+    else:
+        authors = compiled.answer_within if compiled is not None else None
+        wanted = row.fields.answer_within_seconds or authors
+    return wanted and min(wanted, settings.MCPHOST_MAX_ANSWER_SECONDS)
+
+
+def _differences(row: PrimitiveRow, live: VersionRow | None) -> list[Difference]:
+    if live is None:
+        return []
+    pairs = [
+        *_differing(live.snapshot["config"], row.fields.config),
+        *_differing(
+            {name: live.snapshot.get(name) for name in OVERRIDES},
+            {name: getattr(row.fields, name) for name in OVERRIDES},
+        ),
+    ]
+    return [Difference(_label(name), served, working) for name, served, working in pairs]
+
+
+def _differing(served: Mapping[str, Any], working: Mapping[str, Any]) -> Iterator[Triple]:
+    """Yield the fields that differ in the working copy, with both values."""
+    for name in {**served, **working}:
+        if served.get(name) != working.get(name):
+            yield name, served.get(name), working.get(name)

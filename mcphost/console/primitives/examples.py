@@ -1,0 +1,119 @@
+"""Example requests for each primitive type, with values from its schema: not always valid."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from mcphost.console.tenants import clients
+from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.protocol.uri_templates import UriTemplate
+
+DEEPEST = 4
+_PLAIN: Mapping[str, Any] = {"string": "text", "integer": 1, "number": 1.5, "boolean": True}
+
+
+def arguments(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return each required argument of a tool with a value of its type."""
+    return _object(schema, schema, 0)
+
+
+def _object(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> dict[str, Any]:
+    properties = schema.get("properties", {})
+    return {
+        name: _value(properties[name], root, depth + 1)
+        for name in schema.get("required", ())
+        if name in properties
+    }
+
+
+def _value(schema: Any, root: Mapping[str, Any], depth: int) -> Any:
+    schema = _resolved(schema, root)
+    if not isinstance(schema, Mapping) or depth > DEEPEST:
+        return None
+    for given in ("const", "default"):
+        if given in schema:
+            return schema[given]
+    for several in ("examples", "enum"):
+        if schema.get(several):
+            return schema[several][0]
+    for alternatives in ("anyOf", "oneOf", "allOf"):
+        if schema.get(alternatives):
+            return _value(schema[alternatives][0], root, depth + 1)
+    return _of_type(schema, root, depth)
+
+
+def _of_type(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        kind = kind[0] if kind else None
+    if kind == "object" or "properties" in schema:
+        return _object(schema, root, depth)
+    if kind == "array":
+        return [_value(schema["items"], root, depth + 1)] if "items" in schema else []
+    if kind in ("integer", "number") and "minimum" in schema:
+        return schema["minimum"]
+    return _PLAIN.get(str(kind))
+
+
+def _resolved(schema: Any, root: Mapping[str, Any]) -> Any:
+    """Return the target of a `$ref` into `$defs`, or the schema itself if it has none."""
+    if not isinstance(schema, Mapping) or "$ref" not in schema:
+        return schema
+    place, _, name = str(schema["$ref"]).rpartition("/")
+    return root.get(place.removeprefix("#/"), {}).get(name)
+
+
+Choices = Mapping[str, Sequence[str]]
+"""Suggested values for arguments or variables, by name."""
+Values = Mapping[str, str]
+
+_EXPRESSION = re.compile(r"\{([+?]?)([^{}]*)\}")
+
+
+def choices(config: Mapping[str, Any]) -> Choices:
+    """Return the suggestions in the configuration of a primitive written in the console."""
+    arguments = {each["name"]: each.get("choices", ()) for each in config.get("arguments", ())}
+    return {**arguments, **config.get("choices", {})}
+
+
+def values(
+    sort: PrimitiveType, listing: Mapping[str, Any], suggested: Choices, *, of_all: bool
+) -> dict[str, str]:
+    """Return a value for each argument of a prompt, or each variable of a template.
+
+    Without `of_all`, optional arguments are left out: what a function does with them is unknown.
+    """
+    names: Sequence[str] = ()
+    if sort is PrimitiveType.PROMPT:
+        arguments = listing.get("arguments", ())
+        names = [each["name"] for each in arguments if of_all or each.get("required")]
+    elif sort is PrimitiveType.TEMPLATE and listing:
+        names = UriTemplate(listing["uriTemplate"]).variables
+    return {name: (suggested.get(name) or (name,))[0] for name in names}
+
+
+def curl(sort: PrimitiveType, url: str, listing: Mapping[str, Any], filled: Values) -> str:
+    """Return a request for the listed primitive, ready to paste; empty without a listing."""
+    if not listing:
+        return ""
+    name = str(listing.get("name", ""))
+    if sort is PrimitiveType.TOOL:
+        filled = arguments(listing.get("inputSchema", {}))
+        return clients.curl(url, "tools/call", name, {"name": name, "arguments": filled})
+    if sort is PrimitiveType.PROMPT:
+        return clients.curl(url, "prompts/get", name, {"name": name, "arguments": filled})
+    uri = str(listing.get("uri") or expanded(listing["uriTemplate"], filled))
+    return clients.curl(url, "resources/read", uri, {"uri": uri})
+
+
+def expanded(template: str, filled: Values) -> str:
+    """Expand a URI template with values."""
+    return _EXPRESSION.sub(lambda match: _written(match[1], match[2], filled), template)
+
+
+def _written(operator: str, names: str, filled: Values) -> str:
+    if operator == "?":
+        pairs = (f"{name}={quote(filled[name], safe='')}" for name in names.split(","))
+        return "?" + "&".join(pairs)
+    return quote(filled[names], safe="/" if operator == "+" else "")

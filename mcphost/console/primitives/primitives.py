@@ -1,0 +1,228 @@
+"""Pages that are shared by all primitive types: tools, prompts, resources and templates.
+
+Each type has a list, a form, a page for each primitive, and actions on its state. The URL says
+which type is meant (see `urls`); there, the id of a primitive of another type is unknown.
+"""
+
+from collections.abc import Callable
+from uuid import UUID
+
+from django.contrib import messages
+from django.db import transaction
+from django.http import Http404, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from mcphost.audit.records import Actor
+from mcphost.catalogue import kinds, selectors, services
+from mcphost.catalogue.compiling import ARGUMENT_LIMIT_NOTICE
+from mcphost.catalogue.errors import Invalid, UnchangedError, WrongStateError
+from mcphost.catalogue.fields import PrimitiveFields
+from mcphost.catalogue.selectors import PrimitiveRow
+from mcphost.catalogue.states import PrimitiveState, PrimitiveVerb
+from mcphost.console.base import (
+    Crumb,
+    SignedInRequest,
+    actor,
+    form_input,
+    mcp_url,
+    of_tenant,
+    page_of,
+    show,
+)
+from mcphost.console.primitives.details import argument_limit_of, view_of
+from mcphost.console.primitives.form import (
+    PYTHON,
+    PrimitiveForm,
+    author_texts,
+    can_be_written,
+    granted,
+    kind_for,
+    ways,
+)
+from mcphost.console.words import WORDS, Words
+from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.tenants.models import Tenant
+from mcphost.tenants.roles import Permission
+
+PUBLISH = "_publish"
+"""The name of the button that saves and publishes."""
+
+_VERBS: dict[PrimitiveVerb, tuple[Callable[[UUID, Actor], PrimitiveRow], str]] = {
+    PrimitiveVerb.PUBLISH: (services.publish, "{} is published. Clients can use it now."),
+    PrimitiveVerb.DISABLE: (services.disable, "{} is disabled. Clients can no longer use it."),
+    PrimitiveVerb.ENABLE: (
+        services.enable,
+        "{} is enabled. Its last published version is served again.",
+    ),
+}
+
+
+@of_tenant(Permission.VIEW_TOOLS)
+@require_safe
+def listing(request: SignedInRequest, tenant: Tenant, sort: PrimitiveType) -> HttpResponseBase:
+    """List the primitives of a type, with their state and why any is not served."""
+    words = WORDS[sort]
+    wanted, state = request.GET.get("q", "").strip()[:64], request.GET.get("state", "")
+    problems = {each.primitive_id: each.message for each in selectors.problems(tenant.pk)}
+    rows = selectors.primitives(Tenant.objects.filter(pk=tenant.pk), sort)
+    found = [
+        (row, kinds.function_of(row.fields.kind, row.fields.config), problems.get(row.id, ""))
+        for row in rows
+        if wanted.lower() in f"{row.name} {row.fields.title} {row.uri}".lower()
+        and state in ("", row.state.value)
+    ]
+    return show(
+        request,
+        "primitives/primitives.html",
+        words.title,
+        words=words,
+        rows=found,
+        total=len(rows),
+        wanted=wanted,
+        state=state,
+        states=[each.value for each in PrimitiveState],
+        may_make=can_be_written(sort) or bool(granted(tenant.pk, sort)),
+    )
+
+
+@of_tenant(Permission.EDIT_TOOLS)
+def add(request: SignedInRequest, tenant: Tenant, sort: PrimitiveType) -> HttpResponseBase:
+    """Create a primitive."""
+    asked = request.POST if request.method == "POST" else request.GET
+    kind = kind_for(sort, asked.get("kind", ""))
+    form = PrimitiveForm(WORDS[sort], tenant.pk, kind, form_input(request), None)
+    if request.method == "POST" and form.is_valid():
+        wanted, publish, who = form.wanted(), PUBLISH in request.POST, actor(request)
+        made = form.attempt(lambda: _create(tenant.pk, wanted, who, publish=publish))
+        if made is not None:
+            return _saved(request, tenant, made, _done(made.name, publish=publish))
+    return _form_page(request, tenant, WORDS[sort], form)
+
+
+@of_tenant(Permission.EDIT_TOOLS)
+def edit(
+    request: SignedInRequest, tenant: Tenant, sort: PrimitiveType, primitive_id: UUID
+) -> HttpResponseBase:
+    """Edit the working copy of a primitive."""
+    row = row_of(tenant, sort, primitive_id)
+    form = PrimitiveForm(WORDS[sort], tenant.pk, row.fields.kind, form_input(request), row.fields)
+    if request.method == "POST" and form.is_valid():
+        wanted, publish, who = form.wanted(), PUBLISH in request.POST, actor(request)
+        saved = form.attempt(lambda: _update(row.id, wanted, who, publish=publish))
+        if saved is not None:
+            return _saved(request, tenant, *saved)
+    return _form_page(request, tenant, WORDS[sort], form, row)
+
+
+@of_tenant(Permission.VIEW_TOOLS)
+@require_safe
+def detail(
+    request: SignedInRequest, tenant: Tenant, sort: PrimitiveType, primitive_id: UUID
+) -> HttpResponseBase:
+    """Show a primitive: what is served, what differs, an example request, and all versions."""
+    row = row_of(tenant, sort, primitive_id)
+    return show(
+        request,
+        "primitives/primitive.html",
+        row.name,
+        _list_of(tenant, WORDS[sort]),
+        words=WORDS[sort],
+        offer=view_of(row, mcp_url(request, tenant.slug)),
+        row=row,
+    )
+
+
+@of_tenant(Permission.EDIT_TOOLS)
+@require_POST
+def move(
+    request: SignedInRequest, tenant: Tenant, sort: PrimitiveType, primitive_id: UUID, verb: str
+) -> HttpResponseBase:
+    """Publish, disable or enable a primitive."""
+    row = row_of(tenant, sort, primitive_id)
+    service, sentence = _VERBS[PrimitiveVerb(verb)]
+    try:
+        service(row.id, actor(request))
+    except (Invalid, UnchangedError, WrongStateError) as refusal:
+        messages.error(request, f"Nothing was changed. {refusal}")
+    else:
+        messages.success(request, sentence.format(row.name))
+    return redirect(WORDS[sort].detail, tenant.slug, row.id)
+
+
+@transaction.atomic
+def _create(tenant_id: UUID, wanted: PrimitiveFields, who: Actor, *, publish: bool) -> PrimitiveRow:
+    made = services.create(tenant_id, wanted, who)
+    return services.publish(made.id, who) if publish else made
+
+
+@transaction.atomic
+def _update(
+    primitive_id: UUID, wanted: PrimitiveFields, who: Actor, *, publish: bool
+) -> tuple[PrimitiveRow, str]:
+    """Return the row, and a sentence that says what was done.
+
+    A working copy that is published already is only saved.
+    """
+    saved = services.update(primitive_id, wanted, who)
+    try:
+        row = services.publish(saved.id, who) if publish else saved
+    except UnchangedError as refusal:
+        return saved, f"{saved.name} is saved. No new version was created: {refusal}"
+    return row, _done(row.name, publish=publish)
+
+
+def _done(name: str, *, publish: bool) -> str:
+    if publish:
+        return _VERBS[PrimitiveVerb.PUBLISH][1].format(name)
+    return f"{name} is saved. Clients see the changes once you publish."
+
+
+def _saved(
+    request: SignedInRequest, tenant: Tenant, row: PrimitiveRow, done: str
+) -> HttpResponseBase:
+    messages.success(request, done)
+    limit = argument_limit_of(row)
+    if limit is not None:
+        messages.info(request, ARGUMENT_LIMIT_NOTICE.format(limit))
+    return redirect(WORDS[row.sort].detail, tenant.slug, row.id)
+
+
+def _form_page(
+    request: SignedInRequest,
+    tenant: Tenant,
+    words: Words,
+    form: PrimitiveForm,
+    row: PrimitiveRow | None = None,
+) -> HttpResponseBase:
+    crumbs = [_list_of(tenant, words)]
+    back = crumbs[0].url
+    if row is not None:
+        back = reverse(words.detail, args=[tenant.slug, row.id])
+        crumbs.append(Crumb(row.name, back))
+    return show(
+        request,
+        "primitives/primitive_form.html",
+        "Edit" if row is not None else f"New {words.one}",
+        *crumbs,
+        words=words,
+        form=form,
+        row=row,
+        back=back,
+        ways=() if row is not None else ways(words, form.kind),
+        needs_function=form.kind == PYTHON and not granted(tenant.pk, words.sort),
+        authors=author_texts(tenant.pk, words.sort) if form.kind == PYTHON else {},
+    )
+
+
+def _list_of(tenant: Tenant, words: Words) -> Crumb:
+    return page_of(tenant, words.listing.removeprefix("admin:"), words.title)
+
+
+def row_of(tenant: Tenant, sort: PrimitiveType, primitive_id: UUID) -> PrimitiveRow:
+    """Return the tenant's primitive of this type. Raises Http404 if there is none."""
+    row = selectors.primitive(primitive_id)
+    if row is None or row.tenant_id != tenant.pk or row.sort is not sort:
+        raise Http404
+    return row

@@ -1,0 +1,71 @@
+"""The page that notifies subscribers that the content at a URI has changed."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+
+from mcphost.catalogue.selectors import PrimitiveRow
+from mcphost.catalogue.updates import announce_update
+from mcphost.console.base import Crumb, SignedInRequest, actor, form_input, of_tenant, page_of, show
+from mcphost.console.forms import forms
+from mcphost.console.primitives.primitives import row_of
+from mcphost.console.words import WORDS
+from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.tenants.models import Tenant
+from mcphost.tenants.roles import Permission
+
+_EXPLANATION = (
+    "Clients that have subscribed to {} are notified that its content has changed, so that they can "
+    "read it again. The content itself is not changed by this."
+)
+
+
+class UpdateForm(forms.ConsoleForm):
+    """One of the URIs that a template answers."""
+
+    uri = forms.text("URI", "A URI that matches the template.", inputmode="url", spellcheck="false")
+
+
+@of_tenant(Permission.EDIT_TOOLS)
+def announce(
+    request: SignedInRequest, tenant: Tenant, sort: PrimitiveType, primitive_id: UUID
+) -> HttpResponseBase:
+    """Ask for confirmation, then notify subscribers."""
+    row, words = row_of(tenant, sort, primitive_id), WORDS[sort]
+    back = reverse(words.detail, args=[tenant.slug, row.id])
+    form = UpdateForm(_asked(request, row), initial={"uri": row.uri})
+    if form.is_valid():
+        uri = form.cleaned_data["uri"]
+        if form.attempt(lambda: _told(tenant.pk, uri, request)):
+            messages.success(request, f"Subscribers of {uri} are notified that it changed.")
+            return redirect(back)
+    resource = sort is PrimitiveType.RESOURCE
+    return show(
+        request,
+        "confirm.html",
+        "Notify subscribers",
+        page_of(tenant, words.listing.removeprefix("admin:"), words.title),
+        Crumb(row.name, back),
+        form=form,
+        hidden=resource,
+        explanation=_EXPLANATION.format(row.uri if resource else "this URI"),
+        verb="Notify subscribers",
+        harmless=True,
+        back=back,
+    )
+
+
+def _asked(request: SignedInRequest, row: PrimitiveRow) -> Mapping[str, Any] | None:
+    """Return the posted data; a resource has only one URI, so that is filled in."""
+    data, _ = form_input(request)
+    return {"uri": row.uri} if data is not None and row.sort is PrimitiveType.RESOURCE else data
+
+
+def _told(tenant_id: UUID, uri: str, request: SignedInRequest) -> bool:
+    announce_update(tenant_id, uri, actor(request))
+    return True

@@ -1,0 +1,143 @@
+"""Pages for changes, and for the payload of one entry: reading it and erasing it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from django.contrib import messages
+from django.db import transaction
+from django.http import Http404, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from mcphost.audit import selectors, services
+from mcphost.audit.entries import EntryView, PayloadView
+from mcphost.audit.models import Payload
+from mcphost.console.base import (
+    Crumb,
+    SignedInRequest,
+    actor,
+    of_platform,
+    of_tenant,
+    page_of,
+    show,
+)
+from mcphost.console.records.filters import PERIODS, RecordFilter, named_entries, tenants_of
+from mcphost.tenants.models import Tenant
+from mcphost.tenants.roles import Permission
+
+PAYLOAD_VIEWED = "payload.viewed"
+
+
+@of_tenant(Permission.VIEW_RECORDS)
+@require_safe
+def changes(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
+    """List who changed what in one tenant."""
+    return _changes(request, frozenset({tenant.pk}), "Changes")
+
+
+@of_platform(Permission.VIEW_RECORDS)
+@require_safe
+def all_changes(request: SignedInRequest) -> HttpResponseBase:
+    """List who changed what in all tenants and in the platform itself."""
+    return _changes(request, tenants_of(RecordFilter.of(request.GET)), "All changes")
+
+
+def _changes(
+    request: SignedInRequest, tenants: frozenset[UUID] | None, title: str
+) -> HttpResponseBase:
+    asked = replace(RecordFilter.of(request.GET), outcome="", questions="", client="", call="")
+    page = selectors.verbs(asked.within(tenants, timezone.now()), after=asked.after)
+    return show(
+        request,
+        "records/changes.html",
+        title,
+        asked=asked,
+        entries=named_entries(page.entries),
+        older=asked.older(page.after),
+        periods=tuple(PERIODS),
+    )
+
+
+@of_tenant(Permission.VIEW_PAYLOADS)
+@require_safe
+def payload(request: SignedInRequest, tenant: Tenant, entry_id: UUID) -> HttpResponseBase:
+    """Show the payload of one entry. Reading it is recorded in an entry."""
+    entry, found = _payload(tenant, entry_id)
+    view_on_record(request, [entry])
+    return show(
+        request,
+        "records/payload.html",
+        "Payload",
+        page_of(tenant, "records", "Records"),
+        step_to_call(tenant, entry),
+        entry=entry,
+        payload=found,
+    )
+
+
+@of_tenant(Permission.MANAGE_TENANT)
+def erase(request: SignedInRequest, tenant: Tenant, entry_id: UUID) -> HttpResponseBase:
+    """Erase a payload for good, after confirmation. The entry and its commitment stay."""
+    entry = _entry(tenant, entry_id)
+    if not Payload.objects.filter(tenant=tenant.pk, entry=entry_id).exists():
+        raise Http404
+    back = step_to_call(tenant, entry)
+    if request.method == "POST":
+        services.erase_payload(entry_id, actor(request))
+        messages.success(request, "The payload is erased. Its entry stays in the record.")
+        return redirect(back.url)
+    return show(
+        request,
+        "confirm.html",
+        "Erase payload",
+        page_of(tenant, "records", "Records"),
+        back,
+        explanation=(
+            "The payload of this entry is erased and cannot be recovered. The entry itself and its "
+            "commitment stay in the record."
+        ),
+        verb="Erase permanently",
+        back=back.url,
+    )
+
+
+@transaction.atomic
+def view_on_record(request: SignedInRequest, entries: Sequence[EntryView]) -> None:
+    """Record that the user reads the payloads of these entries, before they are shown."""
+    for entry in entries:
+        services.record(
+            PAYLOAD_VIEWED,
+            actor=actor(request),
+            tenant=entry.tenant,
+            target=str(entry.id),
+            facts={"tool": entry.target, "call": str(entry.call or "")},
+        )
+
+
+def _payload(tenant: Tenant, entry_id: UUID) -> tuple[EntryView, PayloadView]:
+    entry = _entry(tenant, entry_id)
+    found = selectors.payload(entry_id, tenant.pk)
+    if found is None:
+        raise Http404
+    return entry, found
+
+
+def _entry(tenant: Tenant, entry_id: UUID) -> EntryView:
+    entry = selectors.entry(entry_id, frozenset({tenant.pk}))
+    if entry is None:
+        raise Http404
+    return entry
+
+
+def step_to_call(tenant: Tenant, entry: EntryView) -> Crumb:
+    """Return the breadcrumb to an entry's call, or to the refusals if it belongs to no call.
+
+    A refused request state may belong to no call.
+    """
+    if entry.call is None:
+        return page_of(tenant, "refusals", "Refusals")
+    url = reverse("admin:call", args=[tenant.slug, entry.call])
+    return Crumb(f"Call of {entry.target}", url)

@@ -1,0 +1,163 @@
+"""Filters for lists of records, and the tenant names shown beside the records."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.http import QueryDict
+
+from mcphost.audit.call_list import ASKED, REFUSED, ListedCall, WaitingQuestion
+from mcphost.audit.entries import UNKNOWN, EntryView
+from mcphost.audit.selectors import EntryFilter
+from mcphost.audit.timeline import EXPIRED, INVALID, LOST, OPEN, UNASKED
+from mcphost.console.base import query_text
+from mcphost.runtime.outcomes import FailureKind
+from mcphost.serving.execution import audit_records
+from mcphost.tenants.models import Tenant
+
+PERIODS: Mapping[str, timedelta] = {
+    "hour": timedelta(hours=1),
+    "day": timedelta(days=1),
+    "week": timedelta(days=7),
+    "month": timedelta(days=30),
+}
+STATES = tuple(
+    dict.fromkeys(
+        (
+            OPEN,
+            EXPIRED,
+            LOST,
+            audit_records.COMPLETE,
+            *(kind.value for kind in FailureKind),
+            audit_records.YIELDED,
+            audit_records.CANCELLED,
+            UNKNOWN,
+        )
+    )
+)
+"""The statuses that a call can have."""
+QUESTIONS: Mapping[str, str] = {
+    ASKED: "with questions",
+    "accept": "accepted",
+    "decline": "declined",
+    "cancel": "cancelled",
+    "received": "answered otherwise",
+    "failed": "failed",
+    INVALID: "invalid",
+    UNASKED: "answer not requested",
+    REFUSED: "something rejected",
+}
+"""The values by which calls are filtered according to their questions."""
+
+
+_FREE = ("tenant", "tool", "principal", "client", "call")
+_FIXED: Mapping[str, Collection[str]] = {
+    "outcome": STATES,
+    "questions": QUESTIONS,
+    "period": PERIODS,
+}
+"""The filters with a fixed list of values."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFilter:
+    """The filter above a list.
+
+    `unknown` are sentences about values that do not exist: with any, the list is empty and shows
+    them.
+    """
+
+    tenant: str = ""
+    tool: str = ""
+    outcome: str = ""
+    questions: str = ""
+    principal: str = ""
+    client: str = ""
+    call: str = ""
+    period: str = ""
+    after: UUID | None = None
+    unknown: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, query: QueryDict) -> "RecordFilter":
+        """Parse the filter in a page's query string."""
+        words = {name: query_text(query, name) for name in (*_FREE, *_FIXED)}
+        after = query_text(query, "after")
+        found = _id(after)
+        unknown = [
+            f"The filter {name} has no value {words[name]!r}."
+            for name, known in _FIXED.items()
+            if words[name] and words[name] not in known
+        ]
+        if after and found is None:
+            unknown.append(f"There is no page {after!r}.")
+        return cls(**words, after=found, unknown=tuple(unknown))
+
+    @property
+    def _chosen(self) -> Mapping[str, str]:
+        names = (*_FREE, *_FIXED)
+        return {name: value for name in names if (value := getattr(self, name))}
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether any filter is set."""
+        return bool(self._chosen)
+
+    def within(self, tenants: frozenset[UUID] | None, now: datetime) -> EntryFilter:
+        """Return the filter for the selector, limited to `tenants`."""
+        return EntryFilter(
+            tenants=frozenset() if self.unknown else tenants,
+            target=self.tool,
+            outcome=self.outcome,
+            questions=self.questions,
+            principal=self.principal,
+            client=self.client,
+            call=self.call,
+            since=now - PERIODS[self.period] if self.period in PERIODS else None,
+        )
+
+    def older(self, after: UUID | None) -> str:
+        """Return the query string of the next page; empty on the last one."""
+        return "" if after is None else urlencode({**self._chosen, "after": str(after)})
+
+
+def tenants_of(asked: RecordFilter) -> frozenset[UUID] | None:
+    """Return the tenant that the filter names, as a set; None means all tenants."""
+    if not asked.tenant:
+        return None
+    return frozenset(Tenant.objects.filter(slug=asked.tenant).values_list("id", flat=True))
+
+
+def named_calls(calls: Iterable[ListedCall]) -> list[tuple[ListedCall, str]]:
+    """Pair each call with the current slug of its tenant."""
+    found = tuple(calls)
+    slugs = _slugs(each.entry for each in found)
+    return [(each, slugs.get(each.entry.tenant, "")) for each in found]
+
+
+def named_waiting(questions: Iterable[WaitingQuestion]) -> list[tuple[WaitingQuestion, str]]:
+    """Pair each waiting question with the current slug of its tenant."""
+    found = tuple(questions)
+    slugs = _slugs(each.entry for each in found)
+    return [(each, slugs.get(each.entry.tenant, "")) for each in found]
+
+
+def named_entries(entries: Iterable[EntryView]) -> list[tuple[EntryView, str]]:
+    """Pair each entry with the current slug of its tenant; empty for the platform's entries."""
+    found = tuple(entries)
+    slugs = _slugs(found)
+    return [(each, slugs.get(each.tenant, "")) for each in found]
+
+
+def _slugs(entries: Iterable[EntryView]) -> Mapping[UUID | None, str]:
+    ids = {each.tenant for each in entries if each.tenant is not None}
+    return dict(Tenant.objects.filter(pk__in=ids).values_list("id", "slug"))
+
+
+def _id(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

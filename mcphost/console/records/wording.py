@@ -1,0 +1,178 @@
+"""Turn recorded questions and answers into texts, fields and pieces for display.
+
+An answer is whatever the client sent: a value of an unexpected shape is shown as it is.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mcphost.audit.entries import EntryView, PayloadView
+from mcphost.audit.records import ANSWER_RECEIVED, QUESTION_ASKED
+from mcphost.console.forms.previews import MOST_TEXT, Piece
+from mcphost.console.forms.uploads import Blob
+
+LONG = 700
+"""Characters; longer content is folded."""
+
+_ROLES = frozenset({"user", "assistant"})
+_TYPES: Mapping[str, str] = {
+    "string": "a text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "yes or no",
+}
+_SAMPLING = ("systemPrompt", "maxTokens", "temperature", "stopSequences", "includeContext")
+_SAMPLED = ("model", "stopReason")
+Facts = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DisplayedPayload:
+    """The payload of one entry for display: a text, named values, pieces of a conversation.
+
+    `raw` is all of it as it was sent; `problem` says why it cannot be read.
+    """
+
+    text: str = ""
+    facts: Facts = ()
+    pieces: tuple[Piece, ...] = ()
+    raw: Any = None
+    problem: str = ""
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it would fill the page."""
+        length = sum(len(value) for _, value in self.facts)
+        return length + sum(len(each.text) for each in self.pieces) > LONG
+
+
+def display(entry: EntryView, payload: PayloadView) -> DisplayedPayload:
+    """Return the payload of an entry for display."""
+    if payload.problem:
+        return DisplayedPayload(problem=payload.problem)
+    content = _mapping(payload.content)
+    if entry.action == QUESTION_ASKED:
+        return _question(_mapping(content.get("question")))
+    if entry.action == ANSWER_RECEIVED:
+        return _answer(_mapping(content.get("answer")))
+    return DisplayedPayload(raw=payload.content)
+
+
+def _question(params: Mapping[str, Any]) -> DisplayedPayload:
+    if "messages" in params:
+        return DisplayedPayload(
+            facts=_named(params, _SAMPLING), pieces=_messages(params), raw=params
+        )
+    text = _text(params.get("message", ""))
+    if "url" in params:
+        return DisplayedPayload(text, (("Opens", _text(params["url"])),), raw=params)
+    return DisplayedPayload(text, _fields(_mapping(params.get("requestedSchema"))), raw=params)
+
+
+def _answer(result: Mapping[str, Any]) -> DisplayedPayload:
+    if "roots" in result:
+        return DisplayedPayload(facts=tuple(map(_root, _list(result["roots"]))), raw=result)
+    if "role" in result:
+        return DisplayedPayload(
+            facts=_named(result, _SAMPLED), pieces=tuple(_turn(result)), raw=result
+        )
+    content = _mapping(result.get("content"))
+    return DisplayedPayload(
+        facts=tuple((name, _value(each)) for name, each in content.items()), raw=result
+    )
+
+
+def _named(values: Mapping[str, Any], names: Iterable[str]) -> Facts:
+    return tuple((_label(name), _value(values[name])) for name in names if name in values)
+
+
+def _label(name: str) -> str:
+    """Turn a camel-case name into words: `maxTokens` becomes "Max tokens"."""
+    return "".join(f" {each.lower()}" if each.isupper() else each for each in name).capitalize()
+
+
+def _fields(schema: Mapping[str, Any]) -> Facts:
+    """Return each field of a form, and the values that it takes."""
+    required = _list(schema.get("required"))
+    fields = _mapping(schema.get("properties")).items()
+    return tuple(
+        (_text(_mapping(each).get("title") or name), _takes(_mapping(each), name in required))
+        for name, each in fields
+    )
+
+
+def _takes(field: Mapping[str, Any], required: bool) -> str:
+    choices, items = _choices(field), _mapping(field.get("items"))
+    if choices:
+        said = f"one of {', '.join(choices)}"
+    elif several := _choices(items):
+        said = f"any of {', '.join(several)}"
+    else:
+        said = _TYPES.get(_text(field.get("type", "")), "a value")
+    more = [f"suggested: {_value(field['default'])}"] if "default" in field else []
+    return ", ".join([said, *more, *([] if required else ["optional"])])
+
+
+def _choices(field: Mapping[str, Any]) -> list[str]:
+    titled = [
+        _value(_mapping(each).get("title") or _mapping(each).get("const"))
+        for each in _list(field.get("oneOf") or field.get("anyOf"))
+    ]
+    return titled or [_value(each) for each in _list(field.get("enum"))]
+
+
+def _root(root: Any) -> tuple[str, str]:
+    found = _mapping(root)
+    return _text(found.get("name") or "Folder"), _text(found.get("uri", root))
+
+
+def _messages(params: Mapping[str, Any]) -> tuple[Piece, ...]:
+    turns = (_turn(_mapping(each)) for each in _list(params["messages"]))
+    return tuple(piece for turn in turns for piece in turn)
+
+
+def _turn(message: Mapping[str, Any]) -> list[Piece]:
+    """Return the pieces of one message: one block of content, or several."""
+    content, role = message.get("content"), _text(message.get("role", ""))
+    blocks = content if isinstance(content, list) else [content]
+    return [_piece(_mapping(each), role if role in _ROLES else "") for each in blocks]
+
+
+def _piece(block: Mapping[str, Any], role: str) -> Piece:
+    blob = _blob(block)
+    if blob is not None:
+        return Piece(role=role, blob=blob)
+    text = _text(block["text"]) if "text" in block else _text(block)
+    return Piece(role=role, text=text[:MOST_TEXT], cut=len(text) > MOST_TEXT)
+
+
+def _blob(block: Mapping[str, Any]) -> Blob | None:
+    data, mime_type = block.get("data"), block.get("mimeType", "")
+    if not isinstance(data, str) or not isinstance(mime_type, str):
+        return None
+    try:
+        return Blob.of(mime_type, data)
+    except ValueError:
+        return None
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(_value, value))
+    return "none" if value is None else _text(value)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,1 @@
+"""Pages for tenants: members, service accounts, tokens, and how clients connect."""

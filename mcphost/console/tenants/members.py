@@ -1,0 +1,212 @@
+"""Pages for the members of a tenant and its invitations."""
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.http import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_POST
+
+from mcphost.console.base import (
+    SignedInRequest,
+    actor,
+    form_input,
+    of_tenant,
+    page_of,
+    show,
+    show_refusal,
+)
+from mcphost.console.forms import forms
+from mcphost.console.tenants.tokens import asked_scopes
+from mcphost.tenants import invitations, services
+from mcphost.tenants.access import allowed
+from mcphost.tenants.errors import InvalidError
+from mcphost.tenants.invitations import IssuedInvitation
+from mcphost.tenants.models import Membership, Tenant
+from mcphost.tenants.roles import Permission, Role
+
+ROLES = (
+    (Role.OWNER.value, "Owner: everything except payloads"),
+    (Role.OPERATOR.value, "Operator: tools and records"),
+    (Role.AUDITOR.value, "Auditor: reads records and payloads"),
+    (Role.MEMBER.value, "Member: only calls tools"),
+)
+LASTS = (("1", "in a day"), (str(invitations.DAYS), "in a week"), ("30", "in 30 days"))
+
+
+class InviteForm(forms.ConsoleForm):
+    """The user name of the account to invite, and a role."""
+
+    username = forms.text("User name", "Exactly as the person signs in.", required=True)
+    role = forms.select("Role", choices=ROLES, required=True, initial=Role.OPERATOR.value)
+    days = forms.select("Expires", choices=LASTS, required=True, initial=str(invitations.DAYS))
+
+
+class AppointForm(forms.ConsoleForm):
+    """The user name of a tenant's first owner."""
+
+    username = forms.text("User name", "Exactly as the person signs in.", required=True)
+
+
+class RoleForm(forms.ConsoleForm):
+    """Another role for a member."""
+
+    role = forms.select("Role", choices=ROLES, required=True)
+
+
+class ScopesForm(forms.ConsoleForm):
+    """The scopes that a member's own tokens may have besides those of every member."""
+
+    scopes = forms.checkboxes("Scopes", "Removing one also removes it from their tokens at once.")
+
+
+@of_tenant(Permission.MANAGE_MEMBERS)
+def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
+    """List members and invitations, with a form to invite, or to appoint the first owner."""
+    appointing = _may_appoint(request.user, tenant)
+    form = (AppointForm if appointing else InviteForm)(*form_input(request))
+    if request.method == "POST" and form.is_valid():
+        done = _appoint(request, tenant, form) if appointing else _invite(request, tenant, form)
+        if done is not None:
+            return done
+    found = Membership.objects.filter(tenant=tenant).select_related("user")
+    return show(
+        request,
+        "tenants/members.html",
+        "Members",
+        form=form,
+        members=found.order_by("user__username"),
+        invitations=invitations.listing(tenant.pk, timezone.now()),
+        appointing=appointing,
+        roles=ROLES,
+    )
+
+
+def _may_appoint(user: User, tenant: Tenant) -> bool:
+    """Return whether the user is staff, and the tenant has no active owner who could invite."""
+    staff = allowed(user, None, Permission.MANAGE_MEMBERS)
+    return staff and not services.active_owners(tenant.pk).exists()
+
+
+def _appoint(
+    request: SignedInRequest, tenant: Tenant, form: forms.ConsoleForm
+) -> HttpResponseBase | None:
+    name = form.cleaned_data["username"]
+    appointed = form.attempt(lambda: services.appoint_owner(tenant.pk, name, actor=actor(request)))
+    if appointed is None:
+        return None
+    messages.success(request, f"{name} is now an owner, and sees who appointed them.")
+    return redirect("admin:members", tenant.slug)
+
+
+def _invite(
+    request: SignedInRequest, tenant: Tenant, form: forms.ConsoleForm
+) -> HttpResponseBase | None:
+    given = form.cleaned_data
+    role, days = Role(given["role"]), int(given["days"])
+    issued = form.attempt(
+        lambda: invitations.invite(
+            tenant.pk, given["username"], role, inviter=request.user, days=days
+        )
+    )
+    return None if issued is None else _shown_once(request, tenant, issued)
+
+
+def _shown_once(
+    request: SignedInRequest, tenant: Tenant, issued: IssuedInvitation
+) -> HttpResponseBase:
+    path = reverse("admin:invitation", args=[issued.link])
+    return show(
+        request,
+        "tenants/invitation_issued.html",
+        "The invitation",
+        page_of(tenant, "members", "Members"),
+        invitation=issued,
+        url=request.build_absolute_uri(path),
+    )
+
+
+@of_tenant(Permission.MANAGE_MEMBERS)
+@require_POST
+def withdraw(request: SignedInRequest, tenant: Tenant, invitation_id: UUID) -> HttpResponseBase:
+    """Withdraw an invitation, so that its link stops working."""
+    if invitations.withdraw(tenant.pk, invitation_id, actor=actor(request)):
+        messages.success(request, "The invitation was withdrawn.")
+    else:
+        messages.error(request, "There is no such open invitation.")
+    return redirect("admin:members", tenant.slug)
+
+
+@of_tenant(Permission.MANAGE_MEMBERS)
+@require_POST
+def change(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpResponseBase:
+    """Give a member another role."""
+    user = _member(tenant, user_id)
+    form = RoleForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, "There is no such role.")
+        return redirect("admin:members", tenant.slug)
+    role = Role(form.cleaned_data["role"])
+    try:
+        services.set_member(tenant.pk, user, role, actor=actor(request))
+        messages.success(request, f"The role of {user.get_username()} is now {role.value}.")
+    except InvalidError as refusal:
+        show_refusal(request, refusal)
+    return redirect("admin:members", tenant.slug)
+
+
+@of_tenant(Permission.MANAGE_MEMBERS)
+def scopes(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpResponseBase:
+    """Set the scopes of single tools that a member's own tokens may have."""
+    user = _member(tenant, user_id)
+    membership = Membership.objects.get(tenant=tenant, user=user)
+    choices = sorted({*asked_scopes(tenant), *membership.scopes})
+    form = ScopesForm(*form_input(request), initial={"scopes": membership.scopes})
+    form.fields["scopes"].choices = [(each, each) for each in choices]  # type: ignore[attr-defined]
+    if request.method == "POST" and form.is_valid():
+        given: list[str] = form.cleaned_data["scopes"]
+        services.grant_scopes(tenant.pk, user, given, actor=actor(request))
+        messages.success(request, "Saved.")
+        return redirect("admin:members", tenant.slug)
+    return show(
+        request,
+        "tenants/member_scopes.html",
+        f"Scopes of {user.get_username()}",
+        page_of(tenant, "members", "Members"),
+        form=form,
+        person=user,
+        choices=choices,
+    )
+
+
+@of_tenant(Permission.MANAGE_MEMBERS)
+def remove(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpResponseBase:
+    """Remove a member, after confirmation."""
+    user = _member(tenant, user_id)
+    if request.method == "POST":
+        try:
+            services.remove_member(tenant.pk, user, actor=actor(request))
+            messages.success(request, f"{user.get_username()} no longer has a role here.")
+        except InvalidError as refusal:
+            show_refusal(request, refusal)
+        return redirect("admin:members", tenant.slug)
+    return show(
+        request,
+        "confirm.html",
+        "Remove a member",
+        page_of(tenant, "members", "Members"),
+        explanation=(
+            f"{user.get_username()} loses the role here, and all their tokens for this tenant stop "
+            "working permanently, even if they return. Tokens of service accounts keep working: "
+            "check those that they issued."
+        ),
+        verb="Remove",
+        back=reverse("admin:members", args=[tenant.slug]),
+    )
+
+
+def _member(tenant: Tenant, user_id: int) -> User:
+    return get_object_or_404(User, pk=user_id, memberships__tenant=tenant)

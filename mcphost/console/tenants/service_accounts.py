@@ -1,0 +1,91 @@
+"""Pages for the service accounts of a tenant: programs that call it in their own name."""
+
+from collections.abc import Callable, Mapping
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import Http404, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from mcphost.console.base import SignedInRequest, actor, form_input, of_tenant, page_of, show
+from mcphost.console.forms import forms
+from mcphost.identity import service_accounts as services
+from mcphost.tenants.models import Tenant
+from mcphost.tenants.roles import Permission
+
+
+class AccountForm(forms.ConsoleForm):
+    """A new service account."""
+
+    name = forms.text("Name", "Lower-case letters, digits and ._-; never reused.", maxlength=60)
+    description = forms.text("Description", "What the program does.", maxlength=200)
+
+
+@of_tenant(Permission.MANAGE_TOKENS)
+def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
+    """List all service accounts, with a form to create one."""
+    form = AccountForm(*form_input(request))
+    if request.method == "POST" and form.is_valid():
+        name, description = form.cleaned_data["name"], form.cleaned_data["description"]
+        made = form.attempt(
+            lambda: services.create(tenant.pk, name, description, actor=actor(request))
+        )
+        if made is not None:
+            messages.success(
+                request, f"Service account {name} was created. Next, issue a token for it."
+            )
+            return redirect("admin:service_accounts", tenant.slug)
+    accounts = services.accounts(tenant.pk)
+    return show(
+        request, "tenants/service_accounts.html", "Service accounts", form=form, accounts=accounts
+    )
+
+
+_VERBS: Mapping[str, tuple[Callable[..., bool], str]] = {
+    "disable": (services.disable, "is disabled; its tokens do not work"),
+    "enable": (services.enable, "is enabled"),
+}
+
+
+@of_tenant(Permission.MANAGE_TOKENS)
+@require_POST
+def switch(
+    request: SignedInRequest, tenant: Tenant, account_id: UUID, verb: str
+) -> HttpResponseBase:
+    """Disable a service account, or enable it again."""
+    account = _account(tenant, account_id)
+    service, said = _VERBS[verb]
+    service(tenant.pk, account_id, actor=actor(request))
+    messages.success(request, f"Service account {account.name} {said}.")
+    return redirect("admin:service_accounts", tenant.slug)
+
+
+@of_tenant(Permission.MANAGE_TOKENS)
+def remove(request: SignedInRequest, tenant: Tenant, account_id: UUID) -> HttpResponseBase:
+    """Remove a service account for good, after confirmation."""
+    account = _account(tenant, account_id)
+    if request.method == "POST":
+        services.remove(tenant.pk, account_id, actor=actor(request))
+        messages.success(request, f"Service account {account.name} is removed.")
+        return redirect("admin:service_accounts", tenant.slug)
+    return show(
+        request,
+        "confirm.html",
+        "Remove a service account",
+        page_of(tenant, "service_accounts", "Service accounts"),
+        explanation=(
+            f"Every token of service account {account.name} stops working immediately and "
+            "permanently. The name is never reused; records keep it."
+        ),
+        verb="Remove",
+        back=reverse("admin:service_accounts", args=[tenant.slug]),
+    )
+
+
+def _account(tenant: Tenant, account_id: UUID) -> services.AccountListing:
+    found = {each.id: each for each in services.accounts(tenant.pk)}.get(account_id)
+    if found is None:
+        raise Http404
+    return found

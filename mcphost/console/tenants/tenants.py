@@ -1,0 +1,234 @@
+"""Pages for tenants: the list, creation, overview, settings, and closing for good."""
+
+import base64
+from dataclasses import replace
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.http import HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from mcphost.audit import call_list
+from mcphost.audit.selectors import EntryFilter
+from mcphost.catalogue import selectors as catalogue
+from mcphost.console.base import (
+    Crumb,
+    SignedInRequest,
+    actor,
+    form_input,
+    mcp_url,
+    of_platform,
+    of_tenant,
+    page_of,
+    query_text,
+    show,
+)
+from mcphost.console.forms import forms
+from mcphost.console.records.filters import named_calls, named_waiting
+from mcphost.console.tenants.counts import count
+from mcphost.tenants import services
+from mcphost.tenants.access import allowed, visible_tenants
+from mcphost.tenants.fields import ICON_BYTES, TenantFields
+from mcphost.tenants.models import Tenant
+from mcphost.tenants.roles import Permission
+from mcphost.tenants.selectors import snapshot
+from mcphost.vault.listing import has_salt
+
+PER_PAGE = 50
+RECENT = 8
+
+_SLUG_HINT = "Part of the address that clients connect to. It never changes and is never reused."
+_ICON_HINT = (
+    f"PNG, JPEG or WebP of at most {ICON_BYTES // 1024} KiB. Clients show it beside the name."
+)
+
+
+class TenantForm(forms.ConsoleForm):
+    """The fields that an owner may set."""
+
+    title = forms.text("Title", "The name that users see.")
+    instructions = forms.lines(
+        "Instructions", "Sent to every client that connects: what this server is for."
+    )
+    icon_file = forms.upload("Icon", _ICON_HINT)
+    remove_icon = forms.switch("Remove the icon")
+    public = forms.switch(
+        "Public", "Everything published here can be used without a token. Off by default."
+    )
+    allowed_origins = forms.lines(
+        "Allowed origins",
+        "Web pages that may connect from a browser, one per line, such as https://app.example. "
+        "Other clients need no entry.",
+        rows=3,
+    )
+    calls_per_minute = forms.number("Calls per minute", "For the whole tenant. Empty: no limit.")
+    concurrent_calls = forms.number("Calls at a time", "For the whole tenant. Empty: no limit.")
+
+    @classmethod
+    def starting(cls, fields: TenantFields) -> dict[str, Any]:
+        """Return the form's initial values."""
+        return {
+            "title": fields.title,
+            "instructions": fields.instructions,
+            "public": fields.public,
+            "allowed_origins": "\n".join(fields.allowed_origins),
+            "calls_per_minute": fields.calls_per_minute,
+            "concurrent_calls": fields.concurrent_calls,
+        }
+
+    def wanted(self, before: TenantFields) -> TenantFields:
+        """Return the fields with the submitted values."""
+        given = self.cleaned_data
+        return replace(
+            before,
+            title=given["title"],
+            icon=self._icon(before.icon),
+            instructions=given["instructions"].replace("\r\n", "\n"),
+            allowed_origins=tuple(given["allowed_origins"].split()),
+            public=given["public"],
+            calls_per_minute=given["calls_per_minute"],
+            concurrent_calls=given["concurrent_calls"],
+        )
+
+    def place(self, problems: forms.Problems) -> None:
+        """Show problems; those of the icon beside the upload field."""
+        super().place({"icon_file" if f == "icon" else f: said for f, said in problems.items()})
+
+    def _icon(self, before: str) -> str:
+        file = self.cleaned_data["icon_file"]
+        if file is None:
+            return "" if self.cleaned_data["remove_icon"] else before
+        # One byte more than allowed, so that the service detects a file that is too large.
+        data = base64.b64encode(file.read(ICON_BYTES + 1)).decode()
+        return f"data:{file.content_type};base64,{data}"
+
+
+class NewTenantForm(TenantForm):
+    """The fields of a new tenant: also its slug, which never changes."""
+
+    slug = forms.text("Slug", _SLUG_HINT, placeholder="acme", autofocus=True)
+    field_order = ("slug", "title")
+
+
+class CloseForm(forms.ConsoleForm):
+    """The confirmation of an action that cannot be undone, by typing the tenant's slug."""
+
+    slug = forms.text("Type the slug to confirm", required=True)
+
+    def __init__(self, tenant: Tenant, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._slug = tenant.slug
+
+    def clean_slug(self) -> str:
+        if self.cleaned_data["slug"] != self._slug:
+            raise ValidationError("This is not the tenant's slug.")
+        return self._slug
+
+
+@require_safe
+def listing(request: SignedInRequest) -> HttpResponseBase:
+    """List the tenants that the user may see."""
+    wanted = query_text(request.GET, "q", 40)
+    found = visible_tenants(request.user).order_by("slug")
+    if wanted:
+        found = found.filter(slug__contains=wanted.lower())
+    after = query_text(request.GET, "after", 40)
+    rows = list(found.filter(slug__gt=after)[: PER_PAGE + 1])
+    return show(
+        request,
+        "tenants/tenants.html",
+        "Tenants",
+        tenants=rows[:PER_PAGE],
+        after=rows[PER_PAGE - 1].slug if len(rows) > PER_PAGE else "",
+        wanted=wanted,
+        may_create=allowed(request.user, None, Permission.MANAGE_TENANT),
+    )
+
+
+@of_platform(Permission.MANAGE_TENANT)
+def add(request: SignedInRequest) -> HttpResponseBase:
+    """Create a tenant."""
+    form = NewTenantForm(*form_input(request))
+    if request.method == "POST" and form.is_valid():
+        slug, fields = form.cleaned_data["slug"], form.wanted(TenantFields())
+        made = form.attempt(lambda: services.create_tenant(slug, fields, actor=actor(request)))
+        if made is not None:
+            messages.success(request, f"{made.slug} is open. Next, appoint its first owner.")
+            return redirect("admin:members", made.slug)
+    return show(
+        request,
+        "tenants/tenant_form.html",
+        "New tenant",
+        Crumb("Tenants", reverse("admin:tenants")),
+        form=form,
+        verb="Create tenant",
+    )
+
+
+@of_tenant(Permission.VIEW_TOOLS)
+@require_safe
+def overview(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
+    """Show one tenant: where clients connect, what it offers, problems, latest calls."""
+    rows = catalogue.primitives(Tenant.objects.filter(pk=tenant.pk))
+    own, now = frozenset({tenant.pk}), timezone.now()
+    waiting = call_list.waiting(own, now)
+    return show(
+        request,
+        "tenants/tenant.html",
+        "Overview",
+        offers=bool(rows),
+        counts=count(rows),
+        problems=catalogue.problems(tenant.pk),
+        calls=named_calls(call_list.calls(EntryFilter(own), now, limit=RECENT).calls),
+        waiting=named_waiting(waiting[:RECENT]),
+        waiting_count=len(waiting),
+        url=mcp_url(request, tenant.slug),
+    )
+
+
+@of_tenant(Permission.MANAGE_TENANT)
+def settings(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
+    """Change the settings of a tenant."""
+    before = snapshot(tenant).fields
+    form = TenantForm(*form_input(request), initial=TenantForm.starting(before))
+    if request.method == "POST" and form.is_valid():
+        wanted = form.wanted(before)
+        if form.attempt(lambda: services.update_tenant(tenant.pk, wanted, actor=actor(request))):
+            messages.success(request, "Saved.")
+            return redirect("admin:settings", tenant.slug)
+    return show(
+        request,
+        "tenants/tenant_form.html",
+        "Settings",
+        form=form,
+        verb="Save",
+        icon=before.icon,
+        has_salt=has_salt(tenant.pk),
+    )
+
+
+@of_tenant(Permission.MANAGE_TENANT)
+def close(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
+    """Close a tenant for good, confirmed by its slug."""
+    form = CloseForm(tenant, *form_input(request))
+    if request.method == "POST" and form.is_valid():
+        services.close_tenant(tenant.pk, actor=actor(request))
+        messages.success(request, f"{tenant.slug} is closed. Its records can still be read.")
+        return redirect("admin:tenant", tenant.slug)
+    return show(
+        request,
+        "confirm.html",
+        "Close the tenant",
+        page_of(tenant, "settings", "Settings"),
+        form=form,
+        verb="Close permanently",
+        back=reverse("admin:settings", args=[tenant.slug]),
+        explanation=(
+            "All its tokens stop working immediately and permanently. The slug is never reused. "
+            "Its records can still be read."
+        ),
+    )

@@ -1,0 +1,212 @@
+"""Pages for the tokens of a tenant: the list, issuing one (shown once), and revoking one."""
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.http import Http404, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from mcphost.catalogue import selectors as catalogue
+from mcphost.console.base import (
+    Crumb,
+    SignedInRequest,
+    actor,
+    form_input,
+    mcp_url,
+    of_tenant,
+    page_of,
+    show,
+)
+from mcphost.console.forms import forms
+from mcphost.console.tenants import clients
+from mcphost.identity import selectors, service_accounts, services
+from mcphost.identity.services import IssuedToken, TokenRequest
+from mcphost.tenants.models import Membership, Tenant
+from mcphost.tenants.roles import (
+    CALL_TOOLS,
+    LIST_TOOLS,
+    READ_API,
+    WRITE_API,
+    Audience,
+    Permission,
+    Role,
+    audience_of,
+    may_take,
+)
+
+EXPIRIES = (("7", "in a week"), ("30", "in 30 days"), ("90", "in 90 days"), ("365", "in a year"))
+AUDIENCES = (
+    (Audience.MCP.value, "MCP clients of this tenant"),
+    (Audience.API.value, "The administration API"),
+)
+_SCOPES = {
+    LIST_TOOLS: "list tools, prompts and resources",
+    CALL_TOOLS: "call tools, get prompts, read resources",
+    READ_API: "read through the API",
+    WRITE_API: "change through the API",
+}
+
+
+class TokenForm(forms.ConsoleForm):
+    """The fields of a new token."""
+
+    name = forms.text("Name", "Where it will be used, such as “Olga's laptop”.", autofocus=True)
+    owner = forms.select(
+        "Owner",
+        "You, or a service account. Other members issue their own tokens under “Your access”.",
+        error_messages={"invalid_choice": services.FOR_ONESELF},
+    )
+    audience = forms.select("For", choices=AUDIENCES, initial=Audience.MCP.value)
+    scopes = forms.checkboxes("Scopes", "What the token may do: at most what its owner may do.")
+    expires_at = forms.select(
+        "Expires", choices=[*EXPIRIES, ("", "never")], initial="90", required=False
+    )
+    calls_per_minute = forms.number("Calls per minute", "For this token. Empty: no separate limit.")
+    concurrent_calls = forms.number("Calls at a time", "For this token. Empty: no separate limit.")
+
+    def __init__(
+        self, owners: forms.Choices, scopes: forms.Choices, *args: Any, **kwargs: Any
+    ) -> None:
+        """Without `owners` to choose from, the token belongs to the signed-in user."""
+        super().__init__(*args, **kwargs)
+        if owners:
+            self.fields["owner"].choices = owners  # type: ignore[attr-defined]
+        else:
+            del self.fields["owner"]
+        self.fields["scopes"].choices = scopes  # type: ignore[attr-defined]
+        self.fields["scopes"].initial = [LIST_TOOLS, CALL_TOOLS]
+
+    def wanted(self, now: datetime) -> TokenRequest:
+        """Return the request for the service, with only the scopes that fit the audience."""
+        given = self.cleaned_data
+        audience = Audience(given["audience"] or Audience.MCP)
+        days = given["expires_at"]
+        return TokenRequest(
+            name=given["name"],
+            scopes=tuple(scope for scope in given["scopes"] if audience_of(scope) is audience),
+            audience=audience,
+            expires_at=now + timedelta(days=int(days)) if days else None,
+            calls_per_minute=given["calls_per_minute"],
+            concurrent_calls=given["concurrent_calls"],
+        )
+
+
+def own_scopes(membership: Membership) -> forms.Choices:
+    """Return the scopes that a member may give to their own token."""
+    role = Role(membership.role)
+    return [
+        (scope, text)
+        for scope, text in _scopes(membership.tenant)
+        if may_take(role, scope, membership.scopes)
+    ]
+
+
+def asked_scopes(tenant: Tenant) -> tuple[str, ...]:
+    """Return the scopes that single primitives of a tenant require."""
+    rows = catalogue.primitives(Tenant.objects.filter(pk=tenant.pk))
+    asked = {scope for row in rows for scope in row.fields.scopes}
+    asked |= {scope for each in catalogue.offering(tenant.pk).everything for scope in each.scopes}
+    return tuple(sorted(asked - set(_SCOPES)))
+
+
+def _owners(tenant: Tenant, person: User) -> forms.Choices:
+    """Return the possible owners: the user, if they have a role, and enabled service accounts."""
+    itself = Membership.objects.filter(tenant=tenant, user=person).first()
+    mine = [(str(person.pk), f"you ({person.get_username()}, {itself.role})")] if itself else []
+    programs = [
+        (str(each.id), f"service account {each.name}")
+        for each in service_accounts.accounts(tenant.pk)
+        if each.disabled_at is None
+    ]
+    return [*mine, *programs]
+
+
+def _scopes(tenant: Tenant) -> forms.Choices:
+    """Return the scopes in use here: the general ones, and those that primitives require."""
+    named = {
+        **_SCOPES,
+        **dict.fromkeys(asked_scopes(tenant), "required by a tool, prompt or resource"),
+    }
+    return [(scope, f"{scope}: {meaning}") for scope, meaning in named.items()]
+
+
+@of_tenant(Permission.MANAGE_TOKENS)
+@require_safe
+def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
+    """List all tokens, newest first, including those that no longer work."""
+    now = timezone.now()
+    rows = [(token, token.state(now)) for token in selectors.tokens(tenant.pk)]
+    return show(request, "tenants/tokens.html", "Tokens", tokens=rows)
+
+
+@of_tenant(Permission.MANAGE_TOKENS)
+def issue(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
+    """Issue a token for the user or a service account. Only the form's response shows it."""
+    owners = _owners(tenant, request.user)
+    initial = {"owner": request.GET.get("owner", "")}
+    form = TokenForm(owners, _scopes(tenant), *form_input(request), initial=initial)
+    if request.method == "POST" and owners and form.is_valid():
+        issued = form.attempt(lambda: _issue(request, tenant.pk, form))
+        if issued is not None:
+            return shown_once(request, issued, tenant.slug, page_of(tenant, "tokens", "Tokens"))
+    return show(
+        request,
+        "tenants/token_form.html",
+        "New token",
+        page_of(tenant, "tokens", "Tokens"),
+        form=form,
+        ownerless=not owners,
+        back=reverse("admin:tokens", args=[tenant.slug]),
+    )
+
+
+def _issue(request: SignedInRequest, tenant_id: UUID, form: TokenForm) -> IssuedToken:
+    wanted, who, owner = form.wanted(timezone.now()), actor(request), form.cleaned_data["owner"]
+    if owner == str(request.user.pk):
+        return services.issue(tenant_id, request.user, wanted, actor=who)
+    return services.issue_for_service(tenant_id, UUID(owner), wanted, actor=who)
+
+
+def shown_once(
+    request: SignedInRequest, issued: IssuedToken, slug: str, back: Crumb
+) -> HttpResponseBase:
+    """Show a new token, on the only page that ever does; `back` is its link back."""
+    url = mcp_url(request, slug)
+    mcp = issued.audience is Audience.MCP
+    return show(
+        request,
+        "tenants/token_issued.html",
+        "Your new token",
+        back,
+        token=issued,
+        snippets=clients.snippets(slug, url, issued.plaintext) if mcp else (),
+        url=url,
+        back=back.url,
+    )
+
+
+@of_tenant(Permission.MANAGE_TOKENS)
+def revoke(request: SignedInRequest, tenant: Tenant, token_id: str) -> HttpResponseBase:
+    """Revoke a token for good, after confirmation."""
+    found = {token.id: token for token in selectors.tokens(tenant.pk)}.get(token_id)
+    if found is None:
+        raise Http404
+    if request.method == "POST":
+        services.revoke(tenant.pk, token_id, actor=actor(request))
+        messages.success(request, f"“{found.name}” is revoked.")
+        return redirect("admin:tokens", tenant.slug)
+    return show(
+        request,
+        "confirm.html",
+        "Revoke a token",
+        page_of(tenant, "tokens", "Tokens"),
+        explanation=f"“{found.name}” of {found.owner} stops working immediately and permanently.",
+        verb="Revoke",
+        back=reverse("admin:tokens", args=[tenant.slug]),
+    )

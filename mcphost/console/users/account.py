@@ -1,0 +1,138 @@
+"""Pages for every account, also without access to the console: roles, own tokens, sign-in.
+
+These pages are about the signed-in user only. A tenant is looked up among those in which the user
+has a role, so any other tenant is unknown.
+"""
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.contrib.auth.views import LoginView
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from mcphost.console.base import Crumb, SignedInRequest, actor, form_input, show, show_refusal
+from mcphost.console.signin import AccountSignInForm, with_status_of_form
+from mcphost.console.site import site
+from mcphost.console.tenants.tokens import TokenForm, own_scopes, shown_once
+from mcphost.identity import selectors, services
+from mcphost.tenants.errors import InvalidError
+from mcphost.tenants.models import Membership
+from mcphost.tenants.services import remove_member
+
+TITLE = "Your access"
+
+
+def sign_in(request: HttpRequest) -> HttpResponseBase:
+    """Show the sign-in for pages that need an account but no role: it opens no console page."""
+    context: dict[str, Any] = {
+        **site.each_context(request),
+        "title": "Sign in",
+        "app_path": request.get_full_path(),
+        "any_account": True,
+    }
+    view = LoginView.as_view(
+        authentication_form=AccountSignInForm,
+        template_name=site.login_template,
+        next_page=reverse("admin:you"),
+        extra_context=context,
+    )
+    return with_status_of_form(view(request))
+
+
+@require_safe
+def overview(request: SignedInRequest) -> HttpResponseBase:
+    """Show the user's roles, how they were given, and every token that acts for the user."""
+    now = timezone.now()
+    return show(
+        request,
+        "users/you.html",
+        TITLE,
+        roles=_memberships(request.user).select_related("tenant").order_by("tenant__slug"),
+        tokens=[(each, each.state(now)) for each in selectors.tokens_of(request.user.pk)],
+    )
+
+
+def issue(request: SignedInRequest, slug: str) -> HttpResponseBase:
+    """Issue a token for the signed-in user. Only the form's response ever shows it."""
+    membership = _membership(request.user, slug)
+    tenant = membership.tenant
+    form = TokenForm((), own_scopes(membership), *form_input(request))
+    if request.method == "POST" and form.is_valid():
+        wanted = form.wanted(timezone.now())
+        issued = form.attempt(
+            lambda: services.issue(tenant.pk, request.user, wanted, actor=actor(request))
+        )
+        if issued is not None:
+            return shown_once(request, issued, tenant.slug, _here())
+    return show(
+        request,
+        "tenants/token_form.html",
+        f"New token for {tenant.title}",
+        _here(),
+        form=form,
+        back=_here().url,
+    )
+
+
+def revoke(request: SignedInRequest, token_id: str) -> HttpResponseBase:
+    """Revoke a token that acts for the user, even if another account issued it; confirmed."""
+    tokens = {token.id: token for token in selectors.tokens_of(request.user.pk)}
+    found = tokens.get(token_id)
+    if found is None:
+        raise Http404
+    if request.method == "POST":
+        services.revoke(found.tenant, token_id, actor=actor(request))
+        messages.success(request, f"“{found.name}” is revoked.")
+        return redirect("admin:you")
+    return show(
+        request,
+        "confirm.html",
+        "Revoke a token",
+        _here(),
+        explanation=f"“{found.name}” for {found.slug} stops working immediately and permanently.",
+        verb="Revoke",
+        back=_here().url,
+    )
+
+
+def leave(request: SignedInRequest, slug: str) -> HttpResponseBase:
+    """Give up the user's own role in a tenant, after confirmation."""
+    tenant = _membership(request.user, slug).tenant
+    if request.method == "POST":
+        try:
+            remove_member(tenant.pk, request.user, actor=actor(request))
+            messages.success(request, f"You no longer have a role in {tenant.title}.")
+        except InvalidError as refusal:
+            show_refusal(request, refusal)
+        return redirect("admin:you")
+    return show(
+        request,
+        "confirm.html",
+        f"Leave {tenant.title}",
+        _here(),
+        explanation=(
+            "You lose your role there, and all your tokens for this tenant stop working permanently. "
+            "To return, you need a new invitation."
+        ),
+        verb="Leave",
+        back=_here().url,
+    )
+
+
+def _memberships(user: User) -> QuerySet[Membership]:
+    return Membership.objects.filter(user=user, tenant__closed_at=None)
+
+
+def _membership(user: User, slug: str) -> Membership:
+    found = _memberships(user).select_related("tenant")
+    return get_object_or_404(found, tenant__slug=slug)
+
+
+def _here() -> Crumb:
+    return Crumb(TITLE, reverse("admin:you"))

@@ -1,0 +1,87 @@
+"""Changes to users, which are Django's own model. Each change is recorded in an entry.
+
+Users are always changed with `save()`: its signal announces in the change log that tokens may have
+stopped working.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+
+from mcphost.audit.records import Actor
+from mcphost.audit.services import record
+from mcphost.tenants.errors import InvalidError
+from mcphost.tenants.services import keep_owners
+
+TAKEN = "A user with that name already exists."
+
+
+@dataclass(frozen=True, slots=True)
+class PersonFields:
+    """The fields of a user that staff may set."""
+
+    first_name: str = ""
+    last_name: str = ""
+    email: str = ""
+    is_active: bool = True
+    is_staff: bool = False
+
+    @classmethod
+    def of(cls, user: User) -> "PersonFields":
+        return cls(user.first_name, user.last_name, user.email, user.is_active, user.is_staff)
+
+
+@transaction.atomic
+def create(username: str, password: str, fields: PersonFields, who: Actor) -> User:
+    """Create a user who can sign in; the tenants decide what they may do.
+
+    Raises InvalidError if the name is taken.
+    """
+    user = User(username=username, **asdict(fields))
+    user.set_password(password)
+    try:
+        with transaction.atomic():
+            user.save()
+    except IntegrityError:
+        raise InvalidError({"username": [TAKEN]}) from None
+    facts = {"is_active": fields.is_active, "is_staff": fields.is_staff}
+    _note("user.created", user, who, facts)
+    return user
+
+
+@transaction.atomic
+def update(user: User, fields: PersonFields, who: Actor) -> User:
+    """Change a user, and return it. Without a difference, nothing is written.
+
+    Raises InvalidError when deactivating the last owner of an open tenant.
+    """
+    before, after = asdict(PersonFields.of(user)), asdict(fields)
+    changed = {name: value for name, value in after.items() if value != before[name]}
+    if not changed:
+        return user
+    if changed.get("is_active") is False:
+        keep_owners(user)
+    for name, value in changed.items():
+        setattr(user, name, value)
+    user.save(update_fields=list(changed))
+    switches: dict[str, Any] = {
+        name: changed[name] for name in ("is_active", "is_staff") if name in changed
+    }
+    _note("user.updated", user, who, {"changed": sorted(changed), **switches})
+    return user
+
+
+@transaction.atomic
+def set_password(user: User, password: str, who: Actor) -> None:
+    """Set a user's password, which signs them out everywhere."""
+    user.set_password(password)
+    user.save(update_fields=["password"])
+    _note("user.password_set", user, who, {})
+
+
+def _note(action: str, user: User, who: Actor, facts: Mapping[str, Any]) -> None:
+    named = {**facts, "user": user.get_username()}
+    record(action, actor=who, target=str(user.pk), facts=named)

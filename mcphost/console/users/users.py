@@ -1,0 +1,232 @@
+"""Pages for the platform's users, for staff; and the page to change your own password."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth import password_validation, update_session_auth_hash
+from django.contrib.auth.models import User
+from django.contrib.auth.validators import UnicodeUsernameValidator
+from django.core.exceptions import ValidationError
+from django.db.models import Q
+from django.http import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from mcphost.console.base import (
+    Crumb,
+    SignedInRequest,
+    actor,
+    form_input,
+    of_platform,
+    query_text,
+    show,
+)
+from mcphost.console.forms import forms
+from mcphost.console.signin import address_of, not_checked, with_status
+from mcphost.console.users import changes
+from mcphost.console.users.changes import PersonFields
+from mcphost.identity import passwords
+from mcphost.identity.attempts import NotCheckedError
+from mcphost.tenants.models import Membership
+from mcphost.tenants.roles import Permission
+
+PER_PAGE = 50
+_NAME_LENGTH = 150
+
+
+class PersonForm(forms.ConsoleForm):
+    """The fields of a user that staff may set. `itself`: the user is the one who is signed in."""
+
+    first_name = forms.text("First name", maxlength=_NAME_LENGTH)
+    last_name = forms.text("Last name", maxlength=_NAME_LENGTH)
+    email = forms.email("E-mail")
+    is_active = forms.switch("Active", "Off: cannot sign in, and their tokens do not work.")
+    is_staff = forms.switch("Platform staff", "Runs the platform: every tenant, user and function.")
+
+    def __init__(self, *args: Any, itself: bool = False, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._itself = itself
+
+    def clean(self) -> dict[str, Any]:
+        given: dict[str, Any] = super().clean() or {}
+        for name in ("is_active", "is_staff"):
+            if self._itself and not given.get(name):
+                self.add_error(
+                    name, "You cannot remove this from your own account. Ask another staff member."
+                )
+        return given
+
+    def wanted(self) -> PersonFields:
+        given = self.cleaned_data
+        names = PersonFields.__dataclass_fields__
+        return PersonFields(**{name: given[name] for name in names})
+
+
+class NewPersonForm(PersonForm):
+    """A new user, with a password to hand over."""
+
+    username = forms.text(
+        "User name", "The name to sign in with. It cannot be changed later.", required=True
+    )
+    password = forms.password("Password", "The user can change it after signing in.")
+    field_order = ("username", "password")
+
+    def clean_username(self) -> str:
+        name: str = self.cleaned_data["username"]
+        UnicodeUsernameValidator()(name)
+        if len(name) > _NAME_LENGTH:
+            raise ValidationError(f"Use at most {_NAME_LENGTH} characters.")
+        if User.objects.filter(username__iexact=name).exists():
+            raise ValidationError(changes.TAKEN)
+        return name
+
+    def clean_password(self) -> str:
+        return _strong(self.cleaned_data["password"])
+
+
+class PasswordForm(forms.ConsoleForm):
+    """A new password for another user."""
+
+    password = forms.password("New password")
+
+    def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._user = user
+
+    def clean_password(self) -> str:
+        return _strong(self.cleaned_data["password"], self._user)
+
+
+class OwnPasswordForm(PasswordForm):
+    """A new password for the signed-in user, who has to give the present one."""
+
+    present = forms.password("Current password", autocomplete="current-password")
+    again = forms.password("Repeat new password")
+    field_order = ("present", "password", "again")
+    refusal: NotCheckedError | None = None
+
+    def __init__(self, request: SignedInRequest) -> None:
+        super().__init__(request.user, *form_input(request))
+        self._address = address_of(request)
+
+    def clean_present(self) -> str:
+        user, present = self._user, self.cleaned_data["present"]
+        try:
+            right = passwords.check(
+                user.get_username(), self._address, lambda: user.check_password(present)
+            )
+        except NotCheckedError as refusal:
+            self.refusal = refusal
+            raise not_checked(refusal) from None
+        if not right:
+            raise ValidationError("This is not your current password.")
+        return ""
+
+    def clean_again(self) -> str:
+        if self.cleaned_data["again"] != self.cleaned_data.get("password"):
+            raise ValidationError("The two passwords do not match.")
+        return ""
+
+
+def _strong(password: str, user: User | None = None) -> str:
+    password_validation.validate_password(password, user)
+    return password
+
+
+@of_platform(Permission.MANAGE_MEMBERS)
+@require_safe
+def listing(request: SignedInRequest) -> HttpResponseBase:
+    """List all users, by name."""
+    wanted, after = (
+        query_text(request.GET, "q", 100),
+        query_text(request.GET, "after", _NAME_LENGTH),
+    )
+    found = User.objects.order_by("username").filter(username__gt=after)
+    if wanted:
+        found = found.filter(Q(username__icontains=wanted) | Q(email__icontains=wanted))
+    rows = list(found.prefetch_related("memberships__tenant")[: PER_PAGE + 1])
+    return show(
+        request,
+        "users/users.html",
+        "Users",
+        people=rows[:PER_PAGE],
+        after=rows[PER_PAGE - 1].username if len(rows) > PER_PAGE else "",
+        wanted=wanted,
+    )
+
+
+@of_platform(Permission.MANAGE_MEMBERS)
+def add(request: SignedInRequest) -> HttpResponseBase:
+    """Create a user."""
+    form = NewPersonForm(*form_input(request), initial={"is_active": True})
+    if request.method == "POST" and form.is_valid():
+        name, password = form.cleaned_data["username"], form.cleaned_data["password"]
+        wanted, who = form.wanted(), actor(request)
+        if form.attempt(lambda: changes.create(name, password, wanted, who)) is not None:
+            messages.success(
+                request, f"The account {name} was created. Owners of a tenant can now invite it."
+            )
+            return redirect("admin:users")
+    return show(request, "forms/form.html", "New user", _users(), form=form, verb="Create user")
+
+
+@of_platform(Permission.MANAGE_MEMBERS)
+def edit(request: SignedInRequest, user_id: int) -> HttpResponseBase:
+    """Show and edit one user."""
+    user = get_object_or_404(User, pk=user_id)
+    before = PersonFields.of(user)
+    initial = {name: getattr(before, name) for name in PersonFields.__dataclass_fields__}
+    form = PersonForm(*form_input(request), initial=initial, itself=user.pk == request.user.pk)
+    if request.method == "POST" and form.is_valid():
+        wanted = form.wanted()
+        if form.attempt(lambda: changes.update(user, wanted, actor(request))):
+            messages.success(request, "Saved.")
+            return redirect("admin:user", user.pk)
+    return show(
+        request,
+        "users/user.html",
+        user.get_username(),
+        _users(),
+        form=form,
+        person=user,
+        roles=Membership.objects.filter(user=user).select_related("tenant"),
+    )
+
+
+@of_platform(Permission.MANAGE_MEMBERS)
+def set_password(request: SignedInRequest, user_id: int) -> HttpResponseBase:
+    """Set the password of a user who lost it."""
+    user = get_object_or_404(User, pk=user_id)
+    form = PasswordForm(user, *form_input(request))
+    if request.method == "POST" and form.is_valid():
+        _set(request, user, form.cleaned_data["password"])
+        messages.success(request, f"The password of {user.get_username()} was changed.")
+        return redirect("admin:user", user.pk)
+    step = Crumb(user.get_username(), reverse("admin:user", args=[user.pk]))
+    return show(
+        request, "forms/form.html", "Set password", _users(), step, form=form, verb="Set password"
+    )
+
+
+def own_password(request: SignedInRequest) -> HttpResponseBase:
+    """Change the signed-in user's own password."""
+    form = OwnPasswordForm(request)
+    if request.method == "POST" and form.is_valid():
+        _set(request, request.user, form.cleaned_data["password"])
+        messages.success(request, "Your password was changed.")
+        return redirect("admin:you")
+    page = show(
+        request, "forms/form.html", "Change your password", form=form, verb="Change password"
+    )
+    return with_status(page, form.refusal)
+
+
+def _set(request: SignedInRequest, user: User, password: str) -> None:
+    changes.set_password(user, password, actor(request))
+    if user.pk == request.user.pk:
+        update_session_auth_hash(request, user)  # users who change their own stay signed in
+
+
+def _users() -> Crumb:
+    return Crumb("Users", reverse("admin:users"))

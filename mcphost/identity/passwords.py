@@ -1,0 +1,115 @@
+"""Check users' passwords: few at once, each counted before it is hashed, failures recorded."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Final, TypeVar
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from mcphost.audit.records import Actor
+from mcphost.audit.services import record
+from mcphost.identity import attempts
+from mcphost.identity.attempts import Attempt, Keys, NotCheckedError, Unchecked
+from mcphost.observability import counters
+
+AT_ONCE: Final = 2
+"""Passwords that a process hashes at once: each takes a core for a third of a second or more."""
+WAITING: Final = 4
+WAIT_SECONDS: Final = 2.0
+RETRY_BUSY_SECONDS: Final = 5
+FAILED: Final = "signin.failed"
+LOCKED: Final = "signin.locked"
+SLOWED: Final = "signin.slowed"
+RECORDED: Final = 60
+"""The most entries of each action within RECORDED_WITHIN, of all processes together."""
+RECORDED_WITHIN: Final = timedelta(hours=1)
+
+T = TypeVar("T")
+
+_hashing = threading.BoundedSemaphore(AT_ONCE)
+_present = threading.BoundedSemaphore(AT_ONCE + WAITING)
+
+
+def check(name: str, address: str, verify: Callable[[], T]) -> T:
+    """Return the result of `verify` for the password of the user `name`: falsy if it is wrong.
+
+    The attempt is counted before `verify` hashes anything. A right password subtracts its own
+    attempt from the counts and nothing else; if `verify` raises, the attempt stays counted. Raises
+    NotCheckedError, and then `verify` was not called.
+    """
+    keys = Keys.of(name, address)
+    try:
+        attempts.check_only(keys)
+        with _hashing_slot():
+            attempt = attempts.reserve(keys)
+            found = verify()
+    except NotCheckedError as refusal:
+        counters.passwords.add(str(refusal.reason))
+        raise
+    counters.passwords.add("right" if found else "wrong")
+    if found:
+        attempt.give_back()
+    else:
+        _note(attempt, name, address)
+    return found
+
+
+@contextmanager
+def _hashing_slot() -> Iterator[None]:
+    """Hold one of AT_ONCE places for hashing; WAITING more can wait for one, up to WAIT_SECONDS.
+
+    Raises NotCheckedError (BUSY) if there is no place.
+    """
+    if not _present.acquire(blocking=False):
+        raise NotCheckedError(Unchecked.BUSY, RETRY_BUSY_SECONDS)
+    try:
+        if not _hashing.acquire(timeout=WAIT_SECONDS):
+            raise NotCheckedError(Unchecked.BUSY, RETRY_BUSY_SECONDS)
+        try:
+            yield
+        finally:
+            _hashing.release()
+    finally:
+        _present.release()
+
+
+def _note(attempt: Attempt, name: str, address: str) -> None:
+    """Record the first failure of a window and those that reach a limit."""
+    count = attempt.pair.earlier + 1
+    if count == 1:
+        _record(FAILED, name, address, count)
+    if count == attempts.FAILURES:
+        _record(LOCKED, name, address, count)
+    if (count := attempt.address.earlier + 1) == attempts.ADDRESS_FAILURES:
+        _record(LOCKED, "", address, count)
+    if (count := attempt.name.earlier + 1) == attempts.NAME_FAILURES:
+        _record(SLOWED, name, address, count)
+
+
+@transaction.atomic
+def _record(action: str, name: str, address: str, count: int) -> None:
+    """Write one entry, unless there were RECORDED of its action in the last hour.
+
+    The last of them says that more are not recorded. A name is written only if it is a user's,
+    because people type passwords into that field.
+    """
+    number = attempts.count_event(action, RECORDED, RECORDED_WITHIN)
+    if not number:
+        return
+    facts: dict[str, object] = {"attempts": count}
+    # Cut as for the counts: SQLite refuses to compare texts of 50,000 bytes and more.
+    same = User.objects.filter(username__iexact=name[: attempts.LONGEST_NAME])
+    user = same.only("pk", "username").first() if name else None
+    if name:
+        facts["user"] = user.get_username() if user else "an unknown name"
+    if number == RECORDED:
+        facts["unrecorded"] = "more of these within the hour are not recorded"
+    record(
+        action,
+        actor=Actor("anonymous", "", address),
+        target=str(user.pk) if user else "",
+        facts=facts,
+    )

@@ -1,0 +1,318 @@
+"""Limits on the work that a message may cause: the cost of explaining a refusal and of checking a
+schema.
+
+The rule (docs/design/bodies.md, "What a refusal may cost"): above 64 KiB, refusing a body costs at
+most twice parsing it, plus one validation against its schema. Two things follow. A refusal is
+explained only as far as the explanation is cheap; whether a value is valid never depends on its
+size. And a schema that costs more to check than six plain ones accepts arguments that are smaller
+in proportion.
+
+The costs are those of `jsonschema_rs`, measured against parsing the smallest values of the same
+kind. It caches the results of references, so recursion by itself is cheap.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from mcphost.protocol.subschemas import Document, Path, Subschema, references, walk
+
+EXPLAINED_BYTES: Final = 64 * 1024
+"""Larger JSON that does not fit is refused without saying where."""
+EXPLAINED_VALUES: Final = 4_000
+"""How many values, times the alternatives that each may be compared with, are checked to list all
+errors."""
+
+FREE: Final = 6.0
+"""The cost of a plain schema with five alternatives. Up to this factor the arguments may fill the
+body."""
+MOST_VISITED: Final = 20_000
+"""How many subschemas, with references written out, are visited; larger schemas get the highest
+cost."""
+_DEAREST: Final = 1_000_000.0
+
+_UNIQUE: Final = 3.0
+_UNEVALUATED: Final = 2.0
+_PATTERN_PROPERTY: Final = 0.25
+_COMPARED: Final = 2.0
+_MIXED_OPTION: Final = 0.5
+_WHOLE_OPTION: Final = 12.0
+_NUMBER: Final = 60.0
+_DEPENDENCY: Final = 0.5
+_WHOLE_MULTIPLE: Final = 60.0
+_FRACTIONAL_MULTIPLE: Final = 1_500.0
+
+_PATTERN: Final = 2.0
+_PATTERN_STATE: Final = 20.0
+_STATES: Final = 256
+_STATES_BESIDE_LOOPS: Final = 16
+_CHOICES: Final = 64
+"""How many classes, choices and loops a pattern without counted repetitions may have."""
+_UNICODE_CLASS: Final = 8
+_TOKEN: Final = re.compile(
+    r"\\[pP](?:\{[^}]*\}|.)|\\.|\[(?:\\.|[^\]\\])*\]|\{(\d+)(,?)(\d*)\}|.", re.DOTALL
+)
+
+_BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+_DEPENDENCIES: Final = ("dependentRequired", "dependencies")
+_NUMBERS: Final = frozenset({int, float})
+
+_HOLDERS: Final = frozenset({dict, list})
+_NEAR: Final = 64
+
+_OTHER: Final = "\0other"
+_NAMES: Final = "\0names"
+_ITEM: Final = "\0item"
+_MANY: Final = frozenset({_OTHER, _NAMES, _ITEM})
+_OF_ITEMS: Final = frozenset(
+    {"items", "prefixItems", "additionalItems", "unevaluatedItems", "contains"}
+)
+_OF_OTHERS: Final = frozenset({"additionalProperties", "unevaluatedProperties"})
+
+
+class ValidationCost(NamedTuple):
+    """The cost of checking a value against a schema.
+
+    `factor` is the cost for the most expensive value, as a multiple of the time to parse it.
+    `alternatives` is the largest number of subschemas that apply to the same value.
+    """
+
+    factor: float
+    alternatives: int
+
+    def limit(self, body_limit: int) -> int:
+        """How many bytes of JSON a value may have, if a body may have `body_limit`."""
+        return body_limit if self.factor <= FREE else max(1, int(body_limit * FREE / self.factor))
+
+
+def is_explained(value: Any) -> bool:
+    """Whether to say where a value does not fit. Called only for refused values, which must be
+    JSON."""
+    # Writing numbers takes as long as reading them did, so values that are clearly too long are not
+    # written.
+    return _longest(value) <= EXPLAINED_BYTES // 2 and len(orjson.dumps(value)) <= EXPLAINED_BYTES
+
+
+def _longest(value: Any) -> int:
+    """Return the length of the longest array or object among the first values."""
+    longest = 0
+    near = [value]
+    for node in islice(near, _NEAR):
+        if type(node) in _HOLDERS:
+            longest = max(longest, len(node))
+            if len(near) + len(node) <= _NEAR:
+                near += node.values() if type(node) is dict else node
+    return longest
+
+
+def holds_at_most(value: Any, count: int) -> bool:
+    """Whether a JSON value consists of at most `count` values, not counting keys."""
+    level, found = [value] if type(value) in _HOLDERS else [], 1
+    while level and found <= count:
+        parts = [each.values() if type(each) is dict else each for each in level if each]
+        found += sum(map(len, parts))
+        if found <= count:
+            level = [each for part in parts for each in part if type(each) in _HOLDERS]
+    return found <= count
+
+
+def effort_of(schema: Any) -> ValidationCost:
+    """Return the cost of a JSON Schema, which must have passed `protocol.schemas.check_schema`."""
+    if not isinstance(schema, Mapping):
+        return ValidationCost(1.0, 1)
+    weighing = _Weighing(schema)
+    alternatives = weighing.weigh(_each, MOST_VISITED)
+    return ValidationCost(weighing.weigh(_all, _DEAREST), int(alternatives))
+
+
+def pattern_effort(pattern: str) -> float:
+    """Return the cost of a regular expression per character, as a multiple of parsing it.
+
+    Patterns run in linear time, but the constant grows with the size that counted repetitions
+    expand to.
+    """
+    sizes: list[list[int]] = [[]]
+    loops = False
+    choices = 0
+    for token in _TOKEN.finditer(pattern):
+        text = token[0]
+        choices += text in "|?*+." or text[0] in "[\\"
+        if text == "(":
+            sizes.append([])
+        elif text == ")" and len(sizes) > 1:
+            group = sum(sizes.pop())
+            sizes[-1].append(group)
+        elif token[1] is not None:
+            loops = loops or (bool(token[2]) and not token[3])
+            if sizes[-1]:
+                sizes[-1][-1] *= max(1, int(token[3] or token[1]))
+        elif text in "*+":
+            loops = True
+        elif text not in "?|^$":
+            sizes[-1].append(_UNICODE_CLASS if text[:2] in (r"\p", r"\P") else 1)
+    size = sum(map(sum, sizes))
+    written_out = any(token[1] is not None for token in _TOKEN.finditer(pattern))
+    if not written_out and loops and choices > _CHOICES:
+        return min(_DEAREST, _PATTERN_STATE * choices)
+    bound = _STATES_BESIDE_LOOPS if loops else _STATES
+    if not written_out or size <= bound or (pattern.startswith("^") and not loops):
+        return _PATTERN
+    return min(_DEAREST, _PATTERN_STATE * size)
+
+
+Cost = Callable[[Mapping[str, Any], bool], float]
+"""The cost of one subschema, by its keywords and whether it may apply to many parts of one value."""
+
+
+class _Weighing:
+    """One schema, walked once, whose cost can be computed in several ways."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        subschemas = tuple(walk(schema))
+        self._document = Document(subschemas)
+        self._by_path = {each.path: each for each in subschemas}
+        self._children: dict[Path, list[Subschema]] = {path: [] for path in self._by_path}
+        for each in subschemas[1:]:
+            self._children[each.parent].append(each)
+        self._cost: Cost = _each
+        self._known: dict[tuple[Path, bool], float] = {}
+        self._open: set[Path] = set()
+        self._loops = False
+        self._visited = 0
+
+    def weigh(self, cost: Cost, most: float) -> float:
+        """Return the largest sum of the costs of all subschemas that apply to the same part of a
+        value."""
+        found = self._weigh(cost, repeated=False)
+        if self._loops:  # then a value may repeat any part many times
+            found = self._weigh(cost, repeated=True)
+        return most if self._visited > MOST_VISITED else min(most, max(1.0, found))
+
+    def _weigh(self, cost: Cost, *, repeated: bool) -> float:
+        self._cost = cost
+        self._known.clear()
+        self._visited = 0
+        return self._sum((), repeated=repeated)
+
+    def _sum(self, path: Path, *, repeated: bool) -> float:
+        known = self._known.get((path, repeated))
+        if known is not None:
+            return known
+        if path in self._open:  # results at references are cached: going back is free
+            self._loops = True
+            return 1.0
+        self._open.add(path)
+        judges = list(self._judges(path))
+        self._visited += len(judges)
+        found = sum(self._cost(each.keywords, repeated) for each in judges)
+        for name, schemas in self._parts(judges).items():
+            again = repeated or name in _MANY
+            found = max(found, sum(self._sum(each.path, repeated=again) for each in schemas))
+        self._open.discard(path)
+        self._known[path, repeated] = found
+        return found
+
+    def _judges(self, path: Path) -> Iterator[Subschema]:
+        """Yield all subschemas that apply to the same value, each as often as it applies."""
+        waiting = [(path, frozenset[Path]())]
+        for at, above in waiting:
+            subschema = self._by_path[at]
+            yield subschema
+            if at in above or len(waiting) > MOST_VISITED:
+                continue
+            above |= {at}
+            waiting += [(each.path, above) for each in self._children[at] if each.in_place]
+            targets = (self._document.find(reference) for _, reference in references(subschema))
+            waiting += [(target, above) for target in targets if target is not None]
+
+    def _parts(self, judges: Iterable[Subschema]) -> dict[str, list[Subschema]]:
+        """Group the subschemas of the parts of a value: of a property, any other property, a name,
+        an item."""
+        named: dict[str, list[Subschema]] = {_OTHER: []}
+        others: list[tuple[Subschema, list[Subschema]]] = []
+        for judge in judges:
+            mine: list[Subschema] = []
+            for child in self._children[judge.path]:
+                keyword = child.path[len(judge.path)]
+                if keyword == "properties":
+                    named.setdefault(child.path[-1], []).append(child)
+                elif keyword == "patternProperties" or keyword in _OF_OTHERS:
+                    mine.append(child)
+                elif keyword == "propertyNames":
+                    named.setdefault(_NAMES, []).append(child)
+                elif keyword in _OF_ITEMS:
+                    named.setdefault(_ITEM, []).append(child)
+            others.append((judge, mine))
+        for judge, mine in others:
+            own = judge.keywords.get("properties", {})
+            for name, schemas in named.items():
+                if name not in (_NAMES, _ITEM):
+                    schemas += [
+                        each
+                        for each in mine
+                        if each.path[len(judge.path)] not in _OF_OTHERS or name not in own
+                    ]
+        return named
+
+
+def _each(keywords: Mapping[str, Any], repeated: bool) -> float:
+    return 1.0
+
+
+def _all(keywords: Mapping[str, Any], repeated: bool) -> float:
+    by_length = _by_length(keywords)
+    return 1.0 + by_length + _for_each(keywords) if repeated else by_length
+
+
+def _by_length(keywords: Mapping[str, Any]) -> float:
+    """The cost that is paid for each character, member or item, so that one long value is
+    expensive."""
+    found = _UNIQUE if keywords.get("uniqueItems") is True else 0.0
+    found += _UNEVALUATED * sum(name.startswith("unevaluated") for name in keywords)
+    pattern = keywords.get("pattern")
+    if isinstance(pattern, str):
+        found += pattern_effort(pattern)
+    names = keywords.get("patternProperties")
+    if isinstance(names, Mapping):
+        found += sum(_PATTERN_PROPERTY + pattern_effort(each) - _PATTERN for each in names)
+    return found
+
+
+def _for_each(keywords: Mapping[str, Any]) -> float:
+    """The cost that is paid for each value, so that only many values are expensive."""
+    found = 0.0
+    options = keywords.get("enum")
+    if isinstance(options, list):
+        found += _options(options)
+    if "const" in keywords:
+        found += _compared(keywords["const"])
+    found += _NUMBER * sum(isinstance(keywords.get(each), float) for each in _BOUNDS)
+    for each in _DEPENDENCIES:  # dependencies that are schemas are counted as subschemas
+        names = keywords.get(each)
+        if isinstance(names, Mapping):
+            found += _DEPENDENCY * sum(isinstance(value, list) for value in names.values())
+    step = keywords.get("multipleOf")
+    if step is not None:
+        found += _WHOLE_MULTIPLE if step == int(step) else _FRACTIONAL_MULTIPLE
+    return found
+
+
+def _options(options: list[Any]) -> float:
+    """The cost of an enum. Options of one simple type are looked up, others are compared one by
+    one. A number with a fraction is compared with whole ones one by one, too."""
+    if all(type(each) is int for each in options):
+        return _WHOLE_OPTION * len(options)
+    found = sum(map(_compared, options))
+    mixed = len({type(each) for each in options}) > 1
+    return found + (_MIXED_OPTION * sum(isinstance(each, str) for each in options) if mixed else 0)
+
+
+def _compared(value: Any) -> float:
+    """The cost of comparing one value with another. Numbers are compared digit by digit."""
+    if isinstance(value, dict | list):
+        parts = value.values() if isinstance(value, dict) else value
+        return _COMPARED + max((_compared(each) for each in parts), default=0.0)
+    return _NUMBER if type(value) in _NUMBERS else 0.0

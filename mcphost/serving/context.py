@@ -1,0 +1,241 @@
+"""An authenticated request, the round that it runs, and the state from which the round resumes."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
+from uuid import UUID
+
+from mcphost.audit.records import Record
+from mcphost.audit.redaction import Redactor
+from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.protocol.canonical import digest
+from mcphost.protocol.exchange import Exchange
+from mcphost.protocol.headers import Headers
+from mcphost.runtime.call import Call, Client, Principal, PrincipalKind
+from mcphost.runtime.journal import EMPTY, Answer, Journal
+from mcphost.runtime.program import Program
+from mcphost.serving.replies import Reply
+from mcphost.serving.request_state import RequestState, StateBinding, bound
+from mcphost.tenants.selectors import TenantSnapshot
+
+
+class TakenAnswer(NamedTuple):
+    """An input response of this request, and the method of its input request (empty if unasked)."""
+
+    key: str
+    method: str
+    answer: Answer
+
+
+class Resumed(NamedTuple):
+    """The state and input responses of a request. Without a state it begins a new call.
+
+    `sealed_by` is the id of the key that sealed the state.
+    """
+
+    state: RequestState | None
+    journal: Journal
+    taken: tuple[TakenAnswer, ...]
+    sealed_by: str = ""
+
+    @property
+    def digest(self) -> str:
+        """A digest of the input responses: the same responses to the same questions are a retry.
+
+        It includes the questions, because another version of a tool may put another question under
+        the same key and claim number.
+        """
+        return digest({one.key: [one.answer.question, one.answer.result] for one in self.taken})
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the round goes beyond the state: it has input responses, or the state requested
+        none. Otherwise it only asks again."""
+        return self.state is None or not self.state.asked or bool(self.taken)
+
+    @property
+    def claim(self) -> int:
+        """The number under which this round is claimed, if it is: 1 for a call's first round."""
+        return 1 if self.state is None else self.state.claim
+
+
+FRESH = Resumed(None, EMPTY, ())
+
+
+class Held(Protocol):
+    """A call that this process owns: no other process starts or ends a round of it.
+
+    `resumed` is the state from which the round resumes. `reply` is the round's reply, if it has run
+    already. `uncertain`: the call's first round was started by another process, and its outcome is
+    not known. `movable`: the client can find the call again on another process. `start` and
+    `conclude` wait for the commit. They raise SupersededError, and write nothing, when this process
+    no longer owns the call; RecordLost and RecordRefused as the writer does.
+    """
+
+    @property
+    def call(self) -> UUID: ...
+    @property
+    def resumed(self) -> Resumed: ...
+    @property
+    def reply(self) -> Reply | None: ...
+
+    @property
+    def uncertain(self) -> bool: ...
+
+    @property
+    def movable(self) -> bool: ...
+
+    def close_stream(self) -> None:
+        """End the response, so that the client reconnects for further messages, if it can."""
+
+    async def start(self, records: Sequence[Record]) -> None:
+        """Record the start of the round, in one commit with `records`."""
+
+    async def conclude(self, reply: Reply, records: Sequence[Record]) -> None:
+        """Store the round's reply, in one commit with `records`."""
+
+
+class Quota(NamedTuple):
+    """The limits of a credential, in addition to those of its tenant. None is no limit."""
+
+    calls_per_minute: int | None = None
+    concurrent_calls: int | None = None
+
+
+NO_QUOTA = Quota()
+
+
+class ClientSession(NamedTuple):
+    """A session of a client of a session-based revision, as its row was when it was read.
+
+    `who` is the principal to which it is bound (`serving.request_state.who`; for an anonymous
+    session the session itself). `log_level` is empty if the client has set none. `holder` is a
+    digest of the caller whose sessions are counted together.
+    """
+
+    id: UUID
+    tenant: UUID
+    who: str
+    revision: str
+    client: Client
+    log_level: str
+    initialized: bool
+    expires_at: datetime
+    holder: str = ""
+
+
+class Incoming(NamedTuple):
+    """An authenticated request of one tenant.
+
+    `leg` is the id of this HTTP request in the records; `source` is the peer's address; `size` is
+    the body's length in bytes. `session` is set if the request belongs to one; `held` if its call
+    may outlast the request.
+    """
+
+    leg: UUID
+    exchange: Exchange
+    headers: Headers
+    principal: Principal
+    tenant: TenantSnapshot
+    quota: Quota
+    source: str
+    size: int
+    trace_id: str
+    session: ClientSession | None = None
+    held: Held | None = None
+
+
+class RedactsResults(Protocol):
+    """Removes from a method's result what must not be recorded."""
+
+    def redact(self, result: Mapping[str, Any]) -> Mapping[str, Any]: ...
+
+
+class RunnablePrimitive(Protocol):
+    """The attributes of a tool, prompt, resource or template that a round needs.
+
+    `read_only`: running it changes nothing, so its start need not be recorded. `time_limit` is in
+    seconds, None for the platform's. `answer_within`, `claims` and `unasked` are as in
+    `catalogue.snapshots.Snapshot`.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def sort(self) -> PrimitiveType: ...
+    @property
+    def version(self) -> str: ...
+    @property
+    def read_only(self) -> bool: ...
+    @property
+    def time_limit(self) -> float | None: ...
+    @property
+    def answer_within(self) -> float | None: ...
+    @property
+    def claims(self) -> bool: ...
+    @property
+    def unasked(self) -> bool: ...
+    @property
+    def program(self) -> Program: ...
+    @property
+    def input_redactor(self) -> Redactor: ...
+    @property
+    def output_redactor(self) -> RedactsResults: ...
+
+
+class Turn(NamedTuple):
+    """One round: its request, primitive, call and journal.
+
+    `resumed` is the state from which it resumes; FRESH for the first request of a call.
+    """
+
+    incoming: Incoming
+    primitive: RunnablePrimitive
+    call: Call
+    journal: Journal
+    resumed: Resumed = FRESH
+
+    @property
+    def bound(self) -> StateBinding:
+        """The binding of this call's states."""
+        call = self.call
+        return bound(call.principal, call.method, call.target, call.arguments)
+
+    @property
+    def leg(self) -> int:
+        """The number of this HTTP request of the call, from 1."""
+        state = self.resumed.state
+        return 1 if state is None else state.legs + 1
+
+    @property
+    def is_claimed(self) -> bool:
+        """Whether this round must be claimed, so that its input responses take effect only once.
+
+        That depends on the program and on the caller. A held call belongs to one process anyway.
+        """
+        if self.incoming.held is not None or self.resumed.state is None:
+            return False
+        # An anonymous caller's state can be used without a credential, so it is valid only once.
+        return self.primitive.claims or self.call.principal.kind is PrincipalKind.ANONYMOUS
+
+    @property
+    def next_claim(self) -> int:
+        """The claim number of the state that this round may end with."""
+        return self.resumed.claim + self.resumed.goes_on
+
+    def answer_by(self, seconds: float, now: float) -> float:
+        """The expiry of this round's input requests, in seconds since 1970.
+
+        Requests that are only repeated keep their expiry. So states that share a claim number
+        expire together, and none of them outlives the claim of another's responses.
+        """
+        state = self.resumed.state
+        return now + seconds if state is None or self.resumed.goes_on else state.expires_at
+
+    @property
+    def was_shed(self) -> bool:
+        """Whether a draining process has moved the call to another before."""
+        state = self.resumed.state
+        return state is not None and state.shed

@@ -1,0 +1,170 @@
+"""Wake coroutines when something ends, is done elsewhere, or is read from the change log."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import Context
+from threading import Lock
+from typing import Generic, TypeVar
+
+from mcphost.feed.loop import ChangeNews
+from mcphost.serving.database import AWAY
+
+
+class Waiter:
+    """One coroutine that waits on its event loop. A notification is only a hint to look."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._notified = asyncio.Event()
+
+    async def wait(self, seconds: float | None = None) -> bool:
+        """Wait for a notification, at most `seconds`; return whether there was one. One since the
+        last wait counts."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._notified.wait()
+        notified = self._notified.is_set()
+        self._notified.clear()
+        return notified
+
+    def notify(self) -> None:
+        """Wake the coroutine. From any thread."""
+        with suppress(RuntimeError):  # its loop has ended, and the coroutine with it
+            # In an empty context: the coroutine's work does not belong to the notifier's.
+            self._loop.call_soon_threadsafe(self._notified.set, context=Context())
+
+
+class Waiters:
+    """The waiting coroutines of this process, by key."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._waiting: dict[Hashable, set[Waiter]] = {}
+
+    @contextmanager
+    def expecting(self, key: Hashable) -> Iterator[Waiter]:
+        """Receive notifications of `key` inside the context. Enter before the first look."""
+        waiter = Waiter()
+        with self._lock:
+            self._waiting.setdefault(key, set()).add(waiter)
+        try:
+            yield waiter
+        finally:
+            with self._lock:
+                left = self._waiting[key]
+                left.remove(waiter)
+                if not left:
+                    del self._waiting[key]
+
+    def notify(self, key: Hashable) -> None:
+        """Wake the coroutines that wait for `key`. From any thread."""
+        with self._lock:
+            waiting = tuple(self._waiting.get(key, ()))
+        for waiter in waiting:
+            waiter.notify()
+
+    def changed(self, news: ChangeNews) -> None:
+        """Notify the tenant and object of a change. From the change log's thread."""
+        if news.tenant is not None:
+            self.notify((news.tenant, news.object_id))
+
+    def gap(self) -> None:
+        """Notify all, because changes may have been missed. From the change log's thread."""
+        with self._lock:
+            keys = tuple(self._waiting)
+        for key in keys:
+            self.notify(key)
+
+
+waiters = Waiters()
+"""Its keys are a tenant's id and an object id of the change log."""
+
+
+T = TypeVar("T")
+
+RETRY_SECONDS = 0.5
+
+log = logging.getLogger(__name__)
+
+
+class Relay(Generic[T]):
+    """Passes items from any thread to a coroutine on the event loop, in order.
+
+    However many items there are, the loop is woken once, and there is one task, only while there is
+    work. `pause` returns the seconds for which items wait on the loop before they are handled. When
+    `handle` raises, it is called again with the same items after half a second, so it must accept
+    an item twice. Items before the first `attach` are dropped.
+    """
+
+    def __init__(
+        self,
+        handle: Callable[[Sequence[T]], Awaitable[None]],
+        pause: Callable[[], float] = lambda: 0,
+    ) -> None:
+        self._handle = handle
+        self._pause = pause
+        self._lock = Lock()
+        self._arrived: list[T] = []
+        self._due: list[T] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def attach(self) -> None:
+        """Use the running loop from now on. A server has one loop; tests have several."""
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            with self._lock:
+                self._loop, self._task = loop, None
+                self._arrived, self._due = [], []
+
+    def put(self, item: T) -> None:
+        """Queue `item`. From any thread; returns at once."""
+        with self._lock:
+            if self._loop is None:
+                return
+            self._arrived.append(item)
+            if len(self._arrived) == 1:
+                self._wake(self._loop)
+
+    def _wake(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            # In an empty context: a task started in a tool's context would end with the tool.
+            loop.call_soon_threadsafe(self._collect, context=Context())
+        except RuntimeError:  # the loop has ended, and its tasks with it
+            self._loop, self._arrived = None, []
+
+    def _collect(self) -> None:
+        with self._lock:
+            arrived, self._arrived = self._arrived, []
+        seconds = self._pause()
+        if seconds > 0:
+            asyncio.get_running_loop().call_later(seconds, self._take, arrived)
+        else:
+            self._take(arrived)
+
+    def _take(self, items: Sequence[T]) -> None:
+        self._due.extend(items)
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._work())
+
+    async def _work(self) -> None:
+        try:
+            while self._due:
+                items, self._due = self._due, []
+                try:
+                    await self._handle(items)
+                except AWAY as error:
+                    log.warning("changes wait for the database: %s", type(error).__name__)
+                    await self._again(items)
+                except Exception:
+                    log.exception("changes could not be handled; trying again")
+                    await self._again(items)
+        finally:
+            if self._task is asyncio.current_task():
+                self._task = None
+
+    async def _again(self, items: Sequence[T]) -> None:
+        self._due[:0] = items
+        await asyncio.sleep(RETRY_SECONDS)

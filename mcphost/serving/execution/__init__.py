@@ -1,0 +1,1 @@
+"""The execution of calls, from request to reply: rounds, claims, audit records, ports."""

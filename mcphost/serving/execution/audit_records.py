@@ -1,0 +1,216 @@
+"""Build the audit records of a round, with their payloads."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, assert_never
+from uuid import UUID
+
+from mcphost.audit import records
+from mcphost.audit.records import Ending, Leg, Record
+from mcphost.audit.redaction import REDACTED
+from mcphost.runtime.call import Call
+from mcphost.runtime.journal import TIMED_OUT, Answer
+from mcphost.runtime.outcomes import (
+    Complete,
+    Failed,
+    FailureKind,
+    InputRequest,
+    InputRequired,
+    Outcome,
+    Yielded,
+)
+from mcphost.runtime.ports import Misuse, SystemClock
+from mcphost.serving.context import TakenAnswer, Turn
+from mcphost.serving.replies import Answered, Delivered, SealedState
+
+_CLOCK = SystemClock()
+
+COMPLETE = "complete"
+TOOL_ERROR = "tool_error"
+INPUT_REQUIRED = "input_required"
+YIELDED = "yielded"
+CANCELLED = "cancelled"
+WELL = frozenset({COMPLETE, INPUT_REQUIRED, YIELDED})
+"""The endings of rounds that did not fail."""
+CLIENT_ASSERTED = "client-asserted"
+"""The evidence of an input response: the client's word."""
+OBSERVED = "observed"
+"""The evidence of an expired input request: this server observed the expiry."""
+RECEIVED = "received"
+EXPIRED = "expired"
+DISCONNECTED = "the client disconnected"
+BAD_ARGUMENTS = "The arguments did not fit the input schema."
+REASON_LENGTH = 200
+MICROS = 1_000_000
+
+_ACTIONS = frozenset({"accept", "decline", "cancel"})
+_GIVEN_BY_TEXT = frozenset({"prompts/get", "resources/read"})
+_MADE_OF_ARGUMENTS = frozenset({"description", "messages", "contents"})
+"""Fields of a prompt's or resource's result that may contain the caller's arguments, unknown to any
+schema."""
+
+
+def before(turn: Turn) -> tuple[Record, ...]:
+    """The records to commit before the round runs: its input responses and its start.
+
+    Empty for a read-only primitive's first round.
+    """
+    answers = [_answer(turn, one) for one in turn.resumed.taken]
+    return tuple(answers) if turn.primitive.read_only else (*answers, _started(turn))
+
+
+def after(
+    turn: Turn, delivered: Delivered, word: str, seconds: float, size: int
+) -> tuple[Record, ...]:
+    """The records to commit before the reply is sent: the round's end and its input requests.
+
+    `word` is `word_for` its outcome; `size` is that of the result as JSON, in bytes.
+    """
+    outcome, reply, sealed = delivered
+    reason, result = "", None
+    if isinstance(outcome, Complete):
+        result = outcome.result
+    else:
+        result = reply.result if isinstance(reply, Answered) else None
+        reason = _reason(outcome, result)
+    facts = None if sealed is None else _facts(outcome, sealed)
+    payload = _payload(turn, result)
+    end = _finished(turn, Ending(word, reason, int(seconds * MICROS), size, payload, facts))
+    if not isinstance(outcome, InputRequired):
+        return (end,)
+    return (end, *(_question(turn, one) for one in outcome.requests))
+
+
+def _reason(outcome: Outcome, result: Mapping[str, Any] | None) -> str:
+    """Why a round failed; empty if it did not. A message that names the caller's own fields is
+    replaced if the payload has it, in `result`."""
+    if not isinstance(outcome, Failed):
+        return ""
+    if result is not None and outcome.error.kind is FailureKind.INVALID_ARGUMENTS:
+        return BAD_ARGUMENTS
+    return outcome.error.message
+
+
+def refused(turn: Turn, reason: str, call: UUID | None) -> Record:
+    """The record of a state that is not valid for its request; `call` is the state's, if known."""
+    now, ending = _CLOCK.now(), Ending("refused", reason)
+    return records.state_refused(_call(turn), _leg(turn), now, ending)._replace(call=call)
+
+
+def repeated(turn: Turn) -> Record:
+    """The record of repeated input responses, for which the stored reply was returned."""
+    facts = {"keys": [one.key for one in turn.resumed.taken], "claim": turn.resumed.claim}
+    return records.repeated(_call(turn), _leg(turn), _CLOCK.now(), Ending("repeated", facts=facts))
+
+
+def misused(turn: Turn, misuse: Misuse) -> Record:
+    """The record of a misused tool context (`Misuse`). It names only this call."""
+    return records.message_refused(_call(turn), _leg(turn), _CLOCK.now(), Ending("refused", misuse))
+
+
+def _started(turn: Turn) -> Record:
+    """The record of a round's start. A primitive that is not read-only does not run without it."""
+    return records.started(_call(turn), _leg(turn), _CLOCK.now(), turn.primitive.version)
+
+
+def _question(turn: Turn, one: InputRequest) -> Record:
+    facts = {**_named(one.key, one.digest, one.method), "mode": one.params.get("mode", "")}
+    ending = Ending("", payload={"question": one.params}, facts=facts)
+    return records.asked(_call(turn), _leg(turn), _CLOCK.now(), ending, turn.primitive.version)
+
+
+def _answer(turn: Turn, one: TakenAnswer) -> Record:
+    resumed, now = turn.resumed, _CLOCK.now()
+    took = None if resumed.state is None else now.timestamp() - resumed.state.issued_at
+    facts = {
+        **_named(one.key, one.answer.question, one.method),
+        "evidence": OBSERVED if one.answer.failure == TIMED_OUT else CLIENT_ASSERTED,
+        "seconds": took and max(0.0, round(took, 3)),
+        "sealed_by": resumed.sealed_by,
+        "unasked": not one.method,
+    }
+    word = _word_of(one.answer)
+    ending = Ending(word, payload={"answer": one.answer.result}, facts=facts)
+    return records.answered(_call(turn), _leg(turn), now, ending, turn.primitive.version)
+
+
+def _word_of(answer: Answer) -> str:
+    """The word for how an input request was answered."""
+    if answer.failure:
+        return EXPIRED if answer.failure == TIMED_OUT else answer.failure
+    said = answer.result.get("action")
+    return said if said in _ACTIONS else RECEIVED
+
+
+def _named(key: str, question: str, method: str) -> dict[str, Any]:
+    return {"key": key, "question": question, "method": method}
+
+
+def _facts(outcome: Outcome, sealed: SealedState) -> Mapping[str, Any]:
+    """The facts of a round that did not end its call: its state and input requests."""
+    facts: dict[str, Any] = {
+        "sealed_by": sealed.key_id,
+        "expires_at": datetime.fromtimestamp(sealed.expires_at, UTC).isoformat(),
+    }
+    if isinstance(outcome, InputRequired):
+        facts["asked"] = [one.key for one in outcome.requests]
+        if outcome.invalid:
+            facts["invalid"] = dict(outcome.invalid)
+    return facts
+
+
+def word_for(outcome: Outcome) -> str:
+    """The word for an outcome in records, metrics and traces."""
+    match outcome:
+        case Complete():
+            return TOOL_ERROR if outcome.is_error else COMPLETE
+        case Failed(error):
+            return error.kind.value
+        case InputRequired():
+            return INPUT_REQUIRED
+        case Yielded():
+            return YIELDED
+        case _:
+            assert_never(outcome)
+
+
+def cancelled(turn: Turn, seconds: float, end: BaseException) -> Record:
+    """The record of a cancelled round. The reason is the exception's text, or else a disconnect."""
+    reason = str(end)[:REASON_LENGTH] or DISCONNECTED
+    return _finished(
+        turn, Ending(CANCELLED, reason, int(seconds * MICROS), 0, _payload(turn, None))
+    )
+
+
+def _finished(turn: Turn, ending: Ending) -> Record:
+    return records.finished(_call(turn), _leg(turn), _CLOCK.now(), ending, turn.primitive.version)
+
+
+def _call(turn: Turn) -> Call:
+    """The call as it is recorded: a target that may contain a secret is replaced by the name."""
+    if turn.call.target != turn.primitive.name and _may_hold_secrets(turn):
+        return turn.call._replace(target=turn.primitive.name)
+    return turn.call
+
+
+def _leg(turn: Turn) -> Leg:
+    return Leg(turn.incoming.leg, turn.incoming.source, turn.incoming.size)
+
+
+def _payload(turn: Turn, result: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Arguments and result, without what the schema marks as secret."""
+    primitive = turn.primitive
+    payload: dict[str, Any] = {"arguments": primitive.input_redactor.redact(turn.call.arguments)}
+    if result is not None:
+        made = primitive.output_redactor.redact(result)
+        payload["result"] = _without(_MADE_OF_ARGUMENTS, made) if _may_hold_secrets(turn) else made
+    return payload
+
+
+def _may_hold_secrets(turn: Turn) -> bool:
+    """Whether the target or arguments, and so the result, may contain a secret as plain text."""
+    return turn.call.method in _GIVEN_BY_TEXT and not turn.primitive.input_redactor.is_empty
+
+
+def _without(names: frozenset[str], result: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: REDACTED if name in names else value for name, value in result.items()}

@@ -1,0 +1,409 @@
+"""Claims of rounds that must not run twice at once, nor again once they have ended.
+
+The reply of a claimed round is stored in the database, sealed and bound to its round.
+"""
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import assert_never
+from uuid import UUID
+
+from django.db import Error, close_old_connections
+
+from mcphost.audit.records import Record
+from mcphost.audit.writer.conditions import Condition
+from mcphost.audit.writer.writer import RecordLost, RecordRefused, Writer, writer
+from mcphost.calls import claims
+from mcphost.calls.claims import ClaimOwner, FoundClaim, WantedClaim
+from mcphost.calls.states import ClaimState
+from mcphost.feed.nodes import heartbeat
+from mcphost.observability import counters
+from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError, unavailable
+from mcphost.sealing.tokens import Purpose, SealError
+from mcphost.serving import sealing
+from mcphost.serving.database import in_database
+from mcphost.serving.events import Waiters
+from mcphost.vault import sealer
+from mcphost.vault.errors import VaultError
+
+__all__ = [
+    "ClaimLimits",
+    "ClaimRefused",
+    "Claimed",
+    "Claiming",
+    "Finished",
+    "Superseded",
+    "WantedClaim",
+    "Won",
+    "claim",
+    "conclude",
+    "is_claimed",
+    "let_go",
+    "release",
+    "release_all",
+    "tidy",
+]  # fmt: skip
+
+GONE = "This request was already processed; its result is no longer available"
+
+log = logging.getLogger(__name__)
+
+
+def seal_outcome(taking: ClaimOwner, outcome: bytes) -> str:
+    """Seal an outcome for storage; empty if that fails, because the round has ended all the same.
+
+    In the writer's thread. May read the database, and raises its errors.
+    """
+    context = _context(taking.call, taking.round)
+    try:
+        return sealer.seal(Purpose.ROW, taking.tenant, outcome, context=context)
+    except (SealError, VaultError) as error:
+        log.error(
+            "the outcome of a round could not be stored: %s", _why(error), extra=_facts(taking)
+        )
+        return ""
+
+
+async def unseal_outcome(wanted: WantedClaim, kept: str) -> bytes:
+    """Open the stored outcome of this round.
+
+    Raises ProtocolError: INTERNAL_ERROR if it cannot be opened, and the round must not run again;
+    UNAVAILABLE if the keys cannot be read now.
+    """
+    try:
+        context = _context(wanted.call, wanted.round)
+        return await sealing.unseal(Purpose.ROW, wanted.tenant, kept, context=context)
+    except Error:
+        raise unavailable(
+            "The state of these input responses cannot be read now; retry later"
+        ) from None
+    except (SealError, VaultError) as error:
+        raise _gone(wanted, _why(error)) from None
+
+
+def _gone(wanted: WantedClaim, why: str) -> ProtocolError:
+    log.error(
+        "the stored outcome of a round cannot be opened: %s",
+        why,
+        extra={"call": str(wanted.call), "round": wanted.round},
+    )
+    return ProtocolError(INTERNAL_ERROR, GONE)
+
+
+def _context(call: UUID, number: int) -> bytes:
+    return call.bytes + number.to_bytes(8)
+
+
+def _why(error: SealError | VaultError) -> str:
+    return error.reason.value if isinstance(error, SealError) else str(error)
+
+
+PORTIONS_AT_ONCE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Won:
+    """The round was claimed, for the `epoch`th time. Run it, then `conclude` or `release` it."""
+
+    taking: ClaimOwner
+
+    @property
+    def epoch(self) -> int:
+        return self.taking.epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The round has run with these input responses; `outcome` is what `conclude` stored."""
+
+    outcome: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRefused:
+    """The round must not run with these input responses; `reason` is for the log and the record."""
+
+    reason: str
+
+
+Claimed = Won | Finished | ClaimRefused
+
+
+class Superseded(Exception):  # noqa: N818 - what happened to a claim
+    """Another process has taken the claim over: this process's result is not the call's outcome."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimLimits:
+    """How long a request waits for another's outcome, and its poll intervals, in seconds.
+
+    A claim whose commit has an unknown outcome is released repeatedly for `doubt` seconds.
+    """
+
+    wait: float = 20.0
+    first_look: float = 0.05
+    longest_pause: float = 1.0
+    doubt: float = 60.0
+
+
+class Claiming:
+    """The claims of one process, `owner`. `clock` counts seconds, compared only with itself."""
+
+    def __init__(
+        self,
+        owner: Callable[[], UUID],
+        through: Writer = writer,
+        limits: ClaimLimits | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._owner = owner
+        self._writer = through
+        self._limits = limits or ClaimLimits()
+        self._clock = clock
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop all claims, as in a forked child, which does not own those of its parent."""
+        self._held: dict[str, ClaimOwner] = {}
+        self._doubtful: dict[str, tuple[ClaimOwner, float]] = {}
+        self._waiters = Waiters()
+
+    async def claim(self, wanted: WantedClaim, records: Sequence[Record]) -> Claimed:
+        """Claim a round; `records` are committed with the claim if it is `Won`, and only then.
+
+        A later request with the same input responses waits for the outcome. Raises ProtocolError:
+        UNAVAILABLE, with `retryAfter`, if that is not known in time or the database is unreachable;
+        INTERNAL_ERROR if the outcome can no longer be opened, or the records cannot be written.
+        After a cancellation nothing stays claimed.
+        """
+        taking = ClaimOwner.of(wanted, self._owner())
+        if await self._take(claims.claim(taking, wanted), taking, records):
+            claimed: Claimed = Won(taking)
+        else:
+            claimed = await self._after_another(wanted, records)
+        counters.claims.add(_word(claimed))
+        return claimed
+
+    async def is_claimed(self, wanted: WantedClaim) -> bool:
+        """Whether any input responses were claimed under this number.
+
+        Raises ProtocolError (UNAVAILABLE, with `retryAfter`) if the database is unreachable.
+        """
+        return await self._look(wanted) is not None
+
+    async def conclude(self, won: Won, outcome: bytes, records: Sequence[Record]) -> None:
+        """Store the outcome of the round, in one commit with `records`.
+
+        Raises Superseded, and writes nothing, if the claim was taken over; ProtocolError as `claim`
+        if the commit fails. If the records can never be written, the round has ended all the same,
+        and does not run again. Cancellation cancels only the wait.
+        """
+        taking = won.taking
+        sealed = partial(seal_outcome, taking, outcome)
+        future = self._submit(claims.conclude(taking, sealed), taking, records)
+        future.add_done_callback(partial(self._concluded, taking))
+        if not await _committed(future):
+            log.warning("a claim was taken over before its round ended", extra=_facts(taking))
+            raise Superseded
+
+    async def release(self, won: Won) -> None:
+        """Release a round that did not end, for the next request with the same input responses.
+
+        Raises nothing but CancelledError; cancellation cancels only the wait.
+        """
+        with suppress(ProtocolError):
+            await _committed(self._submit_release(won.taking))
+
+    def let_go(self, won: Won) -> None:
+        """Release a round without waiting, where no coroutine is left to wait. Never raises."""
+        with suppress(ProtocolError):
+            self._submit_release(won.taking)
+
+    def release_all(self) -> None:
+        """Release all claims at the end of the process, after the writer has stopped.
+
+        In a database thread. If the database is unreachable, the leases expire.
+        """
+        takings = [*self._held.values(), *(taking for taking, _ in self._doubtful.values())]
+        self.forget()
+        try:
+            claims.release_claims(takings)
+        except Error as error:
+            log.warning(
+                "claims could not be released; their leases will expire: %s", type(error).__name__
+            )
+        finally:
+            close_old_connections()
+
+    def tidy(self) -> None:
+        """Release claims whose commit has an unknown outcome, and delete expired ones.
+
+        To be called every few seconds in a database thread. Raises the database's errors.
+        """
+        for taking, since in tuple(self._doubtful.values()):
+            claims.release_claims([taking])
+            if self._clock() - since >= self._limits.doubt:
+                self._doubtful.pop(taking.nonce, None)
+        portions = 1
+        while claims.prune() == claims.PRUNED_AT_ONCE and portions < PORTIONS_AT_ONCE:
+            portions += 1
+
+    async def _after_another(self, wanted: WantedClaim, records: Sequence[Record]) -> Claimed:
+        """Wait for the outcome of a round that is claimed already, or take it over."""
+        ends, pause = self._clock() + self._limits.wait, self._limits.first_look
+        with self._waiters.expecting((wanted.call, wanted.round)) as waiter:
+            while True:
+                found = await self._look(wanted)
+                if found is None:
+                    return ClaimRefused("claim-forgotten")
+                if found.answers != wanted.answers:
+                    return ClaimRefused("other-answers")
+                if found.state is ClaimState.FINISHED:
+                    return Finished(await unseal_outcome(wanted, found.outcome))
+                if self._is_free(found) and (won := await self._over(wanted, found, records)):
+                    return won
+                if (left := ends - self._clock()) <= 0:
+                    raise unavailable("These input responses are being processed; retry later")
+                await waiter.wait(min(pause, left))
+                pause = min(pause * 2, self._limits.longest_pause)
+
+    async def _look(self, wanted: WantedClaim) -> FoundClaim | None:
+        try:
+            return await in_database(claims.find_claim, wanted.call, wanted.round, wanted.tenant)
+        except Error:
+            raise unavailable(
+                "The state of these input responses cannot be read now; retry later"
+            ) from None
+
+    def _is_free(self, found: FoundClaim) -> bool:
+        """Whether no process runs the round. For its own claims this process checks its memory."""
+        if found.state is ClaimState.RELEASED:
+            return True
+        if found.owner == self._owner():
+            return found.lapsed and found.nonce not in self._held
+        return found.silent
+
+    async def _over(
+        self, wanted: WantedClaim, found: FoundClaim, records: Sequence[Record]
+    ) -> Won | None:
+        taking = ClaimOwner.of(wanted, self._owner(), found.epoch + 1)
+        if not await self._take(claims.take_over(taking, wanted), taking, records):
+            return None
+        log.warning("a claim was taken over", extra=_facts(taking))
+        return Won(taking)
+
+    async def _take(
+        self, condition: Condition, taking: ClaimOwner, records: Sequence[Record]
+    ) -> bool:
+        """Commit a claim and its records; return whether it took effect.
+
+        The claim is registered before the commit, so that this process never takes it for free.
+        """
+        self._held[taking.nonce] = taking
+        try:
+            future = self._writer.submit_if(condition, records)
+        except RecordLost:
+            del self._held[taking.nonce]
+            raise unavailable("The server cannot record calls at the moment") from None
+        future.add_done_callback(partial(self._taken, taking))
+        try:
+            return await _committed(future)
+        except asyncio.CancelledError:
+            future.add_done_callback(partial(self._unwanted, taking))
+            raise
+
+    def _taken(self, taking: ClaimOwner, future: "asyncio.Future[bool]") -> None:
+        error = future.exception()
+        if error is not None or not future.result():
+            del self._held[taking.nonce]
+        if isinstance(error, RecordLost):
+            self._doubt(taking)
+
+    def _unwanted(self, taking: ClaimOwner, _: "asyncio.Future[bool]") -> None:
+        """Release a claim whose request was cancelled during the commit."""
+        if taking.nonce in self._held:
+            with suppress(ProtocolError):
+                self._submit_release(taking)
+
+    def _submit(
+        self, condition: Condition, taking: ClaimOwner, records: Sequence[Record] = ()
+    ) -> "asyncio.Future[bool]":
+        """Submit the end of a claim. The claim stays registered until that is committed, so that
+        this process does not take it for free."""
+        try:
+            return self._writer.submit_if(condition, records)
+        except RecordLost:
+            self._ended(taking, known=False)
+            raise unavailable("The server cannot record calls at the moment") from None
+
+    def _submit_release(self, taking: ClaimOwner) -> "asyncio.Future[bool]":
+        future = self._submit(claims.release(taking), taking)
+        future.add_done_callback(partial(self._gone, taking))
+        return future
+
+    def _concluded(self, taking: ClaimOwner, future: "asyncio.Future[bool]") -> None:
+        if not isinstance(future.exception(), RecordRefused):
+            self._gone(taking, future)
+            return
+        with suppress(ProtocolError):
+            again = self._submit(claims.conclude(taking, lambda: ""), taking)
+            again.add_done_callback(partial(self._gone, taking))
+
+    def _gone(self, taking: ClaimOwner, future: "asyncio.Future[bool]") -> None:
+        self._ended(taking, known=future.exception() is None)
+
+    def _ended(self, taking: ClaimOwner, *, known: bool) -> None:
+        self._held.pop(taking.nonce, None)
+        if not known:
+            self._doubt(taking)
+        self._waiters.notify(taking.key)
+
+    def _doubt(self, taking: ClaimOwner) -> None:
+        log.warning("the outcome of a claim's commit is unknown", extra=_facts(taking))
+        self._doubtful[taking.nonce] = (taking, self._clock())
+
+
+async def _committed(future: "asyncio.Future[bool]") -> bool:
+    """Wait for a commit. Cancellation does not cancel the commit or its callbacks."""
+    try:
+        return await asyncio.shield(future)
+    except RecordLost:
+        raise unavailable("The server could not record the call") from None
+    except RecordRefused:
+        raise ProtocolError(
+            INTERNAL_ERROR, "The call cannot be recorded, and a retry will not help"
+        ) from None
+
+
+def _word(claimed: Claimed) -> str:
+    match claimed:
+        case Won(taking):
+            return "won" if taking.epoch == 1 else "taken_over"
+        case Finished():
+            return "told"
+        case ClaimRefused():
+            return "refused"
+        case _:
+            assert_never(claimed)
+
+
+def _facts(taking: ClaimOwner) -> dict[str, str | int]:
+    return {"call": str(taking.call), "round": taking.round, "epoch": taking.epoch}
+
+
+_claiming = Claiming(lambda: heartbeat.id)
+os.register_at_fork(after_in_child=_claiming.forget)
+
+claim = _claiming.claim
+conclude = _claiming.conclude
+is_claimed = _claiming.is_claimed
+let_go = _claiming.let_go
+release = _claiming.release
+release_all = _claiming.release_all
+tidy = _claiming.tidy

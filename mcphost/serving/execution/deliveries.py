@@ -1,0 +1,248 @@
+"""Convert a round's outcome to a reply, for stateless requests and for sessions.
+
+A round of a stateless request is answered by the response to that request; the state for the next
+round is sealed into `requestState`, which the client carries. A round of a session's request is
+answered on the event stream of the request's POST; the state for the next round is sealed into a
+row.
+"""
+
+import time
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final, Protocol, assert_never
+from uuid import UUID
+
+from mcphost.protocol.errors import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    ProtocolError,
+    missing_capability,
+    over_limit,
+)
+from mcphost.protocol.legacy import questions
+from mcphost.protocol.legacy.questions import NotCarried
+from mcphost.protocol.revisions import REVISIONS
+from mcphost.runtime.call import Call, Delivery
+from mcphost.runtime.journal import Journal
+from mcphost.runtime.outcomes import (
+    Complete,
+    Failed,
+    Failure,
+    FailureKind,
+    InputRequest,
+    InputRequired,
+    Outcome,
+    Yielded,
+)
+from mcphost.runtime.questions import CapabilityMissing
+from mcphost.sealing.tokens import Purpose, Reason, SealError, key_id
+from mcphost.serving import request_state, sealing
+from mcphost.serving.context import Turn
+from mcphost.serving.options import options
+from mcphost.serving.replies import Answered, Asking, Delivered, Refused, Reply, SealedState
+from mcphost.serving.request_state import AskedQuestion, RequestState
+from mcphost.vault.errors import VaultError
+
+LEGS: Final = 8
+"""How many HTTP requests a stateless call may take: clients give up after about ten."""
+MOST_QUESTIONS: Final = 32
+"""How many input requests a session call may send, repetitions included."""
+RETRY_SECONDS: Final = 1
+CANNOT_ASK: Final = "This program requests input, which is not possible in this kind of call"
+NO_PERSON: Final = Failure(
+    FailureKind.TOOL_ERROR,
+    "This asks a user to open a URL, but the caller has no user account: use a user's credential.",
+)
+
+_ASKED_WRONGLY: Final = frozenset({FailureKind.TOOL_ERROR, FailureKind.INVALID_ARGUMENTS})
+"""Failures for which the request is to blame. All others are the server's."""
+
+Requests = tuple[InputRequest, ...]
+
+
+class Policy(Protocol):
+    """The differences between stateless requests and requests of sessions."""
+
+    purpose: Purpose
+    """The purpose with which the state is sealed."""
+
+    def refuses(self, turn: Turn, requests: Requests) -> Failure | None:
+        """The failure if these input requests cannot be sent to this client now; else None."""
+
+    def legs(self, turn: Turn, requests: Requests) -> int:
+        """`RequestState.legs` of the state with which this round ends."""
+
+    def expires_at(self, turn: Turn, seconds: float, now: float) -> float:
+        """The expiry of the state, in seconds since 1970."""
+
+    def context(self, call: UUID) -> bytes:
+        """The context to which the sealed state is bound, besides purpose and tenant."""
+
+
+class Stateless:
+    """Requests of the stateless revision (spec: basic/patterns/mrtr)."""
+
+    purpose = Purpose.STATE
+
+    def refuses(self, turn: Turn, requests: Requests) -> Failure | None:
+        if turn.leg >= LEGS:
+            return Failure(
+                FailureKind.ASKED_TOO_OFTEN,
+                f"The call was ended: it still requests input after {LEGS} HTTP requests.",
+            )
+        return None
+
+    def legs(self, turn: Turn, requests: Requests) -> int:
+        return turn.leg
+
+    def expires_at(self, turn: Turn, seconds: float, now: float) -> float:
+        return turn.answer_by(request_state.lifetime(turn.call.principal, seconds), now)
+
+    def context(self, call: UUID) -> bytes:
+        return b""
+
+
+class Sessions:
+    """Requests of a session. The `legs` of a state count the input requests of the call."""
+
+    purpose = Purpose.ROW
+
+    def refuses(self, turn: Turn, requests: Requests) -> Failure | None:
+        if turn.incoming.held is None:
+            return Failure(FailureKind.CAPABILITY_MISSING, CANNOT_ASK)
+        if self.legs(turn, requests) > MOST_QUESTIONS:
+            message = f"The call was ended: it has made more than {MOST_QUESTIONS} input requests."
+            return Failure(FailureKind.ASKED_TOO_OFTEN, message)
+        return _cannot_carry(turn.call.revision, requests)
+
+    def legs(self, turn: Turn, requests: Requests) -> int:
+        state = turn.resumed.state
+        return len(requests) + (0 if state is None else state.legs)
+
+    def expires_at(self, turn: Turn, seconds: float, now: float) -> float:
+        return now + seconds
+
+    def context(self, call: UUID) -> bytes:
+        return state_context(call)
+
+
+POLICIES: Final[Mapping[Delivery, Policy]] = MappingProxyType(
+    {Delivery.MODERN: Stateless(), Delivery.LEGACY: Sessions()}
+)
+
+
+def state_context(call: UUID) -> bytes:
+    """The context to which a call's state in a row is bound."""
+    return call.bytes + b"state"
+
+
+async def deliver(turn: Turn, outcome: Outcome) -> Delivered:
+    """Convert an outcome to a reply. It becomes a failure if its input requests cannot be sent."""
+    match outcome:
+        case Complete(result):
+            return Delivered(outcome, Answered(result))
+        case Failed(error):
+            return _failed(turn, error)
+        case InputRequired(requests, journal):
+            return await _ask(turn, outcome, requests, journal)
+        case Yielded(journal):
+            return await _ask(turn, outcome, (), journal)
+        case _:
+            assert_never(outcome)
+
+
+def may_go_elsewhere(turn: Turn) -> bool:
+    """Whether the call can move to another process: only once, and if its client can follow it."""
+    if turn.was_shed:
+        return False
+    if turn.call.delivery is Delivery.LEGACY:
+        held = turn.incoming.held
+        return held is not None and held.movable
+    return turn.leg < LEGS
+
+
+async def _ask(turn: Turn, outcome: Outcome, requests: Requests, journal: Journal) -> Delivered:
+    """Seal the state and build the reply with the input requests, or a failure."""
+    policy = POLICIES[turn.call.delivery]
+    problem = policy.refuses(turn, requests)
+    if problem is None and _lacks_person(turn.call, requests):
+        problem = NO_PERSON
+    if problem is not None:
+        return _failed(turn, problem)
+    state = _state(turn, policy, requests, journal)
+    written, context = request_state.write(state), policy.context(turn.call.id)
+    try:
+        token = await sealing.seal(policy.purpose, turn.call.tenant, written, context=context)
+    except (SealError, VaultError) as error:
+        return _failed(turn, _unsealed(error, journal))
+    wanted = {one.key: {"method": one.method, "params": one.params} for one in requests}
+    return Delivered(outcome, Asking(wanted, token), SealedState(state.expires_at, key_id(token)))
+
+
+def _state(turn: Turn, policy: Policy, requests: Requests, journal: Journal) -> RequestState:
+    """The state from which the next round resumes."""
+    call, now = turn.call, time.time()
+    seconds = turn.primitive.answer_within or options().answer_seconds
+    return RequestState(
+        bound=turn.bound,
+        call=call.id,
+        round=call.round,
+        legs=policy.legs(turn, requests),
+        shed=turn.was_shed or not requests,
+        issued_at=now,
+        expires_at=policy.expires_at(turn, min(seconds, options().longest_answer_seconds), now),
+        version=call.version,
+        asked={one.key: AskedQuestion(one.method, one.digest) for one in requests},
+        journal=journal,
+        claim=turn.next_claim,
+    )
+
+
+def _cannot_carry(revision: str, requests: Requests) -> Failure | None:
+    """The failure for the first input request that the session's revision does not have, if any."""
+    for one in requests:
+        try:
+            questions.params_of(REVISIONS[revision], one.method, one.params)
+        except NotCarried as why:
+            missing = CapabilityMissing(why.capability)
+            detail = f"the question {one.key!r} cannot be put: {why}"
+            message = f"{missing} Protocol revision {revision} has no such input request."
+            kind = FailureKind.CAPABILITY_MISSING
+            return Failure(kind, message, detail, required=missing.required)
+    return None
+
+
+def _lacks_person(call: Call, requests: Iterable[InputRequest]) -> bool:
+    """Whether a call without a user account uses URL mode elicitation, where the server must
+    identify the user who opens the address (spec: client/elicitation, "Identifying the User")."""
+    wants = any(one.params.get("mode") == "url" for one in requests)
+    return wants and call.principal.user_id is None
+
+
+def _unsealed(error: SealError | VaultError, journal: Journal) -> Failure:
+    if not isinstance(error, SealError) or error.reason is not Reason.TOO_LARGE:
+        return Failure(FailureKind.CRASHED, "Input cannot be requested at the moment.", repr(error))
+    return Failure(
+        FailureKind.JOURNAL_TOO_LARGE,
+        "The call's journal is too large for the request state.",
+        f"the state of the call is too large; {journal.largest()}",
+    )
+
+
+def _failed(turn: Turn, error: Failure) -> Delivered:
+    return Delivered(Failed(error), _reply(error, turn.call))
+
+
+def _reply(error: Failure, call: Call) -> Reply:
+    """The reply for a failure. Only tools report failures in a result, where models can read them
+    (spec: server/tools, server/prompts, server/resources, utilities/completion, Error Handling)."""
+    if error.kind is FailureKind.OVERLOADED:
+        return Refused(over_limit(error.message, RETRY_SECONDS))
+    if error.kind is FailureKind.CAPABILITY_MISSING and call.delivery is Delivery.MODERN:
+        return Refused(missing_capability(error.message, error.required or {}))
+    if call.method == "tools/call":
+        content = [{"type": "text", "text": error.message}]
+        return Answered({"content": content, "isError": True})
+    code = INVALID_PARAMS if error.kind in _ASKED_WRONGLY else INTERNAL_ERROR
+    data = {"uri": call.target} if call.method == "resources/read" else None
+    return Refused(ProtocolError(code, error.message, data))

@@ -1,0 +1,261 @@
+"""Links of calls: pages on which a person confirms something, and callbacks of machines.
+
+A link is `/t/<tenant>/done/<link>` or `/t/<tenant>/callback/<link>`. The last part is the tenant's
+id, a dot, and a sealed token with the link's content. So a link is verified without looking up the
+tenant in its path, and invalid links disclose nothing about tenants. The two kinds are not
+interchangeable: a machine's callback never counts as a person's confirmation.
+"""
+
+import asyncio
+import logging
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple
+from uuid import UUID
+
+import orjson
+from django.db import Error
+from django.utils import timezone
+
+from mcphost.audit.records import Actor
+from mcphost.calls import links
+from mcphost.calls.links import Link
+from mcphost.protocol import messages
+from mcphost.protocol.legacy.questions import elicitation_id
+from mcphost.protocol.revisions import REVISIONS
+from mcphost.runtime.call import Call, Delivery, PrincipalKind
+from mcphost.runtime.ports import LinkRefused
+from mcphost.sealing.tokens import Purpose, SealError
+from mcphost.serving.context import Incoming
+from mcphost.serving.database import in_database
+from mcphost.serving.events import waiters
+from mcphost.serving.options import options
+from mcphost.serving.ports import EventStream
+from mcphost.tenants import selectors as tenants
+from mcphost.tenants.access import is_active_member
+from mcphost.tenants.selectors import TenantSnapshot
+from mcphost.vault import sealer
+from mcphost.vault.errors import VaultError
+
+PAGE: Final = "done"
+CALLBACK: Final = "callback"
+
+_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_TENANT = re.compile(r"[A-Za-z0-9_-]{22}")
+_LONGEST_NAME = 60
+"""How many characters of a client's name and of a target are sealed into a link."""
+
+log = logging.getLogger(__name__)
+
+
+class LinkContent(NamedTuple):
+    """The content of a link's token. Times are in whole seconds since 1970.
+
+    `user_id` is the account that can confirm it, 0 for a callback. `client` is the client's name,
+    `target` the target of the call.
+    """
+
+    kind: str
+    call: str
+    key: str
+    expires_at: int
+    user_id: int = 0
+    client: str = ""
+    target: str = ""
+
+
+class Confirmation(NamedTuple):
+    """What a page asks its user to confirm. `confirmed`: this was done before."""
+
+    tenant: TenantSnapshot
+    key: str
+    target: str
+    client: str
+    expires_at: datetime
+    confirmed: bool
+
+
+class CallLinks:
+    """Implements `runtime.ports.Links` for one round of a call."""
+
+    __slots__ = ("_call", "_incoming", "_stream")
+
+    def __init__(self, incoming: Incoming, call: Call, stream: EventStream) -> None:
+        self._incoming = incoming
+        self._call = call
+        self._stream = stream
+
+    def page(self, key: str) -> str:
+        principal = self._call.principal
+        if principal.user_id is None:
+            raise LinkRefused("A confirmation page needs a caller with a user account.")
+        call = self._call
+        client, target = call.client.name[:_LONGEST_NAME], call.target[:_LONGEST_NAME]
+        return self._address(PAGE, key, principal.user_id, client, target)
+
+    def callback(self, key: str) -> str:
+        return self._address(CALLBACK, key)
+
+    async def wait(self, key: str, seconds: float, address: str) -> bool:
+        link = self._link(key)
+        if self._stream.closed:
+            raise LinkRefused("The client is disconnected: there is nothing to wait for.")
+        try:
+            done = await _wait(link, min(seconds, _life()))
+        except Error as error:
+            log.error("waiting for a link ended: %s", type(error).__name__)
+            raise LinkRefused("The state of the link cannot be read at the moment.") from None
+        if done and address and self._names_elicitations:
+            self._stream.send(
+                messages.notification(
+                    "notifications/elicitation/complete",
+                    {"elicitationId": elicitation_id(address)},
+                )
+            )
+        return done
+
+    @property
+    def _names_elicitations(self) -> bool:
+        """Whether the client's revision has ids and completion notifications for URL mode
+        elicitation (2025-11-25: client/elicitation, "Completion Notifications for URL Mode")."""
+        call = self._call
+        return call.delivery is Delivery.LEGACY and REVISIONS[call.revision].urls
+
+    def _address(
+        self, kind: str, key: str, user_id: int = 0, client: str = "", target: str = ""
+    ) -> str:
+        link = self._link(key)
+        base = _base(self._incoming)
+        until = timezone.now() + timedelta(seconds=_life())
+        sealed = LinkContent(
+            kind, link.call.hex, link.key, int(until.timestamp()), user_id, client, target
+        )
+        return f"{base}/t/{self._incoming.tenant.slug}/{kind}/{_seal(link.tenant, sealed)}"
+
+    def _link(self, key: str) -> Link:
+        if self._call.principal.kind is PrincipalKind.ANONYMOUS:
+            raise LinkRefused("Anonymous callers get no links: they cannot be told apart.")
+        if not _KEY.fullmatch(key):
+            raise LinkRefused("The key of a link is 1 to 64 letters, digits and `_.-`.")
+        return Link(self._call.tenant, self._call.id, key)
+
+
+async def _wait(link: Link, seconds: float) -> bool:
+    with waiters.expecting((link.tenant, link.name)) as waiter:
+        try:
+            async with asyncio.timeout(seconds):
+                while not await in_database(links.is_open, link):
+                    await waiter.wait()
+        except TimeoutError:
+            return await in_database(links.is_open, link)
+    return True
+
+
+async def warm(tenant: UUID) -> None:
+    """Load the tenant's sealing keys. If that fails, `_seal` raises LinkRefused later."""
+    if not sealer.is_warm(tenant):
+        with suppress(VaultError, Error):
+            await in_database(sealer.warm, tenant)
+
+
+def confirmation(slug: str, token: str, user_id: int, now: datetime) -> Confirmation | None:
+    """What the account `user_id` is asked to confirm; None for a link that is not theirs.
+
+    Reads the database, and changes nothing.
+    """
+    found = _theirs(slug, token, user_id, now)
+    if found is None:
+        return None
+    tenant, sealed = found
+    return Confirmation(
+        tenant,
+        sealed.key,
+        sealed.target,
+        sealed.client,
+        datetime.fromtimestamp(sealed.expires_at, UTC),
+        links.is_open(_link_of(tenant, sealed)),
+    )
+
+
+def confirm(slug: str, token: str, user_id: int, label: str, now: datetime) -> bool:
+    """Confirm a link and wake the waiting round. False for a link that is not the user's.
+
+    A second confirmation does nothing.
+    """
+    found = _theirs(slug, token, user_id, now)
+    if found is None:
+        return False
+    tenant, sealed = found
+    until = datetime.fromtimestamp(sealed.expires_at, UTC)
+    links.confirm(_link_of(tenant, sealed), Actor.person(user_id, label), until, now)
+    return True
+
+
+def call_back(slug: str, token: str, source: str, now: datetime) -> bool:
+    """Accept a machine's POST from the address `source` to a callback. False for any other link."""
+    found = _good(CALLBACK, slug, token, now)
+    if found is None:
+        return False
+    tenant, sealed = found
+    until = datetime.fromtimestamp(sealed.expires_at, UTC)
+    links.call_back(_link_of(tenant, sealed), source, until, now)
+    return True
+
+
+def _theirs(
+    slug: str, token: str, user_id: int, now: datetime
+) -> tuple[TenantSnapshot, LinkContent] | None:
+    """The tenant and content of a page link, if it is this user's and the user is still a member
+    (2025-11-25: client/elicitation, "Identifying the User")."""
+    found = _good(PAGE, slug, token, now)
+    if found is None or found[1].user_id != user_id:
+        return None
+    return found if is_active_member(user_id, found[0].id) else None
+
+
+def _good(
+    kind: str, slug: str, token: str, now: datetime
+) -> tuple[TenantSnapshot, LinkContent] | None:
+    owner, dot, sealed_token = token.partition(".")
+    if not dot or not _TENANT.fullmatch(owner):
+        return None
+    tenant_id = UUID(bytes=urlsafe_b64decode(owner + "=="))
+    try:
+        payload = orjson.loads(sealer.unseal(Purpose.LINK, tenant_id, sealed_token))
+        sealed = LinkContent(*payload)
+    except (SealError, TypeError):  # TypeError: a link of an older format
+        return None
+    tenant = tenants.tenant(tenant_id)
+    if tenant is None or not tenant.open or tenant.slug != slug:
+        return None
+    good = sealed.kind == kind and sealed.expires_at > now.timestamp()
+    return (tenant, sealed) if good else None
+
+
+def _link_of(tenant: TenantSnapshot, sealed: LinkContent) -> Link:
+    return Link(tenant.id, UUID(sealed.call), sealed.key)
+
+
+def _seal(tenant: UUID, sealed: LinkContent) -> str:
+    keys = sealer.cached(tenant)
+    if keys is None:
+        raise LinkRefused("No link can be made at the moment; try again soon.")
+    owner = urlsafe_b64encode(tenant.bytes).rstrip(b"=").decode()
+    return f"{owner}.{keys.seal(Purpose.LINK, orjson.dumps(list(sealed)))}"
+
+
+def _life() -> float:
+    """How long a link is valid, in seconds: its key is not kept for longer."""
+    return options().longest_answer_seconds
+
+
+def _base(incoming: Incoming) -> str:
+    """The base URL of this server. The guard has checked the Host, unless any host is allowed."""
+    if options().public_url:
+        return options().public_url
+    host = incoming.headers.get("host")
+    if not host or options().any_host:
+        raise LinkRefused("This server does not know its own address: set MCPHOST_PUBLIC_URL.")
+    return f"{options().scheme}://{host}"

@@ -1,0 +1,104 @@
+"""Resume a call: open and check its request state, and accept the input responses sent with it.
+
+Only responses to input requests that the state lists are accepted, and none a second time. All
+others are ignored (spec: basic/patterns/mrtr, Error Handling).
+"""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from mcphost.protocol.errors import ProtocolError, invalid_params
+from mcphost.runtime.journal import EMPTY, UNASKED, Answer
+from mcphost.sealing.tokens import Purpose, SealError, key_id
+from mcphost.serving import request_state, sealing
+from mcphost.serving.context import FRESH, Incoming, Resumed, TakenAnswer
+from mcphost.serving.request_state import AskedQuestion, InvalidState, RequestState
+
+_MARKS: Mapping[str, str] = {
+    "elicitation/create": "action",
+    "sampling/createMessage": "role",
+    "roots/list": "roots",
+}
+"""The field that identifies the result of each method that a client can be asked for."""
+
+
+def comes_back(params: Mapping[str, Any]) -> bool:
+    """Whether a request resumes a call."""
+    return "requestState" in params or "inputResponses" in params
+
+
+async def resume(
+    incoming: Incoming, wanted: request_state.StateBinding, *, unasked: bool
+) -> Resumed:
+    """Open and check the request's state and input responses.
+
+    `unasked`: accept responses that were not requested, too. Raises InvalidState if the state is
+    not valid for this request, ProtocolError (INVALID_PARAMS) for a response of the wrong kind.
+    """
+    params = incoming.exchange.params
+    responses = params.get("inputResponses") or {}
+    token = params.get("requestState")
+    if token is None:
+        return _without_state(responses) if unasked else FRESH
+    state = request_state.read(await _opened(incoming, token))
+    request_state.check(state, time.time(), wanted)
+    taken = tuple(_taken(state, responses))
+    if unasked:
+        taken += tuple(_unasked(responses, {one.key for one in taken} | set(state.asked)))
+    journal = state.journal
+    for one in taken:
+        journal = journal.with_answer(one.key, one.answer)
+    return Resumed(state, journal, taken, key_id(token))
+
+
+async def _opened(incoming: Incoming, token: str) -> bytes:
+    try:
+        return await sealing.unseal(Purpose.STATE, incoming.tenant.id, token)
+    except SealError as error:
+        raise InvalidState(error.reason) from None
+
+
+def _taken(state: RequestState, responses: Mapping[str, Any]) -> list[TakenAnswer]:
+    return [
+        TakenAnswer(
+            key, asked.method, Answer(asked.question, state.version, _fitting(key, asked, given))
+        )
+        for key, asked in state.asked.items()
+        if (given := responses.get(key)) is not None
+        and state.journal.answer(key, asked.question) is None
+    ]
+
+
+def _fitting(key: str, asked: AskedQuestion, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    if _MARKS[asked.method] not in given:
+        raise wrong_kind(key, asked.method)
+    return given
+
+
+def invalid_state() -> ProtocolError:
+    """The error for every state that is not valid for its request, whatever the reason."""
+    return invalid_params(
+        "params.requestState is not valid for this request", {"reason": "invalid_request_state"}
+    )
+
+
+def wrong_kind(key: str, method: str) -> ProtocolError:
+    """-32602: an input response that is not a result of the requested method."""
+    return invalid_params(f"params.inputResponses.{key} must be the result of {method}")
+
+
+def _without_state(responses: Mapping[str, Any]) -> Resumed:
+    taken = tuple(_unasked(responses, set()))
+    journal = EMPTY
+    for one in taken:
+        journal = journal.with_answer(one.key, one.answer)
+    return Resumed(None, journal, taken)
+
+
+def _unasked(responses: Mapping[str, Any], known: set[str]) -> list[TakenAnswer]:
+    return [
+        TakenAnswer(key, "", Answer(UNASKED, "", result))
+        for key, result in responses.items()
+        if key not in known
+    ]

@@ -1,0 +1,337 @@
+"""Run one round and record it.
+
+A tool that is not read-only runs only after its `started` entry is committed; no reply is sent
+before its `finished` entry is. So every reply is recorded, and a round that cannot be recorded does
+not run.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Coroutine, Mapping
+from typing import Any, assert_never
+from uuid import UUID
+
+import orjson
+
+from mcphost.audit.records import Record
+from mcphost.audit.writer.writer import RecordLost, RecordRefused, writer
+from mcphost.observability import counters, tracing
+from mcphost.observability.availability import availability
+from mcphost.observability.tracing import Run, Tracer
+from mcphost.protocol.errors import INTERNAL_ERROR, UNAVAILABLE, ProtocolError, unavailable
+from mcphost.runtime.call import Call
+from mcphost.runtime.outcomes import (
+    Complete,
+    Failed,
+    Failure,
+    FailureKind,
+    InputRequired,
+    Outcome,
+    Yielded,
+)
+from mcphost.runtime.ports import Misuse, Ports
+from mcphost.serving import limits, replies
+from mcphost.serving.context import Held, Turn
+from mcphost.serving.database import DatabaseAwayError, until_there
+from mcphost.serving.execution import audit_records, claims, resume
+from mcphost.serving.execution.claims import ClaimRefused, Finished, Superseded, WantedClaim, Won
+from mcphost.serving.execution.deliveries import CANNOT_ASK, deliver
+from mcphost.serving.replies import Answered, Delivered, Reply
+
+Measured = tuple[Outcome, int]
+Measuring = Coroutine[Any, Any, Measured]
+
+
+async def in_span(tracer: Tracer, turn: Turn, running: Measuring) -> Measured:
+    """Run the round in a trace span that has its ending."""
+    with tracer.round(_run(turn)) as span:
+        try:
+            outcome, size = await running
+        except asyncio.CancelledError:
+            span.end_with(audit_records.CANCELLED, failed=False)
+            raise
+        word = audit_records.word_for(outcome)
+        span.end_with(word, failed=word not in audit_records.WELL)
+        return outcome, size
+
+
+def _run(turn: Turn) -> Run:
+    call, primitive = turn.call, turn.primitive
+    return Run(call.method, primitive.name, primitive.version, str(call.id), call.round)
+
+
+NOT_NOW = "The server cannot record calls at the moment"
+UNRECORDED_END = "The tool has run, but its result could not be recorded"
+_UNSEEN = "a record for which no request waits was lost"
+
+
+log = logging.getLogger(__name__)
+
+
+async def run(turn: Turn, ports: Ports) -> Reply:
+    """Run the round and commit its records: input responses before it runs, input requests before
+    they are sent.
+
+    While the database is unreachable no round starts. A running round waits at its next commit;
+    that wait does not count towards its time limit.
+
+    Raises ProtocolError (UNAVAILABLE) when the round cannot be recorded. A cancelled round is
+    recorded as such, and no request waits for that.
+    """
+    if availability.away or writer.is_behind():
+        await _until_there()
+    if writer.refuse_new():
+        raise unavailable(NOT_NOW)
+    if turn.incoming.held is not None:
+        return await _run_held(turn, ports, turn.incoming.held)
+    if turn.is_claimed:
+        if turn.resumed.goes_on:
+            return await _run_once(turn, ports)
+        await _refuse_if_answered(turn)
+    before = audit_records.before(turn)
+    if before:
+        await _begin(turn, _commit(before))
+    delivered, after = await _ran(turn, ports)
+    try:
+        await writer.submit(after)
+    except (RecordLost, RecordRefused) as error:
+        raise _unrecorded_end(turn, _not_recorded(error)) from None
+    return delivered.reply
+
+
+async def _run_held(turn: Turn, ports: Ports, held: Held) -> Reply:
+    """Run a round of a held call. Raises SupersededError if this process no longer owns it."""
+    await _begin(turn, _recorded(held.start(audit_records.before(turn))))
+    delivered, after = await _ran(turn, ports)
+    await _end(turn, _recorded(held.conclude(delivered.reply, after)))
+    return delivered.reply
+
+
+async def _run_once(turn: Turn, ports: Ports) -> Reply:
+    """Run the round unless any process has run it. The same input responses get the same reply.
+
+    Raises ProtocolError: INVALID_PARAMS, as for an invalid state, if other input responses were
+    accepted before; UNAVAILABLE if the reply is not known yet.
+    """
+    claimed = await claims.claim(_wanted(turn), audit_records.before(turn))
+    match claimed:
+        case Won():
+            return await _run_won(turn, ports, claimed)
+        case Finished(reply):
+            await _record_repetition(turn)
+            return replies.read(reply)
+        case ClaimRefused(reason):
+            await record_refusal(turn, reason, turn.call.id)
+            raise resume.invalid_state()
+        case _:
+            assert_never(claimed)
+
+
+def _wanted(turn: Turn) -> WantedClaim:
+    call, state = turn.call, turn.resumed.state
+    assert state is not None
+    left = max(0.0, state.expires_at - time.time())
+    return WantedClaim(call.id, turn.resumed.claim, call.tenant, turn.resumed.digest, left)
+
+
+async def _refuse_if_answered(turn: Turn) -> None:
+    """Refuse to repeat input requests that were answered already. Raises ProtocolError as for any
+    invalid state.
+
+    Further responses would be refused, and the call would seem to wait for them.
+    """
+    if await claims.is_claimed(_wanted(turn)):
+        await record_refusal(turn, "answered", turn.call.id)
+        raise resume.invalid_state()
+
+
+async def _record_repetition(turn: Turn) -> None:
+    """Record that a client repeated its input responses, limited per minute as refusals are."""
+    if await limits.may_be_recorded(f"{turn.call.id}:repeated"):
+        await _commit((audit_records.repeated(turn),))
+
+
+async def _run_won(turn: Turn, ports: Ports, won: Won) -> Reply:
+    try:
+        delivered, after = await _ran(turn, ports)
+        reply = replies.write(delivered.reply)
+    except BaseException:
+        claims.let_go(won)
+        raise
+    if _had_no_room(delivered.outcome):
+        await claims.release(won)
+        await _end(turn, _commit(after))
+    else:
+        await _end(turn, claims.conclude(won, reply, after))
+    return delivered.reply
+
+
+def _had_no_room(outcome: Outcome) -> bool:
+    """Whether nothing ran for lack of capacity, so that the client may retry."""
+    return isinstance(outcome, Failed) and outcome.error.kind is FailureKind.OVERLOADED
+
+
+async def _ran(turn: Turn, ports: Ports) -> tuple[Delivered, tuple[Record, ...]]:
+    """Run the round; return its reply, and the records to commit before the reply is sent."""
+    counters.rounds.add()
+    kind, sort = turn.primitive.kind, turn.primitive.sort
+    began = time.perf_counter()
+    try:
+        work: Measuring = _outcome(turn, ports)
+        if tracing.tracer is not None:
+            work = in_span(tracing.tracer, turn, work)
+        outcome, size = await work
+        if type(outcome) is Complete:
+            delivered = Delivered(outcome, Answered(outcome.result))
+        else:
+            delivered = await deliver(turn, outcome)
+    except asyncio.CancelledError as end:
+        seconds = time.perf_counter() - began
+        counters.round_seconds.observe(seconds, kind, sort, audit_records.CANCELLED)
+        _leave(audit_records.cancelled(turn, seconds, end))
+        raise
+    seconds = time.perf_counter() - began
+    word = audit_records.word_for(delivered.outcome)
+    counters.round_seconds.observe(seconds, kind, sort, word)
+    if isinstance(delivered.outcome, Failed):
+        _explain(turn, delivered.outcome.error)
+    return delivered, audit_records.after(turn, delivered, word, seconds, size)
+
+
+async def run_unrecorded(turn: Turn, ports: Ports) -> Mapping[str, Any]:
+    """Run a round without a record, because it changes nothing and discloses next to nothing.
+
+    It must not request input. Raises ProtocolError for any outcome that is not a result.
+    """
+    work: Measuring = _outcome(turn, ports)
+    if tracing.tracer is not None:
+        work = in_span(tracing.tracer, turn, work)
+    outcome, _ = await work
+    if isinstance(outcome, InputRequired | Yielded):
+        outcome = Failed(Failure(FailureKind.CRASHED, CANNOT_ASK))
+    if isinstance(outcome, Failed):
+        _explain(turn, outcome.error)
+    reply = (await deliver(turn, outcome)).reply
+    return replies.finish(reply, {})
+
+
+async def record_refusal(turn: Turn, reason: str, call: UUID | None) -> None:
+    """Record and log why a request's state was refused. The caller does not learn the reason."""
+    log.warning("a request's state was refused: %s", reason, extra=_facts(turn))
+    await _commit((audit_records.refused(turn, reason, call),))
+
+
+def record_misuse(turn: Turn, misuse: Misuse, other: Call | None) -> None:
+    """Record and log that a tool context was misused (`Misuse`).
+
+    The log has both calls if there is an `other`; the record of one tenant never names the call of
+    another. On the event loop.
+    """
+    facts = {**_facts(turn), "tenant_id": str(turn.call.tenant), "misuse": str(misuse)}
+    if other is not None:
+        facts |= {"other_call": str(other.id), "other_tenant_id": str(other.tenant)}
+    log.warning("a tool context was misused", extra=facts)
+    _leave(audit_records.misused(turn, misuse))
+
+
+async def _until_there() -> None:
+    try:
+        await until_there()
+    except DatabaseAwayError:
+        raise unavailable(NOT_NOW) from None
+
+
+async def _begin(turn: Turn, commit: Awaitable[None]) -> None:
+    """Commit the records before the round. Record a cancellation meanwhile as the round's end."""
+    try:
+        await commit
+    except asyncio.CancelledError as end:
+        _leave(audit_records.cancelled(turn, 0, end))
+        raise
+
+
+async def _end(turn: Turn, commit: Awaitable[None]) -> None:
+    """Wait for the commit of the round's end. Raises ProtocolError if it fails."""
+    try:
+        await commit
+    except Superseded:
+        raise unavailable("Another process has taken this call over") from None
+    except ProtocolError as error:
+        raise _unrecorded_end(turn, error) from None
+
+
+def _unrecorded_end(turn: Turn, error: ProtocolError) -> ProtocolError:
+    """The error for a round whose end was not recorded.
+
+    For a tool that is not read-only it is one that does not invite the client to retry.
+    """
+    if turn.primitive.read_only or error.code != UNAVAILABLE:
+        return error
+    return ProtocolError(INTERNAL_ERROR, UNRECORDED_END)
+
+
+async def _outcome(turn: Turn, ports: Ports) -> tuple[Outcome, int]:
+    """Run the program; return its outcome and the size of its result as JSON.
+
+    A result that cannot be encoded becomes a failure.
+    """
+    try:
+        outcome = await turn.primitive.program.advance(turn.call, turn.journal, ports)
+    except Exception as error:
+        log.exception("a program raised instead of failing", extra=_facts(turn))
+        return Failed(Failure(FailureKind.CRASHED, "This failed unexpectedly", repr(error))), 0
+    if not isinstance(outcome, Complete):
+        return outcome, 0
+    try:
+        return outcome, len(orjson.dumps(outcome.result))
+    except TypeError as error:
+        message = "The program returned an invalid result."
+        return Failed(Failure(FailureKind.INVALID_RESULT, message, repr(error))), 0
+
+
+def _explain(turn: Turn, error: Failure) -> None:
+    facts = {**_facts(turn), "kind": error.kind.value}
+    if error.kind is FailureKind.INVALID_ARGUMENTS:  # the message names the caller's own fields
+        log.info("a round's arguments did not fit the input schema", extra=facts)
+        return
+    log.warning("a round failed: %s", error.detail or error.message, extra=facts)
+
+
+def _facts(turn: Turn) -> dict[str, str]:
+    call = turn.call
+    return {"primitive": turn.primitive.name, "method": call.method, "call": str(call.id)}
+
+
+async def _commit(what: tuple[Record, ...]) -> None:
+    """Commit records. Cancelling this coroutine does not cancel the commit."""
+    try:
+        await writer.submit(what)
+    except (RecordLost, RecordRefused) as error:
+        raise _not_recorded(error) from None
+
+
+async def _recorded(commit: Awaitable[None]) -> None:
+    try:
+        await commit
+    except (RecordLost, RecordRefused) as error:
+        raise _not_recorded(error) from None
+
+
+def _not_recorded(error: RecordLost | RecordRefused) -> ProtocolError:
+    if isinstance(error, RecordLost):
+        return unavailable("The server could not record the call")
+    return ProtocolError(INTERNAL_ERROR, "The call cannot be recorded, and a retry will not help")
+
+
+def _leave(record: Record) -> None:
+    """Submit a record without waiting. If it is lost, that is logged."""
+    try:
+        writer.submit((record,)).add_done_callback(_look)
+    except RecordLost:
+        log.warning(_UNSEEN)
+
+
+def _look(future: "asyncio.Future[None]") -> None:
+    if not future.cancelled() and future.exception() is not None:
+        log.warning(_UNSEEN)

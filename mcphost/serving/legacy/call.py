@@ -1,0 +1,427 @@
+"""Calls of sessions. Each runs in its own task, independent of the responses that show its stream.
+
+A disconnect ends a response, never the call. A call that ends before it has sent anything is
+answered as JSON. Every other call is answered on a stream, and any process can replay the events
+that the client missed.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from django.db import Error
+
+from mcphost.audit.records import Record, new_id
+from mcphost.audit.services import end_waiting
+from mcphost.audit.writer.conditions import Condition
+from mcphost.audit.writer.writer import RecordLost, writer
+from mcphost.calls import session_calls
+from mcphost.calls.session_calls import CallOwner, SupersededError, WaitingCall
+from mcphost.calls.sessions import session_uses
+from mcphost.calls.states import CallState
+from mcphost.calls.streams import StreamRow
+from mcphost.feed.nodes import heartbeat
+from mcphost.observability import counters, tracing
+from mcphost.protocol import messages
+from mcphost.protocol.errors import ProtocolError, over_limit
+from mcphost.protocol.legacy.errors import in_session
+from mcphost.protocol.revisions import REVISIONS
+from mcphost.runtime.call import Principal
+from mcphost.sealing.tokens import SealError
+from mcphost.serving import replies, shutdown
+from mcphost.serving.context import FRESH, ClientSession, Incoming, Resumed
+from mcphost.serving.database import in_database_unbounded
+from mcphost.serving.legacy import methods, questions, storage
+from mcphost.serving.legacy.cancellation import Cancel, cancellations, name_of
+from mcphost.serving.legacy.outbound_guard import Gate
+from mcphost.serving.legacy.questions import Waiting, WantedAnswers, wanted_in
+from mcphost.serving.legacy.storage import StoredStream
+from mcphost.serving.legacy.stream import Outgoing
+from mcphost.serving.limits import InUse, caller
+from mcphost.serving.replies import Reply, error_for
+from mcphost.serving.revocation import presences
+from mcphost.vault.errors import VaultError
+
+MOST_CALLS: Final = 10_000
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""The total size of the request bodies of those calls."""
+TIMES: Final = 4
+"""The limits of a tenant are this many times those of one caller."""
+RETRY_FULL_SECONDS: Final = 60
+
+_calls = InUse()
+_bytes = InUse()
+
+
+@contextmanager
+def capacity(incoming: Incoming, *, anyway: bool = False) -> Iterator[None]:
+    """Count the call and its size against the limits of its caller and tenant inside the context.
+
+    Raises ProtocolError (OVER_LIMIT) when a limit is reached, unless `anyway` is set.
+    """
+    places = _places(incoming)
+    if not anyway:
+        _check(places)
+    keys = [key for key, _ in places]
+    with _calls.held(keys), _bytes.held(keys, incoming.size):
+        yield
+
+
+def _places(incoming: Incoming) -> tuple[tuple[str, int], ...]:
+    """Return the counters of the caller and the tenant, each with its factor on the limits."""
+    return (caller(incoming.principal, incoming.source), 1), (str(incoming.tenant.id), TIMES)
+
+
+def _check(places: tuple[tuple[str, int], ...]) -> None:
+    for place, times in places:
+        if _calls[place] >= MOST_CALLS * times or _bytes[place] >= MOST_BYTES * times:
+            message = "Too many or too large calls in progress: answer or cancel some"
+            raise over_limit(message, RETRY_FULL_SECONDS)
+
+
+PROGRESS: Final = 1e-6
+"""By how much progress rises while the call waits for input: less than any tool reports."""
+
+
+class HeldCall:
+    """Implements `serving.context.Held` for a call of a session.
+
+    A call that has nothing on its stream yet has no row, and no other process can continue it: its
+    rounds are only recorded, without a condition. `waiting` is set while the call waits for input
+    responses.
+    """
+
+    def __init__(self, outgoing: Outgoing) -> None:
+        self._outgoing = outgoing
+        self.resumed = FRESH
+        self.reply: Reply | None = None
+        self.uncertain = False
+        self.waiting: WaitingCall | None = None
+        self._begun = True
+        self._progress = 0.0
+
+    @property
+    def call(self) -> UUID:
+        return self._outgoing.stored.owner.call
+
+    @property
+    def round(self) -> int:
+        """The number of the current round, from 1."""
+        state = self.resumed.state
+        return 1 if state is None else state.round + 1
+
+    @property
+    def movable(self) -> bool:
+        return self._outgoing.can_be_found
+
+    def close_stream(self) -> None:
+        self._outgoing.pause()
+
+    def wait(self, waiting: Waiting) -> None:
+        """Mark the call as waiting for the input responses that its last round requested."""
+        self.waiting = waiting.call
+        self._progress = max(self._progress, waiting.progress)
+
+    def next_progress(self) -> float:
+        """Raise the progress of a waiting call by PROGRESS and return it."""
+        self._progress += PROGRESS
+        return self._progress
+
+    def go_on(self, resumed: Resumed, *, begun: bool = False) -> None:
+        """Prepare the next round. `begun`: a process that has died since has recorded its start."""
+        if self._progress:
+            journal = replace(resumed.journal, progress=self._progress)
+            resumed = resumed._replace(journal=journal)
+        self.resumed = resumed
+        self.reply = None
+        self.waiting = None
+        self._begun = begun
+
+    async def start(self, records: Sequence[Record]) -> None:
+        if not self._begun:
+            owner = self._outgoing.stored.owner
+            await _held(session_calls.start_round(owner, self.round), records)
+        elif self.resumed.state is None and records:
+            await writer.submit(records)
+
+    async def conclude(self, reply: Reply, records: Sequence[Record]) -> None:
+        if not self._outgoing.streaming:
+            await writer.submit(records)
+            return
+        if not await self._outgoing.begun():
+            raise RecordLost("the stream of the call could not be written")
+        stored, number = self._outgoing.stored, self.round
+        context = reply_context(self.call, number)
+
+        def sealed() -> str:
+            return storage.seal(stored.stream.tenant, context, replies.write(reply))
+
+        await _held(session_calls.conclude_round(stored.owner, number, sealed), records)
+
+
+def reply_context(call: UUID, number: int) -> bytes:
+    """The context to which the sealed reply of a round is bound."""
+    return call.bytes + b"reply" + number.to_bytes(8)
+
+
+async def _held(condition: Condition, records: Sequence[Record]) -> None:
+    if not await writer.submit_if(condition, records):
+        raise SupersededError
+
+
+PRESENT_AFTER_SECONDS: Final = 0.02
+"""When a call is registered for revocation: most calls have ended before, which saves the work."""
+WAITING: Final = "Waiting for input"
+
+log = logging.getLogger(__name__)
+
+
+class JsonAnswer(NamedTuple):
+    """The response of a call that ended before it streamed.
+
+    `body` is the JSON-RPC message, empty if the client cancelled the request; `status` is the HTTP
+    status; `error` is the error in `body`, if any, before it was adapted to the session's revision.
+    """
+
+    body: bytes
+    status: int = 200
+    error: ProtocolError | None = None
+
+
+PickUp = Callable[[HeldCall], Awaitable[None]]
+"""Restores the state in which another process left a call."""
+
+
+class SessionCall:
+    """One call of a session. `begin` starts a new one.
+
+    A call taken over from another process is restored by `pick_up`; its stream continues after the
+    event numbered `last`.
+    """
+
+    def __init__(
+        self,
+        incoming: Incoming,
+        stored: StoredStream,
+        pick_up: PickUp | None = None,
+        last: int | None = None,
+    ) -> None:
+        assert incoming.session is not None
+        loop = asyncio.get_running_loop()
+        self._session = incoming.session
+        self._pick_up = pick_up
+        self._refusal: ProtocolError | None = None
+        self._released = False
+        self._ends = False
+        self._reason = ""
+        self._settled: asyncio.Future[JsonAnswer | None] = loop.create_future()
+        gate = Gate(incoming.session, incoming.principal, incoming.exchange.id)
+        self.outgoing = Outgoing(stored, gate, self._streams, self._give_up, last)
+        self._held = HeldCall(self.outgoing)
+        self._incoming = incoming._replace(held=self._held)
+        # Register at once: a second request with the same id must be refused.
+        self._known = _cancellable(incoming, self._cancel)
+        self._known.__enter__()
+        self._task = loop.create_task(self._run())
+        self._task.add_done_callback(self._over)
+        self._timer = loop.call_later(PRESENT_AFTER_SECONDS, presences.enter, self)
+        under_way.add(self)
+
+    @property
+    def principal(self) -> Principal:
+        return self._incoming.principal
+
+    async def settled(self) -> JsonAnswer | None:
+        """Wait for the response if the call ends before it streams; None as soon as it streams."""
+        return await asyncio.shield(self._settled)
+
+    def open(self) -> None:
+        """Start the event stream, although there is no message for it yet."""
+        self.outgoing.open()
+
+    def revoke(self, refusal: ProtocolError) -> None:
+        """End the call because its caller has lost access; `refusal` is its response."""
+        if self._refusal is None and not self._released:
+            self._refusal = refusal
+            self._task.cancel(refusal.message)
+
+    def release(self) -> None:
+        """Release the call at shutdown if it waits for input: another process continues it."""
+        if self._held.waiting is not None and not (self._refusal or self._ends):
+            self._released = True
+            self._task.cancel("the server is about to stop")
+
+    def _cancel(self) -> None:
+        """Cancel the call at the client's request. There will be no response."""
+        self._task.cancel(questions.CANCELLED_REASON)
+
+    def _give_up(self) -> None:
+        """Cancel the call because this process can no longer write to its stream."""
+        self._task.cancel("another process has the call")
+
+    def _streams(self) -> None:
+        self._settle(None)
+
+    def _settle(self, answer: JsonAnswer | None) -> None:
+        if not self._settled.done():
+            self._settled.set_result(answer)
+
+    def _leave(self) -> None:
+        self._ends = True
+        session_uses.note(self._session.id)
+        self._known.__exit__(None, None, None)
+        self._timer.cancel()
+        presences.leave(self)
+
+    def _over(self, task: "asyncio.Task[None]") -> None:
+        """Clean up after the task, even one that was cancelled before it began to run."""
+        under_way.discard(self)
+        self._leave()
+        self._settle(JsonAnswer(b""))
+        if task.cancelled() and self.outgoing.streaming and not self.outgoing.closed:
+            self._task = asyncio.get_running_loop().create_task(self._end(JsonAnswer(b"")))
+
+    async def _run(self) -> None:
+        answer = JsonAnswer(b"")
+        try:
+            answer = await _answer_of(self._incoming, self._result())
+        except SupersededError:
+            log.warning("this process no longer owns a call", extra=self._facts)
+        except asyncio.CancelledError as end:
+            self._reason = str(end)
+            if self._refusal is not None:
+                answer = _refused(self._incoming, self._refusal)
+        finally:
+            self._leave()
+        await self._end(answer)
+
+    async def _result(self) -> Mapping[str, Any]:
+        with capacity(self._incoming, anyway=self._pick_up is not None):
+            return await self._run_rounds()
+
+    async def _run_rounds(self) -> Mapping[str, Any]:
+        """Run rounds until the method has a result, and return it."""
+        if self._pick_up is not None:
+            await self._pick_up(self._held)
+            self._go_if_leaving()
+        while True:
+            if self._held.waiting is not None:
+                self._held.go_on(await self._answered(self._held.waiting))
+            result = await methods.dispatch(self._incoming, self._session, self.outgoing)
+            wanted = wanted_in(result)
+            if wanted is None:
+                return result
+            await self._ask(wanted)
+
+    async def _ask(self, wanted: WantedAnswers) -> None:
+        """Send the input requests of a round."""
+        stream, call = self.outgoing.stored.stream, self._held.call
+        revision = REVISIONS[self._session.revision]
+        requests, waiting = await in_database_unbounded(
+            questions.put, stream, call, revision, wanted
+        )
+        self._held.wait(waiting)
+        await self.outgoing.ask(requests, waiting.call)
+        self._go_if_leaving()
+
+    def _go_if_leaving(self) -> None:
+        """Release a waiting call if the drain has begun: `release_all` ran before it was waiting."""
+        if shutdown.draining() and self._held.waiting is not None:
+            self._released = True
+            raise asyncio.CancelledError
+
+    async def _answered(self, waiting: WaitingCall) -> Resumed:
+        stream, call = self.outgoing.stored.stream, self._held.call
+        token = self._incoming.exchange.meta.progress_token
+        tick = None if token is None else partial(self._send_progress, token)
+        return await questions.answered(stream, call, waiting, tick)
+
+    def _send_progress(self, token: str | int) -> None:
+        """Send minimal progress: some clients time out a request without messages for a minute."""
+        self.outgoing.send(messages.progress(token, self._held.next_progress(), message=WAITING))
+
+    async def _end(self, answer: JsonAnswer) -> None:
+        if not self.outgoing.streaming:
+            self.outgoing.abandon()
+            self._settle(answer)
+        elif self._released:
+            waiting = self._held.waiting
+            await self.outgoing.release(told=waiting is None or not waiting.asked.questions)
+        else:
+            await self._withdraw()
+            state = CallState.FINISHED if answer.body else CallState.CANCELLED
+            await self.outgoing.finish(answer.body, state, failed=answer.error is not None)
+
+    async def _withdraw(self) -> None:
+        """Cancel the open input requests of a call that has ended, and record that."""
+        waiting, stream = self._held.waiting, self.outgoing.stored.stream
+        if waiting is None or self.outgoing.closed:
+            return
+        call, number = self._held.call, waiting.asked.round
+        try:
+            for each in await in_database_unbounded(questions.withdrawals, stream, call, number):
+                self.outgoing.send(each)
+            await in_database_unbounded(end_waiting, call, stream.tenant, number, self._reason)
+        except (SealError, VaultError, Error) as error:
+            log.error("input requests could not be cancelled: %r", error, extra=self._facts)
+
+    @property
+    def _facts(self) -> dict[str, str]:
+        return {"call": str(self._held.call)}
+
+
+under_way: Final[set[SessionCall]] = set()
+"""The calls that this process owns. Only for the event loop's thread."""
+
+
+def begin(incoming: Incoming, session: ClientSession) -> SessionCall:
+    """Start a call. On the event loop."""
+    return SessionCall(incoming, _stored(incoming, session))
+
+
+def release_all() -> None:
+    """Release all waiting calls at shutdown: other processes continue them. On the event loop."""
+    for each in tuple(under_way):
+        each.release()
+
+
+def _cancellable(incoming: Incoming, cancel: Cancel) -> AbstractContextManager[None]:
+    session, identifier = incoming.session, incoming.exchange.id
+    assert session is not None
+    assert identifier is not None
+    return cancellations.possible(session.id, identifier, cancel)
+
+
+def _stored(incoming: Incoming, session: ClientSession) -> StoredStream:
+    assert incoming.exchange.id is not None
+    return StoredStream(
+        CallOwner(new_id(), heartbeat.id, 1),
+        StreamRow(new_id(), session.tenant, session.id),
+        name_of(session.id, incoming.exchange.id),
+        partial(storage.write, incoming),
+        REVISIONS[session.revision].polling,
+    )
+
+
+async def _answer_of(incoming: Incoming, work: Awaitable[Mapping[str, Any]]) -> JsonAnswer:
+    identifier = incoming.exchange.id
+    assert identifier is not None
+    try:
+        return JsonAnswer(messages.response(identifier, await work))
+    except SupersededError:
+        raise
+    except Exception as error:  # noqa: BLE001 - it is reported, and logged unless it is a refusal
+        return _refused(incoming, error_for(error))
+
+
+def _refused(incoming: Incoming, error: ProtocolError) -> JsonAnswer:
+    counters.refused(error.code)
+    tracing.refused(error.code)
+    named = error.with_id(incoming.exchange.id)
+    told = in_session(named, incoming.exchange.method)
+    return JsonAnswer(messages.error_response(told), told.status, named)

@@ -1,0 +1,234 @@
+"""GET streams, on which sessions receive notifications of changes (spec: basic/transports,
+Listening for Messages from the Server).
+
+A session may have several GET streams, on any processes. Each message goes to the one that was
+opened last. The opening and closing of streams is in the change log, among the changes that are
+notified. So for each change all processes agree on the newest stream without asking one another.
+"""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from uuid import UUID
+
+from django.db import Error
+
+from mcphost.audit.records import new_id
+from mcphost.calls import sessions as rows
+from mcphost.calls.sessions import session_uses
+from mcphost.feed.loop import ChangeNews
+from mcphost.feed.nodes import heartbeat
+from mcphost.protocol.subscriptions import LISTS
+from mcphost.protocol.uris import normalize
+from mcphost.runtime.call import Principal
+from mcphost.runtime.ports import SystemClock
+from mcphost.serving import limits, policy
+from mcphost.serving.context import ClientSession
+from mcphost.serving.database import in_database
+from mcphost.serving.legacy.outbound_guard import Gate, pinging
+from mcphost.serving.legacy.session import gone
+from mcphost.serving.options import options
+from mcphost.serving.ports import LongLivedStream
+from mcphost.serving.revocation import presences
+from mcphost.serving.shutdown import draining
+from mcphost.serving.subscriptions.listen import look_at
+from mcphost.serving.subscriptions.registry import Listener, listeners
+
+SESSIONS_GAP = ChangeNews(0, None, "sessions-gap", "")
+"""Stands for a gap in the change log, which may concern any session."""
+
+log = logging.getLogger(__name__)
+_CLOCK = SystemClock()
+
+
+class SessionStream(Listener):
+    """A GET stream. It sends notifications only while it is its session's newest."""
+
+    __slots__ = ("gate", "newest", "session", "stream_id")
+
+    def __init__(
+        self, session: ClientSession, principal: Principal, stream: LongLivedStream
+    ) -> None:
+        lists = tuple(LISTS) if principal.may(policy.LIST) else ()
+        super().__init__(None, principal, stream, lists, {})
+        self.session = session
+        self.gate = Gate(session, principal)
+        self.stream_id = new_id()
+        self.newest = False
+
+    def tell(self, topic: str) -> None:
+        if self.newest:
+            super().tell(topic)
+
+    def say(self, message: bytes) -> None:
+        if self.gate.says(message):
+            super().say(message)
+
+    async def wanted(self) -> Mapping[str, str]:
+        """The resource URIs to which its session is subscribed, by normal form."""
+        may = self.principal.may(policy.CALL)
+        uris = await in_database(rows.topics, self.session.id) if may else ()
+        return {normalize(uri): uri for uri in reversed(uris)}
+
+
+class GetStreams:
+    """The GET streams of this process, and the order in which their sessions' streams were opened.
+
+    Only for the event loop's thread, except `on_gap`.
+    """
+
+    def __init__(self) -> None:
+        self._here: dict[UUID, dict[UUID, SessionStream]] = defaultdict(dict)
+        self._opened: dict[UUID, list[UUID]] = defaultdict(list)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._here.values()))
+
+    def add(self, stream: SessionStream) -> None:
+        """Handle the news of the stream's session from now on."""
+        self._here[stream.session.id][stream.stream_id] = stream
+
+    def discard(self, stream: SessionStream) -> None:
+        session = stream.session.id
+        self._here[session].pop(stream.stream_id, None)
+        self._forget(session, stream.stream_id)
+        if not self._here[session]:
+            del self._here[session]
+            self._opened.pop(session, None)
+
+    async def opened(self, news: Sequence[ChangeNews]) -> None:
+        """Handle opened streams, of any process: each becomes its session's newest."""
+        for session, stream in self._concerning(news):
+            self._forget(session, stream)
+            self._opened[session].append(stream)
+            self._choose(session)
+            if stream in self._here[session]:
+                await self._turn(session)  # they may have changed while it was being opened
+
+    async def closed(self, news: Sequence[ChangeNews]) -> None:
+        """Handle closed streams. End one that is still open here: its session had too many."""
+        for session, stream in self._concerning(news):
+            self._forget(session, stream)
+            if stream in self._here[session]:
+                self._here[session][stream].stream.leave()
+
+    async def ended(self, news: Sequence[ChangeNews]) -> None:
+        """End the streams of sessions that have ended."""
+        for one in news:
+            for stream in tuple(self._of(UUID(one.object_id)).values()):
+                stream.stream.leave()
+
+    async def topics_changed(self, news: Sequence[ChangeNews]) -> None:
+        """Read the subscriptions of these sessions again."""
+        for session in {UUID(one.object_id) for one in news}:
+            await self._turn(session)
+
+    async def gap(self, news: Sequence[ChangeNews]) -> None:
+        """Forget other processes' streams after a gap: a message sent twice is better than none."""
+        for session, here in self._here.items():
+            self._opened[session] = [one for one in self._opened[session] if one in here]
+            self._choose(session)
+
+    def on_gap(self) -> None:
+        """Handle a gap in the change log. From the change log's thread."""
+        listeners.on_change(SESSIONS_GAP)
+
+    async def _turn(self, session: UUID) -> None:
+        for stream in tuple(self._of(session).values()):
+            topics = await stream.wanted()
+            if stream.stream_id in self._of(session):
+                listeners.replace_topics(stream, topics)
+
+    def _of(self, session: UUID) -> Mapping[UUID, SessionStream]:
+        return self._here.get(session, {})
+
+    def _concerning(self, news: Sequence[ChangeNews]) -> list[tuple[UUID, UUID]]:
+        """The session and stream of each news item whose session has a stream here."""
+        named = [one.object_id.split() for one in news]
+        pairs = [(UUID(session), UUID(stream)) for session, stream in named]
+        return [pair for pair in pairs if pair[0] in self._here]
+
+    def _forget(self, session: UUID, stream: UUID) -> None:
+        if stream in self._opened[session]:
+            self._opened[session].remove(stream)
+            self._choose(session)
+
+    def _choose(self, session: UUID) -> None:
+        newest = self._opened[session][-1:]
+        for stream in self._of(session).values():
+            stream.newest = [stream.stream_id] == newest
+
+
+@asynccontextmanager
+async def open_get_stream(
+    session: ClientSession, principal: Principal, source: str, stream: LongLivedStream
+) -> AsyncIterator[None]:
+    """Send the session's notifications to `stream` inside the context, where the caller waits.
+
+    Beyond the limit of streams per session the oldest ends. Raises ProtocolError: OVER_LIMIT when
+    the caller has too many streams, or opened too many per minute; SESSION_GONE when the session
+    has ended.
+    """
+    await limits.count_change(principal, source)
+    places = listeners.take_place(principal, source)
+    try:
+        listeners.attach()
+        one = SessionStream(session, principal, stream)
+        topics = await one.wanted()
+        async with _joined(one, topics):
+            await _tell_opened(one)
+            try:
+                yield
+            finally:
+                await _tell_closed(one)
+    finally:
+        listeners.give_back(places)
+
+
+async def _tell_opened(stream: SessionStream) -> None:
+    session, most = stream.session, options().sessions.streams
+    opened = session.id, session.tenant, stream.stream_id, heartbeat.id, most
+    try:
+        await in_database(rows.stream_opened, *opened)
+    except rows.SessionOverError:
+        raise gone() from None
+
+
+async def _tell_closed(stream: SessionStream) -> None:
+    """Announce that the stream is closed, so that an older one of its session receives messages.
+
+    Not in a drain: all streams close then, and their clients open others.
+    """
+    if draining():
+        return
+    session = stream.session
+    session_uses.note(session.id)
+    try:
+        await in_database(rows.stream_closed, session.id, session.tenant, stream.stream_id)
+    except Error as error:
+        log.warning("the end of a GET stream could not be announced: %s", type(error).__name__)
+
+
+@asynccontextmanager
+async def _joined(stream: SessionStream, topics: Mapping[str, str]) -> AsyncIterator[None]:
+    served, readable = await look_at(stream.principal, tuple(topics))
+    read = {normal: readable[normal].reading if normal in readable else None for normal in topics}
+    stream.uris = topics
+    listeners.join(stream, served, read)
+    presences.enter(stream)
+    get_streams.add(stream)
+    seconds = (stream.session.expires_at - _CLOCK.now()).total_seconds()
+    expiry = asyncio.get_running_loop().call_later(seconds, stream.stream.leave)
+    try:
+        with pinging(stream.say, options().ping_seconds, stream.stream_id):
+            yield
+    finally:
+        expiry.cancel()
+        get_streams.discard(stream)
+        presences.leave(stream)
+        listeners.leave(stream)
+
+
+get_streams = GetStreams()

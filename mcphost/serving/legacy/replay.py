@@ -1,0 +1,114 @@
+"""Replay a stream to a client that resumes it, on any process (spec 2025-11-25: basic/transports,
+Resumability and Redelivery).
+
+Events are read from the stream's rows. News of further events comes from the call itself if this
+process owns it, and otherwise through the change log.
+"""
+
+import logging
+import re
+from typing import Final
+from uuid import UUID
+
+from mcphost.calls import streams
+from mcphost.calls.streams import Page, StreamRow
+from mcphost.protocol.errors import ProtocolError, invalid_request
+from mcphost.sealing.tokens import SealError
+from mcphost.serving.context import ClientSession
+from mcphost.serving.database import in_database_unbounded
+from mcphost.serving.events import Waiter, waiters
+from mcphost.serving.legacy import stream as outgoing
+from mcphost.serving.legacy import stream as readers
+from mcphost.serving.legacy import takeover
+from mcphost.serving.legacy.storage import event_id, message_of
+from mcphost.serving.limits import may_notify
+from mcphost.serving.ports import Reader
+from mcphost.vault.errors import VaultError
+
+FIRST_LOOK_SECONDS: Final = 0.25
+LOOK_SECONDS: Final = 5.0
+"""The first and the longest poll interval of a replay without news. The first is short: a call that
+ends at that moment does not know yet that its stream is read from another process."""
+LOOK_HERE_SECONDS: Final = 30.0
+"""The longest interval where this process owns the call, which notifies of every event."""
+
+_EVENT: Final = re.compile(r"([0-9a-f]{32})-([0-9]{1,15})")
+
+log = logging.getLogger(__name__)
+
+
+async def follow(session: ClientSession, last_event_id: str, reader: Reader) -> None:
+    """Show the events after `last_event_id` of a stream of the session, until the stream has ended.
+
+    Raises ProtocolError, before anything is shown, if the session has no such stream. Waits while
+    the database is unreachable.
+    """
+    stream, after = _parse(last_event_id)
+    found = await in_database_unbounded(streams.find, stream, session.tenant)
+    if found is None or found.session != session.id:
+        raise _no_event()
+    try:
+        await _Following(found, after, reader).run()
+    except (SealError, VaultError, ValueError) as error:
+        log.error("a stream cannot be shown: %s", error, extra={"stream": str(stream)})
+        reader.end()
+
+
+class _Following:
+    """One reader of one stream."""
+
+    def __init__(self, stream: StreamRow, after: int, reader: Reader) -> None:
+        self._stream = stream
+        self._after = after
+        self._reader = reader
+        self._look = FIRST_LOOK_SECONDS
+
+    async def run(self) -> None:
+        awaited = (self._stream.tenant, self._stream.id.hex)
+        with (
+            waiters.expecting(awaited) as waiter,
+            readers.following.present(self._stream.id, self._reader),
+        ):
+            page = await self._show()
+            elsewhere = not page.whole and self._stream.id not in outgoing.live
+            if elsewhere and await may_notify(self._stream.id.hex):
+                await in_database_unbounded(streams.tell, streams.FOLLOWED, [self._stream])
+            while not page.whole and not self._reader.closed:
+                if len(page.events) < streams.READ_AT_ONCE:
+                    await self._wait(waiter)
+                page = await self._show()
+            self._reader.end()
+
+    async def _wait(self, waiter: Waiter) -> None:
+        """Wait for more events; take over the call first if its owner process is dead."""
+        if self._stream.id not in outgoing.live:
+            await takeover.take_over(stream=self._stream.id)
+        await waiter.wait(self._look)
+        longest = LOOK_HERE_SECONDS if self._stream.id in outgoing.live else LOOK_SECONDS
+        self._look = min(2 * self._look, longest)
+
+    async def _show(self) -> Page:
+        """Read and show the next page of events."""
+        page = await in_database_unbounded(streams.read, self._stream.id, self._after)
+        messages = await in_database_unbounded(_opened, self._stream, page)
+        for event, message in zip(page.events, messages, strict=True):
+            if self._reader.closed:  # its response was ended: the client reconnects for the rest
+                break
+            self._reader.write(event_id(self._stream.id, event.number), message)
+            self._after = event.number
+        return page
+
+
+def _opened(stream: StreamRow, page: Page) -> list[bytes]:
+    return [message_of(stream, each) for each in page.events]
+
+
+def _parse(last_event_id: str) -> tuple[UUID, int]:
+    parts = _EVENT.fullmatch(last_event_id)
+    if parts is None:
+        raise _no_event()
+    return UUID(hex=parts[1]), int(parts[2])
+
+
+def _no_event() -> ProtocolError:
+    return invalid_request("Last-Event-ID names no resumable event of this session")

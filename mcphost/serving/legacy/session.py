@@ -1,0 +1,172 @@
+"""Sessions: a sealed token on the client's side, a row on the server's (spec: basic/transports,
+Session Management).
+
+The token is bound to the tenant and the principal, so a foreign or invented one is refused without
+a query. Whether the session has ended, and what its client has set, is in the row. The row is read
+for every request: a change made on one process holds for the very next request to any other.
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from mcphost.audit.records import new_id
+from mcphost.audit.texts import clean_json, clean_text
+from mcphost.calls import sessions
+from mcphost.calls.sessions import SessionRow, TooManySessionsError, session_uses
+from mcphost.observability import counters
+from mcphost.protocol.errors import SESSION_GONE, ProtocolError, over_limit
+from mcphost.protocol.legacy.capabilities import client_capabilities
+from mcphost.protocol.revisions import REVISIONS, Revision
+from mcphost.runtime.call import Client, Principal, PrincipalKind
+from mcphost.runtime.ports import SystemClock
+from mcphost.sealing.tokens import Purpose, SealError
+from mcphost.serving import limits, request_state, sealing
+from mcphost.serving.context import ClientSession
+from mcphost.serving.database import in_database
+from mcphost.serving.legacy.cancellation import cancellations
+from mcphost.serving.options import options
+
+LONGEST_NAME = 200
+RETRY_SECONDS = 30
+"""`retryAfter` for a caller whose sessions are all in use and as many as allowed."""
+_CLOCK = SystemClock()
+
+
+class NoSession(Exception):  # noqa: N818 - a refusal that says what happened
+    """The session is unknown, has ended, or is another caller's. The client has to start anew."""
+
+
+def gone() -> ProtocolError:
+    """The error for a session that was not found."""
+    return ProtocolError(SESSION_GONE, "Session not found: send initialize again")
+
+
+async def begin(
+    principal: Principal, revision: Revision, params: Mapping[str, Any], source: str = ""
+) -> tuple[ClientSession, str]:
+    """Create a session from the params of `initialize`; return it with its token.
+
+    `source` is the caller's address. At the limit of sessions the caller's longest idle one ends.
+    Raises ProtocolError (OVER_LIMIT) with `data.retryAfter` when none is idle, or when the caller
+    has begun too many per minute.
+    """
+    await limits.count_change(principal, source)
+    identifier = new_id()
+    session = ClientSession(
+        id=identifier,
+        tenant=principal.tenant,
+        who=_who(principal, identifier),
+        revision=revision.name,
+        client=_client(revision, params),
+        log_level="",
+        initialized=False,
+        expires_at=_CLOCK.now() + timedelta(seconds=options().session_seconds),
+        holder=limits.holder(principal, source),
+    )
+    token = await sealing.seal(Purpose.SESSION, session.tenant, _payload(session))
+    most = options().sessions.at_once
+    try:
+        ended = await in_database(sessions.begin, _row(session), most, cancellations.any_of)
+    except TooManySessionsError:
+        message = f"This caller has the maximum of {most} sessions and none is idle: end one"
+        raise over_limit(message, RETRY_SECONDS) from None
+    counters.sessions_displaced.add(len(ended))
+    return session, token
+
+
+async def find(principal: Principal, token: str) -> ClientSession:
+    """The session of a token, for the caller that began it. Raises NoSession."""
+    try:
+        payload = await sealing.unseal(Purpose.SESSION, principal.tenant, token)
+    except SealError:
+        raise NoSession from None
+    identifier = UUID(bytes=payload[:16])
+    if payload[16:] != _bound(_who(principal, identifier)):
+        raise NoSession
+    row = await in_database(sessions.find, identifier, principal.tenant)
+    if row is None or row.revision not in REVISIONS:
+        raise NoSession
+    session_uses.note(identifier)
+    return ClientSession(
+        row.id,
+        row.tenant,
+        row.who,
+        row.revision,
+        Client(row.client["name"], row.client["version"], row.client["capabilities"]),
+        row.log_level,
+        row.initialized,
+        row.expires_at,
+        row.holder,
+    )
+
+
+async def end(session: ClientSession) -> None:
+    """End the session on every process."""
+    await in_database(sessions.end, session.id, session.tenant)
+
+
+def principal_in(session: ClientSession, principal: Principal) -> Principal:
+    """The principal to which the session's calls are bound: if anonymous, with the session's id."""
+    if principal.kind is not PrincipalKind.ANONYMOUS:
+        return principal
+    return Principal(principal.kind, principal.tenant, id=str(session.id), scopes=principal.scopes)
+
+
+def _who(principal: Principal, session: UUID) -> str:
+    if principal.kind is PrincipalKind.ANONYMOUS:
+        return f"{principal.kind}:{session}"
+    return request_state.who(principal)
+
+
+def _payload(session: ClientSession) -> bytes:
+    return session.id.bytes + _bound(session.who)
+
+
+def _bound(who: str) -> bytes:
+    return who.encode()
+
+
+def _row(session: ClientSession) -> SessionRow:
+    client = session.client
+    said = {
+        "name": client.name,
+        "version": client.version,
+        "capabilities": dict(client.capabilities),
+    }
+    return SessionRow(
+        session.id,
+        session.tenant,
+        session.who,
+        session.revision,
+        said,
+        session.expires_at,
+        holder=session.holder,
+    )
+
+
+def _client(revision: Revision, params: Mapping[str, Any]) -> Client:
+    """The client's name, version and capabilities, limited in size; malformed ones are dropped."""
+    info = params.get("clientInfo")
+    said = info if isinstance(info, Mapping) else {}
+    can = params.get("capabilities")
+    capabilities = client_capabilities(revision, can if isinstance(can, Mapping) else {})
+    if len(orjson.dumps(capabilities)) > 16_384:
+        capabilities = {name: {} for name in capabilities}
+    return Client(
+        _text(said.get("name", "")),
+        _text(said.get("version", "")),
+        clean_json(capabilities),
+    )
+
+
+def _text(said: Any) -> str:
+    """The first LONGEST_NAME characters of a name or version.
+
+    A list or an object becomes an empty text: formatting a large one takes several times as long as
+    reading its request.
+    """
+    return "" if isinstance(said, list | dict) else clean_text(str(said)[:LONGEST_NAME])

@@ -1,0 +1,208 @@
+"""Store a streaming call in the database, sealed: its request, its messages, its input requests.
+
+Everything here runs in a database thread and raises the database's errors.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import orjson
+
+from mcphost.calls import session_calls
+from mcphost.calls.session_calls import Batch, CallOwner, StoredCall, WaitingCall
+from mcphost.calls.states import CallState
+from mcphost.calls.streams import Event, StreamRow
+from mcphost.protocol.eras import Era
+from mcphost.protocol.exchange import Exchange, Meta
+from mcphost.protocol.headers import Headers
+from mcphost.runtime.call import Client, Principal, PrincipalKind
+from mcphost.sealing.tokens import Purpose, Reason, SealError
+from mcphost.serving.context import ClientSession, Incoming, Quota
+from mcphost.serving.options import options
+from mcphost.tenants.selectors import TenantSnapshot
+from mcphost.vault import sealer, selectors
+from mcphost.vault.sealer import TenantSealer
+
+
+def write(incoming: Incoming) -> bytes:
+    """Encode a request for sealing.
+
+    It includes the principal, which is compared with the current one at a takeover.
+    """
+    exchange, principal, session = incoming.exchange, incoming.principal, incoming.session
+    assert session is not None
+    client = session.client
+    written = {
+        "id": exchange.id,
+        "method": exchange.method,
+        "params": exchange.params,
+        "meta": exchange.meta._asdict(),
+        "principal": [principal.kind, principal.id, principal.token_id, sorted(principal.scopes)],
+        "session": {
+            "id": session.id,
+            "who": session.who,
+            "revision": session.revision,
+            "client": [client.name, client.version, client.capabilities],
+            "log_level": session.log_level,
+            "expires_at": session.expires_at,
+        },
+        "quota": list(incoming.quota),
+        "leg": incoming.leg,
+        "source": incoming.source,
+        "size": incoming.size,
+        "trace_id": incoming.trace_id,
+    }
+    return orjson.dumps(written, default=dict)
+
+
+def read(written: bytes, tenant: TenantSnapshot) -> Incoming:
+    """Decode what `write` wrote. The principal has the scopes of that time, and no label."""
+    said: dict[str, Any] = orjson.loads(written)
+    kind, id, token_id, scopes = said["principal"]
+    session = _session(said["session"], tenant.id)
+    return Incoming(
+        UUID(said["leg"]),
+        Exchange(
+            said["id"],
+            said["method"],
+            said["params"],
+            Meta(**said["meta"]),
+            Era.LEGACY,
+            session.revision,
+        ),
+        Headers([]),
+        Principal(
+            PrincipalKind(kind), tenant.id, id=id, token_id=token_id, scopes=frozenset(scopes)
+        ),
+        tenant,
+        Quota(*said["quota"]),
+        said["source"],
+        said["size"],
+        said["trace_id"],
+        session,
+    )
+
+
+def _session(said: dict[str, Any], tenant: UUID) -> ClientSession:
+    return ClientSession(
+        UUID(said["id"]),
+        tenant,
+        said["who"],
+        said["revision"],
+        Client(*said["client"]),
+        said["log_level"],
+        initialized=True,
+        expires_at=datetime.fromisoformat(said["expires_at"]),
+    )
+
+
+PICK_UP = timedelta(hours=1)
+"""How long a client may take to fetch missed events once its call is over."""
+
+
+class NumberedMessages(NamedTuple):
+    """Messages that are written together. `first` is the number of the first one.
+
+    `told`: notify other processes, because one of them reads the stream.
+    """
+
+    first: int
+    messages: Sequence[bytes]
+    told: bool = False
+
+
+class StoredStream(NamedTuple):
+    """A streaming call that this process owns.
+
+    `request` returns the encoded request. `polling`: the client may close the stream and resume it.
+    All methods raise SupersededError, SealError, VaultError.
+    """
+
+    owner: CallOwner
+    stream: StreamRow
+    request_name: str
+    request: Callable[[], bytes]
+    polling: bool
+
+    def begin(self, said: NumberedMessages) -> None:
+        """Write the call and its stream."""
+        keys = sealer.fetch(self.stream.tenant)
+        session_calls.begin(self.owner, self.stream, self._row(keys), self._batch(keys, said))
+
+    def append(self, said: NumberedMessages) -> None:
+        """Write more messages."""
+        batch = self._batch(sealer.fetch(self.stream.tenant), said)
+        session_calls.append(self.owner, self.stream, batch)
+
+    def ask(self, waiting: WaitingCall, opens: bool, said: NumberedMessages) -> None:
+        """Write input requests; with them, if `opens`, the call and its stream."""
+        keys = sealer.fetch(self.stream.tenant)
+        opening = self._row(keys) if opens else None
+        session_calls.ask(self.owner, self.stream, self._batch(keys, said), waiting, opening)
+
+    def finish(self, state: CallState, said: NumberedMessages) -> None:
+        """Write the last messages and end the call."""
+        batch = self._batch(sealer.fetch(self.stream.tenant), said)
+        session_calls.finish(self.owner, self.stream, batch._replace(kept=PICK_UP), state)
+
+    def release(self, told: bool) -> None:
+        """Release the waiting call. `told`: notify other processes, because it can go on now."""
+        session_calls.release(self.owner, self.stream.tenant, told=told)
+
+    def _row(self, keys: TenantSealer) -> StoredCall:
+        call = self.owner.call
+        request = keys.seal(Purpose.ROW, self.request(), context=call.bytes)
+        return StoredCall(call, self.request_name, request)
+
+    def _batch(self, keys: TenantSealer, said: NumberedMessages) -> Batch:
+        events = [
+            Event(number, keys.seal(Purpose.ROW, message, context=_context(self.stream.id, number)))
+            for number, message in enumerate(said.messages, said.first)
+        ]
+        return Batch(events, kept_for(), said.told)
+
+
+def kept_for() -> timedelta:
+    """How long events can be replayed while the call goes on."""
+    return timedelta(seconds=options().longest_answer_seconds)
+
+
+def seal(tenant: UUID, context: bytes, content: bytes) -> str:
+    """Seal the value of a column; `context` identifies the row and column.
+
+    Raises SealError, VaultError.
+    """
+    return sealer.seal(Purpose.ROW, tenant, content, context=context)
+
+
+def unseal(tenant: UUID, context: bytes, sealed: str) -> bytes:
+    """Open a value that `seal` sealed for the same context.
+
+    The key ring is read again if the key is unknown. Raises SealError, VaultError.
+    """
+    try:
+        return sealer.unseal(Purpose.ROW, tenant, sealed, context=context)
+    except SealError as error:
+        if error.reason is not Reason.UNKNOWN_KEY:
+            raise
+    keys = sealer.fetch(tenant).with_ring(selectors.reread_ring())
+    return keys.unseal(Purpose.ROW, sealed, context=context)
+
+
+def message_of(stream: StreamRow, event: Event) -> bytes:
+    """Open the message of an event; it is bound to its stream and number.
+
+    Raises SealError, VaultError.
+    """
+    return unseal(stream.tenant, _context(stream.id, event.number), event.message)
+
+
+def event_id(stream: UUID, number: int) -> str:
+    """The SSE event id: stream and number."""
+    return f"{stream.hex}-{number}"
+
+
+def _context(stream: UUID, number: int) -> bytes:
+    return stream.bytes + number.to_bytes(8)

@@ -1,0 +1,451 @@
+"""The event stream of one POST of a session. Each message is written as a row before it is sent.
+
+Also the responses that show a stream in a process other than the call's owner.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import Context
+from functools import partial
+from typing import Final
+from uuid import UUID
+
+from django.conf import settings
+from django.db import Error
+
+from mcphost.calls import streams
+from mcphost.calls.session_calls import SupersededError, WaitingCall
+from mcphost.calls.states import CallState
+from mcphost.feed.loop import ChangeNews
+from mcphost.observability.availability import availability
+from mcphost.protocol.errors import over_limit
+from mcphost.runtime.call import Principal
+from mcphost.sealing.tokens import SealError
+from mcphost.serving.database import in_database, in_database_unbounded
+from mcphost.serving.events import Relay, waiters
+from mcphost.serving.legacy.outbound_guard import Gate
+from mcphost.serving.legacy.storage import NumberedMessages, StoredStream, event_id
+from mcphost.serving.limits import InUse, caller
+from mcphost.serving.ports import Reader
+from mcphost.vault.errors import VaultError
+
+RETRY_MS: Final = 1000
+"""The SSE `retry` value for a response that is ended while its stream goes on."""
+MOST: Final = 4
+"""Responses that may replay one stream here. A client needs one, or more while old connections
+break."""
+MOST_OF_CALLER: Final = 1000
+"""Streams that may be replayed to one caller at once in this process. Each replay polls its rows
+for as long as its call waits."""
+RETRY_SECONDS: Final = 30
+
+_replays = InUse()
+
+
+@contextmanager
+def place(principal: Principal, source: str) -> Iterator[None]:
+    """Count one more replay for the caller inside the context. `source` is its address.
+
+    Raises ProtocolError (OVER_LIMIT) with `data.retryAfter` when the caller has too many.
+    """
+    key = caller(principal, source)
+    if _replays[key] >= MOST_OF_CALLER:
+        message = f"This caller already has {MOST_OF_CALLER} resumed streams"
+        raise over_limit(message, RETRY_SECONDS)
+    with _replays.held([key]):
+        yield
+
+
+class Readers:
+    """The responses of this process that replay streams. Only for the event loop's thread."""
+
+    def __init__(self) -> None:
+        self._present: dict[UUID, list[Reader]] = {}
+
+    def __contains__(self, stream: UUID) -> bool:
+        return stream in self._present
+
+    @contextmanager
+    def present(self, stream: UUID, reader: Reader) -> Iterator[None]:
+        """Register the reader inside the context. Of more than MOST readers the oldest ends."""
+        present = self._present.setdefault(stream, [])
+        present.append(reader)
+        if len(present) > MOST:
+            present.pop(0).end()
+        try:
+            yield
+        finally:
+            if reader in present:
+                present.remove(reader)
+            if not self._present.get(stream):
+                self._present.pop(stream, None)
+
+    def send_away(self, stream: UUID) -> None:
+        """End the responses that show the stream. Their clients reconnect for the rest."""
+        for reader in tuple(self._present.get(stream, ())):
+            reader.end(RETRY_MS)
+
+    def send_all_away(self) -> None:
+        """End all such responses, at shutdown."""
+        for stream in tuple(self._present):
+            self.send_away(stream)
+
+
+following: Final = Readers()
+
+
+MOST_BYTES: Final = 4 * 1024 * 1024
+"""Bytes that may wait to be written before notifications are dropped."""
+MOST_AT_ONCE: Final = 200
+TOLD_AT_ONCE: Final = 500
+
+log = logging.getLogger(__name__)
+
+
+Write = Callable[[NumberedMessages], None]
+"""Writes messages, in a database thread."""
+
+
+class _Portion:
+    """Messages that are written together.
+
+    `write` writes them, None to append them. `done` is resolved when they are written.
+    """
+
+    __slots__ = ("done", "messages", "write")
+
+    def __init__(self, messages: list[bytes], write: Write | None = None) -> None:
+        self.messages = messages
+        self.write = write
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.done.add_done_callback(_look_at)
+
+
+def _look_at(done: "asyncio.Future[None]") -> None:
+    """Retrieve the exception, so that asyncio does not log it when no coroutine waits any more."""
+    if not done.cancelled():
+        done.exception()
+
+
+async def _in_time(done: "asyncio.Future[None]", seconds: float) -> bool:
+    """Wait for a write; False if the database is unreachable and `seconds` have passed."""
+    await asyncio.wait([done], timeout=seconds)
+    if not (done.done() or availability.away):
+        await asyncio.wait([done])
+    return done.done()
+
+
+class Outgoing:
+    """Implements `serving.ports.EventStream` for one call. Only for the event loop's thread.
+
+    `stored` writes it to the database. `on_stream` is called when streaming begins. `on_loss` is
+    called when nothing more can be written, because another process owns the call or a message
+    could not be stored. `last` is the number of the last event of a stream that another process
+    began.
+    """
+
+    def __init__(
+        self,
+        stored: StoredStream,
+        gate: Gate,
+        on_stream: Callable[[], None],
+        on_loss: Callable[[], None],
+        last: int | None = None,
+    ) -> None:
+        self.stored = stored
+        self._gate = gate
+        self.streaming = False
+        self.followed = False
+        self._on_stream = on_stream
+        self._on_loss = on_loss
+        self._queue: list[_Portion] = []  # an empty deque takes as much memory as all the rest
+        self._first: _Portion | None = None
+        self._queued = 0
+        self._number = 0
+        self._writer: asyncio.Task[None] | None = None
+        self._readers: list[Reader] = []
+        self._unshown: list[tuple[int, bytes]] | None = []
+        self._away = False
+        self._last = False
+        self._over = False
+        if last is not None:
+            self._number, self._unshown, self.followed = last, None, True
+            self._be_stream()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the stream has ended (not merely disconnected): messages are dropped."""
+        return self._over or self._last
+
+    @property
+    def can_be_found(self) -> bool:
+        """Whether the client has an event id to resume from, or will have one."""
+        return self.stored.polling or self._number > 0
+
+    def open(self) -> None:
+        """Start streaming. Does nothing if streaming has begun or the stream has ended."""
+        if not (self.streaming or self.closed):
+            self._be_stream()
+            self._put(_Portion(self._beginning(), self.stored.begin))
+
+    def send(self, message: bytes) -> None:
+        """Queue a message. It is dropped if more than MOST_BYTES would wait to be written."""
+        if self.closed or not self._gate.says(message):
+            return
+        if self._queued + len(message) > MOST_BYTES:
+            log.warning("a message was dropped: too much waits to be written", extra=self._facts)
+            return
+        self.open()
+        latest = self._queue[-1] if self._queue else None
+        if latest is not None and latest.write is None:
+            self._queued += len(message)
+            latest.messages.append(message)
+        else:
+            self._put(_Portion([message]))
+
+    async def ask(self, requests: list[bytes], waiting: WaitingCall) -> None:
+        """Send input requests, after they and the call's waiting state are written.
+
+        Raises SupersededError when the call is over or owned by another process; Stopped when the
+        guard refuses the requests.
+        """
+        live = not self.closed
+        self._gate.asks(waiting.asked, self.stored.owner, self.stored.stream, live=live)
+        opens = not self.streaming
+        messages = [*self._beginning(), *requests] if opens else requests
+        if opens:
+            self._be_stream()
+        portion = _Portion(messages, partial(self.stored.ask, waiting, opens))
+        self._put(portion)
+        await asyncio.shield(portion.done)
+
+    async def finish(
+        self, message: bytes, state: CallState = CallState.FINISHED, *, failed: bool = False
+    ) -> None:
+        """End the stream with `message`, if any, and wait until it is written. Cancellation cancels
+        only the wait.
+
+        While the database is unreachable the message is shown before it is written: at once if the
+        call has `failed`, perhaps for that reason, and otherwise after
+        MCPHOST_DATABASE_WAIT_SECONDS.
+        """
+        if self.closed:
+            return
+        self._last = True
+        said = [message] if message and self._gate.answers(message) else []
+        portion = _Portion(said, partial(self.stored.finish, state))
+        self._put(portion)
+        seconds = 0 if failed and availability.away else settings.MCPHOST_DATABASE_WAIT_SECONDS
+        if not await _in_time(portion.done, seconds):
+            self._show_last(said)
+            await asyncio.wait([portion.done])
+
+    async def begun(self) -> bool:
+        """Wait until the stream's start is written, or cannot be; False if that takes too long."""
+        if self._first is None:
+            return True
+        return await _in_time(self._first.done, settings.MCPHOST_DATABASE_WAIT_SECONDS)
+
+    async def written(self) -> None:
+        """Wait until all queued messages are written, or cannot be."""
+        while self._writer is not None:
+            await asyncio.wait([self._writer])
+
+    def attach(self, reader: Reader, after: int = 0) -> None:
+        """Show `reader` later messages, and those written before the first reader was attached."""
+        for number, message in self._unshown or ():
+            if number > after:
+                reader.write(event_id(self.stored.stream.id, number), message)
+        self._unshown = None
+        if self._away:
+            self._away = False
+            reader.end(RETRY_MS)
+        elif self._over:
+            reader.end()
+        else:
+            self._readers.append(reader)
+
+    def detach(self, reader: Reader) -> None:
+        """Remove a reader that has disconnected. The call goes on."""
+        self._unshown = None
+        if reader in self._readers:
+            self._readers.remove(reader)
+
+    def send_away(self) -> None:
+        """End the readers' responses, not the stream. Their clients reconnect for the rest."""
+        following.send_away(self.stored.stream.id)
+        self._away = self._unshown is not None
+        readers, self._readers = self._readers, []
+        for reader in readers:
+            reader.end(RETRY_MS)
+
+    def pause(self) -> None:
+        """End the readers' responses once all so far is written, if their clients can reconnect."""
+        if self.stored.polling and not self.closed:
+            self.open()
+            portion = _Portion([], self.stored.append)
+            portion.done.add_done_callback(lambda _: self.send_away())
+            self._put(portion)
+
+    async def release(self, *, told: bool) -> None:
+        """Release the waiting call for another process to take over. Readers' clients reconnect.
+
+        `told`: notify other processes, because the call can go on now.
+        """
+        await self.written()
+        if not self._over:
+            self.abandon()
+            await in_database_unbounded(self.stored.release, told)
+
+    def abandon(self) -> None:
+        """Stop writing in this process; another may go on. Readers' clients reconnect."""
+        self._over = True
+        for portion in self._queue:
+            portion.done.cancel()
+        self._queue.clear()
+        live.pop(self.stored.stream.id, None)
+        self.send_away()
+
+    def _be_stream(self) -> None:
+        self.streaming = True
+        _followed.attach()
+        live[self.stored.stream.id] = self
+        self._on_stream()
+
+    def _beginning(self) -> list[bytes]:
+        """The empty first event, if the client may close the stream and resume it."""
+        return [b""] if self.stored.polling else []
+
+    def _put(self, portion: _Portion) -> None:
+        self._first = self._first or portion
+        self._queue.append(portion)
+        self._queued += sum(map(len, portion.messages))
+        if self._writer is None:
+            loop = asyncio.get_running_loop()
+            # In an empty context, so that a tool's messages are written even after its round ends.
+            self._writer = Context().run(loop.create_task, self._write_all())
+
+    async def _write_all(self) -> None:
+        try:
+            while self._queue:
+                await self._write_some()
+        except SupersededError:
+            self._lose("the call has ended, or another process owns it")
+        except (SealError, VaultError, Error) as error:
+            self._lose(f"a message cannot be stored: {error!r}")
+            await self._break_off()
+        finally:
+            self._writer = None
+
+    async def _write_some(self) -> None:
+        """Write the oldest portion, or part of it, and show it."""
+        portion = self._queue[0]
+        messages = portion.messages[:MOST_AT_ONCE] if portion.write is None else portion.messages
+        write = portion.write or self.stored.append
+        said = NumberedMessages(self._number + 1, tuple(messages), self.followed)
+        try:
+            await in_database_unbounded(write, said)
+        except SupersededError as error:
+            if portion.write is None or self._last:
+                raise
+            self._queue.pop(0)
+            portion.done.set_exception(error)
+            return
+        if self._over:
+            return
+        self._show(messages)
+        del portion.messages[: len(messages)]
+        if not portion.messages:
+            self._queue.pop(0)
+            portion.done.set_result(None)
+        if self._last and not self._queue:
+            self._end()
+
+    def _show(self, messages: Sequence[bytes]) -> None:
+        stream = self.stored.stream.id
+        for message in messages:
+            self._number += 1
+            self._queued -= len(message)
+            if self._unshown is not None:
+                self._unshown.append((self._number, message))
+            for reader in tuple(self._readers):
+                self._show_to(reader, event_id(stream, self._number), message)
+        waiters.notify((self.stored.stream.tenant, stream.hex))
+
+    def _show_last(self, said: Sequence[bytes]) -> None:
+        """Show the last message before it is written, under the number that it will have.
+
+        Queued messages before it are not shown: a client may miss any message but the last.
+        """
+        number = self._number + sum(len(portion.messages) for portion in self._queue)
+        readers, self._readers = self._readers, []
+        for reader in readers:
+            for message in said if not reader.closed else ():
+                reader.write(event_id(self.stored.stream.id, number), message)
+            reader.end()
+
+    def _show_to(self, reader: Reader, name: str, message: bytes) -> None:
+        if reader.closed:
+            self._readers.remove(reader)
+        else:
+            reader.write(name, message)
+
+    def _end(self) -> None:
+        self._over = True
+        live.pop(self.stored.stream.id, None)
+        readers, self._readers = self._readers, []
+        for reader in readers:
+            reader.end()
+
+    def _lose(self, why: str) -> None:
+        if self._over:  # abandoned while it was written
+            return
+        log.warning("this process stopped writing to a stream: %s", why, extra=self._facts)
+        self.abandon()
+        self._on_loss()
+
+    async def _break_off(self) -> None:
+        """End the stream without a response, so that a client that resumes it does not wait."""
+        stream, nothing = self.stored.stream, NumberedMessages(self._number + 1, (), self.followed)
+        with suppress(SupersededError, SealError, VaultError, Error):
+            await in_database_unbounded(self.stored.finish, CallState.CANCELLED, nothing)
+            waiters.notify((stream.tenant, stream.id.hex))
+
+    @property
+    def _facts(self) -> dict[str, str]:
+        return {"call": str(self.stored.owner.call), "stream": str(self.stored.stream.id)}
+
+
+live: Final[dict[UUID, Outgoing]] = {}
+"""The streams to which this process writes. Only for the event loop's thread."""
+
+
+async def _heed(followed: Sequence[UUID | None]) -> None:
+    """Handle news that these streams (None: perhaps any) are read from other processes.
+
+    Announce the streams' messages from now on. Announce once now, too: the reader may have looked
+    before the latest message was written.
+    """
+    found = [live[each] for each in followed if each in live]
+    if None in followed:
+        found = list(live.values())
+    for each in found:
+        each.followed = True
+    about = [each.stored.stream for each in found]
+    for start in range(0, len(about), TOLD_AT_ONCE):
+        await in_database(streams.tell, streams.NEWS, about[start : start + TOLD_AT_ONCE])
+
+
+_followed: Final[Relay[UUID | None]] = Relay(_heed)
+
+
+def on_change(news: ChangeNews) -> None:
+    """Note that a stream is read from another process. From the change log's thread."""
+    _followed.put(UUID(news.object_id))
+
+
+def on_gap() -> None:
+    """Handle a gap in the change log. From the change log's thread."""
+    _followed.put(None)

@@ -1,0 +1,183 @@
+"""Take over calls of sessions whose owner process has died or released them.
+
+Housekeeping looks for them every few seconds. A process that receives an input response for such a
+call, or a request to replay its stream, takes it over at once.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from contextvars import Context
+from functools import partial
+from typing import Final
+from uuid import UUID
+
+from mcphost.audit.records import new_id
+from mcphost.calls import session_calls, sessions
+from mcphost.calls.session_calls import Batch, SupersededError, TakenOver
+from mcphost.calls.states import CallState
+from mcphost.feed.loop import ChangeNews
+from mcphost.feed.nodes import heartbeat
+from mcphost.identity import selectors as identity
+from mcphost.identity.selectors import anonymous
+from mcphost.protocol.revisions import REVISIONS
+from mcphost.runtime.call import Principal
+from mcphost.serving import replies, revocation, shutdown
+from mcphost.serving.context import Incoming
+from mcphost.serving.database import in_database_unbounded
+from mcphost.serving.events import Relay
+from mcphost.serving.legacy import questions, storage
+from mcphost.serving.legacy.call import HeldCall, SessionCall, reply_context
+from mcphost.serving.legacy.session import principal_in
+from mcphost.serving.legacy.storage import StoredStream
+from mcphost.tenants import selectors as tenants
+
+ENDED: Final = "the client ended the session"
+CANCELLED_REASON: Final = "the client cancelled the request"
+
+log = logging.getLogger(__name__)
+
+
+class TenantGone(Exception):  # noqa: N818 - a refusal that says what happened
+    """The tenant of the call no longer exists."""
+
+
+def look() -> None:
+    """Take over calls that no living process owns. In a database thread."""
+    if not shutdown.draining():
+        for call in session_calls.orphans(heartbeat.id):
+            _found.put(call)
+
+
+def on_change(news: ChangeNews) -> None:
+    """Take over a call that a process has released. From the change log's thread."""
+    if not shutdown.draining():
+        _found.put(UUID(news.object_id))
+
+
+def attach() -> None:
+    """Continue calls on the running loop from now on."""
+    _found.attach()
+
+
+async def take_over(**which: UUID) -> None:
+    """Take over calls that no living process owns; `which` filters by column values.
+
+    Cancelling this coroutine does not stop the takeover.
+    """
+    if shutdown.draining():
+        return
+    if found := await in_database_unbounded(session_calls.orphans, heartbeat.id, **which):
+        task = asyncio.get_running_loop().create_task(_take_over_all(found), context=Context())
+        _tasks.add(task)
+        task.add_done_callback(_tasks.discard)
+        await asyncio.shield(task)
+
+
+async def _take_over_all(found: Sequence[UUID]) -> None:
+    for call in found:
+        if shutdown.draining():  # other processes take over the rest without waiting
+            return
+        if call in _in_hand:
+            continue
+        _in_hand.add(call)
+        try:
+            taken_over = await in_database_unbounded(session_calls.Takeover(call, heartbeat.id))
+            if taken_over is not None:
+                log.warning("a call is taken over", extra={"call": str(call)})
+                await _go_on(taken_over)
+        finally:
+            _in_hand.discard(call)
+
+
+async def _go_on(taken_over: TakenOver) -> None:
+    """Continue the call, or end it if that fails: no other process will."""
+    try:
+        await _take_up(taken_over)
+    except Exception:
+        log.exception("a call cannot go on", extra={"call": str(taken_over.call.id)})
+        end = Batch((), storage.PICK_UP)
+        with suppress(SupersededError):
+            await in_database_unbounded(
+                session_calls.finish, taken_over.owner, taken_over.stream, end, CallState.CANCELLED
+            )
+
+
+async def _take_up(taken_over: TakenOver) -> None:
+    """Restore the call and start its task.
+
+    Raises SealError, VaultError, TenantGone: another attempt would fail in the same way.
+    """
+    stream = taken_over.stream
+    tenant = await in_database_unbounded(tenants.tenant, stream.tenant)
+    if tenant is None:
+        raise TenantGone
+    written = await in_database_unbounded(
+        storage.unseal, stream.tenant, taken_over.call.id.bytes, taken_over.call.request
+    )
+    incoming = storage.read(written, tenant)
+    incoming = incoming._replace(leg=new_id())  # records distinguish both processes' runs
+    now = await _present(incoming)
+    ended = await in_database_unbounded(sessions.find, stream.session, stream.tenant) is None
+    pick_up = partial(_pick_up, taken_over, incoming.principal, now, ended)
+    if now is not None:
+        incoming = incoming._replace(principal=now)
+    SessionCall(incoming, _stored(taken_over, incoming, written), pick_up, last=taken_over.last)
+
+
+def _stored(taken_over: TakenOver, incoming: Incoming, written: bytes) -> StoredStream:
+    assert incoming.session is not None
+    polling = REVISIONS[incoming.session.revision].polling
+    name = taken_over.call.request_name
+    return StoredStream(taken_over.owner, taken_over.stream, name, lambda: written, polling)
+
+
+async def _present(incoming: Incoming) -> Principal | None:
+    """The principal of the call with its current scopes; None if it has lost access."""
+    token, session = incoming.principal.token_id, incoming.session
+    assert session is not None
+    if token is not None:
+        return (await in_database_unbounded(identity.current_principals, [token])).get(token)
+    now = anonymous(incoming.tenant)
+    return None if now is None else principal_in(session, now)
+
+
+async def _pick_up(
+    taken_over: TakenOver, before: Principal, now: Principal | None, ended: bool, held: HeldCall
+) -> None:
+    """Restore the state of the call in `held`.
+
+    Raises ProtocolError if the caller may no longer go on, and CancelledError if the client
+    cancelled the request or ended the session.
+    """
+    tenant, call = taken_over.stream.tenant, taken_over.call.id
+    if taken_over.journal and taken_over.state is not CallState.RUNNING:
+        held.wait(
+            await in_database_unbounded(
+                questions.waiting_of, taken_over.stream, call, taken_over.journal
+            )
+        )
+    if ended or taken_over.state is CallState.CANCELLED:
+        raise asyncio.CancelledError(ENDED if ended else CANCELLED_REASON)
+    refusal = revocation.refusal(before, now)
+    if refusal is not None:
+        raise refusal
+    if held.waiting is not None:
+        return
+    if taken_over.reply:
+        context = reply_context(call, taken_over.round)
+        held.reply = replies.read(
+            await in_database_unbounded(storage.unseal, tenant, context, taken_over.reply)
+        )
+    elif taken_over.journal:
+        held.go_on(await questions.take_in(tenant, call, taken_over.journal), begun=True)
+    else:
+        held.uncertain = True
+
+
+_found: Final[Relay[UUID]] = Relay(_take_over_all)
+_in_hand: Final[set[UUID]] = set()
+"""Calls that are being taken over, so that only one task does it. For the event loop's thread."""
+_tasks: Final[set["asyncio.Task[None]"]] = set()
+"""The tasks of `take_over`, referenced because their callers may have been cancelled."""

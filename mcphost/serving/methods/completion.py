@@ -1,0 +1,95 @@
+"""`completion/complete` (spec: server/utilities/completion).
+
+Completions are not recorded: they change nothing, and clients request one with every key press.
+They count against the caller's limits like calls.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from mcphost.catalogue.selectors import Offering, PromptSnapshot, TemplateSnapshot
+from mcphost.protocol import results
+from mcphost.protocol.errors import ProtocolError, invalid_params, shown
+from mcphost.serving import lookups, policy
+from mcphost.serving.context import Incoming
+from mcphost.serving.execution import calls
+from mcphost.serving.lookups import offering
+from mcphost.serving.ports import EventStream
+from mcphost.serving.replies import server_info
+
+MOST = 100
+NOTHING: Mapping[str, Any] = {"completion": {"values": [], "total": 0, "hasMore": False}}
+
+
+async def complete(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]:
+    """Suggest values for one argument of a prompt or one variable of a resource template."""
+    policy.require_scope(incoming.principal, policy.CALL)
+    params = incoming.exchange.params
+    found, names = _referred(await offering(incoming.tenant.id), params["ref"], incoming)
+    argument = params["argument"]
+    if argument["name"] not in names:
+        takes = ", ".join(names) or "none"
+        raise invalid_params(
+            f"params.argument.name: {shown(argument['name'])} is not one of them ({takes})"
+        )
+    result = NOTHING
+    if found is not None and found.completer is not None:
+        arguments = {
+            "argument": {"name": argument["name"], "value": argument["value"]},
+            "context": {"arguments": _context(params, names)},
+        }
+        completing = replace(found, program=found.completer)
+        turn = calls.turn_of(incoming, completing, found.name, arguments)
+        result = _cut(await calls.run_unrecorded(turn, stream))
+    return results.complete(result, server_info(incoming.tenant))
+
+
+def _cut(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Limit the result to MOST values; set `total` and `hasMore`."""
+    completion = result["completion"]
+    values = completion["values"]
+    if len(values) <= MOST:
+        return result
+    total = max(len(values), completion.get("total", 0))
+    return {"completion": {"values": values[:MOST], "total": total, "hasMore": True}}
+
+
+def _referred(
+    offered: Offering, ref: Mapping[str, Any], incoming: Incoming
+) -> tuple[PromptSnapshot | TemplateSnapshot | None, Collection[str]]:
+    """The prompt or template of a reference and the names of its arguments.
+
+    A resource is (None, ()): it has no arguments. Raises ProtocolError (INVALID_PARAMS) when there
+    is none, or the caller may not know of it.
+    """
+    scopes = incoming.principal.scopes
+    if ref["type"] == "ref/prompt":
+        prompt = lookups.prompt(offered, ref["name"], scopes)
+        if prompt is None:
+            raise invalid_params(f"params.ref.name: Unknown prompt: {shown(ref['name'])}")
+        return prompt, [argument.name for argument in prompt.arguments]
+    template = lookups.template(offered, ref["uri"], scopes)
+    if template is not None:
+        return template, template.uri_template.variables
+    if _is_resource(offered, ref["uri"], scopes):
+        return None, ()
+    raise _unknown(ref["uri"])
+
+
+def _is_resource(offered: Offering, uri: str, scopes: lookups.Scopes) -> bool:
+    try:
+        return lookups.resource(offered, uri, scopes) is not None
+    except ValueError:  # most often a template that does not exist or that the caller may not see
+        return False
+
+
+def _unknown(uri: str) -> ProtocolError:
+    message = f"params.ref.uri: Unknown resource template: {shown(uri)}"
+    return invalid_params(message, {"uri": uri})
+
+
+def _context(params: Mapping[str, Any], names: Collection[str]) -> dict[str, str]:
+    """The values that the client has already filled in, of existing arguments."""
+    filled = (params.get("context") or {}).get("arguments") or {}
+    return {name: value for name, value in filled.items() if name in names}

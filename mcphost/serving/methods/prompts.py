@@ -1,0 +1,43 @@
+"""`prompts/list` and `prompts/get` (spec: server/prompts)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mcphost.catalogue.selectors import PromptSnapshot
+from mcphost.protocol.errors import invalid_params, shown
+from mcphost.protocol.prompts import check_arguments
+from mcphost.serving import limits, lookups, policy
+from mcphost.serving.context import Incoming
+from mcphost.serving.execution import calls
+from mcphost.serving.lookups import offering
+from mcphost.serving.methods import pagination
+from mcphost.serving.ports import EventStream
+from mcphost.serving.replies import finish, server_info
+
+
+def _name(prompt: PromptSnapshot) -> str:
+    return prompt.name
+
+
+async def list_prompts(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]:
+    """One page of the prompts visible to the caller, ordered by name."""
+    start = await pagination.after(incoming)
+    offered = (await offering(incoming.tenant.id)).prompts
+    return await pagination.page(incoming, start, "prompts", offered, _name)
+
+
+async def get_prompt(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]:
+    """Run a prompt with the caller's arguments and return its messages."""
+    policy.require_scope(incoming.principal, policy.CALL)
+    params = incoming.exchange.params
+    name, arguments = params["name"], params.get("arguments") or {}
+    prompt = lookups.prompt(await offering(incoming.tenant.id), name, incoming.principal.scopes)
+    if prompt is None:
+        raise invalid_params(f"Unknown prompt: {shown(name)}")
+    problem = check_arguments(prompt.arguments, arguments)
+    if problem is not None:
+        raise invalid_params(problem)
+    limits.check_size(incoming, prompt.input_validator, arguments)
+    reply = await calls.run(incoming, prompt, prompt.name, arguments, stream)
+    said = {key: prompt.listing[key] for key in ("description",) if key in prompt.listing}
+    return finish(reply, server_info(incoming.tenant), lambda result: {**said, **result})

@@ -1,0 +1,41 @@
+"""`tools/list` and `tools/call` (spec: server/tools)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mcphost.catalogue.selectors import ToolSnapshot
+from mcphost.protocol.errors import invalid_params, shown
+from mcphost.protocol.headers import check_param_headers
+from mcphost.serving import limits, lookups, policy
+from mcphost.serving.context import Incoming
+from mcphost.serving.execution import calls
+from mcphost.serving.lookups import offering
+from mcphost.serving.methods import pagination
+from mcphost.serving.ports import EventStream
+from mcphost.serving.replies import finish, server_info
+
+
+def _name(tool: ToolSnapshot) -> str:
+    return tool.name
+
+
+async def list_tools(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]:
+    """One page of the tools visible to the caller, ordered by name."""
+    start = await pagination.after(incoming)
+    offered = (await offering(incoming.tenant.id)).tools
+    return await pagination.page(incoming, start, "tools", offered, _name)
+
+
+async def call_tool(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]:
+    """Run a round of a tool call and return its result."""
+    policy.require_scope(incoming.principal, policy.CALL)
+    name = incoming.exchange.params["name"]
+    tool = lookups.tool(await offering(incoming.tenant.id), name, incoming.principal.scopes)
+    if tool is None:
+        raise invalid_params(f"Unknown tool: {shown(name)}")
+    arguments = incoming.exchange.params.get("arguments") or {}
+    limits.check_size(incoming, tool.input_validator, arguments)
+    if incoming.exchange.is_mirrored:
+        check_param_headers(incoming.headers, tool.param_headers, arguments)
+    reply = await calls.run(incoming, tool, tool.name, arguments, stream)
+    return finish(reply, server_info(incoming.tenant))

@@ -1,0 +1,46 @@
+"""The ports for outgoing messages, implemented by the transport that holds the connection."""
+
+from typing import Protocol
+
+
+class EventStream(Protocol):
+    """The event stream of one request.
+
+    `send` takes one encoded JSON-RPC message, returns at once and never raises. Messages after the
+    final response, or to a disconnected client, are dropped.
+    """
+
+    def send(self, message: bytes) -> None: ...
+
+    @property
+    def closed(self) -> bool: ...
+
+
+class Reader(Protocol):
+    """One HTTP response that shows a stream of a session, whose messages are stored as rows first.
+
+    All methods return at once and never raise.
+    """
+
+    def write(self, event_id: str, message: bytes) -> None:
+        """Show one message under its id. An empty one only announces that the stream has begun."""
+
+    def end(self, retry_ms: int | None = None) -> None:
+        """End the response; with `retry_ms` the stream goes on, and the client shall reconnect."""
+
+    @property
+    def closed(self) -> bool: ...
+
+
+class LongLivedStream(EventStream, Protocol):
+    """A stream for notifications that stays open until the client closes it.
+
+    A message that is already waiting to be sent, because the client reads slowly, is not queued
+    again.
+    """
+
+    async def stay(self) -> None:
+        """Wait until `leave` is called. When the client disconnects, the task is cancelled."""
+
+    def leave(self) -> None:
+        """Make `stay` return, so that the request gets its result. A second call does nothing."""

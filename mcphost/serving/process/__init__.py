@@ -1,0 +1,1 @@
+"""Process start and stop, periodic work, and the checks before the first request."""

@@ -1,0 +1,143 @@
+"""The state of a call between its HTTP requests, sealed as `requestState` (spec:
+basic/patterns/mrtr).
+
+The client keeps the state and cannot read it. The process that receives it checks all of it: the
+principal, the request and the expiry. In names, `leg` is one HTTP request of a call.
+"""
+
+import hmac
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import orjson
+
+from mcphost.protocol.canonical import digest
+from mcphost.runtime.call import Principal, PrincipalKind
+from mcphost.runtime.journal import Journal, as_json, from_json
+
+SKEW_SECONDS = 60
+ANONYMOUS_SECONDS = 600
+
+_FORMAT, _FORMAT_WITH_CLAIM = 1, 2
+
+
+class InvalidState(Exception):  # noqa: N818 - a refusal that says what happened
+    """A state that is not valid for its request. `reason` is for the log and the record.
+
+    `call` is the id of the state's call, if the state could be opened.
+    """
+
+    def __init__(self, reason: str, call: UUID | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.call = call
+
+
+class StateBinding(NamedTuple):
+    """The only request for which a state is valid. `arguments` is the digest of its arguments."""
+
+    principal: str
+    method: str
+    target: str
+    arguments: str
+
+
+class AskedQuestion(NamedTuple):
+    """An input request that the state lists: its method and its digest."""
+
+    method: str
+    question: str
+
+
+class RequestState(NamedTuple):
+    """The state of a call after a round. Times are in seconds since 1970.
+
+    `round` is the number of that round, `legs` the number of HTTP requests so far, `shed` whether a
+    draining process has moved the call to another, `version` the program's version. `asked` are the
+    input requests by the author's key; none if the round only moves to another process. `claim` is
+    the number under which the round that takes in responses to this state is claimed. All states
+    that descend from one another without a response have the same number, and so share one set of
+    responses.
+    """
+
+    bound: StateBinding
+    call: UUID
+    round: int
+    legs: int
+    shed: bool
+    issued_at: float
+    expires_at: float
+    version: str
+    asked: Mapping[str, AskedQuestion]
+    journal: Journal
+    claim: int
+
+
+def bound(
+    principal: Principal, method: str, target: str, arguments: Mapping[str, Any]
+) -> StateBinding:
+    """The binding of a state for this request. Raises ValueError for arguments without a digest."""
+    return StateBinding(who(principal), method, target, digest(arguments))
+
+
+def who(principal: Principal) -> str:
+    """The caller as states identify it. Anonymous callers without a session are all the same."""
+    return f"{principal.kind}:{principal.id}"
+
+
+def lifetime(principal: Principal, seconds: float) -> float:
+    """The lifetime of a state in seconds: shorter for an anonymous caller, as its client needs
+    nothing else to use it."""
+    if principal.kind is PrincipalKind.ANONYMOUS:
+        return min(seconds, ANONYMOUS_SECONDS)
+    return seconds
+
+
+def write(state: RequestState) -> bytes:
+    """Encode the state for sealing.
+
+    The claim number is left out if it is the default, so that processes of the previous version can
+    open the state during an upgrade.
+    """
+    to, call, *plain, _, _, claim = state
+    asked = {key: list(one) for key, one in state.asked.items()}
+    written = [list(to), call, *plain, asked, as_json(state.journal)]
+    if claim == state.round + 1:
+        return orjson.dumps([_FORMAT, *written])
+    return orjson.dumps([_FORMAT_WITH_CLAIM, *written, claim])
+
+
+def read(written: bytes) -> RequestState:
+    """Decode what `write` wrote. Raises InvalidState for an unknown format."""
+    try:
+        form, to, call, number, *rest = orjson.loads(written)
+        if form not in (_FORMAT, _FORMAT_WITH_CLAIM):
+            raise InvalidState("of another format")
+        claim = rest.pop() if form == _FORMAT_WITH_CLAIM else number + 1
+        *plain, asked, journal = rest
+        questions = {key: AskedQuestion(*one) for key, one in asked.items()}
+        return RequestState(
+            StateBinding(*to), UUID(call), number, *(*plain, questions, from_json(journal), claim)
+        )
+    except (ValueError, TypeError, AttributeError):
+        raise InvalidState("not written as states are") from None
+
+
+def check(state: RequestState, now: float, wanted: StateBinding) -> None:
+    """Raises InvalidState unless the state is valid for this request at this time."""
+    if state.issued_at > now + SKEW_SECONDS:
+        raise InvalidState("issued in the future", state.call)
+    if state.expires_at < now - SKEW_SECONDS:
+        raise InvalidState("expired", state.call)
+    for name, meant, given in zip(StateBinding._fields, state.bound, wanted, strict=True):
+        if not hmac.compare_digest(meant.encode(), given.encode()):
+            raise InvalidState(f"of another {_NAMES[name]}", state.call)
+
+
+_NAMES = {
+    "principal": "principal",
+    "method": "method",
+    "target": "target",
+    "arguments": "request: the arguments differ",
+}

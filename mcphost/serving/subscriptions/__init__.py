@@ -1,0 +1,1 @@
+"""`subscriptions/listen`, and the registry of clients that this process notifies of changes."""

@@ -1,0 +1,141 @@
+"""`subscriptions/listen` (spec: basic/patterns/subscriptions)."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from mcphost.catalogue.selectors import Offering
+from mcphost.protocol import subscriptions
+from mcphost.protocol.errors import invalid_params, invalid_request
+from mcphost.protocol.subscriptions import LISTS, Filter
+from mcphost.protocol.uris import MAX_LENGTH, normalize
+from mcphost.runtime.call import Principal
+from mcphost.serving import limits, policy
+from mcphost.serving.context import Incoming
+from mcphost.serving.lookups import Scopes, offering
+from mcphost.serving.options import options
+from mcphost.serving.ports import LongLivedStream
+from mcphost.serving.replies import server_info
+from mcphost.serving.revocation import presences
+from mcphost.serving.shutdown import draining
+from mcphost.serving.subscriptions import registry
+from mcphost.serving.subscriptions.registry import Listener, YieldTimer, listeners
+
+LOOKS = 3
+"""How often the offering is read at most, should it change all the time."""
+MAX_ID = 256
+"""In characters. The id is in each message of a subscription, and is kept as long as that lasts."""
+
+
+class Readable(NamedTuple):
+    """A resource to listen to: the URI in the client's form, and what is read there now."""
+
+    uri: str
+    reading: object
+
+
+async def listen(incoming: Incoming, stream: LongLivedStream) -> Mapping[str, Any]:
+    """Acknowledge the subscription and send its notifications until the client disconnects.
+
+    The acknowledgment leaves out what the caller may not know of. The method returns its result
+    when nothing is left, or when the server ends the subscription: at a drain, or because the
+    caller has lost access.
+    """
+    if len(str(_id(incoming))) > MAX_ID:
+        raise invalid_request(f"The id of a subscription has at most {MAX_ID} characters")
+    wanted = _wanted(incoming.exchange.params)
+    if limits.are_set(incoming):
+        await limits.count_call(incoming)
+    places = listeners.take_place(incoming.principal, incoming.source)
+    try:
+        await _attend(incoming, wanted, stream)
+    finally:
+        listeners.give_back(places)
+    return subscriptions.ended(_id(incoming), server_info(incoming.tenant))
+
+
+async def _attend(incoming: Incoming, wanted: Filter, stream: LongLivedStream) -> None:
+    listeners.attach()  # before reading the offering, so that no change is missed in between
+    principal = incoming.principal
+    lists = wanted.lists if principal.may(policy.LIST) else ()
+    asked = wanted.uris if principal.may(policy.CALL) else ()
+    served, readable = await look_at(principal, asked)
+    uris = {normal: one.uri for normal, one in readable.items()}
+    listener = Listener(_id(incoming), principal, stream, lists, uris)
+    honoured = Filter(tuple(lists), tuple(uris.values()))
+    stream.send(subscriptions.acknowledged(_id(incoming), honoured))
+    if not honoured or draining():
+        return
+    read = {normal: one.reading for normal, one in readable.items()}
+    listeners.join(listener, served, read)
+    presences.enter(listener)
+    try:
+        await stream.stay()
+    finally:
+        presences.leave(listener)
+        listeners.leave(listener)
+
+
+def _wanted(params: Mapping[str, Any]) -> Filter:
+    """The requested filter. Raises ProtocolError (INVALID_PARAMS) if it is empty or too large."""
+    wanted = Filter.read(params["notifications"])
+    if not wanted:
+        fields = ", ".join((*LISTS.values(), "resourceSubscriptions"))
+        raise invalid_params(f"params.notifications requests nothing; its fields are {fields}")
+    most = options().listeners.uris
+    if len(wanted.uris) > most:
+        raise invalid_params(
+            f"params.notifications.resourceSubscriptions has more than {most} URIs"
+        )
+    if any(len(uri) > MAX_LENGTH for uri in wanted.uris):
+        raise invalid_params(
+            "params.notifications.resourceSubscriptions has a URI of more than "
+            f"{MAX_LENGTH} characters"
+        )
+    return wanted
+
+
+async def look_at(
+    principal: Principal, uris: Sequence[str]
+) -> tuple[Offering, Mapping[str, Readable]]:
+    """Return the current offering and what the caller reads at these URIs, by their normal forms.
+
+    This takes a while: each URI may be compared with many templates. A change in the meantime was
+    notified without this caller, so the lookup is repeated when the offering has changed.
+    """
+    tenant, scopes = principal.tenant, principal.scopes
+    served = await offering(tenant)
+    found = await _look(uris, served, scopes)
+    for _ in range(LOOKS - 1):
+        if served is await offering(tenant):
+            break
+        served = await offering(tenant)
+        found = await _look(uris, served, scopes)
+    return served, found
+
+
+async def _look(uris: Sequence[str], served: Offering, scopes: Scopes) -> dict[str, Readable]:
+    found: dict[str, Readable] = {}
+    timer = YieldTimer()
+    for uri in uris:
+        if timer.is_due():
+            await asyncio.sleep(0)
+        _look_up(uri, served, scopes, found)
+    return found
+
+
+def _look_up(uri: str, served: Offering, scopes: Scopes, found: dict[str, Readable]) -> None:
+    """Add a URI at which these scopes read something, the first of those with one normal form."""
+    try:
+        normal = normalize(uri)
+    except ValueError:
+        return
+    reading = None if normal in found else registry.reading(served, normal, scopes)
+    if reading is not None:
+        found[normal] = Readable(uri, reading)
+
+
+def _id(incoming: Incoming) -> str | int:
+    identifier = incoming.exchange.id
+    assert identifier is not None
+    return identifier

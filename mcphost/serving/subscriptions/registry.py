@@ -1,0 +1,373 @@
+"""The subscriptions of this process, and the notifications of changes to their clients.
+
+There is one registry. The change log's thread feeds it; it works on the event loop. Subscriptions
+are grouped by tenant and scopes. Changes are found once for each group, by comparing what its
+scopes see now with what they saw before, so that no client is notified of what it may not know. A
+subscription has no task and no timer.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from itertools import chain, groupby
+from typing import Final, NamedTuple, Protocol
+from uuid import UUID
+
+from mcphost.catalogue.selectors import Offering
+from mcphost.catalogue.updates import LIST, UPDATED
+from mcphost.feed.loop import ChangeNews
+from mcphost.protocol import subscriptions
+from mcphost.protocol.errors import ProtocolError, over_limit
+from mcphost.protocol.subscriptions import LISTS
+from mcphost.runtime.call import Principal
+from mcphost.serving.events import Relay
+from mcphost.serving.limits import InUse, caller, share
+from mcphost.serving.lookups import Scopes, offering
+from mcphost.serving.options import options
+from mcphost.serving.ports import LongLivedStream
+
+SECONDS = 0.005
+
+
+class YieldTimer:
+    """Measures SECONDS of work on the event loop, after which the task should yield."""
+
+    def __init__(self) -> None:
+        self._ends = time.perf_counter() + SECONDS
+
+    def is_due(self) -> bool:
+        """Whether to yield now. If so, the next period begins."""
+        now = time.perf_counter()
+        if now < self._ends:
+            return False
+        self._ends = now + SECONDS
+        return True
+
+
+class Listed(Protocol):
+    """An entry of a list; `encoded` is its JSON in the list."""
+
+    @property
+    def scopes(self) -> Scopes: ...
+
+    @property
+    def encoded(self) -> bytes: ...
+
+
+_LISTS: Mapping[str, Callable[[Offering], Iterable[Listed]]] = {
+    "tool": lambda offering: offering.tools,
+    "prompt": lambda offering: offering.prompts,
+    "resource": lambda offering: chain(offering.resources, offering.templates),
+}
+"""The entries of each list that clients can subscribe to. Templates belong to the resources."""
+
+
+def digest(offering: Offering, name: str, scopes: Scopes) -> bytes:
+    """A digest of a list as callers with these scopes see it. If it is equal, so is the list."""
+    hashed = blake2b(digest_size=16)
+    for entry in _LISTS[name](offering):
+        if entry.scopes <= scopes:
+            hashed.update(b"%d:" % len(entry.encoded))
+            hashed.update(entry.encoded)
+    return hashed.digest()
+
+
+def reading(offering: Offering, uri: str, scopes: Scopes) -> tuple[UUID, str] | None:
+    """The id and version of what callers with these scopes read at `uri`; None if nothing.
+
+    `uri` is in its normal form.
+    """
+    found = offering.read_at(uri, scopes)
+    return None if found is None else (found[0].id, found[0].version)
+
+
+RETRY_SECONDS = 30
+ENDED_AT_ONCE = 200
+"""How many subscriptions are ended before the event loop runs other work."""
+
+GAP = ChangeNews(0, None, "gap", "")
+"""Stands for a gap in the change log: anything may have changed."""
+
+NOT_LOOKED_AT: Final = object()
+"""The state of a topic that was not read yet: unlike any state that can be read."""
+
+ChangeHandler = Callable[[Sequence[ChangeNews]], Awaitable[None]]
+
+
+class Listener:
+    """One subscription: to lists by name, and to resources by URI.
+
+    `uris` maps the normal form of each URI to the client's form. `id` is in every message unless it
+    is None. The listener is registered in `presences`, too: its stream ends when its caller loses
+    access.
+    """
+
+    __slots__ = ("id", "lists", "principal", "stream", "uris")
+
+    def __init__(
+        self,
+        id: str | int | None,
+        principal: Principal,
+        stream: LongLivedStream,
+        lists: Sequence[str],
+        uris: Mapping[str, str],
+    ) -> None:
+        self.id = id
+        self.principal = principal
+        self.stream = stream
+        self.lists = lists
+        self.uris = uris
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """Its lists and normalized URIs. Names of lists have no colon; URIs have one."""
+        return (*self.lists, *self.uris)
+
+    def revoke(self, refusal: ProtocolError) -> None:
+        """End the stream. The subscription ends with its result, whatever the reason."""
+        self.stream.leave()
+
+    def tell(self, topic: str) -> None:
+        if topic in LISTS:
+            self.say(subscriptions.list_changed(self.id, topic))
+        else:
+            self.say(subscriptions.resource_updated(self.id, self.uris[topic]))
+
+    def say(self, message: bytes) -> None:
+        self.stream.send(message)
+
+
+class Group:
+    """The listeners of one tenant with the same scopes, and the last state of their topics."""
+
+    __slots__ = ("by_topic", "members", "scopes", "seen")
+
+    def __init__(self, scopes: Scopes) -> None:
+        self.scopes = scopes
+        self.members: set[Listener] = set()
+        self.by_topic: dict[str, set[Listener]] = {}
+        self.seen: dict[str, object] = {}
+
+    def add(self, listener: Listener, offering: Offering, read: Mapping[str, object]) -> None:
+        """Add a listener. `read` is what these scopes read of the offering at its URIs."""
+        self.members.add(listener)
+        for topic in listener.topics:
+            if topic not in self.by_topic:
+                self.by_topic[topic] = set()
+                listed = topic in LISTS
+                self.seen[topic] = _seen(offering, topic, self.scopes) if listed else read[topic]
+            self.by_topic[topic].add(listener)
+
+    def discard(self, listener: Listener) -> None:
+        self.members.discard(listener)
+        self.discard_from(listener.topics, listener)
+
+    def discard_from(self, topics: Iterable[str], listener: Listener) -> None:
+        for topic in topics:
+            present = self.by_topic.get(topic, set())
+            present.discard(listener)
+            if not present:
+                self.by_topic.pop(topic, None)
+                self.seen.pop(topic, None)
+
+    def concerned(self, changes: "TenantChanges") -> tuple[str, ...]:
+        """The topics that the changes may concern. A changed resource may be read at any URI."""
+        named = changes.lists | changes.updated
+        if "resource" in changes.lists:
+            return tuple(topic for topic in self.by_topic if topic not in LISTS or topic in named)
+        return tuple(topic for topic in named if topic in self.by_topic)
+
+    def changed(self, topic: str, offering: Offering, *, updated: bool) -> set[Listener]:
+        """The listeners to notify of a topic: none if these scopes see the same state as before."""
+        if topic not in self.by_topic:
+            return set()
+        now = _seen(offering, topic, self.scopes)
+        before, self.seen[topic] = self.seen[topic], now
+        told = now is not None and (updated or now != before)
+        return self.by_topic[topic] if told else set()
+
+
+def _seen(offering: Offering, topic: str, scopes: Scopes) -> object:
+    if topic in LISTS:
+        return digest(offering, topic, scopes)
+    return reading(offering, topic, scopes)
+
+
+class TenantChanges(NamedTuple):
+    """The changes of one tenant: lists that may have changed, and topics that were announced."""
+
+    lists: set[str]
+    updated: set[str]
+
+
+class Listeners:
+    """The registry. Only for the event loop's thread, except `on_change` and `on_gap`."""
+
+    def __init__(self) -> None:
+        self._groups: dict[UUID, dict[Scopes, Group]] = {}
+        self._counts = InUse()
+        self._handlers: dict[str, ChangeHandler] = {}
+        self._relay: Relay[ChangeNews] = Relay(self._tell, _pause)
+
+    def __len__(self) -> int:
+        return self._counts[""]
+
+    def attach(self) -> None:
+        """Receive changes from now on. Call this before reading what a new listener sees."""
+        self._relay.attach()
+
+    def take_place(self, principal: Principal, source: str) -> tuple[str, ...]:
+        """Count one more subscription; pass the result to `give_back`.
+
+        Raises ProtocolError (OVER_LIMIT) when the credential, the tenant or this process has too
+        many. The first two limits are shared among all processes. A caller without a credential is
+        counted by its address.
+        """
+        limit = options().listeners
+        places = (
+            (caller(principal, source), share(limit.per_token), "for this credential"),
+            (str(principal.tenant), share(limit.per_tenant), "for this tenant"),
+            ("", limit.in_all, "on this server"),
+        )
+        for key, most, whose in places:
+            if self._counts[key] >= most:
+                message = f"Too many subscriptions {whose}"
+                raise over_limit(message, RETRY_SECONDS)
+        keys = tuple(key for key, _, _ in places)
+        self._counts.take(keys)
+        return keys
+
+    def give_back(self, places: Sequence[str]) -> None:
+        self._counts.give_back(places)
+
+    def join(self, listener: Listener, offering: Offering, read: Mapping[str, object]) -> None:
+        """Notify `listener` of changes since `offering`. `read` is what it reads there."""
+        principal = listener.principal
+        groups = self._groups.setdefault(principal.tenant, {})
+        group = groups.get(principal.scopes)
+        if group is None:
+            group = groups[principal.scopes] = Group(principal.scopes)
+        group.add(listener, offering, read)
+
+    def replace_topics(self, listener: Listener, uris: Mapping[str, str]) -> None:
+        """Replace the resources to which a joined listener is subscribed.
+
+        Their present state is not read, so the first change that may concern one is notified.
+        """
+        group = self._groups[listener.principal.tenant][listener.principal.scopes]
+        gone = set(listener.uris) - set(uris)
+        listener.uris = uris
+        for topic in uris:
+            group.by_topic.setdefault(topic, set()).add(listener)
+            group.seen.setdefault(topic, NOT_LOOKED_AT)
+        group.discard_from(gone, listener)
+
+    def register_handler(self, what: str, handler: ChangeHandler) -> None:
+        """Register `handler` for changes of the kind `what`, in change log order with notifications.
+
+        It must accept the same change twice.
+        """
+        self._handlers[what] = handler
+
+    def leave(self, listener: Listener) -> None:
+        """Stop notifying a listener that has joined."""
+        principal = listener.principal
+        groups = self._groups[principal.tenant]
+        group = groups[principal.scopes]
+        group.discard(listener)
+        if not group.members:
+            del groups[principal.scopes]
+        if not groups:
+            del self._groups[principal.tenant]
+
+    def end_all(self) -> None:
+        """End every subscription gracefully, ENDED_AT_ONCE in each pass of the event loop."""
+        self._end(tuple(self._all()))
+
+    def on_change(self, news: ChangeNews) -> None:
+        """Queue a change that may concern listeners. From the change log's thread."""
+        self._relay.put(news)
+
+    def on_gap(self) -> None:
+        """Queue a gap: anything may have changed. From the change log's thread."""
+        self._relay.put(GAP)
+
+    def _end(self, listeners: Sequence[Listener]) -> None:
+        for listener in listeners[:ENDED_AT_ONCE]:
+            listener.stream.leave()
+        if later := listeners[ENDED_AT_ONCE:]:
+            asyncio.get_running_loop().call_soon(self._end, later)
+
+    def _all(self) -> Iterator[Listener]:
+        for groups in self._groups.values():
+            for group in groups.values():
+                yield from group.members
+
+    async def _tell(self, news: Sequence[ChangeNews]) -> None:
+        for what, some in groupby(news, self._kind_of):
+            handler = self._handlers.get(what)
+            if handler is None:
+                await self._tell_of(tuple(some))
+            else:
+                await handler(tuple(some))
+
+    def _kind_of(self, news: ChangeNews) -> str:
+        return news.what if news.what in self._handlers else ""
+
+    async def _tell_of(self, news: Sequence[ChangeNews]) -> None:
+        timer = YieldTimer()
+        for tenant, changes in self._sorted(news).items():
+            if tenant in self._groups:
+                served = await offering(tenant)
+                for listener, topic in self._told(tenant, served, changes):
+                    if listener is not None:
+                        listener.tell(topic)
+                    if timer.is_due():
+                        await asyncio.sleep(0)
+
+    def _told(
+        self, tenant: UUID, served: Offering, changes: TenantChanges
+    ) -> Iterator[tuple[Listener | None, str]]:
+        """Yield each listener and topic to notify; also None for each topic, whose comparison takes
+        time."""
+        for group in tuple(self._groups.get(tenant, {}).values()):
+            for topic in group.concerned(changes):
+                changed = group.changed(topic, served, updated=topic in changes.updated)
+                yield None, topic
+                for listener in tuple(changed):
+                    yield listener, topic
+
+    def _sorted(self, news: Sequence[ChangeNews]) -> dict[UUID, TenantChanges]:
+        """Group the changes by tenant. A change without a tenant concerns all tenants."""
+        by_tenant: dict[UUID, TenantChanges] = {}
+        for one in news:
+            for tenant in tuple(self._groups) if one.tenant is None else (one.tenant,):
+                changes = by_tenant.setdefault(tenant, TenantChanges(set(), set()))
+                self._note(changes, tenant, one)
+        return by_tenant
+
+    def _note(self, changes: TenantChanges, tenant: UUID, news: ChangeNews) -> None:
+        if news.what in (UPDATED, LIST):
+            changes.updated.add(news.object_id)
+        elif news.what in LISTS:
+            changes.lists.add(news.what)
+        else:
+            changes.lists.update(LISTS)
+            changes.updated.update(self._uris(tenant))
+
+    def _uris(self, tenant: UUID) -> Iterator[str]:
+        for group in self._groups.get(tenant, {}).values():
+            yield from (topic for topic in group.by_topic if topic not in LISTS)
+
+
+def _pause() -> float:
+    """The delay in seconds between a change and its notification.
+
+    A notified client requests the new state at once, from any process. All processes must have read
+    the change by then, or the client would keep an outdated response without another notification.
+    """
+    return options().settling_seconds
+
+
+listeners = Listeners()

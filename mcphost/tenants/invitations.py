@@ -1,0 +1,283 @@
+"""Invitations: how a user becomes a member of a tenant, with their own consent.
+
+An owner names an account and a role and gets a link, once, to pass on. Neither creating nor listing
+an invitation looks up whether the account exists, so owners learn nothing about other users. Only
+that account can accept, and only while everything that the link offers still holds.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.contrib.auth.validators import UnicodeUsernameValidator
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.utils import timezone
+
+from mcphost.audit.records import Actor
+from mcphost.audit.services import record
+from mcphost.tenants.access import allowed
+from mcphost.tenants.errors import InvalidError, UnknownTenantError
+from mcphost.tenants.models import Invitation, Membership, Tenant
+from mcphost.tenants.roles import Permission, Role
+from mcphost.tenants.services import (
+    end_invitations,
+    member_changed,
+    open_tenant,
+)
+
+PREFIX = "mcph_invitation_"
+"""The log's redaction recognizes links by its first part."""
+SECRET_BYTES = 32
+DAYS = 7
+MOST_DAYS = 30
+MOST_OPEN = 100
+MOST_LISTED = 200
+NAME_LIMIT = 150
+
+
+class InvitationState(StrEnum):
+    """The state of an invitation. `void`: its inviter may no longer manage members."""
+
+    OPEN = "open"
+    EXPIRED = "expired"
+    VOID = "void"
+    ACCEPTED = "accepted"
+    DECLINED = "declined"
+    WITHDRAWN = "withdrawn"
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedInvitation:
+    """An invitation that was just created. `link` exists here and nowhere else: show it once."""
+
+    id: UUID
+    username: str
+    role: Role
+    expires_at: datetime
+    link: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class InvitationListing:
+    """An invitation as the tenant's owners see it; `username` is as the inviter typed it."""
+
+    id: UUID
+    username: str
+    role: str
+    invited_by: str
+    created_at: datetime
+    expires_at: datetime
+    state: InvitationState
+
+
+@dataclass(frozen=True, slots=True)
+class InvitationOffer:
+    """An invitation as the invited user sees it."""
+
+    slug: str
+    title: str
+    role: Role
+    invited_by: str
+    expires_at: datetime
+
+
+@transaction.atomic
+def invite(
+    tenant_id: UUID, username: str, role: Role, *, inviter: User, days: int = DAYS
+) -> IssuedInvitation:
+    """Create an invitation for a user name, replacing an open one for that name.
+
+    Raises InvalidError for a bad user name or number of days, for members (they are changed in the
+    list of members), and when 100 invitations are open; UnknownTenantError if the tenant does not
+    exist or is closed.
+    """
+    tenant = open_tenant(tenant_id)
+    name = _checked(username)
+    actor = Actor.person(inviter.pk, inviter.get_username())
+    if not 1 <= days <= MOST_DAYS:
+        raise InvalidError({"days": [f"Give 1 to {MOST_DAYS} days."]})
+    if Membership.objects.filter(tenant=tenant, user__username=name).exists():
+        sentence = f"{name} already has a role here, which an invitation does not change."
+        raise InvalidError({"username": [f"{sentence} Change it in the list of members."]})
+    end_invitations(tenant_id, name, "another invitation took its place", actor)
+    now = timezone.now()
+    still_open = Invitation.objects.filter(tenant=tenant, ended_at=None, expires_at__gt=now)
+    if still_open.count() >= MOST_OPEN:
+        sentence = f"At most {MOST_OPEN} invitations can be open. Withdraw some first."
+        raise InvalidError({"username": [sentence]})
+    link = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
+    row = Invitation.objects.create(
+        tenant=tenant,
+        username=name,
+        role=role.value,
+        digest=_digest(link),
+        inviter=inviter,
+        invited_by=inviter.get_username(),
+        expires_at=now + timedelta(days=days),
+    )
+    facts = {"user": name, "role": role.value, "expires_at": row.expires_at.isoformat()}
+    record("member.invited", actor=actor, tenant=tenant_id, target=str(row.pk), facts=facts)
+    return IssuedInvitation(row.pk, name, role, row.expires_at, link)
+
+
+@transaction.atomic
+def withdraw(tenant_id: UUID, invitation_id: UUID, *, actor: Actor) -> bool:
+    """Withdraw an invitation of this tenant; False if it has ended, or does not exist."""
+    Tenant.objects.select_for_update(no_key=True).filter(pk=tenant_id).first()
+    row = Invitation.objects.filter(pk=invitation_id, tenant_id=tenant_id, ended_at=None).first()
+    if row is None:
+        return False
+    end_invitations(tenant_id, row.username, "an owner withdrew it", actor)
+    return True
+
+
+def listing(tenant_id: UUID, now: datetime) -> tuple[InvitationListing, ...]:
+    """Return the latest 200 invitations of a tenant. Reads no accounts except the inviters'."""
+    rows = Invitation.objects.filter(tenant_id=tenant_id).select_related("inviter", "tenant")
+    inviting: dict[int | None, bool] = {None: False}
+    found = []
+    for row in rows[:MOST_LISTED]:
+        if row.inviter_id not in inviting:
+            inviting[row.inviter_id] = _may_invite(row)
+        state = _state(row, inviting[row.inviter_id], now)
+        found.append(
+            InvitationListing(
+                id=row.pk,
+                username=row.username,
+                role=row.role,
+                invited_by=row.invited_by,
+                created_at=row.created_at,
+                expires_at=row.expires_at,
+                state=state,
+            )
+        )
+    return tuple(found)
+
+
+def offer(link: str, user: User, now: datetime) -> InvitationOffer | None:
+    """Return what a link offers to a user; None alike for unknown, ended and other users' links.
+
+    More than the one row of the link is read only for the invited account.
+    """
+    row = _row(link)
+    if row is None or not _acceptable(row, user, now):
+        return None
+    tenant = row.tenant
+    return InvitationOffer(
+        tenant.slug, tenant.title, Role(row.role), row.invited_by, row.expires_at
+    )
+
+
+def accept(link: str, user: User, now: datetime) -> bool:
+    """Make the user a member; False whenever `offer` returns None.
+
+    Repeated by a user who accepted before and is still a member, it returns True without a change.
+    """
+    return _end(link, user, now, _join)
+
+
+def decline(link: str, user: User, now: datetime) -> bool:
+    """End an invitation without a membership; False whenever `offer` returns None."""
+    return _end(link, user, now, _refuse)
+
+
+@transaction.atomic
+def _end(
+    link: str, user: User, now: datetime, verb: Callable[[Invitation, User, datetime], None]
+) -> bool:
+    found = _row(link)
+    if found is None or found.username != user.get_username():
+        return False
+    try:
+        open_tenant(found.tenant_id)
+    except UnknownTenantError:
+        return False
+    # Read again under the tenant's lock: another request may have ended it meanwhile.
+    row = Invitation.objects.select_related("tenant", "inviter").get(pk=found.pk)
+    member = Membership.objects.filter(tenant_id=row.tenant_id, user=user).exists()
+    if verb is _join and row.outcome == Invitation.Outcome.ACCEPTED and member:
+        return True
+    if member or not _acceptable(row, user, now):
+        return False
+    verb(row, user, now)
+    return True
+
+
+def _join(row: Invitation, user: User, now: datetime) -> None:
+    _ended(row, Invitation.Outcome.ACCEPTED, now)
+    Membership.objects.create(
+        tenant_id=row.tenant_id,
+        user=user,
+        role=row.role,
+        added_by=row.invited_by,
+        accepted_at=now,
+    )
+    facts = {"role": row.role, "invited_by": row.invited_by, "invitation": str(row.pk)}
+    actor = Actor.person(user.pk, user.get_username())
+    member_changed("invitation.accepted", row.tenant_id, user, facts, actor)
+
+
+def _refuse(row: Invitation, user: User, now: datetime) -> None:
+    _ended(row, Invitation.Outcome.DECLINED, now)
+    record(
+        "invitation.declined",
+        actor=Actor.person(user.pk, user.get_username()),
+        tenant=row.tenant_id,
+        target=str(row.pk),
+        facts={"user": row.username, "role": row.role, "invited_by": row.invited_by},
+    )
+
+
+def _ended(row: Invitation, outcome: Invitation.Outcome, now: datetime) -> None:
+    row.outcome, row.ended_at = outcome, now
+    row.save(update_fields=["outcome", "ended_at"])
+
+
+def _row(link: str) -> Invitation | None:
+    rows = Invitation.objects.select_related("tenant", "inviter")
+    return rows.filter(digest=_digest(link)).first()
+
+
+def _acceptable(row: Invitation, user: User, now: datetime) -> bool:
+    # Compared exactly, as Django compares user names at sign-in.
+    if row.username != user.get_username() or not user.is_active:
+        return False
+    return (
+        _state(row, True, now) is InvitationState.OPEN
+        and row.tenant.closed_at is None
+        and _may_invite(row)
+    )
+
+
+def _may_invite(row: Invitation) -> bool:
+    inviter = row.inviter
+    return inviter is not None and allowed(inviter, row.tenant, Permission.MANAGE_MEMBERS)
+
+
+def _state(row: Invitation, may_invite: bool, now: datetime) -> InvitationState:
+    if row.ended_at is not None:
+        return InvitationState(row.outcome)
+    if row.expires_at <= now:
+        return InvitationState.EXPIRED
+    return InvitationState.OPEN if may_invite else InvitationState.VOID
+
+
+def _checked(username: str) -> str:
+    name = User.normalize_username(username.strip())
+    try:
+        UnicodeUsernameValidator()(name)
+    except ValidationError:
+        name = ""
+    if not 0 < len(name) <= NAME_LIMIT:
+        raise InvalidError({"username": ["Give the user name exactly as the person signs in."]})
+    return name
+
+
+def _digest(link: str) -> bytes:
+    return hashlib.sha256(link.encode(errors="replace")).digest()

@@ -1,0 +1,136 @@
+"""Trial runs of a tool, prompt or resource in tests: all its rounds, with prepared answers.
+
+tried = await try_out(deploy, {"service": "shop"}, {"confirm": accept(deploy=True)})
+assert tried.text == "shop is deployed."
+assert tried.asked == (("confirm",),)
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+from uuid import UUID, uuid4
+
+import orjson
+
+from mcphost.kinds.python.function import inspect_function
+from mcphost.kinds.python.program import PythonProgram
+from mcphost.protocol.eras import REVISION, Era
+from mcphost.runtime.call import Call, Client, Delivery, Principal, PrincipalKind
+from mcphost.runtime.journal import EMPTY, Answer, Journal, as_json, from_json
+from mcphost.runtime.memory import MemoryLinks, MemoryStore
+from mcphost.runtime.outcomes import Complete, InputRequest, InputRequired, Outcome, Yielded
+from mcphost.runtime.ports import FixedPorts, Ports
+from mcphost.runtime.program import Program
+from mcphost.runtime.threads import ToolThreads
+from mcphost.sdk.marking import ATTRIBUTE
+
+EVERYTHING: Final[Mapping[str, Any]] = MappingProxyType(
+    {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {}}
+)
+"""The capabilities of a client that supports every question."""
+MOST_ROUNDS: Final = 8
+_TENANT = UUID(int=1)
+
+DECLINE: Final[Mapping[str, Any]] = MappingProxyType({"action": "decline"})
+CANCEL: Final[Mapping[str, Any]] = MappingProxyType({"action": "cancel"})
+
+Answers = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """The outcome of a trial, and the keys of the questions that each round asked."""
+
+    outcome: Outcome
+    asked: tuple[tuple[str, ...], ...]
+
+    @property
+    def text(self) -> str:
+        """The first text of the result. Raises TypeError if the trial did not complete."""
+        if not isinstance(self.outcome, Complete):
+            raise TypeError(f"it did not complete: {self.outcome}")
+        text: str = self.outcome.result["content"][0]["text"]
+        return text
+
+
+def accept(**content: Any) -> Mapping[str, Any]:
+    """Build the answer of a user who fills in a form."""
+    return {"action": "accept", "content": content}
+
+
+def model_answer(text: str) -> Mapping[str, Any]:
+    """Build the answer of a model."""
+    content = {"type": "text", "text": text}
+    return {"role": "assistant", "content": content, "model": "trial", "stopReason": "endTurn"}
+
+
+async def try_out(
+    function: Callable[..., Any],
+    arguments: Mapping[str, Any] | None = None,
+    answers: Answers = MappingProxyType({}),
+    *,
+    ports: Ports | None = None,
+) -> Tried:
+    """Run a function that is marked as a tool, prompt or resource until it ends.
+
+    `answers` has for each key the result that a client would send. The outcome is InputRequired if
+    an answer is missing, or after eight rounds. Every round gets only what a request state can
+    carry.
+    """
+    definition = getattr(function, ATTRIBUTE)
+    program = PythonProgram(inspect_function(f"trial.{function.__name__}", function, definition))
+    return await run_through(program, a_call(arguments), answers, ports or in_memory())
+
+
+async def run_through(program: Program, call: Call, answers: Answers, ports: Ports) -> Tried:
+    """As `try_out`, for any program."""
+    asked: list[tuple[str, ...]] = []
+    outcome = await program.advance(call, EMPTY, ports)
+    while isinstance(outcome, InputRequired | Yielded):
+        requests = _requests(outcome)
+        asked.append(tuple(one.key for one in requests))
+        call = call._replace(round=call.round + 1)
+        if call.round > MOST_ROUNDS or any(one.key not in answers for one in requests):
+            break
+        journal = outcome.journal
+        for one in requests:
+            answer = Answer(one.digest, call.version, dict(answers[one.key]))
+            journal = journal.with_answer(one.key, answer)
+        outcome = await program.advance(call, _carried(journal), ports)
+    return Tried(outcome, tuple(asked))
+
+
+def a_call(
+    arguments: Mapping[str, Any] | None = None, capabilities: Mapping[str, Any] = EVERYTHING
+) -> Call:
+    """Build a call by a client with these capabilities."""
+    return Call(
+        id=uuid4(),
+        tenant=_TENANT,
+        principal=Principal(PrincipalKind.TOKEN, _TENANT, id="trial", label="A trial"),
+        method="tools/call",
+        target="trial",
+        arguments=arguments or {},
+        client=Client("trial", "1", capabilities),
+        revision=REVISION,
+        era=Era.MODERN,
+        delivery=Delivery.MODERN,
+    )
+
+
+def in_memory(done: Collection[str] = ()) -> Ports:
+    """Return ports without effects outside of the trial.
+
+    `done` are the keys of the links that were confirmed.
+    """
+    return FixedPorts(threads=ToolThreads(2), store=MemoryStore(), links=MemoryLinks(done))
+
+
+def _carried(journal: Journal) -> Journal:
+    """Return the journal as it is after the round trip to the client."""
+    return from_json(orjson.loads(orjson.dumps(as_json(journal))))
+
+
+def _requests(outcome: Outcome) -> tuple[InputRequest, ...]:
+    return outcome.requests if isinstance(outcome, InputRequired) else ()

@@ -1,0 +1,103 @@
+"""Authenticate the caller and find its tenant.
+
+Requests to unknown, foreign and closed tenants get the same 401, with the same challenge, after the
+same look-ups (spec: basic/authorization, Error Handling; RFC 6750).
+"""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from mcphost.audit.records import new_id
+from mcphost.identity import selectors as identity
+from mcphost.identity.last_use import last_use
+from mcphost.identity.selectors import anonymous
+from mcphost.observability.trace import trace_id
+from mcphost.protocol.errors import UNAUTHORIZED, ProtocolError
+from mcphost.protocol.exchange import Exchange
+from mcphost.runtime.call import Principal
+from mcphost.runtime.ports import SystemClock
+from mcphost.serving import lookups
+from mcphost.serving.context import NO_QUOTA, Incoming, Quota
+from mcphost.tenants import selectors as tenants
+from mcphost.tenants.selectors import TenantSnapshot
+from mcphost.transport.request import HttpRequest
+
+
+class Admitted(NamedTuple):
+    """A caller admitted to a tenant, with the limits of its credential."""
+
+    principal: Principal
+    tenant: TenantSnapshot
+    quota: Quota
+
+    def incoming(self, request: HttpRequest, exchange: Exchange, size: int) -> Incoming:
+        """Make the caller's request from its parsed body of `size` bytes."""
+        return Incoming(
+            leg=new_id(),
+            exchange=exchange,
+            headers=request.headers,
+            principal=self.principal,
+            tenant=self.tenant,
+            quota=self.quota,
+            source=request.source,
+            size=size,
+            trace_id=trace_id(exchange.meta.traceparent or request.headers.get("traceparent")),
+        )
+
+
+class Admission(NamedTuple):
+    """An admitted caller, and until when the admission is valid.
+
+    `marks` are the invalidation counts of the token and tenant caches when it was made.
+    """
+
+    admitted: Admitted
+    marks: tuple[int, int]
+    expires_at: datetime | None
+
+    def holds(self, now: datetime) -> bool:
+        """Whether it is still valid: no cache was invalidated since, and it has not expired."""
+        return self.marks == _marks() and (self.expires_at is None or self.expires_at > now)
+
+
+_CLOCK = SystemClock()
+
+
+async def admit(request: HttpRequest) -> Admission:
+    """Authenticate the caller and find its tenant.
+
+    An invalid credential is refused even where none is needed. Raises ProtocolError (UNAUTHORIZED).
+    """
+    marks = _marks()
+    credential = request.headers.get("authorization")
+    if credential is None:
+        return Admission(await _anonymous(request.slug), marks, None)
+    now = _CLOCK.now()
+    scheme, _, token = credential.partition(" ")
+    fits = scheme.lower() == "bearer"
+    found = await lookups.authenticated(token.strip(), request.slug, now) if fits else None
+    tenant = None if found is None else await lookups.tenant(found.principal.tenant)
+    if found is None or tenant is None or not tenant.open:
+        raise ProtocolError(UNAUTHORIZED, "The access token is not valid here", {"presented": True})
+    quota = Quota(found.calls_per_minute, found.concurrent_calls)
+    note_use(found.principal, now)
+    return Admission(Admitted(found.principal, tenant, quota), marks, found.expires_at)
+
+
+def note_use(principal: Principal, now: datetime) -> None:
+    """Note that the principal's token was used; the anonymous principal has none."""
+    if principal.token_id is not None:
+        last_use.note(principal.token_id, now)
+
+
+async def _anonymous(slug: str) -> Admitted:
+    tenant = await lookups.public_tenant(slug)
+    principal = anonymous(tenant) if tenant is not None else None
+    if tenant is None or principal is None:
+        raise ProtocolError(UNAUTHORIZED, "Authentication required: send a bearer token")
+    return Admitted(principal, tenant, NO_QUOTA)
+
+
+def _marks() -> tuple[int, int]:
+    """Invalidation counts of the token and tenant caches: equal counts mean nothing was dropped."""
+    return identity.mark(), tenants.mark()

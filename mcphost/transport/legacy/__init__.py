@@ -1,0 +1,1 @@
+"""HTTP of the session-based revisions: POST, GET and DELETE of `/t/<tenant>/mcp`."""

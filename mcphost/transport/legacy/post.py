@@ -1,0 +1,193 @@
+"""POST and DELETE of clients of the session-based revisions (spec 2025-11-25: basic/transports).
+
+In a session errors have HTTP status 200, because clients of these revisions treat other statuses as
+the end of the connection. The statuses that the revisions require stay: 400 without a session, 404
+for one that has ended; so do those that make a client get another credential.
+
+All of a POST is validated before any of it is executed.
+"""
+
+from typing import Final, NamedTuple
+
+from mcphost.observability import context, counters, tracing
+from mcphost.observability.labels import BATCH, NOTIFICATION
+from mcphost.protocol.eras import Era
+from mcphost.protocol.errors import (
+    SESSION_MISSING,
+    ProtocolError,
+    invalid_request,
+    shown,
+)
+from mcphost.protocol.exchange import Exchange
+from mcphost.protocol.headers import Headers
+from mcphost.protocol.legacy.capabilities import initialize_result
+from mcphost.protocol.legacy.errors import SessionError, in_post, unsupported_revision
+from mcphost.protocol.legacy.opening import (
+    INITIALIZE,
+    LegacyBody,
+    LegacyNotification,
+    LegacyRequest,
+    LegacyResponse,
+    fitting,
+)
+from mcphost.protocol.messages import response
+from mcphost.protocol.params import required
+from mcphost.protocol.revisions import REVISIONS, negotiate
+from mcphost.serving.context import ClientSession, Incoming
+from mcphost.serving.legacy import answers, call, cancellation
+from mcphost.serving.legacy import session as sessions
+from mcphost.serving.legacy.call import SessionCall
+from mcphost.serving.legacy.cancellation import cancellations
+from mcphost.serving.legacy.session import NoSession
+from mcphost.serving.replies import error_for, server_info
+from mcphost.transport import errors
+from mcphost.transport.authentication import Admitted
+from mcphost.transport.legacy.stream_response import HttpWire, answer, answer_batch
+from mcphost.transport.request import HttpRequest
+from mcphost.transport.response import send_empty, send_json
+from mcphost.transport.tracing import in_span
+
+SESSION_HEADER: Final = "mcp-session-id"
+VERSION_HEADER: Final = "mcp-protocol-version"
+DEFAULT_LEVEL: Final = "info"
+"""The log level of a client that has not set one."""
+
+
+class Post(NamedTuple):
+    """One POST of an admitted session-based client. `size` is its body's length in bytes."""
+
+    request: HttpRequest
+    admitted: Admitted
+    body: LegacyBody
+    size: int
+
+
+def label(body: LegacyBody) -> str:
+    """The label under which a POST is counted in the metrics."""
+    if body.batch:
+        return BATCH
+    return body.requests[0].method if body.requests else NOTIFICATION
+
+
+async def post(posted: Post, wire: HttpWire) -> int:
+    """Answer a POST; return the HTTP status. Raises SessionError if the whole POST is refused."""
+    try:
+        if any(one.method == INITIALIZE for one in posted.body.requests):
+            return await _initialize(posted, wire)
+        session = await find(posted.admitted, posted.request.headers)
+        body = fitting(posted.body, REVISIONS[session.revision])
+        body = body.keeping(lambda one: _check_id(session, one))
+        await _take(posted, session, body)
+    except Exception as error:
+        raise _as_answer(error, posted.body) from error
+    if not (body.requests or body.refused):
+        await send_empty(wire.send, 202, wire.headers)
+        return 202
+    return await _answer(posted, session, body, wire)
+
+
+async def delete(request: HttpRequest, admitted: Admitted, wire: HttpWire) -> int:
+    """End the session; return the HTTP status. Raises SessionError if there is none."""
+    try:
+        session = await find(admitted, request.headers)
+        await sessions.end(session)
+    except Exception as error:
+        raise in_post(error_for(error), request.headers.get(VERSION_HEADER)) from error
+    await send_empty(wire.send, 204, wire.headers)
+    return 204
+
+
+async def find(admitted: Admitted, headers: Headers) -> ClientSession:
+    """Find the session. Raises ProtocolError: 400 without an id, 404 for an unknown session."""
+    version = headers.get(VERSION_HEADER)
+    if version is not None and version not in REVISIONS:
+        raise unsupported_revision(version)
+    token = headers.get(SESSION_HEADER)
+    if token is None:
+        raise ProtocolError(SESSION_MISSING, "Mcp-Session-Id is missing: send initialize first")
+    try:
+        return await sessions.find(admitted.principal, token)
+    except NoSession:
+        raise sessions.gone() from None
+
+
+async def _initialize(posted: Post, wire: HttpWire) -> int:
+    """Begin a session (spec: basic/lifecycle). Any admitted caller may."""
+    (request,) = posted.body.requests
+    if posted.request.headers.get(SESSION_HEADER) is not None:
+        await find(posted.admitted, posted.request.headers)
+        raise invalid_request("This session is already initialized")
+    requested = required(request.params, "protocolVersion", str, "params")
+    revision = negotiate(requested)
+    admitted = posted.admitted
+    source = posted.request.source
+    _, token = await sessions.begin(admitted.principal, revision, request.params, source)
+    tenant = admitted.tenant
+    result = initialize_result(revision, server_info(tenant), tenant.instructions)
+    headers = [*wire.headers, (SESSION_HEADER.encode(), token.encode())]
+    await send_json(wire.send, 200, response(request.id, result), headers)
+    return 200
+
+
+def _check_id(session: ClientSession, request: LegacyRequest) -> None:
+    """Refuse an id that another request in progress has. Raises ProtocolError."""
+    if cancellations.is_under_way(session.id, request.id):
+        raise invalid_request(f"A request with the id {shown(str(request.id))} is in progress")
+
+
+async def _take(posted: Post, session: ClientSession, body: LegacyBody) -> None:
+    """Handle notifications and input responses. Returns once input responses are stored."""
+    principal = sessions.principal_in(session, posted.admitted.principal)
+    for message in body.messages:
+        if isinstance(message, LegacyNotification):
+            await cancellation.take(session, message)
+        elif isinstance(message, LegacyResponse):
+            await answers.take(session, principal, message)
+
+
+def _as_answer(error: Exception, body: LegacyBody) -> ProtocolError:
+    """The error of a refused POST, with the id of its request if it has just one."""
+    refusal = in_post(error_for(error), body.version)
+    return refusal.with_id(body.alone) if refusal.request_id is None else refusal
+
+
+async def _answer(posted: Post, session: ClientSession, body: LegacyBody, wire: HttpWire) -> int:
+    incoming = [_incoming(posted, session, one) for one in body.requests]
+    refused = [_refused(error) for error in body.refused]
+    wire = wire._replace(polling=REVISIONS[session.revision].polling)
+    if body.batch:
+        return await answer_batch([_begin(one, session) for one in incoming], refused, wire)
+    answering = _answer_one(incoming[0], session, wire)
+    if tracing.tracer is not None:
+        answering = in_span(tracing.tracer, incoming[0], posted.request.began, answering)
+    return await answering
+
+
+async def _answer_one(incoming: Incoming, session: ClientSession, wire: HttpWire) -> int:
+    return await answer(_begin(incoming, session), wire)
+
+
+def _begin(incoming: Incoming, session: ClientSession) -> SessionCall:
+    context.bind(incoming.leg, incoming.tenant.slug, incoming.trace_id)
+    return call.begin(incoming, session)
+
+
+def _refused(error: SessionError) -> bytes:
+    counters.refused(error.code)
+    return errors.body_of(error)
+
+
+def _incoming(posted: Post, session: ClientSession, request: LegacyRequest) -> Incoming:
+    """Make the request as handlers expect it, with the client's data from the session."""
+    client = session.client
+    meta = request.meta._replace(
+        log_level=session.log_level or DEFAULT_LEVEL,
+        client_info={"name": client.name, "version": client.version},
+        capabilities=client.capabilities,
+    )
+    exchange = Exchange(
+        request.id, request.method, request.params, meta, Era.LEGACY, session.revision
+    )
+    plain = posted.admitted.incoming(posted.request, exchange, posted.size)
+    principal = sessions.principal_in(session, plain.principal)
+    return plain._replace(principal=principal, session=session)

@@ -1,0 +1,1 @@
+"""The uvicorn process: its limits on clients, start and graceful shutdown."""

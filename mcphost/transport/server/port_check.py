@@ -1,0 +1,30 @@
+"""Check that the server's port is free, before anything else is started."""
+
+import socket
+
+
+def cannot_listen(host: str, port: int) -> str:
+    """The error message, with what to do."""
+    return f"Could not listen on {host}:{port}. If the port is taken, set PORT to another one."
+
+
+def is_free(host: str, port: int) -> bool:
+    """Whether a server could listen there now. False also for an address of another machine."""
+    try:
+        for family, kind, protocol, _, address in socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        ):
+            _try(family, kind, protocol, address)
+    except OSError:
+        return False
+    return True
+
+
+def _try(family: int, kind: int, protocol: int, address: tuple[object, ...]) -> None:
+    with socket.socket(family, kind, protocol) as listener:
+        # As servers do: connections of an earlier server in TIME_WAIT do not block the port.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind(address)
+        listener.listen()

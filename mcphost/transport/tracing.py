@@ -1,0 +1,38 @@
+"""Make a request a span of a trace. Used only if traces are exported."""
+
+import time
+from collections.abc import Awaitable
+
+from mcphost.observability.trace import parse
+from mcphost.observability.tracing import SpannedRequest, Tracer
+from mcphost.serving.context import Incoming
+
+
+async def in_span(
+    tracer: Tracer, incoming: Incoming, began: float, answering: Awaitable[int]
+) -> int:
+    """Answer a request that began at `began` (`time.perf_counter`) in a span; return the status.
+
+    A session call that continues after the response stays below the same span.
+    """
+    with tracer.request(_asked(incoming, time.perf_counter() - began)):
+        return await answering
+
+
+def _asked(incoming: Incoming, seconds: float) -> SpannedRequest:
+    exchange = incoming.exchange
+    sent, around = exchange.meta.traceparent, incoming.headers.get("traceparent")
+    if parse(around) is None:
+        around = None
+    state = exchange.params.get("_meta", {}).get("tracestate")
+    return SpannedRequest(
+        method=exchange.method,
+        revision=exchange.revision,
+        id=str(exchange.id),
+        leg=str(incoming.leg),
+        tenant=incoming.tenant.slug,
+        seconds=seconds,
+        parent=sent or around,
+        state=state if sent and isinstance(state, str) else None,
+        around=around if sent else None,
+    )

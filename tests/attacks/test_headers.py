@@ -1,0 +1,139 @@
+"""Headers that claim what they must not, or are too much: refused, and kept nowhere."""
+
+import json
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.e2e import raw
+from tests.e2e.processes import Server, serving
+
+MESSAGE = raw.request("tools/list", {})
+KIB = 1024
+
+
+def head(server: Server, *more: str, token: bool = True) -> bytes:
+    """The beginning of a POST to the demo tenant."""
+    fields = raw.headers(MESSAGE, server.token if token else None)
+    lines = [f"{name}: {value}" for name, value in {"Host": "localhost", **fields}.items()]
+    return "\r\n".join(["POST /t/demo/mcp HTTP/1.1", *lines, *more, "", ""]).encode()
+
+
+def said(server: Server, request: bytes) -> bytes:
+    """The first response to what is sent in one piece."""
+    with raw.socket.create_connection(("127.0.0.1", server.port), timeout=raw.PATIENCE) as line:
+        line.sendall(request)
+        return raw.read_until(line, b"\r\n\r\n")
+
+
+def memory(server: Server) -> int:
+    """Bytes of the server's process that are in memory."""
+    status = Path(f"/proc/{server.pid}/status").read_text()
+    found = re.search(r"VmRSS:\s+(\d+) kB", status)
+    assert found
+    return int(found[1]) * KIB
+
+
+def chunked(server: Server, *trailers: str) -> bytes:
+    """A message without a credential in its headers, and these trailers."""
+    body = json.dumps(MESSAGE).encode()
+    begun = head(server, "Transfer-Encoding: chunked", token=False)
+    end = "".join(f"{trailer}\r\n" for trailer in trailers).encode()
+    return begun + b"%x\r\n%s\r\n0\r\n%s\r\n" % (len(body), body, end)
+
+
+@pytest.fixture(params=["sqlite_server", "daphne"])
+def either(request: pytest.FixtureRequest) -> Server:
+    """`serve`, and Daphne, whose parser is another."""
+    started: Server = request.getfixturevalue(request.param)
+    return started
+
+
+def test_a_credential_in_a_trailer_is_none(either: Server) -> None:
+    trailer = f"Authorization: Bearer {either.token}"
+    assert b" 401 " in said(either, chunked(either, trailer))
+
+
+def test_an_address_in_a_trailer_does_not_replace_the_one_of_the_proxy(
+    tmp_path: Path,
+) -> None:
+    with serving("uvicorn", tmp_path / "home", MCPHOST_PROXIES="127.0.0.1") as server:
+        begun = raw.call("echo", {"text": "from where"})
+        body = json.dumps(begun).encode()
+        fields = {**raw.headers(begun, server.token), "X-Forwarded-For": "192.0.2.7"}
+        lines = [f"{name}: {value}" for name, value in {"Host": "localhost", **fields}.items()]
+        sent = "\r\n".join(
+            ["POST /t/demo/mcp HTTP/1.1", *lines, "Transfer-Encoding: chunked", "", ""]
+        ).encode()
+        sent += b"%x\r\n%s\r\n0\r\nX-Forwarded-For: 198.51.100.9\r\n\r\n" % (len(body), body)
+        assert b" 200 " in said(server, sent)
+        with closing(sqlite3.connect(server.home / "db.sqlite3")) as database:
+            rows = database.execute("SELECT source FROM audit_entry WHERE action LIKE 'round.%'")
+            assert set(rows) == {("192.0.2.7",)}
+
+
+def test_headers_over_64_kib_get_400_also_when_they_come_in_one_piece(
+    sqlite_server: Server,
+) -> None:
+    body = json.dumps(MESSAGE).encode()
+    sent = {
+        f"X-Much: {'a' * 65 * KIB}": 400,
+        "\r\n".join(["X-Much: a"] * 7000): 400,
+        f"X-Much: {'a' * 60 * KIB}": 200,
+    }
+    for much, status in sent.items():
+        request = head(sqlite_server, much, f"Content-Length: {len(body)}") + body
+        assert said(sqlite_server, request).split(b" ")[1] == b"%d" % status
+
+
+def test_long_headers_of_many_requests_are_not_kept(sqlite_server: Server) -> None:
+    def flood(first: int) -> None:
+        for number in range(first, first + 260):
+            long = f"{number:06}" + "a" * 60 * KIB
+            for name in ("Host", "Accept", "Content-Type"):
+                fields = {**raw.headers(MESSAGE, None), name: f"{long};{name}"}
+                reply = raw.exchange(sqlite_server, "POST", "/t/demo/mcp", b"{}", fields)
+                assert reply.status in (403, 406, 415)
+
+    flood(0)
+    before = memory(sqlite_server)
+    flood(1000)
+    assert memory(sqlite_server) - before < 10 * KIB * KIB, (
+        "a cache of 256 such values has over 15 MiB"
+    )
+
+
+def test_headers_that_are_sent_many_times_are_not_kept(sqlite_server: Server) -> None:
+    """Each request is let in, so what its headers decide could be kept for the next one."""
+    body = json.dumps(MESSAGE).encode()
+
+    def flood(first: int) -> None:
+        for number in range(first, first + 200):
+            many = [f"Accept: x/{number}", *["Accept:"] * 1900]
+            request = head(sqlite_server, *many, f"Content-Length: {len(body)}") + body
+            assert b" 200 " in said(sqlite_server, request)
+
+    flood(0)
+    before = memory(sqlite_server)
+    flood(1000)
+    assert memory(sqlite_server) - before < 10 * KIB * KIB, "200 such heads have over 20 MiB"
+
+
+def test_a_header_that_a_client_made_up_is_not_in_the_log(sqlite_server: Server) -> None:
+    fields = {**raw.headers(MESSAGE, sqlite_server.token), "Mcp-Method": "made-up-canary"}
+    body = json.dumps(MESSAGE).encode()
+    reply = raw.exchange(sqlite_server, "POST", "/t/demo/mcp", body, fields)
+    assert "made-up-canary" in reply.message["error"]["message"]
+    assert "canary" not in sqlite_server.log.read_text()
+
+
+def test_a_line_of_the_log_is_short_whatever_a_client_sends(sqlite_server: Server) -> None:
+    before = sqlite_server.log.stat().st_size
+    raw.exchange(sqlite_server, "GET", "/" + "nowhere/" * 7 * KIB, b"", {"Host": "localhost"})
+    raw.exchange(sqlite_server, "GET", "/admin/", b"", {"Host": "made up " * 7 * KIB})
+    lines = sqlite_server.log.read_bytes()[before:].splitlines()
+    assert lines
+    assert max(map(len, lines)) < 10_000

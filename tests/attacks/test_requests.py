@@ -1,0 +1,320 @@
+"""Requests to Django's pages: what they take of the database and of the process, they give back."""
+
+import http.client
+import re
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from itertools import cycle, islice
+from math import inf
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlencode, urlsplit
+from uuid import uuid4
+
+import psycopg
+import pytest
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from mcphost.serving.process.lifecycle import CONNECTIONS
+from mcphost.settings import Environment
+from mcphost.transport.django_requests import PER_ADDRESS
+from tests.e2e.processes import Server
+
+PATIENCE = 30.0
+REQUESTS = 1000
+SLOTS: int = Environment.model_fields["django_requests"].default
+STILL_OPENED = 3
+"""Threads of the process's own that may begin to use the database while a test runs."""
+FILES_OF_A_CONNECTION = 3
+"""SQLite's: the database, its log, and the log's index."""
+NOWHERE = ("/admin/nothing/here/", "/static/nothing.css", "/nothing", "/t/x/done/a/b")
+VALUES = {
+    "slug": "demo",
+    "link": "made-up",
+    "verb": "publish",
+    "user_id": "1",
+    "key_id": "k1",
+    "token_id": "abc",
+}
+
+
+def pages() -> list[str]:
+    """A path for every URL pattern of Django's, with ids that exist and ids that do not."""
+    routes = [route for pattern in get_resolver().url_patterns for route in _routes(pattern)]
+    return [re.sub(r"<(?:(\w+):)?(\w+)>", _value, f"/{route}") for route in routes]
+
+
+def _routes(pattern: URLPattern | URLResolver, before: str = "") -> Iterator[str]:
+    route = before + str(pattern.pattern)
+    if isinstance(pattern, URLResolver):
+        for inner in pattern.url_patterns:
+            yield from _routes(inner, route)
+    else:
+        yield route
+
+
+def _value(found: re.Match[str]) -> str:
+    return str(uuid4()) if found[1] == "uuid" else VALUES[found[2]]
+
+
+class Visitor:
+    """A browser without pictures: keeps one connection, and its cookies."""
+
+    def __init__(self, server: Server, address: str = "127.0.0.1") -> None:
+        self.server = server
+        self.cookies: dict[str, str] = {}
+        self.statuses: Counter[int] = Counter()
+        self.line = http.client.HTTPConnection(
+            "127.0.0.1", server.port, timeout=PATIENCE, source_address=(address, 0)
+        )
+
+    def ask(self, method: str, path: str, form: dict[str, str] | None = None) -> str:
+        fields = {"Cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items())}
+        if form is not None:
+            fields["Content-Type"] = "application/x-www-form-urlencoded"
+        self.line.request(method, path, urlencode(form or {}) or None, fields)
+        response = self.line.getresponse()
+        page = response.read().decode(errors="replace")
+        self.statuses[response.status] += 1
+        for name, value in response.getheaders():
+            if name.lower() == "set-cookie":
+                key, _, rest = value.partition("=")
+                self.cookies[key] = rest.partition(";")[0]
+        return page
+
+    def sign_in(self) -> "Visitor":
+        page = self.ask("GET", "/admin/login/")
+        found = re.search('name="csrfmiddlewaretoken" value="([^"]+)"', page)
+        assert found
+        password = (self.server.home / "admin-password").read_text().strip()
+        form = {"username": "admin", "password": password, "csrfmiddlewaretoken": found[1]}
+        self.ask("POST", "/admin/login/?next=/admin/", form)
+        assert self.statuses[302] == 1
+        self.statuses.clear()
+        return self
+
+    def head(self, method: str, path: str, *fields: str) -> bytes:
+        """The beginning of a request, for a connection of its own."""
+        cookies = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        lines = [f"{method} {path} HTTP/1.1", "Host: localhost", f"Cookie: {cookies}", *fields]
+        return "\r\n".join([*lines, "", ""]).encode()
+
+
+Visit = Callable[..., Visitor]
+
+
+@pytest.fixture
+def visit() -> Iterator[Visit]:
+    """Makes visitors, whose connections are closed at the end."""
+    with ExitStack() as lines:
+
+        def begin(server: Server, address: str = "127.0.0.1") -> Visitor:
+            visitor = Visitor(server, address)
+            lines.callback(visitor.line.close)
+            return visitor
+
+        yield begin
+
+
+def opened(server: Server, address: str = "127.0.0.1") -> socket.socket:
+    return socket.create_connection(
+        ("127.0.0.1", server.port), timeout=PATIENCE, source_address=(address, 0)
+    )
+
+
+class Gauge(NamedTuple):
+    """Counts what a process holds. `each` is how much of that a connection is; `most` is how much
+    there may be, where that is documented."""
+
+    count: Callable[[], int]
+    each: int
+    most: float
+
+
+@contextmanager
+def gauge(server: Server) -> Iterator[Gauge]:
+    """Of connections to PostgreSQL, or else of file descriptors."""
+    environment = Path(f"/proc/{server.pid}/environ").read_bytes().split(b"\0")
+    url = dict(each.split(b"=", 1) for each in environment if b"=" in each).get(b"DATABASE_URL")
+    if not url:
+        files = Path(f"/proc/{server.pid}/fd")
+        yield Gauge(lambda: len(list(files.iterdir())), FILES_OF_A_CONNECTION, inf)
+        return
+    at = urlsplit(url.decode())._replace(scheme="postgresql")
+    name = at.path.removeprefix("/")
+    elsewhere = at._replace(path="/postgres").geturl()
+    with closing(psycopg.connect(elsewhere, autocommit=True)) as link:
+        statement = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s"
+
+        def count() -> int:
+            row = link.execute(statement, [name]).fetchone()
+            return int(row[0]) if row else 0
+
+        yield Gauge(count, 1, CONNECTIONS + SLOTS)
+
+
+def comes_down_to(count: Callable[[], int], most: int) -> int:
+    """What is held once it is not more than `most`; or after a while, what it still is."""
+    deadline = time.monotonic() + PATIENCE
+    while (held := count()) > most and time.monotonic() < deadline:
+        time.sleep(0.05)  # between looks at another process; nothing it does could wake us
+    return held
+
+
+def asked_by(visitors: list[Visitor], paths: list[str]) -> None:
+    """Every visitor asks for its share of the paths, all at the same time."""
+    count = len(visitors)
+    with ThreadPoolExecutor(count) as pool:
+        for number, visitor in enumerate(visitors):
+            share = paths[number::count]
+            pool.submit(lambda who=visitor, its=share: [who.ask("GET", path) for path in its])
+
+
+def test_a_thousand_requests_to_every_page_leave_no_connection_and_no_file_open(
+    attacked: Server, visit: Visit
+) -> None:
+    every = [*pages(), *NOWHERE, *(f"/t/x/done/{uuid4()}" for _ in range(40))]
+    signed_in = [visit(attacked).sign_in() for _ in range(2)]
+    strangers = [visit(attacked) for _ in range(2)]
+    visitors = [*signed_in, *strangers]
+    with gauge(attacked) as (count, each, documented):
+        asked_by(visitors, every)
+        before = count()
+        peak = _Peak(count)
+        with peak:
+            asked_by(signed_in, list(islice(cycle(every), REQUESTS // 2)))
+            asked_by(strangers, list(islice(cycle(every), REQUESTS // 2)))
+        most = before + STILL_OPENED * each
+        assert comes_down_to(count, most) <= most
+        assert peak.most <= before + (STILL_OPENED + SLOTS) * each + len(visitors)
+        assert peak.most <= documented
+    statuses = sum((visitor.statuses for visitor in visitors), Counter[int]())
+    assert statuses.total() == REQUESTS + len(every)
+    assert {200, 302, 404, 405} <= set(statuses) <= {200, 302, 400, 403, 404, 405}
+
+
+def test_requests_that_are_aborted_leave_no_connection_and_no_file_open(
+    attacked: Server, visit: Visit
+) -> None:
+    visitor = visit(attacked).sign_in()
+    form = b"username=admin&password=wrong&csrfmiddlewaretoken=" + b"x" * 64
+    of_form = ("Content-Type: application/x-www-form-urlencoded", f"Content-Length: {len(form)}")
+    with gauge(attacked) as (count, each, _):
+        visitor.ask("GET", "/admin/")
+        before = count()
+        for number in range(200):
+            with opened(attacked) as line:
+                match number % 4:
+                    case 0:  # while its page is made
+                        line.sendall(visitor.head("GET", "/admin/records/"))
+                    case 1:
+                        line.sendall(visitor.head("GET", f"/t/x/done/{number}"))
+                    case 2:
+                        line.sendall(visitor.head("POST", "/admin/login/", *of_form) + form)
+                    case _:  # before its body is whole
+                        line.sendall(visitor.head("POST", "/admin/login/", *of_form) + form[:9])
+        most = before + STILL_OPENED * each
+        assert comes_down_to(count, most) <= most
+    # The aborted ones that wait for their turn are of the same address: for a moment it may be told
+    # to come back. A thread that was lost would never come back.
+    deadline = time.monotonic() + PATIENCE
+    visitor.statuses.clear()
+    while visitor.statuses[200] < 2 * PER_ADDRESS and time.monotonic() < deadline:
+        visitor.ask("GET", "/admin/")
+    assert set(visitor.statuses) <= {200, 503}
+    assert visitor.statuses[200] == 2 * PER_ADDRESS
+
+
+def test_who_sends_slowly_keeps_no_page_from_others(attacked: Server, visit: Visit) -> None:
+    of_form = ("Content-Type: application/x-www-form-urlencoded", "Content-Length: 100")
+    stranger = visit(attacked)
+    with ExitStack() as lines:
+        for _ in range(100):
+            line = lines.enter_context(opened(attacked))
+            line.sendall(stranger.head("POST", "/admin/login/", *of_form) + b"username=")
+        for _ in range(10):
+            stranger.ask("GET", "/admin/login/")
+    assert stranger.statuses == {200: 10}
+
+
+def test_who_does_not_read_keeps_no_page_from_others(attacked: Server, visit: Visit) -> None:
+    stranger = visit(attacked)
+    with ExitStack() as lines:
+        for _ in range(100):
+            line = lines.enter_context(opened(attacked, "127.0.0.2"))
+            line.sendall(stranger.head("GET", "/static/unfold/css/styles.css") * 4)
+        for _ in range(10):
+            stranger.ask("GET", "/admin/login/")
+    assert stranger.statuses == {200: 10}
+
+
+def test_a_flood_from_one_address_is_told_to_come_back_and_others_are_served(
+    attacked: Server, visit: Visit
+) -> None:
+    """More at once than may wait: some are refused, with the time to come back."""
+    count = 400
+    head = visit(attacked).head("GET", "/admin/login/", "Connection: close")
+    replies: list[bytes] = []
+    with ExitStack() as open_lines:
+        lines = [open_lines.enter_context(opened(attacked, "127.0.0.2")) for _ in range(count)]
+        for line in lines:
+            line.sendall(head)
+        elsewhere = visit(attacked, "127.0.0.3")
+        for _ in range(5):
+            elsewhere.ask("GET", "/admin/login/")
+        for line in lines:
+            reply = b""
+            while piece := line.recv(65536):
+                reply += piece
+            replies.append(reply)
+    statuses = Counter(reply.split(b" ", 2)[1] for reply in replies)
+    refused = [reply.lower() for reply in replies if reply.split(b" ", 2)[1] == b"503"]
+    assert set(statuses) == {b"200", b"503"}
+    assert statuses[b"200"] >= PER_ADDRESS
+    assert all(b"\r\nretry-after: 2\r\n" in reply for reply in refused)
+    assert elsewhere.statuses == {200: 5}
+
+
+class _Peak:
+    """The most that was held while the block ran, as far as looking again and again shows."""
+
+    def __init__(self, count: Callable[[], int]) -> None:
+        self.most = 0
+        self._count = count
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join(PATIENCE)
+
+    def _look(self) -> None:
+        while not self._over.wait(0.02):
+            self.most = max(self.most, self._count())
+
+
+@pytest.mark.parametrize("kind", ["daphne", "runserver"])
+def test_other_servers_leave_no_file_open_either(
+    kind: str, visit: Visit, request: pytest.FixtureRequest
+) -> None:
+    server: Server = request.getfixturevalue(kind)
+    visitors = [visit(server).sign_in() for _ in range(2)]
+    visitors += [visit(server) for _ in range(2)]
+    paths = ["/admin/", "/admin/records/", "/t/x/done/made-up", *NOWHERE]
+    with gauge(server) as (count, each, _):
+        asked_by(visitors, list(islice(cycle(paths), 40)))
+        before = count()
+        asked_by(visitors, list(islice(cycle(paths), 200)))
+        most = before + STILL_OPENED * each
+        assert comes_down_to(count, most) <= most
+    statuses = sum((visitor.statuses for visitor in visitors), Counter[int]())
+    assert statuses.total() == 240
+    assert {200, 302, 404} == set(statuses)

@@ -1,0 +1,230 @@
+"""What guessing passwords at the admin of a running server comes to.
+
+Each test attacks accounts of its own from loopback addresses of its own, so that none of them slows
+another down.
+"""
+
+import http.client
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from tests.e2e import backing
+from tests.e2e.processes import Server, serving
+
+PATIENCE = 60
+MOST_TRIES = 200
+LOGIN = "/admin/login/?next=/admin/"
+PASSWORD_PAGE = "/admin/password/"
+FORM = "application/x-www-form-urlencoded"
+WRONG = "The user name or the password is wrong."
+AT_AN_ADDRESS = 8
+OF_AN_ADDRESS = 40
+BEFORE_PAUSES = 16
+
+CHOSEN = "correct-horse-battery"
+
+_numbers = count(1)
+_addresses = (f"127.9.{number // 250}.{number % 250 + 1}" for number in count())
+
+
+class Page(NamedTuple):
+    status: int
+    headers: Mapping[str, str]
+    text: str
+
+
+class Visitor:
+    """A browser without scripts, at one loopback address."""
+
+    def __init__(self, server: Server, address: str) -> None:
+        self._server = server
+        self._address = address
+        self._cookies: dict[str, str] = {}
+        self._token = ""
+
+    def get(self, path: str) -> Page:
+        page = self._ask("GET", path, "")
+        if found := re.search('name="csrfmiddlewaretoken" value="([^"]+)"', page.text):
+            self._token = found[1]
+        return page
+
+    def post(self, path: str, **fields: str) -> Page:
+        """Send a form; one that a busy server did not look at is sent again."""
+        for _ in range(MOST_TRIES):
+            page = self._ask(
+                "POST", path, urlencode({**fields, "csrfmiddlewaretoken": self._token})
+            )
+            if page.status != 503:
+                return page
+            time.sleep(0.1)  # between looks at another process; nothing it does could wake us
+        raise AssertionError("the server stays busy")
+
+    def sign_in(self, name: str, password: str) -> Page:
+        if not self._token:
+            self.get(LOGIN)
+        return self.post(LOGIN, username=name, password=password)
+
+    def _ask(self, method: str, path: str, body: str) -> Page:
+        cookies = "; ".join(f"{name}={value}" for name, value in self._cookies.items())
+        line = http.client.HTTPConnection(
+            "127.0.0.1", self._server.port, timeout=PATIENCE, source_address=(self._address, 0)
+        )
+        with closing(line):
+            line.request(method, path, body, {"Cookie": cookies, "Content-Type": FORM})
+            response = line.getresponse()
+            for name, value in response.getheaders():
+                if name.lower() == "set-cookie":
+                    key, _, rest = value.partition("=")
+                    self._cookies[key] = rest.partition(";")[0]
+            headers = {name.lower(): value for name, value in response.getheaders()}
+            return Page(response.status, headers, response.read().decode())
+
+
+def visitor(server: Server, address: str = "") -> Visitor:
+    """A visitor who has seen the sign-in page, at an address that has never been used."""
+    came = Visitor(server, address or next(_addresses))
+    came.get(LOGIN)
+    return came
+
+
+def guess(visitors: list[Visitor], name: str, times: int) -> Counter[int]:
+    """Guess in parallel, the visitors in turn; how often which status was the answer."""
+    with ThreadPoolExecutor(20) as pool:
+        turns = (visitors[number % len(visitors)] for number in range(times))
+        pages = list(pool.map(lambda each: each.sign_in(name, "a guess"), turns))
+    assert all((WRONG in page.text) is (page.status == 200) for page in pages)
+    return Counter(page.status for page in pages)
+
+
+def administrator(server: Server) -> Visitor:
+    """Signed in as `admin`."""
+    came = visitor(server)
+    password = (server.home / "admin-password").read_text().strip()
+    assert came.sign_in("admin", password).status == 302
+    return came
+
+
+def account(server: Server) -> str:
+    """The name of a new account, which may sign in with CHOSEN."""
+    staff, name = administrator(server), f"victim-{next(_numbers)}"
+    staff.get("/admin/users/new/")
+    switches = {"is_active": "on", "is_staff": "on"}
+    made = staff.post("/admin/users/new/", username=name, password=CHOSEN, **switches)
+    assert made.status == 302
+    return name
+
+
+def test_of_forty_parallel_guesses_at_one_name_eight_are_tried(attacked: Server) -> None:
+    assert guess([visitor(attacked)], account(attacked), 40) == {200: AT_AN_ADDRESS, 429: 32}
+
+
+def test_a_locked_address_is_refused_the_right_password_too_and_another_address_is_not(
+    attacked: Server,
+) -> None:
+    name, locked = account(attacked), visitor(attacked)
+    guess([locked], name, AT_AN_ADDRESS)
+    page = locked.sign_in(name, CHOSEN)
+    assert page.status == 429
+    assert 0 < int(page.headers["retry-after"]) <= 900
+    assert "Too many failed attempts" in page.text
+    assert visitor(attacked).sign_in(name, CHOSEN).status == 302
+
+
+def test_a_form_without_a_password_or_a_name_gives_no_guess_back(attacked: Server) -> None:
+    name, locked = account(attacked), visitor(attacked)
+    guess([locked], name, AT_AN_ADDRESS)
+    for user, password in ((name, ""), ("", "a guess"), ("", "")):
+        assert locked.sign_in(user, password).status == 200
+    assert guess([locked], name, 4) == {429: 4}
+
+
+def test_signing_in_as_oneself_gives_no_guess_at_others_back(attacked: Server) -> None:
+    victim, own, address = account(attacked), account(attacked), next(_addresses)
+    attacker = visitor(attacked, address)
+    guess([attacker], victim, AT_AN_ADDRESS - 1)
+    assert visitor(attacked, address).sign_in(own, CHOSEN).status == 302
+    assert guess([attacker], victim, 4) == {200: 1, 429: 3}
+
+
+def test_an_address_has_a_limit_over_all_names(attacked: Server) -> None:
+    attacker = visitor(attacked)
+    with ThreadPoolExecutor(4) as pool:
+        names = (f"name-{number}" for number in range(OF_AN_ADDRESS + 4))
+        pages = list(pool.map(lambda name: attacker.sign_in(name, "a guess"), names))
+    assert Counter(page.status for page in pages) == {200: OF_AN_ADDRESS, 429: 4}
+
+
+def test_guesses_from_many_addresses_are_slowed_down_and_lock_no_owner_out(
+    attacked: Server,
+) -> None:
+    name = account(attacked)
+    many = [visitor(attacked) for _ in range(BEFORE_PAUSES)]
+    assert guess(many, name, BEFORE_PAUSES) == {200: BEFORE_PAUSES}
+    # Of several guesses at once the first may come after its pause; those beside it cannot.
+    assert guess(many[:1], name, 4)[429] >= 2
+    assert visitor(attacked).sign_in(name, CHOSEN).status == 302
+
+
+def test_an_unknown_name_is_answered_with_the_bytes_of_a_known_one(attacked: Server) -> None:
+    def answers(name: str) -> Iterator[tuple[int, str]]:
+        came = visitor(attacked)
+        for _ in range(AT_AN_ADDRESS + 1):
+            page = came.sign_in(name, "a guess")
+            text = re.sub('(csrfmiddlewaretoken" value=)"[^"]+"', r"\1", page.text)
+            yield page.status, re.sub(r"Wait \d+", "", text.replace(name, "NAME"))
+
+    assert list(answers(account(attacked))) == list(answers(f"nothere-{next(_numbers)}"))
+
+
+def test_a_name_of_a_hundred_thousand_characters_is_a_wrong_one(attacked: Server) -> None:
+    page = visitor(attacked).sign_in("x" * 100_000, "a guess")
+    assert (page.status, WRONG in page.text) == (200, True)
+
+
+def test_guesses_at_the_present_password_in_its_form_are_limited_alike(attacked: Server) -> None:
+    name, signed_in = account(attacked), visitor(attacked)
+    assert signed_in.sign_in(name, CHOSEN).status == 302
+    signed_in.get(PASSWORD_PAGE)
+    new = {"password": f"{CHOSEN}-too", "again": f"{CHOSEN}-too"}
+    with ThreadPoolExecutor(4) as pool:
+        tries = [pool.submit(signed_in.post, PASSWORD_PAGE, present="no", **new) for _ in range(12)]
+        statuses = Counter(each.result().status for each in tries)
+    assert statuses == {200: AT_AN_ADDRESS, 429: 4}
+    assert signed_in.post(PASSWORD_PAGE, present=CHOSEN, **new).status == 429
+
+
+def test_an_operator_sees_the_attack(attacked: Server) -> None:
+    name, address = account(attacked), next(_addresses)
+    guess([visitor(attacked, address)], name, AT_AN_ADDRESS + 1)
+    page = administrator(attacked).get("/admin/changes/").text
+    for told in ("signin.failed", "signin.locked", address, name):
+        assert told in page
+
+
+def test_all_processes_count_together(machine: None, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with (
+        backing.database() as url,
+        serving("uvicorn", home, DATABASE_URL=url) as one,
+        serving("serve", home, DATABASE_URL=url) as other,
+    ):
+        address = next(_addresses)
+        both = [visitor(one, address), visitor(other, address)]
+        assert guess(both, "auditor", 24) == {200: AT_AN_ADDRESS, 429: 16}
+
+
+def test_the_demos_auditor_and_administrator_do_not_share_a_password(attacked: Server) -> None:
+    admin, auditor = (
+        (attacked.home / f"{name}-password").read_text().strip() for name in ("admin", "auditor")
+    )
+    assert auditor in attacked.output.read_text()
+    assert visitor(attacked).sign_in("auditor", auditor).status == 302
+    assert visitor(attacked).sign_in("auditor", admin).status == 200

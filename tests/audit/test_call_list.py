@@ -1,0 +1,319 @@
+"""The list of calls, and the list of questions that wait for an answer."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+import pytest
+from django.utils import timezone
+
+from mcphost.audit import call_list, selectors
+from mcphost.audit.call_list import ListedCall
+from mcphost.audit.open_calls import calls_of
+from mcphost.audit.records import Actor
+from mcphost.audit.selectors import EntryFilter
+from mcphost.audit.services import record
+from tests.audit.asking import HALF_HOUR, MINUTE, Story, forked, keep
+
+pytestmark = pytest.mark.django_db
+
+ACME, OTHER = uuid4(), uuid4()
+OURS = frozenset({ACME})
+EVERYONE = EntryFilter(None)
+
+
+def story(target: str = "tool", tenant: UUID = ACME, ago: timedelta = MINUTE) -> Story:
+    return Story.of(tenant, target, at=timezone.now() - ago)
+
+
+def plain(target: str = "plain", tenant: UUID = ACME) -> Story:
+    made = story(target, tenant)
+    made.end()
+    return made
+
+
+def asking(*keys: str, target: str = "asking", ago: timedelta = MINUTE) -> Story:
+    made = story(target, ago=ago)
+    made.start()
+    made.ask(*(keys or ("a",)))
+    return made
+
+
+def rows(**chosen: object) -> list[ListedCall]:
+    return list(call_list.calls(EntryFilter(OURS, **chosen), timezone.now()).calls)  # type: ignore[arg-type]
+
+
+def states(**chosen: object) -> list[tuple[str, str]]:
+    return [(row.entry.target, row.state) for row in rows(**chosen)]
+
+
+def test_a_call_is_one_row_however_many_rounds_it_has() -> None:
+    answered = asking("a", "b")
+    answered.back().answer("a")
+    answered.answer("b", "decline")
+    answered.refuse("its answers differ")
+    answered.start()
+    last = answered.end("tool_error", "it broke")
+    keep(answered, plain())
+    assert states() == [("plain", "complete"), ("asking", "tool_error")]
+    row = rows()[1]
+    assert row.entry.id == last.id
+    assert (row.questions, row.refused) == (2, 1)
+    assert row.answers == {"accept": 1, "decline": 1}
+    assert (row.waiting, row.expires_at) == ((), None)
+
+
+def every_state() -> dict[str, Story]:
+    """A call in each state, whose tool is named after the state."""
+    told = {"open": asking(target="open"), "expired": asking(target="expired", ago=2 * HALF_HOUR)}
+    told["complete"] = plain("complete")
+    told["unknown"] = story("unknown")
+    told["unknown"].start()
+    answered = asking(target="answered, and nothing since")
+    answered.back(MINUTE / 3).answer("a")
+    half = asking("a", "b", target="half answered")
+    half.back(MINUTE / 3).answer("a")
+    keep(*told.values(), answered, half)
+    return told
+
+
+def test_every_call_says_how_it_stands_and_is_found_by_it() -> None:
+    every_state()
+    assert set(states()) == {
+        ("open", "open"),
+        ("expired", "expired"),
+        ("complete", "complete"),
+        ("unknown", "unknown"),
+        ("answered, and nothing since", "unknown"),
+        ("half answered", "open"),
+    }
+    for state in ("open", "expired", "complete", "unknown"):
+        found = states(outcome=state)
+        assert found == [each for each in states() if each[1] == state], state
+    assert states(outcome="crashed") == []
+
+
+def test_a_call_that_waits_says_for_what_and_until_when() -> None:
+    told = every_state()
+    waiting = {row.entry.target: row for row in rows(outcome="open")}
+    asked = told["open"].made[-1]
+    assert waiting["open"].expires_at == asked.at + HALF_HOUR
+    assert waiting["open"].waiting == ("a",)
+    assert waiting["half answered"].waiting == ("b",)
+
+
+def test_a_state_follows_rounds_and_not_the_order_of_clocks() -> None:
+    """The clocks of processes differ, so a later entry may have a smaller id."""
+    made = story()
+    made.start()
+    first = made.ask("a")
+    made.back().answer("a")
+    start = made.start()
+    end = made.end()
+    ids = sorted(each.id for each in made.made)
+    swapped = {end.id: ids[0], made.made[0].id: ids[-1], start.id: ids[-2], first.id: ids[-3]}
+    others = [each for each in ids if each not in swapped.values()]
+    made.made = [
+        each._replace(id=swapped[each.id] if each.id in swapped else others.pop())
+        for each in made.made
+    ]
+    keep(made)
+    assert states() == [("tool", "complete")]
+
+
+def test_a_call_that_has_its_result_is_not_open_whatever_was_asked_again() -> None:
+    later = forked(story("asked again since"))
+    later.again().ask("q")
+    hung_up = asking(target="hung up", ago=MINUTE)
+    hung_up.back(MINUTE / 3).answer("a")
+    hung_up.end("cancelled")
+    hung_up.again().ask("b")
+    keep(forked(story("forked")), later, hung_up)
+    over = {("forked", "complete"), ("asked again since", "complete")}
+    assert set(states()) == {*over, ("hung up", "open")}
+    assert set(states(outcome="complete")) == over
+    assert states(outcome="open") == [("hung up", "open")]
+    assert [each.key for each in call_list.waiting(OURS, timezone.now())] == ["b"]
+
+
+@pytest.mark.parametrize("outcome", ["accept", "decline", "cancel", "received"])
+def test_calls_are_found_by_how_they_were_answered(outcome: str) -> None:
+    one, other = asking(target="one"), asking(target="other")
+    one.back().answer("a", outcome)
+    one.end()
+    other.back().answer("a", "something else")
+    keep(one, other, plain())
+    assert states(questions=outcome) == [("one", "complete")]
+
+
+def test_calls_are_found_by_what_was_wrong_with_an_answer() -> None:
+    invalid, unasked, refused = asking(target="invalid"), story("unasked"), asking(target="refused")
+    invalid.back().answer("a")
+    invalid.ask("a", invalid={"a": "it is no number"})
+    unasked.answer("a", unasked=True)
+    unasked.end()
+    refused.refuse("it expired")
+    well = asking(target="well")
+    well.back().answer("a")
+    well.end(invalid={})
+    keep(invalid, unasked, refused, well, plain())
+    for wanted in ("invalid", "unasked", "refused"):
+        assert [target for target, _ in states(questions=wanted)] == [wanted]
+    asked = {target for target, _ in states(questions="asked")}
+    assert asked == {"invalid", "refused", "well"}
+
+
+def test_an_answer_that_did_not_fit_is_counted_and_found_as_that_and_not_as_accepted() -> None:
+    unfit, both = asking(target="unfit"), asking(target="both")
+    for made in (unfit, both):
+        made.back(MINUTE / 6).answer("a")
+        made.ask("a", invalid={"a": "it is no number"})
+    both.back(MINUTE / 6).answer("a")
+    both.end()
+    keep(unfit, both)
+    counted = {row.entry.target: row.answers for row in rows()}
+    assert counted == {"unfit": {"invalid": 1}, "both": {"accept": 1, "invalid": 1}}
+    assert [target for target, _ in states(questions="accept")] == ["both"]
+    assert {target for target, _ in states(questions="invalid")} == {"unfit", "both"}
+
+
+def lost(action: str, target: str, tenant: UUID | None = None, **facts: object) -> None:
+    record(action, actor=Actor.person(7, "sam"), tenant=tenant, target=target, facts=facts)
+
+
+@pytest.mark.parametrize(
+    ("tell", "reason"),
+    [
+        (
+            lambda: lost("key.retired", "k1", expired=False),
+            "k1, which sealed its state, was retired",
+        ),
+        (
+            lambda: lost("key.rotated", "k2", compromised=True, retired=["k1"]),
+            "k1, which sealed its state, was declared compromised",
+        ),
+        (
+            lambda: lost("salt.destroyed", str(ACME), tenant=ACME),
+            "the salt of the tenant was destroyed",
+        ),
+    ],
+    ids=["retired", "compromised", "salt destroyed"],
+)
+def test_a_call_whose_seal_opens_no_more_is_lost_and_counts_nowhere_as_open(
+    tell: Callable[[], None], reason: str
+) -> None:
+    told = every_state()
+    tell()
+    (row,) = [each for each in rows(outcome="lost") if each.entry.target == "open"]
+    assert row.loss is not None
+    assert reason in row.loss.reason
+    assert row.loss.by == "sam"
+    assert (row.waiting, row.expires_at) == ((), None)
+    assert states(outcome="open") == []
+    assert call_list.waiting(OURS, timezone.now()) == ()
+    assert calls_of(ACME, timezone.now(), 2 * HALF_HOUR) == 0
+    assert ("expired", "expired") in states()
+    found = call_list.call(told["open"].call.id, OURS, timezone.now())
+    assert found is not None
+    assert (found.state, found.loss) == ("lost", row.loss)
+    assert [question.fate for question in found.questions] == ["lost"]
+    later = call_list.call(told["open"].call.id, OURS, timezone.now() + 2 * HALF_HOUR)
+    assert later is not None
+    assert later.state == "lost"
+
+
+def test_a_rotation_and_the_loss_of_another_key_or_tenant_lose_no_call() -> None:
+    before = (every_state(), states())[1]
+    lost("key.rotated", "k2", compromised=False, retired=[])
+    lost("key.rotated", "k3", compromised=True, retired=["k2"])
+    lost("key.retired", "k4", expired=False)
+    lost("salt.destroyed", str(OTHER), tenant=OTHER)
+    assert states() == before
+
+
+def test_pages_hold_every_call_once_though_more_come_in() -> None:
+    expected = [plain() for _ in range(7)]
+    keep(*expected)
+    seen: list[UUID] = []
+    after = None
+    while True:
+        page = call_list.calls(EVERYONE, timezone.now(), after=after, limit=3)
+        seen += [row.entry.id for row in page.calls]
+        keep(plain())
+        after = page.after
+        if after is None:
+            break
+    assert seen == [each.made[-1].id for each in reversed(expected)]
+
+
+def test_a_page_costs_the_same_whatever_is_on_it(django_assert_num_queries) -> None:  # type: ignore[no-untyped-def]
+    for count in (1, 30):
+        keep(*(asking("a", "b") for _ in range(count)))
+        with django_assert_num_queries(5):
+            call_list.calls(EVERYONE, timezone.now())
+        with django_assert_num_queries(6):
+            call_list.waiting(OURS, timezone.now())
+    keep(half := asking("a", "b"))
+    with django_assert_num_queries(2):
+        call_list.call(half.call.id, OURS, timezone.now())
+
+
+def test_one_call_is_told_to_its_tenant_only() -> None:
+    made = asking()
+    keep(made)
+    found = call_list.call(made.call.id, OURS, timezone.now())
+    assert found is not None
+    assert found.state == "open"
+    assert call_list.call(made.call.id, None, timezone.now()) == found
+    assert call_list.call(made.call.id, frozenset({OTHER}), timezone.now()) is None
+    assert call_list.call(uuid4(), None, timezone.now()) is None
+
+
+def test_what_waits_is_listed_the_soonest_to_expire_first() -> None:
+    every_state()
+    soon = asking("x", "y", target="soon", ago=HALF_HOUR - MINUTE)
+    keep(soon, Story.of(OTHER, "other's", at=timezone.now()))
+    found = call_list.waiting(OURS, timezone.now())
+    assert [(each.entry.target, each.key) for each in found] == [
+        ("soon", "x"),
+        ("soon", "y"),
+        ("open", "a"),
+        ("half answered", "b"),
+    ]
+    assert found[0].expires_at == soon.made[-1].at + HALF_HOUR
+    assert call_list.waiting(frozenset({OTHER}), timezone.now()) == ()
+    assert call_list.waiting(frozenset(), timezone.now()) == ()
+    assert len(call_list.waiting(None, timezone.now())) == 4
+
+
+def test_what_was_asked_in_an_earlier_round_does_not_wait() -> None:
+    made = asking("a", "b")
+    made.back(MINUTE / 3).answer("a")
+    made.ask("b")
+    made.again().ask("b")
+    keep(made)
+    assert [(each.key, each.entry.round) for each in call_list.waiting(OURS, timezone.now())] == [
+        ("b", 2)
+    ]
+
+
+def test_refusals_are_listed_with_and_without_a_call_and_are_no_changes() -> None:
+    made = asking()
+    known = made.refuse("another's principal")
+    nowhere = made.refuse("a key that nobody knows")
+    made.made[-1] = nowhere._replace(call=None)
+    foreign = Story.of(OTHER)
+    foreign.refuse("it expired")
+    keep(made, foreign)
+    found = selectors.refusals(EntryFilter(OURS)).entries
+    assert [each.id for each in found] == [nowhere.id, known.id]
+    assert [each.reason for each in found] == ["a key that nobody knows", "another's principal"]
+    assert len(selectors.refusals(EVERYONE).entries) == 3
+    assert selectors.verbs(EVERYONE).entries == ()
+
+
+def test_tenants_never_meet() -> None:
+    keep(asking(), plain(tenant=OTHER))
+    assert [row.entry.tenant for row in rows()] == [ACME]
+    assert call_list.calls(EntryFilter(frozenset()), timezone.now()).calls == ()
+    assert len(call_list.calls(EVERYONE, timezone.now()).calls) == 2

@@ -1,0 +1,613 @@
+"""The writer, with a real database and real failures of it."""
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta, timezone
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import OperationalError, connection
+
+from mcphost.audit.models import Entry, Payload
+from mcphost.audit.ports import payload_cipher, set_payload_cipher
+from mcphost.audit.records import Record, new_id
+from mcphost.audit.writer import jobs as jobs_module
+from mcphost.audit.writer import writer as writer_module
+from mcphost.audit.writer.jobs import Job
+from mcphost.audit.writer.writer import RecordLost, RecordRefused, Writer
+from mcphost.observability import counters
+from mcphost.observability.availability import Source, availability
+from tests.audit.ciphers import BrokenCipher, GateCipher
+from tests.audit.conftest import HandClock, Listening, Start
+from tests.audit.databases import (
+    AT,
+    cut_connections,
+    full_disk,
+    impatient,
+    locked,
+    record,
+    stored,
+)
+from tests.audit.submitting import submit_and_wait
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+TENANT = uuid4()
+
+
+def commit(writer: Writer, *jobs: list[Record]) -> list[BaseException | None]:
+    """Submit each job from an event loop and wait for all; return the error of each, or None."""
+
+    async def submitting() -> list[BaseException | None]:
+        futures = [writer.submit(job) for job in jobs]
+        return await asyncio.wait_for(asyncio.gather(*futures, return_exceptions=True), 60)
+
+    return asyncio.run(submitting())
+
+
+def in_background(function: Callable[[], Any]) -> Callable[[], Any]:
+    """Run `function` in a thread; call what is returned to wait for its result."""
+    results: list[Any] = []
+
+    def keeping() -> None:
+        try:
+            results.append(function())
+        except Exception as error:  # noqa: BLE001 - the test looks at it
+            results.append(error)
+
+    thread = threading.Thread(target=keeping)
+    thread.start()
+
+    def waiting() -> Any:
+        thread.join(60)
+        assert not thread.is_alive()
+        return results[0]
+
+    return waiting
+
+
+def becomes(test: Callable[[], bool]) -> bool:
+    until = time.monotonic() + 20
+    while not test():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.001)  # poll another thread
+    return True
+
+
+def block(writer: Writer, gate: GateCipher) -> Callable[[], Any]:
+    """Keep the writer's thread busy with one record until the gate is opened."""
+    held = in_background(lambda: submit_and_wait(writer, [with_payload()]))
+    gate.await_arrival()
+    return held
+
+
+def with_payload(**columns: Any) -> Record:
+    return record(tenant=TENANT, payload={"request": {"text": "hello"}}, **columns)
+
+
+def test_what_was_submitted_is_there_when_the_future_is_done(start: Start) -> None:
+    full = Record(
+        new_id(), AT, TENANT, uuid4(), uuid4(), 3, 120, 300, 200, *(f"text {n}" for n in range(17)),
+        {"number": 1, "list": ["ü", None]}, {"request": {"a": 1}, "result": "ok"},
+    )  # fmt: skip
+    assert commit(start(), [full, record()]) == [None]
+
+    entry = Entry.objects.get(id=full.id)
+    for name in Record._fields[:-1]:
+        assert getattr(entry, name) == getattr(full, name), name
+    payload = Payload.objects.get()
+    assert (payload.entry, payload.tenant, payload.key_id) == (full.id, TENANT, "k1")
+    cipher = payload_cipher()
+    assert cipher is not None
+    plaintext = cipher.open(TENANT, "k1", bytes(payload.ciphertext))
+    assert plaintext == b'{"request":{"a":1},"result":"ok"}'
+    assert len(bytes(entry.commitment or b"")) == 32
+
+
+def test_times_of_other_zones_are_kept_as_the_same_moment(start: Start) -> None:
+    there = AT.astimezone(timezone(timedelta(hours=5)))
+    assert commit(start(), [record(at=there)], [record(at=AT.replace(microsecond=0))]) == [None] * 2
+    assert {each.at for each in Entry.objects.all()} == {AT, AT.replace(microsecond=0)}
+
+
+def test_many_records_of_many_callers_all_land(start: Start) -> None:
+    jobs = [[record(), with_payload(), record()] for _ in range(700)]
+    written, rows = counters.records_written.value, counters.commit_rows.count()
+    assert commit(start(), *jobs) == [None] * 700
+    assert counters.records_written.value == written + 2100
+    assert rows + 2100 // 502 < counters.commit_rows.count() == counters.commit_seconds.count()
+    assert stored() == {each.id for job in jobs for each in job}
+    assert Payload.objects.count() == 700
+
+
+def test_an_empty_submission_is_done_at_once(start: Start) -> None:
+    assert commit(start(), []) == [None]
+
+
+def test_the_same_record_twice_lands_once(start: Start) -> None:
+    one = with_payload()
+    assert commit(start(), [one, one], [one]) == [None, None]
+    assert commit(start(), [one]) == [None]
+    assert stored() == {one.id}
+    assert Payload.objects.count() == 1
+
+
+@pytest.mark.parametrize("text", ["\0", "a\0b\0", "\ud800", "ü\0\udfff", "\\u0000"])
+def test_text_that_no_database_takes_is_written_escaped(start: Start, text: str) -> None:
+    columns = dict.fromkeys(Record._fields[9:-2], text)
+    odd = record(**columns, facts={text: [text, {"k": text}]}, tenant=TENANT, payload={"p": text})
+    assert commit(start(), [odd]) == [None]
+    clean = text.replace("\0", "\\u0000").encode("utf-8", "backslashreplace").decode()
+    entry = Entry.objects.get()
+    assert {getattr(entry, name) for name in columns} == {clean}
+    assert entry.facts == {clean: [clean, {"k": clean}]}
+
+
+def test_text_of_megabytes_is_cut(start: Start) -> None:
+    assert commit(start(), [record(client_name="x" * 3_000_000)]) == [None]
+    assert Entry.objects.get().client_name == "x" * 511 + "…"
+
+
+def test_integers_beyond_64_bits_pass_in_a_payload(start: Start) -> None:
+    assert commit(start(), [record(tenant=TENANT, payload={"n": 2**80})]) == [None]
+
+
+BAD = [
+    {"duration_us": 2**70},
+    {"target": None},
+    {"at": None},
+    {"facts": {"a": object()}},
+    {"payload": {"a": 1}, "tenant": None},
+]
+
+
+@pytest.mark.parametrize("bad", BAD)
+@pytest.mark.parametrize("place", [0, 37, 99])
+def test_a_bad_row_stands_alone_and_the_rest_lands(
+    start: Start, gate: GateCipher, bad: dict[str, Any], place: int
+) -> None:
+    writer = start()
+    held = block(writer, gate)
+    jobs = [[record(), record()] for _ in range(99)]
+    jobs.insert(place, [record(), record(**bad)])
+    gate.open_gate()
+    fates = commit(writer, *jobs)
+    assert held() is None
+    assert isinstance(fates.pop(place), RecordRefused)
+    assert fates == [None] * 99
+    refused = {each.id for each in jobs[place]}
+    assert stored().isdisjoint(refused), "what was submitted together lands together or not at all"
+    assert len(stored()) == 99 * 2 + 1
+
+
+def test_a_payload_is_refused_while_no_cipher_is_set(start: Start) -> None:
+    set_payload_cipher(None)
+    good = record()
+    refused, landed = commit(start(), [with_payload()], [good])
+    assert isinstance(refused, RecordRefused)
+    assert "no payload cipher" in str(refused)
+    assert landed is None
+    assert stored() == {good.id}
+
+
+def test_a_cipher_that_raises_costs_its_own_record_only_and_leaks_nothing(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    set_payload_cipher(BrokenCipher(ValueError("canary: hello")))
+    refused, landed = commit(start(), [with_payload()], [record()])
+    assert isinstance(refused, RecordRefused)
+    assert landed is None
+    assert "canary" not in f"{caplog.text} {refused}"
+
+
+def test_a_key_that_cannot_be_read_now_is_asked_for_again(start: Start) -> None:
+    set_payload_cipher(BrokenCipher(OperationalError("gone for a moment"), times=3))
+    assert commit(start(), [with_payload()], [record()]) == [None, None]
+    assert len(stored()) == 2
+
+
+def test_a_locked_database_is_tried_again_until_it_takes_the_records(
+    start: Start, failures: Listening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    impatient(monkeypatch)
+    writer = start()
+    mine = [with_payload(), record()]
+    with locked():
+        waiting = in_background(lambda: submit_and_wait(writer, mine))
+        failures.wait()
+        failures.wait()
+    assert waiting() is None
+    assert stored() == {each.id for each in mine}
+
+
+def test_a_database_locked_for_too_long_loses_the_records_and_half_writes_none(
+    start: Start, failures: Listening, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    impatient(monkeypatch)
+    writer = start(give_up=10)
+    with locked():
+        old = in_background(lambda: submit_and_wait(writer, [with_payload(), record()]))
+        failures.wait()
+        clock.now += 9
+        young_record = record()
+        young = in_background(lambda: submit_and_wait(writer, [young_record]))
+        clock.now += 1
+        assert isinstance(old(), RecordLost)
+    assert young() is None, "who came later has time left"
+    assert stored() == {young_record.id}
+
+
+@pytest.mark.sqlite  # the file of this test can be full
+def test_a_full_disk_loses_records_whole_and_is_forgotten_when_there_is_room(
+    start: Start, failures: Listening, clock: HandClock
+) -> None:
+    writer = start()
+    large = record(tenant=TENANT, payload={"text": "x" * 200_000})
+    with full_disk():
+        waiting = in_background(lambda: submit_and_wait(writer, [record(), large]))
+        failures.wait()
+        assert writer.is_behind()
+        clock.now += 10
+        assert isinstance(waiting(), RecordLost)
+        assert stored() == set()
+        assert Payload.objects.count() == 0
+    assert commit(writer, [large]) == [None]
+    assert not writer.is_behind()
+    assert stored() == {large.id}
+
+
+def test_a_connection_that_was_lost_is_replaced(
+    start: Start, failures: Listening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    impatient(monkeypatch)
+    writer = start()
+    first, second = record(), with_payload()
+    assert commit(writer, [first]) == [None]
+    if connection.vendor == "postgresql":
+        cut_connections()
+        assert commit(writer, [second]) == [None]
+        failures.wait()
+    else:  # a connection to a file cannot be lost, but after any error it is replaced too
+        with locked():
+            waiting = in_background(lambda: submit_and_wait(writer, [second]))
+            failures.wait()
+        assert waiting() is None
+    assert stored() == {first.id, second.id}
+
+
+def test_a_connection_that_is_lost_before_its_first_batch_is_replaced(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared, attempts = writer_module.sink, []
+
+    def lost(link: Any) -> Any:
+        attempts.append(link)
+        if len(attempts) == 1:
+            link.connection.close()
+            raise link.Database.OperationalError("lost in its first statement")
+        return prepared(link)
+
+    monkeypatch.setattr(writer_module, "sink", lost)
+    one = record()
+    assert commit(start(), [one]) == [None]
+    assert stored() == {one.id}
+    assert len(attempts) == 2
+
+
+def test_records_whose_commit_was_not_confirmed_land_once_and_are_not_lost(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    confirmed = writer_module.sink
+    losses = [True, True]
+
+    def unconfirmed(opened: Any) -> Any:
+        made = confirmed(opened)
+        write = made.write
+
+        def commit_and_lose(rows: Any) -> None:
+            write(rows)
+            if losses:
+                losses.pop()
+                raise OperationalError("the connection was lost in the commit")
+
+        monkeypatch.setattr(made, "write", commit_and_lose)
+        return made
+
+    monkeypatch.setattr(writer_module, "sink", unconfirmed)
+    mine = [with_payload(), record()]
+    assert commit(start(), mine) == [None]
+    assert losses == []
+    assert stored() == {each.id for each in mine}
+    assert (Entry.objects.count(), Payload.objects.count()) == (2, 1)
+
+
+def test_stopping_writes_what_waits(start: Start, gate: GateCipher) -> None:
+    writer = start()
+    held = block(writer, gate)
+    more = [record() for _ in range(50)]
+    waiting = [in_background(lambda r=r: submit_and_wait(writer, [r])) for r in more]
+    until = time.monotonic() + 20
+    while len(writer._jobs) < 50:
+        assert time.monotonic() < until
+    stopped = in_background(lambda: writer.stop(20))
+    gate.open_gate()
+    assert stopped() is True
+    assert [each() for each in [held, *waiting]] == [None] * 51
+    assert len(stored()) == 51
+
+
+def test_a_stopped_writer_refuses_and_says_so_and_may_be_started_again(start: Start) -> None:
+    writer = start()
+    assert writer.problem() is None
+    assert writer.stop(20) is True
+    assert writer.stop(20) is True
+    assert writer.refuse_new()
+    assert writer.problem() == "the record writer is not running"
+    with pytest.raises(RecordLost, match="is not running"):
+        submit_and_wait(writer, [record()])
+    with pytest.raises(RecordLost, match="is not running"):
+        commit(writer, [record()])
+    writer.start()
+    assert commit(writer, [record()]) == [None]
+
+
+def test_a_writer_that_was_never_started_refuses() -> None:
+    assert Writer().stop() is True
+    with pytest.raises(RecordLost):
+        submit_and_wait(Writer(), [record()])
+
+
+def test_stopping_has_an_end_even_if_the_database_takes_nothing(
+    start: Start, failures: Listening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    impatient(monkeypatch)
+    writer = start()
+    with locked():
+        waiting = in_background(lambda: submit_and_wait(writer, [record()]))
+        failures.wait()
+        assert writer.stop(0) is False
+        assert isinstance(waiting(), RecordLost)
+    writer.start()
+    assert commit(writer, [record()]) == [None]
+    assert len(stored()) == 1
+
+
+def test_starting_twice_leaves_one_thread(start: Start) -> None:
+    writer = start()
+    thread = writer._thread
+    writer.start()
+    assert writer._thread is thread
+
+
+def test_new_calls_wait_from_the_first_failed_attempt_until_the_records_are_written(
+    start: Start, failures: Listening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    impatient(monkeypatch)
+    writer = start()
+    with locked():
+        waiting = in_background(lambda: submit_and_wait(writer, [record()]))
+        failures.wait()
+        assert availability.away
+        assert writer.is_behind()
+        assert not writer.refuse_new(), "who waits is not refused"
+        failures.wait()
+    assert waiting() is None
+    assert not writer.is_behind()
+    assert becomes(lambda: not availability.away)
+
+
+def test_a_writer_that_gave_everything_up_leaves_it_to_the_probe_to_find_the_database(
+    start: Start, failures: Listening, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    impatient(monkeypatch)
+    probes = threading.Semaphore(0)
+    monkeypatch.setattr(availability, "probe", lambda: probes.acquire(timeout=20))
+    writer = start()
+    with locked():
+        waiting = in_background(lambda: submit_and_wait(writer, [record()]))
+        failures.wait()
+        clock.now += 60
+        assert isinstance(waiting(), RecordLost)
+        assert becomes(lambda: not writer.is_behind())
+        assert availability.away
+    probes.release()
+    assert becomes(lambda: not availability.away)
+
+
+def test_a_backlog_is_written_before_new_calls_go_on(
+    start: Start, gate: GateCipher, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bool] = []
+    reached = availability.reached
+
+    def looking(source: Source) -> None:
+        seen.append(bool(writer.waiting()))
+        reached(source)
+
+    monkeypatch.setattr(availability, "reached", looking)
+    writer = start(rows=10)
+    held = block(writer, gate)
+    more = [in_background(lambda: submit_and_wait(writer, [record()])) for _ in range(45)]
+    assert becomes(lambda: writer.waiting() == 45)
+    clock.now += 3
+    assert writer.is_behind()
+    assert availability.away
+    gate.open_gate()
+    assert [each() for each in [held, *more]] == [None] * 46
+    assert becomes(lambda: not availability.away)
+    assert seen == [False]
+    assert not writer.is_behind()
+
+
+def test_the_process_is_unready_while_the_oldest_record_waits_too_long(
+    start: Start, gate: GateCipher, clock: HandClock
+) -> None:
+    writer = start(late=2)
+    held = block(writer, gate)
+    clock.now += 1.9
+    assert writer.problem() is None
+    assert not writer.is_behind()
+    younger = in_background(lambda: submit_and_wait(writer, [record()]))
+    clock.now += 0.1
+    assert writer.is_behind()
+    assert writer.problem() == "the oldest record has been waiting for 2 s"
+    gate.open_gate()
+    assert held() is None
+    assert younger() is None
+    assert commit(writer, [record()]) == [None]
+    assert writer.problem() is None
+
+
+def test_a_record_still_in_the_queue_counts_as_waiting(clock: HandClock) -> None:
+    writer = Writer(clock=clock)
+    writer._jobs.append(Job([], clock.now, asyncio.Future(loop=_NO_LOOP), None))
+    assert writer._oldest() == clock.now
+
+
+_NO_LOOP = asyncio.new_event_loop()
+_NO_LOOP.close()
+
+
+def test_the_queue_is_bounded(start: Start, gate: GateCipher) -> None:
+    writer = start(waiting=4)
+    held = block(writer, gate)
+
+    async def filling() -> None:
+        futures = [writer.submit([record()]) for _ in range(2)]
+        assert writer.problem() == "the record writer's queue is filling up"
+        futures += [writer.submit([record()]) for _ in range(2)]
+        with pytest.raises(RecordLost, match="full"):
+            writer.submit([record()])
+        gate.open_gate()
+        await asyncio.gather(*futures)
+
+    asyncio.run(filling())
+    assert held() is None
+    assert writer.problem() is None
+
+
+def test_a_batch_wakes_each_event_loop_once(start: Start, gate: GateCipher) -> None:
+    writer = start()
+    held = block(writer, gate)
+    calls = 0
+
+    class CountingLoop(asyncio.SelectorEventLoop):
+        def call_soon_threadsafe(self, callback: Any, *args: Any, **kwargs: Any) -> Any:
+            nonlocal calls
+            calls += callback is jobs_module._resolve
+            return super().call_soon_threadsafe(callback, *args, **kwargs)
+
+    async def submitting() -> None:
+        futures = [writer.submit([record()]) for _ in range(100)]
+        gate.open_gate()
+        await asyncio.gather(*futures)
+
+    with asyncio.Runner(loop_factory=CountingLoop) as runner:
+        runner.run(submitting())
+    assert held() is None
+    assert calls == 1
+
+
+def test_giving_up_waiting_does_not_give_up_the_record(start: Start, gate: GateCipher) -> None:
+    writer = start()
+    cancelled, abandoned = with_payload(), record()
+
+    async def leaving() -> None:
+        future = writer.submit([cancelled])
+        await asyncio.to_thread(gate.await_arrival)
+        future.cancel()
+        writer.submit([abandoned])
+
+    asyncio.run(leaving())
+    with pytest.raises(TimeoutError):
+        submit_and_wait(writer, [record()], timeout=0)
+    gate.open_gate()
+    assert writer.stop(20) is True
+    assert {cancelled.id, abandoned.id} <= stored()
+    assert len(stored()) == 3
+
+
+def test_a_cancelled_wait_is_left_alone_when_the_record_lands(
+    start: Start, gate: GateCipher
+) -> None:
+    writer = start()
+
+    async def cancelling() -> None:
+        future = writer.submit([with_payload()])
+        await asyncio.to_thread(gate.await_arrival)
+        future.cancel()
+        gate.open_gate()
+        await writer.submit([record()])
+
+    asyncio.run(cancelling())
+    assert len(stored()) == 2
+
+
+def test_large_payloads_are_committed_in_portions(
+    start: Start, gate: GateCipher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs_module, "PAYLOAD_BYTES", 100)
+    jobs = [Job([with_payload()], 0, asyncio.Future(loop=_NO_LOOP), None) for _ in range(5)]
+    gate.open_gate()
+    for job in jobs:
+        job.prepare()
+    portions = jobs_module.portions(jobs)
+    assert [len(each) for each in portions] == [1, 2, 2]
+    assert [job for each in reversed(portions) for job in each] == jobs
+    assert commit(start(), *[[with_payload()] for _ in range(5)]) == [None] * 5
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_thread_that_dies_loses_nothing_in_silence(start: Start) -> None:
+    set_payload_cipher(BrokenCipher(SystemExit(), times=1))
+    writer = start()
+    fates = commit(writer, [with_payload()], [record()])
+    assert [type(each) for each in fates] == [RecordLost, RecordLost]
+    assert writer._thread is not None
+    writer._thread.join(20)
+    assert writer.problem() == "the record writer's thread has died"
+    with pytest.raises(RecordLost, match="has stopped"):
+        submit_and_wait(writer, [record()])
+    writer.start()
+    assert commit(writer, [with_payload()]) == [None]
+
+
+def test_a_surprise_in_the_thread_is_survived(
+    start: Start, clock: HandClock, failures: Listening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = start()
+
+    def surprise(jobs: Any) -> Any:
+        raise RuntimeError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(writer_module, "portions", surprise)
+        waiting = in_background(lambda: submit_and_wait(writer, [record()]))
+        failures.wait()
+        clock.now += 60
+        assert isinstance(waiting(), RecordLost)
+    assert commit(writer, [record()]) == [None]
+
+
+def test_a_forked_child_has_a_writer_of_its_own(start: Start) -> None:
+    writer = start()
+    assert commit(writer, [record()]) == [None]
+    child = os.fork()
+    if child == 0:  # pragma: no cover - measured in the parent only
+        signal.alarm(60)  # ends a child that hangs
+        try:
+            refused = writer.refuse_new()
+            writer.start()
+            submit_and_wait(writer, [record()], 20)
+            os._exit(0 if refused and writer.stop(20) else 1)
+        except BaseException:  # noqa: BLE001 - a child must not go on testing
+            os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    assert commit(writer, [record()]) == [None]
+    assert len(stored()) == 3

@@ -1,0 +1,90 @@
+"""What is measured beside us: the locks of the peers, and answers that are looked at as a whole."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from bench import environment, peers, verify
+from bench.load import Target
+from bench.processes import ROOT
+
+RESULT: dict[str, Any] = {
+    "resultType": "complete",
+    "content": [{"type": "text", "text": "hello 1"}],
+}
+GOOD: dict[str, Any] = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "result": RESULT,
+}
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the server answers from now on."""
+    answer: dict[str, Any] = {}
+
+    def post(_target: Target, _call: Mapping[str, Any]) -> tuple[int, bytes]:
+        return 200, json.dumps(answer).encode()
+
+    monkeypatch.setattr(verify, "_post", post)
+    return answer
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"isError": False, "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "bench"}}},
+        {"structuredContent": {"result": "hello 1"}},
+    ],
+)
+def test_a_server_that_says_the_same_again_is_measured(
+    answers: dict[str, Any], more: dict[str, Any]
+) -> None:
+    answers.update(GOOD, result={**RESULT, **more})
+    verify.verify(Target("http://127.0.0.1:1/mcp"))
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"content": [{"type": "text", "text": "hello 1"}]},
+        {"resultType": "complete", "content": [{"type": "text", "text": "hello 2"}]},
+        {**RESULT, "content": RESULT["content"] * 2},
+        {**RESULT, "isError": True},
+        {**RESULT, "structuredContent": {"result": "hello 2"}},
+        {**RESULT, "unknown": 1},
+    ],
+    ids=["earlier revision", "another text", "twice", "error", "another value", "unknown member"],
+)
+def test_a_server_that_answers_anything_else_is_not(
+    answers: dict[str, Any], result: dict[str, Any]
+) -> None:
+    answers.update(GOOD, result=result)
+    with pytest.raises(verify.WrongAnswerError, match="the same again"):
+        verify.verify(Target("http://127.0.0.1:1/mcp"))
+
+
+def test_both_servers_of_the_python_sdk_are_of_one_version() -> None:
+    locks = ((ROOT / "requirements-dev.lock"), (environment.LOCKS / "sdk.lock"))
+    found = {re.findall(r"^mcp==(\S+)", lock.read_text(), re.MULTILINE)[0] for lock in locks}
+    assert len(found) == 1
+    assert found.pop().startswith(peers.SDK.label.removeprefix("MCP Python SDK ").split(",")[0])
+
+
+def test_the_sdk_as_installed_has_no_library_that_makes_uvicorn_fast() -> None:
+    assert not re.search(
+        r"^(uvloop|httptools)==", (environment.LOCKS / "sdk.lock").read_text(), re.MULTILINE
+    )
+
+
+def test_no_lock_names_a_registry() -> None:
+    lock = json.loads((peers.SERVERS / "typescript" / "package-lock.json").read_text())
+    assert lock["packages"]["node_modules/@modelcontextprotocol/server"]["version"].startswith(
+        peers.TYPESCRIPT.label.rpartition(" ")[2]
+    )
+    assert [name for name, package in lock["packages"].items() if "resolved" in package] == []

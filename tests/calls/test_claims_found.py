@@ -1,0 +1,58 @@
+"""Finding a claim, as one tenant."""
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.db.models import F
+from django.db.models.functions import Now
+
+from mcphost.calls import claims
+from mcphost.calls.claims import LEASE, ClaimOwner
+from mcphost.calls.models import Claim
+from mcphost.calls.states import ClaimState
+from mcphost.feed.models import Node
+from mcphost.feed.nodes import ALIVE, Heartbeat
+from tests.calls.conftest import Start
+from tests.calls.made import claimed, submit, wanted
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SECOND = timedelta(seconds=1)
+
+
+def test_a_claim_is_found_as_it_was_made_and_as_it_ended(start: Start) -> None:
+    mine = claimed(writer := start(), of := wanted())
+    found = claims.find_claim(of.call, of.round, of.tenant)
+    assert found is not None
+    assert (found.answers, found.state, found.outcome) == ("these", ClaimState.RUNNING, "")
+    assert (found.owner, found.epoch, found.nonce) == (mine.owner, 1, mine.nonce)
+    submit(writer, (claims.conclude(mine, lambda: "sealed"), []))
+    found = claims.find_claim(of.call, of.round, of.tenant)
+    assert found is not None
+    assert (found.state, found.outcome) == (ClaimState.FINISHED, "sealed")
+
+
+def test_nothing_is_found_of_another_round_or_another_tenants(start: Start) -> None:
+    claimed(start(), of := wanted())
+    assert claims.find_claim(of.call, of.round, uuid4()) is None
+    assert claims.find_claim(of.call, of.round + 1, of.tenant) is None
+    assert claims.find_claim(uuid4(), of.round, of.tenant) is None
+
+
+@pytest.mark.parametrize("beat", [None, timedelta(0), ALIVE - SECOND, ALIVE + SECOND])
+@pytest.mark.parametrize("lease", [timedelta(0), LEASE - 2 * SECOND, LEASE + SECOND])
+def test_an_owner_is_silent_when_both_its_lease_and_its_process_are(
+    start: Start, lease: timedelta, beat: timedelta | None
+) -> None:
+    of, heartbeat = wanted(), Heartbeat()
+    taking = ClaimOwner.of(of, heartbeat.id)
+    submit(start(), (claims.claim(taking, of), []))
+    Claim.objects.update(taken_at=F("taken_at") - lease)
+    if beat is not None:
+        heartbeat.beat()
+        Node.objects.update(seen_at=Now() - beat)
+    found = claims.find_claim(of.call, of.round, of.tenant)
+    assert found is not None
+    assert found.lapsed == (lease > LEASE)
+    assert found.silent == (lease > LEASE and (beat is None or beat > ALIVE))

@@ -1,0 +1,82 @@
+"""Deleting expired claims, and releasing claims."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from mcphost.calls import claims
+from mcphost.calls.claims import ClaimOwner
+from mcphost.calls.models import Claim
+from mcphost.calls.states import ClaimState
+from tests.calls.conftest import Start
+from tests.calls.made import TENANT, claimed, row, submit, taking, wanted
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+HOUR = timedelta(hours=1)
+
+
+def put(count: int, state: ClaimState, over: timedelta) -> None:
+    """Write `count` claims that expired `over` ago."""
+    now = timezone.now()
+    Claim.objects.bulk_create(
+        Claim(
+            call=uuid4(), round=1, tenant=TENANT, answers="", nonce=uuid4().hex, owner=uuid4(),
+            epoch=1, state=state, taken_at=now, expires_at=now,
+        )
+        for _ in range(count)
+    )  # fmt: skip
+    Claim.objects.filter(state=state).update(expires_at=Now() - over)
+
+
+def test_what_is_over_goes_in_portions_and_the_rest_stays() -> None:
+    put(1001, ClaimState.FINISHED, HOUR)
+    put(7, ClaimState.RELEASED, HOUR)
+    put(3, ClaimState.RUNNING, 23 * HOUR)
+    assert [claims.prune() for _ in range(4)] == [500, 500, 8, 0]
+    assert Claim.objects.count() == 3, "a round may last longer than somebody waits for it"
+    Claim.objects.update(expires_at=Now() - 25 * HOUR)
+    put(2, ClaimState.FINISHED, -HOUR)
+    assert claims.prune() == 3
+    assert Claim.objects.count() == 2
+
+
+@pytest.fixture
+def other() -> Iterator[object]:
+    made = connections.create_connection(DEFAULT_DB_ALIAS)
+    yield made
+    made.close()
+
+
+@pytest.mark.postgresql
+def test_what_another_process_is_forgetting_is_left_to_it(other: object) -> None:
+    put(4, ClaimState.FINISHED, HOUR)
+    with other.cursor() as cursor:  # type: ignore[attr-defined]
+        cursor.execute("BEGIN")
+        cursor.execute("SELECT 1 FROM calls_claim ORDER BY expires_at LIMIT 3 FOR UPDATE")
+        assert claims.prune() == 1
+        cursor.execute("ROLLBACK")
+    assert claims.prune() == 3
+
+
+def test_only_what_is_still_as_it_was_taken_is_let_go(start: Start) -> None:
+    writer = start()
+    rounds = [wanted() for _ in range(4)]
+    mine = [claimed(writer, of) for of in rounds]
+    submit(writer, (claims.conclude(mine[0], lambda: "sealed"), []))
+    submit(writer, (claims.take_over(taking(rounds[1], 2), rounds[1]), []))
+    never: ClaimOwner = taking(wanted())
+    assert claims.release_claims([*mine[:3], never]) == 1
+    assert [row(of).state for of in rounds] == ["finished", "running", "released", "running"]
+    assert claims.release_claims([]) == 0
+
+
+def test_many_are_let_go_in_portions(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "PRUNED_AT_ONCE", 2)
+    writer = start()
+    assert claims.release_claims([claimed(writer, wanted()) for _ in range(5)]) == 5

@@ -1,0 +1,411 @@
+"""How many sessions a holder may have, which one ends for a new one, and deleting expired ones."""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from mcphost.audit.records import new_id
+from mcphost.calls import session_calls, sessions
+from mcphost.calls import sessions as uses_module
+from mcphost.calls.claims import LEASE
+from mcphost.calls.models import GetStream, Session, SessionTopic
+from mcphost.calls.session_calls import Batch, CallOwner, StoredCall
+from mcphost.calls.sessions import (
+    PRUNED_AT_ONCE,
+    SessionOverError,
+    SessionRow,
+    SessionUses,
+    TooManySessionsError,
+    session_uses,
+)
+from mcphost.calls.streams import Event, StreamRow
+from mcphost.feed import nodes
+from mcphost.feed.models import Change, Node
+from tests.calls.made import TENANT
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+HOLDER, OTHER = "a" * 64, "b" * 64
+HOUR = timedelta(hours=1)
+SECONDS = 60
+HERE = nodes.heartbeat.id
+
+
+def never(session: UUID) -> bool:
+    return False
+
+
+def row(holder: str = HOLDER, **columns: Any) -> SessionRow:
+    values = {"expires_at": timezone.now() + HOUR, "holder": holder, **columns}
+    return SessionRow(new_id(), TENANT, "token:t1", "2025-11-25", {}, **values)
+
+
+def begun(most: int = 100, holder: str = HOLDER, busy: Callable[[UUID], bool] = never) -> UUID:
+    one = row(holder)
+    sessions.begin(one, most, busy)
+    return one.id
+
+
+def going_on(holder: str = HOLDER) -> set[UUID]:
+    found = Session.objects.filter(holder=holder, ended_at=None)
+    return set(found.values_list("id", flat=True))
+
+
+def stream_of(session: UUID, owner: UUID = HERE, most: int = 8) -> UUID:
+    stream = new_id()
+    sessions.stream_opened(session, TENANT, stream, owner, most)
+    return stream
+
+
+def call_of(session: UUID) -> tuple[CallOwner, StreamRow]:
+    taking, stream = CallOwner(uuid4(), uuid4(), 1), StreamRow(uuid4(), TENANT, session)
+    batch = Batch([Event(1, "message")], HOUR)
+    session_calls.begin(taking, stream, StoredCall(taking.call, "name", "sealed"), batch)
+    return taking, stream
+
+
+def news(what: str) -> list[str]:
+    return list(
+        Change.objects.filter(what=what).order_by("seq").values_list("object_id", flat=True)
+    )
+
+
+# --- which session ends for a new one ---
+
+
+def test_at_the_limit_the_session_that_was_idle_for_the_longest_ends() -> None:
+    first, second, third = (begun() for _ in range(3))
+    session_uses.note(first)
+    one = row()
+    assert sessions.begin(one, 3, never) == (second,)
+    assert going_on() == {first, third, one.id}
+    assert sessions.find(second, TENANT) is None
+    assert news(sessions.ENDED) == []
+
+
+def test_a_session_with_a_stream_or_a_call_is_not_idle() -> None:
+    streaming, calling, busy, idle = (begun() for _ in range(4))
+    stream_of(streaming)
+    call_of(calling)
+    assert sessions.begin(row(), 4, busy.__eq__) == (idle,)
+
+
+def test_it_is_idle_once_its_stream_is_closed_and_its_call_is_over() -> None:
+    first, second = begun(), begun()
+    stream = stream_of(first)
+    taking, of_call = call_of(second)
+    with pytest.raises(TooManySessionsError):
+        begun(2)
+    session_calls.finish(taking, of_call, Batch([Event(2, "end")], HOUR))
+    assert sessions.begin(row(), 2, never) == (second,)
+    sessions.stream_closed(first, TENANT, stream)
+    assert sessions.begin(row(), 2, never) == (first,)
+
+
+def test_where_none_is_idle_nothing_begins_and_nothing_ends() -> None:
+    mine = {begun() for _ in range(3)}
+    for each in mine:
+        stream_of(each)
+    with pytest.raises(TooManySessionsError):
+        begun(3)
+    with pytest.raises(TooManySessionsError):
+        begun(2)
+    assert going_on() == mine
+
+
+def test_an_idle_one_is_found_behind_many_that_are_busy_in_this_process() -> None:
+    many = [begun() for _ in range(sessions._SPARE + 5)]
+    assert sessions.begin(row(), len(many), many[-1].__ne__) == (many[-1],)
+
+
+def test_a_lower_limit_ends_as_many_as_it_takes() -> None:
+    mine = [begun() for _ in range(5)]
+    assert set(sessions.begin(row(), 2, never)) == set(mine[:4])
+    assert len(going_on()) == 2
+
+
+def test_no_holder_loses_a_session_to_another() -> None:
+    mine = begun(1)
+    for _ in range(3):
+        begun(1, OTHER)
+    assert going_on() == {mine}
+    assert len(going_on(OTHER)) == 1
+
+
+def test_sessions_that_are_over_count_for_none() -> None:
+    sessions.begin(row(expires_at=timezone.now() - HOUR), 1, never)
+    ended = begun(1)
+    sessions.end(ended, TENANT)
+    assert sessions.begin(row(), 1, never) == ()
+
+
+def test_a_second_time_begins_nothing_and_ends_nothing() -> None:
+    one = row()
+    for _ in range(3):
+        assert sessions.begin(one, 1, never) == ()
+    assert going_on() == {one.id}
+
+
+def test_streams_of_processes_that_died_keep_no_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = timezone.now()
+    alive, dead = uuid4(), uuid4()
+    Node.objects.create(id=alive, name="alive", started_at=now, seen_at=Now())
+    first, second, third = (begun() for _ in range(3))
+    stream_of(first, alive)
+    stream_of(second, dead)
+    with pytest.raises(TooManySessionsError):  # the stream's process may be too new for a heartbeat
+        sessions.begin(row(), 2, third.__eq__)
+    GetStream.objects.update(opened_at=Now() - 2 * LEASE)
+    monkeypatch.setattr(nodes, "can_judge", lambda: False)
+    assert sessions.prune_streams() == 0
+    monkeypatch.undo()
+    assert sessions.begin(row(), 3, third.__eq__) == (second,)
+    assert sessions.prune_streams() == 1
+    assert GetStream.objects.get().session_id == first
+
+
+# --- concurrency ---
+
+
+def at_once(verbs: list[Callable[[], Any]]) -> list[Any]:
+    """The result or error of each, when all start together."""
+    ready = threading.Barrier(len(verbs))
+
+    def one(verb: Callable[[], Any]) -> Any:
+        try:
+            ready.wait(SECONDS)
+            return verb()
+        except (TooManySessionsError, SessionOverError) as error:
+            return error
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(len(verbs)) as pool:
+        return [each.result(SECONDS) for each in [pool.submit(one, verb) for verb in verbs]]
+
+
+def forty(is_busy: Callable[[UUID], bool]) -> list[Any]:
+    """The results of beginning forty sessions on ten connections, with a limit of five."""
+
+    def four() -> list[Any]:
+        return [outcome(row()) for _ in range(4)]
+
+    def outcome(one: SessionRow) -> Any:
+        try:
+            return sessions.begin(one, 5, is_busy)
+        except TooManySessionsError as error:
+            return error
+
+    return [each for some in at_once([four] * 10) for each in some]
+
+
+def test_of_forty_begun_side_by_side_never_more_than_the_limit_go_on() -> None:
+    outcomes = forty(never)
+    assert len(going_on()) == 5
+    assert sum(len(ended) for ended in outcomes) == 35
+
+
+def test_of_forty_side_by_side_there_begin_as_many_as_there_is_room_for_where_none_is_idle() -> (
+    None
+):
+    outcomes = forty(lambda _: True)
+    assert len(going_on()) == 5
+    assert sum(isinstance(each, TooManySessionsError) for each in outcomes) == 35
+
+
+def test_a_session_never_ends_for_another_while_its_stream_is_opened() -> None:
+    """Either the stream is opened first, and the session stays, or it cannot be opened any more."""
+    for _ in range(10):
+        mine = begun(100, OTHER)
+        new = row(OTHER)
+        opened, displaced = at_once(
+            [lambda mine=mine: stream_of(mine), lambda new=new: sessions.begin(new, 1, never)]
+        )
+        assert isinstance(opened, SessionOverError) != isinstance(displaced, TooManySessionsError)
+        Session.objects.all().delete()
+
+
+def test_sessions_are_pruned_changed_and_begun_side_by_side() -> None:
+    """As by several processes: no deadlock, and no expired session is left."""
+    old = [row(expires_at=timezone.now() - HOUR) for _ in range(2 * PRUNED_AT_ONCE + 7)]
+    put(old)
+    mine = [begun() for _ in range(20)]
+
+    def pruning() -> int:
+        return sum(iter(sessions.prune, 0))
+
+    def using() -> int:
+        uses = SessionUses()
+        for each in (*mine, *(one.id for one in old[:100])):
+            uses.note(each)
+        return uses.flush()
+
+    def changing() -> None:
+        for each in mine:
+            sessions.subscribe(each, TENANT, "docs:a", 5)
+            sessions.unsubscribe(each, TENANT, "docs:a")
+
+    def beginning() -> None:
+        for _ in range(10):
+            begun(15)
+
+    at_once([pruning, pruning, using, using, changing, beginning])
+    while sessions.prune():
+        pass  # delete those that the other threads had locked
+    assert not Session.objects.filter(expires_at__lt=Now()).exists()
+
+
+@pytest.fixture
+def other() -> Iterator[Any]:
+    made = connections.create_connection(DEFAULT_DB_ALIAS)
+    yield made
+    made.close()
+
+
+@pytest.mark.postgresql
+def test_who_waits_for_its_turn_keeps_no_other_holder_waiting(other: Any) -> None:
+    with other.cursor() as cursor:
+        cursor.execute("BEGIN")
+        number = int.from_bytes(bytes.fromhex(HOLDER[:8]), signed=True)
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [sessions._LOCKS, number])
+        begun(1, OTHER)
+        with connections[DEFAULT_DB_ALIAS].cursor() as mine:
+            mine.execute("SET lock_timeout = '50ms'")
+        try:
+            with pytest.raises(OperationalError, match="lock timeout"):
+                begun(1)
+        finally:
+            with connections[DEFAULT_DB_ALIAS].cursor() as mine:
+                mine.execute("RESET lock_timeout")
+        cursor.execute("ROLLBACK")
+    begun(1)
+
+
+@pytest.mark.postgresql
+def test_what_another_process_is_forgetting_is_left_to_it(other: Any) -> None:
+    put([row(expires_at=timezone.now() - HOUR) for _ in range(4)])
+    with other.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute("SELECT 1 FROM calls_session ORDER BY expires_at LIMIT 3 FOR UPDATE")
+        assert sessions.prune() == 1
+        cursor.execute("ROLLBACK")
+    assert sessions.prune() == 3
+
+
+# --- deleting expired sessions ---
+
+
+def put(rows: list[SessionRow]) -> None:
+    now = timezone.now()
+    Session.objects.bulk_create(
+        Session(
+            id=each.id, tenant=TENANT, who=each.who, holder=each.holder, revision=each.revision,
+            created_at=now, used_at=now, expires_at=each.expires_at,
+        )
+        for each in rows
+    )  # fmt: skip
+
+
+def test_sessions_go_in_portions_a_while_after_their_end_with_all_that_was_theirs() -> None:
+    ended = begun()
+    sessions.subscribe(ended, TENANT, "docs:a", 5)
+    stream_of(ended)
+    kept = begun()
+    sessions.end(ended, TENANT)
+    assert sessions.prune() == 0
+    Session.objects.filter(id=ended).update(expires_at=Now() - timedelta(seconds=1))
+    put([row(expires_at=timezone.now() - HOUR) for _ in range(PRUNED_AT_ONCE)])
+    assert [sessions.prune() for _ in range(3)] == [PRUNED_AT_ONCE, 1, 0]
+    assert going_on() == {kept}
+    assert not SessionTopic.objects.exists()
+    assert not GetStream.objects.exists()
+
+
+def test_an_ended_session_is_kept_for_a_minute_and_not_for_a_day() -> None:
+    ended = begun()
+    sessions.end(ended, TENANT)
+    assert not Session.objects.filter(expires_at__gt=Now() + 2 * sessions.ENDED_KEPT).exists()
+
+
+# --- streams and topics of a session ---
+
+
+def test_of_too_many_streams_of_a_session_the_oldest_are_closed() -> None:
+    session = begun()
+    first, second, third = (stream_of(session, uuid4(), 2) for _ in range(3))
+    assert set(GetStream.objects.values_list("id", flat=True)) == {second, third}
+    assert news(sessions.CLOSED) == [f"{session.hex} {first.hex}"]
+    sessions.stream_opened(session, TENANT, third, HERE, 2)
+    assert len(news(sessions.CLOSED)) == 1
+
+
+def test_an_ended_session_gets_no_stream_and_no_topic() -> None:
+    session = begun()
+    sessions.end(session, TENANT)
+    for each in (session, uuid4()):
+        with pytest.raises(SessionOverError):
+            stream_of(each)
+        with pytest.raises(SessionOverError):
+            sessions.subscribe(each, TENANT, "docs:a", 5)
+    assert news(sessions.OPENED) == news(sessions.TOPICS) == []
+
+
+def test_what_is_subscribed_to_already_is_no_news() -> None:
+    session = begun()
+    for _ in range(3):
+        sessions.subscribe(session, TENANT, "docs:a", 1)
+    assert len(news(sessions.TOPICS)) == 1
+
+
+# --- when a session was used ---
+
+
+def used_at(session: UUID) -> Any:
+    return Session.objects.values_list("used_at", flat=True).get(id=session)
+
+
+def test_uses_are_written_once_and_never_backwards() -> None:
+    session, uses = begun(), SessionUses()
+    before = used_at(session)
+    uses.note(session)
+    uses.note(uuid4())  # a session that does not exist
+    assert uses.flush() == 2
+    assert used_at(session) > before
+    assert uses.flush() == 0
+    later = timezone.now() + HOUR
+    Session.objects.filter(id=session).update(used_at=later)
+    uses.note(session)
+    uses.flush()
+    assert used_at(session) == later
+
+
+def test_uses_that_could_not_be_written_are_written_the_next_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session, uses = begun(), SessionUses()
+    before = used_at(session)
+    uses.note(session)
+    with monkeypatch.context() as patch:
+        patch.setattr(uses_module, "_UPDATE", "UPDATE nothing SET x = %s WHERE y = %s AND z < %s")
+        with pytest.raises(Exception, match="nothing"):
+            uses.flush()
+    assert uses.flush() == 1
+    assert used_at(session) > before
+
+
+def test_many_uses_are_written_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uses_module, "WRITTEN_AT_ONCE", 2)
+    mine, uses = [begun() for _ in range(5)], SessionUses()
+    before = max(used_at(each) for each in mine)
+    for each in mine:
+        uses.note(each)
+    assert uses.flush() == 5
+    assert min(used_at(each) for each in mine) > before

@@ -1,0 +1,284 @@
+"""Tests that the kinds' parts of forms return what was stored unchanged."""
+
+from base64 import b64encode
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.http import QueryDict
+from django.utils.datastructures import MultiValueDict
+
+from mcphost.console.forms.kind_parts import (
+    MOST_BYTES,
+    FunctionPart,
+    Part,
+    PromptPart,
+    ResourcePart,
+    TemplatePart,
+)
+
+PNG = b"\x89PNG\r\n\x1a\n of a kind"
+PDF = b"%PDF-1.4"
+NOTHING = (None, None)
+
+
+def sent(fields: dict[str, str], **files: Any) -> tuple[QueryDict, MultiValueDict[str, Any]]:
+    query = QueryDict(mutable=True)
+    query.update(fields)
+    named = {name.replace("__", "-"): [file] for name, file in files.items()}
+    return query, MultiValueDict(named)
+
+
+def uploaded(data: bytes, says: str) -> SimpleUploadedFile:
+    return SimpleUploadedFile("a", data, says)
+
+
+def base64(data: bytes) -> str:
+    return b64encode(data).decode()
+
+
+def config(part: Part) -> dict[str, Any]:
+    assert part.is_valid()
+    assert not part.wrong
+    return part.config()
+
+
+def posted(rows: Any) -> dict[str, str]:
+    """Return what a browser posts for rows as they are on the page."""
+    fields = {}
+    for row in rows.shown:
+        for field in row:
+            value = row.carried if field.name == "kept" else field.value()
+            if value is not None and value is not False:
+                fields[field.html_name] = "on" if value is True else str(value)
+    return fields
+
+
+CONVERSATION: dict[str, Any] = {
+    "arguments": [
+        {
+            "name": "city",
+            "title": "City",
+            "description": "Where",
+            "required": True,
+            "choices": ["Bonn", "New York, NY"],
+        },
+        {"name": "day", "title": "", "description": "", "required": False, "choices": []},
+    ],
+    "messages": [
+        {"role": "user", "content": {"type": "text", "text": "In {city}\non {day}?"}},
+        {
+            "role": "assistant",
+            "content": {"type": "image", "data": base64(PNG), "mimeType": "image/png"},
+        },
+        {
+            "role": "user",
+            "content": {"type": "audio", "data": base64(b"RIFF"), "mimeType": "audio/wav"},
+        },
+        {
+            "role": "user",
+            "content": {
+                "type": "resource_link",
+                "uri": "docs://a",
+                "name": "a",
+                "mimeType": "text/plain",
+            },
+        },
+        {"role": "user", "content": {"type": "resource_link", "uri": "docs://b", "name": "b"}},
+        {
+            "role": "user",
+            "content": {"type": "resource", "resource": {"uri": "docs://c", "text": "{city}"}},
+        },
+        {
+            "role": "user",
+            "content": {
+                "type": "resource",
+                "resource": {
+                    "uri": "docs://d",
+                    "mimeType": "application/pdf",
+                    "blob": base64(PDF),
+                },
+            },
+        },
+    ],
+}
+
+
+def test_a_conversation_comes_out_of_its_form_as_it_went_in() -> None:
+    first = PromptPart(NOTHING, CONVERSATION)
+    fields = {**posted(first.arguments), **posted(first.messages)}
+    assert not [value for value in fields.values() if base64(PNG) in value]
+    assert config(PromptPart(sent(fields), CONVERSATION)) == CONVERSATION
+
+
+def test_what_was_left_out_of_a_configuration_is_shown_as_it_counts() -> None:
+    content = {"type": "text", "text": "{a}"}
+    short = {"arguments": [{"name": "a"}], "messages": [{"content": content}]}
+    part = PromptPart(NOTHING, short)
+    assert part.arguments.filled[0]["required"].value() is True
+    assert part.messages.filled[0]["role"].value() == "user"
+    held = ResourcePart(NOTHING, {"uri": "docs://a", "blob": base64(PDF)}).blob
+    assert held is not None
+    assert held.mime_type == "application/octet-stream"
+
+
+def test_a_new_conversation_is_made_of_the_rows_that_hold_something() -> None:
+    fields = {
+        "arguments-0-name": "who",
+        "arguments-0-choices": " Ada \r\n\r\nAlan",
+        "messages-4-role": "assistant",
+        "messages-4-type": "text",
+        "messages-4-text": "Hello\r\n{who}",
+        "messages-1-role": "user",
+        "messages-1-type": "image",
+        "messages-2-role": "user",
+        "messages-2-type": "text",
+    }
+    part = PromptPart(sent(fields, messages__1__file=uploaded(PNG, "image/x-odd")), {})
+    assert config(part) == {
+        "arguments": [
+            {
+                "name": "who",
+                "title": "",
+                "description": "",
+                "required": False,
+                "choices": ["Ada", "Alan"],
+            }
+        ],
+        "messages": [
+            {"role": "assistant", "content": {"type": "text", "text": "Hello\n{who}"}},
+            {
+                "role": "user",
+                "content": {"type": "image", "data": base64(PNG), "mimeType": "image/png"},
+            },
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "rows", "number", "field"),
+    [
+        (("arguments", "0", "name"), "arguments", 0, "name"),
+        (("arguments", "1", "choices", "3"), "arguments", 1, "choices"),
+        (("messages", "0", "content", "text"), "messages", 0, "text"),
+        (("messages", "1", "content", "data"), "messages", 1, "file"),
+        (("messages", "3", "content", "uri"), "messages", 3, "uri"),
+        (("messages", "6", "content", "resource", "blob"), "messages", 6, "file"),
+        (("messages", "6", "content", "resource", "mimeType"), "messages", 6, "mime_type"),
+        (("messages", "2"), "messages", 2, "__all__"),
+    ],
+)
+def test_a_problem_stands_in_the_row_that_it_is_about(
+    path: tuple[str, ...], rows: str, number: int, field: str
+) -> None:
+    fields = posted(PromptPart(NOTHING, CONVERSATION).arguments)
+    fields |= posted(PromptPart(NOTHING, CONVERSATION).messages)
+    part = PromptPart(sent(fields), CONVERSATION)
+    config(part)
+    part.place_at(path, ["No."])
+    assert part.wrong
+    assert getattr(part, rows).filled[number].errors == {field: ["No."]}
+
+
+@pytest.mark.parametrize("path", [("messages",), ("messages", "99", "text"), ()])
+def test_a_problem_of_no_row_stands_above_the_rows(path: tuple[str, ...]) -> None:
+    part = PromptPart(sent({}), {})
+    part.place_at(path, ["At least one."])
+    assert part.messages.errors == ["At least one."]
+
+
+def test_a_resource_is_a_text_or_a_file() -> None:
+    uri = {"uri": "docs://a"}
+    text = {**uri, "holds": "text", "text": "a\r\nb"}
+    assert config(ResourcePart(sent(text), {})) == {**uri, "text": "a\nb"}
+    typed = {**text, "mime_type": "text/markdown"}
+    assert config(ResourcePart(sent(typed), {}))["mime_type"] == "text/markdown"
+    file = {**uri, "holds": "file", "text": "forgotten"}
+    part = ResourcePart(sent(file, file=uploaded(PDF, "application/pdf; q=1")), {})
+    stored = {**uri, "mime_type": "application/pdf", "blob": base64(PDF)}
+    assert config(part) == stored
+    again = ResourcePart(NOTHING, stored)
+    assert again["holds"].value() == "file"
+    assert again["mime_type"].value() == ""
+    kept = {**uri, "holds": "file", "kept": again.carried}
+    assert config(ResourcePart(sent(kept), stored)) == stored
+    other = ResourcePart(sent(kept, file=uploaded(PNG, "image/png")), stored)
+    assert config(other)["mime_type"] == "image/png"
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"type": "image"}, "file"),
+        ({"type": "audio", "text": "left from before"}, "file"),
+        ({"type": "resource", "text": "a"}, "uri"),
+        ({"type": "resource_link", "name": "a"}, "uri"),
+        ({"type": "resource_link", "uri": "docs://a"}, "name"),
+        ({"type": "text", "kept": f"data:image/png;base64,{base64(PNG)}"}, "type"),
+        ({"type": "image", "kept": "nothing like it"}, "kept"),
+        ({"type": "nonsense"}, "type"),
+    ],
+)
+def test_what_a_message_lacks_is_said_beside_the_field(fields: dict[str, str], field: str) -> None:
+    named = {f"messages-0-{name}": value for name, value in fields.items()}
+    part = PromptPart(sent(named), {})
+    assert not part.is_valid()
+    assert field in part.messages.filled[0].errors
+    assert not PromptPart(sent({**named, "messages-0-remove": "on"}), {}).messages.filled
+
+
+def test_files_that_are_too_large_together_are_not_carried_on() -> None:
+    stored = config(
+        PromptPart(sent(posted(PromptPart(NOTHING, CONVERSATION).messages)), CONVERSATION)
+    )
+    kept = PromptPart(NOTHING, stored).messages.filled[1].carried
+    fields = {"messages-0-type": "image", "messages-0-kept": kept}
+    files = {
+        f"messages__{number}__file": uploaded(bytes([number]) * 500 * 1024, "image/x-odd")
+        for number in (1, 2, 3)
+    }
+    types = {f"messages-{number}-type": "image" for number in (1, 2, 3)}
+    part = PromptPart(sent({**fields, **types}, **files), stored)
+    assert not part.is_valid()
+    assert "together are larger than 1 MiB" in part.messages.errors[0]
+    assert [row.carried for row in part.messages.filled] == [kept, "", "", ""]
+
+
+def test_a_resource_that_is_a_file_needs_one() -> None:
+    part = ResourcePart(sent({"uri": "docs://a", "holds": "file", "text": "a"}), {})
+    assert not part.is_valid()
+    assert part.errors == {"file": ["Choose a file."]}
+
+
+def test_a_file_that_is_too_large_is_refused_beside_it() -> None:
+    large = uploaded(b"0" * (MOST_BYTES + 1), "")
+    part = ResourcePart(sent({"holds": "file"}, file=large), {})
+    assert not part.is_valid()
+    assert part.errors == {"file": ["The file is larger than 1 MiB."]}
+
+
+def test_a_template_has_a_text_and_what_is_suggested_for_its_variables() -> None:
+    stored = {"uri": "docs://{a}", "text": "{a}", "choices": {"a": ["1", "2"]}}
+    first = TemplatePart(NOTHING, stored)
+    fields = {**posted(first.variables), "uri": "docs://{a}", "text": "{a}"}
+    part = TemplatePart(sent(fields), stored)
+    assert config(part) == stored
+    twice = {**fields, "variables-9-name": "a", "variables-9-choices": "3"}
+    assert config(TemplatePart(sent(twice), stored))["choices"] == {"a": ["1", "2", "3"]}
+    part.place_at(["choices", "a", "0"], ["No."])
+    part.place_at(["choices", "b"], ["Unknown."])
+    part.place_at(["text"], ["Empty."])
+    assert part.variables.filled[0].errors == {"choices": ["No."]}
+    assert part.variables.errors == ["Unknown."]
+    assert part.errors == {"text": ["Empty."]}
+
+
+def test_a_function_is_one_of_those_that_are_offered() -> None:
+    choices = [("", "Choose"), ("probe.echo", "Echo")]
+    assert config(FunctionPart(sent({"function": "probe.echo"}), {}, choices)) == {
+        "function": "probe.echo"
+    }
+    part = FunctionPart(sent({"function": "probe.write"}), {}, choices)
+    assert not part.is_valid()
+    part.place_at(["function"], ["Not granted."])
+    assert len(part.errors["function"]) == 2

@@ -1,0 +1,66 @@
+import pytest
+from django.test import Client
+
+from mcphost.catalogue import kinds
+from mcphost.catalogue.models import Grant
+from mcphost.runtime.schema import ArgumentProblem
+from tests.console.things import Things
+
+FUNCTIONS = "/admin/t/acme/functions/"
+
+pytestmark = pytest.mark.django_db
+
+
+def granted() -> list[str]:
+    return list(Grant.objects.filter(tenant__slug="acme").values_list("function", flat=True))
+
+
+def shown(client: Client) -> list[str]:
+    return [row.reference for row in client.get(FUNCTIONS).context["functions"]]
+
+
+def test_staff_see_every_function_and_others_those_of_their_tenant(
+    staff: Client, operator: Client, acme: Things
+) -> None:
+    assert shown(operator) == ["probe.echo"]
+    assert set(shown(staff)) == {name for name, _ in kinds.functions()}
+
+
+def test_staff_grant_a_function_and_take_it_away(staff: Client, acme: Things) -> None:
+    staff.post(f"{FUNCTIONS}change/", {"function": "probe.write", "verb": "grant"})
+    assert granted() == ["probe.echo", "probe.write"]
+    staff.post(f"{FUNCTIONS}change/", {"function": "probe.write", "verb": "revoke"})
+    assert granted() == ["probe.echo"]
+    assert "may no longer use probe.write" in staff.get(FUNCTIONS).content.decode()
+
+
+def test_what_is_not_in_the_code_is_not_granted(staff: Client, acme: Things) -> None:
+    staff.post(f"{FUNCTIONS}change/", {"function": "no.such", "verb": "grant"})
+    assert granted() == ["probe.echo"]
+    assert "There is no function" in staff.get(FUNCTIONS).content.decode()
+
+
+def test_an_owner_grants_nothing(owner: Client, acme: Things) -> None:
+    response = owner.post(f"{FUNCTIONS}change/", {"function": "probe.write", "verb": "grant"})
+    assert response.status_code == 403
+    assert granted() == ["probe.echo"]
+
+
+def test_staff_see_what_the_code_holds_and_what_is_broken(
+    staff: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Grant.objects.create(tenant_id=acme.tenant, function="gone.away")
+    broken = ArgumentProblem("tools/broken.py:3", "SyntaxError: invalid syntax")
+    monkeypatch.setattr(kinds.KINDS["python"], "check", lambda: [broken])
+    page = staff.get("/admin/code/")
+    uses = {reference: tenants for reference, _, _, tenants in page.context["functions"]}
+    assert uses["probe.echo"] == 1
+    assert uses["probe.write"] == 0
+    for text in ("gone.away", "tools/broken.py:3", "SyntaxError"):
+        assert text in page.content.decode()
+    assert "SyntaxError" in staff.get("/admin/").content.decode()
+
+
+def test_a_granted_function_that_the_code_lost_is_marked(staff: Client, acme: Things) -> None:
+    Grant.objects.create(tenant_id=acme.tenant, function="gone.away")
+    assert "not in the code" in staff.get(FUNCTIONS).content.decode()

@@ -1,0 +1,336 @@
+"""Tests of prompts, resources and templates that are written in the console."""
+
+from base64 import b64encode
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from mcphost.audit.models import Entry
+from mcphost.catalogue import selectors, services
+from mcphost.catalogue.errors import Invalid
+from mcphost.catalogue.models import Primitive
+from mcphost.console.primitives.examples import curl, values
+from mcphost.feed.models import Change
+from mcphost.kinds.primitive_types import PrimitiveType
+from tests.console.things import ACTOR, Things, text_fields, tool_fields
+
+PNG = b"\x89PNG\r\n\x1a\n of a kind"
+EVIL = "<script>alert(1)</script>{{ 7*7 }}"
+
+pytestmark = pytest.mark.django_db
+
+
+def path(sort: str, rest: str = "") -> str:
+    return f"/admin/t/acme/{sort}s/{rest}"
+
+
+def row(name: str) -> Primitive:
+    return Primitive.objects.get(tenant__slug="acme", name=name)
+
+
+def prompt(**changes: Any) -> dict[str, Any]:
+    return {
+        "name": "greet",
+        "description": "Greets",
+        "arguments-0-name": "who",
+        "arguments-0-required": "on",
+        "arguments-0-choices": "Ada\r\nAlan",
+        "messages-0-role": "user",
+        "messages-0-type": "text",
+        "messages-0-text": "Hello {who}",
+        **changes,
+    }
+
+
+def resource(**changes: Any) -> dict[str, Any]:
+    return {"uri": "docs://a", "name": "a", "holds": "text", "text": "words", **changes}
+
+
+def template(**changes: Any) -> dict[str, Any]:
+    return {"uri": "docs://{page}{?lang}", "name": "t", "text": "{page} in {lang}", **changes}
+
+
+FORMS = {"prompt": prompt, "resource": resource, "template": template}
+
+
+@pytest.mark.parametrize("sort", FORMS)
+def test_what_is_written_is_saved_published_edited_and_disabled(
+    operator: Client, acme: Things, sort: str
+) -> None:
+    fields = FORMS[sort]()
+    response = operator.post(path(sort, "new/"), fields)
+    made = row(fields["name"])
+    page = path(sort, f"{made.id}/")
+    assert (response["Location"], made.sort, made.kind, made.state) == (page, sort, "text", "draft")
+    assert "As clients would see it" in operator.get(page).content.decode()
+    operator.post(f"{page}publish/")
+    assert made.id in [each.id for each in selectors.offering(acme.tenant).everything]
+    assert "As clients see it" in operator.get(page).content.decode()
+
+    operator.post(f"{page}edit/", {**fields, "title": "Another", "messages-0-text": "Bye {who}"})
+    labels = [each.label for each in operator.get(page).context["offer"].differences]
+    assert labels == (["Messages", "Title"] if sort == "prompt" else ["Title"])
+    operator.post(f"{page}disable/")
+    assert made.id not in [each.id for each in selectors.offering(acme.tenant).everything]
+
+
+@pytest.mark.parametrize(
+    ("sort", "changes", "where", "said"),
+    [
+        ("prompt", {"name": "no blanks"}, lambda form: form.errors["name"], "A name is"),
+        ("prompt", {"description": ""}, lambda form: form.errors["description"], "description"),
+        (
+            "prompt",
+            {"messages-0-text": "Hello {whom}"},
+            lambda form: form.part.messages.filled[0].errors["text"],
+            "no argument 'whom'",
+        ),
+        (
+            "prompt",
+            {"arguments-0-name": "no blanks"},
+            lambda form: form.part.arguments.filled[0].errors["name"],
+            "match",
+        ),
+        (
+            "prompt",
+            {"arguments-5-name": "who"},
+            lambda form: form.part.arguments.errors,
+            "two arguments called 'who'",
+        ),
+        ("prompt", {"messages-0-text": ""}, lambda form: form.part.messages.errors, "at least 1"),
+        ("resource", {"uri": ""}, lambda form: form.part.errors["uri"], "scheme"),
+        (
+            "resource",
+            {"uri": "docs://canary-acme"},
+            lambda form: form.part.errors["uri"],
+            "Another resource",
+        ),
+        (
+            "resource",
+            {"mime_type": "nonsense"},
+            lambda form: form.part.errors["mime_type"],
+            "looks like text/plain",
+        ),
+        ("resource", {"holds": "file"}, lambda form: form.part.errors["file"], "Choose a file"),
+        (
+            "resource",
+            {
+                "holds": "file",
+                "kept": f"data:image/png;base64,{b64encode(PNG).decode()}",
+                "mime_type": "image/webp",
+            },
+            lambda form: form.part.errors["file"],
+            "does not match its MIME type (image/webp)",
+        ),
+        ("template", {"uri": "docs://a"}, lambda form: form.part.errors["uri"], "no {variable}"),
+        ("template", {"text": "{x}"}, lambda form: form.part.errors["text"], "no variable 'x'"),
+        (
+            "template",
+            {"variables-0-name": "x", "variables-0-choices": "1"},
+            lambda form: form.part.variables.errors,
+            "no variable 'x'",
+        ),
+    ],
+)
+def test_what_is_wrong_stands_where_it_is_wrong_and_nothing_is_saved_or_lost(
+    operator: Client, acme: Things, sort: str, changes: dict[str, str], where: Any, said: str
+) -> None:
+    fields = FORMS[sort](**{**changes, "title": "kept title"})
+    page = operator.post(path(sort, "new/"), {**fields, "_publish": ""})
+    assert said in " ".join(where(page.context["form"]))
+    text = page.content.decode()
+    assert "Nothing was saved" in text
+    for name, value in fields.items():
+        if value and name not in ("holds", "name", "messages-0-type", "messages-0-role"):
+            assert f'name="{name}"' in text, name
+    assert "kept title" in text
+    assert not Primitive.objects.filter(name=fields["name"]).exists()
+
+
+def test_a_problem_of_the_whole_is_said_above_the_fields(
+    operator: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise Invalid({"config": ["Nothing of this will do."]})
+
+    monkeypatch.setattr(services.validation, "check", refuse)
+    page = operator.post(path("template", "new/"), template())
+    assert page.context["form"].part.non_field_errors() == ["Nothing of this will do."]
+    assert "Nothing of this will do." in page.content.decode()
+
+
+def test_a_file_is_kept_through_an_error_and_an_edit_and_read_as_it_is(
+    operator: Client, acme: Things
+) -> None:
+    file = SimpleUploadedFile("a.png", PNG, "image/png")
+    page = operator.post(path("resource", "new/"), resource(name="", holds="file", file=file))
+    carried = page.context["form"].part.carried
+    operator.post(path("resource", "new/"), resource(holds="file", kept=carried, _publish=""))
+    made = row("a")
+    stored = {"uri": "docs://a", "mime_type": "image/png", "blob": b64encode(PNG).decode()}
+    assert made.config == stored
+    shown = operator.get(path("resource", f"{made.id}/")).content.decode()
+    assert f'src="data:image/png;base64,{stored["blob"]}"' in shown
+    edit = path("resource", f"{made.id}/edit/")
+    kept = operator.get(edit).context["form"].part
+    assert (kept.carried, kept["holds"].value()) == (kept.blob.digest, "file")
+    operator.post(edit, resource(title="B", holds="file", kept=kept.carried, mime_type="image/png"))
+    assert row("a").config == stored
+    operator.post(edit, resource(title="C", holds="file", kept="f" * 64))
+    assert row("a").title == "B"
+
+
+def test_a_file_of_another_tenant_is_not_to_be_had_by_its_digest(
+    operator: Client, acme: Things, globex: Things
+) -> None:
+    config = {"uri": "docs://b", "mime_type": "image/png", "blob": b64encode(PNG).decode()}
+    services.create(globex.tenant, text_fields(PrimitiveType.RESOURCE, "b", config), ACTOR)
+    file = SimpleUploadedFile("a.png", PNG, "image/png")
+    operator.post(path("resource", "new/"), resource(holds="file", file=file))
+    digest = operator.get(path("resource", f"{row('a').id}/edit/")).context["form"].part.blob.digest
+    page = operator.post(path("resource", "new/"), resource(name="c", holds="file", kept=digest))
+    assert "Choose it again" in page.content.decode()
+
+
+def test_a_prompt_is_shown_as_it_will_be_with_values_that_fit(
+    operator: Client, acme: Things
+) -> None:
+    rows = {
+        "messages-1-role": "assistant",
+        "messages-1-type": "image",
+        "messages-1-file": SimpleUploadedFile("a", PNG, "image/png"),
+        "messages-2-role": "user",
+        "messages-2-type": "resource",
+        "messages-2-uri": "docs://inside",
+        "messages-2-text": "about {who}",
+    }
+    operator.post(path("prompt", "new/"), prompt(**rows, _publish=""))
+    page = operator.get(path("prompt", f"{row('greet').id}/"))
+    offer = page.context["offer"]
+    assert [(each.role, each.text, each.uri) for each in offer.shown] == [
+        ("user", "Hello Ada", ""),
+        ("assistant", "", ""),
+        ("user", "about Ada", "docs://inside"),
+    ]
+    assert offer.example == {"who": "Ada"}
+    assert '"arguments": {"who": "Ada"}' in offer.curl
+    assert "prompts/get" in offer.curl
+
+
+def test_of_what_a_function_makes_only_what_it_needs_is_in_the_example() -> None:
+    listing = {
+        "name": "plan",
+        "arguments": [{"name": "city", "required": True}, {"name": "days", "required": False}],
+    }
+    assert values(PrimitiveType.PROMPT, listing, {}, of_all=False) == {"city": "city"}
+    assert values(PrimitiveType.PROMPT, listing, {"days": ["3"]}, of_all=True)["days"] == "3"
+    assert curl(PrimitiveType.PROMPT, "http://x", {}, {}) == ""
+
+
+def test_a_template_is_shown_with_a_uri_that_it_answers(operator: Client, acme: Things) -> None:
+    variables = {"variables-0-name": "lang", "variables-0-choices": "de ch\nfr"}
+    operator.post(path("template", "new/"), template(**variables))
+    offer = operator.get(path("template", f"{row('t').id}/")).context["offer"]
+    assert [piece.text for piece in offer.shown] == ["page in de ch"]
+    assert '"uri": "docs://page?lang=de%20ch"' in offer.curl
+    assert "Mcp-Name: docs://page?lang=de%20ch" in offer.curl
+
+
+def test_a_long_text_is_shown_from_its_beginning(operator: Client, acme: Things) -> None:
+    operator.post(path("resource", "new/"), resource(text="long " * 5000, _publish=""))
+    text = operator.get(path("resource", f"{row('a').id}/")).content.decode()
+    assert "Only the beginning is shown" in text
+    assert "(25000 characters)" in text
+
+
+@pytest.mark.parametrize("sort", FORMS)
+def test_what_people_wrote_is_never_markup(operator: Client, acme: Things, sort: str) -> None:
+    texts = {"title": EVIL, "description": EVIL, "text": EVIL, "messages-0-text": EVIL}
+    evil = {**FORMS[sort](), **texts}
+    operator.post(path(sort, "new/"), {**evil, "_publish": ""})
+    made = row(evil["name"])
+    for page in (path(sort), path(sort, f"{made.id}/"), path(sort, f"{made.id}/edit/")):
+        assert "<script>alert" not in operator.get(page).content.decode(), page
+
+
+def test_something_of_another_sort_is_unknown_under_this_ones_address(
+    operator: Client, acme: Things
+) -> None:
+    for sort in FORMS:
+        assert operator.get(path(sort, f"{acme.tool}/")).status_code == 404
+    assert operator.get(path("tool", f"{acme.prompt}/edit/")).status_code == 404
+    assert operator.post(path("tool", f"{acme.prompt}/disable/")).status_code == 404
+
+
+def test_lists_are_found_by_uri_and_say_what_things_are_made_from(
+    operator: Client, acme: Things
+) -> None:
+    page = operator.get(path("resource", "?q=docs://canary"))
+    assert [each.name for each, *_ in page.context["rows"]] == ["canary-acme-resource"]
+    assert "written here" in page.content.decode()
+
+
+def test_a_new_one_is_written_here_or_made_by_a_function(operator: Client, acme: Things) -> None:
+    page = operator.get(path("prompt", "new/"))
+    assert [way.chosen for way in page.context["ways"]] == [True, False]
+    page = operator.get(path("prompt", "new/?kind=python"))
+    assert [way.chosen for way in page.context["ways"]] == [False, True]
+    assert "No function is granted" in page.content.decode()
+    # The only granted function is a tool, so there is nothing to choose for a prompt.
+    assert len(page.context["form"].part.fields["function"].choices) == 1
+    assert operator.get(path("tool", "new/")).context["ways"] == ()
+
+
+def test_the_menu_counts_what_there_is(operator: Client, acme: Things) -> None:
+    services.create(acme.tenant, tool_fields("draft"), ACTOR)
+    groups = operator.get("/admin/t/acme/").context["sidebar_navigation"]
+    items = next(group["items"] for group in groups if group["title"] == "canary-acme-title")
+    counts = {item["title"]: item["badge"] for item in items if item["badge"]}
+    assert counts == {"Tools": 2, "Prompts": 1, "Resources": 1, "Templates": 1}
+    tools, *_ = operator.get("/admin/t/acme/").context["counts"]
+    assert (tools.published, tools.draft, tools.total) == (1, 1, 2)
+
+
+def announced() -> list[str]:
+    changes = Change.objects.filter(what="resource.updated").order_by("seq")
+    return list(changes.values_list("object_id", flat=True))
+
+
+def test_subscribers_are_told_after_a_question_and_it_is_recorded(
+    operator: Client, acme: Things
+) -> None:
+    page = path("resource", f"{acme.resource}/")
+    ask = f"{page}announce/"
+    assert ask in operator.get(page).content.decode()
+    assert "docs://canary-acme" in operator.get(ask).content.decode()
+    assert announced() == []
+    assert operator.post(ask, {"uri": "docs://elsewhere"})["Location"] == page
+    assert announced() == ["docs://canary-acme"]
+    entry = Entry.objects.get(action="resource.announced")
+    assert (entry.target, entry.actor_label) == ("docs://canary-acme", "operator")
+
+
+def test_of_a_template_the_uri_is_asked(operator: Client, acme: Things) -> None:
+    ask = path("template", f"{acme.template}/announce/")
+    page = operator.post(ask, {"uri": "docs://elsewhere"})
+    assert "No resource or template" in page.context["form"].errors["uri"][0]
+    assert announced() == []
+    assert operator.post(ask, {"uri": "docs://canary-acme/7"}).status_code == 302
+    assert announced() == ["docs://canary-acme/7"]
+
+
+def test_nobody_is_told_of_what_is_not_served(operator: Client, acme: Things) -> None:
+    services.disable(acme.resource, ACTOR)
+    page = path("resource", f"{acme.resource}/")
+    assert "announce/" not in operator.get(page).content.decode()
+    assert "No resource or template" in operator.post(f"{page}announce/").content.decode()
+    assert announced() == []
+
+
+def test_who_may_not_edit_tells_nobody(auditor: Client, acme: Things) -> None:
+    page = path("resource", f"{acme.resource}/")
+    assert "announce/" not in auditor.get(page).content.decode()
+    assert auditor.post(f"{page}announce/").status_code == 403
+    assert announced() == []

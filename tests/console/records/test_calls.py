@@ -1,0 +1,465 @@
+"""Tests of the pages of calls with questions: the questions, answers and results of each round."""
+
+import re
+from datetime import timedelta
+from html import unescape
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from django.utils.html import strip_tags
+
+from mcphost.audit.models import Entry, Payload
+from mcphost.audit.records import (
+    ANSWER_RECEIVED,
+    ANSWER_REFUSED,
+    INPUT_REQUIRED,
+    MESSAGE_REFUSED,
+    Actor,
+)
+from mcphost.audit.services import record
+from mcphost.serving.execution import audit_records as serving_records
+from tests.audit.asking import HALF_HOUR, MINUTE, Story
+from tests.cast import Cast
+from tests.console.conftest import Browser
+from tests.console.things import Things, asking, told
+
+RECORDS = "/admin/t/acme/records/"
+REFUSALS = "/admin/t/acme/refusals/"
+
+pytestmark = pytest.mark.django_db
+
+
+def shown(client: Client, path: str) -> str:
+    """Return the text of a page, in one line."""
+    response = client.get(path)
+    assert response.status_code == 200, path
+    return re.sub(r"\s+", " ", unescape(strip_tags(response.content.decode())))
+
+
+def page_of(story: Story) -> str:
+    return f"{RECORDS}{story.call.id}/"
+
+
+def put(story: Story) -> str:
+    """Record a call, and return the URL of its page."""
+    told(story)
+    return page_of(story)
+
+
+def a_story(acme: Things, ago: timedelta = 5 * MINUTE) -> Story:
+    return Story.of(acme.tenant, "deploy", at=timezone.now() - ago)
+
+
+def targets(client: Client, query: str) -> list[str]:
+    return [row.entry.target for row, _ in client.get(f"{RECORDS}{query}").context["calls"]]
+
+
+@pytest.fixture
+def story(acme: Things) -> Story:
+    made = asking(acme)
+    told(made)
+    return made
+
+
+def test_a_call_tells_who_answered_what_how_fast_and_what_came_of_it(
+    operator: Client, story: Story
+) -> None:
+    page = shown(operator, page_of(story))
+    for part in (
+        "The call is waiting for an answer to colour",
+        "Round 1",
+        "state sealed with key k1",
+        "reason form",
+        "accepted by Ada's laptop after 1 min 2 s",
+        "client-asserted: reported by the client; this server did not see who answered.",
+        "Its request state was sealed with key k1.",
+        "It started round 2: input required",
+        "not answered",
+        "The question was asked again in round 2",
+        "Not answered yet. Expires in",
+    ):
+        assert part in page, part
+
+
+@pytest.mark.parametrize("who", ["owner", "operator", "staff"])
+def test_who_is_no_auditor_sees_that_something_was_said_and_not_what(
+    cast: Cast, browse: Browser, story: Story, who: str
+) -> None:
+    client = browse(getattr(cast, who))
+    page = shown(client, page_of(story))
+    assert "Question: encrypted; auditors can read it" in page
+    assert "Answer: encrypted; auditors can read it" in page
+    assert "Show payloads" not in page
+    assert "canary-acme-answer" not in page
+    assert client.get(f"{page_of(story)}said/").status_code == 403
+    assert not Entry.objects.filter(action="payload.viewed").exists()
+
+
+@pytest.mark.parametrize(("who", "status"), [("stranger", 403), ("member", 302)])
+def test_who_has_no_business_there_sees_nothing(
+    cast: Cast, browse: Browser, story: Story, who: str, status: int
+) -> None:
+    client = browse(getattr(cast, who))
+    for path in (page_of(story), f"{page_of(story)}said/", RECORDS, REFUSALS):
+        assert client.get(path).status_code == status, path
+
+
+def test_an_auditor_reads_a_whole_call_and_every_payload_read_is_on_record(
+    auditor: Client, story: Story
+) -> None:
+    assert f"{page_of(story)}said/" in auditor.get(page_of(story)).content.decode()
+    assert not Entry.objects.filter(action="payload.viewed").exists()
+    page = shown(auditor, f"{page_of(story)}said/")
+    for part in ("Which reason?", "canary-acme-answer", "canary-acme-argument", "Raw JSON"):
+        assert part in page, part
+    viewed = Entry.objects.filter(action="payload.viewed", actor_label="auditor")
+    kept = {str(each.id) for each in story.made if each.payload is not None}
+    assert set(viewed.values_list("target", flat=True)) == kept
+
+
+def test_calls_of_other_tenants_are_unknown_here(
+    auditor: Client, story: Story, globex: Things
+) -> None:
+    theirs = asking(globex)
+    told(theirs)
+    for path in (f"{page_of(theirs)}", f"{page_of(theirs)}said/", f"{RECORDS}{uuid4()}/said/"):
+        assert auditor.get(path).status_code == 404
+    assert theirs.call.target not in shown(auditor, RECORDS)
+    assert theirs.call.target not in shown(auditor, "/admin/")
+    assert not Entry.objects.filter(action="payload.viewed").exists()
+
+
+def test_what_was_erased_is_told_as_such_and_not_as_read(
+    auditor: Client, owner: Client, story: Story
+) -> None:
+    answer = next(each for each in story.made if each.action == ANSWER_RECEIVED)
+    owner.post(f"/admin/t/acme/payloads/{answer.id}/erase/")
+    page = shown(auditor, f"{page_of(story)}said/")
+    assert "Answer: erased" in page
+    assert "canary-acme-answer" not in page
+    assert not Entry.objects.filter(action="payload.viewed", target=str(answer.id)).exists()
+
+
+def test_what_cannot_be_opened_says_why_on_the_calls_page(auditor: Client, story: Story) -> None:
+    Payload.objects.update(key_id="gone")
+    page = shown(auditor, f"{page_of(story)}said/")
+    assert "The payload cannot be read:" in page
+
+
+def test_a_question_that_expired_is_as_visible_as_one_that_was_answered(
+    operator: Client, acme: Things
+) -> None:
+    story = a_story(acme, 2 * HALF_HOUR)
+    story.start()
+    story.ask("sure")
+    page = shown(operator, put(story))
+    assert re.search(r"There was no answer to sure in time\. It expired \d+ minutes ago", page)
+    assert "Not answered in time: expired" in page
+    assert targets(operator, "?outcome=expired") == ["deploy"]
+    assert targets(operator, "?outcome=open") == []
+
+
+def test_a_round_without_an_end_warns_that_its_outcome_is_unknown(
+    operator: Client, acme: Things
+) -> None:
+    story = a_story(acme)
+    story.ask("sure")
+    story.back().answer("sure")
+    story.start()
+    path = put(story)
+    assert "It started round 2: outcome unknown" in shown(operator, path)
+    assert "It may have had effects" in shown(operator, path)
+    assert targets(operator, "?outcome=unknown") == ["deploy"]
+    again = a_story(acme)
+    again.ask("sure")
+    again.back().answer("sure")
+    assert "No round that it started is recorded" in shown(operator, put(again))
+
+
+def test_a_round_that_was_taken_over_says_how_both_runs_ended(
+    operator: Client, acme: Things
+) -> None:
+    story = a_story(acme)
+    story.ask("sure")
+    story.back().answer("sure")
+    story.start()
+    story.again().answer("sure")
+    story.start()
+    story.end("tool_error", "the host did not answer")
+    page = shown(operator, put(story))
+    assert "It started round 2: outcome unknown" in page
+    assert "Again: accepted by Ada's laptop" in page
+    assert "It started round 2: tool error" in page
+    assert "run 2 of 2" in page
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [("decline", "declined"), ("cancel", "cancelled"), ("received", "answered")],
+)
+def test_every_answer_is_told_and_found_by_its_outcome(
+    operator: Client, acme: Things, outcome: str, said: str
+) -> None:
+    story = a_story(acme)
+    story.ask("sure")
+    story.back().answer("sure", outcome)
+    story.end()
+    assert f"{said} by Ada's laptop" in shown(operator, put(story))
+    assert f"1 {said}" in shown(operator, RECORDS)
+    assert targets(operator, f"?questions={outcome}") == ["deploy"]
+
+
+def badges(client: Client, path: str) -> list[tuple[str, str]]:
+    """Return the badges on a page: their tone and their text."""
+    page = client.get(path).content.decode()
+    return re.findall(r'<span class="c-badge c-(\w+)">([^<]*)</span>', page)
+
+
+def test_an_answer_that_did_not_fit_is_nowhere_called_accepted(
+    auditor: Client, acme: Things
+) -> None:
+    story = a_story(acme)
+    story.ask("fruit")
+    story.back().answer("fruit")
+    story.ask("fruit", invalid={"fruit": "Banana is not one of the choices"})
+    path = put(story)
+    words = [word for _, word in badges(auditor, path)]
+    assert "accepted" not in words
+    assert words.count("invalid") == 3  # the question, its answer, and the entry
+    assert "sent as accept" in shown(auditor, path)
+    assert targets(auditor, "?questions=accept") == []
+    assert targets(auditor, "?questions=invalid") == ["deploy"]
+    listed = shown(auditor, f"{RECORDS}?questions=invalid")
+    assert "1 invalid" in listed
+    assert "1 accepted" not in listed
+
+
+def test_an_accepted_answer_looks_accepted_in_the_entries_too(
+    auditor: Client, acme: Things
+) -> None:
+    story = a_story(acme)
+    story.ask("sure")
+    story.back().answer("sure")
+    story.end()
+    assert ("bad", "accept") not in badges(auditor, put(story))
+    assert badges(auditor, page_of(story)).count(("good", "accepted")) == 3
+
+
+def test_a_lost_call_says_why_and_does_not_wait(auditor: Client, acme: Things) -> None:
+    story = a_story(acme)
+    story.ask("sure")
+    path = put(story)
+    record(
+        "key.rotated",
+        actor=Actor.person(1, "sam"),
+        target="k2",
+        facts={"compromised": True, "retired": ["k1"]},
+    )
+    page = shown(auditor, path)
+    assert "The call is lost: the key k1, which sealed its state, was declared compromised" in page
+    assert "by sam" in page
+    assert "waiting for an answer" not in page
+    assert "No question is waiting" in shown(auditor, "/admin/")
+    assert targets(auditor, "?outcome=open") == []
+    assert targets(auditor, "?outcome=lost") == ["deploy"]
+    assert "declared compromised" in shown(auditor, f"{RECORDS}?outcome=lost")
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("outcome=toolerror", "The filter outcome has no value 'toolerror'."),
+        ("questions=maybe", "The filter questions has no value 'maybe'."),
+        ("period=decade", "The filter period has no value 'decade'."),
+        ("after=zzz", "There is no page 'zzz'."),
+    ],
+)
+@pytest.mark.parametrize("path", [RECORDS, REFUSALS, "/admin/t/acme/changes/"])
+def test_a_filter_value_that_does_not_exist_is_named_and_shows_nothing(
+    auditor: Client, acme: Things, path: str, query: str, said: str
+) -> None:
+    put(a_refused(acme))
+    page = auditor.get(f"{path}?{query}")
+    assert page.status_code == 200
+    assert said in unescape(page.content.decode())
+    assert not (page.context.get("calls") or page.context.get("entries"))
+
+
+def a_refused(acme: Things) -> Story:
+    story = a_story(acme)
+    story.ask("sure")
+    story.refuse("expired")
+    return story
+
+
+def test_why_an_answer_did_not_fit_is_for_auditors(
+    operator: Client, auditor: Client, acme: Things
+) -> None:
+    """The reason may quote the answer."""
+    story = a_story(acme)
+    story.ask("sure")
+    story.back().answer("sure")
+    story.ask("sure", invalid={"sure": "maybe is no answer"})
+    path = put(story)
+    assert "invalid by Ada's laptop" in shown(operator, path)
+    assert "auditors can read why" in shown(operator, path)
+    assert "maybe is no answer" not in shown(operator, path)
+    assert "maybe is no answer" in shown(auditor, path)
+    assert targets(operator, "?questions=invalid") == ["deploy"]
+
+
+def test_an_unasked_answer_is_told_as_such(operator: Client, acme: Things) -> None:
+    story = a_story(acme)
+    story.answer("sure", unasked=True, method="", sealed_by="", seconds=None)
+    story.answer("lost")
+    story.end()
+    page = shown(operator, put(story))
+    assert (
+        "The client sent an answer that was not requested; the tool accepts such answers." in page
+    )
+    assert "The client answered a question that is not in the record." in page
+    assert targets(operator, "?questions=unasked") == ["deploy"]
+
+
+def test_answers_that_came_again_are_told_on_the_page_of_their_call(
+    operator: Client, acme: Things
+) -> None:
+    once, twice = a_story(acme), a_story(acme)
+    for story in (once, twice):
+        story.ask("q")
+        story.back().answer("q")
+        story.end()
+        story.again().repeat()
+    twice.again().repeat()
+    assert "The same answers were sent again: nothing ran" in shown(operator, put(once))
+    assert "The same answers were sent again 2 times: nothing ran" in shown(operator, put(twice))
+    assert "answer.repeated" not in shown(operator, "/admin/t/acme/changes/")
+
+
+def test_states_that_were_refused_are_listed_with_their_true_reason(
+    operator: Client, staff: Client, acme: Things, globex: Things
+) -> None:
+    assert "No refusals yet" in shown(operator, REFUSALS)
+    story = a_story(acme)
+    story.ask("sure")
+    story.refuse("of another principal")
+    nowhere, theirs = a_story(acme), Story.of(globex.tenant, "theirs", at=timezone.now())
+    for each in (nowhere, theirs):
+        each.refuse("a token that was changed")
+        each.made[-1] = each.made[-1]._replace(call=None, round=None)
+    told(nowhere, theirs)
+    path = put(story)
+    assert "A state was rejected: of another principal" in shown(operator, path)
+    assert "1 refused" in shown(operator, RECORDS)
+    assert targets(operator, "?questions=refused") == ["deploy"]
+    page = operator.get(REFUSALS)
+    assert [entry.reason for entry, _ in page.context["entries"]] == [
+        "a token that was changed",
+        "of another principal",
+    ]
+    assert path in page.content.decode()
+    assert "No matching refusals" in shown(operator, f"{REFUSALS}?tool=none")
+    assert operator.get("/admin/refusals/").status_code == 403
+    everywhere = staff.get("/admin/refusals/").context["entries"]
+    assert {slug for _, slug in everywhere} == {"acme", "globex"}
+    only = staff.get("/admin/refusals/?tenant=globex").context["entries"]
+    assert [slug for _, slug in only] == ["globex"]
+    assert "state.refused" not in shown(operator, "/admin/t/acme/changes/")
+
+
+def test_answers_that_were_not_taken_and_messages_that_did_not_leave_are_told_as_what_they_are(
+    operator: Client, acme: Things
+) -> None:
+    story = a_story(acme)
+    story.ask("sure")
+    story.refuse("late", ANSWER_REFUSED)
+    story.refuse("answered", ANSWER_REFUSED, key="sure")
+    story.refuse("over", MESSAGE_REFUSED)
+    path = put(story)
+    listed = shown(operator, REFUSALS)
+    assert "the call no longer waited for it" in listed
+    assert "its call had ended" in listed
+    assert [each.action for each, _ in operator.get(REFUSALS).context["entries"]] == [
+        MESSAGE_REFUSED,
+        ANSWER_REFUSED,
+        ANSWER_REFUSED,
+    ]
+    page = shown(operator, path)
+    assert "An answer was rejected: the call no longer waited for it" in page
+    assert "A message was blocked: its call had ended" in page
+    assert "Nothing was sent to the client." in page
+    assert "An answer to sure was rejected: the question was already answered" in page
+    assert "3 refused" in shown(operator, RECORDS)
+    assert "answer.refused" not in shown(operator, "/admin/t/acme/changes/")
+
+
+def test_what_was_said_outside_of_any_call_leads_back_to_the_refusals(
+    auditor: Client, acme: Things
+) -> None:
+    story = a_story(acme)
+    refused = story.refuse("a token that was changed")
+    story.made[-1] = refused._replace(call=None, round=None, payload={"state": "as it came"})
+    told(story)
+    page = auditor.get(f"/admin/t/acme/payloads/{refused.id}/").content.decode()
+    assert "as it came" in page
+    assert f'href="{REFUSALS}"' in page
+
+
+def test_a_call_with_very_many_entries_says_that_some_are_not_shown(
+    operator: Client, story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcphost.audit.selectors.MOST_ENTRIES", 3)
+    assert "Only the first 3 entries" in shown(operator, page_of(story))
+
+
+def test_what_waits_is_on_the_dashboard_and_on_the_tenants_page(
+    owner: Client, staff: Client, story: Story
+) -> None:
+    for client, path in ((owner, "/admin/"), (staff, "/admin/"), (owner, "/admin/t/acme/")):
+        page = client.get(path)
+        assert [each.key for each, _ in page.context["waiting"]] == ["colour"]
+        assert page_of(story) in page.content.decode()
+    assert targets(owner, "?outcome=open") == [story.call.target]
+
+
+def test_when_nothing_waits_the_pages_say_so(owner: Client, acme: Things) -> None:
+    assert "No question is waiting" in shown(owner, "/admin/")
+    assert "Open questions" not in shown(owner, "/admin/t/acme/")
+    assert "No open questions" in shown(owner, f"{RECORDS}?outcome=open")
+
+
+def test_pages_cost_the_same_however_much_is_on_them(auditor: Client, acme: Things) -> None:
+    first = a_story(acme)
+    first.ask("q0")
+    told(first)
+    longer = a_story(acme)
+    longer.ask("q0", "q1", "q2")
+    for number in range(6):
+        longer.back(MINUTE / 10)
+        longer.answer(f"q{number}")
+        longer.start()
+        longer.ask(*(f"q{number + each}" for each in (1, 2, 3)))
+    before = [queries(auditor, path) for path in pages(first)]
+    told(longer, *(asking(acme) for _ in range(10)))
+    after = [queries(auditor, path) for path in pages(longer)]
+    assert after == before
+
+
+def pages(story: Story) -> tuple[str, ...]:
+    return ("/admin/", "/admin/t/acme/", RECORDS, page_of(story), REFUSALS)
+
+
+def queries(client: Client, path: str) -> int:
+    with CaptureQueriesContext(
+        connection,
+    ) as counted:
+        assert client.get(path).status_code == 200
+    return len(counted)
+
+
+def test_the_word_for_a_round_that_asks_is_the_one_that_the_server_writes() -> None:
+    assert serving_records.INPUT_REQUIRED == INPUT_REQUIRED

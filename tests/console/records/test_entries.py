@@ -1,0 +1,201 @@
+from datetime import timedelta
+from urllib.parse import quote
+from uuid import UUID, uuid4
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from mcphost.audit import selectors
+from mcphost.audit.models import Entry, Payload
+from tests.cast import Cast
+from tests.console.conftest import Browser
+from tests.console.things import Things, recorded, started
+
+RECORDS = "/admin/t/acme/records/"
+PAYLOADS = "/admin/t/acme/payloads/"
+
+pytestmark = pytest.mark.django_db
+
+
+def targets(client: Client, query: str = "", path: str = RECORDS) -> list[str]:
+    page = client.get(f"{path}{query}")
+    return [row.entry.target for row, _ in page.context["calls"]]
+
+
+def test_calls_are_listed_newest_first(operator: Client, acme: Things) -> None:
+    recorded(acme.tenant, uuid4(), target="newer")
+    assert targets(operator) == ["newer", "canary-acme-tool"]
+
+
+def test_calls_are_narrowed_by_each_filter(operator: Client, acme: Things) -> None:
+    call = uuid4()
+    named = {"actor_id": "t1", "token_id": "t1", "actor_label": "ted (desk)"}
+    recorded(acme.tenant, call, target="other", outcome="crashed", client_name="curl", **named)
+    for query in (
+        "?tool=other",
+        "?outcome=crashed",
+        "?principal=t1",
+        "?principal=TED",
+        "?client=curl",
+        f"?call={str(call)[:8]}",
+        "?tool=other&period=hour",
+    ):
+        assert targets(operator, query) == ["other"], query
+    assert targets(operator, "?outcome=nonsense&period=nonsense&after=nonsense") == []
+    assert targets(operator, "?tool=none%00") == []
+    assert "No matching calls" in operator.get(f"{RECORDS}?tool=none").content.decode()
+
+
+def test_what_was_got_and_read_says_by_which_method(operator: Client, acme: Things) -> None:
+    uri = "users://Ada/notes?of=May"
+    recorded(acme.tenant, uuid4(), target="review", method="prompts/get")
+    call = uuid4()
+    recorded(acme.tenant, call, target=uri, method="resources/read")
+    page = operator.get(RECORDS).content.decode()
+    for part in (f"<b>{uri}</b>", "resources/read", "<b>review</b>", "prompts/get"):
+        assert part in page
+    assert "tools/call" not in page
+    assert targets(operator, f"?tool={quote(uri, safe='')}") == [uri]
+    assert uri in operator.get(f"{RECORDS}{call}/").content.decode()
+
+
+def test_what_is_older_than_the_period_is_left_out(operator: Client, acme: Things) -> None:
+    old = selectors.first_id(timezone.now() - timedelta(days=2))
+    Entry(
+        id=UUID(int=old.int + 1),
+        at=timezone.now() - timedelta(days=2),
+        tenant=acme.tenant,
+        call=uuid4(),
+        round=1,
+        action="round.finished",
+        actor_kind="token",
+        target="old",
+        outcome="complete",
+    ).save()
+    assert targets(operator, "?period=week") == ["canary-acme-tool", "old"]
+    assert targets(operator, "?period=day") == ["canary-acme-tool"]
+
+
+def test_long_lists_are_read_page_by_page_with_their_filter(operator: Client, acme: Things) -> None:
+    for number in range(selectors.PAGE + 3):
+        recorded(acme.tenant, uuid4(), target="many", reason=str(number))
+    first = operator.get(f"{RECORDS}?tool=many")
+    assert len(first.context["calls"]) == selectors.PAGE
+    assert first.context["older"].startswith("tool=many&after=")
+    last = operator.get(f"{RECORDS}?{first.context['older']}")
+    reasons = [row.entry.reason for row, _ in last.context["calls"]]
+    assert reasons == ["2", "1", "0"]
+    assert last.context["older"] == ""
+
+
+def test_staff_see_the_calls_of_every_tenant_or_of_one(
+    staff: Client, acme: Things, globex: Things
+) -> None:
+    path = "/admin/records/"
+    assert set(targets(staff, path=path)) == {"canary-acme-tool", "canary-globex-tool"}
+    assert targets(staff, "?tenant=globex", path) == ["canary-globex-tool"]
+    assert targets(staff, "?tenant=nowhere", path) == []
+
+
+def test_a_call_shows_all_of_its_entries(operator: Client, acme: Things) -> None:
+    page = operator.get(f"{RECORDS}{acme.call}/")
+    text = page.content.decode()
+    assert [entry.id for entry in page.context["call"].entries] == [acme.entry]
+    for part in ("olga (laptop)", "1.5 ms", "2.0 KiB", "round.finished"):
+        assert part in text
+
+
+def test_a_call_without_an_end_says_so(operator: Client, acme: Things) -> None:
+    call = uuid4()
+    started(acme.tenant, call, target="begun")
+    assert targets(operator, "?outcome=unknown") == ["begun"]
+    assert "its end is not recorded" in operator.get(f"{RECORDS}{call}/").content.decode()
+
+
+def test_calls_and_payloads_of_other_tenants_are_unknown_here(
+    auditor: Client, owner: Client, acme: Things, globex: Things
+) -> None:
+    assert auditor.get(f"{RECORDS}{globex.call}/").status_code == 404
+    assert auditor.get(f"{PAYLOADS}{globex.entry}/").status_code == 404
+    assert owner.post(f"{PAYLOADS}{globex.entry}/erase/").status_code == 404
+    assert Payload.objects.get(entry=globex.entry).erased_at is None
+
+
+def test_an_auditor_reads_what_was_said_and_that_leaves_an_entry(
+    auditor: Client, acme: Things
+) -> None:
+    assert f"{PAYLOADS}{acme.entry}/" in auditor.get(f"{RECORDS}{acme.call}/").content.decode()
+    assert "canary-acme-said" in auditor.get(f"{PAYLOADS}{acme.entry}/").content.decode()
+    viewed = Entry.objects.get(action="payload.viewed")
+    assert (viewed.tenant, viewed.target) == (acme.tenant, str(acme.entry))
+    assert viewed.actor_label == "auditor"
+    assert viewed.facts == {"tool": "canary-acme-tool", "call": str(acme.call)}
+
+
+@pytest.mark.parametrize("who", ["owner", "operator", "staff"])
+def test_nobody_but_an_auditor_reads_what_was_said(
+    cast: Cast, acme: Things, browse: Browser, who: str
+) -> None:
+    client = browse(getattr(cast, who))
+    page = client.get(f"{RECORDS}{acme.call}/").content.decode()
+    assert "auditors can read it" in page
+    assert client.get(f"{PAYLOADS}{acme.entry}/").status_code == 403
+    assert not Entry.objects.filter(action="payload.viewed").exists()
+
+
+def test_an_owner_erases_what_was_said_and_the_proof_stays(
+    owner: Client, auditor: Client, acme: Things
+) -> None:
+    path = f"{PAYLOADS}{acme.entry}/erase/"
+    assert "erased and cannot be recovered" in owner.get(path).content.decode()
+    assert owner.post(path)["Location"] == f"{RECORDS}{acme.call}/"
+    row = Payload.objects.get(entry=acme.entry)
+    assert (bytes(row.ciphertext), row.erased_by) == (b"", "owner")
+    assert "erased" in owner.get(f"{RECORDS}{acme.call}/").content.decode()
+    page = auditor.get(f"{PAYLOADS}{acme.entry}/").content.decode()
+    assert "owner erased this payload" in page
+    assert "canary-acme-said" not in page
+
+
+def test_an_auditor_erases_nothing(auditor: Client, acme: Things) -> None:
+    assert auditor.post(f"{PAYLOADS}{acme.entry}/erase/").status_code == 403
+
+
+def test_an_entry_of_which_nothing_was_kept_has_no_payload(
+    auditor: Client, owner: Client, acme: Things
+) -> None:
+    bare = recorded(acme.tenant, acme.call, target="bare")
+    assert "not stored" in auditor.get(f"{RECORDS}{acme.call}/").content.decode()
+    assert auditor.get(f"{PAYLOADS}{bare}/").status_code == 404
+    assert owner.post(f"{PAYLOADS}{bare}/erase/").status_code == 404
+
+
+def test_a_payload_that_cannot_be_opened_says_why(
+    auditor: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Payload.objects.filter(entry=acme.entry).update(key_id="gone")
+    assert "The payload cannot be read" in auditor.get(f"{PAYLOADS}{acme.entry}/").content.decode()
+
+
+def test_changes_say_who_did_what(owner: Client, staff: Client, acme: Things) -> None:
+    owner.post("/admin/t/acme/settings/", {"title": "Other"})
+    page = owner.get("/admin/t/acme/changes/")
+    entry = page.context["entries"][0][0]
+    assert (entry.action, entry.actor_label) == ("tenant.updated", "owner")
+    assert "changed: instructions title" in page.content.decode()
+    assert all(each.tenant == acme.tenant for each, _ in page.context["entries"])
+    assert owner.get("/admin/changes/").status_code == 403
+    everywhere = staff.get("/admin/changes/?tool=acme").context["entries"]
+    assert next(slug for _, slug in everywhere) == "acme"
+
+
+def test_changes_of_the_platform_are_shown_to_staff(staff: Client, acme: Things) -> None:
+    recorded(None, None, action="user.created", target="1", outcome="")
+    assert "platform" in staff.get("/admin/changes/").content.decode()
+    none = staff.get("/admin/changes/?tenant=nowhere").content.decode()
+    assert "No matching changes" in none
+
+
+def test_a_tenant_without_calls_says_what_appears_here(operator: Client) -> None:
+    assert "No calls yet" in operator.get(RECORDS).content.decode()

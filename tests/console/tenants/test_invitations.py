@@ -1,0 +1,126 @@
+"""Tests of the page of an invitation, for the invited user and for others."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from mcphost.tenants import invitations
+from mcphost.tenants.models import Invitation, Membership
+from mcphost.tenants.roles import Role
+from tests.cast import PASSWORD, Cast
+from tests.console.conftest import Browser
+
+UNKNOWN = f"/admin/invitations/{invitations.PREFIX}{'x' * 43}/"
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def newcomer(cast: Cast) -> User:
+    return User.objects.create_user("newcomer", password=PASSWORD)
+
+
+@pytest.fixture
+def path(cast: Cast, newcomer: User) -> str:
+    made = invitations.invite(cast.acme.id, "newcomer", Role.AUDITOR, inviter=cast.owner.user)
+    return f"/admin/invitations/{made.link}/"
+
+
+@pytest.fixture
+def invited(newcomer: User) -> Client:
+    client = Client()
+    client.force_login(newcomer)
+    return client
+
+
+def roles() -> list[tuple[str, str]]:
+    found = Membership.objects.filter(tenant__slug="acme", user__username="newcomer")
+    return list(found.values_list("user__username", "role"))
+
+
+def test_the_invited_person_signs_in_reads_what_is_offered_and_accepts(path: str) -> None:
+    client = Client()
+    door = client.get(path)
+    assert door["Location"] == f"/admin/sign-in/?next={path}"
+    fields = {"username": "newcomer", "password": PASSWORD}
+    led = client.post(door["Location"], fields)
+    assert led["Location"] == path
+    page = client.get(path)
+    text = page.content.decode()
+    for word in ("owner", "newcomer", "auditor", "acme", "Acme"):
+        assert f"{word}</" in text
+    assert page["Cache-Control"].find("no-store") >= 0
+    assert roles() == []
+    done = client.post(path, {"_accept": "1"}, follow=True)
+    assert done.redirect_chain == [("/admin/you/", 302)]
+    assert "You accepted the invitation." in done.content.decode()
+    assert "invited by owner and accepted" in done.content.decode()
+    assert roles() == [("newcomer", "auditor")]
+    assert client.get(path).status_code == 404
+    assert client.get("/admin/").status_code == 200
+
+
+def test_reading_an_invitation_changes_nothing(invited: Client, path: str) -> None:
+    for method in ("get", "head"):
+        assert getattr(invited, method)(path).status_code == 200
+    assert invited.put(path).status_code == 405
+    assert invited.post(path).status_code == 404
+    assert roles() == []
+    assert Invitation.objects.get().outcome == ""
+
+
+def test_an_invitation_is_declined(invited: Client, path: str) -> None:
+    page = invited.post(path, {"_decline": "1"}, follow=True).content.decode()
+    assert "You declined the invitation." in page
+    assert "You have no role in any tenant" in page
+    assert roles() == []
+    assert invited.post(path, {"_accept": "1"}).status_code == 404
+
+
+def test_accepting_needs_the_token_that_only_our_pages_have(newcomer: User, path: str) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(newcomer)
+    assert client.post(path, {"_accept": "1"}).status_code == 403
+    assert roles() == []
+
+
+@pytest.mark.parametrize("name", ["owner", "stranger", "member", "staff"])
+def test_every_other_account_gets_the_bytes_of_an_unknown_link(
+    cast: Cast, browse: Browser, path: str, name: str
+) -> None:
+    client = browse(getattr(cast, name))
+    for method, fields in (("get", {}), ("post", {"_accept": "1"}), ("post", {"_decline": "1"})):
+        real, unknown = (getattr(client, method)(each, fields) for each in (path, UNKNOWN))
+        assert (real.status_code, unknown.status_code) == (404, 404)
+        assert real.content == unknown.content
+        for each in (real, unknown):
+            del each.headers["Expires"]  # it has the time of the response
+        assert real.headers == unknown.headers
+    assert roles() == []
+    assert Invitation.objects.get().outcome == ""
+
+
+def test_without_a_session_every_link_leads_to_the_same_sign_in_unread(
+    path: str, django_assert_num_queries: object
+) -> None:
+    for each in (path, UNKNOWN, "/admin/invitations/x/"):
+        for method in ("get", "post"):
+            with django_assert_num_queries(0):  # type: ignore[operator]
+                response = getattr(Client(), method)(each)
+            assert response.status_code == 302
+            assert response["Location"] == f"/admin/sign-in/?next={each}"
+
+
+def test_a_link_is_not_written_into_the_log(
+    cast: Cast, browse: Browser, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    browse(cast.stranger).get(path)
+    assert "mcph_invitation" not in caplog.text
+
+
+def test_a_person_without_a_role_signs_in_but_enters_no_page_of_the_console(
+    invited: Client,
+) -> None:
+    assert invited.get("/admin/you/").status_code == 200
+    for page in ("", "tenants/", "t/acme/", "users/", "records/"):
+        assert invited.get(f"/admin/{page}")["Location"].startswith("/admin/login/")

@@ -1,0 +1,173 @@
+import re
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from mcphost.audit.models import Entry
+from mcphost.catalogue import services as catalogue
+from mcphost.tenants import invitations
+from mcphost.tenants.models import Invitation, Membership
+from mcphost.tenants.roles import Role
+from mcphost.tenants.services import set_member
+from tests.cast import Cast
+from tests.console.things import ACTOR, Things, tool_fields
+
+MEMBERS = "/admin/t/acme/members/"
+
+pytestmark = pytest.mark.django_db
+
+
+def role_of(name: str, slug: str = "acme") -> str | None:
+    found = Membership.objects.filter(tenant__slug=slug, user__username=name)
+    return found.values_list("role", flat=True).first()
+
+
+def test_an_owner_invites_an_account_and_gets_a_link_once(owner: Client) -> None:
+    User.objects.create_user("newcomer")
+    fields = {"username": "newcomer", "role": "auditor", "days": "7"}
+    page = owner.post(MEMBERS, fields).content.decode()
+    assert role_of("newcomer") is None
+    (link,) = set(
+        re.findall(r"http://testserver/admin/invitations/(mcph_invitation_[\w-]{43})/", page)
+    )
+    listed = owner.get(MEMBERS).content.decode()
+    assert "newcomer" in listed
+    assert link not in listed
+    assert link not in owner.get("/admin/t/acme/changes/").content.decode()
+
+
+@pytest.mark.parametrize("name", ["existing", "unknown", "inactive"])
+def test_an_owner_cannot_tell_whether_an_account_exists(owner: Client, name: str) -> None:
+    """The pages differ only in the name, the links and the times."""
+    User.objects.create_user("existing")
+    User.objects.create_user("inactive", is_active=False)
+
+    def pages(typed: str) -> list[str]:
+        made = owner.post(MEMBERS, {"username": typed, "role": "member", "days": "7"})
+        listed = owner.get(MEMBERS)
+        Invitation.objects.all().delete()
+        secret = r'mcph_invitation_[\w-]{43}|[0-9a-f-]{36}|value="\w{64}"|datetime="[^"]+"|title="[^"]+UTC"'
+        return [
+            re.sub(secret, "…", page.content.decode()).replace(typed, "…")
+            for page in (made, listed)
+        ]
+
+    assert pages(name) == pages("somethingelse")
+
+
+def test_an_invitation_of_a_member_is_refused_beside_the_name(owner: Client) -> None:
+    response = owner.post(MEMBERS, {"username": "member", "role": "owner", "days": "7"})
+    assert "does not change" in response.context["form"].errors["username"][0]
+    assert role_of("member") == "member"
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"role": "emperor"}, "role"),
+        ({"username": "two words"}, "username"),
+        ({"days": "9"}, "days"),
+    ],
+)
+def test_problems_stand_beside_their_fields(
+    owner: Client, changes: dict[str, str], field: str
+) -> None:
+    fields = {"username": "newcomer", "role": "member", "days": "7", **changes}
+    response = owner.post(MEMBERS, fields)
+    assert list(response.context["form"].errors) == [field]
+    assert not Invitation.objects.exists()
+
+
+def test_an_invitation_is_withdrawn_once(owner: Client, cast: Cast) -> None:
+    made = invitations.invite(cast.acme.id, "newcomer", Role.OWNER, inviter=cast.owner.user)
+    path = f"{MEMBERS}invitations/{made.id}/withdraw/"
+    assert owner.get(path).status_code == 405
+    for said in ("The invitation was withdrawn.", "There is no such open invitation."):
+        assert said in owner.post(path, follow=True).content.decode()
+    assert owner.post(f"{MEMBERS}invitations/{uuid4()}/withdraw/").status_code == 302
+    assert Entry.objects.filter(action="invitation.withdrawn").count() == 1
+
+
+def test_a_role_is_changed(owner: Client, cast: Cast) -> None:
+    path = f"{MEMBERS}{cast.member.user.pk}/role/"
+    owner.post(path, {"role": "operator"})
+    assert role_of("member") == "operator"
+    owner.post(path, {"role": "emperor"})
+    assert role_of("member") == "operator"
+    assert "There is no such role." in owner.get(MEMBERS).content.decode()
+
+
+def test_ones_own_role_and_the_last_owner_are_refused_in_words(
+    owner: Client, staff: Client, cast: Cast
+) -> None:
+    path = f"{MEMBERS}{cast.owner.user.pk}/"
+    for client, verb, said in (
+        (owner, "role", "You cannot change your own role."),
+        (staff, "role", "This is the last owner of the tenant."),
+        (owner, "remove", "This is the last owner of the tenant."),
+        (staff, "remove", "This is the last owner of the tenant."),
+    ):
+        response = client.post(f"{path}{verb}/", {"role": "member"}, follow=True)
+        assert said in response.content.decode()
+        assert role_of("owner") == "owner"
+    invited = owner.post(MEMBERS, {"username": "owner", "role": "member", "days": "7"})
+    assert invited.context["form"].errors["username"]
+
+
+def test_a_member_is_removed_once_that_is_confirmed(owner: Client, cast: Cast) -> None:
+    path = f"{MEMBERS}{cast.member.user.pk}/remove/"
+    assert "stop working permanently" in owner.get(path).content.decode()
+    assert role_of("member") == "member"
+    owner.post(path)
+    assert role_of("member") is None
+
+
+def test_people_of_other_tenants_are_unknown_here(owner: Client, cast: Cast) -> None:
+    stranger = cast.stranger.user.pk
+    assert owner.post(f"{MEMBERS}{stranger}/role/", {"role": "owner"}).status_code == 404
+    assert owner.get(f"{MEMBERS}{stranger}/remove/").status_code == 404
+    assert owner.get(f"{MEMBERS}{stranger}/scopes/").status_code == 404
+
+
+def test_staff_appoint_the_first_owner_of_a_tenant(staff: Client, cast: Cast) -> None:
+    path = "/admin/t/commons/members/"
+    assert "Appoint the first owner" in staff.get(path).content.decode()
+    assert "service account first" in staff.get("/admin/t/commons/tokens/new/").content.decode()
+    refused = staff.post(path, {"username": "nobody-of-that-name"})
+    assert "no active account" in refused.context["form"].errors["username"][0]
+    assert staff.post(path, {"username": "stranger"})["Location"] == path
+    assert role_of("stranger", "commons") == "owner"
+    page = staff.get(path).content.decode()
+    assert "added by staff, without an invitation" in page
+    assert "Invite a person" in page
+
+
+def test_staff_invite_like_owners_where_there_is_an_owner(staff: Client, cast: Cast) -> None:
+    staff.post(MEMBERS, {"username": "staff", "role": "owner", "days": "7"})
+    assert role_of("staff") is None
+    assert Invitation.objects.get().invited_by == "staff"
+
+
+def test_an_owner_chooses_which_scopes_of_tools_a_member_may_take(
+    owner: Client, cast: Cast, acme: Things
+) -> None:
+    path = f"{MEMBERS}{cast.member.user.pk}/scopes/"
+    assert "No tool of this tenant requires" in owner.get(path).content.decode()
+    catalogue.create(acme.tenant, tool_fields("payroll", scopes=("mcp:payroll",)), ACTOR)
+    assert owner.post(path, {"scopes": ["mcp:payroll"]})["Location"] == MEMBERS
+    assert Membership.objects.get(user=cast.member.user).scopes == ["mcp:payroll"]
+    assert list(owner.post(path, {"scopes": ["mcp:other"]}).context["form"].errors) == ["scopes"]
+    owner.post(path, {})
+    assert Membership.objects.get(user=cast.member.user).scopes == []
+
+
+def test_owners_see_how_each_member_came_in(owner: Client, cast: Cast) -> None:
+    user = User.objects.create_user("newcomer")
+    made = invitations.invite(cast.acme.id, "newcomer", Role.MEMBER, inviter=cast.owner.user)
+    invitations.accept(made.link, user, made.expires_at.replace(year=2000))
+    set_member(cast.acme.id, user, Role.AUDITOR, actor=ACTOR)
+    page = owner.get(MEMBERS).content.decode()
+    assert "accepted an invitation from owner" in page
+    assert "added by the cast, without an invitation" in page

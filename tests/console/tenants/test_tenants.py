@@ -1,0 +1,142 @@
+import base64
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from mcphost.audit.models import Entry
+from mcphost.tenants.models import Tenant
+from tests.cast import Cast
+from tests.console.conftest import Browser
+from tests.console.things import Things
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 16
+SETTINGS = "/admin/t/acme/settings/"
+
+pytestmark = pytest.mark.django_db
+
+
+def test_staff_create_a_tenant_and_go_on_to_its_members(staff: Client) -> None:
+    response = staff.post("/admin/tenants/new/", {"slug": "initech", "title": ""})
+    assert response["Location"] == "/admin/t/initech/members/"
+    assert Tenant.objects.get(slug="initech").title == "initech"
+    made = Entry.objects.get(action="tenant.created", target="initech")
+    assert (made.actor_kind, made.actor_label) == ("person", "staff")
+
+
+@pytest.mark.parametrize(
+    ("slug", "said"), [("Not A Slug", "lower-case"), ("acme", "This slug is taken.")]
+)
+def test_a_bad_slug_is_refused_beside_its_field(
+    staff: Client, cast: Cast, slug: str, said: str
+) -> None:
+    response = staff.post("/admin/tenants/new/", {"slug": slug})
+    assert said in response.context["form"].errors["slug"][0]
+    assert said in response.content.decode()
+
+
+def test_an_owner_creates_no_tenant(owner: Client) -> None:
+    assert owner.post("/admin/tenants/new/", {"slug": "mine"}).status_code == 403
+    assert "New tenant" not in owner.get("/admin/tenants/").content.decode()
+
+
+def test_an_owner_edits_what_is_theirs_to_edit(owner: Client) -> None:
+    fields = {
+        "title": "Acme Corp",
+        "instructions": "one\r\ntwo",
+        "allowed_origins": "https://app.example\r\nhttps://other.example:8443",
+        "public": "on",
+        "calls_per_minute": "60",
+        "concurrent_calls": "",
+        "slug": "elsewhere",
+    }
+    assert owner.post(SETTINGS, fields)["Location"] == SETTINGS
+    row = Tenant.objects.get(slug="acme")
+    assert (row.title, row.instructions, row.public) == ("Acme Corp", "one\ntwo", True)
+    assert row.allowed_origins == ["https://app.example", "https://other.example:8443"]
+    assert (row.calls_per_minute, row.concurrent_calls) == (60, None)
+    form = owner.get(SETTINGS).context["form"]
+    assert form.initial["allowed_origins"] == "\n".join(row.allowed_origins)
+
+
+def test_problems_of_settings_stand_beside_their_fields(owner: Client) -> None:
+    response = owner.post(
+        SETTINGS, {"title": "", "allowed_origins": "nonsense", "calls_per_minute": "0"}
+    )
+    assert set(response.context["form"].errors) == {"title", "allowed_origins", "calls_per_minute"}
+    assert "Nothing was saved" in response.content.decode()
+    assert Tenant.objects.get(slug="acme").title == "Acme"
+
+
+def test_an_icon_is_uploaded_kept_and_removed(owner: Client) -> None:
+    icon = SimpleUploadedFile("icon.png", PNG, "image/png")
+    owner.post(SETTINGS, {"title": "Acme", "icon_file": icon})
+    uri = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
+    assert Tenant.objects.get(slug="acme").icon == uri
+    owner.post(SETTINGS, {"title": "Acme again"})
+    assert Tenant.objects.get(slug="acme").icon == uri
+    assert uri in owner.get("/admin/").content.decode()
+    owner.post(SETTINGS, {"title": "Acme", "remove_icon": "on"})
+    assert Tenant.objects.get(slug="acme").icon == ""
+
+
+def test_what_is_no_image_is_refused_beside_the_upload(owner: Client) -> None:
+    icon = SimpleUploadedFile("icon.png", b"<svg onload=alert(1)>", "image/png")
+    response = owner.post(SETTINGS, {"title": "Acme", "icon_file": icon})
+    assert "does not match its MIME type" in response.context["form"].errors["icon_file"][0]
+
+
+def test_closing_needs_the_slug_typed_and_leaves_the_history(owner: Client) -> None:
+    refused = owner.post("/admin/t/acme/close/", {"slug": "acm"})
+    assert "not the tenant" in refused.context["form"].errors["slug"][0]
+    assert Tenant.objects.get(slug="acme").closed_at is None
+    assert owner.post("/admin/t/acme/close/", {"slug": "acme"})["Location"] == "/admin/t/acme/"
+    assert Tenant.objects.get(slug="acme").closed_at is not None
+    page = owner.get("/admin/t/acme/").content.decode()
+    assert "its history can be read" in page
+    assert "New tool" not in page
+    assert owner.get("/admin/t/acme/records/").status_code == 200
+    for path in ("settings/", "tools/new/", "members/", "tokens/"):
+        assert owner.get(f"/admin/t/acme/{path}").status_code == 403
+
+
+def test_the_list_shows_what_a_person_may_look_at(
+    cast: Cast, browse: Browser, owner: Client, staff: Client
+) -> None:
+    def slugs(client: Client, query: str = "") -> list[str]:
+        return [row.slug for row in client.get(f"/admin/tenants/{query}").context["tenants"]]
+
+    assert slugs(owner) == ["acme"]
+    assert slugs(staff) == ["acme", "commons", "globex"]
+    assert slugs(staff, "?q=LOB") == ["globex"]
+    assert slugs(staff, "?after=acme") == ["commons", "globex"]
+    assert slugs(staff, "?q=none") == []
+
+
+def test_long_lists_are_read_page_by_page(
+    cast: Cast, staff: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcphost.console.tenants.tenants.PER_PAGE", 2)
+    first = staff.get("/admin/tenants/")
+    assert [row.slug for row in first.context["tenants"]] == ["acme", "commons"]
+    last = staff.get(f"/admin/tenants/?after={first.context['after']}")
+    assert [row.slug for row in last.context["tenants"]] == ["globex"]
+    assert last.context["after"] == ""
+
+
+def test_the_overview_says_where_to_connect_and_what_happened(owner: Client, acme: Things) -> None:
+    page = owner.get("/admin/t/acme/").content.decode()
+    assert "http://testserver/t/acme/mcp" in page
+    assert "canary-acme-reason" in page
+
+
+@pytest.mark.parametrize(
+    ("who", "step"),
+    [("owner", "Issue a token"), ("operator", "Register a tool"), ("auditor", "Have an operator")],
+)
+def test_an_empty_tenant_says_what_to_do_next(
+    cast: Cast, browse: Browser, who: str, step: str
+) -> None:
+    page = browse(getattr(cast, who)).get("/admin/t/acme/").content.decode()
+    assert "First steps" in page
+    assert step in page

@@ -1,0 +1,140 @@
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from mcphost.audit.models import Entry
+from mcphost.catalogue import services as catalogue
+from mcphost.identity.models import Token
+from mcphost.identity.selectors import authenticate
+from mcphost.identity.service_accounts import create
+from mcphost.identity.services import FOR_ONESELF
+from mcphost.tenants.roles import Audience
+from tests.cast import Cast
+from tests.console.things import ACTOR, Things, tool_fields
+
+TOKENS = "/admin/t/acme/tokens/"
+NEW = f"{TOKENS}new/"
+
+pytestmark = pytest.mark.django_db
+
+
+def form(cast: Cast, **changes: Any) -> dict[str, Any]:
+    return {
+        "name": "laptop",
+        "owner": str(cast.owner.user.pk),
+        "audience": "mcp",
+        "scopes": ["mcp:list", "mcp:call"],
+        "expires_at": "30",
+        **changes,
+    }
+
+
+def test_a_token_is_shown_once_with_lines_to_paste(owner: Client, cast: Cast) -> None:
+    response = owner.post(NEW, form(cast))
+    issued = response.context["token"]
+    page = response.content.decode()
+    assert page.count(issued.plaintext) >= 5
+    for client in ("Claude Code", "VS Code", "Cursor", "Python"):
+        assert client in page
+    assert "no-store" in response["Cache-Control"]
+    for path in (TOKENS, NEW, "/admin/t/acme/changes/"):
+        assert issued.plaintext not in owner.get(path).content.decode()
+    assert issued.plaintext not in str(list(Entry.objects.values()))
+
+
+def test_the_token_works_for_what_was_chosen(owner: Client, cast: Cast) -> None:
+    fields = form(cast, calls_per_minute="5", concurrent_calls="2")
+    issued = owner.post(NEW, fields).context["token"]
+    found = authenticate(issued.plaintext, Audience.MCP, "acme")
+    assert found is not None
+    assert found.principal.scopes == {"mcp:list", "mcp:call"}
+    assert (found.calls_per_minute, found.concurrent_calls) == (5, 2)
+    assert found.expires_at is not None
+    assert abs(found.expires_at - timezone.now() - timedelta(days=30)) < timedelta(minutes=1)
+
+
+def test_a_token_for_the_api_has_only_scopes_of_the_api(owner: Client, cast: Cast) -> None:
+    fields = form(cast, audience="api", scopes=["mcp:list", "api:read"], expires_at="")
+    response = owner.post(NEW, fields)
+    assert response.context["token"].scopes == ("api:read",)
+    assert response.context["snippets"] == ()
+    assert Token.objects.get(pk=response.context["token"].id).expires_at is None
+
+
+def test_the_scopes_that_tools_ask_for_can_be_chosen(owner: Client, acme: Things) -> None:
+    wanted = tool_fields("payroll", scopes=("mcp:payroll",))
+    catalogue.create(acme.tenant, wanted, ACTOR)
+    choices = dict(owner.get(NEW).context["form"].fields["scopes"].choices)
+    assert "mcp:payroll" in choices
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"name": ""}, "name"),
+        ({"scopes": []}, "scopes"),
+        ({"scopes": ["mcp:everything"]}, "scopes"),
+        ({"owner": "999999"}, "owner"),
+        ({"expires_at": "1000000"}, "expires_at"),
+        ({"calls_per_minute": "-1"}, "calls_per_minute"),
+    ],
+)
+def test_problems_stand_beside_their_fields(
+    owner: Client, cast: Cast, changes: dict[str, Any], field: str
+) -> None:
+    before = Token.objects.count()
+    response = owner.post(NEW, form(cast, **changes))
+    assert list(response.context["form"].errors) == [field]
+    assert Token.objects.count() == before
+
+
+@pytest.mark.parametrize("name", ["member", "operator", "stranger"])
+def test_an_owner_issues_no_token_for_another_person(owner: Client, cast: Cast, name: str) -> None:
+    before = Token.objects.count()
+    response = owner.post(NEW, form(cast, owner=str(getattr(cast, name).user.pk)))
+    assert response.context["form"].errors == {"owner": [FOR_ONESELF]}
+    assert Token.objects.count() == before
+    choices = dict(response.context["form"].fields["owner"].choices)
+    assert choices == {str(cast.owner.user.pk): "you (owner, owner)"}
+
+
+def test_staff_without_a_role_issue_tokens_of_service_accounts_only(
+    staff: Client, cast: Cast
+) -> None:
+    assert "service account first" in staff.post(NEW, form(cast)).content.decode()
+    account = create(cast.acme.id, "nightly", actor=ACTOR)
+    refused = staff.post(NEW, form(cast, owner=str(cast.staff.user.pk)))
+    assert refused.context["form"].errors == {"owner": [FOR_ONESELF]}
+    issued = staff.post(NEW, form(cast, owner=str(account))).context["token"]
+    found = authenticate(issued.plaintext, Audience.MCP, "acme")
+    assert found is not None
+    assert found.principal.label == "service account nightly (“laptop”, issued by staff)"
+
+
+def test_a_token_that_was_issued_without_consent_says_so_in_the_list(
+    owner: Client, acme: Things
+) -> None:
+    page = owner.get(TOKENS).content.decode()
+    assert page.count("without consent") == 1
+
+
+def test_a_revoked_token_is_dead_and_says_so(owner: Client, acme: Things) -> None:
+    path = f"{TOKENS}{acme.token}/revoke/"
+    assert "stops working immediately" in owner.get(path).content.decode()
+    assert owner.post(path)["Location"] == TOKENS
+    assert Token.objects.get(pk=acme.token).revoked_at is not None
+    states = {token.id: state for token, state in owner.get(TOKENS).context["tokens"]}
+    assert states[acme.token] == "revoked"
+
+
+def test_tokens_of_other_tenants_are_unknown_here(owner: Client, globex: Things) -> None:
+    assert owner.post(f"{TOKENS}{globex.token}/revoke/").status_code == 404
+    assert Token.objects.get(pk=globex.token).revoked_at is None
+
+
+def test_a_tenant_without_tokens_says_what_they_are_for(staff: Client, cast: Cast) -> None:
+    page = staff.get("/admin/t/commons/tokens/").content.decode()
+    assert "Issue the first token" in page

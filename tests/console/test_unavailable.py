@@ -1,0 +1,52 @@
+"""Tests of pages while the database is unavailable."""
+
+import pytest
+from django.db import OperationalError
+from django.test import Client, RequestFactory
+from django.urls import get_resolver
+
+from mcphost.observability.availability import Source, availability
+
+pytestmark = pytest.mark.django_db
+
+PAGES = ["/", "/admin/", "/admin/login/", "/t/acme/done/made-up"]
+
+
+@pytest.fixture
+def browser() -> Client:
+    return Client(raise_request_exception=False)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_says_at_once_that_the_database_is_away(
+    browser: Client, page: str, django_assert_num_queries: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(availability, "probe", None)
+    availability.lost(Source.CONNECTION, "a test")  # no probe finds that it is available
+    with django_assert_num_queries(0):  # type: ignore[operator]
+        response = browser.get(page)
+    assert response.status_code == 503
+    assert response.headers["Retry-After"] == "2"
+    assert "The database is unreachable" in response.content.decode()
+    assert "default-src 'none'" in response.headers["Content-Security-Policy"]
+
+
+def test_pages_are_there_while_only_records_cannot_be_written(browser: Client) -> None:
+    availability.lost(Source.RECORDS, "a test")
+    assert browser.get("/admin/login/").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(OperationalError("gone"), 503), (ValueError("odd"), 500)]
+)
+def test_a_view_that_fails_for_want_of_a_database_says_so(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
+) -> None:
+    monkeypatch.setattr(availability, "probe", None)
+    answer = get_resolver().resolve_error_handler(500)
+    try:
+        raise error
+    except type(error):
+        response = answer(RequestFactory().get("/admin/"))
+    assert response.status_code == status
+    assert availability.lacks(Source.CONNECTION) is (status == 503)

@@ -1,0 +1,135 @@
+"""Tests of an account's pages about its own roles and tokens."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from mcphost.audit.records import Actor
+from mcphost.catalogue import services as catalogue
+from mcphost.identity import selectors
+from mcphost.identity.models import Token
+from mcphost.identity.selectors import authenticate
+from mcphost.identity.services import TokenRequest, issue
+from mcphost.tenants.models import Membership
+from mcphost.tenants.roles import Audience
+from mcphost.tenants.services import appoint_owner, close_tenant, grant_scopes
+from tests.cast import PASSWORD, Cast
+from tests.console.conftest import Browser
+from tests.console.things import ACTOR, Things, tool_fields
+
+YOU = "/admin/you/"
+NEW = f"{YOU}t/acme/tokens/new/"
+FIELDS = {"name": "laptop", "audience": "mcp", "scopes": ["mcp:list", "mcp:call"], "expires_at": ""}
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def member(cast: Cast, browse: Browser) -> Client:
+    return browse(cast.member)
+
+
+def test_a_member_without_the_console_issues_and_revokes_a_token_of_their_own(
+    member: Client, cast: Cast
+) -> None:
+    issued = member.post(NEW, FIELDS).context["token"]
+    found = authenticate(issued.plaintext, Audience.MCP, "acme")
+    assert found is not None
+    assert found.principal.user_id == cast.member.user.pk
+    page = member.get(YOU).content.decode()
+    assert "laptop" in page
+    assert issued.plaintext not in page
+    path = f"{YOU}tokens/{issued.id}/revoke/"
+    assert "stops working immediately" in member.get(path).content.decode()
+    assert member.post(path)["Location"] == YOU
+    assert Token.objects.get(pk=issued.id).revoked_at is not None
+
+
+def test_the_form_for_oneself_takes_no_owner(member: Client, cast: Cast) -> None:
+    fields = {**FIELDS, "owner": str(cast.owner.user.pk)}
+    issued = member.post(NEW, fields).context["token"]
+    assert Token.objects.get(pk=issued.id).owner == cast.member.user
+
+
+def test_a_member_is_offered_the_scopes_that_they_may_take(
+    member: Client, cast: Cast, acme: Things
+) -> None:
+    for name in ("payroll", "secret"):
+        catalogue.create(acme.tenant, tool_fields(name, scopes=(f"mcp:{name}",)), ACTOR)
+    grant_scopes(cast.acme.id, cast.member.user, ["mcp:payroll"], actor=ACTOR)
+    page = member.get(NEW)
+    choices = dict(page.context["form"].fields["scopes"].choices)
+    assert set(choices) == {"mcp:list", "mcp:call", "mcp:payroll"}
+    assert "mcp:secret" not in page.content.decode()
+    refused = member.post(NEW, {**FIELDS, "scopes": ["mcp:secret"]})
+    assert list(refused.context["form"].errors) == ["scopes"]
+
+
+def test_a_token_that_others_issued_is_shown_as_such_and_can_be_revoked(
+    member: Client, cast: Cast
+) -> None:
+    wanted = TokenRequest("not mine", ("mcp:call",))
+    token = issue(cast.acme.id, cast.member.user, wanted, actor=ACTOR)
+    page = member.get(YOU).content.decode()
+    assert page.count("without consent") == 1
+    member.post(f"{YOU}tokens/{token.id}/revoke/")
+    selectors.forget_all()
+    assert authenticate(token.plaintext, Audience.MCP, "acme") is None
+
+
+def test_other_peoples_tokens_and_foreign_tenants_are_unknown(
+    member: Client, cast: Cast, acme: Things
+) -> None:
+    assert member.get(f"{YOU}tokens/{acme.token}/revoke/").status_code == 404
+    assert member.post(f"{YOU}tokens/{acme.token}/revoke/").status_code == 404
+    foreign, unknown = (member.get(f"{YOU}t/{slug}/tokens/new/") for slug in ("globex", "nowhere"))
+    assert (foreign.status_code, foreign.content) == (404, unknown.content)
+    assert member.post(f"{YOU}t/globex/leave/").status_code == 404
+    close_tenant(cast.acme.id, actor=ACTOR)
+    assert member.get(NEW).status_code == 404
+
+
+def test_a_member_leaves_once_that_is_confirmed(member: Client, cast: Cast) -> None:
+    path = f"{YOU}t/acme/leave/"
+    assert "stop working permanently" in member.get(path).content.decode()
+    assert "no longer have a role in Acme" in member.post(path, follow=True).content.decode()
+    assert not Membership.objects.filter(user=cast.member.user).exists()
+    assert authenticate(cast.member.mcp_token, Audience.MCP, "acme") is None
+
+
+def test_the_last_owner_is_told_why_they_cannot_leave(owner: Client, cast: Cast) -> None:
+    page = owner.post(f"{YOU}t/acme/leave/", follow=True).content.decode()
+    assert "This is the last owner of the tenant." in page
+    assert Membership.objects.filter(user=cast.owner.user, role="owner").exists()
+
+
+def test_an_appointed_owner_sees_who_appointed_them(cast: Cast, browse: Browser) -> None:
+    by = Actor.person(cast.staff.user.pk, "staff")
+    appoint_owner(cast.commons.id, "member", actor=by)
+    page = browse(cast.member).get(YOU).content.decode()
+    assert page.count("added by staff, without an invitation") == 1
+
+
+def test_a_member_changes_their_password_and_signs_out(member: Client) -> None:
+    fields = {"present": PASSWORD, "password": "another-long-one", "again": "another-long-one"}
+    assert member.post("/admin/password/", fields)["Location"] == YOU
+    assert member.get(YOU).status_code == 200
+    assert member.post("/admin/logout/").status_code == 200
+    assert member.get(YOU).status_code == 302
+
+
+def test_who_was_switched_off_is_led_to_the_sign_in(cast: Cast, browse: Browser) -> None:
+    client = browse(cast.member)
+    User.objects.filter(pk=cast.member.user.pk).update(is_active=False)
+    assert client.get(YOU)["Location"] == f"/admin/sign-in/?next={YOU}"
+    fields = {"username": "member", "password": PASSWORD}
+    assert Client().post("/admin/sign-in/", fields).status_code == 200
+
+
+def test_the_sign_in_without_an_aim_leads_to_ones_own_page(cast: Cast) -> None:
+    fields = {"username": "member", "password": PASSWORD}
+    assert Client().post("/admin/sign-in/", fields)["Location"] == YOU
+    aims = ("//evil.example/", "https://evil.example/", "javascript:x")
+    for aim in aims:
+        led = Client().post(f"/admin/sign-in/?next={aim}", fields)
+        assert led["Location"] == YOU

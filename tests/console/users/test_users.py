@@ -1,0 +1,139 @@
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from mcphost.audit.models import Entry
+from mcphost.console.users.changes import TAKEN, PersonFields, create
+from mcphost.feed.models import Change
+from mcphost.tenants.errors import InvalidError
+from mcphost.tenants.roles import Role
+from mcphost.tenants.services import set_member
+from tests.cast import PASSWORD, Cast
+from tests.console.things import ACTOR
+
+LONG = "correct-horse-battery"
+NEW = "/admin/users/new/"
+
+pytestmark = pytest.mark.django_db
+
+
+def test_staff_make_a_user_who_can_be_given_a_role(staff: Client) -> None:
+    fields = {"username": "olga", "password": LONG, "is_active": "on", "email": "o@x.example"}
+    assert staff.post(NEW, fields)["Location"] == "/admin/users/"
+    user = User.objects.get(username="olga")
+    assert user.check_password(LONG)
+    assert (user.email, user.is_staff, user.is_superuser) == ("o@x.example", False, False)
+    made = Entry.objects.get(action="user.created")
+    assert (made.actor_label, made.facts["user"]) == ("staff", "olga")
+    assert LONG not in str(made.facts)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"username": "OWNER"}, "username"),
+        ({"username": "no blanks"}, "username"),
+        ({"username": "x" * 151}, "username"),
+        ({"username": ""}, "username"),
+        ({"password": "short"}, "password"),
+        ({"password": "password"}, "password"),
+        ({"email": "nonsense"}, "email"),
+    ],
+)
+def test_problems_stand_beside_their_fields(
+    staff: Client, cast: Cast, changes: dict[str, str], field: str
+) -> None:
+    before = User.objects.count()
+    response = staff.post(NEW, {"username": "olga", "password": LONG, **changes})
+    assert list(response.context["form"].errors) == [field]
+    assert User.objects.count() == before
+
+
+def test_a_name_that_was_taken_in_between_is_refused_like_any_other(cast: Cast) -> None:
+    with pytest.raises(InvalidError) as refused:
+        create("owner", LONG, PersonFields(), ACTOR)
+    assert refused.value.problems == {"username": [TAKEN]}
+
+
+def test_switching_somebody_off_is_news_for_their_tokens(staff: Client, cast: Cast) -> None:
+    path = f"/admin/users/{cast.operator.user.pk}/"
+    before = Change.objects.count()
+    assert staff.post(path, {"first_name": "Olga"})["Location"] == path
+    user = User.objects.get(username="operator")
+    assert (user.first_name, user.is_active) == ("Olga", False)
+    assert Change.objects.count() == before + 1
+    facts = Entry.objects.get(action="user.updated").facts
+    assert facts == {"changed": ["first_name", "is_active"], "is_active": False, "user": "operator"}
+
+
+def test_the_last_owner_of_a_tenant_is_not_switched_off(staff: Client, cast: Cast) -> None:
+    path = f"/admin/users/{cast.owner.user.pk}/"
+    response = staff.post(path, {"first_name": "Olga"})
+    (problem,) = response.context["form"].errors["is_active"]
+    assert problem == "owner is the last owner of acme. Make another member owner there first."
+    assert User.objects.get(username="owner").is_active
+    assert not Entry.objects.filter(action="user.updated").exists()
+    set_member(cast.acme.id, cast.operator.user, Role.OWNER, actor=ACTOR)
+    assert staff.post(path, {"first_name": "Olga"})["Location"] == path
+    assert not User.objects.get(username="owner").is_active
+
+
+def test_saving_what_is_there_already_changes_nothing(staff: Client, cast: Cast) -> None:
+    staff.post(f"/admin/users/{cast.owner.user.pk}/", {"is_active": "on"})
+    assert not Entry.objects.filter(action="user.updated").exists()
+
+
+def test_a_bad_address_changes_nothing_of_a_user(staff: Client, cast: Cast) -> None:
+    path = f"/admin/users/{cast.owner.user.pk}/"
+    response = staff.post(path, {"is_active": "on", "email": "nonsense"})
+    assert list(response.context["form"].errors) == ["email"]
+
+
+def test_nobody_locks_themselves_out(staff: Client, cast: Cast) -> None:
+    response = staff.post(f"/admin/users/{cast.staff.user.pk}/", {})
+    assert set(response.context["form"].errors) == {"is_active", "is_staff"}
+    assert User.objects.get(username="staff").is_staff
+
+
+def test_staff_give_somebody_another_password(staff: Client, cast: Cast) -> None:
+    path = f"/admin/users/{cast.owner.user.pk}/password/"
+    assert list(staff.post(path, {"password": "short"}).context["form"].errors) == ["password"]
+    staff.post(path, {"password": LONG})
+    assert User.objects.get(username="owner").check_password(LONG)
+    assert Entry.objects.get(action="user.password_set").facts == {"user": "owner"}
+
+
+def test_everybody_changes_their_own_password_and_stays_signed_in(owner: Client) -> None:
+    path = "/admin/password/"
+    for fields, wrong in (
+        ({"present": "no", "password": LONG, "again": LONG}, ["present"]),
+        ({"present": PASSWORD, "password": LONG, "again": "x"}, ["again"]),
+        ({"present": PASSWORD, "password": "owner", "again": "owner"}, ["password", "again"]),
+    ):
+        assert list(owner.post(path, fields).context["form"].errors) == wrong
+    right = {"present": PASSWORD, "password": LONG, "again": LONG}
+    assert owner.post(path, right)["Location"] == "/admin/you/"
+    assert "Your password was changed." in owner.get("/admin/").content.decode()
+
+
+def test_users_are_found_by_name_page_by_page(
+    staff: Client, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcphost.console.users.users.PER_PAGE", 4)
+    first = staff.get("/admin/users/")
+    assert [user.username for user in first.context["people"]] == [
+        "auditor",
+        "member",
+        "operator",
+        "owner",
+    ]
+    last = staff.get(f"/admin/users/?after={first.context['after']}")
+    assert [user.username for user in last.context["people"]] == ["staff", "stranger"]
+    found = staff.get("/admin/users/?q=WNE")
+    assert [user.username for user in found.context["people"]] == ["owner"]
+
+
+def test_the_page_of_a_user_names_their_roles(staff: Client, cast: Cast) -> None:
+    page = staff.get(f"/admin/users/{cast.owner.user.pk}/").content.decode()
+    assert "/admin/t/acme/members/" in page
+    assert "None yet" in staff.get(f"/admin/users/{cast.staff.user.pk}/").content.decode()

@@ -1,0 +1,448 @@
+"""PostgreSQL restarts, stays away, and comes back under load of both eras, on two nodes."""
+
+import asyncio
+import secrets
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, contextmanager
+from itertools import count, product
+from pathlib import Path
+from typing import Any, LiteralString
+
+import httpx2
+import psycopg
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import ElicitResult, TextContent
+
+from mcphost.feed.nodes import ALIVE
+from mcphost.identity import tokens
+from tests.e2e import asking, raw
+from tests.e2e.asking import Numbered, at, beside_effects, effects, wait_until
+from tests.e2e.nodes import Service
+from tests.e2e.postgresql import Postgres, postgres
+from tests.e2e.processes import Server, serving
+from tests.e2e.raw import Reply
+from tests.e2e.raw_sessions import begin, calling
+from tests.e2e.sessions import Session
+from tests.e2e.test_listening import MOVE
+
+CALLS = 150
+CLIENTS = 3
+PATIENCE = 90
+ERAS = ("auto", "legacy")
+SHORT = 3.0
+"""How long requests wait on the nodes whose database stays away for longer."""
+
+LEASE_SECONDS = ALIVE.total_seconds()
+NOTE_TO_ADA = {"recipient": "Ada", "note": "hello"}
+NOTE = raw.call("send_note", NOTE_TO_ADA)
+ECHO = raw.call("echo", {"text": "a"})
+UNKNOWN = tokens.new(secrets.token_bytes)
+"""A token as it might be, which has to be looked for."""
+
+_numbers = count(1)
+
+
+@pytest.fixture(scope="module")
+def cluster(machine: None) -> Iterator[Postgres]:
+    with postgres() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def nodes(cluster: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Two nodes over the database that is restarted."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TEST_DATABASE_URL", cluster.url)
+        with asking.service(tmp_path_factory.mktemp("restarted")) as two:
+            yield two
+
+
+@pytest.fixture(scope="module")
+def impatient(cluster: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """The same, where requests do not wait for long."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TEST_DATABASE_URL", cluster.url)
+        folder = tmp_path_factory.mktemp("impatient")
+        ways = {"MCPHOST_DATABASE_WAIT_SECONDS": str(SHORT), "MCPHOST_STREAM_AFTER_SECONDS": "0.2"}
+        with asking.service(folder, **ways) as two:
+            yield two
+
+
+class Crowd:
+    """Real clients of both eras, and how their calls ended."""
+
+    def __init__(self, clients: Sequence[Client]) -> None:
+        self._clients = clients
+        self.over = asyncio.Event()
+        self.moved = asyncio.Event()
+        self.asked: list[int] = []
+        self.done: Counter[str] = Counter()
+        self.failures: list[str] = []
+
+    async def call_all(self) -> None:
+        """150 calls of each client's era at once, of which a third asks twice; the others are plain
+        ones, one after the other, until it is over."""
+        async with asyncio.TaskGroup() as group:
+            for number in range(CALLS * len(ERAS)):
+                client = self._clients[number % len(self._clients)]
+                asks = number // len(self._clients) % 3 == 0
+                group.create_task(self._ask(client) if asks else self._note(client))
+
+    async def _note(self, client: Client) -> None:
+        while True:
+            result = await self._call(client, "send_note", NOTE_TO_ADA)
+            self.done["send_note"] += result is not None
+            if result is None or self.over.is_set():
+                return
+
+    async def _ask(self, client: Client) -> None:
+        number = next(_numbers)
+        self.asked.append(number)
+        call = _numbered(number)
+        text = await self._call(client, call.asker.tool, call.asker.arguments)
+        if text is not None:
+            assert call.is_told_by(text), text
+            self.done["interpret"] += 1
+
+    async def _call(self, client: Client, tool: str, arguments: Mapping[str, Any]) -> str | None:
+        try:
+            result = await client.call_tool(tool, dict(arguments))
+        except Exception as error:  # noqa: BLE001 - whatever a client raises is a call that failed
+            self.failures.append(f"{tool}: {error!r}")
+            return None
+        block = result.content[0]
+        assert isinstance(block, TextContent)
+        if result.is_error:
+            self.failures.append(f"{tool}: {block.text}")
+            return None
+        self.moved.set()
+        return block.text
+
+    async def has_moved(self) -> None:
+        """Wait until another call has ended."""
+        self.moved.clear()
+        await self.moved.wait()
+
+
+def _numbered(number: int) -> Numbered:
+    """A call whose questions say which call asks."""
+    return Numbered(number, (f"a{number}", f"b{number}"))
+
+
+async def _answer(_: Any, params: Any) -> ElicitResult:
+    key = params.message.removeprefix("A number for ").removesuffix("?")
+    return ElicitResult(**_numbered(int(key[1:])).answer(key))
+
+
+@asynccontextmanager
+async def crowd(service: Service) -> AsyncIterator[Crowd]:
+    """Clients of each era at each node, and at neither by way of the other."""
+    servers = [at(service, service.first), at(service, service.second)]
+    headers = {"Authorization": f"Bearer {service.server.token}"}
+    limits = httpx2.Limits(max_connections=None)
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(asyncio.timeout(PATIENCE))
+        clients = []
+        for server, era, _ in product(servers, ERAS, range(CLIENTS)):
+            http = httpx2.AsyncClient(headers=headers, timeout=PATIENCE, limits=limits)
+            await stack.enter_async_context(http)
+            transport = streamable_http_client(server.url, http_client=http)
+            client = Client(
+                transport,
+                mode=era,
+                elicitation_callback=_answer,
+                read_timeout_seconds=PATIENCE,
+            )
+            clients.append(await stack.enter_async_context(client))
+        yield Crowd(clients)
+
+
+class Book:
+    """What the nodes' database says of the time from here on."""
+
+    def __init__(self, service: Service) -> None:
+        self._url = service.settings["DATABASE_URL"].replace("postgres:", "postgresql:", 1)
+        self._since = self._ask("SELECT statement_timestamp()")[0][0]
+
+    def entries(self) -> dict[tuple[str, str], int]:
+        """How many entries there are of each action and outcome; none of a round is there twice."""
+        rows = self._ask(
+            "SELECT action, outcome, count(*), count(DISTINCT (call, round, facts->>'key')) "
+            "FROM audit_entry WHERE at >= %s AND call IS NOT NULL GROUP BY 1, 2",
+            self._since,
+        )
+        assert all(entries == rounds for *_, entries, rounds in rows), rows
+        return {(action, outcome): entries for action, outcome, entries, _ in rows}
+
+    def _ask(self, statement: LiteralString, *values: Any) -> list[Any]:
+        with closing(psycopg.connect(self._url, autocommit=True)) as link:
+            return link.execute(statement, values).fetchall()
+
+
+def _all_is_recorded(book: Book, crowd: Crowd) -> None:
+    asking, plain = len(crowd.asked), crowd.done["send_note"]
+    assert book.entries() == {
+        ("round.started", ""): 3 * asking + plain,
+        ("round.finished", "input_required"): 2 * asking,
+        ("round.finished", "complete"): asking + plain,
+        ("question.asked", ""): 2 * asking,
+        ("answer.received", "accept"): 2 * asking,
+    }
+
+
+def _nothing_ran_twice(service: Service, crowd: Crowd) -> None:
+    ran = Counter(name for name, *_ in effects(service))
+    wanted = [key for number in crowd.asked for key in _numbered(number).keys]
+    assert {key: ran[key] for key in wanted} == dict.fromkeys(wanted, 1)
+
+
+def _becomes_ready(server: Server) -> bool:
+    ends = time.monotonic() + PATIENCE
+    while time.monotonic() < ends:
+        if raw.send(server, "GET", "/readyz").status == 200:
+            return True
+        time.sleep(0.05)  # between looks at another process
+    return False
+
+
+@pytest.mark.parametrize("mode", ["immediate", "fast"])
+async def test_a_restart_of_the_database_fails_no_call_and_runs_none_twice(
+    cluster: Postgres, nodes: Service, mode: str
+) -> None:
+    book = Book(nodes)
+    async with crowd(nodes) as calls:
+        calling = asyncio.create_task(calls.call_all())
+        await calls.has_moved()
+        await asyncio.to_thread(cluster.restart, mode)
+        await calls.has_moved()
+        calls.over.set()
+        await calling
+    assert calls.failures == []
+    assert calls.done["interpret"] == len(calls.asked)
+    _nothing_ran_twice(nodes, calls)
+    _all_is_recorded(book, calls)
+
+
+def _is_told_to_come_back(reply: Reply, status: int) -> None:
+    error = reply.message["error"]
+    assert reply.status == status, reply
+    assert error["data"]["retryAfter"] == int(reply.headers["retry-after"]), reply
+
+
+def _is_unready(server: Server) -> bool:
+    return raw.send(server, "GET", "/readyz").status == 503
+
+
+@contextmanager
+def _away(cluster: Postgres, mode: str) -> Iterator[None]:
+    """The database is not there meanwhile."""
+    cluster.stop(mode)
+    try:
+        yield
+    finally:
+        cluster.start()
+
+
+@contextmanager
+def _pausing(service: Service) -> Iterator[Callable[[], None]]:
+    """Programs pause meanwhile, until it is called."""
+    pause, paused = beside_effects(service, ".pause"), beside_effects(service, ".paused")
+    pause.touch()
+    try:
+        yield lambda: pause.unlink(missing_ok=True)
+    finally:
+        pause.unlink(missing_ok=True)
+        paused.unlink(missing_ok=True)
+
+
+def test_a_database_that_stays_away_costs_errors_in_time_and_all_recovers_by_itself(
+    cluster: Postgres, impatient: Service
+) -> None:
+    here, there = at(impatient, impatient.first), at(impatient, impatient.second)
+    session = begin(here, "2025-11-25")
+    assert session.at(there.port).ask("ping") == {}  # who calls is known to both
+    pausing = calling("interpret", 7, program=[["pause"]])
+    with (
+        session.stream() as standing,
+        _pausing(impatient) as go_on,
+        session.stream(pausing) as begun,
+    ):
+        wait_until(beside_effects(impatient, ".paused").exists)
+        with _away(cluster, "immediate"):
+            wait_until(lambda: _is_unready(here) and _is_unready(there))
+            for server in (here, there):
+                _is_told_to_come_back(raw.post(server, NOTE, server.token), 503)
+                _is_told_to_come_back(raw.post(server, ECHO, UNKNOWN), 503)
+                said = session.at(server.port).send(calling("send_note", 8, **NOTE_TO_ADA))
+                _is_told_to_come_back(said, 200)
+            go_on()
+            told = begun.message()
+            assert (told["id"], told["error"]["code"]) == (7, -32603)
+        assert _becomes_ready(here)
+        assert _becomes_ready(there)
+        for server in (here, there):
+            assert raw.post(server, NOTE, server.token).status == 200
+            reply = session.at(server.port).send(calling("send_note", 9, **NOTE_TO_ADA))
+            assert reply.message["result"]["content"], reply
+        for verb in ("disable", "enable"):
+            impatient.manage("shell", "-c", MOVE.format(verb=verb))
+            assert standing.message()["method"] == "notifications/tools/list_changed"
+
+
+def test_a_process_ends_in_time_while_the_database_is_away(
+    cluster: Postgres, impatient: Service
+) -> None:
+    with _away(cluster, "fast"):
+        impatient.first.stop()
+    here = impatient.first.start()
+    assert raw.post(here, NOTE, here.token).status == 200
+
+
+def test_a_database_that_does_not_answer_costs_errors_in_time_and_keeps_no_process_from_ending(
+    cluster: Postgres, impatient: Service
+) -> None:
+    here = at(impatient, impatient.first)
+    session = begin(here, "2025-11-25")
+    assert raw.post(here, NOTE, here.token).status == 200
+    asked = calling("send_note", 1, **NOTE_TO_ADA)
+    with cluster.frozen():
+        with ThreadPoolExecutor(60) as pool:
+            sent = [pool.submit(raw.post, here, NOTE, here.token) for _ in range(10)]
+            sent += [pool.submit(raw.post, here, ECHO, UNKNOWN) for _ in range(30)]
+            said = [pool.submit(session.send, asked | {"id": number}) for number in range(20)]
+            for each in (*sent, *said):  # some on streams, begun before it was known to be away
+                error = each.result(PATIENCE).message["error"]
+                assert error["data"]["retryAfter"] > 0, error
+        impatient.first.stop()
+    here = impatient.first.start()
+    assert raw.post(here, NOTE, here.token).status == 200
+
+
+CUT = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"""
+
+
+def test_connections_cut_again_and_again_at_any_moment_leave_nothing_broken(
+    cluster: Postgres, nodes: Service
+) -> None:
+    here = at(nodes, nodes.first)
+    url = cluster.url.replace("postgres:", "postgresql:", 1)
+    with ThreadPoolExecutor(8) as pool, closing(psycopg.connect(url, autocommit=True)) as link:
+        sent = [pool.submit(raw.post, here, NOTE, here.token) for _ in range(200)]
+        for _ in range(200):
+            link.execute(CUT)
+        for each in sent:
+            assert "result" in each.result(PATIENCE).message, each.result()
+    assert _becomes_ready(here)
+    assert "result" in raw.post(here, NOTE, here.token).message
+
+
+@contextmanager
+def _all_connections_taken(cluster: Postgres) -> Iterator[None]:
+    """There is no other connection to be had meanwhile."""
+    url = cluster.url.replace("postgres:", "postgresql:", 1)
+    with ExitStack() as taken:
+        with pytest.raises(psycopg.OperationalError, match="too many"):
+            while True:
+                taken.enter_context(closing(psycopg.connect(url)))
+        yield
+
+
+def test_a_database_without_a_connection_left_fails_no_call_that_needs_none(
+    cluster: Postgres, impatient: Service
+) -> None:
+    impatient.first.stop()  # so that most threads have no connection yet
+    here = impatient.first.start()
+    session = begin(here, "2025-11-25")
+    asked = calling("send_note", 1, **NOTE_TO_ADA)
+    assert raw.post(here, NOTE, here.token).status == 200
+    with ThreadPoolExecutor(20) as pool, _all_connections_taken(cluster):
+        said = [pool.submit(session.send, asked | {"id": number}) for number in range(20)]
+        while not all(each.done() for each in said):
+            assert raw.post(here, NOTE, here.token).status == 200
+    assert _becomes_ready(here)
+    assert "result" in session.send(asked | {"id": 30}).message
+
+
+async def test_no_call_is_taken_over_because_no_process_could_say_that_it_lives(
+    cluster: Postgres, nodes: Service
+) -> None:
+    here, there = at(nodes, nodes.first), at(nodes, nodes.second)
+    number = next(_numbers)
+    program = [
+        ["ask", f"a{number}"],
+        ["step", f"a{number}", 1],
+        ["pause"],
+        ["step", f"b{number}", 1],
+    ]
+    async with asyncio.timeout(PATIENCE), httpx2.AsyncClient(timeout=PATIENCE) as http:
+        session = await Session.begun(http, here)
+        with _pausing(nodes) as go_on:
+            async with session.calling(here, "interpret", {"program": program}) as stream:
+                question, last_id = await stream.question(), stream.last_id
+                await session.answer(there, question, asking.accept(number=1))
+                await asyncio.to_thread(asking.wait_until, beside_effects(nodes, ".paused").exists)
+                with _away(cluster, "immediate"):
+                    await asyncio.sleep(
+                        LEASE_SECONDS + 1
+                    )  # what is tested is that this is no death
+                async with session.resuming(there, last_id) as seen:
+                    go_on()
+                    assert await seen.text() == await stream.text()
+    ran = Counter(name for name, *_ in effects(nodes))
+    assert (ran[f"a{number}"], ran[f"b{number}"]) == (1, 1)
+
+
+@pytest.fixture
+def hasty(tmp_path: Path) -> Iterator[Server]:
+    """A server over SQLite, where requests do not wait for long."""
+    with serving("uvicorn", tmp_path / "home", MCPHOST_DATABASE_WAIT_SECONDS=str(SHORT)) as started:
+        yield started
+
+
+@contextmanager
+def _locked(server: Server) -> Iterator[None]:
+    """Another process holds the database file for itself."""
+    path = server.home / "db.sqlite3"
+    with closing(sqlite3.connect(path, isolation_level=None, timeout=PATIENCE)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        yield
+
+
+def test_a_lock_on_the_sqlite_file_that_is_short_fails_no_call(server: Server) -> None:
+    session = begin(server, "2025-11-25")
+    with ThreadPoolExecutor(8) as pool:
+        with _locked(server):
+            plain = [pool.submit(raw.post, server, NOTE, server.token) for _ in range(4)]
+            other = [
+                pool.submit(session.send, calling("send_note", n, **NOTE_TO_ADA)) for n in range(4)
+            ]
+            wait_until(lambda: _is_unready(server))
+            assert not any(each.done() for each in (*plain, *other))
+        for each in (*plain, *other):
+            reply = each.result(PATIENCE)
+            assert "result" in reply.message, reply
+    assert _becomes_ready(server)
+
+
+def test_a_lock_on_the_sqlite_file_that_is_long_costs_errors_and_holds_no_thread(
+    hasty: Server,
+) -> None:
+    session = begin(hasty, "2025-11-25")
+    with ThreadPoolExecutor(50) as pool:
+        with _locked(hasty):
+            sent = [pool.submit(raw.post, hasty, NOTE, hasty.token) for _ in range(50)]
+            for each in sent:
+                _is_told_to_come_back(each.result(PATIENCE), 503)
+            said = session.send(calling("send_note", 1, **NOTE_TO_ADA))
+            assert (said.status, "error" in said.message) == (200, True)
+            assert _is_unready(hasty)
+        assert _becomes_ready(hasty)
+    assert raw.post(hasty, NOTE, hasty.token).status == 200
+    assert "result" in session.send(calling("send_note", 2, **NOTE_TO_ADA)).message

@@ -1,0 +1,150 @@
+"""The example of SEP-2322 ("Multi-Round with requestState (Azure DevOps)"), message by message.
+
+The texts are the SEP's. What it leaves out of requests because it was written before the revision is
+added: `_meta`, with the version and the client's capabilities. What it leaves out of results stays
+unmentioned: `resultType`, `_meta`, and a state where a client may do without.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.e2e import raw
+from tests.e2e.processes import Server
+
+CALL = {
+    "name": "update_work_item",
+    "arguments": {"workItemId": 4522, "fields": {"System.State": "Resolved"}},
+}
+STATE = "eyJyZXNvbHV0aW9uIjoiRHVwbGljYXRlIn0..."
+MESSAGES: tuple[tuple[str, Mapping[str, Any], Mapping[str, Any]], ...] = (
+    (
+        "the client calls the tool, and is asked for a resolution",
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": CALL},
+        {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "result": {
+                "inputRequests": {
+                    "resolution": {
+                        "method": "elicitation/create",
+                        "params": {
+                            "message": "Resolving Bug #4522 requires a resolution. How was this bug resolved?",
+                            "requestedSchema": {
+                                "type": "object",
+                                "properties": {
+                                    "resolution": {
+                                        "type": "string",
+                                        "enum": ["Fixed", "Won't Fix", "Duplicate", "By Design"],
+                                        "description": "Resolution type for this bug",
+                                    }
+                                },
+                                "required": ["resolution"],
+                            },
+                        },
+                    }
+                }
+            },
+        },
+    ),
+    (
+        "the client retries with the resolution and no state, and is asked for the original",
+        {
+            "jsonrpc": "2.0",
+            "id": 2,
+            "method": "tools/call",
+            "params": {
+                **CALL,
+                "inputResponses": {
+                    "resolution": {"action": "accept", "content": {"resolution": "Duplicate"}}
+                },
+            },
+        },
+        {
+            "jsonrpc": "2.0",
+            "id": 2,
+            "result": {
+                "inputRequests": {
+                    "duplicate_of": {
+                        "method": "elicitation/create",
+                        "params": {
+                            "message": "Since this is a duplicate, which work item is the original?",
+                            "requestedSchema": {
+                                "type": "object",
+                                "properties": {
+                                    "duplicateOfId": {
+                                        "type": "number",
+                                        "description": "Work item ID of the original bug",
+                                    }
+                                },
+                                "required": ["duplicateOfId"],
+                            },
+                        },
+                    }
+                },
+                "requestState": STATE,
+            },
+        },
+    ),
+    (
+        "the client retries with the original and the state, and the bug is resolved",
+        {
+            "jsonrpc": "2.0",
+            "id": 3,
+            "method": "tools/call",
+            "params": {
+                **CALL,
+                "inputResponses": {
+                    "duplicate_of": {"action": "accept", "content": {"duplicateOfId": 4301}}
+                },
+                "requestState": STATE,
+            },
+        },
+        {
+            "jsonrpc": "2.0",
+            "id": 3,
+            "result": {
+                "content": [
+                    {
+                        "type": "text",
+                        "text": "Bug #4522 resolved as Duplicate of Bug #4301. State set to Resolved and duplicate link created.",
+                    }
+                ],
+                "isError": False,
+            },
+        },
+    ),
+)
+"""What happens, what the client sends, what the server answers."""
+
+META = raw.call("", {}, **{f"{raw.PREFIX}clientCapabilities": {"elicitation": {"form": {}}}})[
+    "params"
+]["_meta"]
+
+
+@pytest.mark.requirement("mrtr.sep-2322-example")
+def test_the_sep_s_example_works_as_it_is_written(any_server: Server) -> None:
+    state = STATE
+    for what, sent, expected in MESSAGES:
+        written = json.loads(json.dumps(sent).replace(STATE, state))
+        written["params"]["_meta"] = META
+        reply = raw.post(any_server, written, any_server.token)
+        assert reply.status == 200, (what, reply.body)
+        state = reply.message["result"].get("requestState", state)
+        assert _as_written(reply.message, expected, state), (what, reply.body)
+
+
+def _as_written(said: Any, expected: Any, state: str) -> bool:
+    """Whether all that the SEP has is there, at any depth; `isError` is false where it is left out."""
+    if isinstance(expected, Mapping):
+        return all(
+            _as_written(said.get(key, False if key == "isError" else None), value, state)
+            for key, value in expected.items()
+        )
+    if isinstance(expected, list):
+        return len(said) == len(expected) and all(
+            _as_written(one, other, state) for one, other in zip(said, expected, strict=True)
+        )
+    return said == (state if expected == STATE else expected)

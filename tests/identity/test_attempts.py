@@ -1,0 +1,335 @@
+"""Tests of counting password attempts in the database: for all processes, before any hashing."""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import timedelta
+
+import pytest
+from django.db import connection, connections
+from django.db.models import F
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from mcphost.audit.models import Entry
+from mcphost.identity import attempts, passwords
+from mcphost.identity.attempts import (
+    ADDRESS_FAILURES,
+    FAILURES,
+    LONGEST_PAUSE_SECONDS,
+    NAME_FAILURES,
+    PRUNED_AT_ONCE,
+    WINDOW,
+    Keys,
+    NotCheckedError,
+    Unchecked,
+    pause_seconds,
+)
+from mcphost.identity.models import SignInAttempts
+from tests.cast import Cast
+
+HERE = "192.0.2.1"
+PATIENCE = 30
+
+
+def refused(name: str, address: str = HERE, within: int = 900) -> Unchecked:
+    """Return the reason of a refusal, and check that its delay is about `within` seconds."""
+    with pytest.raises(NotCheckedError) as refusal:
+        passwords.check(name, address, lambda: pytest.fail("it was hashed"))
+    assert max(1, within - 20) <= refusal.value.seconds <= within
+    return refusal.value.reason
+
+
+def fail(name: str, address: str = HERE, times: int = 1) -> None:
+    for _ in range(times):
+        assert passwords.check(name, address, lambda: False) is False
+
+
+@pytest.fixture
+def long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make pauses so long that they do not end during a test on a slow machine."""
+    monkeypatch.setattr(attempts, "FIRST_PAUSE_SECONDS", 100)
+
+
+def move_back(by: timedelta) -> None:
+    """Move the stored times back, as if that time had passed."""
+    SignInAttempts.objects.update(
+        last_at=F("last_at") - by,
+        previous_at=F("previous_at") - by,
+        expires_at=F("expires_at") - by,
+    )
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_forty_attempts_at_once_eight_are_hashed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passwords, "_present", threading.BoundedSemaphore(40))
+    monkeypatch.setattr(passwords, "_hashing", threading.BoundedSemaphore(40))
+    at_once = threading.Barrier(40)
+    hashed = Counter[str]()
+
+    def guess(_: int) -> str:
+        try:
+            at_once.wait(PATIENCE)
+            passwords.check("olga", HERE, lambda: hashed.update(["guess"]))
+            return "hashed"
+        except NotCheckedError as refusal:
+            return refusal.reason
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(40) as pool:
+        answers = Counter(pool.map(guess, range(40)))
+    assert answers == {"hashed": FAILURES, Unchecked.LOCKED: 40 - FAILURES}
+    assert hashed["guess"] == FAILURES
+
+
+@pytest.mark.django_db(transaction=True)
+def test_only_so_many_passwords_are_hashed_at_once_and_the_others_wait_or_are_refused() -> None:
+    running, let_go = threading.Semaphore(0), threading.Event()
+    most, now, lock = 0, 0, threading.Lock()
+
+    def verify() -> bool:
+        nonlocal most, now
+        with lock:
+            now += 1
+            most = max(most, now)
+        running.release()
+        let_go.wait(PATIENCE)
+        with lock:
+            now -= 1
+        return True
+
+    def sign_in(number: int) -> object:
+        try:
+            return passwords.check(f"user-{number}", HERE, verify)
+        except NotCheckedError as refusal:
+            return refusal.reason
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(20) as pool:
+        busy = [pool.submit(sign_in, number) for number in range(passwords.AT_ONCE)]
+        for _ in busy:
+            assert running.acquire(timeout=PATIENCE)
+        late = [pool.submit(sign_in, number) for number in range(10, 20)]
+        answers = [each.result(PATIENCE) for each in late]
+        let_go.set()
+        assert [each.result(PATIENCE) for each in busy] == [True] * passwords.AT_ONCE
+    assert set(answers) == {Unchecked.BUSY}
+    assert most == passwords.AT_ONCE
+
+
+@pytest.mark.django_db
+def test_a_lock_ends_with_the_window_that_its_first_attempt_began() -> None:
+    fail("olga")
+    move_back(timedelta(minutes=10))
+    fail("olga", times=FAILURES - 1)
+    assert refused("olga", within=300) is Unchecked.LOCKED
+    move_back(timedelta(minutes=5))
+    fail("olga", times=FAILURES)
+    assert refused("olga") is Unchecked.LOCKED
+
+
+@pytest.mark.django_db
+def test_refused_attempts_are_not_counted() -> None:
+    fail("olga", times=FAILURES)
+    before = sorted(SignInAttempts.objects.values_list())
+    for _ in range(3):
+        refused("olga")
+    assert sorted(SignInAttempts.objects.values_list()) == before
+
+
+@pytest.mark.django_db
+def test_a_locked_caller_costs_one_query_that_only_reads() -> None:
+    fail("olga", times=FAILURES)
+    with CaptureQueriesContext(connection) as queries:
+        refused("olga")
+    (only,) = queries.captured_queries
+    assert only["sql"].startswith("SELECT")
+
+
+@pytest.mark.django_db
+def test_an_address_is_locked_over_all_names() -> None:
+    for number in range(ADDRESS_FAILURES):
+        fail(f"user-{number}")
+    assert refused("olga") is Unchecked.LOCKED
+    fail("olga", "192.0.2.2")
+
+
+@pytest.mark.django_db
+def test_the_addresses_of_one_ipv6_network_count_together() -> None:
+    for number in range(FAILURES):
+        fail("olga", f"2001:db8:0:1::{number:x}")
+    assert refused("olga", "2001:db8:0:1:ffff::1") is Unchecked.LOCKED
+    fail("olga", "2001:db8:0:2::1")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (("olga", HERE), ("OLGA", HERE)),
+        (("olga", HERE), ("\uff4flga", HERE)),
+        (("olga", HERE), ("olga", f"::ffff:{HERE}")),
+        (("x" * 150, HERE), ("x" * 100_000, HERE)),
+    ],
+)
+def test_spellings_of_one_name_or_address_count_together(
+    one: tuple[str, str], other: tuple[str, str]
+) -> None:
+    assert Keys.of(*one) == Keys.of(*other)
+
+
+@pytest.mark.parametrize("address", ["", "unix:", "x" * 1000])
+def test_what_is_no_address_counts_as_it_is(address: str) -> None:
+    keys = Keys.of("olga", address)
+    assert keys == Keys.of("olga", address)
+    assert keys != Keys.of("olga", HERE)
+    assert all(len(key) == 64 for key in keys.sorted())
+
+
+@pytest.mark.django_db
+def test_neither_names_nor_addresses_are_stored() -> None:
+    fail("olga")
+    assert SignInAttempts.objects.count() >= 3
+    for row in SignInAttempts.objects.values_list():
+        assert "olga" not in str(row)
+        assert HERE not in str(row)
+
+
+@pytest.mark.django_db
+def test_a_right_password_takes_only_its_own_attempt_out() -> None:
+    fail("olga", times=3)
+    assert passwords.check("olga", HERE, lambda: "olga") == "olga"
+    counts = SignInAttempts.objects.filter(id__in=Keys.of("olga", HERE).sorted())
+    assert list(counts.values_list("count", flat=True)) == [3, 3, 3]
+
+
+@pytest.mark.django_db
+def test_an_attempt_of_an_earlier_window_is_not_taken_out_of_a_later_one() -> None:
+    attempt = attempts.reserve(Keys.of("olga", HERE))
+    move_back(WINDOW)
+    fail("olga", times=2)
+    move_back(-WINDOW)
+    attempt.give_back()
+    counts = SignInAttempts.objects.filter(id__in=attempt.keys.sorted())
+    assert list(counts.values_list("count", flat=True)) == [2, 2, 2]
+
+
+@pytest.mark.django_db
+def test_an_attempt_that_ends_in_an_error_stays_counted() -> None:
+    def away() -> bool:
+        raise ConnectionError
+
+    for _ in range(FAILURES):
+        with pytest.raises(ConnectionError):
+            passwords.check("olga", HERE, away)
+    assert refused("olga") is Unchecked.LOCKED
+
+
+def test_pauses_grow_with_the_failures_at_a_name_and_are_bounded() -> None:
+    pauses = [pause_seconds(failures) for failures in range(200)]
+    assert set(pauses[:NAME_FAILURES]) == {0}
+    assert pauses[NAME_FAILURES] == 2
+    assert pauses == sorted(pauses)
+    assert pause_seconds(10**9) == LONGEST_PAUSE_SECONDS == pauses[-1]
+
+
+@pytest.mark.django_db
+def test_a_name_under_attack_delays_addresses_that_failed_and_no_other(long_pauses: None) -> None:
+    for number in range(NAME_FAILURES):
+        fail("olga", f"198.51.100.{number}")
+    assert refused("olga", "198.51.100.3", within=100) is Unchecked.PAUSED
+    assert passwords.check("olga", HERE, lambda: True)
+    move_back(timedelta(seconds=101))
+    fail("olga", "198.51.100.3")
+    assert refused("olga", "198.51.100.3", within=100) is Unchecked.PAUSED
+
+
+@pytest.mark.django_db
+def test_a_pause_cannot_be_raced(long_pauses: None) -> None:
+    for number in range(NAME_FAILURES):
+        fail("olga", f"198.51.100.{number}")
+    keys = Keys.of("olga", HERE)
+    attempts.check_only(keys)
+    attempts.check_only(keys)
+    attempts.reserve(keys)
+    with pytest.raises(NotCheckedError, match="paused"):
+        attempts.reserve(keys)
+
+
+@pytest.mark.django_db
+def test_expired_counts_are_deleted_in_portions() -> None:
+    now = timezone.now()
+    SignInAttempts.objects.bulk_create(
+        SignInAttempts(id=f"{number}", count=1, last_at=now, expires_at=now - WINDOW)
+        for number in range(PRUNED_AT_ONCE + 1)
+    )
+    fail("olga")
+    kept = SignInAttempts.objects.filter(expires_at__gt=now).count()
+    assert [attempts.prune(), attempts.prune(), attempts.prune()] == [PRUNED_AT_ONCE, 1, 0]
+    assert SignInAttempts.objects.count() == kept >= 3
+
+
+@contextmanager
+def new_entries() -> Iterator[list[Entry]]:
+    before = set(Entry.objects.values_list("id", flat=True))
+    found: list[Entry] = []
+    yield found
+    found.extend(Entry.objects.exclude(id__in=before).order_by("id"))
+
+
+def test_the_first_failure_and_the_lock_are_on_record(cast: Cast) -> None:
+    with new_entries() as entries:
+        fail("OWNER", times=FAILURES)
+        refused("owner")
+    assert [(each.action, each.actor_label, each.facts) for each in entries] == [
+        ("signin.failed", HERE, {"attempts": 1, "user": "owner"}),
+        ("signin.locked", HERE, {"attempts": FAILURES, "user": "owner"}),
+    ]
+    assert {each.target for each in entries} == {str(cast.owner.user.pk)}
+    assert {each.tenant for each in entries} == {None}
+
+
+@pytest.mark.django_db
+def test_a_name_that_is_longer_than_sqlite_compares_is_an_unknown_one(cast: Cast) -> None:
+    with new_entries() as entries:
+        fail("x" * 60_000)
+    (only,) = entries
+    assert only.facts == {"attempts": 1, "user": "an unknown name"}
+
+
+@pytest.mark.django_db
+def test_what_is_no_users_name_is_not_on_record() -> None:
+    with new_entries() as entries:
+        fail("a password in the wrong field")
+    (only,) = entries
+    assert only.facts == {"attempts": 1, "user": "an unknown name"}
+
+
+@pytest.mark.django_db
+def test_attacks_from_one_address_and_on_one_name_are_on_record() -> None:
+    with new_entries() as entries:
+        for number in range(ADDRESS_FAILURES):
+            fail(f"user-{number}")
+        for number in range(NAME_FAILURES):
+            fail("olga", f"198.51.100.{number}")
+    told = [each for each in entries if each.action != "signin.failed"]
+    assert [(each.action, each.facts) for each in told] == [
+        ("signin.locked", {"attempts": ADDRESS_FAILURES}),
+        ("signin.slowed", {"attempts": NAME_FAILURES, "user": "an unknown name"}),
+    ]
+
+
+@pytest.mark.django_db
+def test_entries_are_bounded_and_the_last_one_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passwords, "RECORDED", 3)
+    with new_entries() as entries:
+        for number in range(6):
+            fail("olga", f"198.51.100.{number}")
+    assert [("unrecorded" in each.facts) for each in entries] == [False, False, True]
+    move_back(timedelta(hours=1))
+    with new_entries() as entries:
+        fail("olga", "198.51.100.77")
+    assert len(entries) == 1

@@ -1,0 +1,155 @@
+"""Tests that a token's owner issued it, or that it is labelled "without consent"."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.state import StateApps
+from django.utils import timezone
+
+from mcphost.audit.records import Actor, new_id
+from mcphost.identity import selectors
+from mcphost.identity.models import Token
+from mcphost.identity.services import FOR_ONESELF, TokenRequest, issue
+from mcphost.runtime.call import Principal
+from mcphost.tenants.errors import InvalidError
+from mcphost.tenants.roles import Audience
+from mcphost.tenants.services import grant_scopes
+from tests.cast import ACTOR, Cast, Person
+
+WANTED = TokenRequest("laptop", ("mcp:list",))
+
+
+def _itself(person: Person) -> Actor:
+    return Actor.person(person.user.pk, person.user.get_username())
+
+
+def _principal(plaintext: str) -> Principal:
+    selectors.forget_all()
+    found = selectors.authenticate(plaintext, Audience.MCP, "acme")
+    assert found is not None
+    return found.principal
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("issuer", ["owner", "staff", "stranger", "member"])
+@pytest.mark.parametrize("name", ["operator", "auditor"])
+def test_a_person_issues_no_token_for_another(cast: Cast, issuer: str, name: str) -> None:
+    before = Token.objects.count()
+    actor = _itself(getattr(cast, issuer))
+    with pytest.raises(InvalidError) as refused:
+        issue(cast.acme.id, getattr(cast, name).user, WANTED, actor=actor)
+    assert refused.value.problems == {"owner": [FOR_ONESELF]}
+    assert Token.objects.count() == before
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", ["owner", "operator", "auditor", "member"])
+def test_every_member_issues_tokens_for_themselves(cast: Cast, name: str) -> None:
+    person = getattr(cast, name)
+    issued = issue(cast.acme.id, person.user, WANTED, actor=_itself(person))
+    principal = _principal(issued.plaintext)
+    assert principal.label == f"{name} (“laptop”, issued by {name})"
+    assert principal.user_id == person.user.pk
+
+
+@pytest.mark.django_db
+def test_what_a_command_issues_for_a_person_is_without_consent(cast: Cast) -> None:
+    issued = issue(cast.acme.id, cast.member.user, WANTED, actor=ACTOR)
+    label = "member (“laptop”, issued without consent by the cast)"
+    assert _principal(issued.plaintext).label == label
+    (listed,) = (each for each in selectors.tokens_of(cast.member.user.pk) if each.id == issued.id)
+    assert (listed.issued_by, listed.without_consent) == ("the cast", True)
+    own = issue(cast.acme.id, cast.member.user, WANTED, actor=ACTOR, consented=True)
+    assert "without consent" not in _principal(own.plaintext).label
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("quote", "“”„")
+def test_a_tokens_name_does_not_forge_the_rest_of_the_label(cast: Cast, quote: str) -> None:
+    wanted = replace(WANTED, name=f"x{quote}, issued by staff) (“y")
+    issued = issue(cast.acme.id, cast.member.user, wanted, actor=_itself(cast.member))
+    label = _principal(issued.plaintext).label
+    assert label == 'member (“x", issued by staff) ("y”, issued by member)'
+
+
+@pytest.mark.django_db
+def test_members_give_their_tokens_no_scope_of_a_tool_that_no_owner_granted(cast: Cast) -> None:
+    wanted = replace(WANTED, scopes=("mcp:list", "mcp:payroll"))
+    for person in (cast.member, cast.auditor):
+        with pytest.raises(InvalidError, match="has to grant you 'mcp:payroll'"):
+            issue(cast.acme.id, person.user, wanted, actor=_itself(person))
+    for person in (cast.owner, cast.operator):
+        issue(cast.acme.id, person.user, wanted, actor=_itself(person))
+
+
+@pytest.mark.django_db
+def test_a_granted_scope_works_until_it_is_taken_away(cast: Cast) -> None:
+    wanted, user = replace(WANTED, scopes=("mcp:list", "mcp:payroll")), cast.member.user
+    grant_scopes(cast.acme.id, user, ["mcp:payroll"], actor=_itself(cast.owner))
+    issued = issue(cast.acme.id, user, wanted, actor=_itself(cast.member))
+    assert _principal(issued.plaintext).scopes == {"mcp:list", "mcp:payroll"}
+    grant_scopes(cast.acme.id, user, [], actor=_itself(cast.owner))
+    assert _principal(issued.plaintext).scopes == {"mcp:list"}
+
+
+@pytest.mark.django_db
+def test_what_others_issued_keeps_the_scopes_that_they_chose(cast: Cast) -> None:
+    wanted = replace(WANTED, scopes=("mcp:payroll", "mcp:list"))
+    issued = issue(cast.acme.id, cast.member.user, wanted, actor=ACTOR)
+    assert _principal(issued.plaintext).scopes == {"mcp:list", "mcp:payroll"}
+
+
+def _migrate(*to: tuple[str, str]) -> StateApps:
+    executor = MigrationExecutor(connection)
+    return executor.migrate(list(to) or executor.loader.graph.leaf_nodes()).apps
+
+
+@pytest.fixture
+def before(transactional_db: None) -> Iterator[StateApps]:
+    """The tables of a server on which owners issued tokens for all members."""
+    yield _migrate(("identity", "0001_initial"))
+    _migrate()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("actor", "issued_by", "consented"),
+    [
+        (("person", "itself", "olga"), "olga", True),
+        (("person", "0", "boss"), "boss", False),
+        (("system", "", "manage.py token"), "manage.py token", False),
+        (("system", "", "manage.py init"), "manage.py init", True),
+        (None, "", False),
+    ],
+)
+def test_older_tokens_are_without_consent_unless_a_record_proves_it(
+    before: StateApps, actor: tuple[str, str, str] | None, issued_by: str, consented: bool
+) -> None:
+    user = before.get_model("auth", "User").objects.create(username="olga")
+    tenant = before.get_model("tenants", "Tenant").objects.create(slug="acme", title="Acme")
+    before.get_model("identity", "Token").objects.create(
+        id="abcdefghijkl", tenant=tenant, owner=user, audience="mcp", name="old", digest=b"x"
+    )
+    if actor is not None:
+        kind, actor_id, label = actor
+        columns: dict[str, Any] = {
+            "actor_kind": kind,
+            "actor_id": str(user.pk) if actor_id == "itself" else actor_id,
+            "actor_label": label,
+        }
+        before.get_model("audit", "Entry").objects.create(
+            id=new_id(),
+            at=timezone.now(),
+            tenant=tenant.pk,
+            action="token.issued",
+            target="abcdefghijkl",
+            **columns,
+        )
+    _migrate()
+    token = Token.objects.get()
+    assert (token.issued_by, token.consented) == (issued_by, consented)
+    assert token.without_consent is not consented

@@ -1,0 +1,185 @@
+"""Tests of service accounts: they call in their own name, with at most a member's rights."""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import IntegrityError, transaction
+
+from mcphost.audit.models import Entry
+from mcphost.audit.records import Actor
+from mcphost.feed.models import Change
+from mcphost.identity import selectors, service_accounts
+from mcphost.identity.models import Token
+from mcphost.identity.selectors import authenticate
+from mcphost.identity.services import IssuedToken, TokenRequest, issue_for_service
+from mcphost.runtime.call import Principal, PrincipalKind
+from mcphost.tenants.errors import InvalidError, UnknownTenantError
+from mcphost.tenants.roles import Audience, Role
+from mcphost.tenants.services import close_tenant, remove_member, set_member
+from tests.cast import ACTOR, Cast
+
+pytestmark = pytest.mark.django_db
+
+WANTED = TokenRequest("cron", ("mcp:list", "mcp:call", "mcp:payroll"))
+
+
+def _owner(cast: Cast) -> Actor:
+    return Actor.person(cast.owner.user.pk, "owner")
+
+
+def _made(cast: Cast, name: str = "nightly") -> UUID:
+    return service_accounts.create(cast.acme.id, name, "runs at night", actor=_owner(cast))
+
+
+def _issue(cast: Cast, account: UUID) -> IssuedToken:
+    return issue_for_service(cast.acme.id, account, WANTED, actor=_owner(cast))
+
+
+def _principal(issued: IssuedToken) -> Principal | None:
+    found = authenticate(issued.plaintext, Audience.MCP, "acme")
+    return None if found is None else found.principal
+
+
+def _entry(action: str) -> Any:
+    entry = Entry.objects.get(action=action)
+    return entry.tenant, entry.actor_label, entry.target, entry.facts
+
+
+def test_a_service_account_is_no_person_and_says_so(cast: Cast) -> None:
+    account = _made(cast)
+    issued = _issue(cast, account)
+    principal = _principal(issued)
+    assert principal is not None
+    assert (principal.kind, principal.user_id) == (PrincipalKind.SERVICE, None)
+    assert principal.label == "service account nightly (“cron”, issued by owner)"
+    assert principal.scopes == set(WANTED.scopes)
+    assert Actor.of(principal).kind == "service"
+    made = (cast.acme.id, "owner", str(account), {"name": "nightly"})
+    assert _entry("service_account.created") == made
+    facts = Entry.objects.get(action="token.issued", target=issued.id).facts
+    assert facts["owner"] == "service account nightly"
+    listed = {each.id: each for each in selectors.tokens(cast.acme.id)}[issued.id]
+    assert (listed.owner, listed.issued_by) == ("service account nightly", "owner")
+    assert not listed.without_consent
+
+
+@pytest.mark.parametrize(("audience", "scope"), [(Audience.API, "api:read"), (Audience.MCP, "*")])
+def test_a_service_account_holds_at_most_what_a_member_may(
+    cast: Cast, audience: Audience, scope: str
+) -> None:
+    account = _made(cast)
+    with pytest.raises(InvalidError) as refused:
+        issue_for_service(
+            cast.acme.id, account, TokenRequest("x", (scope,), audience), actor=_owner(cast)
+        )
+    assert set(refused.value.problems) == {"scopes"}
+
+
+@pytest.mark.parametrize(
+    "name", ["", "Nightly", "a b", "a(b", "-a", "a-", "x" * 61, "\u0430dmin", "a\n"]
+)
+def test_a_name_that_could_be_mistaken_for_something_else_is_refused(cast: Cast, name: str) -> None:
+    with pytest.raises(InvalidError) as refused:
+        service_accounts.create(cast.acme.id, name, actor=ACTOR)
+    assert set(refused.value.problems) == {"name"}
+
+
+def test_a_long_or_unprintable_description_is_refused(cast: Cast) -> None:
+    for text in ("x" * 201, "a\0b", "two\nlines"):
+        with pytest.raises(InvalidError, match="description"):
+            service_accounts.create(cast.acme.id, "nightly", text, actor=ACTOR)
+
+
+def test_a_name_is_never_given_again_but_another_tenant_may_have_it(cast: Cast) -> None:
+    account = _made(cast)
+    assert service_accounts.remove(cast.acme.id, account, actor=ACTOR)
+    with pytest.raises(InvalidError, match="is or was used"):
+        _made(cast)
+    service_accounts.create(cast.globex.id, "nightly", actor=ACTOR)
+
+
+def test_a_tenant_has_two_hundred_service_accounts_at_most(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service_accounts, "MOST_ACCOUNTS", 1)
+    _made(cast)
+    with pytest.raises(InvalidError, match="at most 1 service accounts"):
+        _made(cast, "another")
+
+
+def test_tokens_stop_while_it_is_disabled_and_work_again_afterwards(cast: Cast) -> None:
+    account = _made(cast)
+    issued = _issue(cast, account)
+    assert service_accounts.disable(cast.acme.id, account, actor=_owner(cast))
+    assert not service_accounts.disable(cast.acme.id, account, actor=_owner(cast))
+    selectors.forget_all()
+    assert _principal(issued) is None
+    with pytest.raises(InvalidError, match="or it is disabled"):
+        _issue(cast, account)
+    assert selectors.current_principals([issued.id]) == {}
+    assert service_accounts.enable(cast.acme.id, account, actor=_owner(cast))
+    assert not service_accounts.enable(cast.acme.id, account, actor=_owner(cast))
+    selectors.forget_all()
+    assert _principal(issued) is not None
+    assert Change.objects.filter(what="token", object_id=issued.id).count() == 3
+    assert Entry.objects.filter(action="service_account.disabled").count() == 1
+    assert Entry.objects.filter(action="service_account.enabled").count() == 1
+
+
+def test_a_removed_one_takes_its_tokens_with_it_for_good(cast: Cast) -> None:
+    account = _made(cast)
+    issued = _issue(cast, account)
+    assert service_accounts.remove(cast.acme.id, account, actor=_owner(cast))
+    assert not service_accounts.remove(cast.acme.id, account, actor=_owner(cast))
+    assert not service_accounts.enable(cast.acme.id, account, actor=_owner(cast))
+    selectors.forget_all()
+    assert _principal(issued) is None
+    assert service_accounts.accounts(cast.acme.id) == ()
+    (listed,) = (each for each in selectors.tokens(cast.acme.id) if each.id == issued.id)
+    assert listed.owner_state == "orphaned"
+    assert Entry.objects.filter(action="service_account.removed").count() == 1
+
+
+def test_it_outlives_the_membership_of_its_issuer_who_stays_named(cast: Cast) -> None:
+    issued = _issue(cast, _made(cast))
+    set_member(cast.acme.id, cast.operator.user, Role.OWNER, actor=ACTOR)
+    remove_member(cast.acme.id, cast.owner.user, actor=ACTOR)
+    cast.owner.user.delete()
+    principal = _principal(issued)
+    assert principal is not None
+    assert "issued by owner" in principal.label
+
+
+def test_service_accounts_of_other_tenants_are_unknown(cast: Cast) -> None:
+    account = _made(cast)
+    with pytest.raises(InvalidError, match="no such service account"):
+        issue_for_service(cast.globex.id, account, WANTED, actor=ACTOR)
+    for verb in (service_accounts.disable, service_accounts.enable, service_accounts.remove):
+        assert not verb(cast.globex.id, account, actor=ACTOR)
+        assert not verb(cast.acme.id, uuid4(), actor=ACTOR)
+
+
+def test_a_closed_tenant_gets_none_and_its_tokens_are_dead(cast: Cast) -> None:
+    issued = _issue(cast, _made(cast))
+    close_tenant(cast.acme.id, actor=ACTOR)
+    selectors.forget_all()
+    assert _principal(issued) is None
+    with pytest.raises(UnknownTenantError):
+        _made(cast, "another")
+
+
+def test_a_token_has_exactly_one_holder(cast: Cast) -> None:
+    issued = _issue(cast, _made(cast))
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Token.objects.filter(pk=issued.id).update(owner=cast.owner.user)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Token.objects.filter(pk=issued.id).update(service_account=None)
+
+
+def test_the_list_counts_tokens_that_are_live(cast: Cast) -> None:
+    account = _made(cast)
+    _made(cast, "another")
+    _issue(cast, account)
+    counts = [(each.name, each.live_tokens) for each in service_accounts.accounts(cast.acme.id)]
+    assert counts == [("another", 0), ("nightly", 1)]

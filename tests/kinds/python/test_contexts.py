@@ -1,0 +1,737 @@
+"""Only code of its own call may use a context. Other code gets an error, and nothing is sent."""
+
+import asyncio
+import contextvars
+import inspect
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from itertools import count
+from types import MappingProxyType
+from typing import Any, Protocol
+from uuid import UUID
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from mcphost.kinds.python.completers import completer_of
+from mcphost.kinds.python.program import PythonProgram
+from mcphost.runtime.call import Call
+from mcphost.runtime.journal import EMPTY
+from mcphost.runtime.memory import MemoryLinks, MemoryStore
+from mcphost.runtime.notification_channel import MOST_MISUSES
+from mcphost.runtime.outcomes import Complete, InputRequired, Outcome
+from mcphost.runtime.ports import FixedPorts, Misuse
+from mcphost.runtime.program import Program
+from mcphost.runtime.threads import ToolThreads
+from mcphost.sdk import (
+    CallEnded,
+    Context,
+    ForeignContext,
+    SyncContext,
+    complete,
+    current,
+    current_sync,
+    prompt,
+    resource,
+)
+from mcphost.sdk.context import ContextStore
+from mcphost.sdk.sync import SyncStore
+from tests.kinds.asking import CAPABLE, Name
+from tests.kinds.rounds import Notes, a_call, program, seen
+
+PATIENCE = 10
+
+USES: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
+    {
+        "announce": lambda ctx: ctx.announce("notes://today"),
+        "announce_list": lambda ctx: ctx.announce_list("tools"),
+        "ask_form": lambda ctx: ctx.ask_form("who", "Who?", Name),
+        "ask_url": lambda ctx: ctx.ask_url("page", "Open this", "https://example.com/"),
+        "call_id": lambda ctx: ctx.call_id,
+        "client": lambda ctx: ctx.client,
+        "close_stream": lambda ctx: ctx.close_stream(),
+        "debug": lambda ctx: ctx.debug("heard"),
+        "done_url": lambda ctx: ctx.done_url("paid"),
+        "callback": lambda ctx: ctx.callback("shipped"),
+        "elicit": lambda ctx: ctx.elicit("who", "Who?", Name),
+        "error": lambda ctx: ctx.error("heard"),
+        "in_thread": lambda ctx: ctx.in_thread(threading.get_ident),
+        "info": lambda ctx: ctx.info("heard"),
+        "list_roots": lambda ctx: ctx.list_roots(),
+        "log": lambda ctx: ctx.log("info", "heard"),
+        "now": lambda ctx: ctx.now(),
+        "principal": lambda ctx: ctx.principal,
+        "progress": lambda ctx: ctx.progress(1),
+        "random": lambda ctx: ctx.random(),
+        "replaying": lambda ctx: ctx.replaying,
+        "require": lambda ctx: ctx.require("elicitation"),
+        "round": lambda ctx: ctx.round,
+        "sample": lambda ctx: ctx.sample("sum", "Sum up", max_tokens=9),
+        "step": lambda ctx: ctx.step("s", threading.get_ident),
+        "store": lambda ctx: ctx.store,
+        "tenant": lambda ctx: ctx.tenant,
+        "uuid": lambda ctx: ctx.uuid(),
+        "wait_for": lambda ctx: ctx.wait_for("paid", 1),
+        "warning": lambda ctx: ctx.warning("heard"),
+    }
+)
+"""A use of each member of a context."""
+
+AWAITED = [name for name in USES if inspect.iscoroutinefunction(getattr(Context, name))]
+
+STORE_USES: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
+    {
+        "delete": lambda store: store.delete("a", 1),
+        "get": lambda store: store.get("a"),
+        "put": lambda store: store.put("a", "taken", 0),
+    }
+)
+"""A use of each member of a store."""
+
+
+def _members(of: type) -> set[str]:
+    return {name for name in dir(of) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize("kind", [Context, SyncContext])
+def test_every_member_of_a_context_is_tried_here(kind: type) -> None:
+    assert _members(kind) == set(USES)
+
+
+@pytest.mark.parametrize("kind", [ContextStore, SyncStore])
+def test_every_member_of_a_store_is_tried_here(kind: type) -> None:
+    assert _members(kind) == set(STORE_USES)
+
+
+class Party:
+    """One call of a tenant, with everything that it sends and all misuses reported for it."""
+
+    def __init__(self, tenant: int) -> None:
+        self.notes = Notes()
+        self.announced: list[str] = []
+        self.closed: list[bool] = []
+        self.store = MemoryStore()
+        self.misuses: list[tuple[Misuse, Call | None]] = []
+        self.call = a_call(**CAPABLE)._replace(tenant=UUID(int=tenant))
+        self.ports = FixedPorts(
+            threads=ToolThreads(4),
+            notifier=self.notes,
+            announcer=self,
+            store=self.store,
+            links=MemoryLinks(),
+            close_stream=lambda: self.closed.append(True),
+            misused=lambda misuse, other: self.misuses.append((misuse, other)),
+        )
+
+    def updated(self, uri: str) -> None:
+        self.announced.append(uri)
+
+    def list_changed(self, name: str) -> None:
+        self.announced.append(name)
+
+    async def run(self, what: Program | Callable[..., Any]) -> Outcome:
+        """Run one round of a program, or of a function as a tool."""
+        runs = what if hasattr(what, "advance") else program(what)
+        async with asyncio.timeout(PATIENCE):
+            return await runs.advance(self.call, EMPTY, self.ports)
+
+    async def run_as(self, way: str, work: "Work") -> Outcome:
+        """Run one round of work as a tool, a prompt, or any other way that gets a context."""
+        if way == "completer":
+            argument = {"argument": {"name": "name", "value": ""}, "context": {"arguments": {}}}
+            self.call = self.call._replace(arguments=argument)
+        return await self.run(WAYS[way](work))
+
+    async def assert_untouched(self) -> None:
+        """Assert that no notification, question, announcement or stored value was made in its name."""
+        assert (self.notes.progressed, self.notes.logged) == ([], [])
+        assert (self.announced, self.closed) == ([], [])
+        assert (await self.store.get("a")).revision == 0
+
+
+async def _value(value: Any) -> Any:
+    return await value if inspect.isawaitable(value) else value
+
+
+async def _used(use: Callable[[Any], Any], what: Any) -> Any:
+    return await _value(use(what))
+
+
+async def _caught(use: Callable[[Any], Any], what: Any) -> BaseException | None:
+    """Return the error that the use raises in a coroutine."""
+    try:
+        await _used(use, what)
+    except BaseException as error:  # noqa: BLE001 - that is what is looked at
+        return error
+    return None
+
+
+def _caught_in_thread(use: Callable[[Any], Any], what: Any) -> BaseException | None:
+    """Return the error that the use raises in a thread; awaitables are awaited on a new event loop."""
+    return asyncio.run(_caught(use, what))
+
+
+class Work(Protocol):
+    """The code of a function that uses its context, in a coroutine or in a thread."""
+
+    async def in_coroutine(self, ctx: Context) -> str: ...
+
+    def in_thread(self, ctx: SyncContext) -> str: ...
+
+
+class Lending:
+    """Passes its context to other code, and runs until it is released."""
+
+    def __init__(self) -> None:
+        self.ctx: Any = None
+        self.began, self.release = asyncio.Event(), threading.Event()
+        self._loop = asyncio.get_running_loop()
+
+    async def in_coroutine(self, ctx: Context) -> str:
+        self.ctx = ctx
+        self.began.set()
+        await asyncio.to_thread(self.release.wait, PATIENCE)
+        return "done"
+
+    def in_thread(self, ctx: SyncContext) -> str:
+        self.ctx = ctx
+        self._loop.call_soon_threadsafe(self.began.set)
+        self.release.wait(PATIENCE)
+        return "done"
+
+
+class Borrowing:
+    """Uses an object of another call, and stores the error that this raised."""
+
+    def __init__(self, use: Callable[[Any], Any], what: Any) -> None:
+        self._use = use
+        self._what = what
+        self.raised: BaseException | None = None
+
+    async def in_coroutine(self, ctx: Context) -> str:
+        self.raised = await _caught(self._use, self._what)
+        return "done"
+
+    def in_thread(self, ctx: SyncContext) -> str:
+        self.raised = _caught_in_thread(self._use, self._what)
+        return "done"
+
+
+Make = Callable[[Work], Program]
+
+
+def _as_tool(work: Work) -> Program:
+    async def runs(ctx: Context) -> str:
+        return await work.in_coroutine(ctx)
+
+    return program(runs)
+
+
+def _as_plain_tool(work: Work) -> Program:
+    def runs(ctx: SyncContext) -> str:
+        return work.in_thread(ctx)
+
+    return program(runs)
+
+
+def _as_prompt(work: Work) -> Program:
+    @prompt
+    async def runs(ctx: Context) -> str:
+        return await work.in_coroutine(ctx)
+
+    return PythonProgram(seen(runs))
+
+
+def _as_plain_prompt(work: Work) -> Program:
+    @prompt
+    def runs(ctx: SyncContext) -> str:
+        return work.in_thread(ctx)
+
+    return PythonProgram(seen(runs))
+
+
+def _as_resource(work: Work) -> Program:
+    @resource("lent://it")
+    async def runs(ctx: Context) -> str:
+        return await work.in_coroutine(ctx)
+
+    return PythonProgram(seen(runs))
+
+
+def _as_completer(work: Work) -> Program:
+    @prompt
+    def offered(name: str) -> str:
+        return name
+
+    @complete(offered, "name")
+    async def runs(ctx: Context, typed: str) -> list[str]:
+        return [await work.in_coroutine(ctx)]
+
+    completer = completer_of(seen(offered))
+    assert completer is not None
+    return completer
+
+
+WAYS: Mapping[str, Make] = MappingProxyType(
+    {
+        "tool": _as_tool,
+        "plain tool": _as_plain_tool,
+        "prompt": _as_prompt,
+        "plain prompt": _as_plain_prompt,
+        "resource": _as_resource,
+        "completer": _as_completer,
+    }
+)
+"""Every way to get a context."""
+
+
+@asynccontextmanager
+async def lent(lender: Party, way: str = "tool") -> AsyncIterator[Any]:
+    """Yield the context of a running call. The call must complete as if the context had not been
+    used."""
+    lending = Lending()
+    task = asyncio.create_task(lender.run_as(way, lending))
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await lending.began.wait()
+        yield lending.ctx
+    finally:
+        lending.release.set()
+    assert isinstance(await task, Complete)
+
+
+async def borrow(
+    borrower: Party, use: Callable[[Any], Any], what: Any, way: str = "tool"
+) -> BaseException | None:
+    """Return the error that a use raises in a call of the borrower."""
+    borrowing = Borrowing(use, what)
+    assert isinstance(await borrower.run_as(way, borrowing), Complete)
+    await asyncio.sleep(0)  # reports are delivered by the event loop
+    return borrowing.raised
+
+
+@pytest.mark.parametrize("by", ["tool", "plain tool"])
+@pytest.mark.parametrize("way", ["tool", "plain tool"])
+@pytest.mark.parametrize("name", USES)
+async def test_no_member_is_of_use_to_another_call(name: str, way: str, by: str) -> None:
+    lender, borrower = Party(1), Party(2)
+    async with lent(lender, way) as ctx:
+        error = await borrow(borrower, USES[name], ctx, by)
+    assert isinstance(error, ForeignContext)
+    assert "another call" in str(error)
+    assert str(lender.call.id) not in str(error)
+    await lender.assert_untouched()
+    assert borrower.misuses == [(Misuse.BORROWED, lender.call)]
+    assert lender.misuses == [(Misuse.LENT, None)]
+
+
+@pytest.mark.parametrize("borrows", WAYS)
+@pytest.mark.parametrize("lends", WAYS)
+async def test_the_same_goes_for_all_that_gets_a_context(lends: str, borrows: str) -> None:
+    lender, borrower, earlier = Party(1), Party(2), Party(3)
+    async with lent(earlier, borrows), lent(lender, lends) as ctx:
+        assert isinstance(await borrow(borrower, USES["elicit"], ctx, borrows), ForeignContext)
+    await lender.assert_untouched()
+    assert borrower.misuses == [(Misuse.BORROWED, lender.call)]
+    assert lender.misuses == [(Misuse.LENT, None)]
+    assert earlier.misuses == []
+
+
+async def test_two_calls_that_use_each_others_contexts_are_both_refused() -> None:
+    parties, contexts = (Party(1), Party(2)), {}
+    both = asyncio.Barrier(2)
+    raised: list[BaseException | None] = []
+
+    async def swaps(number: int) -> None:
+        contexts[number] = current()
+        await both.wait()
+        raised.append(await _caught(USES["elicit"], contexts[1 - number]))
+        await both.wait()
+
+    outcomes = await asyncio.gather(
+        *(party.run(_with(swaps, number)) for number, party in enumerate(parties))
+    )
+    assert all(isinstance(one, Complete) for one in outcomes)
+    assert [type(each) for each in raised] == [ForeignContext, ForeignContext]
+    for party in parties:
+        assert sorted(misuse for misuse, _ in party.misuses) == [Misuse.BORROWED, Misuse.LENT]
+
+
+def _with(function: Callable[[int], Any], number: int) -> Callable[[], Any]:
+    async def run() -> None:
+        await function(number)
+
+    return run
+
+
+@pytest.mark.parametrize("name", STORE_USES)
+@pytest.mark.parametrize("by", ["tool", "plain tool"])
+@pytest.mark.parametrize("way", ["tool", "plain tool"])
+async def test_a_store_that_was_got_before_is_of_no_use_either(
+    name: str, way: str, by: str
+) -> None:
+    lender, borrower = Party(1), Party(2)
+    async with lent(lender, way) as ctx:
+        store = (ContextStore if way == "tool" else SyncStore)(ctx)
+        error = await borrow(borrower, STORE_USES[name], store, by)
+    assert isinstance(error, ForeignContext)
+    await lender.assert_untouched()
+
+
+async def test_a_store_is_the_tenants_for_code_of_the_call() -> None:
+    async def keeps(ctx: Context) -> list[Any]:
+        store = ctx.store
+        assert await store.put("a", "kept", 0)
+        found = await ctx.in_thread(lambda: current_sync().store.get("a"))
+        return [(await store.get("a")).value, await store.delete("a", found.revision)]
+
+    outcome = await Party(1).run(keeps)
+    assert isinstance(outcome, Complete)
+    assert outcome.result["structuredContent"] == ["kept", True]
+
+
+@pytest.mark.parametrize("way", ["tool", "plain tool"])
+@pytest.mark.parametrize("name", USES)
+async def test_code_of_no_call_is_told_how_to_become_part_of_one(name: str, way: str) -> None:
+    lender = Party(1)
+    raised: list[BaseException | None] = []
+    async with lent(lender, way) as ctx:
+        thread = threading.Thread(target=lambda: raised.append(_caught_in_thread(USES[name], ctx)))
+        thread.start()
+        await asyncio.to_thread(thread.join, PATIENCE)
+    assert isinstance(raised[0], ForeignContext)
+    assert "ctx.in_thread" in str(raised[0])
+    await lender.assert_untouched()
+    assert lender.misuses == [(Misuse.OUTSIDE, None)]
+
+
+async def _in_bare_thread(work: Callable[[], None]) -> None:
+    thread = threading.Thread(target=work)
+    thread.start()
+    await asyncio.to_thread(thread.join, PATIENCE)
+
+
+async def _in_executor(work: Callable[[], None]) -> None:
+    await asyncio.get_running_loop().run_in_executor(None, work)
+
+
+async def _on_another_loop(work: Callable[[], None]) -> None:
+    async def run() -> None:
+        work()
+
+    await _in_bare_thread(lambda: asyncio.run(run()))
+
+
+@pytest.mark.parametrize("place", [_in_bare_thread, _in_executor, _on_another_loop])
+async def test_a_call_is_not_carried_where_context_variables_are_not(
+    place: Callable[[Callable[[], None]], Any],
+) -> None:
+    raised: list[Exception] = []
+
+    async def strays(ctx: Context) -> None:
+        def work() -> None:
+            for use in (lambda: ctx.call_id, current, current_sync):
+                try:
+                    use()
+                except (ForeignContext, RuntimeError) as error:
+                    raised.append(error)
+
+        await place(work)
+
+    assert isinstance(await Party(1).run(strays), Complete)
+    assert [type(each) for each in raised] == [ForeignContext, RuntimeError, RuntimeError]
+    assert all("ctx.in_thread" in str(each) for each in raised)
+
+
+async def _in_task(work: Callable[[], Any]) -> Any:
+    async def run() -> Any:
+        return work()
+
+    return await asyncio.create_task(run())
+
+
+async def _in_group(work: Callable[[], Any]) -> Any:
+    async def run() -> Any:
+        return work()
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(run())
+    return task.result()
+
+
+async def _in_clean_task(work: Callable[[], Any]) -> Any:
+    async def run() -> Any:
+        return work()
+
+    return await asyncio.create_task(run(), context=contextvars.Context())
+
+
+async def _in_callback(work: Callable[[], Any]) -> Any:
+    found = asyncio.get_running_loop().create_future()
+    asyncio.get_running_loop().call_soon(lambda: found.set_result(work()))
+    return await found
+
+
+async def _in_own_thread(work: Callable[[], Any]) -> Any:
+    return await current().in_thread(work)
+
+
+async def _in_loop_of_a_thread(work: Callable[[], Any]) -> Any:
+    async def run() -> Any:
+        return work()
+
+    return await asyncio.to_thread(lambda: asyncio.run(run()))
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        _in_task,
+        _in_group,
+        _in_clean_task,
+        _in_callback,
+        _in_own_thread,
+        _in_loop_of_a_thread,
+        asyncio.to_thread,
+        sync_to_async,
+    ],
+)
+async def test_a_call_is_carried_along_into_what_its_code_starts(place: Any) -> None:
+    async def goes_there(ctx: Context) -> bool:
+        def work() -> UUID:
+            return ctx.call_id
+
+        if place is sync_to_async:
+            return await sync_to_async(work)() == ctx.call_id
+        found: UUID = await place(work)
+        return found == ctx.call_id
+
+    party = Party(1)
+    outcome = await party.run(goes_there)
+    assert isinstance(outcome, Complete)
+    assert outcome.result["structuredContent"] is True
+    assert party.misuses == []
+
+
+async def test_a_task_is_of_the_call_that_starts_it_whatever_variables_it_is_given() -> None:
+    lender, borrower = Party(1), Party(2)
+    variables: list[contextvars.Context] = []
+    release = asyncio.Event()
+    kept: list[Context] = []
+
+    async def gives(ctx: Context) -> None:
+        kept.append(ctx)
+        variables.append(contextvars.copy_context())
+        release.set()
+        await over.wait()
+
+    over = asyncio.Event()
+    task = asyncio.create_task(lender.run(gives))
+    await release.wait()
+
+    def in_those(use: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return lambda ctx: asyncio.create_task(_used(use, ctx), context=variables[0])
+
+    asked = await borrow(borrower, in_those(USES["elicit"]), kept[0])
+    found = await borrow(Party(3), in_those(lambda _: current()), kept[0])
+    over.set()
+    await task
+    assert isinstance(asked, ForeignContext)
+    assert isinstance(found, RuntimeError)
+    await lender.assert_untouched()
+    assert borrower.misuses == [(Misuse.BORROWED, lender.call)]
+
+
+async def test_a_worker_of_one_call_is_refused_the_context_of_another_and_told_why() -> None:
+    first, second = Party(1), Party(2)
+    orders: asyncio.Queue[tuple[Context, asyncio.Future[Any]]] = asyncio.Queue()
+    served = asyncio.Event()
+    raised: list[BaseException | None] = []
+
+    async def worker() -> None:
+        while True:
+            ctx, result = await orders.get()
+            raised.append(await _caught(USES["elicit"], ctx))
+            result.set_result("worked")
+
+    async def employs() -> None:
+        task = asyncio.create_task(worker())
+        await served.wait()
+        task.cancel()
+
+    async def orders_something(ctx: Context) -> str:
+        result = asyncio.get_running_loop().create_future()
+        await orders.put((ctx, result))
+        text: str = await result
+        ctx.info(text)
+        return text
+
+    employer = asyncio.create_task(first.run(employs))
+    outcome = await second.run(orders_something)
+    served.set()
+    assert isinstance(await employer, Complete)
+    assert isinstance(outcome, Complete)
+    assert isinstance(raised[0], ForeignContext)
+    assert "A worker that serves several calls" in str(raised[0])
+    assert second.notes.logged == [("info", "worked", None)]
+    assert first.misuses == [(Misuse.BORROWED, second.call)]
+    assert second.misuses == [(Misuse.LENT, None)]
+
+
+async def test_a_generator_of_one_call_is_refused_its_context_while_another_advances_it() -> None:
+    lender, borrower = Party(1), Party(2)
+    made: list[AsyncGenerator[UUID, None]] = []
+    made_it, over = asyncio.Event(), asyncio.Event()
+
+    async def generate(ctx: Context) -> AsyncGenerator[UUID, None]:
+        while True:
+            yield ctx.call_id
+
+    async def makes(ctx: Context) -> None:
+        made.append(generate(ctx))
+        await anext(made[0])
+        made_it.set()
+        await over.wait()
+
+    async def advances() -> None:
+        await anext(made[0])
+
+    task = asyncio.create_task(lender.run(makes))
+    await made_it.wait()
+    raised = await borrow(borrower, lambda _: anext(made[0]), None)
+    over.set()
+    await task
+    assert isinstance(raised, ForeignContext)
+    assert borrower.misuses == [(Misuse.BORROWED, lender.call)]
+
+
+async def test_a_coroutine_of_one_call_asks_nothing_when_another_awaits_it() -> None:
+    lender, borrower = Party(1), Party(2)
+    async with lent(lender) as ctx:
+        question = ctx.elicit("who", "Who?", Name)
+        raised = await borrow(borrower, lambda _: question, None)
+    assert isinstance(raised, ForeignContext)
+    await lender.assert_untouched()
+
+
+async def test_a_step_of_one_call_that_another_goes_on_with_makes_the_other_no_part_of_the_first() -> (
+    None
+):
+    lender, borrower = Party(1), Party(2)
+    half: list[Any] = []
+    contexts: list[Context] = []
+    begun, over = asyncio.Event(), asyncio.Event()
+
+    async def waits() -> str:
+        await asyncio.sleep(0)
+        return "waited"
+
+    async def begins(ctx: Context) -> None:
+        contexts.append(ctx)
+        half.append(ctx.step("s", waits))
+        half[0].send(None)
+        begun.set()
+        await over.wait()
+
+    async def goes_on() -> Any:
+        with pytest.raises(StopIteration):
+            while True:
+                half[0].send(None)  # `await` accepts no coroutine that has begun
+        await USES["elicit"](contexts[0])
+
+    task = asyncio.create_task(lender.run(begins))
+    await begun.wait()
+    raised = await borrow(borrower, lambda _: goes_on(), None)
+    over.set()
+    assert isinstance(await task, Complete)
+    assert isinstance(raised, ForeignContext)
+    await lender.assert_untouched()
+
+
+async def test_a_function_that_is_handed_the_context_of_its_own_call_may_use_it() -> None:
+    async def other(ctx: Context) -> str:
+        return (await ctx.elicit("who", "Who?", Name)).name
+
+    async def calls_it(ctx: Context) -> str:
+        return await other(ctx)
+
+    party = Party(1)
+    outcome = await party.run(calls_it)
+    assert isinstance(outcome, InputRequired)
+    assert [one.key for one in outcome.requests] == ["who"]
+    assert party.misuses == []
+
+
+async def test_a_call_within_a_call_uses_neither_ones_context_for_the_other() -> None:
+    inner, outer = Party(1), Party(2)
+    raised: list[BaseException | None] = []
+
+    async def runs_another(ctx: Context) -> UUID:
+        async def within(own: Context) -> None:
+            raised.append(await _caught(USES["info"], ctx))
+            own.info("within")
+
+        await inner.run(within)
+        return ctx.call_id
+
+    assert isinstance(await outer.run(runs_another), Complete)
+    assert isinstance(raised[0], ForeignContext)
+    assert inner.notes.logged == [("info", "within", None)]
+    await outer.assert_untouched()
+
+
+async def test_a_context_of_an_ended_call_stays_refused_as_that() -> None:
+    lender, borrower = Party(1), Party(2)
+    async with lent(lender) as ctx:
+        pass
+    assert isinstance(await borrow(borrower, USES["info"], ctx), CallEnded)
+    assert lender.misuses == [(Misuse.OVER, None)]
+    assert borrower.misuses == []
+
+
+async def test_a_thread_that_outlives_its_call_is_refused_the_context_of_another() -> None:
+    lender, borrower = Party(1), Party(2)
+    borrower.ports = borrower.ports._replace(limits=borrower.ports.limits._replace(seconds=0.01))
+    go_on, tried = threading.Event(), threading.Event()
+    raised: list[BaseException | None] = []
+
+    async with lent(lender) as ctx:
+
+        def outlives() -> None:
+            go_on.wait(PATIENCE)
+            raised.append(_caught_in_thread(USES["info"], ctx))
+            tried.set()
+
+        assert not isinstance(await borrower.run(outlives), Complete)
+        go_on.set()
+        assert await asyncio.to_thread(tried.wait, PATIENCE)
+        await asyncio.sleep(0)
+    assert isinstance(raised[0], ForeignContext)
+    assert borrower.misuses == [(Misuse.BORROWED, lender.call)]
+
+
+async def test_code_that_tries_for_ever_lets_others_run_and_is_reported_a_hundred_times() -> None:
+    lender, borrower = Party(1), Party(2)
+    enough = asyncio.Event()
+
+    async with lent(lender) as ctx:
+        uses = [partial(USES[name], ctx) for name in AWAITED]
+        uses += [partial(use, ContextStore(ctx)) for use in STORE_USES.values()]
+
+        async def tries_for_ever() -> None:
+            for tried in count():
+                with suppress(ForeignContext):
+                    await uses[tried % len(uses)]()
+                if tried > MOST_MISUSES:
+                    enough.set()
+
+        task = asyncio.create_task(borrower.run(tries_for_ever))
+        async with asyncio.timeout(PATIENCE):
+            await enough.wait()
+        task.cancel()
+        await asyncio.wait([task], timeout=PATIENCE)
+        assert task.cancelled()
+    assert len(borrower.misuses) == len(lender.misuses) == MOST_MISUSES
+    await lender.assert_untouched()

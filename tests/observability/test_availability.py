@@ -1,0 +1,133 @@
+"""Waiting for an unreachable database, until a probe or the writer finds that it is back."""
+
+import asyncio
+import logging
+import threading
+
+import pytest
+
+from mcphost.observability.availability import Availability, Source
+
+PATIENCE = 20
+
+
+class Door:
+    """A probe that fails while it is shut, and counts its calls."""
+
+    def __init__(self) -> None:
+        self.open = threading.Event()
+        self.tried = threading.Semaphore(0)
+
+    def __call__(self) -> None:
+        self.tried.release()
+        if not self.open.is_set():
+            raise ConnectionError
+
+    def await_attempt(self) -> None:
+        assert self.tried.acquire(timeout=PATIENCE)
+
+
+@pytest.fixture
+def door() -> Door:
+    return Door()
+
+
+@pytest.fixture
+def availability(door: Door) -> Availability:
+    made = Availability()
+    made.probe = door
+    return made
+
+
+async def test_nothing_is_waited_for_while_the_database_is_there(
+    availability: Availability,
+) -> None:
+    assert not availability.away
+    assert availability.problem() is None
+    assert await availability.wait(0)
+
+
+async def test_all_that_wait_go_on_once_a_probe_succeeds(
+    availability: Availability, door: Door, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    for _ in range(3):
+        availability.lost(Source.CONNECTION, "OperationalError")
+    assert availability.away
+    assert availability.problem() == "the database is unreachable"
+    waiting = [asyncio.ensure_future(availability.wait(PATIENCE)) for _ in range(100)]
+    await asyncio.to_thread(door.await_attempt)
+    await asyncio.to_thread(door.await_attempt)
+    assert not any(each.done() for each in waiting)
+    door.open.set()
+    assert all(await asyncio.gather(*waiting))
+    assert not availability.away
+    said = [each.getMessage() for each in caplog.records]
+    assert said[0] == "the database is unreachable: OperationalError"
+    assert said[1].startswith("the database was unavailable for ")
+    assert len(said) == 2
+
+
+async def test_the_waiting_ends_with_its_time(availability: Availability) -> None:
+    availability.lost(Source.CONNECTION, "OperationalError")
+    assert not await availability.wait(0.01)
+    assert not availability._waiting
+    availability.forget()
+
+
+async def test_what_is_cancelled_waits_no_more(availability: Availability) -> None:
+    availability.lost(Source.RECORDS, "OperationalError")
+    waiting = asyncio.ensure_future(availability.wait())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert not availability._waiting
+
+
+async def test_who_lost_it_must_reach_it(availability: Availability, door: Door) -> None:
+    availability.lost(Source.RECORDS, "OperationalError")
+    availability.lost(Source.CONNECTION, "OperationalError")
+    assert availability.problem() == "audit records cannot be written; the database is unreachable"
+    waiting = asyncio.ensure_future(availability.wait(PATIENCE))
+    door.open.set()
+    while availability.problem() != "audit records cannot be written":  # noqa: ASYNC110 - a thread's
+        await asyncio.sleep(0.001)
+    assert availability.away
+    availability.reached(Source.RECORDS)
+    availability.reached(Source.RECORDS)
+    assert await waiting
+
+
+async def test_it_can_be_lost_again(availability: Availability, door: Door) -> None:
+    door.open.set()
+    for _ in range(3):
+        availability.lost(Source.CONNECTION, "OperationalError")
+        assert await availability.wait(PATIENCE)
+
+
+def test_what_waited_on_a_loop_that_has_ended_disturbs_none(availability: Availability) -> None:
+    async def leave() -> "asyncio.Future[bool]":
+        waiting = asyncio.ensure_future(availability.wait())
+        await asyncio.sleep(0)
+        return waiting
+
+    availability.lost(Source.RECORDS, "OperationalError")
+    loop = asyncio.new_event_loop()
+    waiting = loop.run_until_complete(leave())
+    held = set(availability._waiting)
+    waiting.cancel()
+    loop.run_until_complete(asyncio.wait([waiting]))
+    loop.close()
+    availability._waiting = held
+    availability.reached(Source.RECORDS)
+    assert not availability.away
+
+
+async def test_forgetting_lets_go_of_all_that_waits(availability: Availability, door: Door) -> None:
+    availability.lost(Source.CONNECTION, "OperationalError")
+    waiting = asyncio.ensure_future(availability.wait(PATIENCE))
+    await asyncio.sleep(0)
+    availability.forget()
+    assert await waiting
+    assert not availability.away

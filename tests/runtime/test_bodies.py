@@ -1,0 +1,256 @@
+"""Refusing large arguments costs little more than parsing them, whatever their schema."""
+
+from collections.abc import Callable
+from datetime import date
+from typing import Any
+
+import orjson
+import pytest
+from pydantic import BaseModel, Field, ValidationError
+
+from mcphost.protocol.effort import EXPLAINED_BYTES, EXPLAINED_VALUES, FREE
+from mcphost.runtime.colliding import collide, wants_different
+from mcphost.runtime.schema import ArgumentProblem, Validator
+from mcphost.runtime.stopping import Misfit, stopping
+from tests.bodies import JUNK, KIBIBYTE, MEBIBYTE, TIMES, cost_of, growth_of
+from tests.protocol.test_effort import CHEAP, DEAR, INTEGER, many
+
+SIZE = 100 * KIBIBYTE
+TEXT = {"type": "string"}
+CARD = {
+    "type": "object",
+    "properties": {"a": INTEGER, "b": {"type": "array", "items": TEXT}},
+    "required": ["a"],
+}
+
+SHAPES: dict[str, Any] = {
+    **CHEAP,
+    **DEAR,
+    "texts": many(TEXT),
+    "objects": many(CARD),
+    "lists of lists": many(many(TEXT)),
+    "members": {"properties": {"list": {"additionalProperties": TEXT}}},
+    "no members": {"properties": {"list": {"additionalProperties": False}}},
+    "names": {"properties": {"list": {"propertyNames": {"maxLength": 3}}}},
+    "alternatives of objects": many({"anyOf": [CARD] * 5}),
+    "one of": many({"oneOf": [CARD, INTEGER]}),
+    "not": {"properties": {"list": {"not": {"items": {"maximum": 5}}}}},
+    "conditions": many({"if": {"type": "object"}, "then": CARD, "else": TEXT}),
+    "length": {"properties": {"list": {"maxItems": 3, "maxLength": 3}}},
+    "nothing unevaluated": {
+        "properties": {
+            "list": {"allOf": [{"properties": {"a": True}}], "unevaluatedProperties": False}
+        }
+    },
+    "contains": {"properties": {"list": {"contains": {"const": 5}}}},
+    "twice": {"properties": {"list": {"uniqueItems": True}}},
+}
+
+
+def refusing(validator: Validator) -> Callable[[bytes], Any]:
+    return lambda body: validator.problems(orjson.loads(body))
+
+
+def look_of(validator: Validator) -> Callable[[Any], Any]:
+    """Return one validation against the schema: with `uniqueItems` also the check for colliding
+    numbers."""
+    is_valid = validator._compiled.is_valid
+    if not wants_different(validator.schema):
+        return is_valid
+    return lambda value: collide(value) or is_valid(value)
+
+
+@pytest.mark.parametrize("schema", SHAPES.values(), ids=SHAPES)
+def test_a_large_value_costs_at_most_twice_parsing_it_and_one_look(schema: Any) -> None:
+    validator = Validator(schema)
+    dear = {}
+    for name, make in JUNK.items():
+        body = orjson.dumps({"list": make(SIZE)})
+        cost = cost_of(refusing(validator), body, b"{}", look=look_of(validator))
+        if cost.times > TIMES:
+            dear[name] = cost.times
+    assert dear == {}
+
+
+WORST: dict[str, tuple[Any, str]] = {
+    "texts": (many(TEXT), "zeros"),
+    "alternatives": (many({"anyOf": [CARD] * 5}), "zeros"),
+    "alternatives of lists": ({"anyOf": [many({"anyOf": [CARD] * 5})] * 5}, "zeros"),
+    "members": ({"properties": {"list": {"additionalProperties": TEXT}}}, "members"),
+}
+
+
+@pytest.mark.parametrize(("schema", "junk"), WORST.values(), ids=WORST)
+def test_the_worst_values_cost_little_memory(schema: Any, junk: str) -> None:
+    body = orjson.dumps({"list": JUNK[junk](2 * MEBIBYTE)})
+    act, size = refusing(Validator(schema)), len(body)
+    parsing = max(growth_of(orjson.loads, body) for _ in range(2))
+    assert min(growth_of(act, body) for _ in range(3)) <= TIMES * parsing + size + MEBIBYTE
+
+
+@pytest.mark.parametrize("name", DEAR)
+def test_one_look_at_what_a_dear_schema_takes_is_as_cheap_as_one_at_a_plain_one(name: str) -> None:
+    """Compares a value of the largest allowed size with parsing a body of the largest allowed size."""
+    validator = Validator(DEAR[name])
+    limit = validator.effort.limit(MEBIBYTE)
+    for junk in ("zeros", "texts", "members", "empty objects"):
+        whole = orjson.dumps({"list": JUNK[junk](MEBIBYTE)})
+        value = orjson.dumps({"list": JUNK[junk](limit)})
+
+        parsed = orjson.loads(value)
+
+        def look(_: bytes, parsed: Any = parsed) -> Any:
+            return validator._compiled.is_valid(parsed)
+
+        cost = cost_of(look, whole, b"{}", look=lambda _: None)
+        assert cost.times <= 2 * FREE, (junk, cost.times)
+
+
+NEIGHBOURS: dict[str, list[Any]] = {
+    "numbers": [2**63 + n for n in range(1_000)],
+    "negative numbers": [-(2**63) + n for n in range(1_000)],
+    "lists": [[2**63 + n] for n in range(1_000)],
+    "objects": [{"a": 2**63 + n} for n in range(1_000)],
+}
+
+
+@pytest.mark.parametrize("numbers", NEIGHBOURS.values(), ids=NEIGHBOURS)
+def test_numbers_that_are_the_same_float_are_not_told_apart_one_by_one(numbers: list[Any]) -> None:
+    """Comparing a thousand of them one by one would take thirty thousand times as long as parsing."""
+    validator = Validator({"properties": {"list": {"uniqueItems": True}}})
+    body = orjson.dumps({"list": numbers})
+    assert validator.problems({"list": numbers})[0].message.startswith("holds different whole")
+    assert cost_of(refusing(validator), body, b"{}", look=lambda _: None).times <= 4 * FREE
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        *([2**63 + n for n in range(100)], [2**63 + n * 4_096 for n in range(1_000)]),
+        *([n / 7 * 1e300 for n in range(1_000)], [*range(1_000), 2**53 - 1], ["a", {}, 1 << 60]),
+    ],
+)
+def test_other_large_numbers_are_told_apart(numbers: list[Any]) -> None:
+    validator = Validator({"properties": {"list": {"uniqueItems": True}}})
+    assert validator.problems({"list": numbers}) == ()
+    assert validator.problems({"list": [*numbers, numbers[0]]}) != ()
+
+
+def test_numbers_that_orjson_does_not_write_are_looked_at_as_they_are() -> None:
+    huge = {"list": [10**400 + n for n in range(101)]}
+    assert Validator({"properties": {"list": {"uniqueItems": True}}}).problems(huge) == ()
+
+
+def test_numbers_that_may_be_equal_may_be_as_close_as_they_like() -> None:
+    close = {"list": [2**63 + n for n in range(1_000)]}
+    assert Validator({"properties": {"list": {"type": "array"}}}).problems(close) == ()
+
+
+# --- messages ---
+
+
+def test_a_value_above_64_kib_is_only_said_not_to_fit() -> None:
+    small, large = "a" * 1_000, "a" * EXPLAINED_BYTES
+    schema = {"properties": {"size": INTEGER}}
+    assert Validator(schema).problems({"size": small})[0].path == "size"
+    assert Validator(schema).problems({"size": large}) == (
+        ArgumentProblem("", "does not fit the schema"),
+    )
+
+
+def test_of_many_values_the_first_that_does_not_fit_is_named() -> None:
+    values = [1] * EXPLAINED_VALUES + ["x", "y"]
+    assert Validator({"items": INTEGER}).problems(values) == (
+        ArgumentProblem(str(EXPLAINED_VALUES), 'is not of type "integer"'),
+    )
+
+
+def test_of_many_values_with_alternatives_it_is_only_said_that_one_does_not_fit() -> None:
+    schema = {"items": {"anyOf": [INTEGER, {"type": "null"}]}}
+    few, many_values = [1, "x"], [1] * (EXPLAINED_VALUES // 2) + ["x"]
+    assert [each.path for each in Validator(schema).problems(few)] == ["1"]
+    assert Validator(schema).problems(many_values) == (
+        ArgumentProblem("", "does not fit the schema"),
+    )
+
+
+def test_a_large_value_that_fits_fits() -> None:
+    assert Validator(many(TEXT)).problems({"list": ["a"] * 500_000}) == ()
+
+
+# --- what pydantic reads ---
+
+
+class Row(BaseModel):
+    day: date
+    count: int = 3
+
+
+class Everything(BaseModel):
+    days: list[date] = Field([], max_length=10**7)
+    by_name: dict[str, date] = {}
+    different: set[date] = set()
+    fixed: tuple[date, ...] = ()
+    rows: list[Row] = []
+    maybe: list[date] | None = None
+    open: dict[str, Any] = {"type": "list"}
+
+
+class Tree(BaseModel):
+    day: date | None = None
+    children: "list[Tree]" = []
+
+
+class Either(BaseModel):
+    either: dict[str, date] | dict[str, int] = {}
+
+
+LARGE: dict[str, Any] = {
+    "days": ["x"] * 30_000,
+    "by_name": {f"k{n}": "x" for n in range(15_000)},
+    "different": [f"x{n}" for n in range(20_000)],
+    "fixed": ["x"] * 30_000,
+    "rows": [{"day": "x"}] * 10_000,
+    "maybe": ["x"] * 30_000,
+}
+
+
+@pytest.mark.parametrize("field", LARGE)
+def test_a_large_value_that_cannot_be_read_costs_at_most_twice_parsing_it(field: str) -> None:
+    read = stopping(Everything)
+
+    def act(body: bytes) -> None:
+        try:
+            read(body)
+        except (Misfit, ValidationError):
+            return
+        assert body == b"{}"
+
+    body = orjson.dumps({field: LARGE[field]})
+    assert cost_of(act, body, b"{}", look=lambda _: None).times <= TIMES
+
+
+def test_what_can_be_read_is_read_alike() -> None:
+    day = "2026-07-28"
+    written = {
+        "days": [day],
+        "by_name": {"a": day},
+        "different": [day],
+        "fixed": [day],
+        "rows": [{"day": day}],
+        "open": {"a": [1]},
+    }
+    body = orjson.dumps(written)
+    assert stopping(Everything)(body) == Everything.model_validate_json(body)
+    body = orjson.dumps({"children": [{"day": day, "children": [{}]}]})
+    assert stopping(Tree)(body) == Tree.model_validate_json(body)
+    for either in ({"a": day}, {"a": 5}):
+        body = orjson.dumps({"either": either})
+        assert stopping(Either)(body) == Either.model_validate_json(body)
+
+
+def test_a_choice_that_cannot_be_read_leaves_the_others() -> None:
+    with pytest.raises(ValidationError):
+        stopping(Either)(b'{"either": {"a": "x"}}')
+    with pytest.raises(Misfit):
+        stopping(Everything)(b'{"by_name": {"a": "x"}, "days": ["x", "y"]}')

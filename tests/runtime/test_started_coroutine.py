@@ -1,0 +1,101 @@
+"""A coroutine that never waits ends at once; any other continues as if it had been awaited."""
+
+import asyncio
+
+import pytest
+
+from mcphost.runtime.started_coroutine import StartedCoroutine
+
+
+async def test_what_never_waits_is_over_at_once() -> None:
+    async def answer() -> int:
+        return 42
+
+    started = StartedCoroutine(answer())
+    assert started.over
+    assert started.value == 42
+
+
+async def test_what_waits_goes_on_when_awaited() -> None:
+    async def answer() -> int:
+        total = 0
+        for number in (1, 2, 3):
+            await asyncio.sleep(0)
+            total += number
+        return total + await asyncio.sleep(0.001, 36)
+
+    started = StartedCoroutine(answer())
+    assert not started.over
+    assert await started == 42
+
+
+async def test_what_is_raised_before_the_first_wait_is_raised_at_once() -> None:
+    async def fail() -> None:
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        StartedCoroutine(fail())
+
+
+async def test_what_is_raised_after_it_is_raised_where_it_is_awaited() -> None:
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        raise LookupError
+
+    started = StartedCoroutine(fail())
+    with pytest.raises(LookupError):
+        await started
+
+
+async def test_what_a_future_raises_reaches_the_coroutine() -> None:
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def ask() -> str:
+        try:
+            await future
+        except LookupError:
+            await asyncio.sleep(0)
+            return "not found"
+        return "found"
+
+    started = StartedCoroutine(ask())
+    future.set_exception(LookupError())
+    assert await started == "not found"
+
+
+async def test_a_coroutine_may_end_when_it_is_cancelled() -> None:
+    started = asyncio.Event()
+
+    async def stubborn() -> str:
+        try:
+            started.set()
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return "ended"
+        return "never"
+
+    async def run() -> str:
+        return await StartedCoroutine(stubborn())
+
+    task = asyncio.create_task(run())
+    await started.wait()
+    task.cancel()
+    assert await task == "ended"
+
+
+async def test_closing_reaches_the_coroutine() -> None:
+    closed = []
+
+    async def tidy() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            closed.append(True)
+
+    async def run() -> None:
+        await StartedCoroutine(tidy())
+
+    work = run()
+    work.send(None)
+    work.close()
+    assert closed == [True]

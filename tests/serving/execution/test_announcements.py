@@ -1,0 +1,123 @@
+"""`ctx.announce`: checked at once, written in batches, notified to listeners."""
+
+import asyncio
+import logging
+from uuid import UUID
+
+import pytest
+from django.db import OperationalError
+
+from mcphost.catalogue import selectors as catalogue
+from mcphost.catalogue.errors import Invalid
+from mcphost.catalogue.updates import announce_update
+from mcphost.feed.models import Change
+from mcphost.runtime.ports import NotAnnounced
+from mcphost.serving.database import in_database
+from mcphost.serving.execution import announcements as announcing
+from mcphost.serving.execution.announcements import MOST_PER_TENANT, Announcements, TenantAnnouncer
+from mcphost.serving.process import lifecycle
+from tests.cast import ACTOR, Cast
+from tests.mcp import call
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def written() -> list[tuple[UUID | None, str]]:
+    rows = Change.objects.filter(what="resource.updated").order_by("object_id")
+    return list(rows.values_list("tenant", "object_id"))
+
+
+def test_what_waits_is_written_together_and_each_once(cast: Cast) -> None:
+    announcements = Announcements()
+    for uri in ("a:1", "a:2", "a:1"):
+        announcements.add(cast.acme.id, uri, checked=True)
+    announcements.add(cast.globex.id, "a:3", checked=True)
+    announcements.flush()
+    assert written() == [
+        (cast.acme.id, "a:1"),
+        (cast.acme.id, "a:2"),
+        (cast.globex.id, "a:3"),
+    ]
+    announcements.flush()
+    assert len(written()) == 3
+
+
+def test_a_tenant_that_has_too_many_waiting_is_refused_and_others_are_not(cast: Cast) -> None:
+    announcements = Announcements()
+    for number in range(MOST_PER_TENANT):
+        announcements.add(cast.acme.id, f"a:{number}", checked=True)
+    announcements.add(cast.acme.id, "a:1", checked=True)
+    with pytest.raises(NotAnnounced, match="Too many announcements"):
+        announcements.add(cast.acme.id, "a:new", checked=True)
+    announcements.add(cast.globex.id, "a:new", checked=True)
+    announcements.flush()
+    announcements.add(cast.acme.id, "a:new", checked=True)
+
+
+def test_what_could_not_be_checked_before_is_checked_now(
+    cast: Cast, caplog: pytest.LogCaptureFixture
+) -> None:
+    announcements = Announcements()
+    announcements.add(cast.acme.id, "a:1", checked=False)
+    announcements.add(cast.acme.id, "a:2", checked=True)
+    with caplog.at_level(logging.WARNING):
+        announcements.flush()
+    assert written() == [(cast.acme.id, "a:2")]
+    assert "matches 'a:1'" in caplog.text
+
+
+def test_what_could_not_be_written_waits(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    announcements = Announcements()
+    announcements.add(cast.acme.id, "a:1", checked=True)
+
+    def fails(about: object) -> None:
+        raise OperationalError("the database has gone")
+
+    with monkeypatch.context() as patch, pytest.raises(OperationalError):
+        patch.setattr(announcing, "announce_updates", fails)
+        announcements.flush()
+    announcements.flush()
+    assert written() == [(cast.acme.id, "a:1")]
+
+
+async def test_a_tool_is_told_when_there_is_no_such_resource(served: Cast) -> None:
+    for tool in ("announce", "threaded_announce"):
+        for uri in ("notes://nowhere", "no uri at all", ""):
+            reply = await call("acme", tool, {"uri": uri}, served.owner.mcp_token)
+            assert reply.result["isError"]
+            assert reply.text.startswith("No resource or template ")
+    assert await in_database(written) == []
+
+
+async def test_while_a_tenant_is_read_anew_only_the_form_is_checked(served: Cast) -> None:
+    announcer = TenantAnnouncer(served.acme.id)
+    catalogue.forget_all()
+    with pytest.raises(NotAnnounced):
+        announcer.updated("no uri at all")
+    announcer.updated("notes://nowhere")
+    await in_database(announcing.announcements.flush)
+    assert await in_database(written) == []
+
+
+def test_nobody_announces_what_is_not_there(cast: Cast) -> None:
+    for uri in ("notes://nowhere", "nonsense"):
+        with pytest.raises(Invalid) as refused:
+            announce_update(cast.acme.id, uri, ACTOR)
+        assert list(refused.value.problems) == ["uri"]
+    assert written() == []
+
+
+async def test_what_cannot_be_written_at_the_end_is_said_in_the_log(
+    served: Cast, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(about: object) -> None:
+        raise OperationalError("the database has gone")
+
+    lifecycle.ensure_started()
+    announcing.announcements.add(served.acme.id, "a:1", checked=True)
+    with monkeypatch.context() as patch, caplog.at_level(logging.ERROR):
+        patch.setattr(announcing, "announce_updates", fails)
+        await asyncio.to_thread(lifecycle.stop)
+    assert "announcements were left unwritten" in caplog.text
+    await in_database(announcing.announcements.flush)
+    assert await in_database(written) == [(served.acme.id, "a:1")]

@@ -1,0 +1,200 @@
+"""The reply for each outcome (spec: server/tools, prompts, resources: Error Handling)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from mcphost.protocol.errors import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    MISSING_REQUIRED_CLIENT_CAPABILITY,
+    OVER_LIMIT,
+    ProtocolError,
+)
+from mcphost.runtime.call import Principal, PrincipalKind
+from mcphost.runtime.journal import EMPTY, Answer, Journal
+from mcphost.runtime.outcomes import (
+    Complete,
+    Failed,
+    Failure,
+    FailureKind,
+    InputRequest,
+    InputRequired,
+    Outcome,
+    Yielded,
+)
+from mcphost.sealing.tokens import Purpose, key_id
+from mcphost.serving import request_state
+from mcphost.serving.context import Resumed, Turn
+from mcphost.serving.execution import deliveries
+from mcphost.serving.replies import Answered, Asking, Refused
+from mcphost.vault import sealer
+from mcphost.vault.errors import NoActiveKeyError
+from tests.kinds.rounds import TENANT
+from tests.serving.turns import turn
+
+ERRORS = {
+    FailureKind.CAPABILITY_MISSING: MISSING_REQUIRED_CLIENT_CAPABILITY,
+    FailureKind.OVERLOADED: OVER_LIMIT,
+}
+"""The error codes of failures that a model cannot correct. Others are results with `isError`."""
+
+QUESTION = InputRequest("name", "elicitation/create", {"mode": "form", "message": "?"}, "digest")
+OTHERS = ("prompts/get", "resources/read", "completion/complete")
+
+
+async def _nothing() -> Outcome:
+    raise AssertionError("nothing runs here")
+
+
+def _turn(method: str = "tools/call") -> Turn:
+    plain = turn(_nothing)
+    return plain._replace(call=plain.call._replace(method=method, target="docs:a"))
+
+
+async def _answered(outcome: Outcome, turn: Turn | None = None) -> Mapping[str, Any]:
+    reply = (await deliveries.deliver(turn or _turn(), outcome)).reply
+    assert isinstance(reply, Answered)
+    return reply.result
+
+
+async def _refused(outcome: Outcome, method: str = "tools/call") -> ProtocolError:
+    reply = (await deliveries.deliver(_turn(method), outcome)).reply
+    assert isinstance(reply, Refused)
+    return reply.error
+
+
+async def test_a_complete_round_is_answered_with_its_result() -> None:
+    result = {"content": [{"type": "text", "text": "hello"}]}
+    assert await _answered(Complete(result)) == result
+
+
+@pytest.mark.parametrize("kind", sorted(set(FailureKind) - set(ERRORS)))
+async def test_a_failure_that_a_model_can_learn_from_is_a_result(kind: FailureKind) -> None:
+    result = await _answered(Failed(Failure(kind, "it did not work", "a secret detail")))
+    assert result == {"content": [{"type": "text", "text": "it did not work"}], "isError": True}
+
+
+@pytest.mark.parametrize("method", ["tools/call", *OTHERS])
+@pytest.mark.parametrize("kind", sorted(ERRORS))
+async def test_a_failure_that_it_cannot_is_an_error_with_the_code_of_its_kind(
+    kind: FailureKind, method: str
+) -> None:
+    error = await _refused(Failed(Failure(kind, "it did not work", "a secret detail")), method)
+    assert (error.code, error.message) == (ERRORS[kind], "it did not work")
+    assert "secret" not in str(error.data)
+
+
+@pytest.mark.parametrize("method", OTHERS)
+@pytest.mark.parametrize("kind", sorted(set(FailureKind) - set(ERRORS)))
+async def test_where_a_result_cannot_say_that_it_failed_it_is_an_error(
+    kind: FailureKind, method: str
+) -> None:
+    error = await _refused(Failed(Failure(kind, "it did not work", "a secret detail")), method)
+    asked_wrongly = kind in {FailureKind.TOOL_ERROR, FailureKind.INVALID_ARGUMENTS}
+    assert error.code == (INVALID_PARAMS if asked_wrongly else INTERNAL_ERROR)
+    assert error.message == "it did not work"
+    assert error.data == ({"uri": "docs:a"} if method == "resources/read" else None)
+
+
+@pytest.mark.parametrize("required", [{"sampling": {}}, None])
+async def test_a_missing_capability_is_named(required: dict[str, object] | None) -> None:
+    error = await _refused(Failed(Failure(FailureKind.CAPABILITY_MISSING, "no", required=required)))
+    assert error.data == {"requiredCapabilities": required or {}}
+
+
+async def test_who_meets_an_overload_is_told_when_to_return() -> None:
+    error = await _refused(Failed(Failure(FailureKind.OVERLOADED, "busy")))
+    assert error.data is not None
+    assert error.data["retryAfter"] > 0
+
+
+def _asked(leg: int = 1, shed: bool = False, journal: Journal = EMPTY) -> Turn:
+    """A turn in the given HTTP request of its call."""
+    fresh = _turn()
+    if leg == 1:
+        return fresh
+    state = request_state.RequestState(
+        fresh.bound, fresh.call.id, 1, leg - 1, shed, 0, 0, "1", {}, journal, 2
+    )
+    return fresh._replace(resumed=Resumed(state, journal, ()))
+
+
+def _opened(reply: object) -> request_state.RequestState:
+    assert isinstance(reply, Asking)
+    return request_state.read(sealer.unseal(Purpose.STATE, TENANT, reply.state))
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_questions_go_out_with_all_that_the_next_round_needs() -> None:
+    journal = Journal({"old": (Answer("d", "1", {"action": "accept"}),)}, {"step": [1]}, 0.5)
+    asking = _asked(3)
+    delivered = await deliveries.deliver(asking, InputRequired((QUESTION,), journal))
+    assert isinstance(delivered.reply, Asking)
+    assert delivered.reply.requests == {
+        "name": {"method": "elicitation/create", "params": QUESTION.params}
+    }
+    state = _opened(delivered.reply)
+    assert (state.call, state.round, state.legs, state.shed) == (asking.call.id, 1, 3, False)
+    assert state.asked == {"name": request_state.AskedQuestion("elicitation/create", "digest")}
+    assert state.journal == journal
+    assert delivered.sealed is not None
+    assert delivered.sealed.expires_at == state.expires_at
+    assert delivered.sealed.key_id == key_id(delivered.reply.state)
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_call_that_wants_to_go_on_elsewhere_asks_nothing_and_does_so_once() -> None:
+    reply = (await deliveries.deliver(_asked(2), Yielded(EMPTY))).reply
+    assert isinstance(reply, Asking)
+    assert reply.requests == {}
+    assert _opened(reply).shed is True
+    assert deliveries.may_go_elsewhere(_asked(2))
+    assert not deliveries.may_go_elsewhere(_asked(2, shed=True))
+    assert not deliveries.may_go_elsewhere(_asked(deliveries.LEGS))
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_the_last_leg_asks_nothing_more() -> None:
+    seven = await deliveries.deliver(_asked(deliveries.LEGS - 1), InputRequired((QUESTION,), EMPTY))
+    assert isinstance(seven.reply, Asking)
+    eight = await deliveries.deliver(_asked(deliveries.LEGS), InputRequired((QUESTION,), EMPTY))
+    assert isinstance(eight.outcome, Failed)
+    assert eight.outcome.error.kind is FailureKind.ASKED_TOO_OFTEN
+    assert isinstance(eight.reply, Answered)
+    assert "8 HTTP requests" in eight.reply.result["content"][0]["text"]
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_journal_that_does_not_fit_says_what_takes_the_room() -> None:
+    journal = Journal({"k": (Answer("d", "1", {"text": "x"}),)}, {"load": "x" * 70_000})
+    delivered = await deliveries.deliver(_asked(), InputRequired((QUESTION,), journal))
+    assert isinstance(delivered.outcome, Failed)
+    assert delivered.outcome.error.kind is FailureKind.JOURNAL_TOO_LARGE
+    assert "'load', with 70002 bytes" in delivered.outcome.error.detail
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_nobody_in_particular_is_asked_for_ten_minutes_and_sent_nowhere() -> None:
+    asking = _asked()
+    nobody = Principal(PrincipalKind.ANONYMOUS, TENANT)
+    asking = asking._replace(call=asking.call._replace(principal=nobody))
+    state = _opened((await deliveries.deliver(asking, InputRequired((QUESTION,), EMPTY))).reply)
+    assert round(state.expires_at - state.issued_at) == request_state.ANONYMOUS_SECONDS
+    away = InputRequest("pay", "elicitation/create", {"mode": "url"}, "digest")
+    result = await _answered(InputRequired((away,), EMPTY), asking)
+    assert result["isError"] is True
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_where_nothing_can_be_sealed_nothing_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def no_keys(tenant: object) -> None:
+        raise NoActiveKeyError("no keys")
+
+    monkeypatch.setattr(sealer, "cached", no_keys)
+    delivered = await deliveries.deliver(_asked(), InputRequired((QUESTION,), EMPTY))
+    assert isinstance(delivered.outcome, Failed)
+    assert delivered.outcome.error.kind is FailureKind.CRASHED

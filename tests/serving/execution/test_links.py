@@ -1,0 +1,431 @@
+"""Links of calls: pages that only their own user can confirm, callbacks of machines, waits."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import orjson
+import pytest
+from django.contrib.auth.models import User
+from django.db import OperationalError
+from django.utils import timezone
+
+from mcphost.calls import links as calls
+from mcphost.calls.links import Link
+from mcphost.feed.loop import loop
+from mcphost.protocol.eras import Era
+from mcphost.protocol.headers import Headers
+from mcphost.protocol.legacy.questions import params_of
+from mcphost.protocol.revisions import REVISIONS
+from mcphost.runtime.call import Client, Delivery, Principal, PrincipalKind
+from mcphost.runtime.ports import LinkRefused
+from mcphost.sealing.tokens import Purpose
+from mcphost.serving.context import Incoming
+from mcphost.serving.database import in_database
+from mcphost.serving.events import waiters
+from mcphost.serving.execution import links
+from mcphost.serving.execution.links import CallLinks, call_back, confirm, confirmation, warm
+from mcphost.tenants.selectors import TenantSnapshot
+from mcphost.tenants.services import close_tenant, remove_member
+from mcphost.vault import sealer
+from tests.cast import ACTOR, Cast
+from tests.conftest import Elsewhere
+from tests.kinds.rounds import a_call
+from tests.serving.turns import turn
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SECONDS = 20.0
+
+
+class Open:
+    """A stream that is open or closed."""
+
+    def __init__(self, *, closed: bool = False) -> None:
+        self.closed = closed
+
+    def send(self, message: bytes) -> None: ...
+
+
+def links_of(
+    tenant: TenantSnapshot,
+    *,
+    call: UUID | None = None,
+    host: str = "mcp.example.com",
+    kind: PrincipalKind = PrincipalKind.TOKEN,
+    user: User | None = None,
+    closed: bool = False,
+) -> CallLinks:
+    """The links of one round of a call that `user` makes."""
+    token = "token-1" if kind is PrincipalKind.TOKEN else ""
+    who = Principal(kind, tenant.id, token, user_id=user.pk if user else None)
+    made = a_call()._replace(id=call or uuid4(), tenant=tenant.id, principal=who)
+    headers = Headers([(b"host", host.encode())] if host else [])
+    incoming = _incoming()._replace(tenant=tenant, principal=who, headers=headers)
+    return CallLinks(incoming, made, Open(closed=closed))
+
+
+def _incoming() -> Incoming:
+    async def nothing() -> Any: ...
+
+    return turn(nothing).incoming
+
+
+def members(cast: Cast, *, call: UUID | None = None, **said: Any) -> CallLinks:
+    """The links of a call of acme's member."""
+    return links_of(cast.acme, call=call, user=cast.member.user, **said)
+
+
+async def page_of(made: CallLinks, key: str = "payment") -> str:
+    await warm(made._call.tenant)
+    return made.page(key)
+
+
+async def callback_of(made: CallLinks, key: str = "payment") -> str:
+    await warm(made._call.tenant)
+    return made.callback(key)
+
+
+async def confirmed(
+    url: str, user: User, slug: str = "acme", later: timedelta = timedelta()
+) -> bool:
+    token, now = url.rpartition("/")[2], timezone.now() + later
+    return await in_database(confirm, slug, token, user.pk, user.get_username(), now)
+
+
+async def called_back(url: str, slug: str = "acme") -> bool:
+    token = url.rpartition("/")[2]
+    return await in_database(call_back, slug, token, "192.0.2.1", timezone.now())
+
+
+async def test_a_link_leads_to_the_host_that_the_caller_used(cast: Cast) -> None:
+    url = await page_of(members(cast))
+    assert url.startswith("http://mcp.example.com/t/acme/done/")
+    assert len(url) < 500
+
+
+async def test_a_link_leads_to_the_public_address_where_there_is_one(
+    cast: Cast, settings: Any
+) -> None:
+    settings.MCPHOST_PUBLIC_URL = "https://tools.example.com/mcp"
+    url = await page_of(members(cast))
+    assert url.startswith("https://tools.example.com/mcp/t/acme/done/")
+
+
+async def test_over_https_a_link_is_one_too(cast: Cast, settings: Any) -> None:
+    settings.MCPHOST_HTTPS = True
+    assert (await page_of(members(cast))).startswith("https://mcp.example.com/")
+
+
+async def test_where_any_host_may_be_named_none_is_believed(cast: Cast, settings: Any) -> None:
+    settings.ALLOWED_HOSTS = ["*"]
+    with pytest.raises(LinkRefused, match="MCPHOST_PUBLIC_URL"):
+        await page_of(members(cast))
+    settings.ALLOWED_HOSTS = ["mcp.example.com"]
+    with pytest.raises(LinkRefused, match="MCPHOST_PUBLIC_URL"):
+        await page_of(members(cast, host=""))
+
+
+async def test_anonymous_callers_get_no_links_and_wait_for_none(cast: Cast) -> None:
+    anonymous = links_of(cast.commons, kind=PrincipalKind.ANONYMOUS)
+    with pytest.raises(LinkRefused, match="A confirmation page"):
+        await page_of(anonymous)
+    with pytest.raises(LinkRefused, match="Anonymous"):
+        await callback_of(anonymous)
+    with pytest.raises(LinkRefused, match="Anonymous"):
+        await anonymous.wait("payment", 1, "")
+
+
+async def test_a_caller_without_a_person_gets_callbacks_and_no_pages(cast: Cast) -> None:
+    machine = links_of(cast.acme)
+    with pytest.raises(LinkRefused, match="A confirmation page"):
+        await page_of(machine)
+    assert "/t/acme/callback/" in await callback_of(machine)
+
+
+async def test_a_long_name_of_a_client_leaves_room_for_its_link(cast: Cast) -> None:
+    mine = members(cast)
+    mine._call = mine._call._replace(client=Client("名" * 500), target="名" * 500)
+    assert len(await page_of(mine)) < 1200
+
+
+@pytest.mark.parametrize("key", ["", "a" * 65, "a b", "ä"])
+async def test_a_key_of_a_link_is_like_that_of_a_question(cast: Cast, key: str) -> None:
+    with pytest.raises(LinkRefused, match="1 to 64"):
+        await page_of(members(cast), key)
+
+
+async def test_without_keys_at_hand_there_is_no_link(cast: Cast) -> None:
+    with pytest.raises(LinkRefused, match="at the moment"):
+        members(cast).page("payment")
+
+
+async def test_a_call_waits_until_its_link_is_opened(cast: Cast) -> None:
+    mine = members(cast)
+    url = await page_of(mine)
+    waiting = asyncio.create_task(mine.wait("payment", SECONDS, ""))
+    assert await confirmed(url, cast.member.user)
+    assert await waiting is True
+
+
+async def test_another_process_may_be_the_one_that_opens_it(
+    cast: Cast, elsewhere: Elsewhere, looked: asyncio.Event
+) -> None:
+    mine = members(cast)
+    url = await page_of(mine)
+    waiting = asyncio.create_task(mine.wait("payment", SECONDS, ""))
+    await asyncio.wait_for(looked.wait(), SECONDS)
+
+    def there() -> None:
+        with elsewhere():
+            token, member = url.rpartition("/")[2], cast.member.user
+            assert confirm("acme", token, member.pk, "member", timezone.now())
+
+    await in_database(there)
+    assert not waiting.done()
+    await in_database(loop.poll)
+    assert await waiting is True
+
+
+@pytest.fixture
+async def looked(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Set once the database was asked whether a link is open."""
+    loop, event, is_open = asyncio.get_running_loop(), asyncio.Event(), calls.is_open
+
+    def look(link: Link) -> bool:
+        found = is_open(link)
+        loop.call_soon_threadsafe(event.set)
+        return found
+
+    monkeypatch.setattr(calls, "is_open", look)
+    return event
+
+
+async def test_what_was_done_before_is_not_waited_for(cast: Cast) -> None:
+    call = uuid4()
+    await confirmed(await page_of(members(cast, call=call)), cast.member.user)
+    assert await members(cast, call=call).wait("payment", SECONDS, "")
+
+
+async def test_who_waits_in_vain_is_told_so_in_time(cast: Cast) -> None:
+    assert await members(cast).wait("payment", 0.01, "") is False
+
+
+async def test_the_link_of_another_call_or_key_ends_no_waiting(cast: Cast) -> None:
+    call = uuid4()
+    await confirmed(await page_of(members(cast, call=call), "other"), cast.member.user)
+    await confirmed(await page_of(members(cast)), cast.member.user)
+    assert await members(cast, call=call).wait("payment", 0.01, "") is False
+
+
+async def test_where_nobody_is_there_any_more_nothing_is_waited_for(cast: Cast) -> None:
+    with pytest.raises(LinkRefused, match="disconnected"):
+        await members(cast, closed=True).wait("payment", 1, "")
+
+
+async def test_a_database_that_is_away_ends_the_waiting_in_words(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(_: object) -> bool:
+        raise OperationalError("gone")
+
+    monkeypatch.setattr(calls, "is_open", away)
+    with pytest.raises(LinkRefused, match="cannot be read"):
+        await members(cast).wait("payment", SECONDS, "")
+
+
+async def test_nobody_is_left_waiting_when_a_call_is_cancelled(
+    cast: Cast, looked: asyncio.Event
+) -> None:
+    mine = members(cast)
+    waiting = asyncio.create_task(mine.wait("payment", SECONDS, ""))
+    await asyncio.wait_for(looked.wait(), SECONDS)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert waiters._waiting == {}
+
+
+async def test_a_link_that_is_opened_again_is_good_again(cast: Cast) -> None:
+    url = await page_of(members(cast))
+    assert await confirmed(url, cast.member.user)
+    assert await confirmed(url, cast.member.user)
+
+
+async def test_a_callback_ends_the_waiting_without_a_credential(cast: Cast) -> None:
+    mine = links_of(cast.acme)
+    url = await callback_of(mine)
+    waiting = asyncio.create_task(mine.wait("payment", SECONDS, url))
+    assert await called_back(url)
+    assert await waiting is True
+    assert await called_back(url)
+
+
+async def test_a_page_takes_no_callback_and_a_callback_no_confirmation(cast: Cast) -> None:
+    call = uuid4()
+    mine = members(cast, call=call)
+    assert not await called_back(await page_of(mine))
+    assert not await confirmed(await callback_of(mine), cast.member.user)
+    assert not await in_database(calls.is_open, Link(cast.acme.id, call, "payment"))
+
+
+async def test_only_the_person_who_was_asked_confirms_or_sees_what_is_asked(cast: Cast) -> None:
+    call = uuid4()
+    token = (await page_of(members(cast, call=call))).rpartition("/")[2]
+    now = timezone.now()
+    for other in (cast.owner, cast.operator, cast.auditor, cast.staff, cast.stranger):
+        assert not await in_database(confirm, "acme", token, other.user.pk, "x", now)
+        assert await in_database(confirmation, "acme", token, other.user.pk, now) is None
+    assert not await in_database(calls.is_open, Link(cast.acme.id, call, "payment"))
+    asked = await in_database(confirmation, "acme", token, cast.member.user.pk, now)
+    assert asked is not None
+    assert (asked.tenant.slug, asked.key, asked.confirmed) == ("acme", "payment", False)
+    assert (asked.client, asked.target) == (a_call().client.name, a_call().target)
+
+
+async def test_who_is_no_member_any_more_confirms_nothing(cast: Cast) -> None:
+    url = await page_of(members(cast))
+    await in_database(remove_member, cast.acme.id, cast.member.user, actor=ACTOR)
+    assert not await confirmed(url, cast.member.user)
+
+
+async def test_an_account_that_was_deactivated_confirms_nothing(cast: Cast) -> None:
+    url = await page_of(members(cast))
+    accounts = User.objects.filter(pk=cast.member.user.pk)
+    await in_database(lambda: accounts.update(is_active=False))
+    assert not await confirmed(url, cast.member.user)
+
+
+class Said(Open):
+    """A stream that keeps the messages sent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.messages: list[Any] = []
+
+    def send(self, message: bytes) -> None:
+        self.messages.append(orjson.loads(message))
+
+
+@pytest.mark.requirement("elicitation.complete")
+@pytest.mark.parametrize(
+    ("revision", "era", "delivery", "told"),
+    [
+        ("2025-11-25", Era.LEGACY, Delivery.LEGACY, True),
+        ("2025-06-18", Era.LEGACY, Delivery.LEGACY, False),
+        ("2026-07-28", Era.MODERN, Delivery.MODERN, False),
+    ],
+)
+async def test_a_client_that_knows_elicitations_by_id_is_told_of_a_complete_one(
+    cast: Cast, revision: str, era: Era, delivery: Delivery, *, told: bool
+) -> None:
+    mine, stream = members(cast), Said()
+    mine._stream = stream
+    mine._call = mine._call._replace(revision=revision, era=era, delivery=delivery)
+    url = await page_of(mine)
+    await confirmed(url, cast.member.user)
+    assert await mine.wait("payment", SECONDS, url)
+    params = {"mode": "url", "message": "Sign.", "url": url}
+    question = params_of(REVISIONS["2025-11-25"], "elicitation/create", params)
+    message = {
+        "jsonrpc": "2.0",
+        "method": "notifications/elicitation/complete",
+        "params": {"elicitationId": question["elicitationId"]},
+    }
+    assert stream.messages == ([message] if told else [])
+
+
+async def test_nothing_is_called_complete_that_is_not(cast: Cast) -> None:
+    mine, stream = members(cast), Said()
+    mine._stream = stream
+    mine._call = mine._call._replace(revision="2025-11-25", delivery=Delivery.LEGACY)
+    assert not await mine.wait("payment", 0.01, await page_of(mine))
+    assert stream.messages == []
+
+
+Spoil = Callable[[Cast, str], Awaitable[bool]]
+
+
+async def _too_old(cast: Cast, url: str) -> bool:
+    return await confirmed(url, cast.member.user, later=timedelta(days=2))
+
+
+async def _of_another_tenant(cast: Cast, url: str) -> bool:
+    return await confirmed(url, cast.member.user, slug="globex")
+
+
+async def _of_nobody(cast: Cast, url: str) -> bool:
+    return await confirmed(url, cast.member.user, slug="nobody")
+
+
+async def _of_a_closed_tenant(cast: Cast, url: str) -> bool:
+    await in_database(close_tenant, cast.acme.id, actor=ACTOR)
+    return await confirmed(url, cast.member.user)
+
+
+async def _changed(cast: Cast, url: str) -> bool:
+    return await confirmed(url[:-3] + ("AAA" if url[-3:] != "AAA" else "BBB"), cast.member.user)
+
+
+async def _cut(cast: Cast, url: str) -> bool:
+    return await confirmed(url[:-1], cast.member.user)
+
+
+async def _without_a_token(cast: Cast, url: str) -> bool:
+    return await confirmed(url.partition(".mcps1")[0], cast.member.user)
+
+
+async def _under_another_tenants_id(cast: Cast, url: str) -> bool:
+    other = (await callback_of(links_of(cast.globex))).rpartition("/")[2].partition(".")[0]
+    return await confirmed(f"{other}.{url.rpartition('/')[2].partition('.')[2]}", cast.member.user)
+
+
+async def _under_an_unknown_id(cast: Cast, url: str) -> bool:
+    return await confirmed(
+        f"{'A' * 22}.{url.rpartition('/')[2].partition('.')[2]}", cast.member.user
+    )
+
+
+async def _for_another_purpose(cast: Cast, url: str) -> bool:
+    tenant = url.rpartition("/")[2].partition(".")[0]
+    user = cast.member.user.pk
+    payload = b'["done","00000000000000000000000000000001","payment",9999999999,%d,"",""]' % user
+    token = await in_database(sealer.seal, Purpose.CURSOR, cast.acme.id, payload)
+    return await confirmed(f"{tenant}.{token}", cast.member.user)
+
+
+async def _of_the_older_form(cast: Cast, url: str) -> bool:
+    tenant = url.rpartition("/")[2].partition(".")[0]
+    payload = b'["00000000000000000000000000000001","payment",9999999999]'
+    token = await in_database(sealer.seal, Purpose.LINK, cast.acme.id, payload)
+    return await confirmed(f"{tenant}.{token}", cast.member.user)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        _too_old,
+        _of_another_tenant,
+        _of_nobody,
+        _of_a_closed_tenant,
+        _changed,
+        _cut,
+        _without_a_token,
+        _under_another_tenants_id,
+        _under_an_unknown_id,
+        _for_another_purpose,
+        _of_the_older_form,
+    ],
+)
+async def test_a_link_that_is_not_exactly_ours_confirms_nothing(cast: Cast, spoil: Spoil) -> None:
+    call = uuid4()
+    url = await page_of(members(cast, call=call))
+    assert not await spoil(cast, url)
+    assert not await in_database(calls.is_open, Link(cast.acme.id, call, "payment"))
+
+
+def test_links_stand_for_as_long_as_keys_open(settings: Any) -> None:
+    settings.MCPHOST_MAX_ANSWER_SECONDS = 7.0
+    assert links._life() == 7.0

@@ -1,0 +1,147 @@
+"""Sessions: for which callers they are valid, and changes that hold for the very next request."""
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+from pytest_django import Settings
+
+from mcphost.calls import sessions as rows
+from mcphost.calls.models import Session as SessionModel
+from mcphost.protocol.revisions import REVISIONS
+from mcphost.runtime.call import Principal, PrincipalKind
+from mcphost.sealing.tokens import LIMITS, Purpose
+from mcphost.serving.database import in_database
+from mcphost.serving.legacy import session as sessions
+from mcphost.serving.legacy.session import NoSession
+from tests.kinds.rounds import TENANT
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ADA = Principal(PrincipalKind.TOKEN, TENANT, id="t1")
+NOBODY = Principal(PrincipalKind.ANONYMOUS, TENANT)
+REVISION = REVISIONS["2025-11-25"]
+PARAMS = {
+    "protocolVersion": "2025-11-25",
+    "clientInfo": {"name": "Inspector", "version": "1.2"},
+    "capabilities": {"elicitation": {"form": {}}, "sampling": {}, "other": {}},
+}
+
+
+async def test_a_session_is_found_by_its_token_and_knows_its_client() -> None:
+    begun, token = await sessions.begin(ADA, REVISION, PARAMS)
+    found = await sessions.find(ADA, token)
+    assert found == begun
+    assert (found.client.name, found.client.version) == ("Inspector", "1.2")
+    assert found.client.can("elicitation.form")
+    assert not found.client.can("other")
+    assert len(token) <= LIMITS[Purpose.SESSION]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Principal(PrincipalKind.TOKEN, TENANT, id="t2"),
+        Principal(PrincipalKind.TOKEN, uuid4(), id="t1"),
+        NOBODY,
+    ],
+)
+async def test_a_session_is_nobody_elses(other: Principal) -> None:
+    _, token = await sessions.begin(ADA, REVISION, PARAMS)
+    with pytest.raises(NoSession):
+        await sessions.find(other, token)
+
+
+async def test_who_has_no_name_has_the_session_for_one() -> None:
+    first, token = await sessions.begin(NOBODY, REVISION, PARAMS)
+    second, _ = await sessions.begin(NOBODY, REVISION, PARAMS)
+    assert (await sessions.find(NOBODY, token)).who == f"anonymous:{first.id}" != second.who
+    assert sessions.principal_in(first, NOBODY).id == str(first.id)
+    assert sessions.principal_in(first, ADA) == ADA
+    with pytest.raises(NoSession):
+        await sessions.find(ADA, token)
+
+
+@pytest.mark.parametrize("token", ["", "nonsense", "mcps1.00000000.AAAA"])
+async def test_what_is_no_token_is_no_session(token: str) -> None:
+    with pytest.raises(NoSession):
+        await sessions.find(ADA, token)
+
+
+async def test_what_was_ended_stays_so() -> None:
+    session, token = await sessions.begin(ADA, REVISION, PARAMS)
+    await sessions.end(session)
+    with pytest.raises(NoSession):
+        await sessions.find(ADA, token)
+
+
+@pytest.fixture
+def _short(settings: Settings) -> Iterator[None]:
+    settings.MCPHOST_CLIENT_SESSION_SECONDS = -1.0
+    yield
+
+
+@pytest.mark.usefixtures("_short")
+async def test_a_session_ends_by_itself_and_is_forgotten() -> None:
+    _, token = await sessions.begin(ADA, REVISION, PARAMS)
+    with pytest.raises(NoSession):
+        await sessions.find(ADA, token)
+    assert await in_database(rows.prune) == 1
+    assert await in_database(rows.prune) == 0
+
+
+async def test_what_a_session_is_told_holds_for_its_next_request() -> None:
+    session, token = await sessions.begin(ADA, REVISION, PARAMS)
+    await in_database(rows.set_log_level, session.id, "warning")
+    await in_database(rows.initialize, session.id)
+    found = await sessions.find(ADA, token)
+    assert (found.log_level, found.initialized) == ("warning", True)
+
+
+async def test_a_session_is_told_of_so_many_resources_and_no_more() -> None:
+    session, _ = await sessions.begin(ADA, REVISION, PARAMS)
+    for uri in ("docs:a", "docs:b", "docs:a"):
+        await in_database(rows.subscribe, session.id, TENANT, uri, 2)
+    with pytest.raises(rows.TooManyTopicsError):
+        await in_database(rows.subscribe, session.id, TENANT, "docs:c", 2)
+    await in_database(rows.unsubscribe, session.id, TENANT, "docs:a")
+    await in_database(rows.unsubscribe, session.id, TENANT, "docs:z")
+    assert await in_database(rows.topics, session.id) == ("docs:b",)
+
+
+async def test_what_a_client_says_of_itself_is_not_kept_without_end() -> None:
+    said = {
+        "clientInfo": {"name": "x" * 5_000, "version": 7},
+        "capabilities": {"sampling": {"context": {}}, "roots": {"x": "y" * 20_000}},
+    }
+    session, _ = await sessions.begin(ADA, REVISION, said)
+    assert len(session.client.name) == sessions.LONGEST_NAME
+    assert session.client.version == "7"
+    assert session.client.capabilities == {"sampling": {}, "roots": {}}
+    odd, _ = await sessions.begin(ADA, REVISION, {"clientInfo": 5, "capabilities": []})
+    assert (odd.client.name, odd.client.capabilities) == ("", {})
+    for value in ([[]] * 3, {"a": 1}):
+        odd, _ = await sessions.begin(
+            ADA, REVISION, {"clientInfo": {"name": value, "version": value}}
+        )
+        assert (odd.client.name, odd.client.version) == ("", "")
+
+
+async def test_characters_that_no_column_takes_are_written_out() -> None:
+    said = {
+        "clientInfo": {"name": "a\0b", "version": "\0"},
+        "capabilities": {"experimental": {"x\0": {"y": "\0"}}},
+    }
+    begun, token = await sessions.begin(ADA, REVISION, {**PARAMS, **said})
+    found = await sessions.find(ADA, token)
+    assert found == begun
+    assert (found.client.name, found.client.version) == ("a\\u0000b", "\\u0000")
+    assert "\0" not in repr(found.client).replace("\\x00", "\0")
+
+
+async def test_a_revision_that_is_not_spoken_any_more_ends_its_sessions() -> None:
+    session, token = await sessions.begin(ADA, REVISION, PARAMS)
+    change = SessionModel.objects.filter(id=session.id)
+    await in_database(lambda: change.update(revision="2024-11-05"))
+    with pytest.raises(NoSession):
+        await sessions.find(ADA, token)

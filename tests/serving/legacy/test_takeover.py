@@ -1,0 +1,294 @@
+"""Takeover of calls whose process has died or released them."""
+
+import asyncio
+from collections.abc import Iterator
+from datetime import timedelta
+from random import Random
+from uuid import uuid4
+
+import pytest
+from django.db import OperationalError
+from django.db.models import F
+
+from mcphost.audit.models import Entry
+from mcphost.calls import session_calls
+from mcphost.calls.models import StreamedCall
+from mcphost.calls.session_calls import NO_OWNER
+from mcphost.calls.states import CallState
+from mcphost.feed.loop import ChangeNews
+from mcphost.feed.nodes import heartbeat
+from mcphost.identity import services as identity
+from mcphost.serving import shutdown
+from mcphost.serving.database import in_database
+from mcphost.serving.legacy import call as calls
+from mcphost.serving.legacy import session, takeover
+from mcphost.serving.legacy.call import SessionCall
+from mcphost.serving.legacy.cancellation import cancellations
+from tests.cast import ACTOR, Cast
+from tests.rounds.conftest import module
+from tests.serving.legacy.callers import PATIENCE, Caller, Shown, accept, true
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _not_leaving() -> Iterator[None]:
+    yield
+    shutdown.reset()
+
+
+def _only() -> SessionCall:
+    (call,) = calls.under_way
+    return call
+
+
+async def _dies(call: SessionCall) -> None:
+    """Simulate the death of the call's process, after which no process owns the call."""
+    stored = call.outgoing.stored
+    call.outgoing.abandon()
+    call._give_up()
+    await true(lambda: call not in calls.under_way)
+    row = StreamedCall.objects.filter(id=stored.owner.call)
+    before = F("taken_at") - timedelta(hours=1)
+    await in_database(lambda: row.update(owner=uuid4(), taken_at=before))
+
+
+async def _row() -> StreamedCall:
+    return await in_database(StreamedCall.objects.get)
+
+
+async def _waits(caller: Caller, tool: str = "paint", **arguments: object) -> Shown:
+    shown = await caller.streamed(tool, "t", **(arguments or {"what": "a wall"}))
+    await shown.asked()
+    return shown
+
+
+async def _rounds() -> list[tuple[str, int | None]]:
+    def read() -> list[tuple[str, int | None]]:
+        found = Entry.objects.filter(action__startswith="round.").order_by("id")
+        return [(one.action, one.round) for one in found]
+
+    return await in_database(read)
+
+
+def _text(shown: Shown) -> str:
+    text: str = shown.messages[-1]["result"]["content"][0]["text"]
+    return text
+
+
+async def test_an_answer_finds_its_call_though_its_process_died(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    await _dies(_only())
+    assert (shown.ended, shown.retry is not None) == (True, True)
+    await caller.answer(shown.requests[0], accept(colour="red"))
+    resumed = await caller.resumed(shown.ids[-1])
+    assert _text(resumed) == "a wall is red"
+    row = await _row()
+    assert (row.state, row.owner, row.epoch) == (CallState.FINISHED, heartbeat.id, 2)
+    assert module("asking").did == ["a wall red"]
+    started, finished = "round.started", "round.finished"
+    assert await _rounds() == [(started, 1), (finished, 1), (started, 2), (finished, 2)]
+
+
+async def test_who_comes_back_has_its_call_taken_over(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    await _dies(_only())
+    follower, following = caller.following(shown.ids[0])
+    await follower.asked()
+    await true(lambda: calls.under_way)
+    await caller.answer(follower.requests[0], accept(colour="red"))
+    await follower.whole()
+    assert _text(follower) == "a wall is red"
+    await following
+
+
+async def test_housekeeping_goes_on_with_what_nobody_asks_for(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    await _dies(_only())
+    await in_database(takeover.look)
+    await true(lambda: calls.under_way)
+    assert (await _row()).owner == heartbeat.id
+    await in_database(takeover.look)
+    await caller.answer(shown.requests[0], accept(colour="red"))
+    assert _text(await caller.resumed(shown.ids[0])) == "a wall is red"
+
+
+async def test_a_round_that_takes_in_answers_runs_again(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller, "paint_slowly")
+    await caller.answer(shown.requests[0], accept(colour="red"))
+    await asyncio.wait_for(module("asking").running.wait(), PATIENCE)
+    await _dies(_only())
+    module("asking").release.set()
+    assert _text(await caller.resumed(shown.ids[-1])) == "a wall is red"
+    assert (await _row()).state == CallState.FINISHED
+    assert module("asking").did == ["a wall red"] * 2
+
+
+async def test_a_first_round_that_may_have_done_something_is_not_run_again(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    shown = await caller.streamed("says_and_hangs", "t")
+    await shown.until(lambda shown: len(shown.messages) > 1)
+    await _dies(_only())
+    resumed = await caller.resumed(shown.ids[-1])
+    assert "it may have taken effect" in resumed.messages[-1]["error"]["message"]
+
+
+async def test_what_was_called_off_meanwhile_is_not_gone_on_with(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    await _dies(_only())
+    await cancellations.cancel(caller.session, 1)
+    resumed = await caller.resumed(shown.ids[-1])
+    (withdrawn,) = resumed.messages
+    assert withdrawn["method"] == "notifications/cancelled"
+    assert withdrawn["params"]["requestId"] == shown.requests[0]["id"]
+    assert (await _row()).state == CallState.CANCELLED
+
+
+async def test_a_call_of_a_session_that_has_ended_ends(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    await _waits(caller)
+    await _dies(_only())
+    await session.end(caller.session)
+    await in_database(takeover.look)
+    await true(lambda: StreamedCall.objects.get().state == CallState.CANCELLED)
+
+
+async def test_who_may_not_call_any_more_gets_no_result(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    await _dies(_only())
+    assert caller.principal.token_id is not None
+    await in_database(identity.revoke, asking.acme.id, caller.principal.token_id, actor=ACTOR)
+    resumed = await caller.resumed(shown.ids[-1])
+    assert resumed.messages[0]["method"] == "notifications/cancelled"
+    assert "no longer valid" in resumed.messages[-1]["error"]["message"]
+
+
+async def test_a_process_that_leaves_lets_go_of_what_waits(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    shutdown.begin()
+    await shown.until(lambda shown: shown.ended)
+    assert shown.retry is not None
+    await true(lambda: StreamedCall.objects.get().owner == NO_OWNER)
+    await in_database(takeover.look)
+    await true(lambda: not calls.under_way)
+    shutdown.reset()  # as in another process
+    await caller.answer(shown.requests[0], accept(colour="red"))
+    assert _text(await caller.resumed(shown.ids[-1])) == "a wall is red"
+
+
+async def test_a_call_that_runs_goes_on_elsewhere_from_its_next_step(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    call = caller.call("steps_slowly")
+    await asyncio.wait_for(module("asking").running.wait(), PATIENCE)
+    shutdown.begin()
+    module("asking").release.set()
+    assert await asyncio.wait_for(call.settled(), PATIENCE) is None
+    shown = Shown()
+    call.outgoing.attach(shown)
+    await shown.until(lambda shown: shown.ended)
+    await true(lambda: StreamedCall.objects.get().owner == NO_OWNER)
+    shutdown.reset()
+    assert _text(await caller.resumed(shown.ids[0])) == "done"
+    assert module("asking").did == ["one", "two"]
+
+
+async def test_whatever_dies_when_each_call_is_answered_once(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    chance = Random(7)
+    every = [await _waits(caller, what=f"w{n}") for n in range(12)]
+    colours = [chance.choice(["red", "green", "blue"]) for _ in every]
+
+    async def kill() -> None:
+        for call in chance.sample(list(calls.under_way), 3):
+            await _dies(call)
+
+    async def answer(number: int) -> None:
+        question = every[number].requests[0]
+        given = [accept(colour=colours[number]), accept(colour="red")]
+        for one in given:
+            await caller.answer(question, one)
+
+    await kill()
+    await asyncio.gather(*(answer(n) for n in range(0, 12, 2)), in_database(takeover.look))
+    await kill()
+    await asyncio.gather(in_database(takeover.look), *(answer(n) for n in range(1, 12, 2)))
+    ends = await asyncio.gather(*(caller.resumed(shown.ids[0]) for shown in every))
+    assert [_text(one) for one in ends] == [f"w{n} is {c}" for n, c in enumerate(colours)]
+    assert set(module("asking").did) == {f"w{n} {c}" for n, c in enumerate(colours)}
+
+
+async def test_a_round_that_has_ended_is_told_and_not_run_again(
+    asking: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    with monkeypatch.context() as away:
+        away.setattr(session_calls, "finish", _raise)
+        await caller.answer(shown.requests[0], accept(colour="red"))
+        await true(lambda: StreamedCall.objects.get().reply)
+        await _dies(_only())
+    assert _text(await caller.resumed(shown.ids[-1])) == "a wall is red"
+    assert module("asking").did == ["a wall red"]
+    assert [one for one in await _rounds() if one[1] == 2] == [
+        ("round.started", 2),
+        ("round.finished", 2),
+    ]
+
+
+def _raise(*_: object, **__: object) -> None:
+    raise OperationalError("away")
+
+
+async def test_questions_that_were_recorded_and_not_asked_are_asked(
+    asking: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller = await Caller.at(asking)
+    twice = await caller.streamed("in_turn", "t", count=2)
+    await twice.asked()
+    call = _only()
+    with monkeypatch.context() as away:
+        away.setattr(session_calls, "ask", _raise)
+        await caller.answer(twice.requests[0], accept(size=1))
+        await true(lambda: StreamedCall.objects.get(id=call.outgoing.stored.owner.call).reply)
+        await _dies(call)
+    follower, following = caller.following(twice.ids[-1])
+    (question,) = await follower.asked()
+    await caller.answer(question, accept(size=2))
+    await follower.whole()
+    assert _text(follower) == "1 2"
+    await following
+
+
+async def test_a_process_that_was_thought_dead_says_nothing_more(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    shown = await caller.streamed("says_twice", "t")
+    await shown.until(lambda shown: len(shown.messages) > 1)
+    row = StreamedCall.objects.filter(state=CallState.RUNNING)
+    await in_database(lambda: row.update(epoch=F("epoch") + 1))
+    module("asking").release.set()
+    await shown.until(lambda shown: shown.ended)
+    assert shown.retry is not None
+    assert len(shown.messages) == 2
+    await true(lambda: not calls.under_way)
+
+
+async def test_what_is_let_go_and_can_go_on_is_taken_at_once(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    call = caller.call("steps_slowly")
+    await asyncio.wait_for(module("asking").running.wait(), PATIENCE)
+    shutdown.begin()
+    module("asking").release.set()
+    await true(lambda: StreamedCall.objects.filter(owner=NO_OWNER).exists())
+    shutdown.reset()
+    row = await _row()
+    takeover.on_change(ChangeNews(1, row.tenant, session_calls.RELEASED, row.id.hex))
+    await true(lambda: StreamedCall.objects.get().state == CallState.FINISHED)
+    assert module("asking").did == ["one", "two"]
+    assert call not in calls.under_way

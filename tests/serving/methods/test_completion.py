@@ -1,0 +1,149 @@
+"""`completion/complete` (spec: server/utilities/completion)."""
+
+from typing import Any
+
+import pytest
+
+from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.serving.database import in_database
+from tests.cast import Cast
+from tests.mcp import Reply, ask
+from tests.served import entries
+from tests.serving.made import CANARY, GUARD, WORDS, publish, token_with
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+REVIEW = {"type": "ref/prompt", "name": "review"}
+NOTES = {"type": "ref/resource", "uri": "users://{name}/notes{?of}"}
+
+
+async def _complete(
+    offered: Cast, ref: Any, name: str, value: Any = "", token: str = "", **more: Any
+) -> Reply:
+    params = {"ref": ref, "argument": {"name": name, "value": value}, **more}
+    return await ask("acme", "completion/complete", params, token or offered.owner.mcp_token)
+
+
+@pytest.mark.requirement("completion.prompt")
+@pytest.mark.requirement("completion.template")
+@pytest.mark.parametrize(("ref", "name"), [(REVIEW, "style"), (NOTES, "of")])
+async def test_what_begins_like_the_value_is_proposed(offered: Cast, ref: Any, name: str) -> None:
+    reply = await _complete(offered, ref, name, "word00")
+    assert reply.result["completion"] == {"values": list(WORDS[:10]), "total": 10}
+    assert await entries("review", "completion/complete") == []
+
+
+@pytest.mark.requirement("completion.at-most-100")
+async def test_of_more_than_a_hundred_values_the_first_are_given(offered: Cast) -> None:
+    completion = (await _complete(offered, REVIEW, "code")).result["completion"]
+    assert completion == {"values": list(WORDS[:100]), "total": 150, "hasMore": True}
+
+
+@pytest.mark.requirement("completion.context")
+async def test_what_was_filled_in_already_is_handed_on(offered: Cast) -> None:
+    context = {"arguments": {"code": "!", "unheard-of": "?"}}
+    reply = await _complete(offered, REVIEW, "style", "word001", context=context)
+    assert reply.result["completion"]["values"] == ["word001!"]
+
+
+async def test_what_proposes_nothing_is_answered_with_nothing(offered: Cast) -> None:
+    files = {"type": "ref/resource", "uri": "file:///{+path}"}
+    reply = await _complete(offered, files, "path", "a")
+    assert reply.result["completion"] == {"values": [], "total": 0, "hasMore": False}
+
+
+@pytest.mark.requirement("completion.unknown")
+@pytest.mark.parametrize(
+    ("ref", "name", "problem"),
+    [
+        ({"type": "ref/prompt", "name": "nothing"}, "code", "Unknown prompt"),
+        ({"type": "ref/resource", "uri": "docs:{page}"}, "page", "Unknown resource template"),
+        ({"type": "ref/resource", "uri": "no uri"}, "page", "Unknown resource template"),
+        ({"type": "ref/resource", "uri": "docs:handbook"}, "page", "not one of them (none)"),
+        (REVIEW, "colour", "not one of them (code, style)"),
+        (NOTES, "path", "not one of them (name, of)"),
+        ({"type": "ref/tool", "name": "review"}, "code", "params.ref"),
+        ({"type": "ref/prompt"}, "code", "params.ref"),
+        ("review", "code", "params.ref"),
+    ],
+)
+async def test_unknown_references_and_arguments_are_errors_that_name_them(
+    offered: Cast, ref: Any, name: str, problem: str
+) -> None:
+    reply = await _complete(offered, ref, name)
+    assert (reply.status, reply.error["code"]) == (400, -32602)
+    assert problem in reply.error["message"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"argument": {"name": "code"}},
+        {"argument": {"name": "code", "value": 5}},
+        {"argument": None},
+        {"context": []},
+        {"context": {"arguments": {"code": 5}}},
+    ],
+)
+async def test_malformed_params_are_errors_that_name_the_field(
+    offered: Cast, changes: dict[str, Any]
+) -> None:
+    params = {"ref": REVIEW, "argument": {"name": "code", "value": ""}, **changes}
+    reply = await ask("acme", "completion/complete", params, offered.owner.mcp_token)
+    assert (reply.status, reply.error["code"]) == (400, -32602)
+    assert f"params.{next(iter(changes))}" in reply.error["message"]
+
+
+@pytest.mark.requirement("completion.access")
+@pytest.mark.parametrize(
+    ("guarded", "other", "name"),
+    [
+        (
+            {"type": "ref/prompt", "name": "guarded"},
+            {"type": "ref/prompt", "name": "other"},
+            "code",
+        ),
+        (
+            {"type": "ref/resource", "uri": "vault:{key}"},
+            {"type": "ref/resource", "uri": "other:{key}"},
+            "key",
+        ),
+        (
+            {"type": "ref/resource", "uri": "docs:guarded"},
+            {"type": "ref/resource", "uri": "docs:other"},
+            "key",
+        ),
+    ],
+)
+async def test_nothing_is_completed_of_what_a_caller_may_not_see(
+    offered: Cast, guarded: dict[str, str], other: dict[str, str], name: str
+) -> None:
+    hidden, unknown = await _complete(offered, guarded, name), await _complete(offered, other, name)
+    said = hidden.raw
+    for key in ("name", "uri"):
+        said = said.replace(guarded.get(key, "-").encode(), other.get(key, "-").encode())
+    assert said == unknown.raw
+    allowed = await token_with(offered, "mcp:call", GUARD)
+    seen = await _complete(offered, guarded, name, token=allowed)
+    assert "result" in seen.last or "(none)" in seen.error["message"]
+
+
+@pytest.mark.requirement("completion.rate")
+async def test_completions_count_as_calls_and_need_their_scope(offered: Cast) -> None:
+    token = await token_with(offered, "mcp:call", calls_per_minute=1)
+    assert (await _complete(offered, REVIEW, "code", token=token)).status == 200
+    assert (await _complete(offered, REVIEW, "code", token=token)).error["code"] == -31429
+    lists = await token_with(offered, "mcp:list")
+    assert (await _complete(offered, REVIEW, "code", token=lists)).status == 403
+
+
+@pytest.mark.parametrize("does", ["crash", "fail", "oddity"])
+async def test_a_completion_that_fails_shows_nothing_of_its_insides(
+    offered: Cast, does: str
+) -> None:
+    await in_database(
+        publish, offered.acme.id, PrimitiveType.PROMPT, "bad", takes=("code",), completes=does
+    )
+    reply = await _complete(offered, {"type": "ref/prompt", "name": "bad"}, "code")
+    assert (reply.status, reply.error["code"]) == (200, -32603)
+    assert CANARY.encode() not in reply.raw

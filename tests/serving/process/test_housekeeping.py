@@ -1,0 +1,183 @@
+"""The periodic work of a process."""
+
+import logging
+import threading
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any, cast
+from uuid import uuid4
+
+import pytest
+from django.contrib.sessions.models import Session
+from django.db import InterfaceError, OperationalError
+from django.utils import timezone
+
+from mcphost.audit.records import Actor
+from mcphost.calls import sessions
+from mcphost.calls.models import Session as ClientSession
+from mcphost.calls.sessions import session_uses
+from mcphost.identity import browser_sessions
+from mcphost.identity.last_use import last_use
+from mcphost.identity.models import Token
+from mcphost.serving.process import housekeeping
+from mcphost.serving.process.housekeeping import Housekeeping
+from mcphost.vault.lifecycle import rotate
+from mcphost.vault.services import ensure_ring
+from tests.cast import Cast
+from tests.vault.rings import have_waited, states
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PATIENCE = 20
+
+
+class Listening(logging.Handler):
+    """Counts the errors that housekeeping logs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard = threading.Semaphore(0)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.levelno >= logging.ERROR:
+            self.heard.release()
+
+
+@pytest.fixture
+def errors() -> Iterator[Listening]:
+    handler = Listening()
+    logger = logging.getLogger(housekeeping.__name__)
+    logger.addHandler(handler)
+    yield handler
+    logger.removeHandler(handler)
+
+
+def _last_used(token_id: str) -> Any:
+    return Token.objects.values_list("last_used_at", flat=True).get(pk=token_id)
+
+
+def test_what_was_noted_is_written_at_the_latest_at_the_end(cast: Cast) -> None:
+    token_id = cast.owner.mcp_token.split("_")[1]
+    keeping = Housekeeping()
+    keeping.start()
+    last_use.note(token_id, timezone.now())
+    keeping.stop(PATIENCE)
+    assert _last_used(token_id) is not None
+
+
+def test_an_error_ends_neither_the_thread_nor_its_work(
+    cast: Cast, errors: Listening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(housekeeping, "EVERY_SECONDS", 0.001)
+    token_id = cast.owner.mcp_token.split("_")[1]
+    last_use.note(token_id, _NO_TIME)
+    keeping = Housekeeping()
+    keeping.start()
+    for _ in range(2):
+        assert errors.heard.acquire(timeout=PATIENCE)
+    last_use.note(token_id, timezone.now())
+    keeping.stop(PATIENCE)
+    assert _last_used(token_id) is not None
+
+
+def test_a_serving_process_takes_a_rotation_to_its_end(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ensure_ring()
+    have_waited(new := rotate(Actor.system()))
+    keeping = Housekeeping()
+    keeping.start()
+    keeping.stop(PATIENCE)
+    assert states()[new] == "active"
+
+
+def test_expired_sign_ins_of_browsers_are_deleted_in_short_transactions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = timezone.now()
+    Session.objects.bulk_create(
+        Session(
+            session_key=f"{number:032}", session_data="", expire_date=now + timedelta(days=days)
+        )
+        for number, days in enumerate([-1] * 1100 + [1])
+    )
+    portions: list[int] = []
+    monkeypatch.setattr(housekeeping, "CHORES", housekeeping.CHORES[-1:])
+    prune = browser_sessions.prune
+    monkeypatch.setattr(browser_sessions, "prune", lambda: portions.append(prune()) or portions[-1])
+    keeping = Housekeeping()
+    keeping.start()
+    keeping.stop(PATIENCE)
+    assert portions == [500, 500, 100]
+    assert Session.objects.get().expire_date > now
+
+
+def test_all_sessions_whose_time_is_over_are_forgotten_in_one_round_of_short_transactions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = timezone.now()
+    ClientSession.objects.bulk_create(
+        ClientSession(
+            id=uuid4(), tenant=uuid4(), who="", revision="", created_at=now, used_at=now,
+            expires_at=now + timedelta(hours=hours),
+        )
+        for hours in [-1] * 1600 + [1]
+    )  # fmt: skip
+    portions: list[int] = []
+    prune = sessions.prune
+    monkeypatch.setattr(sessions, "prune", lambda: portions.append(prune()) or portions[-1])
+    Housekeeping()._round()
+    assert portions == [500, 500, 500, 100]
+    assert ClientSession.objects.get().expires_at > now
+
+
+def test_when_sessions_were_used_is_written() -> None:
+    now = timezone.now()
+    session = uuid4()
+    ClientSession.objects.create(
+        id=session,
+        tenant=uuid4(),
+        who="",
+        revision="",
+        created_at=now,
+        used_at=now,
+        expires_at=now + timedelta(hours=1),
+    )
+    session_uses.note(session)
+    Housekeeping()._round()
+    assert ClientSession.objects.get().used_at > now
+
+
+def test_what_fails_keeps_nothing_else_from_being_done(
+    cast: Cast, errors: Listening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ensure_ring()
+    have_waited(new := rotate(Actor.system()))
+    last_use.note(cast.owner.mcp_token.split("_")[1], _NO_TIME)
+    keeping = Housekeeping()
+    keeping.start()
+    keeping.stop(PATIENCE)
+    assert errors.heard.acquire(timeout=PATIENCE)
+    assert states()[new] == "active"
+
+
+_NO_TIME = cast(datetime, "not a time, which no database takes")
+
+
+def test_that_the_database_is_away_is_said_once_and_again_after_it_was_back(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    fates: list[Exception | None] = [OperationalError("away"), InterfaceError("away"), None] * 2
+    done: list[int] = []
+
+    def wavering() -> None:
+        if fate := fates.pop(0):
+            raise fate
+
+    monkeypatch.setattr(housekeeping, "CHORES", (wavering, lambda: done.append(1)))
+    keeping = Housekeeping()
+    for _ in range(6):
+        keeping._round()
+    waits = "housekeeping waits for the database: OperationalError"
+    assert caplog.messages == [waits, waits]
+    assert len(done) == 6

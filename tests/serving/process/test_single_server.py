@@ -1,0 +1,58 @@
+"""One server for each database file."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from mcphost.serving.process import startup_checks
+
+HOLDER = """
+import fcntl, sys
+file = open(sys.argv[1], "w")
+fcntl.flock(file, fcntl.LOCK_EX)
+file.write("4711\\n")
+file.flush()
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_second_server_is_refused_and_told_which_is_the_first(tmp_path: Path) -> None:
+    database = tmp_path / "db.sqlite3"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, f"{database}.server"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == b"held\n"
+    with pytest.raises(ImproperlyConfigured, match=r"process 4711\) serves .*db\.sqlite3"):
+        startup_checks.claim_file(database)
+    holder.kill()
+    holder.communicate(timeout=10)
+    startup_checks.claim_file(database)  # the kernel has released the dead process's lock
+    startup_checks.release(database)
+
+
+def test_to_claim_again_changes_nothing(tmp_path: Path) -> None:
+    database = tmp_path / "db.sqlite3"
+    startup_checks.claim_file(database)
+    startup_checks.claim_file(database)
+    assert Path(f"{database}.server").stat().st_mode & 0o777 == 0o600
+    startup_checks.release(database)
+
+
+@pytest.mark.parametrize(
+    ("vendor", "name", "file"),
+    [
+        ("sqlite", "/var/db.sqlite3", Path("/var/db.sqlite3")),
+        ("sqlite", ":memory:", None),
+        ("sqlite", "file:x?mode=memory&cache=shared", None),
+        ("postgresql", "mcphost", None),
+    ],
+)
+def test_only_a_file_needs_a_claim(vendor: str, name: str, file: Path | None) -> None:
+    assert startup_checks.file_of(vendor, name) == file

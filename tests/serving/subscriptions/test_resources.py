@@ -1,0 +1,183 @@
+"""`subscriptions/listen` to resources written by operators, and announcements by tools."""
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from mcphost.audit.models import Entry
+from mcphost.catalogue import services
+from mcphost.catalogue.fields import PrimitiveFields
+from mcphost.catalogue.updates import announce_update
+from mcphost.identity.services import TokenRequest, issue
+from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.serving import shutdown
+from mcphost.serving.database import in_database
+from tests.cast import ACTOR, Cast
+from tests.mcp import call, listening
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+TODAY, TOMORROW = "notes://today", "notes://days/tomorrow"
+LISTS = {"promptsListChanged": True, "resourcesListChanged": True}
+
+
+def publish(
+    tenant: UUID, sort: PrimitiveType, name: str, config: dict[str, Any], *scopes: str
+) -> UUID:
+    fields = PrimitiveFields(
+        name=name, sort=sort, kind="text", description=name, config=config, scopes=scopes
+    )
+    made = services.create(tenant, fields, ACTOR)
+    services.publish(made.id, ACTOR)
+    return made.id
+
+
+def publish_today(tenant: UUID, *scopes: str) -> UUID:
+    config = {"uri": TODAY, "text": "Nothing yet."}
+    return publish(tenant, PrimitiveType.RESOURCE, "today", config, *scopes)
+
+
+def write_today(resource: UUID, text: str) -> None:
+    config = {"uri": TODAY, "text": text}
+    fields = PrimitiveFields(
+        name="today", sort=PrimitiveType.RESOURCE, kind="text", description="today", config=config
+    )
+    services.update(resource, fields, ACTOR)
+    services.publish(resource, ACTOR)
+
+
+def publish_days(tenant: UUID) -> None:
+    config = {"uri": "notes://days/{day}", "text": "Nothing on {day}."}
+    publish(tenant, PrimitiveType.TEMPLATE, "days", config)
+
+
+def publish_poem(tenant: UUID) -> None:
+    config = {"messages": [{"content": {"type": "text", "text": "Write a poem."}}]}
+    publish(tenant, PrimitiveType.PROMPT, "poem", config)
+
+
+def wide_token(cast: Cast) -> str:
+    wanted = TokenRequest("wide", ("mcp:list", "mcp:call", "mcp:guarded"))
+    return issue(cast.acme.id, cast.owner.user, wanted, actor=ACTOR).plaintext
+
+
+async def test_lists_of_prompts_resources_and_templates_are_told_of(served: Cast) -> None:
+    async with listening("acme", served.owner.mcp_token, **LISTS) as heard:
+        for publishing, told in (
+            (publish_poem, "prompts/list_changed"),
+            (publish_today, "resources/list_changed"),
+            (publish_days, "resources/list_changed"),
+        ):
+            await in_database(publishing, served.acme.id)
+            assert await heard.told() == told
+
+
+async def test_what_is_acknowledged_is_what_can_be_read(served: Cast) -> None:
+    await in_database(publish_today, served.acme.id)
+    await in_database(publish_days, served.acme.id)
+    wanted = [TOMORROW, "NOTES://days/tomorrow", "notes://never", TODAY, "?", TODAY]
+    async with listening("acme", served.owner.mcp_token, resourceSubscriptions=wanted) as heard:
+        assert heard.honoured == {"resourceSubscriptions": [TOMORROW, TODAY]}
+
+
+async def test_what_a_tool_announces_is_told_to_those_who_listen_to_that_uri(
+    served: Cast,
+) -> None:
+    await in_database(publish_today, served.acme.id)
+    await in_database(publish_days, served.acme.id)
+    owner = served.owner.mcp_token
+    async with (
+        listening("acme", owner, resourceSubscriptions=[TODAY]) as today,
+        listening("acme", owner, resourceSubscriptions=["NOTES://days/tomorrow"]) as tomorrow,
+        listening("acme", owner, **LISTS) as lists,
+    ):
+        assert (await call("acme", "announce", {"uri": TODAY}, owner)).text == "announced"
+        assert await today.told() == TODAY
+        said = await call("acme", "threaded_announce", {"uri": TOMORROW}, owner)
+        assert said.text == "announced"
+        assert await tomorrow.told() == "NOTES://days/tomorrow"
+        shutdown.begin()
+        for each in (today, tomorrow, lists):
+            await each.ended()
+
+
+async def test_nobody_else_is_told(served: Cast) -> None:
+    """Neither another tenant with the same URI, nor a caller without the resource's scope."""
+    await in_database(publish_today, served.globex.id)
+    await in_database(publish_today, served.acme.id, "mcp:guarded")
+    wide = await in_database(wide_token, served)
+    wanted = {"resourceSubscriptions": [TODAY], **LISTS}
+    async with (
+        listening("acme", wide, **wanted) as seeing,
+        listening("acme", served.owner.mcp_token, **wanted) as blind,
+        listening("globex", served.stranger.mcp_token, **wanted) as stranger,
+    ):
+        assert "resourceSubscriptions" not in blind.honoured
+        assert stranger.honoured["resourceSubscriptions"] == [TODAY]
+        await in_database(announce_update, served.acme.id, TODAY, ACTOR)
+        assert await seeing.told() == TODAY
+        shutdown.begin()
+        for each in (seeing, blind, stranger):
+            await each.ended()
+
+
+async def test_a_stranger_cannot_listen_to_another_tenants_resources(served: Cast) -> None:
+    await in_database(publish_today, served.acme.id)
+    await in_database(publish_days, served.acme.id)
+    wanted = [TODAY, TOMORROW, "notes://days/never"]
+    async with listening(
+        "globex", served.stranger.mcp_token, resourceSubscriptions=wanted
+    ) as heard:
+        assert heard.honoured == {}
+        await heard.ended()
+
+
+async def test_a_new_version_is_told_at_its_uri_and_a_hidden_one_is_not(served: Cast) -> None:
+    resource = await in_database(publish_today, served.acme.id)
+    owner = served.owner.mcp_token
+    wanted = {"resourceSubscriptions": [TODAY], "resourcesListChanged": True}
+    async with listening("acme", owner, **wanted) as heard:
+        await in_database(write_today, resource, "Rain at six.")
+        assert await heard.told() == TODAY
+        await in_database(services.disable, resource, ACTOR)
+        assert await heard.told() == "resources/list_changed"
+        await in_database(services.enable, resource, ACTOR)
+        assert {await heard.told(), await heard.told()} == {"resources/list_changed", TODAY}
+
+
+async def test_who_may_list_but_not_call_hears_of_lists_alone(served: Cast) -> None:
+    def narrow() -> str:
+        wanted = TokenRequest("lists", ("mcp:list",))
+        return issue(served.acme.id, served.owner.user, wanted, actor=ACTOR).plaintext
+
+    await in_database(publish_today, served.acme.id)
+    wanted = {"resourceSubscriptions": [TODAY], **LISTS}
+    async with listening("acme", await in_database(narrow), **wanted) as heard:
+        assert heard.honoured == LISTS
+
+
+def test_an_announcement_of_a_person_is_recorded(cast: Cast) -> None:
+    publish_today(cast.acme.id)
+    announce_update(cast.acme.id, "NOTES://today", ACTOR)
+    entry = Entry.objects.filter(action="resource.announced").get()
+    assert (entry.tenant, entry.target) == (cast.acme.id, TODAY)
+
+
+@pytest.fixture(autouse=True)
+def _not_draining() -> Iterator[None]:
+    yield
+    shutdown.reset()
+
+
+async def test_a_function_that_is_taken_away_takes_its_resources_along(served: Cast) -> None:
+    day = "probe://days/monday"
+    wanted = {"resourcesListChanged": True, "resourceSubscriptions": [day]}
+    async with listening("acme", served.owner.mcp_token, **wanted) as heard:
+        assert heard.honoured == wanted
+        function = "probe.day_of_the_probe"
+        await in_database(services.revoke_grant, served.acme.id, function, ACTOR)
+        assert await heard.told() == "resources/list_changed"
+        await in_database(services.grant_function, served.acme.id, function, ACTOR)
+        assert {await heard.told(), await heard.told()} == {"resources/list_changed", day}

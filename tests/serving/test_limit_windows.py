@@ -1,0 +1,93 @@
+"""Moving windows in memory."""
+
+from time import perf_counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcphost.serving import limits as windows_module
+from mcphost.serving.limits import Windows
+
+MINUTE = 60
+
+
+class Clock:
+    """Replaces `time`; stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def time(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(windows_module, "time", made)
+    return made
+
+
+async def test_so_many_are_counted_within_any_minute_and_no_more(clock: Clock) -> None:
+    windows = Windows()
+    for _ in range(2):
+        assert await windows.acquire_entry("a", 2, MINUTE)
+        clock.now += 20
+    assert not await windows.acquire_entry("a", 2, MINUTE)
+    assert await windows.acquire_entry("a", 3, MINUTE)
+    assert await windows.acquire_entry("b", 2, MINUTE, 2)
+    assert not await windows.acquire_entry("b", 2, MINUTE)
+    clock.now = 1060
+    assert await windows.acquire_entry("a", 3, MINUTE), "the first is a minute old"
+    assert not await windows.acquire_entry("a", 3, MINUTE)
+
+
+async def test_when_the_oldest_of_a_window_was(clock: Clock) -> None:
+    windows = Windows()
+    assert await windows.get_moving_window("a", 2, MINUTE) == (1000.0, 0)
+    await windows.acquire_entry("a", 2, MINUTE)
+    clock.now += 30
+    await windows.acquire_entry("a", 2, MINUTE)
+    assert await windows.get_moving_window("a", 2, MINUTE) == (1000.0, 2)
+    clock.now += 40
+    assert await windows.get_moving_window("a", 2, MINUTE) == (1030.0, 1)
+
+
+async def test_keys_are_forgotten_that_were_not_counted_for_a_minute(clock: Clock) -> None:
+    windows = Windows()
+    for number in range(100):
+        await windows.acquire_entry(f"{number}", 1, MINUTE)
+    clock.now += MINUTE
+    for number in range(50):
+        await windows.acquire_entry(f"new {number}", 1, MINUTE)
+    assert len(windows) == 50
+
+
+async def test_a_hit_costs_the_same_however_many_keys_there_are() -> None:
+    async def seconds_of(keys: int) -> float:
+        windows = Windows()
+        for number in range(keys):
+            await windows.acquire_entry(f"{number}", 1000, MINUTE)
+        began = perf_counter()
+        for number in range(keys):
+            await windows.acquire_entry(f"{number}", 1000, MINUTE)
+        return (perf_counter() - began) / keys
+
+    few = min([await seconds_of(200) for _ in range(20)])
+    assert await seconds_of(100_000) < 6 * few
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 40)), max_size=60))
+async def test_it_counts_as_a_list_of_all_hits_does(steps: list[tuple[str, int]]) -> None:
+    clock, windows, limit = Clock(), Windows(), 3
+    taken: list[tuple[str, float]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(windows_module, "time", clock)
+        for key, seconds in steps:
+            clock.now += seconds
+            recent = [at for of, at in taken if of == key and at > clock.now - MINUTE]
+            expected = len(recent) < limit
+            assert await windows.acquire_entry(key, limit, MINUTE) is expected
+            if expected:
+                taken.append((key, clock.now))

@@ -1,0 +1,145 @@
+"""The request state: its content, and for which requests it is valid."""
+
+from uuid import UUID
+
+import orjson
+import pytest
+
+from mcphost.runtime.call import Principal, PrincipalKind
+from mcphost.runtime.journal import Answer, Journal
+from mcphost.serving import request_state
+from mcphost.serving.request_state import AskedQuestion, InvalidState, RequestState
+from tests.kinds.rounds import TENANT
+
+CALL = UUID(int=7)
+ADA = Principal(PrincipalKind.TOKEN, TENANT, id="t1")
+NOW = 1_000_000.0
+BOUND = request_state.bound(ADA, "tools/call", "greet", {"name": "Ada"})
+STATE = RequestState(
+    bound=BOUND,
+    call=CALL,
+    round=2,
+    legs=3,
+    shed=True,
+    issued_at=NOW,
+    expires_at=NOW + 600,
+    version="4+abcdef01",
+    asked={
+        "colour": AskedQuestion("elicitation/create", "digest"),
+        "who": AskedQuestion("roots/list", "other"),
+    },
+    journal=Journal({"k": (Answer("d", "1", {"action": "accept"}),)}, {"step": 1}, 2.5),
+    claim=2,
+)
+
+
+def _reason(state: RequestState, now: float, bound: request_state.StateBinding) -> str:
+    with pytest.raises(InvalidState) as refused:
+        request_state.check(state, now, bound)
+    assert refused.value.call == state.call
+    return refused.value.reason
+
+
+@pytest.mark.parametrize("claim", [2, 3])
+def test_what_is_written_is_read(claim: int) -> None:
+    state = STATE._replace(claim=claim)
+    assert request_state.read(request_state.write(state)) == state
+
+
+def test_a_state_of_the_format_before_claims_the_round_after_the_one_that_asked() -> None:
+    before = [
+        1,
+        list(BOUND),
+        str(CALL),
+        2,
+        3,
+        True,
+        NOW,
+        NOW + 600,
+        "4+abcdef01",
+        {},
+        [{}, {}, None],
+    ]
+    state = request_state.read(orjson.dumps(before))
+    assert (state.round, state.claim) == (2, 3)
+    request_state.check(state, NOW, BOUND)
+
+
+def test_a_state_that_needs_no_claim_number_of_its_own_is_written_in_the_format_before() -> None:
+    """So processes of the previous version can open it during an upgrade."""
+    assert request_state.write(STATE._replace(claim=3)).startswith(b"[1,")
+    assert request_state.write(STATE._replace(claim=2)).startswith(b"[2,")
+
+
+@pytest.mark.parametrize(
+    "written", [b"", b"1", b"[]", b"{}", b'[2, "x"]', b"[1, [], 5, 6]", b'[1, ["a"], "no", 1]']
+)
+def test_what_is_no_state_is_refused(written: bytes) -> None:
+    with pytest.raises(InvalidState):
+        request_state.read(written)
+
+
+def test_a_state_of_another_format_is_refused() -> None:
+    with pytest.raises(InvalidState, match="another format"):
+        request_state.read(request_state.write(STATE).replace(b"[2,", b"[3,", 1))
+
+
+def test_a_state_is_good_for_its_own_request_and_time() -> None:
+    request_state.check(STATE, NOW, BOUND)
+    request_state.check(STATE, NOW - 59, BOUND)
+    request_state.check(STATE, NOW + 659, BOUND)
+
+
+def test_a_state_is_good_for_its_time_only() -> None:
+    assert _reason(STATE, NOW + 661, BOUND) == "expired"
+    assert _reason(STATE, NOW - 61, BOUND) == "issued in the future"
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        (request_state.bound(ADA, "tools/call", "greet", {"name": "Bob"}), "the arguments differ"),
+        (request_state.bound(ADA, "tools/call", "other", {"name": "Ada"}), "of another target"),
+        (request_state.bound(ADA, "prompts/get", "greet", {"name": "Ada"}), "of another method"),
+        (
+            request_state.bound(
+                Principal(PrincipalKind.TOKEN, TENANT, id="t2"),
+                "tools/call",
+                "greet",
+                {"name": "Ada"},
+            ),
+            "of another principal",
+        ),
+        (
+            request_state.bound(
+                Principal(PrincipalKind.PERSON, TENANT, id="t1"),
+                "tools/call",
+                "greet",
+                {"name": "Ada"},
+            ),
+            "of another principal",
+        ),
+    ],
+)
+def test_a_state_is_good_for_no_other_request(
+    other: request_state.StateBinding, reason: str
+) -> None:
+    assert reason in _reason(STATE, NOW, other)
+
+
+def test_arguments_are_the_same_whatever_their_order() -> None:
+    one = request_state.bound(ADA, "tools/call", "t", {"a": 1, "b": {"c": 2, "d": 3}})
+    assert one == request_state.bound(ADA, "tools/call", "t", {"b": {"d": 3, "c": 2}, "a": 1})
+    assert one != request_state.bound(ADA, "tools/call", "t", {"a": 1.0, "b": {"c": 2, "d": 3}})
+
+
+def test_arguments_beyond_64_bits_have_no_digest() -> None:
+    with pytest.raises(ValueError, match="64-bit"):
+        request_state.bound(ADA, "tools/call", "t", {"a": 2**70})
+
+
+def test_who_has_no_name_gets_ten_minutes_at_most() -> None:
+    nobody = Principal(PrincipalKind.ANONYMOUS, TENANT)
+    assert request_state.lifetime(nobody, 1800) == 600
+    assert request_state.lifetime(nobody, 60) == 60
+    assert request_state.lifetime(ADA, 1800) == 1800

@@ -1,0 +1,234 @@
+"""Revoked access ends the caller's running work."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+
+import orjson
+import pytest
+from django.db import transaction
+from django.utils import timezone
+from pytest_django import Settings
+
+from mcphost.audit.writer.writer import writer
+from mcphost.feed.loop import loop
+from mcphost.feed.services import announce
+from mcphost.identity.models import Token
+from mcphost.identity.selectors import authenticate
+from mcphost.identity.services import TokenRequest, issue, revoke
+from mcphost.protocol.errors import ProtocolError
+from mcphost.runtime.call import Principal
+from mcphost.serving.database import in_database
+from mcphost.serving.revocation import presences
+from mcphost.tenants.fields import TenantFields
+from mcphost.tenants.roles import Audience, Role
+from mcphost.tenants.services import close_tenant, remove_member, set_member, update_tenant
+from tests.cast import ACTOR, Cast
+from tests.conftest import Elsewhere
+from tests.mcp import Exchange, begun, headers_for, listening, request
+from tests.served import entries, probes
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+GOOD_NO_MORE = "This credential is no longer valid"
+
+
+class Guest:
+    """A registered presence, and whether it was ended."""
+
+    def __init__(self, principal: Principal) -> None:
+        self.principal = principal
+        self.refusal: ProtocolError | None = None
+        self.lost = asyncio.Event()
+
+    def revoke(self, refusal: ProtocolError) -> None:
+        self.refusal = refusal
+        self.lost.set()
+
+
+def token_id(plaintext: str) -> str:
+    return plaintext.split("_")[1]
+
+
+def revoked(cast: Cast) -> None:
+    revoke(cast.acme.id, token_id(cast.member.mcp_token), actor=ACTOR)
+
+
+def removed(cast: Cast) -> None:
+    remove_member(cast.acme.id, cast.member.user, actor=ACTOR)
+
+
+def closed(cast: Cast) -> None:
+    close_tenant(cast.acme.id, actor=ACTOR)
+
+
+def switched_off(cast: Cast) -> None:
+    cast.member.user.is_active = False
+    cast.member.user.save()
+
+
+WAYS = [revoked, removed, closed, switched_off]
+
+
+@pytest.mark.parametrize("take_away", WAYS)
+async def test_a_listener_ends_with_its_authority(
+    served: Cast, elsewhere: Elsewhere, take_away: Callable[[Cast], None]
+) -> None:
+    """The change is made in another process and received here by one poll."""
+
+    def there() -> None:
+        with elsewhere():
+            take_away(served)
+
+    async with listening("acme", served.member.mcp_token, toolsListChanged=True) as heard:
+        await in_database(there)
+        await in_database(loop.poll)
+        await heard.ended()
+
+
+@pytest.mark.parametrize("take_away", WAYS)
+async def test_a_call_under_way_ends_and_is_recorded_with_the_reason(
+    served: Cast, take_away: Callable[[Cast], None]
+) -> None:
+    body = request("tools/call", {"name": "hang"})
+    async with begun("acme", body, served.member.mcp_token) as exchange:
+        async with asyncio.timeout(10):
+            await probes().running.wait()
+        await in_database(take_away, served)
+        reply = (await exchange.done()).check()
+    assert probes().cancelled.is_set()
+    assert (reply.status, reply.error["code"]) == (401, -31401)
+    assert reply.error["message"] == GOOD_NO_MORE
+    assert "invalid_token" in reply.headers["www-authenticate"]
+    await asyncio.to_thread(writer.stop, 10)
+    last = (await entries("hang"))[-1]
+    assert (last.outcome, last.reason) == ("cancelled", GOOD_NO_MORE)
+
+
+async def test_a_stream_ends_with_the_refusal(served: Cast, settings: Settings) -> None:
+    settings.MCPHOST_UNREAD_LIMIT = 10_000_000
+    body = request("tools/call", {"name": "flood"}, progressToken="f")
+    async with begun("acme", body, served.member.mcp_token) as exchange:
+        async with asyncio.timeout(10):
+            await probes().running.wait()
+        await in_database(revoked, served)
+        reply = (await exchange.done()).check()
+    assert (reply.status, reply.error["code"]) == (200, -31401)
+
+
+async def test_others_go_on(served: Cast) -> None:
+    async with (
+        listening("acme", served.owner.mcp_token, toolsListChanged=True) as owner,
+        listening("acme", served.member.mcp_token, toolsListChanged=True) as member,
+        listening("globex", served.stranger.mcp_token, toolsListChanged=True) as stranger,
+    ):
+        await in_database(removed, served)
+        await member.ended()
+        fields = TenantFields(title="Other")
+        await in_database(update_tenant, served.acme.id, fields, actor=ACTOR)
+        await in_database(closed, served)
+        await owner.ended()
+        assert not stranger.exchange.task.done()
+
+
+async def test_a_role_that_keeps_the_scopes_ends_nothing(served: Cast) -> None:
+    async with listening("acme", served.member.mcp_token, toolsListChanged=True) as member:
+        args = (served.acme.id, served.member.user)
+        await in_database(set_member, *args, Role.OPERATOR, actor=ACTOR)
+        await in_database(set_member, *args, Role.AUDITOR, actor=ACTOR)
+        await in_database(revoked, served)
+        await member.ended()
+
+
+async def test_a_scope_that_is_lost_ends_it(served: Cast) -> None:
+    def narrow() -> None:
+        Token.objects.filter(pk=token_id(served.member.mcp_token)).update(scopes=["mcp:list"])
+        for drop in tuple(loop._gap_callbacks):
+            drop()
+
+    body = request("tools/call", {"name": "hang"})
+    async with (
+        begun("acme", body, served.member.mcp_token) as exchange,
+        listening("acme", served.owner.mcp_token, toolsListChanged=True) as owner,
+    ):
+        async with asyncio.timeout(10):
+            await probes().running.wait()
+        await in_database(narrow)
+        reply = (await exchange.done()).check()
+        assert (reply.status, reply.error["code"]) == (403, -31403)
+        assert not owner.exchange.task.done()
+
+
+async def test_a_tenant_that_is_public_no_more_ends_what_anybody_has_there(served: Cast) -> None:
+    async with listening("commons", None, toolsListChanged=True) as heard:
+        fields = TenantFields(title="Commons", public=True, instructions="Be kind.")
+        await in_database(update_tenant, served.commons.id, fields, actor=ACTOR)
+        fields = TenantFields(title="Commons", public=False)
+        await in_database(update_tenant, served.commons.id, fields, actor=ACTOR)
+        await heard.ended()
+
+
+async def test_a_credential_that_runs_out_ends_it(served: Cast) -> None:
+    later = timezone.now() + timedelta(hours=1)
+    wanted = TokenRequest("short", ("mcp:list",), expires_at=later)
+    short = await in_database(issue, served.acme.id, served.owner.user, wanted, actor=ACTOR)
+    found = await in_database(authenticate, short.plaintext, Audience.MCP, "acme")
+    assert found is not None
+    assert found.principal.expires_at == later
+    early, late = Guest(replace(found.principal, expires_at=timezone.now())), Guest(found.principal)
+    for guest in (early, late):
+        presences.enter(guest)
+    async with asyncio.timeout(10):
+        await early.lost.wait()
+    assert early.refusal is not None
+    assert early.refusal.message == "This credential has expired"
+    assert not late.lost.is_set()
+    for guest in (early, late):
+        presences.leave(guest)
+
+
+async def test_a_body_that_took_its_time_is_no_way_around_it(served: Cast) -> None:
+    body = orjson.dumps(request("tools/list"))
+    exchange = Exchange("/t/acme/mcp", headers_for(request("tools/list"), served.member.mcp_token))
+    exchange.write(body[:10], more=True)
+    await exchange.taken()
+    await in_database(revoked, served)
+    exchange.write(body[10:])
+    assert (await exchange.done()).status == 401
+
+
+async def _guest(cast: Cast) -> Guest:
+    found = await in_database(authenticate, cast.member.mcp_token, Audience.MCP, "acme")
+    assert found is not None
+    return Guest(found.principal)
+
+
+async def test_what_was_taken_away_between_the_admission_and_now_counts(served: Cast) -> None:
+    guest = await _guest(served)
+    await in_database(revoked, served)
+    presences.enter(guest)
+    async with asyncio.timeout(10):
+        await guest.lost.wait()
+    assert guest.refusal is not None
+    assert guest.refusal.message == GOOD_NO_MORE
+    presences.leave(guest)
+    presences.leave(guest)
+
+
+@pytest.mark.parametrize("what", ["member", "tenant"])
+async def test_news_that_does_not_say_whom_it_is_about_is_about_everybody(
+    served: Cast, elsewhere: Elsewhere, what: str
+) -> None:
+    guest = await _guest(served)
+    presences.enter(guest)
+
+    def silently() -> None:
+        Token.objects.filter(pk=guest.principal.id).update(revoked_at=timezone.now())
+        with transaction.atomic():
+            announce(what, object_id="")
+
+    await in_database(silently)
+    async with asyncio.timeout(10):
+        await guest.lost.wait()
+    presences.leave(guest)

@@ -1,0 +1,245 @@
+"""Tokens of keys that this process has not read yet, and of keys that never existed."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from uuid import UUID
+
+import pytest
+from django.db import OperationalError, transaction
+from django.utils import timezone
+from pytest_django import Settings
+
+from mcphost.sealing.tokens import Key, Purpose, Reason, Ring, SealError, key_id
+from mcphost.serving import sealing
+from mcphost.serving.database import in_database
+from mcphost.serving.sealing import LateKeys
+from mcphost.vault import sealer, selectors
+from mcphost.vault.master import master_key
+from mcphost.vault.models import RingKey, TenantSecret, place
+from mcphost.vault.states import KeyState
+from mcphost.vault.wrapping import wrap
+from tests.cast import Cast
+from tests.conftest import Elsewhere
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SHORT = 0.05
+PATIENCE = 20
+FLOOD = 300
+
+
+def made_up(n: int) -> str:
+    return f"mcps1.no{n}.{'A' * 80}"
+
+
+def reason(refused: BaseException) -> Reason:
+    assert isinstance(refused, SealError)
+    return refused.reason
+
+
+@pytest.fixture
+def tenant(cast: Cast) -> UUID:
+    sealer.warm(cast.acme.id)
+    return cast.acme.id
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sealing, "EVERY_SECONDS", SHORT)
+
+
+@pytest.fixture
+def new_key(elsewhere: Elsewhere) -> Callable[[], Ring]:
+    """Returns the ring of another process that makes a key and seals with it at once."""
+
+    def rotate() -> Ring:
+        now = timezone.now()
+        row = RingKey(id="late", state=KeyState.ACTIVE, created_at=now, state_since=now)
+        row.wrapped = wrap(bytes(32), place(row, "wrapped"), master_key(), bytes(12))
+        with elsewhere(), transaction.atomic():
+            RingKey.objects.update(state=KeyState.RETIRING)
+            row.save()
+        return selectors._load_ring()
+
+    return rotate
+
+
+class Reads:
+    """Reads of the ring that a test can await, count and let end."""
+
+    def __init__(self, *ends: BaseException | None) -> None:
+        self.count = 0
+        self.began = threading.Semaphore(0)
+        self.may_end = threading.Semaphore(0)
+        self._ends = list(ends)
+
+    def __call__(self) -> Ring:
+        self.count += 1
+        mine = self.count
+        self.began.release()
+        assert self.may_end.acquire(timeout=PATIENCE)
+        if self._ends and (error := self._ends.pop(0)) is not None:
+            raise error
+        key = Key(f"k{mine}", bytes(32))
+        return Ring(key, {key.id: key})
+
+    async def begun(self) -> None:
+        assert await asyncio.to_thread(self.began.acquire, timeout=PATIENCE)
+
+
+async def test_a_token_of_a_key_not_yet_heard_of_opens(
+    tenant: UUID, new_key: Callable[[], Ring]
+) -> None:
+    ring = await in_database(new_key)
+    salt = await in_database(selectors.salt, tenant)
+    token = sealer.TenantSealer(tenant, ring, salt).seal(Purpose.STATE, b"x")
+    assert key_id(token) == "late"
+    with pytest.raises(SealError):
+        sealer.unseal(Purpose.STATE, tenant, token)
+    assert await sealing.unseal(Purpose.STATE, tenant, token) == b"x"
+    assert sealer.unseal(Purpose.STATE, tenant, token) == b"x", "what was read is remembered"
+
+
+async def test_the_late_key_then_seals_here_too(tenant: UUID, new_key: Callable[[], Ring]) -> None:
+    ring = await in_database(new_key)
+    salt = await in_database(selectors.salt, tenant)
+    token = sealer.TenantSealer(tenant, ring, salt).seal(Purpose.CURSOR, b"x")
+    assert key_id(await sealing.seal(Purpose.CURSOR, tenant, b"x")) != "late"
+    await sealing.unseal(Purpose.CURSOR, tenant, token)
+    assert key_id(await sealing.seal(Purpose.CURSOR, tenant, b"x")) == "late"
+
+
+async def test_what_no_key_ever_sealed_is_refused_after_one_reading(
+    tenant: UUID, short: None
+) -> None:
+    with pytest.raises(SealError) as caught:
+        await sealing.unseal(Purpose.STATE, tenant, made_up(1))
+    assert caught.value.reason is Reason.UNKNOWN_KEY
+
+
+@pytest.mark.parametrize(
+    "token", ["", "nonsense", "mcps1.NOT-A-KEY.AAAA", "mcps1.x" + "y" * 70_000]
+)
+async def test_what_cannot_be_a_token_costs_no_reading(
+    tenant: UUID, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = Reads()
+    monkeypatch.setattr(sealing, "_late_keys", LateKeys(reads))
+    with pytest.raises(SealError):
+        await sealing.unseal(Purpose.STATE, tenant, token)
+    assert reads.count == 0
+
+
+async def test_a_flood_of_made_up_keys_reads_at_most_once_a_second_and_slows_nobody(
+    tenant: UUID, short: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[float] = []
+
+    def read() -> Ring:
+        counted.append(time.monotonic())
+        return selectors.reread_ring()
+
+    monkeypatch.setattr(sealing, "_late_keys", LateKeys(read))
+    good = await sealing.seal(Purpose.STATE, tenant, b"x")
+    began = time.monotonic()
+    flood = [
+        asyncio.create_task(sealing.unseal(Purpose.STATE, tenant, made_up(n))) for n in range(FLOOD)
+    ]
+    await asyncio.sleep(0)
+    assert await sealing.unseal(Purpose.STATE, tenant, good) == b"x"
+    assert not any(task.done() for task in flood), "who knows its key waits for nobody"
+    for _ in range(3):
+        flood.append(asyncio.create_task(sealing.unseal(Purpose.STATE, tenant, made_up(0))))
+        await asyncio.sleep(SHORT / 2)
+    ends = await asyncio.gather(*flood, return_exceptions=True)
+    assert {reason(end) for end in ends if isinstance(end, BaseException)} == {Reason.UNKNOWN_KEY}
+    assert len(counted) <= 1 + (time.monotonic() - began) / SHORT
+
+
+async def test_who_comes_while_the_ring_is_read_gets_the_next_reading(short: None) -> None:
+    reads = Reads()
+    late = LateKeys(reads)
+    first = asyncio.create_task(late.ring())
+    await reads.begun()
+    second, third = asyncio.create_task(late.ring()), asyncio.create_task(late.ring())
+    await asyncio.sleep(SHORT * 2)
+    assert reads.count == 1, "never two readings at once"
+    reads.may_end.release(2)
+    assert (await first).active.id == "k1"
+    assert (await second).active.id == (await third).active.id == "k2"
+
+
+async def test_who_hangs_up_takes_the_reading_from_nobody(short: None) -> None:
+    reads = Reads()
+    late = LateKeys(reads)
+    impatient, patient = asyncio.create_task(late.ring()), asyncio.create_task(late.ring())
+    await reads.begun()
+    impatient.cancel()
+    reads.may_end.release()
+    assert (await patient).active.id == "k1"
+    assert impatient.cancelled()
+
+
+async def test_a_failed_reading_is_no_refusal_and_the_next_one_is_tried(
+    short: None, settings: Settings
+) -> None:
+    settings.MCPHOST_DATABASE_WAIT_SECONDS = 0
+    reads = Reads(OperationalError("away"), None)
+    late = LateKeys(reads)
+    reads.may_end.release(2)
+    with pytest.raises(OperationalError):
+        await late.ring()
+    assert (await late.ring()).active.id == "k2"
+
+
+async def test_a_reading_that_fails_when_all_have_hung_up_is_nobodys(
+    short: None, settings: Settings
+) -> None:
+    settings.MCPHOST_DATABASE_WAIT_SECONDS = 0
+    reads = Reads(OperationalError("away"), None)
+    late = LateKeys(reads)
+    gone = asyncio.create_task(late.ring())
+    await reads.begun()
+    gone.cancel()
+    reads.may_end.release(2)
+    assert (await late.ring()).active.id == "k2"
+
+
+def test_an_event_loop_that_ended_in_the_middle_holds_up_no_other(short: None) -> None:
+    reads = Reads()
+    late = LateKeys(reads)
+
+    async def leave_in_the_middle() -> None:
+        asyncio.create_task(late.ring())  # noqa: RUF006 - left behind on purpose
+        await reads.begun()
+        asyncio.create_task(late.ring())  # noqa: RUF006 - likewise
+        await asyncio.sleep(0)
+        reads.may_end.release(2)
+
+    asyncio.run(leave_in_the_middle())
+    assert asyncio.run(late.ring()).active.id == f"k{reads.count}"
+
+
+async def test_a_tenant_met_for_the_first_time_is_read_off_the_event_loop(cast: Cast) -> None:
+    selectors.forget_everything()
+    token = await sealing.seal(Purpose.STATE, cast.acme.id, b"x")
+    selectors.forget_everything()
+    assert await sealing.unseal(Purpose.STATE, cast.acme.id, token) == b"x"
+
+
+async def test_a_salt_destroyed_elsewhere_seals_and_opens_nothing_once_heard(
+    tenant: UUID, elsewhere: Elsewhere
+) -> None:
+    token = await sealing.seal(Purpose.STATE, tenant, b"x")
+
+    def destroy() -> None:
+        TenantSecret.objects.filter(tenant=tenant).update(wrapped_salt="")
+        selectors.forget_tenant(tenant)
+
+    await in_database(destroy)
+    with pytest.raises(SealError):
+        await sealing.unseal(Purpose.STATE, tenant, token)
+    with pytest.raises(SealError):
+        await sealing.seal(Purpose.STATE, tenant, b"x")

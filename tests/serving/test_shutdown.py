@@ -1,0 +1,91 @@
+"""The phases of a process's shutdown."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from django.test import override_settings
+
+from mcphost.observability import health
+from mcphost.serving import shutdown
+from mcphost.serving.process import lifecycle
+from tests.cast import Cast
+from tests.mcp import begun, call, request
+from tests.served import entries, probes
+
+
+@pytest.fixture(autouse=True)
+def _serving_again(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    callbacks = {phase: list(known) for phase, known in shutdown._callbacks.items()}
+    monkeypatch.setattr(shutdown, "_callbacks", callbacks)
+    yield
+    shutdown.reset()
+
+
+def test_each_phase_tells_those_who_wanted_to_know_once() -> None:
+    told: list[str] = []
+    shutdown.on_drain(lambda: told.append("drain"))
+    shutdown.on_cut(lambda: told.append("cut"))
+    shutdown.give_notice()
+    assert (shutdown.leaving(), shutdown.draining(), told) == (True, False, [])
+    shutdown.begin()
+    shutdown.begin()
+    assert (shutdown.draining(), told) == (True, ["drain"])
+    shutdown.cut()
+    shutdown.begin()
+    assert told == ["drain", "cut"]
+
+
+def test_one_that_raises_keeps_nobody_else_from_knowing(caplog: pytest.LogCaptureFixture) -> None:
+    told: list[str] = []
+    shutdown.on_drain(lambda: told.remove("nothing"))
+    shutdown.on_drain(lambda: told.append("drain"))
+    shutdown.begin()
+    assert told == ["drain"]
+    assert "a shutdown callback raised" in caplog.messages
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_process_that_was_given_notice_is_not_ready(served: Cast) -> None:
+    lifecycle.ensure_started()
+    try:
+        assert "drain" not in health.problems()
+        shutdown.give_notice()
+        assert health.problems()["drain"] == "the server is about to stop"
+    finally:
+        await asyncio.to_thread(lifecycle.stop)
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_call_that_is_cut_is_told_so_and_recorded_so(served: Cast) -> None:
+    calling = asyncio.create_task(call("acme", "hang", {}, served.owner.mcp_token))
+    async with asyncio.timeout(20):
+        await probes().running.wait()
+        while not calling.done():
+            shutdown.reset()
+            shutdown.cut()  # the cut reaches a call once it is registered as slow
+            await asyncio.sleep(0.01)
+    reply = await calling
+    assert reply.status == 200
+    assert reply.last["error"]["message"] == "The server shut down before the call was complete"
+    assert probes().cancelled.is_set()
+    await asyncio.to_thread(lifecycle.stop)
+    last = (await entries("hang"))[-1]
+    assert (last.outcome, last.reason) == (
+        "cancelled",
+        "The server shut down before the call was complete",
+    )
+
+
+@pytest.mark.django_db(transaction=True)
+@override_settings(MCPHOST_STREAM_AFTER_SECONDS=0.001)
+async def test_a_server_that_tells_of_the_end_of_what_it_has_sent_is_no_failure(
+    served: Cast,
+) -> None:
+    """uvicorn sends `http.disconnect` also after the last byte, not only on a disconnect."""
+    hang = request("tools/call", {"name": "hang", "arguments": {}})
+    async with begun("acme", hang, served.owner.mcp_token) as exchange:
+        await exchange.event()  # it has become a stream
+        shutdown.cut()
+        await exchange.done()
+    assert b"The server shut down before the call was complete" in exchange.reply.raw

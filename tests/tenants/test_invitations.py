@@ -1,0 +1,312 @@
+"""Tests of invitations: only the invited account can accept, once, while the offer holds."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.serializers import serialize
+from django.utils import timezone
+
+from mcphost.audit.models import Entry
+from mcphost.feed.models import Change
+from mcphost.tenants import invitations
+from mcphost.tenants.errors import InvalidError, UnknownTenantError
+from mcphost.tenants.invitations import InvitationState, IssuedInvitation
+from mcphost.tenants.models import Invitation, Membership
+from mcphost.tenants.roles import Role
+from mcphost.tenants.services import close_tenant, remove_member, set_member
+from tests.cast import ACTOR, Cast
+from tests.vault.at_once import at_once
+
+pytestmark = pytest.mark.django_db
+
+CountQueries = Callable[[int], AbstractContextManager[Any]]
+
+
+def _invite(cast: Cast, name: str = "newcomer", role: Role = Role.OPERATOR) -> IssuedInvitation:
+    return invitations.invite(cast.acme.id, name, role, inviter=cast.owner.user)
+
+
+def _newcomer() -> User:
+    return User.objects.create_user("newcomer")
+
+
+def _role(user: User) -> str | None:
+    found = Membership.objects.filter(tenant__slug="acme", user=user)
+    return found.values_list("role", flat=True).first()
+
+
+def _states(cast: Cast) -> list[InvitationState]:
+    return [each.state for each in invitations.listing(cast.acme.id, timezone.now())]
+
+
+def _actions() -> list[str]:
+    found = Entry.objects.filter(action__contains="invit").order_by("id")
+    return list(found.values_list("action", flat=True))
+
+
+def test_an_invited_person_accepts_and_is_a_member_from_then_on(cast: Cast) -> None:
+    user, issued = _newcomer(), _invite(cast)
+    assert _role(user) is None
+    offer = invitations.offer(issued.link, user, timezone.now())
+    assert offer is not None
+    assert (offer.slug, offer.role, offer.invited_by) == ("acme", Role.OPERATOR, "owner")
+    assert invitations.accept(issued.link, user, timezone.now())
+    membership = Membership.objects.get(tenant=cast.acme.id, user=user)
+    assert (membership.role, membership.added_by) == ("operator", "owner")
+    assert membership.accepted_at is not None
+    entry = Entry.objects.get(action="invitation.accepted")
+    assert (entry.tenant, entry.actor_id, entry.actor_label) == (
+        cast.acme.id,
+        str(user.pk),
+        "newcomer",
+    )
+    assert entry.facts["invited_by"] == "owner"
+    assert Change.objects.filter(what="member", object_id=str(user.pk)).count() == 1
+    assert _states(cast) == [InvitationState.ACCEPTED]
+
+
+def test_a_declined_invitation_makes_no_member_and_is_recorded(cast: Cast) -> None:
+    user, issued = _newcomer(), _invite(cast)
+    assert invitations.decline(issued.link, user, timezone.now())
+    assert _role(user) is None
+    assert _actions() == ["member.invited", "invitation.declined"]
+    assert not invitations.accept(issued.link, user, timezone.now())
+    assert _states(cast) == [InvitationState.DECLINED]
+
+
+def test_only_a_digest_of_the_link_is_kept(cast: Cast) -> None:
+    issued = _invite(cast)
+    secret = issued.link.removeprefix(invitations.PREFIX)
+    assert len(secret) == 43
+    kept = serialize("json", [*Invitation.objects.all(), *Entry.objects.all()])
+    assert secret not in kept
+    assert secret not in f"{issued!r} {issued}"
+
+
+@pytest.mark.parametrize("name", ["owner", "operator", "stranger", "staff"])
+def test_a_link_is_unknown_to_every_other_account(cast: Cast, name: str) -> None:
+    _newcomer()
+    issued, user = _invite(cast), getattr(cast, name).user
+    before = Membership.objects.count()
+    assert invitations.offer(issued.link, user, timezone.now()) is None
+    assert not invitations.accept(issued.link, user, timezone.now())
+    assert not invitations.decline(issued.link, user, timezone.now())
+    assert Membership.objects.count() == before
+    assert _states(cast) == [InvitationState.OPEN]
+
+
+def test_a_name_in_other_letters_is_another_name(cast: Cast) -> None:
+    issued = _invite(cast, "Newcomer")
+    user = _newcomer()
+    assert not invitations.accept(issued.link, user, timezone.now())
+    assert _role(user) is None
+
+
+def test_a_foreign_link_costs_the_queries_of_an_unknown_one(
+    cast: Cast, django_assert_num_queries: CountQueries
+) -> None:
+    _newcomer()
+    now, stranger = timezone.now(), cast.stranger.user
+    link = _invite(cast).link
+    for each in (link, invitations.PREFIX + "x" * 43, "x", "\ud800"):
+        with django_assert_num_queries(1):
+            assert invitations.offer(each, stranger, now) is None
+
+
+@pytest.mark.parametrize("name", ["existing", "unknown", "inactive"])
+def test_inviting_costs_the_same_queries_whether_or_not_the_account_exists(
+    cast: Cast, django_assert_num_queries: CountQueries, name: str
+) -> None:
+    User.objects.create_user("existing")
+    User.objects.create_user("inactive", is_active=False)
+    # A savepoint, the tenant, the membership, the earlier invitation, how many are open, the row,
+    # the record, and the release.
+    with django_assert_num_queries(8):
+        _invite(cast, name)
+    listed = invitations.listing(cast.acme.id, timezone.now())
+    assert [(each.username, each.state) for each in listed] == [(name, InvitationState.OPEN)]
+
+
+def test_an_invitation_of_a_member_changes_nothing_and_says_so(cast: Cast) -> None:
+    with pytest.raises(InvalidError, match="Change it in the list of members"):
+        _invite(cast, "member", Role.OWNER)
+    assert _role(cast.member.user) == "member"
+    assert not Invitation.objects.exists()
+    assert _actions() == []
+
+
+@pytest.mark.parametrize("name", ["", "   ", "two words", "a\0b", "x" * 151, "a<b"])
+def test_what_can_be_no_user_name_is_refused(cast: Cast, name: str) -> None:
+    with pytest.raises(InvalidError, match="exactly as the person signs in"):
+        _invite(cast, name)
+
+
+@pytest.mark.parametrize("days", [0, 31, -1])
+def test_an_invitation_lasts_a_month_at_most(cast: Cast, days: int) -> None:
+    with pytest.raises(InvalidError, match="1 to 30 days"):
+        invitations.invite(
+            cast.acme.id, "newcomer", Role.MEMBER, inviter=cast.owner.user, days=days
+        )
+
+
+def test_a_tenant_has_a_hundred_open_invitations_at_most(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(invitations, "MOST_OPEN", 2)
+    first = _invite(cast, "one")
+    _invite(cast, "two")
+    with pytest.raises(InvalidError, match="Withdraw some first"):
+        _invite(cast, "three")
+    assert invitations.withdraw(cast.acme.id, first.id, actor=ACTOR)
+    _invite(cast, "three")
+
+
+def _withdraw(cast: Cast, issued: IssuedInvitation) -> None:
+    assert invitations.withdraw(cast.acme.id, issued.id, actor=ACTOR)
+
+
+def _expire(cast: Cast, issued: IssuedInvitation) -> None:
+    past = timezone.now() - timedelta(seconds=1)
+    Invitation.objects.filter(pk=issued.id).update(expires_at=past)
+
+
+def _demote(cast: Cast, issued: IssuedInvitation) -> None:
+    set_member(cast.acme.id, cast.operator.user, Role.OWNER, actor=ACTOR)
+    set_member(cast.acme.id, cast.owner.user, Role.OPERATOR, actor=ACTOR)
+
+
+def _remove_inviter(cast: Cast, issued: IssuedInvitation) -> None:
+    set_member(cast.acme.id, cast.operator.user, Role.OWNER, actor=ACTOR)
+    remove_member(cast.acme.id, cast.owner.user, actor=ACTOR)
+
+
+def _switch_off(cast: Cast, issued: IssuedInvitation) -> None:
+    User.objects.filter(pk=cast.owner.user.pk).update(is_active=False)
+
+
+def _delete_inviter(cast: Cast, issued: IssuedInvitation) -> None:
+    cast.owner.user.delete()
+
+
+def _close(cast: Cast, issued: IssuedInvitation) -> None:
+    close_tenant(cast.acme.id, actor=ACTOR)
+
+
+def _again(cast: Cast, issued: IssuedInvitation) -> None:
+    _invite(cast)
+
+
+def _give_and_take(cast: Cast, issued: IssuedInvitation) -> None:
+    """Make a later decision, which overrides the invitation."""
+    user = User.objects.get(username="newcomer")
+    set_member(cast.acme.id, user, Role.MEMBER, actor=ACTOR)
+    remove_member(cast.acme.id, user, actor=ACTOR)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "state"),
+    [
+        (_withdraw, InvitationState.WITHDRAWN),
+        (_expire, InvitationState.EXPIRED),
+        (_demote, InvitationState.VOID),
+        (_remove_inviter, InvitationState.VOID),
+        (_switch_off, InvitationState.VOID),
+        (_delete_inviter, InvitationState.VOID),
+        (_close, InvitationState.VOID),
+        (_give_and_take, InvitationState.WITHDRAWN),
+    ],
+)
+def test_what_does_not_hold_any_more_cannot_be_accepted(
+    cast: Cast, spoil: Callable[[Cast, IssuedInvitation], None], state: InvitationState
+) -> None:
+    user, issued = _newcomer(), _invite(cast)
+    spoil(cast, issued)
+    assert invitations.offer(issued.link, user, timezone.now()) is None
+    assert not invitations.accept(issued.link, user, timezone.now())
+    assert _role(user) is None
+    assert _states(cast) == [state]
+
+
+def test_a_second_invitation_takes_the_place_of_the_first(cast: Cast) -> None:
+    user, first, second = _newcomer(), _invite(cast), _invite(cast, role=Role.AUDITOR)
+    assert not invitations.accept(first.link, user, timezone.now())
+    assert invitations.accept(second.link, user, timezone.now())
+    assert _role(user) == "auditor"
+    assert _actions() == [
+        "member.invited",
+        "invitation.withdrawn",
+        "member.invited",
+        "invitation.accepted",
+    ]
+
+
+def test_a_removed_member_does_not_come_back_by_the_link(cast: Cast) -> None:
+    user, issued = _newcomer(), _invite(cast)
+    assert invitations.accept(issued.link, user, timezone.now())
+    assert invitations.accept(issued.link, user, timezone.now())
+    remove_member(cast.acme.id, user, actor=ACTOR)
+    assert not invitations.accept(issued.link, user, timezone.now())
+    assert _role(user) is None
+
+
+def test_a_role_that_was_changed_since_is_not_changed_back_by_the_link(cast: Cast) -> None:
+    user, issued = _newcomer(), _invite(cast, role=Role.OWNER)
+    assert invitations.accept(issued.link, user, timezone.now())
+    set_member(cast.acme.id, user, Role.MEMBER, actor=ACTOR)
+    assert invitations.accept(issued.link, user, timezone.now())
+    assert _role(user) == "member"
+
+
+def test_a_switched_off_account_accepts_nothing(cast: Cast) -> None:
+    issued, user = _invite(cast), User.objects.create_user("newcomer", is_active=False)
+    assert not invitations.accept(issued.link, user, timezone.now())
+
+
+def test_staff_may_invite_where_they_have_no_role(cast: Cast) -> None:
+    user = _newcomer()
+    issued = invitations.invite(cast.acme.id, "newcomer", Role.OWNER, inviter=cast.staff.user)
+    assert invitations.accept(issued.link, user, timezone.now())
+    assert Membership.objects.get(tenant=cast.acme.id, user=user).added_by == "staff"
+
+
+def test_closed_tenants_invite_nobody(cast: Cast) -> None:
+    close_tenant(cast.acme.id, actor=ACTOR)
+    with pytest.raises(UnknownTenantError):
+        _invite(cast)
+
+
+def test_an_invitation_of_another_tenant_cannot_be_withdrawn(cast: Cast) -> None:
+    issued = _invite(cast)
+    assert not invitations.withdraw(cast.globex.id, issued.id, actor=ACTOR)
+    assert invitations.withdraw(cast.acme.id, issued.id, actor=ACTOR)
+    assert not invitations.withdraw(cast.acme.id, issued.id, actor=ACTOR)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_link_that_is_accepted_many_times_at_once_makes_one_membership_and_one_record(
+    cast: Cast,
+) -> None:
+    user, issued = _newcomer(), _invite(cast)
+    answers = at_once(lambda: invitations.accept(issued.link, user, timezone.now()), 20)
+    assert answers == [True] * 20
+    assert Membership.objects.filter(tenant=cast.acme.id, user=user).count() == 1
+    assert _actions() == ["member.invited", "invitation.accepted"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_accepting_and_withdrawing_at_once_one_takes_effect(cast: Cast) -> None:
+    user, issued = _newcomer(), _invite(cast)
+
+    verbs = iter(
+        (
+            lambda: ("withdrawn", invitations.withdraw(cast.acme.id, issued.id, actor=ACTOR)),
+            lambda: ("accepted", invitations.accept(issued.link, user, timezone.now())),
+        )
+    )
+    answers = dict(at_once(lambda: next(verbs)(), 2))
+    assert sorted(answers.values()) == [False, True]
+    assert (_role(user) is not None) is answers["accepted"]

@@ -1,0 +1,171 @@
+"""Tests that a tenant always has an owner, and that no account changes its own role."""
+
+import pytest
+from django.contrib.auth.models import User
+
+from mcphost.audit.models import Entry
+from mcphost.audit.records import Actor
+from mcphost.console.users.changes import PersonFields, update
+from mcphost.tenants import services
+from mcphost.tenants.errors import InvalidError
+from mcphost.tenants.models import Membership
+from mcphost.tenants.roles import Role
+from tests.cast import ACTOR, Cast, Person
+from tests.vault.at_once import at_once
+
+pytestmark = pytest.mark.django_db
+
+
+def _itself(person: Person) -> Actor:
+    return Actor.person(person.user.pk, person.user.get_username())
+
+
+def _owners(cast: Cast) -> set[str]:
+    found = services.active_owners(cast.acme.id)
+    return set(found.values_list("user__username", flat=True))
+
+
+def _changes() -> int:
+    return Entry.objects.filter(action__startswith="member.").count()
+
+
+@pytest.mark.parametrize("actor", [ACTOR, Actor.person(0, "another owner")])
+@pytest.mark.parametrize("role", [Role.OPERATOR, Role.AUDITOR, Role.MEMBER])
+def test_the_last_owner_gets_no_other_role(cast: Cast, role: Role, actor: Actor) -> None:
+    before = _changes()
+    with pytest.raises(InvalidError, match="last owner"):
+        services.set_member(cast.acme.id, cast.owner.user, role, actor=actor)
+    assert _owners(cast) == {"owner"}
+    assert _changes() == before
+
+
+def test_the_last_owner_is_not_removed_and_cannot_leave(cast: Cast) -> None:
+    for actor in (ACTOR, _itself(cast.owner)):
+        with pytest.raises(InvalidError, match="last owner"):
+            services.remove_member(cast.acme.id, cast.owner.user, actor=actor)
+    assert _owners(cast) == {"owner"}
+
+
+def test_one_of_two_owners_can_be_demoted_removed_or_leave(cast: Cast) -> None:
+    for name in ("operator", "auditor"):
+        user = getattr(cast, name).user
+        services.set_member(cast.acme.id, user, Role.OWNER, actor=_itself(cast.owner))
+    services.set_member(cast.acme.id, cast.operator.user, Role.MEMBER, actor=_itself(cast.owner))
+    services.remove_member(cast.acme.id, cast.owner.user, actor=_itself(cast.owner))
+    assert _owners(cast) == {"auditor"}
+
+
+def test_an_owner_whose_account_is_off_does_not_count(cast: Cast) -> None:
+    services.set_member(cast.acme.id, cast.operator.user, Role.OWNER, actor=ACTOR)
+    User.objects.filter(pk=cast.operator.user.pk).update(is_active=False)
+    with pytest.raises(InvalidError, match="last owner"):
+        services.set_member(cast.acme.id, cast.owner.user, Role.MEMBER, actor=ACTOR)
+    services.remove_member(cast.acme.id, cast.operator.user, actor=ACTOR)
+
+
+@pytest.mark.parametrize("name", ["owner", "operator", "auditor", "member"])
+def test_nobody_changes_their_own_role(cast: Cast, name: str) -> None:
+    services.set_member(cast.acme.id, cast.auditor.user, Role.OWNER, actor=ACTOR)
+    person = getattr(cast, name)
+    for role in Role:
+        before = Membership.objects.get(tenant=cast.acme.id, user=person.user).role
+        if role != before:
+            with pytest.raises(InvalidError, match="your own role"):
+                services.set_member(cast.acme.id, person.user, role, actor=_itself(person))
+        assert Membership.objects.get(tenant=cast.acme.id, user=person.user).role == before
+
+
+def test_a_person_makes_no_member_without_an_invitation(cast: Cast) -> None:
+    with pytest.raises(InvalidError, match="accepting an invitation"):
+        services.set_member(
+            cast.acme.id, cast.stranger.user, Role.MEMBER, actor=_itself(cast.owner)
+        )
+    assert not Membership.objects.filter(tenant=cast.acme.id, user=cast.stranger.user).exists()
+
+
+def test_a_closed_tenant_may_lose_its_owner(cast: Cast) -> None:
+    services.close_tenant(cast.acme.id, actor=ACTOR)
+    assert services.remove_member(cast.acme.id, cast.owner.user, actor=ACTOR)
+
+
+def test_staff_appoint_the_first_owner_and_it_is_recorded(cast: Cast) -> None:
+    appointed = services.appoint_owner(cast.commons.id, "stranger", actor=_itself(cast.staff))
+    assert appointed == cast.stranger.user
+    membership = Membership.objects.get(tenant=cast.commons.id)
+    assert (membership.role, membership.added_by) == ("owner", "staff")
+    assert membership.accepted_at is None
+    entry = Entry.objects.get(action="member.appointed")
+    assert (entry.tenant, entry.actor_label, entry.facts) == (
+        cast.commons.id,
+        "staff",
+        {"role": "owner", "before": None, "user": "stranger"},
+    )
+
+
+def test_staff_appoint_nobody_where_there_is_an_owner(cast: Cast) -> None:
+    with pytest.raises(InvalidError, match="has an owner"):
+        services.appoint_owner(cast.acme.id, "staff", actor=_itself(cast.staff))
+    with pytest.raises(InvalidError, match="no active account"):
+        services.appoint_owner(cast.commons.id, "nobody-of-that-name", actor=_itself(cast.staff))
+
+
+def test_staff_appoint_another_owner_once_the_only_one_is_off(cast: Cast) -> None:
+    User.objects.filter(pk=cast.owner.user.pk).update(is_active=False)
+    services.appoint_owner(cast.acme.id, "operator", actor=_itself(cast.staff))
+    assert _owners(cast) == {"operator"}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_owners_who_demote_each_other_at_once_leave_one(cast: Cast) -> None:
+    services.set_member(cast.acme.id, cast.operator.user, Role.OWNER, actor=ACTOR)
+    pair = (cast.owner, cast.operator)
+
+    orders = iter((pair, pair[::-1]))
+
+    def demote() -> bool:
+        itself, other = next(orders)
+        try:
+            services.set_member(cast.acme.id, other.user, Role.MEMBER, actor=_itself(itself))
+        except InvalidError:
+            return False
+        return True
+
+    assert sorted(at_once(demote, 2)) == [False, True]
+    assert len(_owners(cast)) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_owners_removed_and_switched_off_at_once_leave_one(cast: Cast) -> None:
+    services.set_member(cast.acme.id, cast.operator.user, Role.OWNER, actor=ACTOR)
+
+    orders = iter(("remove", "switch off"))
+
+    def end() -> bool:
+        try:
+            if next(orders) == "remove":
+                services.remove_member(cast.acme.id, cast.owner.user, actor=ACTOR)
+            else:
+                user = User.objects.get(pk=cast.operator.user.pk)
+                update(user, PersonFields(is_active=False), ACTOR)
+        except InvalidError:
+            return False
+        return True
+
+    assert sorted(at_once(end, 2)) == [False, True]
+    assert len(_owners(cast)) == 1
+
+
+def test_scopes_of_single_tools_are_granted_recorded_and_taken_away(cast: Cast) -> None:
+    user, actor = cast.member.user, _itself(cast.owner)
+    services.grant_scopes(cast.acme.id, user, ["mcp:payroll", "mcp:list"], actor=actor)
+    services.grant_scopes(cast.acme.id, user, ["mcp:payroll"], actor=actor)
+    entry = Entry.objects.get(action="member.scopes_set")
+    assert entry.facts == {"scopes": ["mcp:payroll"], "before": [], "user": "member"}
+    assert Membership.objects.get(user=user).scopes == ["mcp:payroll"]
+    with pytest.raises(InvalidError, match="not a scope of a tool"):
+        services.grant_scopes(cast.acme.id, user, ["api:write", "*"], actor=actor)
+    with pytest.raises(InvalidError, match="at most 200"):
+        wanted = [f"mcp:t{number}" for number in range(201)]
+        services.grant_scopes(cast.acme.id, user, wanted, actor=actor)
+    with pytest.raises(InvalidError, match="not a member"):
+        services.grant_scopes(cast.acme.id, cast.stranger.user, [], actor=actor)

@@ -1,0 +1,330 @@
+"""GET streams over HTTP: which clients get one, what is sent on it, how it ends."""
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from mcphost.audit.models import Entry
+from mcphost.audit.records import ANSWER_REFUSED
+from mcphost.calls import sessions as rows
+from mcphost.calls.models import Session as SessionModel
+from mcphost.catalogue.updates import announce_update
+from mcphost.identity.services import TokenRequest, issue, revoke
+from mcphost.serving import shutdown
+from mcphost.serving.database import in_database
+from mcphost.serving.legacy.get_stream import get_streams
+from mcphost.serving.process import lifecycle
+from mcphost.serving.subscriptions.registry import listeners
+from tests.cast import ACTOR, Cast
+from tests.legacy import Posted, Session, begin
+from tests.serving.subscriptions.test_resources import (
+    TODAY,
+    TOMORROW,
+    publish_days,
+    publish_poem,
+    publish_today,
+    wide_token,
+    write_today,
+)
+from tests.wire import SESSION_BASED
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+FIRST, SECOND, LAST = SESSION_BASED
+PROMPTS = "notifications/prompts/list_changed"
+RESOURCES = "notifications/resources/list_changed"
+UPDATED = "notifications/resources/updated"
+every_revision = pytest.mark.parametrize("revision", SESSION_BASED)
+
+
+@pytest.fixture(params=SESSION_BASED)
+async def session(request: pytest.FixtureRequest, served: Cast) -> Session:
+    """A session of the owner at `acme`, of each revision."""
+    return await begin("acme", served.owner.mcp_token, request.param)
+
+
+@pytest.fixture(autouse=True)
+def _no_drain() -> Iterator[None]:
+    yield
+    shutdown.reset()
+
+
+async def told(stream: Posted) -> Any:
+    """The next notification on a stream: the method, and the URI if it has one."""
+    message = await stream.message()
+    uri = message.get("params", {}).get("uri")
+    return message["method"] if uri is None else (message["method"], uri)
+
+
+async def ends(stream: Posted, session: Session) -> None:
+    """Assert that a stream ends by itself, with `retry` if the revision has it."""
+    reply = await stream.done()
+    assert reply.status == 200
+    assert stream.unread == (b"retry: 1000\n\n" if session.revision == LAST else b"")
+
+
+def there_are(streams: int) -> None:
+    assert len(get_streams) == streams
+
+
+# --- opening a stream ---
+
+
+@pytest.mark.requirement("session.capabilities")
+async def test_a_server_says_that_it_tells_of_changes(session: Session) -> None:
+    capabilities = session.server["capabilities"]
+    assert capabilities["tools"] == capabilities["prompts"] == {"listChanged": True}
+    assert capabilities["resources"] == {"subscribe": True, "listChanged": True}
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/html", "text/event-stream;q=0"])
+async def test_who_takes_no_events_gets_none(session: Session, accept: str) -> None:
+    assert (await session.exchange(b"", "GET", accept=accept).done()).status == 406
+
+
+@every_revision
+async def test_without_a_session_there_is_no_stream(served: Cast, revision: str) -> None:
+    session = Session("acme", served.owner.mcp_token, revision)
+    status = 405 if revision == FIRST else 400
+    assert (await session.exchange(b"", "GET").done()).status == status
+    session.id = "nonsense"
+    reply = await session.exchange(b"", "GET").done()
+    assert (reply.status, bool(reply.raw)) == (404, revision == LAST)
+
+
+async def test_the_stateless_revision_has_no_streams_of_its_own(session: Session) -> None:
+    reply = await session.exchange(b"", "GET", mcp_protocol_version="2026-07-28").done()
+    assert reply.status == 405
+    reply = await session.exchange(b"", "GET", mcp_protocol_version="2024-11-05").done()
+    assert reply.status == 400
+
+
+async def test_there_are_as_many_as_there_may_be(
+    session: Session, settings: Any, served: Cast
+) -> None:
+    settings.MCPHOST_LISTENERS_PER_TOKEN = 1
+    async with session.listening():
+        reply = await session.exchange(b"", "GET").done()
+        assert reply.status == 429
+        assert reply.headers["retry-after"]
+    there_are(0)
+    assert len(listeners) == 0
+
+
+# --- notifications ---
+
+
+@pytest.mark.requirement("session.listen")
+async def test_changes_of_lists_are_told(session: Session, served: Cast) -> None:
+    async with session.listening() as stream:
+        await in_database(publish_poem, served.acme.id)
+        assert await told(stream) == PROMPTS
+        await in_database(publish_today, served.acme.id)
+        assert await told(stream) == RESOURCES
+
+
+async def test_clients_are_pinged_where_an_operator_wants_it_and_their_answers_are_taken(
+    session: Session, settings: Any
+) -> None:
+    settings.MCPHOST_PING_SECONDS = 0.01
+    async with session.listening() as stream:
+        pings = [await stream.message() for _ in range(2)]
+        assert [one["method"] for one in pings] == ["ping", "ping"]
+        assert pings[0]["id"] != pings[1]["id"]
+        for ping in pings:
+            reply = await session.send({"jsonrpc": "2.0", "id": ping["id"], "result": {}})
+            assert (reply.status, reply.raw) == (202, b"")
+    await in_database(lifecycle.stop)  # writes what is still waiting
+    assert not await in_database(Entry.objects.filter(action=ANSWER_REFUSED).exists)
+
+
+@pytest.mark.requirement("session.subscribed")
+async def test_a_session_is_told_of_resources_that_it_subscribed_to(
+    session: Session, served: Cast
+) -> None:
+    await in_database(publish_today, served.acme.id)
+    await in_database(publish_days, served.acme.id)
+    assert (await session.ask("resources/subscribe", {"uri": "NOTES://today"})).result == {}
+    async with session.listening() as stream:
+        await in_database(announce_update, served.acme.id, TODAY, ACTOR)
+        assert await told(stream) == (UPDATED, "NOTES://today")
+        await session.ask("resources/subscribe", {"uri": TOMORROW})
+        await session.ask("resources/unsubscribe", {"uri": "NOTES://today"})
+        for uri in (TODAY, TOMORROW):
+            await in_database(announce_update, served.acme.id, uri, ACTOR)
+        assert await told(stream) == (UPDATED, TOMORROW)
+
+
+async def test_a_change_that_follows_a_subscription_is_told_at_once(
+    session: Session, served: Cast
+) -> None:
+    today = await in_database(publish_today, served.acme.id)
+    async with session.listening() as stream:
+        await session.ask("resources/subscribe", {"uri": TODAY})
+        await in_database(write_today, today, "Something.")
+        assert {await told(stream) for _ in range(2)} == {RESOURCES, (UPDATED, TODAY)}
+
+
+async def test_a_resource_that_is_not_there_cannot_be_subscribed_to(session: Session) -> None:
+    reply = await session.ask("resources/subscribe", {"uri": "notes://never"})
+    assert (reply.status, reply.error["code"]) == (200, -32002)
+    reply = await session.ask("resources/subscribe", {"uri": "?"})
+    assert (reply.status, reply.error["code"]) == (200, -32602)
+
+
+async def test_a_session_is_told_of_so_many_resources_and_no_more(
+    session: Session, served: Cast, settings: Any
+) -> None:
+    settings.MCPHOST_LISTEN_URIS = 1
+    await in_database(publish_days, served.acme.id)
+    assert (await session.ask("resources/subscribe", {"uri": TOMORROW})).result == {}
+    reply = await session.ask("resources/subscribe", {"uri": "notes://days/sunday"})
+    assert (reply.status, reply.error["code"]) == (200, -32603)
+    assert "at most 1 resources" in reply.error["message"]
+    reply = await session.ask("resources/subscribe", {"uri": 5})
+    assert (reply.status, reply.error["code"]) == (200, -32602)
+
+
+async def test_nobody_is_told_of_what_it_may_not_know(served: Cast) -> None:
+    wide = await in_database(wide_token, served)
+    seeing = await begin("acme", wide, LAST)
+    blind = await begin("acme", served.owner.mcp_token, LAST)
+    elsewhere = await begin("globex", served.stranger.mcp_token, LAST)
+    async with (
+        seeing.listening() as told_of_it,
+        blind.listening() as not_told,
+        elsewhere.listening() as far_off,
+    ):
+        await in_database(publish_today, served.acme.id, "mcp:guarded")
+        assert await told(told_of_it) == RESOURCES
+        shutdown.begin()
+        await ends(not_told, blind)
+        await ends(far_off, elsewhere)
+
+
+async def test_who_may_not_list_is_told_of_no_list(served: Cast) -> None:
+    wanted = TokenRequest("calls only", ("mcp:call",))
+    token = await in_database(issue, served.acme.id, served.owner.user, wanted, actor=ACTOR)
+    session = await begin("acme", token.plaintext, LAST)
+    await in_database(publish_days, served.acme.id)
+    async with session.listening() as first, session.listening() as second:
+        await in_database(publish_poem, served.acme.id)
+        await session.ask("resources/subscribe", {"uri": TOMORROW})
+        await in_database(announce_update, served.acme.id, TOMORROW, ACTOR)
+        assert await told(second) == (UPDATED, TOMORROW)
+        shutdown.begin()
+        await ends(first, session)
+
+
+async def test_who_has_seen_no_event_yet_is_told_what_changes(
+    session: Session, served: Cast
+) -> None:
+    posted = Posted(
+        session.path, {**session.headers(), "last-event-id": ""}, "GET", session.revision
+    )
+    posted.write(b"")
+    await posted.event()
+    await in_database(publish_poem, served.acme.id)
+    assert await told(posted) == PROMPTS
+    posted.hang_up()
+    await posted.done()
+
+
+# --- which stream gets a notification ---
+
+
+@pytest.mark.requirement("session.one-stream")
+async def test_the_newest_stream_of_a_session_is_told_and_no_other(
+    session: Session, served: Cast
+) -> None:
+    async with session.listening() as first:
+        async with session.listening() as second:
+            await in_database(publish_poem, served.acme.id)
+            assert await told(second) == PROMPTS
+        await in_database(publish_today, served.acme.id)
+        assert await told(first) == RESOURCES
+
+
+async def test_a_stream_on_another_process_is_newer_until_it_is_closed(
+    session: Session, served: Cast
+) -> None:
+    (row,) = await in_database(_sessions)
+    elsewhere = uuid4()
+    async with session.listening() as stream:
+        await in_database(rows.stream_opened, row, served.acme.id, elsewhere, uuid4(), 8)
+        await in_database(publish_poem, served.acme.id)
+        await in_database(rows.stream_closed, row, served.acme.id, elsewhere)
+        await in_database(publish_today, served.acme.id)
+        assert await told(stream) == RESOURCES
+
+
+async def test_a_stream_of_another_session_is_neither_newer_nor_older(
+    session: Session, served: Cast
+) -> None:
+    other = await begin("acme", served.owner.mcp_token, LAST)
+    known = await in_database(_sessions)
+    await begin("acme", served.owner.mcp_token, LAST)
+    (third,) = set(await in_database(_sessions)) - set(known)
+    async with session.listening() as mine, other.listening() as theirs:
+        await in_database(rows.stream_opened, third, served.acme.id, uuid4(), uuid4(), 8)
+        await in_database(publish_poem, served.acme.id)
+        assert await told(mine) == await told(theirs) == PROMPTS
+
+
+async def test_after_a_gap_in_the_feed_a_session_is_rather_told_twice_than_not_at_all(
+    session: Session, served: Cast
+) -> None:
+    (row,) = await in_database(_sessions)
+    async with session.listening() as stream:
+        await in_database(rows.stream_opened, row, served.acme.id, uuid4(), uuid4(), 8)
+        get_streams.on_gap()
+        await in_database(publish_poem, served.acme.id)
+        assert await told(stream) == PROMPTS
+
+
+def _sessions() -> list[UUID]:
+    return list(SessionModel.objects.values_list("id", flat=True))
+
+
+# --- the end of a stream ---
+
+
+@pytest.mark.requirement("session.retry")
+async def test_a_drain_ends_it(session: Session) -> None:
+    async with session.listening() as stream:
+        shutdown.begin()
+        await ends(stream, session)
+    there_are(0)
+    assert (await session.exchange(b"", "GET").done()).status == 200
+
+
+async def test_the_end_of_its_session_ends_it(session: Session) -> None:
+    async with session.listening() as stream:
+        await session.end()
+        await ends(stream, session)
+    there_are(0)
+
+
+async def test_it_ends_with_the_authority_of_its_caller(served: Cast) -> None:
+    wanted = TokenRequest("short", ("mcp:list", "mcp:call"))
+    token = await in_database(issue, served.acme.id, served.owner.user, wanted, actor=ACTOR)
+    session = await begin("acme", token.plaintext, LAST)
+    async with session.listening() as stream:
+        await in_database(revoke, served.acme.id, token.id, actor=ACTOR)
+        await ends(stream, session)
+
+
+async def test_it_ends_with_the_time_of_its_session(served: Cast, settings: Any) -> None:
+    settings.MCPHOST_CLIENT_SESSION_SECONDS = 0.5
+    session = await begin("acme", served.owner.mcp_token, LAST, ready=False)
+    async with session.begun(b"", "GET") as stream:
+        assert (await stream.done()).status in (200, 404)
+
+
+async def test_a_client_that_hangs_up_leaves_nothing(session: Session) -> None:
+    async with session.listening():
+        there_are(1)
+    there_are(0)
+    assert len(listeners) == 0

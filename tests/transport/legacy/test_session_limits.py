@@ -1,0 +1,226 @@
+"""Limits on beginning and changing sessions, over HTTP."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+from mcphost.calls.models import Session as SessionModel
+from mcphost.feed.models import Change
+from mcphost.runtime.call import Principal, PrincipalKind
+from mcphost.serving import limits
+from mcphost.serving.database import in_database
+from mcphost.serving.options import options
+from mcphost.serving.subscriptions.registry import listeners
+from tests.cast import Cast
+from tests.legacy import Session, begin, initializing, message
+from tests.mcp import Reply
+from tests.served import probes
+from tests.serving.subscriptions.test_resources import publish_days
+from tests.wire import SESSION_BASED
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+FIRST, SECOND, LAST = SESSION_BASED
+DAY = "notes://days/"
+every_revision = pytest.mark.parametrize("revision", SESSION_BASED)
+
+
+def refused(reply: Reply, about: str) -> None:
+    """Assert that a request is answered with an error that says when to retry."""
+    assert (reply.status, reply.error["code"]) == (200, -32603)
+    assert about in reply.error["message"]
+    assert 0 < reply.error["data"]["retryAfter"] <= 60
+    assert reply.last["id"] is not None
+
+
+async def another(session: Session) -> Reply:
+    """The reply when the same caller asks for one more session."""
+    fresh = Session(session.tenant, session.token, session.revision)
+    return await fresh.send(initializing(session.revision), mcp_protocol_version="")
+
+
+async def lives(session: Session) -> bool:
+    return (await session.ask("ping")).status == 200
+
+
+@every_revision
+async def test_at_the_limit_the_session_that_was_idle_for_the_longest_is_gone(
+    served: Cast, settings: Any, revision: str
+) -> None:
+    settings.MCPHOST_SESSIONS_PER_TOKEN = 2
+    first = await begin("acme", served.owner.mcp_token, revision)
+    second = await begin("acme", served.owner.mcp_token, revision)
+    assert await lives(first)
+    third = await begin("acme", served.owner.mcp_token, revision)
+    assert [await lives(each) for each in (first, second, third)] == [True, False, True]
+    assert (await second.ask("ping")).status == 404
+    assert (await another(second)).status == 200
+
+
+async def test_where_none_is_idle_the_client_is_told_when_to_come_back(
+    served: Cast, settings: Any
+) -> None:
+    settings.MCPHOST_SESSIONS_PER_TOKEN = 2
+    streaming = await begin("acme", served.owner.mcp_token, LAST)
+    calling = await begin("acme", served.owner.mcp_token, LAST)
+    hanging = message("tools/call", {"name": "hang", "arguments": {}}, 1)
+    async with streaming.listening():
+        async with calling.begun(hanging):
+            async with asyncio.timeout(30):
+                await probes().running.wait()
+            refused(await another(streaming), "2 sessions and none is idle")
+            assert await in_database(SessionModel.objects.count) == 2
+            await calling.notify("notifications/cancelled", {"requestId": 1})
+        assert (await another(streaming)).status == 200
+        assert [await lives(each) for each in (streaming, calling)] == [True, False]
+
+
+async def test_each_credential_and_each_tenant_has_sessions_of_its_own(
+    served: Cast, settings: Any
+) -> None:
+    settings.MCPHOST_SESSIONS_PER_TOKEN = 1
+    callers = [
+        ("acme", served.owner.mcp_token),
+        ("acme", served.member.mcp_token),
+        ("globex", served.stranger.mcp_token),
+        ("commons", None),
+    ]
+    begun = [await begin(tenant, token, LAST) for tenant, token in callers]
+    assert all([await lives(each) for each in begun])
+    await begin("commons", None, LAST)
+    assert [await lives(each) for each in begun] == [True, True, True, False]
+
+
+async def test_what_is_kept_of_an_anonymous_caller_holds_no_address(served: Cast) -> None:
+    await begin("commons", None, LAST)
+    (row,) = await in_database(lambda: list(SessionModel.objects.all()))
+    assert len(row.holder) == 64
+    assert "127.0.0.1" not in str(vars(row))
+
+
+def test_an_address_without_a_credential_is_one_network_at_one_tenant(served: Cast) -> None:
+    one, other = (
+        Principal(PrincipalKind.ANONYMOUS, each.id) for each in (served.acme, served.globex)
+    )
+    near, same, far = "2001:db8::1", "2001:db8:0:0:ffff::9", "2001:db8:0:1::1"
+    assert limits.holder(one, near) == limits.holder(one, same) != limits.holder(one, far)
+    assert limits.holder(one, "192.0.2.1") == limits.holder(one, "::ffff:192.0.2.1")
+    assert limits.holder(one, "192.0.2.1") != limits.holder(other, "192.0.2.1")
+    token = Principal(PrincipalKind.TOKEN, served.acme.id, id="t1", token_id="t1")
+    assert limits.holder(token, near) == limits.holder(token, far)
+
+
+async def test_listeners_of_one_network_are_counted_together(served: Cast, settings: Any) -> None:
+    settings.MCPHOST_LISTENERS_PER_TOKEN = 1
+    who = Principal(PrincipalKind.ANONYMOUS, served.commons.id)
+    places = listeners.take_place(who, "2001:db8::1")
+    try:
+        with pytest.raises(Exception, match="for this credential"):
+            listeners.take_place(who, "2001:db8::2")
+        listeners.give_back(listeners.take_place(who, "2001:db8:0:1::1"))
+    finally:
+        listeners.give_back(places)
+
+
+# --- changes per minute ---
+
+
+async def test_so_many_sessions_are_begun_in_a_minute_and_no_more(
+    served: Cast, settings: Any
+) -> None:
+    settings.MCPHOST_SESSION_CHANGES_PER_MINUTE = 3
+    session = [await begin("commons", None, LAST) for _ in range(3)][-1]
+    for _ in range(3):
+        refused(await another(session), "3 changes of sessions per minute")
+    assert await in_database(SessionModel.objects.count) == 3
+    assert await lives(session), "what changes nothing is not counted"
+    assert (await session.end()).status == 204, "a session can always be ended"
+    assert (await begin("acme", served.owner.mcp_token, LAST)).id
+
+
+async def test_subscriptions_log_levels_and_streams_count_as_changes(
+    served: Cast, settings: Any
+) -> None:
+    await in_database(publish_days, served.acme.id)
+    session = await begin("acme", served.owner.mcp_token, LAST)
+    settings.MCPHOST_SESSION_CHANGES_PER_MINUTE = 5  # beginning the session is the first
+    uri = {"uri": f"{DAY}monday"}
+    assert (await session.ask("resources/subscribe", uri)).result == {}
+    assert (await session.ask("resources/unsubscribe", uri)).result == {}
+    for _ in range(5):
+        assert (await session.ask("logging/setLevel", {"level": "debug"})).result == {}
+    async with session.listening():
+        pass
+    told = await in_database(Change.objects.count)
+    for method in ("resources/subscribe", "resources/unsubscribe"):
+        refused(await session.ask(method, uri), "5 changes of sessions per minute")
+    refused(await session.ask("logging/setLevel", {"level": "info"}), "changes of sessions")
+    reply = await session.exchange(b"", "GET").done()
+    assert reply.status == 429
+    assert 0 < int(reply.headers["retry-after"]) <= 60
+    assert await in_database(Change.objects.count) == told
+    assert len(listeners) == 0
+
+
+async def test_requests_of_a_batch_count_one_by_one(served: Cast, settings: Any) -> None:
+    await in_database(publish_days, served.acme.id)
+    session = await begin("acme", served.owner.mcp_token, FIRST)
+    settings.MCPHOST_SESSION_CHANGES_PER_MINUTE = 4
+    answers = await session.batch(
+        *(message("resources/subscribe", {"uri": f"{DAY}{id}"}, id) for id in range(1, 11))
+    )
+    assert sum("result" in each for each in answers.values()) == 3
+
+
+# --- streams of one session ---
+
+
+async def test_of_too_many_streams_of_a_session_the_oldest_ends(
+    served: Cast, settings: Any
+) -> None:
+    settings.MCPHOST_STREAMS_PER_SESSION = 2
+    session = await begin("acme", served.owner.mcp_token, LAST)
+    async with AsyncExitStack() as open_streams:
+        streams = [await open_streams.enter_async_context(session.listening()) for _ in range(3)]
+        reply = await streams[0].done()
+        assert (reply.status, streams[0].unread) == (200, b"retry: 1000\n\n")
+        assert len(listeners) == 2
+
+
+async def test_a_session_that_has_ended_meanwhile_gets_no_stream_and_no_topic(
+    served: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await in_database(publish_days, served.acme.id)
+    session = await begin("acme", served.owner.mcp_token, LAST)
+    real = limits.count_change
+
+    async def while_it_ends(principal: Principal, source: str) -> None:
+        await real(principal, source)
+        await session.end()
+
+    monkeypatch.setattr(limits, "count_change", while_it_ends)
+    reply = await session.ask("resources/subscribe", {"uri": f"{DAY}monday"})
+    # The end of a session cancels its requests in progress: without a response, or with a 404.
+    assert reply.status in (202, 404)
+    session = await begin("acme", served.owner.mcp_token, LAST)
+    assert (await session.exchange(b"", "GET").done()).status == 404
+
+
+async def test_pings_of_all_streams_of_a_session_have_ids_of_their_own(
+    served: Cast, settings: Any
+) -> None:
+    settings.MCPHOST_PING_SECONDS = 0.01
+    session = await begin("acme", served.owner.mcp_token, LAST)
+    async with session.listening() as first, session.listening() as second:
+        pings = [await stream.message() for stream in (first, second) for _ in range(3)]
+    async with session.listening() as later:
+        pings += [await later.message() for _ in range(3)]
+    ids = [ping["id"] for ping in pings]
+    assert {ping["method"] for ping in pings} == {"ping"}
+    assert len(set(ids)) == len(ids)
+
+
+def test_the_defaults_leave_room_for_many_clients_behind_one_address() -> None:
+    assert options().sessions == (1000, 8, 1200)

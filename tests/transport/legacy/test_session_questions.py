@@ -1,0 +1,351 @@
+"""Questions to clients of sessions over HTTP, for each revision, and the POSTs that answer them."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+
+from mcphost.audit.models import Entry
+from mcphost.calls import questions
+from mcphost.identity.services import TokenRequest, issue, revoke
+from mcphost.serving import shutdown
+from mcphost.serving.database import in_database
+from mcphost.serving.legacy import stream as outgoing
+from tests.cast import ACTOR, Cast
+from tests.legacy import Posted, Session, begin, calling, message
+from tests.mcp import Reply
+from tests.rounds.conftest import module
+from tests.serving.legacy.callers import true
+from tests.wire import SESSION_BASED
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+FIRST, SECOND, LAST = SESSION_BASED
+EVERYTHING: Mapping[str, Any] = {
+    "elicitation": {"form": {}, "url": {}},
+    "sampling": {"tools": {}},
+    "roots": {},
+}
+RED = {"action": "accept", "content": {"colour": "red"}}
+SAMPLED = {"role": "assistant", "content": {"type": "text", "text": "short"}, "model": "m"}
+ROOTS = {"roots": [{"uri": "file:///home/ada", "name": "home"}]}
+with_forms = pytest.mark.parametrize("revision", [SECOND, LAST])
+
+
+@pytest.fixture(autouse=True)
+async def _nothing_is_left(asking: Cast) -> AsyncIterator[None]:
+    yield
+    shutdown.reset()
+    await true(lambda: not outgoing.live)
+
+
+async def begun(cast: Cast, revision: str, **capabilities: Any) -> Session:
+    return await begin("acme", cast.owner.mcp_token, revision, **(capabilities or EVERYTHING))
+
+
+async def answer(session: Session, question: Mapping[str, Any], result: Any) -> Reply:
+    return await session.send({"jsonrpc": "2.0", "id": question["id"], "result": result})
+
+
+async def accepted(session: Session, question: Mapping[str, Any], result: Any) -> None:
+    reply = await answer(session, question, result)
+    assert (reply.status, reply.raw) == (202, b"")
+
+
+async def text(stream: Posted) -> str:
+    """The text of the next message, which is the response of the call."""
+    result = (await stream.message())["result"]
+    assert stream.unread == b""
+    content: str = result["content"][0]["text"]
+    return content
+
+
+async def _entries(action: str) -> list[Entry]:
+    return await in_database(lambda: list(Entry.objects.filter(action=action).order_by("id")))
+
+
+# --- questions ---
+
+
+@pytest.mark.requirement("session.related")
+@with_forms
+async def test_a_tool_asks_on_the_stream_of_its_call_and_goes_on_with_the_answer(
+    asking: Cast, revision: str
+) -> None:
+    session = await begun(asking, revision)
+    async with session.begun(calling("paint", {"what": "a wall"})) as stream:
+        question = await stream.message()
+        assert question["method"] == "elicitation/create"
+        assert len(question["id"]) <= 256
+        await accepted(session, question, RED)
+        assert await text(stream) == "a wall is red"
+        assert (await stream.done()).status == 200
+
+
+@pytest.mark.parametrize("revision", SESSION_BASED)
+@pytest.mark.parametrize(
+    ("tool", "method", "result", "end"),
+    [
+        ("summarise", "sampling/createMessage", SAMPLED, "short"),
+        ("folders", "roots/list", ROOTS, "file:///home/ada"),
+    ],
+)
+async def test_models_and_roots_are_asked_for_on_every_revision(
+    asking: Cast, revision: str, tool: str, method: str, result: Any, end: str
+) -> None:
+    session = await begun(asking, revision)
+    async with session.begun(calling(tool)) as stream:
+        question = await stream.message()
+        assert question["method"] == method
+        await accepted(session, question, result)
+        assert await text(stream) == end
+
+
+@pytest.mark.parametrize(
+    ("revision", "tool", "arguments", "capability"),
+    [
+        (FIRST, "paint", {"what": "a wall"}, "elicitation"),
+        (FIRST, "consent", {}, "elicitation"),
+        (SECOND, "consent", {}, "elicitation.url"),
+    ],
+)
+async def test_what_a_revision_has_no_words_for_is_a_missing_capability(
+    asking: Cast, revision: str, tool: str, arguments: Any, capability: str
+) -> None:
+    session = await begun(asking, revision)
+    reply = await session.call(tool, arguments)
+    assert reply.result["isError"]
+    assert capability in reply.text
+
+
+async def test_an_address_is_asked_about_where_the_revision_can(asking: Cast) -> None:
+    session = await begun(asking, LAST)
+    async with session.begun(calling("consent")) as stream:
+        question = await stream.message()
+        assert question["params"]["mode"] == "url"
+        assert question["params"]["elicitationId"]
+        await accepted(session, question, {"action": "accept"})
+        assert await text(stream) == "accept"
+
+
+@with_forms
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("prompts/get", {"name": "letter", "arguments": {"to": "Ada"}}),
+        ("resources/read", {"uri": "asking://page"}),
+        ("resources/read", {"uri": "asking://days/monday"}),
+    ],
+)
+async def test_prompts_and_resources_ask_as_tools_do(
+    asking: Cast, revision: str, method: str, params: Any
+) -> None:
+    session = await begun(asking, revision)
+    async with session.begun(message(method, params, 1)) as stream:
+        await accepted(session, await stream.message(), RED)
+        assert "red" in str((await stream.message())["result"])
+
+
+# --- answers ---
+
+
+@with_forms
+@pytest.mark.parametrize(
+    ("said", "end"),
+    [
+        ({"result": {"action": "decline"}}, "Declined"),
+        ({"result": {"action": "cancel"}}, "Cancelled"),
+        ({"error": {"code": -1, "message": "no screen"}}, "no screen"),
+    ],
+)
+async def test_an_answer_that_is_none_is_one_too(
+    asking: Cast, revision: str, said: Any, end: str
+) -> None:
+    session = await begun(asking, revision)
+    tool = calling("catches_all" if "error" in said else "catches")
+    async with session.begun(tool) as stream:
+        question = await stream.message()
+        reply = await session.send({"jsonrpc": "2.0", "id": question["id"], **said})
+        assert (reply.status, reply.raw) == (202, b"")
+        assert end.lower() in await text(stream)
+
+
+@with_forms
+async def test_what_is_no_answer_to_anything_is_accepted_and_recorded(
+    asking: Cast, revision: str
+) -> None:
+    session = await begun(asking, revision)
+    other = await begun(asking, revision)
+    async with session.begun(calling("paint", {"what": "a wall"})) as stream:
+        question = await stream.message()
+        forged = {"id": question["id"][:-4] + "AAAA"}
+        for who, asked in ((other, question), (session, forged), (session, {"id": 7})):
+            await accepted(who, asked, RED)
+        assert len(await _entries("answer.refused")) == 3
+        await accepted(session, question, RED)
+        assert await text(stream) == "a wall is red"
+    await accepted(session, question, {"action": "decline"})
+    reasons = [entry.reason for entry in await _entries("answer.refused")]
+    assert reasons == ["foreign", "not-asked", "not-asked", "answered"]
+
+
+@with_forms
+async def test_an_answer_with_both_a_result_and_an_error_is_none(
+    asking: Cast, revision: str
+) -> None:
+    session = await begun(asking, revision)
+    async with session.begun(calling("paint", {"what": "a wall"})) as stream:
+        question = await stream.message()
+        both = {"jsonrpc": "2.0", "id": question["id"], "result": RED, "error": {"code": 1}}
+        reply = await session.exchange(both).done()
+        assert (reply.status, bool(reply.raw)) == (400, revision == LAST)
+        await accepted(session, question, RED)
+        assert await text(stream) == "a wall is red"
+
+
+@with_forms
+async def test_an_answer_that_cannot_be_kept_is_not_acknowledged(
+    asking: Cast, revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: Any) -> None:
+        raise OperationalError("gone")
+
+    session = await begun(asking, revision)
+    async with session.begun(calling("paint", {"what": "a wall"})) as stream:
+        question = await stream.message()
+        with monkeypatch.context() as patched:
+            patched.setattr(questions, "answer", away)
+            assert (await answer(session, question, RED)).status == 503
+        await accepted(session, question, RED)
+        assert await text(stream) == "a wall is red"
+
+
+# --- disconnects while a question is open ---
+
+
+@with_forms
+async def test_a_question_is_shown_again_under_its_id_and_the_answer_found_later(
+    asking: Cast, revision: str
+) -> None:
+    session = await begun(asking, revision)
+    async with session.begun(calling("paint", {"what": "a wall"})) as stream:
+        question = await stream.message()
+    await stream.done()
+    before = f"{stream.last_id.split('-')[0]}-0"
+    async with session.begun(b"", "GET", last_event_id=before) as again:
+        assert await again.message() == question
+    await again.done()
+    await accepted(session, question, RED)
+    async with session.begun(b"", "GET", last_event_id=again.last_id) as last:
+        assert await text(last) == "a wall is red"
+
+
+@with_forms
+async def test_a_process_that_leaves_sends_away_who_waits_and_another_goes_on(
+    asking: Cast, revision: str
+) -> None:
+    session = await begun(asking, revision)
+    async with session.begun(calling("paint", {"what": "a wall"})) as stream:
+        question = await stream.message()
+        shutdown.begin()
+        assert (await stream.done()).status == 200
+        assert stream.unread == (b"retry: 1000\n\n" if revision == LAST else b"")
+    shutdown.reset()
+    async with session.begun(b"", "GET", last_event_id=stream.last_id) as again:
+        await accepted(session, question, RED)
+        assert await text(again) == "a wall is red"
+
+
+@with_forms
+async def test_what_is_called_off_while_it_waits_takes_its_question_back_and_has_no_answer(
+    asking: Cast, revision: str
+) -> None:
+    session = await begun(asking, revision)
+    async with session.begun(calling("paint", {"what": "a wall"}, id="a")) as stream:
+        question = await stream.message()
+        await session.notify("notifications/cancelled", {"requestId": "a"})
+        taken_back = await stream.message()
+        assert taken_back["method"] == "notifications/cancelled"
+        assert taken_back["params"]["requestId"] == question["id"]
+        await stream.done()
+        assert stream.unread == b""
+    await accepted(session, question, RED)
+    assert [entry.reason for entry in await _entries("answer.refused")] == ["late"]
+
+
+@with_forms
+async def test_the_end_of_a_session_ends_what_waits_in_it(asking: Cast, revision: str) -> None:
+    session = await begun(asking, revision)
+    async with session.begun(calling("paint", {"what": "a wall"})) as stream:
+        question = await stream.message()
+        assert (await session.end()).status == 204
+        assert (await stream.done()).status == 200
+    assert (await answer(session, question, RED)).status == 404
+    reply = await session.exchange(b"", "GET", last_event_id=stream.last_id).done()
+    assert reply.status == 404
+
+
+@with_forms
+async def test_what_waits_ends_with_the_authority_of_its_caller(
+    asking: Cast, revision: str
+) -> None:
+    wanted = TokenRequest("short", ("mcp:list", "mcp:call"))
+    token = await in_database(issue, asking.acme.id, asking.owner.user, wanted, actor=ACTOR)
+    session = await begin("acme", token.plaintext, revision, **EVERYTHING)
+    async with session.begun(calling("paint", {"what": "a wall"})) as stream:
+        await stream.message()
+        await in_database(revoke, asking.acme.id, token.id, actor=ACTOR)
+        reply = await stream.done()
+    assert "error" in reply.last
+    assert (await session.exchange(message("ping", id=2)).done()).status == 401
+
+
+async def test_a_tool_may_close_the_stream_of_a_client_that_comes_back(asking: Cast) -> None:
+    session = await begun(asking, LAST)
+    async with session.begun(calling("closes_its_stream")) as stream:
+        assert (await stream.done()).raw.endswith(b"retry: 1000\n\n")
+        last_id = (await stream.upcoming()).id
+    async with session.begun(b"", "GET", last_event_id=last_id) as again:
+        await again.event()
+        module("asking").running.set()
+        assert (await again.done()).raw.endswith(b"retry: 1000\n\n")
+    async with session.begun(b"", "GET", last_event_id=last_id) as last:
+        module("asking").release.set()
+        assert await text(last) == "closed twice"
+
+
+@pytest.mark.parametrize("revision", [FIRST, SECOND])
+async def test_a_stream_stays_open_where_clients_would_not_come_back(
+    asking: Cast, revision: str
+) -> None:
+    session = await begun(asking, revision)
+    posted = session.exchange(calling("closes_its_stream"))
+    module("asking").running.set()
+    module("asking").release.set()
+    assert (await posted.done()).check().text == "closed twice"
+
+
+# --- batches ---
+
+
+async def test_calls_of_a_batch_ask_on_the_stream_of_the_batch(asking: Cast) -> None:
+    session = await begun(asking, FIRST)
+    sent = [calling("summarise", id=1), calling("folders", id=2), message("ping", id=3)]
+    async with session.begun(sent) as stream:
+        asked: dict[str, Any] = {}
+        while len(asked) < 2:
+            found = await stream.message()
+            if "method" in found:
+                asked[found["method"]] = found
+        both = [
+            {"jsonrpc": "2.0", "id": asked["roots/list"]["id"], "result": ROOTS},
+            {"jsonrpc": "2.0", "id": asked["sampling/createMessage"]["id"], "result": SAMPLED},
+        ]
+        reply = await session.send(both)
+        assert (reply.status, reply.raw) == (202, b"")
+        done = await stream.done()
+    ends = {one["id"]: one["result"] for one in done.messages if "method" not in one}
+    assert ends[3] == {}
+    assert ends[1]["content"][0]["text"] == "short"
+    assert ends[2]["content"][0]["text"] == "file:///home/ada"

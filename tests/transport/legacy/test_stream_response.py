@@ -1,0 +1,395 @@
+"""Responses on streams, for each revision: event ids, disconnects, resuming."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+from pytest_django import Settings
+
+from mcphost.calls import streams
+from mcphost.calls.models import Stream, StreamEvent
+from mcphost.identity.services import TokenRequest, issue, revoke
+from mcphost.protocol.revisions import REVISIONS
+from mcphost.serving.database import in_database
+from mcphost.serving.events import Waiter
+from mcphost.serving.legacy import stream as outgoing
+from mcphost.serving.legacy import stream as readers
+from tests.cast import ACTOR, Cast
+from tests.legacy import Posted, Session, begin, calling, message
+from tests.served import probes
+from tests.serving.legacy.callers import true
+from tests.wire import SESSION_BASED
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+FIRST, SECOND, LAST = SESSION_BASED
+INVALID_REQUEST = -32600
+every_revision = pytest.mark.parametrize("revision", SESSION_BASED)
+
+
+@pytest.fixture(params=SESSION_BASED)
+async def session(request: pytest.FixtureRequest, served: Cast) -> Session:
+    """A session of the owner at `acme`, of each revision."""
+    return await begin("acme", served.owner.mcp_token, request.param)
+
+
+@pytest.fixture(autouse=True)
+async def _nothing_is_left(served: Cast) -> AsyncIterator[None]:
+    yield
+    probes().release.set()
+    await true(lambda: not outgoing.live)
+
+
+@pytest.fixture
+def at_once(settings: Settings) -> None:
+    """Make every call that takes a moment a stream."""
+    settings.MCPHOST_STREAM_AFTER_SECONDS = 0.01
+
+
+def polls(session: Session) -> bool:
+    return REVISIONS[session.revision].polling
+
+
+async def said(stream: Posted) -> list[Any]:
+    """The messages up to the response, in short: progress, log messages, the text of the result."""
+    heard: list[Any] = []
+    while True:
+        one = await stream.message()
+        if "method" not in one:
+            return [*heard, one["result"]["content"][0]["text"]]
+        params = one["params"]
+        heard.append(params["progress"] if "progress" in params else params["data"])
+
+
+def resuming(session: Session, last_id: str) -> Any:
+    return session.begun(b"", "GET", last_event_id=last_id)
+
+
+STEPS = [1, {"step": 1}, 2, {"step": 2}, 3, {"step": 3}, "done"]
+
+
+# --- what is streamed ---
+
+
+async def test_a_call_that_says_nothing_is_answered_as_json_and_leaves_no_rows(
+    session: Session,
+) -> None:
+    reply = await session.call("echo", {"text": "a"}, progressToken="p")
+    assert not reply.streamed
+    assert await in_database(Stream.objects.count) == 0
+
+
+@pytest.mark.requirement("session.answer-last")
+async def test_what_a_call_says_is_streamed_with_ids_and_its_answer_last(session: Session) -> None:
+    async with session.begun(calling("steps", progressToken="p")) as stream:
+        assert await said(stream) == STEPS
+        reply = await stream.done()
+    assert stream.unread == b""
+    assert (reply.status, reply.streamed) == (200, True)
+    assert reply.headers["x-accel-buffering"] == "no"
+    names, numbers = zip(*(one.split("-") for one in stream.ids), strict=True)
+    assert len(set(names)) == 1
+    assert [int(one) for one in numbers] == list(range(1, len(stream.ids) + 1))
+    kept = await in_database(StreamEvent.objects.count)
+    assert kept == len(stream.ids)
+
+
+@pytest.mark.requirement("session.primed")
+@pytest.mark.usefixtures("at_once")
+async def test_a_slow_call_becomes_a_stream_that_can_be_resumed_where_clients_poll(
+    session: Session,
+) -> None:
+    async with session.begun(calling("wait_until_told")) as stream:
+        await stream.event()
+        assert stream.reply.streamed
+        if polls(session):
+            first = await stream.upcoming()
+            assert first.id
+            assert (first.data, first.retry) == (b"", 1000)
+        probes().release.set()
+        assert await said(stream) == ["released"]
+        assert len(stream.ids) == (2 if polls(session) else 1)
+
+
+async def test_errors_that_come_late_are_the_last_event(session: Session) -> None:
+    async with session.begun(calling("flood", progressToken="p")) as stream:
+        await stream.message()
+        await session.notify("notifications/cancelled", {"requestId": 1})
+        reply = await stream.done()
+    assert reply.status == 200
+    assert all("method" in one for one in reply.messages)
+
+
+@pytest.mark.requirement("session.cancelled")
+async def test_what_was_called_off_before_it_said_anything_has_no_answer(session: Session) -> None:
+    async with session.begun(calling("hang")) as posted:
+        await probes().running.wait()
+        await session.notify("notifications/cancelled", {"requestId": 1})
+        reply = await posted.done()
+    assert (reply.status, reply.raw) == (202, b"")
+    await probes().cancelled.wait()
+
+
+# --- disconnecting and resuming ---
+
+
+@pytest.mark.requirement("session.hang-up")
+@pytest.mark.usefixtures("at_once")
+async def test_a_hang_up_does_not_end_the_call_and_its_answer_waits(session: Session) -> None:
+    async with session.begun(calling("steps", progressToken="p")) as first:
+        await first.message()
+        last_id = first.last_id
+    await first.done()
+    async with resuming(session, last_id) as again:
+        assert await said(again) == STEPS[1:]
+        assert (await again.done()).status == 200
+    assert not set(again.ids) & {last_id}
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_a_client_that_comes_back_while_the_call_runs_hears_the_rest_as_it_comes(
+    session: Session,
+) -> None:
+    async with session.begun(calling("hundred", progressToken="p")) as first:
+        await first.message()
+    await first.done()
+    async with resuming(session, first.last_id) as again:
+        assert (await again.message())["params"]["progress"] == 2
+        probes().release.set()
+        assert (await said(again))[-1] == "done"
+
+
+@pytest.mark.requirement("session.resumed")
+async def test_it_can_be_resumed_from_every_event_and_by_many(session: Session) -> None:
+    async with session.begun(calling("steps", progressToken="p")) as first:
+        await said(first)
+        whole = list(first.ids)
+    for place, last_id in enumerate(whole):
+        async with resuming(session, last_id) as again:
+            assert (await again.done()).status == 200
+            assert again.reply.check().messages if place < len(whole) - 1 else True
+            ids = [line[4:] for line in again.reply.raw.decode().splitlines() if line[:4] == "id: "]
+            assert ids == whole[place + 1 :]
+
+
+async def test_a_reader_that_is_too_slow_is_cut_and_not_its_call(
+    session: Session, settings: Settings
+) -> None:
+    settings.MCPHOST_UNREAD_LIMIT = 100_000
+    async with session.begun(calling("flood", progressToken="p")) as stream:
+        await stream.message()
+        stream.reading.clear()
+        await stream.done()
+    assert not probes().cancelled.is_set()
+    async with resuming(session, stream.last_id) as again:
+        numbers = [(await again.message())["params"]["progress"] for _ in range(20)]
+        assert numbers == list(range(1, 21))
+        await session.notify("notifications/cancelled", {"requestId": 1})
+
+
+async def test_one_caller_follows_so_many_streams_at_once(
+    served: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readers, "MOST_OF_CALLER", 1)
+    mine, other = [await begin("acme", served.owner.mcp_token, LAST) for _ in range(2)]
+    async with mine.begun(calling("hundred", progressToken="p")) as stream:
+        await stream.message()
+        async with resuming(mine, stream.last_id) as again:
+            assert (await again.message())["params"]["progress"] == 2
+            for session in (mine, other):  # another session, but the same token
+                refused = await session.exchange(b"", "GET", last_event_id=stream.last_id).done()
+                assert refused.status == 429
+                assert refused.headers["retry-after"] == "30"
+            member = await begin("acme", served.member.mcp_token, LAST)
+            reply = await member.exchange(b"", "GET", last_event_id=stream.last_id).done()
+            assert reply.status == 400
+        await again.done()
+        async with resuming(mine, stream.last_id) as again:
+            assert (await again.message())["params"]["progress"] == 2
+            probes().release.set()
+    await true(lambda: not readers._replays)
+
+
+async def test_a_follower_of_a_call_in_the_same_process_looks_seldom_without_news(
+    served: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[float] = []
+
+    real = Waiter.wait
+
+    async def wait(waiter: Waiter, seconds: float | None = None) -> bool:
+        assert seconds is not None
+        looks.append(seconds)
+        return await real(waiter) if len(looks) > 9 else False
+
+    monkeypatch.setattr(Waiter, "wait", wait)
+    session = await begin("acme", served.owner.mcp_token, LAST)
+    async with session.begun(calling("hundred", progressToken="p")) as stream:
+        await stream.message()
+        async with resuming(session, stream.last_id) as again:
+            await true(lambda: len(looks) > 9)
+            probes().release.set()
+            assert (await said(again))[-1] == "done"
+    assert looks[:9] == [0.25, 0.5, 1, 2, 4, 8, 16, 30, 30]
+
+
+# --- invalid event ids ---
+
+
+@pytest.mark.parametrize(
+    "last_id", ["nonsense", "1", f"{'0' * 32}-1", f"{'0' * 32}-{'9' * 16}", "x" * 4_000, "\xff-1"]
+)
+async def test_an_event_that_never_was_is_refused(session: Session, last_id: str) -> None:
+    reply = await session.exchange(b"", "GET", last_event_id=last_id).done()
+    assert reply.status == 400
+    assert bool(reply.raw) is (session.revision == LAST)
+    if reply.raw:
+        assert reply.check().error["code"] == INVALID_REQUEST
+
+
+@pytest.mark.requirement("session.events-own")
+@every_revision
+async def test_an_event_of_another_session_is_refused_as_if_it_never_was(
+    served: Cast, revision: str
+) -> None:
+    mine, other = [await begin("acme", served.owner.mcp_token, revision) for _ in range(2)]
+    elsewhere = await begin("globex", served.stranger.mcp_token, revision)
+    async with mine.begun(calling("steps", progressToken="p")) as stream:
+        await said(stream)
+    refusals = [
+        await one.exchange(b"", "GET", last_event_id=last_id).done()
+        for one in (other, elsewhere)
+        for last_id in (stream.ids[0], f"{'0' * 32}-1")
+    ]
+    assert {(one.status, one.raw) for one in refusals} == {(400, refusals[0].raw)}
+
+
+async def test_a_session_that_ended_has_no_events_any_more(session: Session) -> None:
+    async with session.begun(calling("steps", progressToken="p")) as stream:
+        await said(stream)
+    await session.end()
+    reply = await session.exchange(b"", "GET", last_event_id=stream.ids[0]).done()
+    assert reply.status == 404
+
+
+# --- when the rest is not there yet ---
+
+
+async def test_who_comes_back_while_the_database_is_away_waits(
+    session: Session, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.MCPHOST_COMMENT_SECONDS = 0.05
+    async with session.begun(calling("steps", progressToken="p")) as stream:
+        await stream.message()
+        last_id = stream.last_id
+        await said(stream)
+    away = True
+    found = streams.find
+
+    def find(*asked: Any) -> Any:
+        if away:
+            raise OperationalError("gone")
+        return found(*asked)
+
+    monkeypatch.setattr(streams, "find", find)
+    async with resuming(session, last_id) as again:
+        await again.until(b":\n\n")
+        assert (again.reply.status, again.reply.streamed) == (200, True)
+        away = False
+        assert await said(again) == STEPS[1:]
+
+
+async def test_who_waited_for_an_event_that_never_was_is_sent_away(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = threading.Event()
+    found = streams.find
+
+    def find(*about: Any) -> Any:
+        asked.wait(10)
+        return found(*about)
+
+    monkeypatch.setattr(streams, "find", find)
+    async with resuming(session, f"{'0' * 32}-1") as again:
+        await again.event()
+        assert again.reply.streamed
+        asked.set()
+        await again.done()
+        assert again.unread == b""
+
+
+@every_revision
+async def test_a_stream_ends_with_the_authority_of_who_reads_it(
+    served: Cast, revision: str
+) -> None:
+    wanted = TokenRequest("short", ("mcp:list", "mcp:call"))
+    token = await in_database(issue, served.acme.id, served.owner.user, wanted, actor=ACTOR)
+    session = await begin("acme", token.plaintext, revision)
+    async with session.begun(calling("hundred", progressToken="p")) as first:
+        await first.message()
+        async with resuming(session, first.last_id) as again:
+            await again.message()
+            await in_database(revoke, served.acme.id, token.id, actor=ACTOR)
+            assert (await again.done()).status == 200
+        reply = await first.done()
+        probes().release.set()
+    assert reply.last["error"]["code"] == INVALID_REQUEST
+
+
+# --- batches ---
+
+
+async def test_calls_of_a_batch_speak_on_one_stream_and_are_answered_one_by_one(
+    served: Cast,
+) -> None:
+    session = await begin("acme", served.owner.mcp_token, FIRST)
+    sent = [
+        calling("steps", id=1, progressToken="a"),
+        calling("steps", {"count": 1}, id=2, progressToken="b"),
+        calling("echo", {"text": "c"}, id=3),
+        message("tools/none", id=4),
+        {"jsonrpc": "2.0", "id": 5, "method": "tools/list", "params": []},
+    ]
+    async with session.begun(sent) as stream:
+        reply = await stream.done()
+    answers = {one["id"]: one for one in reply.messages if "id" in one}
+    assert set(answers) == {1, 2, 3, 4, 5}
+    assert len([one for one in reply.messages if "id" in one]) == 5
+    heard = [one["params"] for one in reply.messages if one.get("method", "").endswith("progress")]
+    assert [one["progress"] for one in heard if one["progressToken"] == "a"] == [1, 2, 3]
+    assert [one["progress"] for one in heard if one["progressToken"] == "b"] == [1]
+
+
+async def test_a_call_of_a_batch_is_called_off_by_itself(served: Cast) -> None:
+    session = await begin("acme", served.owner.mcp_token, FIRST)
+    async with session.begun([calling("hang", id=1), message("ping", id=2)]) as posted:
+        await probes().running.wait()
+        await session.notify("notifications/cancelled", {"requestId": 1})
+        reply = await posted.done()
+    assert [one["id"] for one in reply.messages[0]] == [2]
+
+
+async def test_a_batch_that_was_called_off_whole_has_no_answer(served: Cast) -> None:
+    session = await begin("acme", served.owner.mcp_token, FIRST)
+    async with session.begun([calling("hang", id=1)]) as posted:
+        await probes().running.wait()
+        await session.notify("notifications/cancelled", {"requestId": 1})
+        reply = await posted.done()
+    assert (reply.status, reply.raw) == (202, b"")
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_a_hang_up_ends_no_call_of_a_batch(served: Cast) -> None:
+    session = await begin("acme", served.owner.mcp_token, FIRST)
+    async with session.begun([calling("wait_until_told", id=1), message("ping", id=2)]) as posted:
+        await probes().running.wait()
+        await posted.event()
+    await posted.done()
+    assert (await session.call("echo", {"text": "b"}, id=1)).error["code"] == INVALID_REQUEST
+    probes().release.set()
+    async with asyncio.timeout(10):
+        while "error" in (await session.call("echo", {"text": "b"}, id=1)).last:
+            pass

@@ -1,0 +1,212 @@
+"""Graceful shutdown: accepted requests are answered, and nothing is dropped."""
+
+import asyncio
+import logging
+import signal
+import socket
+
+import pytest
+
+from mcphost.serving import shutdown
+from mcphost.transport.server import graceful_shutdown
+from mcphost.transport.server.graceful_shutdown import ShutdownTimes
+from tests.transport.running import GET, PATIENCE, Running, answer, end, running
+
+WAIT = GET.replace(b"/ ", b"/wait ")
+LONG = ShutdownTimes(notice_seconds=600, drain_seconds=600)
+
+
+async def _draining() -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not shutdown.draining():  # noqa: ASYNC110 - what begins it is the server's own look
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_is_the_ordinary_way_to_stop(ending: signal.Signals) -> None:
+    async with running() as served:
+        reader, _ = await served.line(WAIT)
+        await served.app.arrived.wait()
+        signal.raise_signal(ending)
+        assert served.server.should_exit
+        await _draining()
+        served.app.release.set()
+        assert b"200 OK" in await answer(reader)
+    # uvicorn would have raised the signal again by now, and ended this process.
+    assert served.app.ended == ["lifespan.startup", "lifespan.shutdown"]
+    assert not shutdown.leaving(), "a server that starts afterwards is not leaving"
+
+
+async def test_after_sigterm_everything_is_served_for_a_while_and_connections_are_closed() -> None:
+    async with running(shutdown_times=LONG) as served:
+        known, writer = await served.line(GET)
+        assert b"connection: close" not in (await answer(known)).lower()
+        signal.raise_signal(signal.SIGTERM)
+        assert shutdown.leaving()
+        while b"connection: close" not in (await answer((await served.line(GET))[0])).lower():
+            assert not shutdown.draining()
+        writer.write(GET)
+        assert b"connection: close" in (await answer(known)).lower()
+        assert await end(known) == b""
+        assert not shutdown.draining()
+        signal.raise_signal(signal.SIGINT)
+    assert served.app.ended == ["lifespan.startup", "lifespan.shutdown"]
+
+
+async def test_ctrl_c_gives_no_notice() -> None:
+    async with running(shutdown_times=LONG) as served:
+        reader, _ = await served.line(WAIT)
+        await served.app.arrived.wait()
+        signal.raise_signal(signal.SIGINT)
+        await _draining()
+        served.app.release.set()
+        assert b"connection: close" in (await answer(reader)).lower()
+
+
+@pytest.mark.parametrize("first", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
+async def test_a_second_signal_waits_for_nobody_but_the_application_may_still_end(
+    first: signal.Signals, second: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graceful_shutdown, "CUT_SECONDS", 0.05)
+    monkeypatch.setattr(graceful_shutdown, "ECHO_SECONDS", 0)
+    async with running(shutdown_times=LONG) as served:
+        reader, _ = await served.line(WAIT)
+        await served.app.arrived.wait()
+        signal.raise_signal(first)
+        signal.raise_signal(second)
+        assert await _hung_up(reader)
+    assert served.app.ended == ["lifespan.startup", "lifespan.shutdown"]
+
+
+async def test_one_sigterm_that_arrives_twice_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graceful_shutdown, "ECHO_SECONDS", 600)
+    async with running() as served:
+        reader, _ = await served.line(WAIT)
+        await served.app.arrived.wait()
+        for _ in range(2):
+            signal.raise_signal(signal.SIGTERM)
+        await _draining()
+        served.app.release.set()
+        assert b"200 OK" in await answer(reader)
+
+
+async def _hung_up(reader: asyncio.StreamReader) -> bool:
+    try:
+        return await end(reader) == b""
+    except ConnectionError:
+        return True
+
+
+async def test_what_does_not_end_in_time_is_cancelled(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(graceful_shutdown, "CUT_SECONDS", 0.05)
+    caplog.set_level(logging.WARNING, "mcphost.transport.server.graceful_shutdown")
+    async with running(shutdown_times=ShutdownTimes(drain_seconds=0.05)) as served:
+        reader, _ = await served.line(WAIT)
+        await served.app.arrived.wait()
+        signal.raise_signal(signal.SIGTERM)
+        assert await _hung_up(reader)
+    assert "drain ended: cancelling unfinished requests: 1" in caplog.messages
+    assert served.app.ended == ["lifespan.startup", "lifespan.shutdown"]
+
+
+async def test_an_idle_connection_is_closed() -> None:
+    async with running(shutdown_times=LONG) as served:
+        reader, _ = await served.line(GET)
+        await answer(reader)
+        signal.raise_signal(signal.SIGINT)
+        assert await end(reader) == b""
+
+
+async def test_a_connection_on_which_nothing_ever_came_is_closed() -> None:
+    async with running(shutdown_times=LONG) as served:
+        await answer((await served.line(GET))[0])
+        reader, _ = await served.line()
+        signal.raise_signal(signal.SIGINT)
+        assert await end(reader) == b""
+
+
+@pytest.mark.parametrize("before", [b"", GET])
+async def test_a_request_that_is_half_here_is_waited_for(before: bytes) -> None:
+    async with running(shutdown_times=LONG) as served:
+        reader, writer = await served.line(before)
+        if before:
+            await answer(reader)
+        writer.write(WAIT[:20])
+        await _has_begun(served)
+        signal.raise_signal(signal.SIGINT)
+        await _draining()
+        writer.write(WAIT[20:])
+        async with asyncio.timeout(PATIENCE):
+            await served.app.arrived.wait()
+        served.app.release.set()
+        assert b"connection: close" in (await answer(reader)).lower()
+
+
+async def _has_begun(served: Running) -> None:
+    async with asyncio.timeout(PATIENCE):
+        # There is no event for bytes that have arrived.
+        while not any(each.busy for each in served.server._connections()):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def test_what_the_kernel_has_accepted_is_served_though_nobody_had_taken_it_up() -> None:
+    async with running(shutdown_times=LONG) as served:
+        await answer((await served.line(GET))[0])
+        (server,) = served.server.servers
+        (listener,) = server.sockets
+        asyncio.get_running_loop().remove_reader(listener.fileno())  # so uvicorn does not accept
+        lines = [await served.line(GET) for _ in range(20)]
+        signal.raise_signal(signal.SIGINT)
+        for reader, _ in lines:
+            assert b"connection: close" in (await answer(reader)).lower()
+
+
+async def test_a_request_that_has_arrived_unseen_keeps_its_connection_open() -> None:
+    async with running() as served:
+        with socket.create_connection(("127.0.0.1", served.port)) as line:
+            line.settimeout(PATIENCE)
+            line.sendall(GET)
+            await asyncio.to_thread(_read_answer, line)
+            line.sendall(GET)  # the event loop cannot read it before `_close_idle`
+            served.server._close_idle(fresh_too=True)
+            await asyncio.to_thread(_read_answer, line)
+            served.server._close_idle(fresh_too=True)
+            assert await asyncio.to_thread(line.recv, 1) == b""
+
+
+def _read_answer(line: socket.socket) -> None:
+    got = b""
+    while b"hello" not in got:
+        piece = line.recv(2**16)
+        assert piece
+        got += piece
+
+
+async def test_after_the_drain_began_nobody_is_listened_to() -> None:
+    async with running(shutdown_times=LONG) as served:
+        await served.line(WAIT)
+        await served.app.arrived.wait()
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(ConnectionError):
+            async with asyncio.timeout(PATIENCE):
+                while True:
+                    await _knock(served.port)
+        served.app.release.set()
+
+
+async def test_a_process_that_something_holds_on_to_ends_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    statuses: list[int] = []
+    monkeypatch.setattr("os._exit", statuses.append)
+    graceful_shutdown._end_process()
+    assert statuses == [0]
+
+
+async def _knock(port: int) -> None:
+    with socket.socket() as line:
+        line.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(line, ("127.0.0.1", port))

@@ -1,0 +1,58 @@
+"""The ASGI lifespan."""
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from mcphost.audit.writer.writer import writer
+from mcphost.routing import application
+from mcphost.transport.server.lifespan import lifespan
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SCOPE = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}}
+
+
+class Host:
+    """The server's side of the protocol."""
+
+    def __init__(self) -> None:
+        self.told: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self.heard: asyncio.Queue[Any] = asyncio.Queue()
+
+    async def say(self, event: str) -> str:
+        await self.told.put({"type": event})
+        async with asyncio.timeout(20):
+            answer: str = (await self.heard.get())["type"]
+            return answer
+
+
+@pytest.mark.parametrize("app", [lifespan, application])
+async def test_records_can_be_written_from_the_start_to_the_stop(app: Any) -> None:
+    host = Host()
+    following = asyncio.create_task(app(SCOPE, host.told.get, host.heard.put))
+    assert writer.refuse_new()
+    assert await host.say("lifespan.startup") == "lifespan.startup.complete"
+    assert not writer.refuse_new()
+    assert await host.say("lifespan.shutdown") == "lifespan.shutdown.complete"
+    assert writer.refuse_new()
+    await following
+
+
+async def test_tools_that_hold_all_threads_of_asyncio_do_not_keep_the_server_from_its_end() -> None:
+    release = threading.Event()
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    held = asyncio.create_task(asyncio.to_thread(release.wait))
+    await asyncio.sleep(0)
+    host = Host()
+    following = asyncio.create_task(lifespan(SCOPE, host.told.get, host.heard.put))
+    try:
+        assert await host.say("lifespan.startup") == "lifespan.startup.complete"
+        assert await host.say("lifespan.shutdown") == "lifespan.shutdown.complete"
+        await following
+    finally:
+        release.set()
+        await held

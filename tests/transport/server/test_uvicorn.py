@@ -1,0 +1,275 @@
+"""Our uvicorn server, on real loopback connections."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from mcphost.transport.server.uvicorn import HEADER_BYTES, Cork
+from tests.transport.running import GET, LAST, PATIENCE, Line, answer, end, running
+
+
+async def test_requests_are_answered_one_after_another_on_a_connection() -> None:
+    async with running() as served:
+        reader, writer = await served.line(GET)
+        first = await answer(reader)
+        assert first.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert b"\r\nserver:" not in first.lower()
+        writer.write(GET[:20])
+        await writer.drain()
+        writer.write(GET[20:])
+        assert b"200 OK" in await answer(reader)
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET / HTTP/1.1\r\nHost: loc", b"GE"])
+async def test_headers_that_do_not_come_in_time_end_the_connection(begun: bytes) -> None:
+    async with running(header_seconds=0.05) as served:
+        reader, _ = await served.line(begun)
+        assert await end(reader) == b""
+        assert not served.app.arrived.is_set()
+
+
+async def test_a_later_request_has_a_deadline_of_its_own() -> None:
+    async with running(header_seconds=0.3) as served:
+        reader, writer = await served.line(GET)
+        await answer(reader)
+        writer.write(GET[:20])
+        assert await end(reader) == b""
+
+
+async def test_a_request_whose_headers_are_there_may_take_longer() -> None:
+    async with running(header_seconds=0.3) as served:
+        slow, _ = await served.line(GET.replace(b"/ ", b"/wait "))
+        await served.app.arrived.wait()
+        silent, _ = await served.line()
+        assert await end(silent) == b"", "by now the deadline of the older one has passed, too"
+        served.app.release.set()
+        assert b"200 OK" in await answer(slow)
+
+
+@pytest.mark.parametrize("more", [b"", b"x"])
+async def test_a_body_that_does_not_come_ends_the_connection_though_it_was_answered(
+    more: bytes,
+) -> None:
+    async with running(body_seconds=0.3) as served:
+        begun = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n"
+        reader, writer = await served.line(begun)
+        await answer(reader)
+        writer.write(more)
+        assert await end(reader) == b""
+
+
+async def test_an_empty_line_does_not_keep_an_idle_connection_open() -> None:
+    async with running(header_seconds=0.3) as served:
+        reader, writer = await served.line(GET)
+        await answer(reader)
+        writer.write(b"\r\n")
+        assert await end(reader) == b""
+
+
+async def test_a_body_that_we_do_not_read_yet_has_its_time() -> None:
+    async with running(body_seconds=0.1) as served:
+        begun = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\n"
+        reader, writer = await served.line(GET.replace(b"/ ", b"/wait ") + begun)
+        await served.app.arrived.wait()
+        late, _ = await served.line(begun)
+        await answer(late)
+        assert await end(late) == b"", "by now the deadline of the older one has passed, too"
+        served.app.release.set()
+        await answer(reader)
+        writer.write(b"abc")
+        await answer(reader)
+
+
+async def _endless(line: Line) -> bytes:
+    """Send endless headers, beyond the limit; return the server's response."""
+    reader, writer = line
+    for _ in range(8 * HEADER_BYTES // 1024):
+        writer.write(b"a" * 1024)
+        await asyncio.sleep(0)
+    try:
+        return await end(reader)
+    except ConnectionError:  # it closed with unread data
+        return b""
+
+
+@pytest.mark.parametrize("before", [b"", GET])
+async def test_headers_without_an_end_are_refused_before_they_are_many(before: bytes) -> None:
+    async with running() as served:
+        line = await served.line(before)
+        if before:
+            await answer(line[0])
+        line[1].write(b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: ")
+        assert (await _endless(line))[:13] in (b"", b"HTTP/1.1 400 ")
+
+
+def _request_of(size: int) -> bytes:
+    """A request whose line and headers have `size` bytes, as the server measures them."""
+    head = b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: "
+    measured = len(b"/" + b"Host: localhost\r\n" + b"Accept: \r\n")
+    return head + b"a" * (size - measured) + b"\r\n\r\n"
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("before", [b"", GET])
+async def test_headers_over_64_kib_are_refused_however_they_arrive(
+    before: bytes, at_once: bool
+) -> None:
+    async with running() as served:
+        reader, writer = await served.line(before)
+        if before:
+            await answer(reader)
+        head = _request_of(HEADER_BYTES + 1)
+        half = len(head) if at_once else len(head) // 2
+        served.app.arrived.clear()
+        writer.write(head[:half])
+        await writer.drain()
+        writer.write(head[half:])
+        reply = await end(reader)
+        assert reply.startswith(b"HTTP/1.1 400 ")
+        assert reply.endswith(b"The headers are too large.")
+        assert not served.app.arrived.is_set()
+
+
+async def test_headers_of_64_kib_are_read() -> None:
+    async with running() as served:
+        reader, _ = await served.line(_request_of(HEADER_BYTES) + GET)
+        for _ in range(2):
+            assert b"200 OK" in await answer(reader)
+
+
+async def test_a_refusal_does_not_take_the_place_of_another_response() -> None:
+    async with running() as served:
+        reader, writer = await served.line(GET.replace(b"/ ", b"/wait "))
+        await served.app.arrived.wait()
+        writer.write(_request_of(HEADER_BYTES + 1))
+        assert await end(reader) == b""
+        served.app.release.set()
+
+
+@pytest.mark.parametrize("pieces", [1, 2])
+async def test_trailers_do_not_become_headers(pieces: int) -> None:
+    async with running() as served:
+        head = b"POST /wait HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+        trailers = b"1\r\na\r\n0\r\nAuthorization: Bearer x\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n"
+        if pieces == 1:
+            reader, writer = await served.line(head + trailers)
+            await served.app.arrived.wait()
+        else:
+            reader, writer = await served.line(head)
+            await served.app.arrived.wait()
+            writer.write(trailers)
+        writer.write(GET)
+        served.app.release.set()
+        for _ in range(2):
+            assert b"200 OK" in await answer(reader)
+        names = [name for name, _ in served.app.headers[0]]
+        assert names == [b"host", b"transfer-encoding"]
+        assert [name for name, _ in served.app.headers[1]] == [b"host"]
+
+
+async def test_trailers_without_an_end_close_the_connection() -> None:
+    async with running() as served:
+        head = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+        line = await served.line(head + b"1\r\na\r\n0\r\nTrailer: ")
+        await answer(line[0])
+        assert await _endless(line) == b""
+
+
+async def test_many_requests_at_once_are_no_headers_without_an_end() -> None:
+    async with running() as served:
+        reader, _ = await served.line(GET * 3000)
+        for _ in range(3000):
+            await answer(reader)
+
+
+async def test_a_reader_that_takes_nothing_is_cut() -> None:
+    async with running(stalled_seconds=0.1) as served:
+        reader, _ = await served.line(GET.replace(b"/ ", b"/large "))
+        async with asyncio.timeout(PATIENCE):
+            await served.app.said.wait()
+        got = await end(reader)
+        assert got[-len(LAST) :] != LAST
+
+
+async def test_a_reader_that_takes_its_time_is_not_cut() -> None:
+    async with running(stalled_seconds=0.1) as served:
+        reader, _ = await served.line(GET.replace(b"/ ", b"/large "))
+        got = b""
+        while got[-len(LAST) :] != LAST:
+            more = await reader.read(2**16)
+            assert more
+            await asyncio.sleep(0.002)  # reading all takes longer than `stalled_seconds`
+            got = (got + more)[-len(LAST) :]
+
+
+async def test_a_client_that_leaves_early_leaves_no_deadline_behind() -> None:
+    async with running() as served:
+        _, writer = await served.line(b"GET /")
+        answered, _ = await served.line(GET)
+        await answer(answered)
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_what_is_no_http_is_told_so() -> None:
+    async with running() as served:
+        reader, _ = await served.line(b"\x00\x01\x02\r\n\r\n")
+        assert (await end(reader)).startswith(b"HTTP/1.1 400 ")
+
+
+class Pipe(asyncio.Transport):
+    """Keeps the writes instead of sending them."""
+
+    def __init__(self) -> None:
+        super().__init__({"peername": ("192.0.2.1", 1)})
+        self.writes: list[bytes] = []
+        self.closing = False
+
+    def write(self, data: Any) -> None:
+        self.writes.append(bytes(data))
+
+    def close(self) -> None:
+        self.closing = True
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+
+def _corked() -> tuple[Cork, Pipe]:
+    pipe = Pipe()
+    return Cork(pipe, asyncio.get_running_loop()), pipe
+
+
+async def test_what_is_written_in_one_turn_leaves_as_one() -> None:
+    cork, pipe = _corked()
+    cork.write(b"headers")
+    cork.write(b"body")
+    assert pipe.writes == []
+    await asyncio.sleep(0)
+    assert pipe.writes == [b"headersbody"]
+    cork.write(b"more")
+    await asyncio.sleep(0)
+    assert pipe.writes == [b"headersbody", b"more"]
+
+
+async def test_what_was_written_before_a_close_still_leaves() -> None:
+    cork, pipe = _corked()
+    cork.write(b"last words")
+    cork.close()
+    assert (pipe.writes, pipe.closing) == ([b"last words"], True)
+    await asyncio.sleep(0)
+    assert pipe.writes == [b"last words"]
+
+
+async def test_nothing_is_written_to_a_connection_that_is_gone() -> None:
+    cork, pipe = _corked()
+    cork.write(b"too late")
+    pipe.close()
+    await asyncio.sleep(0)
+    assert pipe.writes == []
+
+
+async def test_everything_else_is_the_transports_own() -> None:
+    cork, _ = _corked()
+    assert cork.get_extra_info("peername") == ("192.0.2.1", 1)

@@ -1,0 +1,140 @@
+"""Authentication (spec: basic/authorization; RFC 6750)."""
+
+import asyncio
+import secrets
+import threading
+from contextlib import AsyncExitStack
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from mcphost.catalogue import selectors as catalogue
+from mcphost.identity import selectors, tokens
+from mcphost.identity import services as identity
+from mcphost.serving.database import THREADS, in_database
+from mcphost.tenants import services as tenants
+from mcphost.tenants.roles import Audience
+from mcphost.tenants.selectors import forget_all, public_tenant
+from tests.cast import ACTOR, Cast
+from tests.mcp import Reply, ask, begun, call, request, send
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SLUGS = ("acme", "no-such-tenant", "closed-one", "UPPER", "a%20b", "a" * 200, "démo")
+
+
+def _public_face(reply: Reply) -> tuple[int, dict[str, str], bytes]:
+    return reply.status, reply.headers, reply.raw
+
+
+async def _close_one() -> None:
+    made = await in_database(tenants.create_tenant, "closed-one", actor=ACTOR)
+    await in_database(tenants.close_tenant, made.id, actor=ACTOR)
+
+
+@pytest.mark.requirement("auth.challenge")
+@pytest.mark.requirement("http.authentication")
+async def test_without_a_token_every_slug_but_a_public_one_is_answered_alike(served: Cast) -> None:
+    await _close_one()
+    replies = [await send(slug, request("tools/list")) for slug in SLUGS]
+    assert {reply.status for reply in replies} == {401}
+    assert len({str(_public_face(reply)) for reply in replies}) == 1
+    challenge = replies[0].headers["www-authenticate"]
+    assert challenge.startswith("Bearer ")
+    assert 'scope="mcp:list mcp:call"' in challenge
+    assert "resource_metadata" not in challenge
+    assert "id" not in replies[0].check().last
+    assert (await send("commons", request("tools/list"))).status == 200
+
+
+@pytest.mark.requirement("auth.audience")
+@pytest.mark.requirement("auth.invalid-token")
+async def test_with_a_foreign_token_every_slug_is_answered_alike(served: Cast) -> None:
+    await _close_one()
+    stranger = served.stranger.mcp_token
+    for token in (stranger, stranger[:-1] + "!", "nonsense", served.owner.api_token):
+        replies = [await send(slug, request("tools/list"), token) for slug in (*SLUGS, "commons")]
+        assert {reply.status for reply in replies} == {401}
+        assert len({str(_public_face(reply)) for reply in replies}) == 1
+        assert 'error="invalid_token"' in replies[0].headers["www-authenticate"]
+
+
+async def test_no_look_up_tells_an_unknown_tenant_from_a_closed_one(served: Cast) -> None:
+    await _close_one()
+    stranger = served.stranger.mcp_token
+
+    def queries(slug: str, token: str | None) -> list[str]:
+        with CaptureQueriesContext(connection) as captured:
+            _forgetful_look_up(slug, token)
+        return [query["sql"] for query in captured.captured_queries]
+
+    def both(slug: str) -> list[list[str]]:
+        return [queries(slug, None), queries(slug, stranger)]
+
+    seen = [await in_database(both, slug) for slug in ("acme", "no-such-tenant", "closed-one")]
+    assert seen[0] == seen[1] == seen[2]
+
+
+def _forgetful_look_up(slug: str, token: str | None) -> None:
+    forget_all()
+    selectors.forget_all()
+    if token is None:
+        assert public_tenant(slug) is None
+    else:
+        assert selectors.load(token, Audience.MCP, slug, timezone.now()) is None
+
+
+@pytest.mark.requirement("auth.every-request")
+async def test_a_revoked_token_is_refused_at_the_next_request(served: Cast) -> None:
+    token = served.member.mcp_token
+    assert (await call("acme", "echo", {"text": "a"}, token)).status == 200
+    await in_database(identity.revoke, served.acme.id, token.split("_")[1], actor=ACTOR)
+    assert (await send("acme", request("tools/list"), token)).status == 401
+
+
+async def test_a_token_dies_with_its_owners_membership(served: Cast) -> None:
+    token = served.member.mcp_token
+    assert (await ask("acme", "tools/list", token=token)).status == 200
+    await in_database(tenants.remove_member, served.acme.id, served.member.user, actor=ACTOR)
+    assert (await send("acme", request("tools/list"), token)).status == 401
+
+
+async def test_other_credentials_are_none(served: Cast) -> None:
+    token = served.owner.mcp_token
+    for headers in (
+        {"authorization": f"Basic {token}"},
+        {"authorization": "Bearer"},
+        {"authorization": "Bearer "},
+        {"authorization": f"Bearer {token} {token}"},
+        {"authorization": "", "cookie": f"sessionid={token}"},
+    ):
+        assert (await send("acme", request("tools/list"), token, headers)).status == 401
+
+
+async def test_the_scheme_is_read_in_any_case(served: Cast) -> None:
+    headers = {"authorization": f"bearer {served.owner.mcp_token}"}
+    assert (await send("acme", request("tools/list"), headers=headers)).status == 200
+
+
+async def test_whoever_is_known_does_not_wait_behind_tokens_that_strangers_make_up(
+    served: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = served.owner.mcp_token
+    assert (await call("acme", "echo", {"text": "a"}, owner)).text == "a"
+    release = threading.Event()
+
+    def slowly(*_: object) -> None:
+        release.wait()
+
+    monkeypatch.setattr("mcphost.serving.lookups.identity.load", slowly)
+    async with AsyncExitStack() as stack:
+        stack.callback(release.set)
+        for _ in range(2 * THREADS):
+            made_up = begun("acme", request("tools/list"), tokens.new(secrets.token_bytes))
+            await stack.enter_async_context(made_up)
+        await asyncio.sleep(0)  # all look-ups have started
+        catalogue.forget(served.acme.id)
+        assert (await call("acme", "echo", {"text": "b"}, owner)).text == "b"
+        release.set()

@@ -1,0 +1,77 @@
+"""Threads for Django's requests: a limit in all, a limit per address, in the order of arrival."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
+from mcphost.transport.django_requests import PER_ADDRESS, WAITING_PER_ADDRESS, Shares, Slots
+
+PATIENCE = 20.0
+
+
+async def taken(slots: Slots, address: str, seconds: float = PATIENCE) -> ThreadPoolExecutor:
+    thread = await slots.take(address, seconds)
+    assert thread is not None
+    return thread
+
+
+async def waiting(slots: Slots, address: str) -> "asyncio.Task[ThreadPoolExecutor | None]":
+    """Start a request that waits for a thread."""
+    task = asyncio.create_task(slots.take(address, PATIENCE))
+    await asyncio.sleep(0)
+    assert not task.done()
+    return task
+
+
+async def test_an_address_gets_four_threads_and_others_get_theirs() -> None:
+    slots = Slots(PER_ADDRESS + 1)
+    threads = [await taken(slots, "192.0.2.1") for _ in range(PER_ADDRESS)]
+    assert await slots.take("192.0.2.1", 0.01) is None
+    threads.append(await taken(slots, "192.0.2.2", 0.01))
+    assert len(set(map(id, threads))) == PER_ADDRESS + 1
+
+
+async def test_all_addresses_together_get_as_many_as_there_are() -> None:
+    slots = Slots(2)
+    for number in range(2):
+        await taken(slots, f"192.0.2.{number}")
+    assert await slots.take("192.0.2.9", 0.01) is None
+
+
+async def test_a_thread_goes_to_the_first_that_may_have_it() -> None:
+    slots = Slots(PER_ADDRESS + 1)
+    first = [await taken(slots, "a") for _ in range(PER_ADDRESS)]
+    other = await taken(slots, "b")
+    again, late = await waiting(slots, "a"), await waiting(slots, "c")
+    slots.give("b", other)
+    assert await late is other, "an address that has its four is passed over"
+    slots.give("a", first[0])
+    assert await again is first[0]
+
+
+async def test_a_request_that_is_cancelled_keeps_no_thread() -> None:
+    slots = Slots(1)
+    thread = await taken(slots, "a")
+    early, late = await waiting(slots, "b"), await waiting(slots, "c")
+    early.cancel()
+    slots.give("a", thread)  # granted in the same iteration in which it is cancelled
+    for task in (early, late):
+        await asyncio.wait([task], timeout=PATIENCE)
+    assert early.cancelled()
+    assert late.result() is thread
+
+
+async def test_only_so_many_of_an_address_wait() -> None:
+    slots = Slots(1)
+    thread = await taken(slots, "a")
+    tasks = [await waiting(slots, "a") for _ in range(WAITING_PER_ADDRESS)]
+    assert await slots.take("a", PATIENCE) is None, "refused at once"
+    for task in tasks:
+        slots.give("a", thread)
+        assert await task is thread
+
+
+def test_what_was_given_back_can_be_taken_again() -> None:
+    shares = Shares(2, 1)
+    assert [shares.take(address) for address in "aabc"] == [True, False, True, False]
+    shares.give("a")
+    assert [shares.take(address) for address in "bca"] == [False, True, False]

@@ -1,0 +1,208 @@
+"""The head of a request is checked once, and the result is used only while it is valid."""
+
+import secrets
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import orjson
+import pytest
+from django.utils import timezone
+from pytest_django import Settings
+
+from mcphost.identity.last_use import last_use
+from mcphost.identity.services import TokenRequest, issue
+from mcphost.protocol.headers import Headers
+from mcphost.runtime.ports import SystemClock
+from mcphost.serving.database import in_database
+from mcphost.tenants.fields import TenantFields
+from mcphost.tenants.services import close_tenant, update_tenant
+from mcphost.transport import lanes
+from tests.cast import ACTOR, Cast
+from tests.mcp import Exchange, call, headers_for, request, send
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PAGE = "https://app.example.com"
+OF_ONE_REQUEST = frozenset(
+    {
+        "content-length",
+        "mcp-protocol-version",
+        "mcp-session-id",
+        "mcp-method",
+        "mcp-name",
+        "traceparent",
+    }
+)
+"""Headers that are read for each request, also with a lane."""
+
+
+@pytest.fixture(autouse=True)
+def _no_lanes() -> None:
+    lanes._lanes.clear()
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The names of the headers that were read."""
+    seen: set[str] = set()
+
+    def noting(real: Callable[..., Any]) -> Callable[..., Any]:
+        def read(headers: Headers, name: str | bytes, *rest: Any) -> Any:
+            seen.add(name if isinstance(name, str) else name.decode())
+            return real(headers, name, *rest)
+
+        return read
+
+    for name in ("get", "count", "equals"):
+        monkeypatch.setattr(Headers, name, noting(getattr(Headers, name)))
+    return seen
+
+
+async def test_the_key_covers_every_header_that_decides(served: Cast, read: set[str]) -> None:
+    deciding = {name.decode() for name in lanes.DECIDING}
+    token = served.owner.mcp_token
+    assert (await call("acme", "echo", {"text": "a"}, token)).status == 200
+    assert deciding <= read
+    assert read - deciding <= OF_ONE_REQUEST
+    read.clear()
+    assert (await call("acme", "echo", {"text": "a"}, token)).status == 200
+    assert read <= OF_ONE_REQUEST, "the second request finds the lane of the first"
+    assert len(lanes._lanes) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "status"),
+    [
+        ("authorization", "Bearer another", 401),
+        ("host", "elsewhere.example", 403),
+        ("accept", "text/html", 406),
+        ("content-type", "text/plain", 415),
+        ("origin", "https://elsewhere.example", 403),
+        ("content-length", "99999999999", 413),
+    ],
+)
+async def test_no_request_gets_into_the_lane_of_another(
+    served: Cast, name: str, value: str, status: int
+) -> None:
+    token = served.owner.mcp_token
+    assert (await send("acme", request("tools/list"), token)).status == 200
+    reply = await send("acme", request("tools/list"), token, {name: value})
+    assert reply.status == status
+    assert (await send("globex", request("tools/list"), token)).status == 401
+
+
+@pytest.mark.parametrize("name", ["authorization", "host"])
+async def test_a_header_that_is_sent_twice_is_another_head(served: Cast, name: str) -> None:
+    token = served.owner.mcp_token
+    assert (await send("acme", request("tools/list"), token)).status == 200
+    body = request("tools/list")
+    exchange = Exchange("/t/acme/mcp", headers_for(body, token))
+    pairs: list[tuple[bytes, bytes]] = exchange._scope["headers"]  # type: ignore[assignment]
+    pairs += [pair for pair in pairs if pair[0] == name.encode()]
+    exchange.write(orjson.dumps(body))
+    assert (await exchange.done()).status in {401, 403}
+
+
+async def test_a_lane_ends_with_the_tenants_origins(served: Cast) -> None:
+    token, page = served.owner.mcp_token, {"origin": PAGE}
+    allowing = TenantFields(title="Acme", allowed_origins=(PAGE,))
+    await in_database(update_tenant, served.acme.id, allowing, actor=ACTOR)
+    assert (await send("acme", request("tools/list"), token, page)).status == 200
+    await in_database(update_tenant, served.acme.id, TenantFields(title="Acme"), actor=ACTOR)
+    assert (await send("acme", request("tools/list"), token, page)).status == 403
+
+
+async def test_a_lane_ends_with_its_tenant(served: Cast) -> None:
+    token = served.owner.mcp_token
+    assert (await send("acme", request("tools/list"), token)).status == 200
+    await in_database(close_tenant, served.acme.id, actor=ACTOR)
+    assert (await send("acme", request("tools/list"), token)).status == 401
+
+
+async def test_a_lane_of_anonymous_callers_ends_when_the_tenant_is_public_no_more(
+    served: Cast,
+) -> None:
+    assert (await send("commons", request("tools/list"))).status == 200
+    private = TenantFields(title="Commons", public=False)
+    await in_database(update_tenant, served.commons.id, private, actor=ACTOR)
+    assert (await send("commons", request("tools/list"))).status == 401
+
+
+async def test_a_lane_ends_with_the_settings(served: Cast, settings: Settings) -> None:
+    token = served.owner.mcp_token
+    assert (await send("acme", request("tools/list"), token)).status == 200
+    settings.ALLOWED_HOSTS = ["elsewhere.example"]
+    assert (await send("acme", request("tools/list"), token)).status == 403
+
+
+async def test_a_lane_ends_when_its_token_expires(
+    served: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = TokenRequest("short", ("mcp:list",), expires_at=timezone.now() + timedelta(hours=1))
+    issued = await in_database(issue, served.acme.id, served.owner.user, wanted, actor=ACTOR)
+    assert (await send("acme", request("tools/list"), issued.plaintext)).status == 200
+    later = timezone.now() + timedelta(hours=2)
+    monkeypatch.setattr(SystemClock, "now", lambda self: later)
+    assert (await send("acme", request("tools/list"), issued.plaintext)).status == 401
+
+
+async def test_every_use_of_a_token_is_noted(served: Cast) -> None:
+    token = served.owner.mcp_token
+    for _ in range(2):
+        last_use.forget_all()
+        assert (await send("acme", request("tools/list"), token)).status == 200
+        assert last_use._noted
+
+
+async def test_lanes_keep_no_credential_and_nothing_long(served: Cast) -> None:
+    token = served.owner.mcp_token
+    assert (await send("acme", request("tools/list"), token)).status == 200
+    assert token not in repr(list(lanes._lanes))
+    lanes._lanes.clear()
+    long = {"accept": f"*/*;x={'a' * 257}"}
+    assert (await send("acme", request("tools/list"), token, long)).status == 200
+    assert not lanes._lanes
+
+
+@pytest.mark.parametrize("value", [b"", b"*/*"])
+async def test_lanes_keep_no_head_with_a_header_many_times(served: Cast, value: bytes) -> None:
+    body = request("tools/list")
+    exchange = Exchange("/t/acme/mcp", headers_for(body, served.owner.mcp_token))
+    pairs: list[tuple[bytes, bytes]] = exchange._scope["headers"]  # type: ignore[assignment]
+    pairs += [(b"accept", value)] * 500
+    exchange.write(orjson.dumps(body))
+    assert (await exchange.done()).status == 200
+    assert not lanes._lanes
+
+
+async def test_a_length_is_checked_whatever_else_is_sent_twice(served: Cast) -> None:
+    body = request("tools/list")
+    exchange = Exchange("/t/acme/mcp", headers_for(body, served.owner.mcp_token))
+    pairs: list[tuple[bytes, bytes]] = exchange._scope["headers"]  # type: ignore[assignment]
+    pairs += [(b"content-length", b"99999999"), (b"x-a", b"1"), (b"x-a", b"2")]
+    assert (await exchange.done()).status == 413
+
+
+async def test_a_body_that_came_slowly_needs_an_origin_that_is_still_allowed(served: Cast) -> None:
+    allowing = TenantFields(title="Acme", allowed_origins=(PAGE,))
+    await in_database(update_tenant, served.acme.id, allowing, actor=ACTOR)
+    body = request("tools/list")
+    exchange = Exchange(
+        "/t/acme/mcp", {**headers_for(body, served.owner.mcp_token), "origin": PAGE}
+    )
+    exchange.write(b" ", more=True)
+    await exchange.taken()
+    await in_database(update_tenant, served.acme.id, TenantFields(title="Acme"), actor=ACTOR)
+    exchange.write(orjson.dumps(body))
+    assert (await exchange.done()).status == 403
+
+
+async def test_lanes_are_bounded(served: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "MOST", 3)
+    for _ in range(8):
+        made_up = {"accept": f"*/*;x={secrets.token_hex(4)}"}
+        assert (
+            await send("acme", request("tools/list"), served.owner.mcp_token, made_up)
+        ).status == 200
+        assert len(lanes._lanes) <= 3

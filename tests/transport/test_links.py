@@ -1,0 +1,173 @@
+"""The pages of links: the right user can confirm, everything else gets the same response."""
+
+from datetime import timedelta
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from mcphost.audit.models import Entry
+from mcphost.calls import links as calls
+from mcphost.calls.links import Link
+from mcphost.serving.execution import links
+from mcphost.serving.execution.links import CALLBACK, PAGE, LinkContent
+from mcphost.vault import sealer
+from tests.cast import Cast
+from tests.mcp import Exchange
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def a_link(cast: Cast, kind: str = PAGE, key: str = "payment") -> tuple[Link, str]:
+    """A link of a call of a member of `acme`, and its path."""
+    link = Link(cast.acme.id, uuid4(), key)
+    sealer.warm(cast.acme.id)
+    until = int((timezone.now() + timedelta(hours=1)).timestamp())
+    user = cast.member.user.pk if kind == PAGE else 0
+    sealed = LinkContent(kind, link.call.hex, key, until, user, "Ada's <client>", "sign_off")
+    return link, f"/t/acme/{kind}/{links._seal(link.tenant, sealed)}"
+
+
+def signed_in(user: User, **options: Any) -> Client:
+    browser = Client(**options)
+    browser.force_login(user)
+    return browser
+
+
+def invented(good: str) -> list[str]:
+    return [
+        good[:-1],
+        good.replace("/acme/", "/globex/"),
+        good.replace("/acme/", "/unknown/"),
+        "/t/acme/done/x",
+        "/t/globex/done/x",
+        "/t/unknown/done/x",
+    ]
+
+
+def test_what_a_client_calls_itself_turns_around_no_other_word_of_the_page(cast: Cast) -> None:
+    _, path = a_link(cast)
+    page = signed_in(cast.member.user).get(path).content.decode()
+    assert "<bdi>Ada&#x27;s &lt;client&gt;</bdi> <span>as stated by the client</span>" in page
+
+
+@pytest.mark.requirement("elicitation.person")
+def test_the_person_who_was_asked_sees_what_it_is_and_confirms_it_by_a_post(cast: Cast) -> None:
+    link, path = a_link(cast)
+    member = signed_in(cast.member.user)
+    page = member.get(path)
+    assert page.status_code == 200
+    for said in (
+        "Confirm this request?",
+        "sign_off",
+        "payment",
+        "Ada&#x27;s &lt;client&gt;",
+        "Acme",
+    ):
+        assert said in page.content.decode(), said
+    assert not calls.is_open(link)
+    done = member.post(path)
+    assert (done.status_code, "Thank you" in done.content.decode()) == (200, True)
+    assert calls.is_open(link)
+    entry = Entry.objects.get(action="link.confirmed")
+    assert (entry.actor_kind, entry.actor_label) == ("person", "member")
+    assert "You have confirmed this" in member.get(path).content.decode()
+    assert member.post(path).status_code == 200
+    assert Entry.objects.filter(action="link.confirmed").count() == 1
+
+
+@pytest.mark.parametrize("method", ["get", "head", "post"])
+def test_without_a_session_every_link_leads_to_the_sign_in_before_any_look_up(
+    cast: Cast, method: str
+) -> None:
+    link, good = a_link(cast)
+    for path in (good, *invented(good)):
+        with CaptureQueriesContext(connection) as queries:
+            reply = getattr(Client(), method)(path)
+        assert reply.status_code == 302
+        where = urlsplit(reply["Location"])
+        assert where.path == "/admin/sign-in/"
+        assert parse_qs(where.query) == {"next": [path]}
+        assert len(queries) == 0
+    assert not calls.is_open(link)
+
+
+@pytest.mark.requirement("elicitation.person")
+@pytest.mark.parametrize("method", ["get", "post"])
+@pytest.mark.parametrize("name", ["owner", "operator", "auditor", "staff", "stranger"])
+def test_another_person_gets_the_bytes_of_an_unknown_link(
+    cast: Cast, method: str, name: str
+) -> None:
+    link, good = a_link(cast)
+    other = signed_in(getattr(cast, name).user)
+    replies = [getattr(other, method)(path) for path in (good, *invented(good))]
+    assert {reply.status_code for reply in replies} == {404}
+    assert len({reply.content for reply in replies}) == 1
+    told = [
+        {name: value for name, value in reply.items() if name != "Content-Length"}
+        for reply in replies
+    ]
+    assert all(each == told[0] for each in told)
+    assert not calls.is_open(link)
+
+
+def test_a_post_without_the_token_of_the_page_confirms_nothing(cast: Cast) -> None:
+    link, path = a_link(cast)
+    assert signed_in(cast.member.user, enforce_csrf_checks=True).post(path).status_code == 403
+    assert not calls.is_open(link)
+
+
+def test_the_page_is_not_kept_and_lets_its_own_form_name_its_origin(cast: Cast) -> None:
+    headers = signed_in(cast.member.user).get(a_link(cast)[1]).headers
+    assert headers["Cache-Control"] == "no-store"
+    assert headers["Referrer-Policy"] == "same-origin"
+    assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize("method", ["put", "delete", "options", "patch"])
+def test_nothing_else_confirms_a_link(cast: Cast, method: str) -> None:
+    link, path = a_link(cast)
+    assert getattr(signed_in(cast.member.user), method)(path).status_code == 405
+    assert not calls.is_open(link)
+
+
+def test_a_machine_posts_to_its_callback_without_a_credential(cast: Cast) -> None:
+    link, path = a_link(cast, CALLBACK)
+    machine = Client(enforce_csrf_checks=True)
+    for method in ("get", "head", "put", "delete"):
+        assert getattr(machine, method)(path).status_code == 405
+    assert not calls.is_open(link)
+    reply = machine.post(path, {"anything": "at all"}, content_type="application/json")
+    assert (reply.status_code, reply.content) == (204, b"")
+    assert calls.is_open(link)
+    entry = Entry.objects.get(action="callback.received")
+    assert (entry.actor_kind, entry.facts["source"]) == ("anonymous", "127.0.0.1")
+
+
+def test_a_page_is_no_callback_and_a_callback_no_page(cast: Cast) -> None:
+    page, callback = a_link(cast), a_link(cast, CALLBACK)
+    assert Client().post(page[1].replace("/done/", "/callback/")).status_code == 404
+    asked = signed_in(cast.member.user)
+    assert asked.post(callback[1].replace("/callback/", "/done/")).status_code == 404
+    assert not calls.is_open(page[0])
+    assert not calls.is_open(callback[0])
+
+
+def test_callbacks_that_are_not_ours_all_get_the_same_bytes(cast: Cast) -> None:
+    good = a_link(cast, CALLBACK)[1]
+    paths = [path.replace("/done/", "/callback/") for path in invented(good)]
+    replies = [Client().post(path) for path in paths]
+    assert {(reply.status_code, reply.content) for reply in replies} == {(404, b"")}
+
+
+@pytest.mark.parametrize("kind", [PAGE, CALLBACK])
+async def test_the_server_sends_links_to_their_views(cast: Cast, kind: str) -> None:
+    exchange = Exchange(f"/t/unknown/{kind}/x", {"host": "localhost"}, "GET")
+    exchange.write(b"")
+    assert (await exchange.done()).status == (302 if kind == PAGE else 405)

@@ -1,0 +1,303 @@
+"""Streams that stay open: no task writes for them, and slow readers get every message once."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import pytest
+
+from mcphost.observability import counters
+from mcphost.transport.legacy.stream_response import StreamReader
+from mcphost.transport.long_stream import LongStream, SilentStreams
+from mcphost.transport.response import StreamLimits
+
+PATIENT = StreamLimits(stream_after=60, comment_every=60, unread=1000)
+
+
+class Peer:
+    """A client that can stop reading, disconnect, or fail, and what it has received."""
+
+    def __init__(self, limits: StreamLimits = PATIENT) -> None:
+        self.events: list[dict[str, Any]] = []
+        self.reading = asyncio.Event()
+        self.reading.set()
+        self.gone = asyncio.Event()
+        self.changed = asyncio.Event()
+        self.broken = self.asked = False
+        self.stream = LongStream(self.receive, self.send, limits, [(b"x-test", b"1")])
+
+    async def receive(self) -> dict[str, Any]:
+        if not self.asked:
+            self.asked = True
+            return {"type": "http.request", "body": b"", "more_body": False}
+        await self.gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, event: dict[str, Any]) -> None:
+        if self.broken:
+            raise OSError("the connection is broken")
+        await self.reading.wait()
+        self.events.append(event)
+        self.changed.set()
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(event.get("body", b"") for event in self.events)
+
+    async def until(self, text: bytes) -> None:
+        async with asyncio.timeout(10):
+            while text not in self.body:
+                self.changed.clear()
+                await self.changed.wait()
+
+
+@asynccontextmanager
+async def peer(limits: StreamLimits = PATIENT) -> AsyncIterator[Peer]:
+    made = Peer(limits)
+    try:
+        yield made
+    finally:
+        made.stream.end()
+
+
+async def test_a_message_has_left_when_it_was_sent() -> None:
+    async with peer() as reader:
+        tasks = len(asyncio.all_tasks())
+        reader.stream.send(b'{"a":1}')
+        reader.stream.send(b'{"a":1}')
+        assert reader.body == b'data: {"a":1}\n\n' * 2
+        assert len(asyncio.all_tasks()) == tasks
+        assert reader.events[0]["status"] == 200
+        assert dict(reader.events[0]["headers"])[b"x-test"] == b"1"
+
+
+async def test_what_piles_up_for_a_slow_reader_is_told_once() -> None:
+    async with peer() as reader:
+        reader.stream.send(b"first")
+        reader.reading.clear()
+        for message in (b"second", b"third", b"third", b"fourth", b"third"):
+            reader.stream.send(message)
+        assert reader.body == b"data: first\n\n"
+        reader.reading.set()
+        await reader.until(b"fourth")
+        assert reader.body.count(b"third") == 1
+        await reader.stream.finish(200, b"last")
+        assert reader.body.endswith(b"data: last\n\n")
+        assert reader.events[-1]["more_body"] is False
+
+
+async def test_the_answer_waits_behind_what_a_slow_reader_has_not_read() -> None:
+    async with peer() as reader:
+        reader.reading.clear()
+        reader.stream.send(b"first")
+        finishing = asyncio.create_task(reader.stream.finish(200, b"last"))
+        await asyncio.sleep(0)
+        assert not finishing.done()
+        reader.reading.set()
+        await finishing
+        assert reader.body == b"data: first\n\ndata: last\n\n"
+        reader.stream.send(b"late")
+        assert b"late" not in reader.body
+
+
+async def test_a_reader_that_leaves_too_much_unread_is_cut() -> None:
+    async with peer() as reader:
+        reader.reading.clear()
+        before = counters.streams_cut.value
+        with pytest.raises(asyncio.CancelledError):
+            for number in range(200):
+                reader.stream.send(b"%d" % number * 10)
+            await reader.stream.stay()
+        assert reader.stream.lost
+        assert counters.streams_cut.value == before + 1
+        reader.stream.uncancel()
+
+
+async def test_a_connection_that_breaks_is_a_hang_up() -> None:
+    async with peer() as reader:
+        reader.broken = True
+        with pytest.raises(asyncio.CancelledError):
+            reader.stream.send(b"first")
+            await reader.stream.stay()
+        assert reader.stream.lost
+        reader.stream.uncancel()
+
+
+async def test_a_connection_that_breaks_while_the_reader_is_behind_is_a_hang_up() -> None:
+    async with peer() as reader:
+        reader.reading.clear()
+        reader.stream.send(b"first")
+        reader.stream.send(b"second")
+        reader.broken = True
+        reader.reading.set()
+        with pytest.raises(asyncio.CancelledError):
+            await reader.stream.stay()
+        assert reader.stream.lost
+        reader.stream.uncancel()
+
+
+async def test_staying_ends_with_leaving_and_with_the_hang_up() -> None:
+    async with peer() as reader:
+        asyncio.get_running_loop().call_soon(reader.stream.leave)
+        await reader.stream.stay()
+        reader.stream.leave()
+        assert not reader.stream.lost
+    async with peer() as gone:
+        gone.gone.set()
+        with pytest.raises(asyncio.CancelledError):
+            await gone.stream.stay()
+        assert gone.stream.lost
+        gone.stream.leave()
+        gone.stream.cut()
+        gone.stream.uncancel()
+
+
+async def test_a_cancellation_of_somebody_elses_passes_through() -> None:
+    async with peer() as reader:
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().call_soon(task.cancel)
+        with pytest.raises(asyncio.CancelledError):
+            await reader.stream.stay()
+        assert not reader.stream.lost
+        assert task.uncancel() == 0
+
+
+async def test_before_anything_was_told_the_answer_is_json() -> None:
+    async with peer() as reader:
+        await reader.stream.finish(400, b"{}", [(b"x-more", b"2")])
+        headers = dict(reader.events[0]["headers"])
+        assert headers[b"content-type"] == b"application/json"
+        assert (headers[b"x-test"], headers[b"x-more"]) == (b"1", b"2")
+        assert reader.stream.closed
+
+
+async def test_silent_streams_are_kept_alive_and_busy_ones_are_let_be() -> None:
+    quick = StreamLimits(stream_after=60, comment_every=0.02, unread=1000)
+    async with peer(quick) as silent, peer(quick) as behind, peer(quick) as over:
+        for reader in (silent, behind, over):
+            reader.stream.send(b"first")
+        behind.reading.clear()
+        behind.stream.send(b"second")
+        await over.stream.finish(200, b"last")
+        await silent.until(b":\n\n:\n\n")
+        assert b":\n\n" not in over.body
+        behind.reading.set()
+        await behind.until(b"second")
+    assert behind.body.startswith(b"data: first\n\ndata: second\n\n")
+
+
+async def test_a_later_stream_with_less_patience_is_looked_at_first() -> None:
+    async with peer() as patient, peer(StreamLimits(60, 0.001, 1000)) as quick:
+        patient.stream.send(b"first")
+        quick.stream.send(b"first")
+        await quick.until(b":\n\n")
+        assert b":\n\n" not in patient.body
+
+
+class HandLoop:
+    """A fake event loop whose time is set by hand, with what SilentStreams uses."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.timers: list[HandTimer] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> "HandTimer":
+        self.timers.append(HandTimer(when, callback))
+        return self.timers[-1]
+
+    def move_to(self, now: float) -> None:
+        """Advance the time, and run the timers that are due by then."""
+        self.now = now
+        while due := [timer for timer in self.timers if timer.at <= now]:
+            self.timers.remove(due[0])
+            due[0].callback()
+
+
+class HandTimer:
+    """A timer without `when()`, like uvloop's for what is due at once."""
+
+    def __init__(self, at: float, callback: Callable[[], None]) -> None:
+        self.at = at
+        self.callback = callback
+
+    def cancel(self) -> None:
+        self.callback = lambda: None
+
+
+async def test_comments_come_when_nothing_else_was_said_for_as_long() -> None:
+    loop = HandLoop()
+    silence = SilentStreams(loop)  # type: ignore[arg-type]
+    async with peer() as silent, peer() as busy:
+        for reader in (silent, busy):
+            reader.stream.send(b"first")
+            reader.stream.spoke_at = 0.0
+            silence.expect(reader.stream)
+        loop.move_to(59)
+        busy.stream.spoke_at = 30.0
+        loop.move_to(60)
+        assert (silent.body.count(b":\n\n"), busy.body.count(b":\n\n")) == (1, 0)
+        loop.move_to(90)
+        assert (silent.body.count(b":\n\n"), busy.body.count(b":\n\n")) == (1, 1)
+        silent.stream.end()
+        busy.stream.end()
+        loop.move_to(500)
+        assert loop.timers == []
+
+
+async def test_many_comments_at_once_leave_room_for_others() -> None:
+    loop = HandLoop()
+    silence = SilentStreams(loop)  # type: ignore[arg-type]
+    async with AsyncExitStack() as stack:
+        count = SilentStreams.AT_ONCE + 1
+        readers = [await stack.enter_async_context(peer()) for _ in range(count)]
+        for reader in readers:
+            reader.stream.send(b"first")
+            reader.stream.spoke_at = 0.0
+            silence.expect(reader.stream)
+        loop.now = 60
+        loop.timers.pop().callback()
+        assert sum(b":\n\n" in reader.body for reader in readers) == SilentStreams.AT_ONCE
+        loop.move_to(60)
+        assert all(b":\n\n" in reader.body for reader in readers)
+
+
+async def test_a_stream_that_is_opened_says_nothing_at_once_so_that_its_headers_leave() -> None:
+    async with peer() as one:
+        for _ in range(2):
+            one.stream.open()
+        await one.until(b":\n\n")
+        await one.stream.close(b"retry: 1\n\n")
+        assert one.body == b":\n\nretry: 1\n\n"
+        one.stream.open()
+    assert [event["type"] for event in one.events] == [
+        "http.response.start",
+        *["http.response.body"] * 3,
+    ]
+
+
+async def test_a_response_that_shows_several_streams_is_over_with_the_last_of_them() -> None:
+    async with peer() as one:
+        reader = StreamReader(one.stream, polling=True, parts=2)
+        reader.write("a-1", b"{}")
+        reader.end()
+        assert not reader.closed
+        reader.write("b-1", b"{}")
+        for _ in range(2):
+            reader.end()
+            assert reader.closed
+        assert await reader.over() == b""
+    assert one.body == b"id: a-1\ndata: {}\n\nid: b-1\ndata: {}\n\n"
+
+
+async def test_who_is_sent_away_is_told_when_to_come_back_if_it_knows_what_that_is() -> None:
+    for polling, last in ((True, b"retry: 500\n\n"), (False, b"")):
+        async with peer() as one:
+            reader = StreamReader(one.stream, polling, parts=2)
+            reader.end(500)
+            assert reader.closed
+            assert await reader.over() == last

@@ -1,0 +1,105 @@
+"""Wake-ups through a real Redis, which is stopped and started."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from channels_redis.pubsub import RedisPubSubChannelLayer
+
+from mcphost.observability import health
+from mcphost.transport import wiring
+from mcphost.transport.redis_wakeups import Wakeups
+from tests.redis import Redis, redis
+
+PATIENCE = 20.0
+BEACON = 1.0
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Redis]:
+    with redis(tmp_path) as made:
+        yield made
+
+
+class Process:
+    """The wake-ups of one process, and whether it was woken."""
+
+    def __init__(self, server: Redis) -> None:
+        self.woken = threading.Event()
+        self.wakeups = Wakeups(
+            lambda: RedisPubSubChannelLayer(hosts=[server.url]), self.woken.set, BEACON
+        )
+
+    def is_woken_by(self, other: "Process") -> bool:
+        """Send until one arrives: wake-ups sent before the other listens are lost."""
+        self.woken.clear()
+
+        def told() -> bool:
+            other.wakeups.send()
+            return self.woken.wait(0.1)
+
+        return _becomes(told)
+
+
+def _becomes(test: Callable[[], bool]) -> bool:
+    ends = time.monotonic() + PATIENCE
+    while time.monotonic() < ends:
+        if test():
+            return True
+        time.sleep(0.02)  # poll another thread
+    return False
+
+
+def test_the_others_are_woken_and_the_sender_is_not(server: Redis) -> None:
+    server.start()
+    first, second = Process(server), Process(server)
+    first.wakeups.start()
+    second.wakeups.start()
+    assert second.is_woken_by(first)
+    assert first.is_woken_by(second)
+    first.wakeups.stop()
+    second.woken.clear()
+    assert not first.wakeups.problem()
+    second.wakeups.send()
+    assert not second.woken.wait(3 * BEACON)
+    second.wakeups.stop()
+
+
+def test_redis_away_is_said_once_and_heals_by_itself(
+    server: Redis, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    first, second = Process(server), Process(server)
+    first.wakeups.start()
+    second.wakeups.start()
+    for _ in range(2):
+        assert _becomes(lambda: bool(first.wakeups.problem() and second.wakeups.problem()))
+        first.wakeups.send()
+        server.start()
+        assert _becomes(lambda: not (first.wakeups.problem() or second.wakeups.problem()))
+        assert second.is_woken_by(first)
+        server.stop()
+    assert _becomes(lambda: bool(first.wakeups.problem() and second.wakeups.problem()))
+    said = [r.getMessage() for r in caplog.records if r.name == "mcphost.transport.redis_wakeups"]
+    assert sum(text.startswith("Redis is unreachable") for text in said) == 6
+    assert sum(text.startswith("Redis is reachable again") for text in said) == 4
+    assert str(server.port) not in caplog.text
+    first.wakeups.stop()
+    second.wakeups.stop()
+
+
+def test_nothing_is_started_or_said_where_processes_share_no_layer() -> None:
+    alone = Wakeups(lambda: None)
+    alone.start()
+    alone.send()
+    alone.stop()
+    assert alone.problem() is None
+    assert wiring.shared_layer() is None
+
+
+def test_the_process_tells_of_redis_without_being_unready() -> None:
+    assert "redis" not in health.registry.names()
+    assert health.warnings() == {}
