@@ -25,13 +25,30 @@ def server(tmp_path: Path) -> Iterator[Redis]:
 
 
 class Process:
-    """The wake-ups of one process, and whether it was woken."""
+    """The wake-ups of one process, and whether it was woken. They end with the `with` block."""
 
     def __init__(self, server: Redis) -> None:
         self.woken = threading.Event()
         self.wakeups = Wakeups(
             lambda: RedisPubSubChannelLayer(hosts=[server.url]), self.woken.set, BEACON
         )
+
+    def __enter__(self) -> "Process":
+        self.wakeups.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.wakeups.stop()
+
+    def wakes_itself(self) -> bool:
+        """Return whether it is woken again and again by what it sends, others being quiet."""
+
+        def sleeps_on() -> bool:
+            self.woken.clear()  # also of what another process sent before, and arrives late
+            self.wakeups.send()
+            return not self.woken.wait(3 * BEACON)
+
+        return not _becomes(sleeps_on)
 
     def is_woken_by(self, other: "Process") -> bool:
         """Send until one arrives: wake-ups sent before the other listens are lost."""
@@ -55,40 +72,36 @@ def _becomes(test: Callable[[], bool]) -> bool:
 
 def test_the_others_are_woken_and_the_sender_is_not(server: Redis) -> None:
     server.start()
-    first, second = Process(server), Process(server)
-    first.wakeups.start()
-    second.wakeups.start()
-    assert second.is_woken_by(first)
-    assert first.is_woken_by(second)
-    first.wakeups.stop()
-    second.woken.clear()
-    assert not first.wakeups.problem()
-    second.wakeups.send()
-    assert not second.woken.wait(3 * BEACON)
-    second.wakeups.stop()
+    with Process(server) as first, Process(server) as second:
+        assert second.is_woken_by(first)
+        assert first.is_woken_by(second)
+        first.wakeups.stop()
+        assert not first.wakeups.problem()
+        assert not second.wakes_itself()
 
 
 def test_redis_away_is_said_once_and_heals_by_itself(
     server: Redis, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    first, second = Process(server), Process(server)
-    first.wakeups.start()
-    second.wakeups.start()
-    for _ in range(2):
-        assert _becomes(lambda: bool(first.wakeups.problem() and second.wakeups.problem()))
-        first.wakeups.send()
-        server.start()
-        assert _becomes(lambda: not (first.wakeups.problem() or second.wakeups.problem()))
-        assert second.is_woken_by(first)
-        server.stop()
-    assert _becomes(lambda: bool(first.wakeups.problem() and second.wakeups.problem()))
+    with Process(server) as first, Process(server) as second:
+
+        def away(*, both: bool = True) -> bool:
+            problems = [bool(each.wakeups.problem()) for each in (first, second)]
+            return all(problems) if both else any(problems)
+
+        for _ in range(2):
+            assert _becomes(away)
+            first.wakeups.send()
+            server.start()
+            assert _becomes(lambda: not away(both=False))
+            assert second.is_woken_by(first)
+            server.stop()
+        assert _becomes(away)
     said = [r.getMessage() for r in caplog.records if r.name == "mcphost.transport.redis_wakeups"]
     assert sum(text.startswith("Redis is unreachable") for text in said) == 6
     assert sum(text.startswith("Redis is reachable again") for text in said) == 4
     assert str(server.port) not in caplog.text
-    first.wakeups.stop()
-    second.wakeups.stop()
 
 
 def test_nothing_is_started_or_said_where_processes_share_no_layer() -> None:
