@@ -63,6 +63,15 @@ async def paint(ctx: Context, what: str) -> str:
 
 
 @tool
+async def paint_sized(ctx: Context, what: str) -> str:
+    """Asks two questions, one after the other, and then does something, once."""
+    colour = (await ctx.elicit("colour", f"Which colour for {what}?", Colour)).colour
+    size = (await ctx.elicit("size", "How large?", Size)).size
+    did.append(f"{what} {colour} {size}")
+    return f"{what} is {colour}, size {size}"
+
+
+@tool
 async def paint_slowly(ctx: Context, what: str) -> str:
     """Does what it was told to only when the test lets it."""
     chosen = await ctx.elicit("colour", f"Which colour for {what}?", Colour)
