@@ -197,15 +197,11 @@ def _with_outcome(
     if outcome == EXPIRED:
         return query.filter(asked, facts__expires_at__lte=until)
     if outcome == UNKNOWN:
-        return query.filter(Q(action=ROUND_STARTED) | asked & Exists(_answers_since()))
+        answers_since = Entry.objects.filter(
+            call=OuterRef("call"), action=ANSWER_RECEIVED, round__gt=OuterRef("round")
+        )
+        return query.filter(Q(action=ROUND_STARTED) | asked & Exists(answers_since))
     return query.filter(action=ROUND_FINISHED, outcome=outcome)
-
-
-def _answers_since() -> QuerySet[Entry]:
-    """Subquery: answers that came after the round of the outer entry."""
-    return Entry.objects.filter(
-        call=OuterRef("call"), action=ANSWER_RECEIVED, round__gt=OuterRef("round")
-    )
 
 
 def _with_question(which: str) -> QuerySet[Entry]:
@@ -227,27 +223,23 @@ def _with_question(which: str) -> QuerySet[Entry]:
 def _rows(lasts: Collection[EntryView], now: datetime, lost: Losses) -> list[ListedCall]:
     counts = _counts(each.call for each in lasts)
     answered = _answered([each for each in lasts if each.outcome == INPUT_REQUIRED])
-    return [
-        _row(each, counts[each.call], answered[each.call], now, loss_of(each, lost))
-        for each in lasts
-    ]
-
-
-def _row(
-    last: EntryView, counts: _Counts, answered: Collection[str], now: datetime, loss: Loss | None
-) -> ListedCall:
-    state = UNKNOWN if last.action == ROUND_STARTED else state_of(last, answered, now, loss)
-    asked = last.facts.get("asked") or () if state in _WAITED else ()
-    return ListedCall(
-        entry=last,
-        state=state,
-        questions=counts.asked,
-        answers=counts.answers,
-        refused=counts.refused,
-        waiting=tuple(key for key in asked if key not in answered),
-        expires_at=moment(last.facts.get("expires_at")) if state in _WAITED else None,
-        loss=loss if state == LOST else None,
-    )
+    rows = []
+    for last in lasts:
+        of_call, given, loss = counts[last.call], answered[last.call], loss_of(last, lost)
+        state = UNKNOWN if last.action == ROUND_STARTED else state_of(last, given, now, loss)
+        asked = last.facts.get("asked") or () if state in _WAITED else ()
+        row = ListedCall(
+            entry=last,
+            state=state,
+            questions=of_call.asked,
+            answers=of_call.answers,
+            refused=of_call.refused,
+            waiting=tuple(key for key in asked if key not in given),
+            expires_at=moment(last.facts.get("expires_at")) if state in _WAITED else None,
+            loss=loss if state == LOST else None,
+        )
+        rows.append(row)
+    return rows
 
 
 def _counts(calls: Iterable[UUID | None]) -> Mapping[UUID | None, _Counts]:

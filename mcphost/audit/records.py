@@ -12,13 +12,28 @@ from uuid import UUID, SafeUUID
 from mcphost.runtime.call import Call, Principal
 
 ROUND_STARTED = "round.started"
+"""A round of a primitive that is not read-only: committed before it runs."""
 ROUND_FINISHED = "round.finished"
+"""A round that ended, with any outcome."""
 QUESTION_ASKED = "question.asked"
+"""One question that a round ends with. `facts`: `key` (the author's), `question` (its digest),
+`method`, `mode`. The payload is what is asked."""
 ANSWER_RECEIVED = "answer.received"
+"""One answer: committed before the round that acts on it.
+
+`outcome` is `accept`, `decline`, `cancel`, or `unasked`. `facts`: `key`, `question`, `method`,
+`evidence` (the client's word, or an expiry that this server observed), `seconds` (how long it took,
+None if unknown), `sealed_by` (the ring key of the state that it came with). The payload is the
+answer."""
 ANSWER_REPEATED = "answer.repeated"
+"""A request that repeated the same answers and got the stored reply: nothing ran. `facts`: `keys`
+(the author's, of the answers), `claim` (the number of the claim)."""
 STATE_REFUSED = "state.refused"
+"""A request whose state was refused. It is not trusted, so the entry has no round, and a call only
+if that is known otherwise."""
 ANSWER_REFUSED = "answer.refused"
 MESSAGE_REFUSED = "message.refused"
+"""A message of a round that was not allowed to be sent."""
 REFUSALS = (STATE_REFUSED, ANSWER_REFUSED, MESSAGE_REFUSED)
 """Refused states, answers and outgoing messages. The reason is not sent to the client."""
 
@@ -139,64 +154,17 @@ class Ending(NamedTuple):
     facts: Mapping[str, Any] | None = None
 
 
-_NO_ENDING = Ending("")
+NO_ENDING = Ending("")
+"""For entries of rounds that have not ended."""
 
 
-def started(call: Call, leg: Leg, at: datetime, version: str = "") -> Record:
-    """The entry to commit before a round of a tool that is not read-only runs."""
-    return _of_round(ROUND_STARTED, call, leg, at, version, _NO_ENDING)
-
-
-def finished(call: Call, leg: Leg, at: datetime, ending: Ending, version: str = "") -> Record:
-    """The entry of a round that ended, with any outcome."""
-    return _of_round(ROUND_FINISHED, call, leg, at, version, ending)
-
-
-def asked(call: Call, leg: Leg, at: datetime, ending: Ending, version: str = "") -> Record:
-    """The entry of one question that a round ends with.
-
-    `facts`: `key` (the author's), `question` (its digest), `method`, `mode`. The payload is what
-    is asked.
-    """
-    return _of_round(QUESTION_ASKED, call, leg, at, version, ending)
-
-
-def answered(call: Call, leg: Leg, at: datetime, ending: Ending, version: str = "") -> Record:
-    """The entry of one answer, to be committed before the round that acts on it.
-
-    `outcome` is `accept`, `decline`, `cancel`, or `unasked`. `facts`: `key`, `question`, `method`,
-    `evidence` (the client's word, or an expiry that this server observed), `seconds` (how long it
-    took, None if unknown), `sealed_by` (the ring key of the state that it came with). The payload
-    is the answer.
-    """
-    return _of_round(ANSWER_RECEIVED, call, leg, at, version, ending)
-
-
-def repeated(call: Call, leg: Leg, at: datetime, ending: Ending) -> Record:
-    """The entry of a request that repeated the same answers and got the stored reply.
-
-    Nothing ran. `facts`: `keys` (the author's, of the answers), `claim` (the number of the claim).
-    """
-    return _of_round(ANSWER_REPEATED, call, leg, at, call.version, ending)
-
-
-def state_refused(call: Call, leg: Leg, at: datetime, ending: Ending) -> Record:
-    """The entry of a request whose state was refused. The reason is not sent to the client.
-
-    It has no call and no round: a refused state is not trusted. A caller that knows them sets them.
-    """
-    of_round = _of_round(STATE_REFUSED, call, leg, at, call.version, ending)
-    return of_round._replace(call=None, round=None)
-
-
-def message_refused(call: Call, leg: Leg, at: datetime, ending: Ending) -> Record:
-    """The entry of a message of a round that was not allowed to be sent."""
-    return _of_round(MESSAGE_REFUSED, call, leg, at, call.version, ending)
-
-
-def _of_round(
-    action: str, call: Call, leg: Leg, at: datetime, version: str, ending: Ending
+def of_round(
+    action: str, call: Call, leg: Leg, at: datetime, ending: Ending, version: str = ""
 ) -> Record:
+    """The entry of a round, or of something that belongs to one; `action` says which.
+
+    `version` is that of the primitive that ran.
+    """
     principal, client = call.principal, call.client
     return Record(
         new_id(),

@@ -85,41 +85,30 @@ def compile(schema: Any = None, extra_paths: Sequence[str] = ()) -> Redactor:
 
 
 def _apply(rules: Sequence[_Rule], value: Any) -> Any:
-    rules = _with_alternatives(rules)
-    if any(rule.secret for rule in rules):
-        return REDACTED
-    if isinstance(value, Mapping):
-        return _apply_to_object(rules, value)
-    if isinstance(value, list | tuple):
-        items = [rule for each in rules for rule in each.items]
-        return [_apply(items, item) for item in value] if items else value
-    return value
-
-
-def _apply_to_object(rules: Sequence[_Rule], value: Mapping[str, Any]) -> Any:
-    changed: dict[str, Any] = {}
-    for name, item in value.items():
-        found = [rule for each in rules for rule in _of_property(each, name)]
-        if found and (new := _apply(found, item)) is not item:
-            changed[name] = new
-    return {**value, **changed} if changed else value
-
-
-def _of_property(rule: _Rule, name: str) -> Iterable[_Rule]:
-    yield from rule.any_property
-    yield from rule.properties.get(name, rule.other_properties)
-
-
-def _with_alternatives(rules: Sequence[_Rule]) -> list[_Rule]:
-    """`rules` and, recursively, their alternatives (`also`), each once."""
-    found: dict[int, _Rule] = {}
+    # The alternatives of the rules, and recursively theirs, apply too: each once.
+    known: dict[int, _Rule] = {}
     waiting = list(rules)
     while waiting:
         rule = waiting.pop()
-        if id(rule) not in found:
-            found[id(rule)] = rule
+        if id(rule) not in known:
+            known[id(rule)] = rule
             waiting += rule.also
-    return list(found.values())
+    if any(rule.secret for rule in known.values()):
+        return REDACTED
+    if isinstance(value, Mapping):
+        changed: dict[str, Any] = {}
+        for name, item in value.items():
+            found = []
+            for rule in known.values():
+                found += rule.any_property
+                found += rule.properties.get(name, rule.other_properties)
+            if found and (new := _apply(found, item)) is not item:
+                changed[name] = new
+        return {**value, **changed} if changed else value
+    if isinstance(value, list | tuple):
+        items = [item_rule for rule in known.values() for item_rule in rule.items]
+        return [_apply(items, item) for item in value] if items else value
+    return value
 
 
 def _prune(rules: Sequence[_Rule]) -> set[int]:
@@ -186,14 +175,15 @@ class _SchemaReader:
 
     def _of(self, *schemas: Any) -> list[_Rule]:
         """The rules of those values that are object schemas."""
-        return [self._rule(each) for each in schemas if isinstance(each, Mapping)]
-
-    def _rule(self, schema: Mapping[str, Any]) -> _Rule:
-        known = self._known.get(id(schema))
-        if known is None:
-            known = self._known[id(schema)] = _Rule()
-            self._waiting.append((known, schema))
-        return known
+        rules = []
+        for schema in schemas:
+            if isinstance(schema, Mapping):
+                rule = self._known.get(id(schema))
+                if rule is None:
+                    rule = self._known[id(schema)] = _Rule()
+                    self._waiting.append((rule, schema))
+                rules.append(rule)
+        return rules
 
     def _read(self, rule: _Rule, schema: Mapping[str, Any]) -> None:
         rule.secret = schema.get("writeOnly") is True or schema.get("format") == "password"
@@ -209,11 +199,8 @@ class _SchemaReader:
             rule.also += self._of(*_mapping(schema.get(key)).values())
         for key in _REFERENCES:
             if key in schema:
-                rule.also += self._target(schema[key])
-
-    def _target(self, reference: Any) -> list[_Rule]:
-        found = _resolve(self._schema, reference)
-        return [self._nowhere] if found is None else self._of(found)
+                target = _resolve(self._schema, schema[key])
+                rule.also += [self._nowhere] if target is None else self._of(target)
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

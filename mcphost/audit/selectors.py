@@ -117,7 +117,9 @@ def chosen_entries(query: QuerySet[Entry], chosen: EntryFilter) -> QuerySet[Entr
     if chosen.target:
         query = query.filter(target=chosen.target)
     if chosen.principal:
-        query = query.filter(_of_person(chosen.principal))
+        said = chosen.principal
+        of_person = Q(actor_id=said) | Q(token_id=said) | Q(actor_label__icontains=said)
+        query = query.filter(of_person)
     if chosen.client:
         query = query.filter(client_name__icontains=chosen.client)
     if chosen.call:
@@ -139,11 +141,6 @@ SKEW = timedelta(hours=1)
 def first_id(at: datetime) -> UUID:
     """The smallest id of entries made at `at` (`records.new_id`)."""
     return UUID(int=max(0, int(at.timestamp() * 1000)) << 80)
-
-
-def _of_person(said: str) -> Q:
-    """Filter: actors with that id or token id, or with that text in their label."""
-    return Q(actor_id=said) | Q(token_id=said) | Q(actor_label__icontains=said)
 
 
 def of_tenants(query: QuerySet[Entry], tenants: frozenset[UUID] | None) -> QuerySet[Entry]:

@@ -279,9 +279,13 @@ class _TimelineReading:
         expires_at = None if run is None else run.expires_at
         if answers:
             return TimelineQuestion(entry, answers[0].fate, expires_at, answers)
-        again = self._asked_again(entry)
-        if again is not None:
-            return TimelineQuestion(entry, REPEATED, expires_at, again=again)
+        later = [
+            _number(each)
+            for each in self._asked
+            if key_of(each) == key_of(entry) and _number(each) > _number(entry)
+        ]
+        if later:
+            return TimelineQuestion(entry, REPEATED, expires_at, again=min(later))
         return TimelineQuestion(entry, self._unanswered(_number(entry), run), expires_at)
 
     def _fits(self, answer: EntryView, question: EntryView) -> bool:
@@ -301,26 +305,13 @@ class _TimelineReading:
             return LOST
         return OPEN if self._now < run.expires_at else EXPIRED
 
-    def _asked_again(self, entry: EntryView) -> int | None:
-        later = (
-            _number(each)
-            for each in self._asked
-            if key_of(each) == key_of(entry) and _number(each) > _number(entry)
-        )
-        return min(later, default=None)
-
     def _answer(self, entry: EntryView) -> TimelineAnswer:
         ran = self._attempts.get((_number(entry), entry.leg))
         why = "" if ran is None else str(ran.invalid.get(key_of(entry), ""))
         question = self._questions[entry.id]
         asked_at = None if question is None else question.at
-        return TimelineAnswer(entry, _fate(entry, why), why, ran, asked_at)
-
-
-def _fate(entry: EntryView, why: str) -> str:
-    if why:
-        return INVALID
-    return UNASKED if entry.facts.get("unasked") else entry.outcome
+        fate = UNASKED if entry.facts.get("unasked") else entry.outcome
+        return TimelineAnswer(entry, INVALID if why else fate, why, ran, asked_at)
 
 
 def _identity(entry: EntryView) -> tuple[str, str]:

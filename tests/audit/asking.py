@@ -47,12 +47,12 @@ class Story:
         return self
 
     def start(self) -> Record:
-        return self._note(records.started(self.call, self.leg, self.at, self.call.version))
+        return self._note(self._record(records.ROUND_STARTED, records.NO_ENDING))
 
     def end(self, outcome: str = "complete", reason: str = "", **facts: Any) -> Record:
         payload = {"arguments": dict(self.call.arguments), "result": {"outcome": outcome}}
         ending = Ending(outcome, reason, 3000, 512, payload, facts or None)
-        return self._note(records.finished(self.call, self.leg, self.at, ending, self.call.version))
+        return self._note(self._record(records.ROUND_FINISHED, ending))
 
     def ask(self, *keys: str, invalid: dict[str, str] | None = None, **facts: Any) -> Record:
         """End the round with questions."""
@@ -74,7 +74,7 @@ class Story:
         }
         params = payload or {"message": f"Which {key}?"}
         ending = Ending("", payload={"question": params}, facts=told)
-        return self._note(records.asked(self.call, self.leg, self.at, ending, self.call.version))
+        return self._note(self._record(records.QUESTION_ASKED, ending))
 
     def back(self, after: timedelta = MINUTE) -> "Story":
         """The client returns its state: another HTTP request, and the next round."""
@@ -103,21 +103,22 @@ class Story:
         }
         said = payload or {"action": outcome, "content": {key: "x"}}
         ending = Ending(outcome, payload={"answer": said}, facts=told)
-        return self._note(records.answered(self.call, self.leg, self.at, ending, self.call.version))
+        return self._note(self._record(records.ANSWER_RECEIVED, ending))
 
     def repeat(self) -> Record:
         """The client repeats its answers, and nothing runs."""
         facts = {"keys": ["q"], "claim": 2}
         ending = Ending("repeated", facts=facts)
-        return self._note(records.repeated(self.call, self.leg, self.at, ending))
+        return self._note(self._record(records.ANSWER_REPEATED, ending))
 
     def refuse(self, reason: str, action: str = records.STATE_REFUSED, key: str = "") -> Record:
         """A state, or something else, of this call is refused."""
-        refused = records.state_refused(self.call, self.leg, self.at, Ending("refused", reason))
-        known = {"call": self.call.id, "round": self.call.round, "action": action}
-        if key:
-            known["facts"] = {"key": key}
-        return self._note(refused._replace(**known))
+        ending = Ending("refused", reason, facts={"key": key} if key else None)
+        return self._note(self._record(action, ending))
+
+    def _record(self, action: str, ending: Ending) -> Record:
+        call = self.call
+        return records.of_round(action, call, self.leg, self.at, ending, call.version)
 
     def _note(self, record: Record) -> Record:
         self.made.append(record)

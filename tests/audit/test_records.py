@@ -3,7 +3,7 @@
 import time
 from uuid import UUID, uuid4
 
-from mcphost.audit.records import Actor, Ending, Leg, Record, finished, new_id, started
+from mcphost.audit.records import NO_ENDING, Actor, Ending, Leg, Record, new_id, of_round
 from mcphost.audit.writer.rows import ENTRY_COLUMNS
 from mcphost.protocol.eras import Era
 from mcphost.runtime.call import Call, Client, Delivery, Principal, PrincipalKind
@@ -33,7 +33,7 @@ def test_ids_are_distinct_time_ordered_and_version_7() -> None:
 def test_a_finished_round_says_who_what_how_and_from_where() -> None:
     leg = Leg(uuid4(), "192.0.2.1", 321)
     ending = Ending("tool_error", "it broke", 1500, 99, {"result": {}})
-    record = finished(CALL, leg, AT, ending, "3+ab12cd")
+    record = of_round("round.finished", CALL, leg, AT, ending, "3+ab12cd")
     assert record == Record(
         id=record.id, at=AT, tenant=TENANT, call=CALL.id, leg=leg.id, round=2, duration_us=1500,
         bytes_in=321, bytes_out=99, action="round.finished", actor_kind="token", actor_id="tok_1",
@@ -46,7 +46,7 @@ def test_a_finished_round_says_who_what_how_and_from_where() -> None:
 
 
 def test_a_started_round_has_no_end() -> None:
-    record = started(CALL, Leg(uuid4()), AT, "3")
+    record = of_round("round.started", CALL, Leg(uuid4()), AT, NO_ENDING, "3")
     assert (record.action, record.round, record.outcome) == ("round.started", 2, "")
     assert (record.duration_us, record.bytes_out, record.payload) == (None, None, None)
     assert record.target_version == "3"

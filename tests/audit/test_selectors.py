@@ -10,7 +10,17 @@ from django.utils import timezone
 from mcphost.audit import call_list, selectors
 from mcphost.audit.models import Payload
 from mcphost.audit.ports import set_payload_cipher
-from mcphost.audit.records import Actor, Ending, Leg, Record, finished, new_id, started
+from mcphost.audit.records import (
+    NO_ENDING,
+    ROUND_FINISHED,
+    ROUND_STARTED,
+    Actor,
+    Ending,
+    Leg,
+    Record,
+    new_id,
+    of_round,
+)
 from mcphost.audit.selectors import EntryFilter
 from mcphost.audit.services import erase_payload
 from mcphost.audit.services import record as record_verb
@@ -39,10 +49,11 @@ class Book:
         self._writer = writer
 
     def start(self, call: Call) -> Record:
-        return self._write(started(call, Leg(uuid4()), timezone.now()))
+        return self._write(of_round(ROUND_STARTED, call, Leg(uuid4()), timezone.now(), NO_ENDING))
 
     def finish(self, call: Call, outcome: str = "complete") -> Record:
-        return self._write(finished(call, Leg(uuid4()), timezone.now(), Ending(outcome)))
+        ending = Ending(outcome)
+        return self._write(of_round(ROUND_FINISHED, call, Leg(uuid4()), timezone.now(), ending))
 
     def _write(self, entry: Record) -> Record:
         submit_and_wait(self._writer, [entry], 20)
@@ -59,8 +70,8 @@ def found(chosen: EntryFilter) -> list[UUID]:
 
 
 def test_an_entry_view_has_every_column(book: Book, writer: Writer) -> None:
-    written = finished(
-        a_call(), Leg(uuid4(), "192.0.2.1", 1), timezone.now(),
+    written = of_round(
+        ROUND_FINISHED, a_call(), Leg(uuid4(), "192.0.2.1", 1), timezone.now(),
         Ending("complete", "r", 2, 3, {"a": 1}), "v",
     )  # fmt: skip
     submit_and_wait(writer, [written], 20)

@@ -1,7 +1,6 @@
 """Make rows of records: clean texts, encrypt payloads. Runs in the writer's thread."""
 
 import json
-from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
 import orjson
@@ -35,26 +34,21 @@ def prepare(record: Record) -> PreparedRow:
 
     Raises RecordRefused if it can never be written, django.db.Error if its key could not be read.
     """
-    sealed = None if record.payload is None else _seal(record, record.payload)
+    sealed = None
+    if record.payload is not None:
+        cipher = payload_cipher()
+        if cipher is None:
+            why = "no payload cipher is set, and payloads are never written unencrypted"
+            raise RecordRefused(why)
+        if record.tenant is None:
+            raise RecordRefused("a payload without a tenant cannot be encrypted")
+        sealed = cipher.commit_and_seal(record.tenant, json_bytes(record.payload))
     facts = json_bytes(clean_json(record.facts)) if record.facts else b"{}"
-    return PreparedRow(record, _texts(record), facts, sealed)
-
-
-def _texts(record: Record) -> tuple[str, ...]:
     texts = cast("tuple[str, ...]", record[_TEXTS_FROM:_TEXTS_TO])
     joined = "".join(texts)  # one check for all of them: nearly always there is nothing to clean
-    if joined.isascii() and "\0" not in joined and len(joined) <= _LONGEST_TEXTS:
-        return texts
-    return tuple(map(clean_text, texts))
-
-
-def _seal(record: Record, payload: Mapping[str, Any]) -> SealedPayload:
-    cipher = payload_cipher()
-    if cipher is None:
-        raise RecordRefused("no payload cipher is set, and payloads are never written unencrypted")
-    if record.tenant is None:
-        raise RecordRefused("a payload without a tenant cannot be encrypted")
-    return cipher.commit_and_seal(record.tenant, json_bytes(payload))
+    if not joined.isascii() or "\0" in joined or len(joined) > _LONGEST_TEXTS:
+        texts = tuple(map(clean_text, texts))
+    return PreparedRow(record, texts, facts, sealed)
 
 
 def json_bytes(value: Any) -> bytes:

@@ -105,8 +105,31 @@ class SqliteSink:
 
 
 def _sqlite_inserts(rows: Sequence[PreparedRow]) -> list[tuple[str, list[Any]]]:
-    entries = [_sqlite_entry(row) for row in rows]
-    payloads = [_sqlite_payload(row) for row in rows if row.sealed is not None]
+    entries: list[tuple[Any, ...]] = []
+    payloads: list[tuple[Any, ...]] = []
+    for row in rows:
+        record, sealed = row.record, row.sealed
+        tenant, call, leg, at = record.tenant, record.call, record.leg, record.at
+        if at.tzinfo is not UTC:
+            at = at.astimezone(UTC)
+        entry = (
+            record.id.hex,
+            at.replace(tzinfo=None).isoformat(" "),
+            None if tenant is None else tenant.hex,
+            None if call is None else call.hex,
+            None if leg is None else leg.hex,
+            record.round,
+            record.duration_us,
+            record.bytes_in,
+            record.bytes_out,
+            *row.texts,
+            row.facts.decode(),
+            None if sealed is None else sealed.commitment,
+        )
+        entries.append(entry)
+        if sealed is not None:
+            assert tenant is not None
+            payloads.append((record.id.hex, tenant.hex, sealed.key_id, sealed.ciphertext, ""))
     return [
         *_sqlite_statements("audit_entry", ENTRY_COLUMNS, entries),
         *_sqlite_statements("audit_payload", PAYLOAD_COLUMNS, payloads),
@@ -131,35 +154,6 @@ def _sqlite_statements(
         )
         for at in range(0, len(rows), SqliteSink.ROWS)
     ]
-
-
-def _sqlite_entry(row: PreparedRow) -> tuple[Any, ...]:
-    record, sealed = row.record, row.sealed
-    tenant, call, leg = record.tenant, record.call, record.leg
-    at = record.at
-    if at.tzinfo is not UTC:
-        at = at.astimezone(UTC)
-    return (
-        record.id.hex,
-        at.replace(tzinfo=None).isoformat(" "),
-        None if tenant is None else tenant.hex,
-        None if call is None else call.hex,
-        None if leg is None else leg.hex,
-        record.round,
-        record.duration_us,
-        record.bytes_in,
-        record.bytes_out,
-        *row.texts,
-        row.facts.decode(),
-        None if sealed is None else sealed.commitment,
-    )
-
-
-def _sqlite_payload(row: PreparedRow) -> tuple[Any, ...]:
-    record, sealed = row.record, row.sealed
-    assert sealed is not None
-    assert record.tenant is not None
-    return (record.id.hex, record.tenant.hex, sealed.key_id, sealed.ciphertext, "")
 
 
 _POSTGRES_TYPES = {

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import SimpleQueue
+from typing import Any
 
 from django.conf import settings
 from django.db import (
@@ -104,7 +105,9 @@ class Writer:
         self._taken = 0
         self._judging = threading.Lock()
 
-    def submit(self, records: Sequence[Record]) -> "asyncio.Future[None]":
+    def submit(
+        self, records: Sequence[Record], condition: Condition | None = None
+    ) -> "asyncio.Future[Any]":
         """Commit `records`, all or none; the future is resolved after the commit.
 
         Call it on an event loop. The future raises RecordRefused if a record can never be written,
@@ -112,8 +115,24 @@ class Writer:
         waiting. Raises RecordLost at once when the writer does not run or its queue is full.
         """
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[None] = loop.create_future()
-        self._enqueue(Job(records, self._clock(), future, loop))
+        future: asyncio.Future[Any] = loop.create_future()
+        if condition is None:
+            job = Job(records, self._clock(), future, loop)
+        else:
+            job = ConditionalJob(condition, records, self._clock(), future, loop)
+        if not self._running:
+            raise RecordLost("the record writer is not running")
+        if len(self._jobs) >= self._limits.waiting:
+            raise RecordLost("the record writer's queue is full")
+        self._jobs.append(job)
+        # The thread sets `_idle`, then checks the queue again: so no submission goes unnoticed.
+        if self._idle:
+            self._idle = False
+            # After this iteration of the loop, when others have submitted too. Earlier the thread
+            # would compete with the loop for the GIL, to write a batch of one.
+            loop.call_soon(self._wake.put, None)
+        if self._closed:
+            self._lose_waiting()
         return future
 
     def submit_if(
@@ -124,9 +143,7 @@ class Writer:
         The future's result is whether the condition took hold; otherwise as `submit`. After
         RecordLost it may have taken hold, if the connection was lost during the commit.
         """
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[bool] = loop.create_future()
-        self._enqueue(ConditionalJob(condition, records, self._clock(), future, loop))
+        future: asyncio.Future[bool] = self.submit(records, condition)
         return future
 
     def problem(self) -> str | None:
@@ -138,8 +155,8 @@ class Writer:
             return "the record writer's thread has died"
         if len(self._jobs) >= self._limits.waiting // 2:
             return "the record writer's queue is filling up"
-        since = self._oldest()
-        if since is None or (waited := self._clock() - since) < self._limits.late:
+        waited = self._waited()
+        if waited < self._limits.late:
             return None
         return f"the oldest record has been waiting for {waited:.0f} s"
 
@@ -155,7 +172,7 @@ class Writer:
 
         If so, `availability` reports it too, until the writer has caught up.
         """
-        if not self._behind and self._is_late():
+        if not self._behind and self._waited() >= self._limits.late:
             self._fall_behind("the oldest record has waited too long", check=True)
         return self._behind
 
@@ -192,29 +209,10 @@ class Writer:
             self._abandoned.set()
             return drained
 
-    def _enqueue(self, job: Job) -> None:
-        if not self._running:
-            raise RecordLost("the record writer is not running")
-        if len(self._jobs) >= self._limits.waiting:
-            raise RecordLost("the record writer's queue is full")
-        self._jobs.append(job)
-        # The thread sets `_idle`, then checks the queue again: so no submission goes unnoticed.
-        if self._idle:
-            self._idle = False
-            # After this iteration of the loop, when others have submitted too. Earlier the thread
-            # would compete with the loop for the GIL, to write a batch of one.
-            job.loop.call_soon(self._wake.put, None)
-        if self._closed:
-            self._lose_waiting()
-
-    def _is_late(self) -> bool:
-        since = self._oldest()
-        return since is not None and self._clock() - since >= self._limits.late
-
     def _fall_behind(self, why: str, *, check: bool = False) -> None:
         """Report that records are not being written; `check` verifies first that they are late."""
         with self._judging:
-            if not self._behind and (not check or self._is_late()):
+            if not self._behind and (not check or self._waited() >= self._limits.late):
                 self._behind = True
                 availability.lost(Source.RECORDS, why)
 
@@ -222,18 +220,19 @@ class Writer:
         """Report that records are written again, or that none wait. In the writer's thread."""
         with self._judging:
             self._since = None
-            if self._behind and not self._is_late():
+            if self._behind and self._waited() < self._limits.late:
                 self._behind = False
                 availability.reached(Source.RECORDS)
 
-    def _oldest(self) -> float | None:
+    def _waited(self) -> float:
+        """How long the oldest record has been waiting; 0 if there is none."""
         since = self._since
-        if since is not None:
-            return since
-        try:
-            return self._jobs[0].since
-        except IndexError:
-            return None
+        if since is None:
+            try:
+                since = self._jobs[0].since
+            except IndexError:
+                return 0.0
+        return self._clock() - since
 
     def _run(self) -> None:
         left: list[Job] = []
@@ -287,7 +286,16 @@ class Writer:
         except Exception as error:  # noqa: BLE001 - the thread must survive any error
             self._drop_connection(error)
             done = {id(job) for job, _ in verdicts}
-            left = self._give_up([job for job in batch if id(job) not in done], error)
+            undone = [job for job in batch if id(job) not in done]
+            seconds = self._limits.give_up
+            if seconds is None:
+                seconds = settings.MCPHOST_DATABASE_WAIT_SECONDS
+            before = self._clock() - seconds
+            left = [job for job in undone if job.since > before]
+            if not left:  # nothing is left with which this thread could try the database again
+                availability.lost(Source.CONNECTION, type(error).__name__)
+            late = [job for job in undone if job.since <= before]
+            lose(late, "records could not be written in time")
         counters.records_refused.add(
             sum(len(job.records) for job, fate in verdicts if fate and fate is not True)
         )
@@ -299,37 +307,11 @@ class Writer:
             self._abandoned.wait(self._limits.pause * min(self._failures, LONGEST_PAUSE))
         return left
 
-    def _give_up(self, jobs: list[Job], error: Exception) -> list[Job]:
-        seconds = self._limits.give_up
-        if seconds is None:
-            seconds = settings.MCPHOST_DATABASE_WAIT_SECONDS
-        before = self._clock() - seconds
-        left = [job for job in jobs if job.since > before]
-        if not left:  # nothing is left with which this thread could try the database again
-            availability.lost(Source.CONNECTION, type(error).__name__)
-        lose([job for job in jobs if job.since <= before], "records could not be written in time")
-        return left
-
     def _commit(self, batch: list[Job], verdicts: list[Verdict]) -> None:
         """Commit `batch`; if the database refuses it, commit its halves, down to the bad job.
 
         Raises the error if it is transient, and so not caused by a row.
         """
-        groups = portions(self._prepared(batch, verdicts))
-        while groups:
-            group = groups.pop()
-            error = self._write(group)
-            if error is None:
-                verdicts += [(job, job.held) for job in group]
-            elif len(group) == 1:
-                logger.error("the database refused a record: %s", type(error).__name__)
-                refused = RecordRefused(f"the database refused the record: {type(error).__name__}")
-                verdicts.append((group[0], refused))
-            else:
-                half = len(group) // 2
-                groups += [group[half:], group[:half]]
-
-    def _prepared(self, batch: list[Job], verdicts: list[Verdict]) -> list[Job]:
         ready = []
         for job in batch:
             try:
@@ -342,13 +324,21 @@ class Writer:
             except Exception as error:  # noqa: BLE001 - a cipher may raise anything
                 # Never the error's text: it may contain parts of the payload.
                 logger.error("a record could not be prepared: %s", type(error).__name__)
-                verdicts.append(
-                    (
-                        job,
-                        RecordRefused(f"the record could not be prepared: {type(error).__name__}"),
-                    )
-                )
-        return ready
+                why = f"the record could not be prepared: {type(error).__name__}"
+                verdicts.append((job, RecordRefused(why)))
+        groups = portions(ready)
+        while groups:
+            group = groups.pop()
+            bad = self._write(group)
+            if bad is None:
+                verdicts += [(job, job.held) for job in group]
+            elif len(group) == 1:
+                logger.error("the database refused a record: %s", type(bad).__name__)
+                refused = RecordRefused(f"the database refused the record: {type(bad).__name__}")
+                verdicts.append((group[0], refused))
+            else:
+                half = len(group) // 2
+                groups += [group[half:], group[:half]]
 
     def _write(self, group: list[Job]) -> Exception | None:
         """Commit a group; return the error if a row caused it, raise any other."""

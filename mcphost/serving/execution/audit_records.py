@@ -8,7 +8,6 @@ from uuid import UUID
 from mcphost.audit import records
 from mcphost.audit.records import Ending, Leg, Record
 from mcphost.audit.redaction import REDACTED
-from mcphost.runtime.call import Call
 from mcphost.runtime.journal import TIMED_OUT, Answer
 from mcphost.runtime.outcomes import (
     Complete,
@@ -56,7 +55,10 @@ def before(turn: Turn) -> tuple[Record, ...]:
     Empty for a read-only primitive's first round.
     """
     answers = [_answer(turn, one) for one in turn.resumed.taken]
-    return tuple(answers) if turn.primitive.read_only else (*answers, _started(turn))
+    if turn.primitive.read_only:
+        return tuple(answers)
+    started = _record(records.ROUND_STARTED, turn, records.NO_ENDING, turn.primitive.version)
+    return (*answers, started)
 
 
 def after(
@@ -75,7 +77,8 @@ def after(
         reason = _reason(outcome, result)
     facts = None if sealed is None else _facts(outcome, sealed)
     payload = _payload(turn, result)
-    end = _finished(turn, Ending(word, reason, int(seconds * MICROS), size, payload, facts))
+    ending = Ending(word, reason, int(seconds * MICROS), size, payload, facts)
+    end = _record(records.ROUND_FINISHED, turn, ending, turn.primitive.version)
     if not isinstance(outcome, InputRequired):
         return (end,)
     return (end, *(_question(turn, one) for one in outcome.requests))
@@ -93,30 +96,27 @@ def _reason(outcome: Outcome, result: Mapping[str, Any] | None) -> str:
 
 def refused(turn: Turn, reason: str, call: UUID | None) -> Record:
     """The record of a state that is not valid for its request; `call` is the state's, if known."""
-    now, ending = _CLOCK.now(), Ending("refused", reason)
-    return records.state_refused(_call(turn), _leg(turn), now, ending)._replace(call=call)
+    ending, version = Ending("refused", reason), turn.call.version
+    # Neither the state's call nor its round: a refused state is not trusted.
+    return _record(records.STATE_REFUSED, turn, ending, version)._replace(call=call, round=None)
 
 
 def repeated(turn: Turn) -> Record:
     """The record of repeated input responses, for which the stored reply was returned."""
     facts = {"keys": [one.key for one in turn.resumed.taken], "claim": turn.resumed.claim}
-    return records.repeated(_call(turn), _leg(turn), _CLOCK.now(), Ending("repeated", facts=facts))
+    ending = Ending("repeated", facts=facts)
+    return _record(records.ANSWER_REPEATED, turn, ending, turn.call.version)
 
 
 def misused(turn: Turn, misuse: Misuse) -> Record:
     """The record of a misused tool context (`Misuse`). It names only this call."""
-    return records.message_refused(_call(turn), _leg(turn), _CLOCK.now(), Ending("refused", misuse))
-
-
-def _started(turn: Turn) -> Record:
-    """The record of a round's start. A primitive that is not read-only does not run without it."""
-    return records.started(_call(turn), _leg(turn), _CLOCK.now(), turn.primitive.version)
+    return _record(records.MESSAGE_REFUSED, turn, Ending("refused", misuse), turn.call.version)
 
 
 def _question(turn: Turn, one: InputRequest) -> Record:
     facts = {**_named(one.key, one.digest, one.method), "mode": one.params.get("mode", "")}
     ending = Ending("", payload={"question": one.params}, facts=facts)
-    return records.asked(_call(turn), _leg(turn), _CLOCK.now(), ending, turn.primitive.version)
+    return _record(records.QUESTION_ASKED, turn, ending, turn.primitive.version)
 
 
 def _answer(turn: Turn, one: TakenAnswer) -> Record:
@@ -131,7 +131,7 @@ def _answer(turn: Turn, one: TakenAnswer) -> Record:
     }
     word = _word_of(one.answer)
     ending = Ending(word, payload={"answer": one.answer.result}, facts=facts)
-    return records.answered(_call(turn), _leg(turn), now, ending, turn.primitive.version)
+    return _record(records.ANSWER_RECEIVED, turn, ending, turn.primitive.version, now)
 
 
 def _word_of(answer: Answer) -> str:
@@ -177,24 +177,19 @@ def word_for(outcome: Outcome) -> str:
 def cancelled(turn: Turn, seconds: float, end: BaseException) -> Record:
     """The record of a cancelled round. The reason is the exception's text, or else a disconnect."""
     reason = str(end)[:REASON_LENGTH] or DISCONNECTED
-    return _finished(
-        turn, Ending(CANCELLED, reason, int(seconds * MICROS), 0, _payload(turn, None))
-    )
+    ending = Ending(CANCELLED, reason, int(seconds * MICROS), 0, _payload(turn, None))
+    return _record(records.ROUND_FINISHED, turn, ending, turn.primitive.version)
 
 
-def _finished(turn: Turn, ending: Ending) -> Record:
-    return records.finished(_call(turn), _leg(turn), _CLOCK.now(), ending, turn.primitive.version)
-
-
-def _call(turn: Turn) -> Call:
-    """The call as it is recorded: a target that may contain a secret is replaced by the name."""
-    if turn.call.target != turn.primitive.name and _may_hold_secrets(turn):
-        return turn.call._replace(target=turn.primitive.name)
-    return turn.call
-
-
-def _leg(turn: Turn) -> Leg:
-    return Leg(turn.incoming.leg, turn.incoming.source, turn.incoming.size)
+def _record(
+    action: str, turn: Turn, ending: Ending, version: str, at: datetime | None = None
+) -> Record:
+    call, incoming = turn.call, turn.incoming
+    # A target that may contain a secret is replaced by the name.
+    if call.target != turn.primitive.name and _may_hold_secrets(turn):
+        call = call._replace(target=turn.primitive.name)
+    leg = Leg(incoming.leg, incoming.source, incoming.size)
+    return records.of_round(action, call, leg, at or _CLOCK.now(), ending, version)
 
 
 def _payload(turn: Turn, result: Mapping[str, Any] | None) -> Mapping[str, Any]:

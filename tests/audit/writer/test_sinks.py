@@ -33,7 +33,8 @@ def test_postgresql_gets_json_with_bytes_as_base64() -> None:
 
 def test_sqlite_gets_utc_as_django_writes_it_and_ids_as_hexadecimal() -> None:
     there = record(at=AT.astimezone(timezone(timedelta(hours=-3))))
-    values = dict(zip(ENTRY_COLUMNS, sinks._sqlite_entry(prepare(there)), strict=True))
+    ((_, entry),) = sinks._sqlite_inserts([prepare(there)])
+    values = dict(zip(ENTRY_COLUMNS, entry, strict=True))
     assert values["at"] == "2026-01-02 03:04:05.678901"
     assert values["id"] == there.id.hex
     assert values["facts"] == "{}"

@@ -467,7 +467,10 @@ def test_the_process_is_unready_while_the_oldest_record_waits_too_long(
 def test_a_record_still_in_the_queue_counts_as_waiting(clock: HandClock) -> None:
     writer = Writer(clock=clock)
     writer._jobs.append(Job([], clock.now, asyncio.Future(loop=_NO_LOOP), None))
-    assert writer._oldest() == clock.now
+    clock.now += 1.9
+    assert not writer.is_behind()
+    clock.now += 0.1
+    assert writer.is_behind()
 
 
 _NO_LOOP = asyncio.new_event_loop()
