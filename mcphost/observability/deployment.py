@@ -52,14 +52,7 @@ class Finding:
 
 def findings(deployment: Deployment) -> tuple[Finding, ...]:
     """All problems of a deployment, in a fixed order."""
-    return (
-        *_addresses(deployment),
-        *_browsers(deployment),
-        *_files(deployment),
-        *_doors(deployment),
-        *_processes(deployment),
-        *_database(deployment.connections),
-    )
+    return (*_addresses(deployment), *_exposure(deployment), *_processes(deployment))
 
 
 def _addresses(deployment: Deployment) -> Iterator[Finding]:
@@ -83,9 +76,6 @@ def _addresses(deployment: Deployment) -> Iterator[Finding]:
             "names: clients on other machines will be refused.",
             "Add the host name that clients use to MCPHOST_ALLOWED_HOSTS.",
         )
-
-
-def _browsers(deployment: Deployment) -> Iterator[Finding]:
     if not deployment.https:
         yield Finding(
             "mcphost.W104",
@@ -102,7 +92,7 @@ def _browsers(deployment: Deployment) -> Iterator[Finding]:
             )
 
 
-def _files(deployment: Deployment) -> Iterator[Finding]:
+def _exposure(deployment: Deployment) -> Iterator[Finding]:
     for path in deployment.exposed:
         yield Finding(
             "mcphost.E106",
@@ -115,9 +105,6 @@ def _files(deployment: Deployment) -> Iterator[Finding]:
             f"The tools folder {deployment.tools} does not exist.",
             "Set MCPHOST_TOOLS_PATH to the folder with your tools.",
         )
-
-
-def _doors(deployment: Deployment) -> Iterator[Finding]:
     if deployment.conformance:
         yield Finding(
             "mcphost.W108",
@@ -140,9 +127,7 @@ def _processes(deployment: Deployment) -> Iterator[Finding]:
             "REDIS_URL is set, but SQLite allows only one serving process.",
             "Set DATABASE_URL to a PostgreSQL database, or unset REDIS_URL.",
         )
-
-
-def _database(connections: Connections | None) -> Iterator[Finding]:
+    connections = deployment.connections
     if connections is None:
         return
     needed = connections.per_process * connections.processes

@@ -4,7 +4,7 @@ Our own metrics are converted to prometheus-client's only on request. Its metric
 of Python's garbage collector are included.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import accumulate
 
 from prometheus_client.core import (
@@ -40,55 +40,32 @@ class _MetricsCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         for family in metrics.families.values():
-            yield _SHAPES[family.kind](family)
-        yield _problems()
+            yield _shown(family)
+        about = "1 for each failing health probe, else 0; probes are named as in /readyz."
+        failing = GaugeMetricFamily(PREFIX + PROBLEM, about, labels=["probe"])
+        problems = health.problems()
+        for name in health.registry.names():
+            failing.add_metric([name], int(name in problems))
+        yield failing
 
 
-def _counter(family: Family) -> Metric:
-    shown = CounterMetricFamily(PREFIX + family.name, family.about, labels=list(family.labels))
+def _shown(family: Family) -> Metric:
+    name, labels = PREFIX + family.name, list(family.labels)
+    if family.kind == "histogram":
+        histogram = HistogramMetricFamily(name, family.about, labels=labels)
+        bounds = [*map(str, map(float, family.bounds)), "+Inf"]
+        for sample in family.read():
+            buckets = list(zip(bounds, accumulate(sample.buckets), strict=True))
+            histogram.add_metric(sample.labels, buckets, sample.amount)
+        return histogram
+    shape = CounterMetricFamily if family.kind == "counter" else GaugeMetricFamily
+    numbers = shape(name, family.about, labels=labels)
     for sample in family.read():
-        shown.add_metric(sample.labels, sample.amount)
-    return shown
+        numbers.add_metric(sample.labels, sample.amount)
+    return numbers
 
 
-def _gauge(family: Family) -> Metric:
-    shown = GaugeMetricFamily(PREFIX + family.name, family.about, labels=list(family.labels))
-    for sample in family.read():
-        shown.add_metric(sample.labels, sample.amount)
-    return shown
-
-
-def _histogram(family: Family) -> Metric:
-    shown = HistogramMetricFamily(PREFIX + family.name, family.about, labels=list(family.labels))
-    names = [*map(str, map(float, family.bounds)), "+Inf"]
-    for sample in family.read():
-        buckets = list(zip(names, accumulate(sample.buckets), strict=True))
-        shown.add_metric(sample.labels, buckets, sample.amount)
-    return shown
-
-
-def _problems() -> Metric:
-    about = "1 for each failing health probe, else 0; probes are named as in /readyz."
-    shown = GaugeMetricFamily(PREFIX + PROBLEM, about, labels=["probe"])
-    problems = health.problems()
-    for name in health.registry.names():
-        shown.add_metric([name], int(name in problems))
-    return shown
-
-
-_SHAPES: dict[str, Callable[[Family], Metric]] = {
-    "counter": _counter,
-    "gauge": _gauge,
-    "histogram": _histogram,
-}
-
-
-def _registry() -> CollectorRegistry:
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_MetricsCollector())
-    ProcessCollector(registry=registry)
-    GCCollector(registry=registry)
-    return registry
-
-
-_REGISTRY = _registry()
+_REGISTRY = CollectorRegistry(auto_describe=False)
+_REGISTRY.register(_MetricsCollector())
+ProcessCollector(registry=_REGISTRY)
+GCCollector(registry=_REGISTRY)

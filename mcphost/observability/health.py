@@ -44,16 +44,16 @@ class Registry:
 
 
 def _answers(probes: Mapping[str, Probe]) -> dict[str, str]:
-    answers = {name: _ask(name, probe) for name, probe in probes.items()}
-    return {name: answer for name, answer in answers.items() if answer}
-
-
-def _ask(name: str, probe: Probe) -> str | None:
-    try:
-        return probe()
-    except Exception:
-        log.exception("the health probe %s raised an error", name)
-        return "the health probe raised an error"
+    answers: dict[str, str] = {}
+    for name, probe in probes.items():
+        try:
+            answer = probe()
+        except Exception:
+            log.exception("the health probe %s raised an error", name)
+            answer = "the health probe raised an error"
+        if answer:
+            answers[name] = answer
+    return answers
 
 
 registry = Registry()

@@ -61,6 +61,11 @@ class Numbers:
             number = self.series[self._labels.closed(values)]
         number.value += 1
 
+    def samples(self) -> list["Sample"]:
+        """All numbers, also those at zero, except zeros with a label OTHER."""
+        series = self.series.items()
+        return [Sample(v, n.value) for v, n in series if n.value or OTHER not in v]
+
 
 class Histogram:
     """The number of observations per bucket (the last: above all bounds), and their sum."""
@@ -95,6 +100,11 @@ class Histograms:
     def count(self) -> int:
         """The number of all observations."""
         return sum(sum(series.buckets) for series in tuple(self.series.values()))
+
+    def samples(self) -> list["Sample"]:
+        """All series so far; another thread may add one meanwhile."""
+        series = tuple(self.series.items())
+        return [Sample(values, each.total, tuple(each.buckets)) for values, each in series]
 
 
 class Sample(NamedTuple):
@@ -135,7 +145,7 @@ class Metrics:
         """Declare numbers that only rise, one per combination of label values."""
         closed = Labels(labels)
         numbers = Numbers(closed)
-        self._add(Family(name, "counter", about, closed.sets, lambda: _read_numbers(numbers)))
+        self._add(Family(name, "counter", about, closed.sets, numbers.samples))
         return numbers
 
     def histograms(
@@ -144,13 +154,13 @@ class Metrics:
         """Declare histograms, with or without labels. `bounds` are in ascending order."""
         closed = Labels(labels)
         known = Histograms(bounds, closed)
-        read = lambda: _read_histograms(known)  # noqa: E731 - as above
-        self._add(Family(name, "histogram", about, closed.sets, read, known.bounds))
+        family = Family(name, "histogram", about, closed.sets, known.samples, known.bounds)
+        self._add(family)
         return known
 
     def probed_gauge(self, name: str, about: str) -> None:
         """Declare a gauge whose value is read from a probe when it is rendered (`measure`)."""
-        self._add(Family(name, "gauge", about, {}, lambda: [Sample((), self._ask(name))]))
+        self._add(Family(name, "gauge", about, {}, lambda: [Sample((), self._probes[name]())]))
         self._probes[name] = int
 
     def measure(self, name: str, probe: Callable[[], float]) -> None:
@@ -169,22 +179,7 @@ class Metrics:
         self._add(Family(name, kind, about, {}, lambda: [Sample((), number.value)]))
         return number
 
-    def _ask(self, name: str) -> float:
-        return self._probes[name]()
-
     def _add(self, family: Family) -> None:
         if family.name in self.families:
             raise ValueError(f"duplicate metric: {family.name}")
         self.families[family.name] = family
-
-
-def _read_numbers(numbers: Numbers) -> list[Sample]:
-    """All numbers, also those at zero, except zeros with a label OTHER."""
-    series = numbers.series.items()
-    return [Sample(v, n.value) for v, n in series if n.value or OTHER not in v]
-
-
-def _read_histograms(known: Histograms) -> list[Sample]:
-    """All series so far; another thread may add one meanwhile."""
-    series = tuple(known.series.items())
-    return [Sample(values, each.total, tuple(each.buckets)) for values, each in series]

@@ -65,6 +65,13 @@ def configure(log_format: str, level: str, stream: IO[str] | None = None) -> Non
 
 def formatter(log_format: str) -> logging.Formatter:
     """The formatter that turns any log record into one redacted line."""
+    renderer: Processor
+    if log_format == "json":
+        renderer = structlog.processors.JSONRenderer(serializer=_json)
+    else:
+        renderer = structlog.dev.ConsoleRenderer(
+            colors=False, exception_formatter=structlog.dev.plain_traceback
+        )
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=[*_facts(), structlog.stdlib.ExtraAdder()],
         processors=[
@@ -72,7 +79,7 @@ def formatter(log_format: str) -> logging.Formatter:
             structlog.processors.StackInfoRenderer(),
             structlog.processors.format_exc_info,
             redaction.processor,
-            _renderer(log_format),
+            renderer,
         ],
     )
 
@@ -96,14 +103,6 @@ def add_request_facts(
         event.setdefault("tenant", facts.tenant)
         event.setdefault("trace_id", facts.trace)
     return event
-
-
-def _renderer(log_format: str) -> Processor:
-    if log_format == "json":
-        return structlog.processors.JSONRenderer(serializer=_json)
-    return structlog.dev.ConsoleRenderer(
-        colors=False, exception_formatter=structlog.dev.plain_traceback
-    )
 
 
 def _json(value: Any, **_: Any) -> str:

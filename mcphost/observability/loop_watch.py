@@ -74,22 +74,20 @@ class LoopWatch:
             except RuntimeError:  # the loop was closed
                 return
             asked = time.monotonic()
-            if not answered.wait(self._patience.blocked):
-                self._report(thread, answered, asked)
-
-    def _report(self, thread: int, answered: threading.Event, asked: float) -> None:
-        tool, place = self._look(thread)
-        counters.loop_blocks.add()
-        log.warning("the event loop is blocked", extra={"tool": tool, "at": place})
-        while not answered.wait(self._patience.blocked):
-            if self._stopped.is_set():
-                return
-        seconds = round(time.monotonic() - asked, 3)
-        counters.loop_blocked_seconds.add(seconds)
-        log.warning(
-            "the event loop is no longer blocked",
-            extra={"tool": tool, "at": place, "seconds": seconds},
-        )
+            if answered.wait(self._patience.blocked):
+                continue
+            tool, place = self._look(thread)
+            counters.loop_blocks.add()
+            log.warning("the event loop is blocked", extra={"tool": tool, "at": place})
+            while not answered.wait(self._patience.blocked):
+                if self._stopped.is_set():
+                    return
+            seconds = round(time.monotonic() - asked, 3)
+            counters.loop_blocked_seconds.add(seconds)
+            log.warning(
+                "the event loop is no longer blocked",
+                extra={"tool": tool, "at": place, "seconds": seconds},
+            )
 
     def _look(self, thread: int) -> tuple[str | None, str]:
         """The tool whose code the thread runs, and the line."""

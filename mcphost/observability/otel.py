@@ -73,11 +73,15 @@ class Traces:
     @contextmanager
     def request(self, asked: SpannedRequest) -> Iterator[RequestSpan]:
         known = asked.method if asked.method in labels.METHODS else OTHER
+        links = []
+        if asked.around is not None:  # the HTTP request's trace differs from the message's
+            there = trace.get_current_span(_remote(asked.around, None)).get_span_context()
+            links = [Link(there)] if there.is_valid else []
         span = self._tracer.start_span(
             known,
             context=_remote(asked.parent, asked.state),
             kind=SpanKind.SERVER,
-            links=_links(asked.around),
+            links=links,
             start_time=time.time_ns() - int(asked.seconds * 1e9),
             attributes={
                 "mcp.method.name": known,
@@ -168,18 +172,16 @@ def exporting(version: str) -> Traces:
     logging.getLogger("opentelemetry.sdk").setLevel(logging.ERROR)  # it warns of each dropped span
     exporter = Exporter(OTLPSpanExporter(), OTLPSpanExporter.__module__)
     try:
-        return Traces(BatchSpanProcessor(exporter), _resource(version))
+        processor = BatchSpanProcessor(exporter)
+        # OpenTelemetry's variables take precedence over our own name and version.
+        said = Resource.create()
+        unnamed = str(said.attributes["service.name"]).startswith("unknown_service")
+        names = {"service.name": "mcphost"} if unnamed else {}
+        resource = Resource({"service.version": version}).merge(said).merge(Resource(names))
+        return Traces(processor, resource)
     except Exception:
         exporter.shutdown()
         raise
-
-
-def _resource(version: str) -> Resource:
-    """Our service name and version, unless OpenTelemetry's variables set others."""
-    said = Resource.create()
-    unnamed = str(said.attributes["service.name"]).startswith("unknown_service")
-    names = {"service.name": "mcphost"} if unnamed else {}
-    return Resource({"service.version": version}).merge(said).merge(Resource(names))
 
 
 @contextmanager
@@ -194,14 +196,6 @@ def _remote(parent: str | None, state: str | None) -> Context:
     """The context of the client's span; an empty one without it, never the current context."""
     carrier = {"traceparent": parent or "", "tracestate": state or ""}
     return _propagator.extract(carrier, Context())
-
-
-def _links(around: str | None) -> list[Link]:
-    """A link to the trace of the HTTP request, which differs from the message's trace."""
-    if around is None:
-        return []
-    there = trace.get_current_span(_remote(around, None)).get_span_context()
-    return [Link(there)] if there.is_valid else []
 
 
 def _fail(span: trace.Span, error: str) -> None:

@@ -110,17 +110,16 @@ def _redact_item(key: str, value: Any, depth: int) -> Any:
 
 def processor(logger: Any, method: str, event: MutableMapping[str, Any]) -> dict[str, Any]:
     """The structlog processor: redacts the whole line, and keeps its message on one line."""
-    clean = {key: _cut(key, _redact_item(key, value, 0)) for key, value in event.items()}
+    clean = {}
+    for key, value in event.items():
+        # Texts are shortened after the redaction, which recognizes only whole secrets.
+        safe = _redact_item(key, value, 0)
+        longest = LONGEST_TRACEBACK if key in _TRACEBACKS else LONGEST
+        if isinstance(safe, str) and len(safe) > longest:
+            safe = f"{safe[:longest]}… [{len(safe) - longest} more characters]"
+        clean[key] = safe
     clean["event"] = _CONTROLS.sub(_escaped, str(clean.get("event", "")))
     return clean
-
-
-def _cut(key: str, value: Any) -> Any:
-    """Shorten a long text. To be done after the redaction, which recognizes only whole secrets."""
-    longest = LONGEST_TRACEBACK if key in _TRACEBACKS else LONGEST
-    if not isinstance(value, str) or len(value) <= longest:
-        return value
-    return f"{value[:longest]}… [{len(value) - longest} more characters]"
 
 
 def _escaped(match: re.Match[str]) -> str:

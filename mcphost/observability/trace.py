@@ -24,7 +24,8 @@ os.register_at_fork(after_in_child=_random.seed)
 
 def trace_id(traceparent: str | None) -> str:
     """The trace id (32 hex digits) of `traceparent`, or a new one if it is missing or invalid."""
-    return parse(traceparent) or new_trace_id()
+    known = parse(traceparent) if traceparent else None
+    return known or f"{_random.getrandbits(128) or 1:032x}"
 
 
 def parse(traceparent: str | None) -> str | None:
@@ -39,7 +40,3 @@ def parse(traceparent: str | None) -> str | None:
     if match["trace"] == _NO_TRACE or match["parent"] == _NO_PARENT:
         return None
     return match["trace"]
-
-
-def new_trace_id() -> str:
-    return f"{_random.getrandbits(128) or 1:032x}"
