@@ -76,19 +76,18 @@ class _Reading:
         return first == place.seq + 1 and last - first + 1 == len(self.news)
 
 
-def _uuid(value: Any) -> UUID | None:
-    """Convert the database driver's value of a UUID: SQLite stores UUIDs as text."""
-    return UUID(value) if isinstance(value, str) else value
-
-
 def _read(after: int) -> _Reading:
     with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
         cursor.execute(_READ, [after, READ_AT_ONCE])
         rows = cursor.fetchall()
     if not rows:
         return _Reading(_Place(0, ""), ())
-    news = tuple(ChangeNews(row[2], _uuid(row[3]), row[4], row[5]) for row in rows if row[2])
-    return _Reading(_Place(rows[0][0], str(rows[0][1])), news)
+    news = []
+    for _, _, seq, tenant, what, object_id in rows:
+        if seq:
+            of = UUID(tenant) if isinstance(tenant, str) else tenant  # SQLite has them as text
+            news.append(ChangeNews(seq, of, what, object_id))
+    return _Reading(_Place(rows[0][0], str(rows[0][1])), tuple(news))
 
 
 class Loop:
@@ -225,20 +224,17 @@ class Loop:
             counters.change_log_polls.add("read")
             counters.change_log_changes.add(len(reading.news))
             if reading.follows(self._place):
-                self._deliver(reading)
+                for news in reading.news:
+                    self._place = _Place(news.seq, reading.end.epoch)
+                    self._tell(self._subscribers.get(news.what, ()), news)
+                if self._place.seq < reading.end.seq:
+                    self._again = True
             else:
                 if self._place != _NOWHERE:
                     counters.change_log_gaps.add()
                 self._place = reading.end
                 self._tell(self._gap_callbacks)
         return True
-
-    def _deliver(self, reading: _Reading) -> None:
-        for news in reading.news:
-            self._place = _Place(news.seq, reading.end.epoch)
-            self._tell(self._subscribers.get(news.what, ()), news)
-        if self._place.seq < reading.end.seq:
-            self._again = True
 
     def _tell(self, callbacks: Any, *news: ChangeNews) -> None:
         for callback in tuple(callbacks):
@@ -253,7 +249,10 @@ class Loop:
                 self._tick()
                 self._woken.wait(settings.MCPHOST_FEED_SECONDS)
                 self._woken.clear()
-            self._leave()
+            self._beaten_at = None
+            if self._heartbeat is not None and not settings.MCPHOST_ALONE:
+                with suppress(Error):  # its row expires soon
+                    self._heartbeat.leave()
         finally:
             connections.close_all()
 
@@ -261,36 +260,23 @@ class Loop:
         try:
             if not self.poll():
                 return
-            self._beat()
-            self._prune()
+            now = self._clock()
+            heartbeat = None if settings.MCPHOST_ALONE else self._heartbeat
+            is_due = self._beaten_at is None or now - self._beaten_at >= BEAT_SECONDS
+            if heartbeat is not None and is_due:
+                heartbeat.beat()
+                self._beaten_at = now
+            # Every PRUNE_SECONDS; while more is left than one portion, at every poll.
+            if self._pruned_at is None or now - self._pruned_at >= PRUNE_SECONDS:
+                self._pruned_at = now
+                if prune(timezone.now()) >= PRUNED_AT_ONCE:
+                    self._pruned_at = None
         except (OperationalError, InterfaceError) as error:  # lost between two statements
             availability.lost(Source.CONNECTION, type(error).__name__)
             _let_go()
         except Exception:
             logger.exception("the change log's thread goes on after an error")
             _let_go()
-
-    def _prune(self) -> None:
-        """Prune every PRUNE_SECONDS; while more is left than one portion, at every poll."""
-        now = self._clock()
-        if self._pruned_at is None or now - self._pruned_at >= PRUNE_SECONDS:
-            self._pruned_at = now
-            if prune(timezone.now()) >= PRUNED_AT_ONCE:
-                self._pruned_at = None
-
-    def _beat(self) -> None:
-        if self._heartbeat is None or settings.MCPHOST_ALONE:
-            return
-        now = self._clock()
-        if self._beaten_at is None or now - self._beaten_at >= BEAT_SECONDS:
-            self._heartbeat.beat()
-            self._beaten_at = now
-
-    def _leave(self) -> None:
-        self._beaten_at = None
-        if self._heartbeat is not None and not settings.MCPHOST_ALONE:
-            with suppress(Error):  # its row expires soon
-                self._heartbeat.leave()
 
 
 def _let_go() -> None:

@@ -84,7 +84,8 @@ class Heartbeat:
     def beat(self) -> None:
         """Write a heartbeat and count the living processes. Raises the database's errors."""
         with transaction.atomic():
-            if not self._seen():
+            mine = Node.objects.filter(id=self._id)
+            if not mine.update(seen_at=Now(), draining=self._draining):
                 Node.objects.create(
                     id=self._id,
                     name=f"{socket.gethostname()}:{os.getpid()}",
@@ -103,9 +104,6 @@ class Heartbeat:
         """Delete the row, so that the others need not wait until it expires; take a new id."""
         Node.objects.filter(id=self._id).delete()
         self._begin()
-
-    def _seen(self) -> int:
-        return Node.objects.filter(id=self._id).update(seen_at=Now(), draining=self._draining)
 
 
 def rows() -> tuple[NodeRow, ...]:
