@@ -17,7 +17,8 @@ def complete(result: Mapping[str, Any], server: Mapping[str, Any]) -> dict[str, 
     `server` is our `Implementation` (`{"name": …, "version": …}`). Every other key of the result's
     own `_meta` is kept; neither argument is changed.
     """
-    return {**result, "resultType": COMPLETE, "_meta": _meta(result, server)}
+    meta = {**result.get("_meta", {}), SERVER_INFO_META_KEY: server}
+    return {**result, "resultType": COMPLETE, "_meta": meta}
 
 
 def cacheable(result: Mapping[str, Any], ttl_ms: int, scope: CacheScope) -> dict[str, Any]:
@@ -47,9 +48,5 @@ def input_required(
         result["inputRequests"] = requests
     if state is not None:
         result["requestState"] = state
-    result["_meta"] = _meta(result, server)
+    result["_meta"] = {SERVER_INFO_META_KEY: server}
     return result
-
-
-def _meta(result: Mapping[str, Any], server: Mapping[str, Any]) -> dict[str, Any]:
-    return {**result.get("_meta", {}), SERVER_INFO_META_KEY: server}

@@ -125,15 +125,13 @@ class Relay(Generic[T]):
             if self._loop is None:
                 return
             self._arrived.append(item)
-            if len(self._arrived) == 1:
-                self._wake(self._loop)
-
-    def _wake(self, loop: asyncio.AbstractEventLoop) -> None:
-        try:
-            # In an empty context: a task started in a tool's context would end with the tool.
-            loop.call_soon_threadsafe(self._collect, context=Context())
-        except RuntimeError:  # the loop has ended, and its tasks with it
-            self._loop, self._arrived = None, []
+            if len(self._arrived) > 1:
+                return
+            try:
+                # In an empty context: a task started in a tool's context would end with the tool.
+                self._loop.call_soon_threadsafe(self._collect, context=Context())
+            except RuntimeError:  # the loop has ended, and its tasks with it
+                self._loop, self._arrived = None, []
 
     def _collect(self) -> None:
         with self._lock:

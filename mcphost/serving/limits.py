@@ -54,7 +54,10 @@ class Windows(MemoryStorage):
     async def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
         """Count `amount` hits for the key unless that exceeds `limit` within `expiry` seconds."""
         now = time.time()
-        self._drop(now - expiry)
+        for oldest in tuple(islice(self._hits, DROPPED_AT_ONCE)):
+            if self._hits[oldest][-1] > now - expiry:
+                break
+            del self._hits[oldest]
         hits = self._hits.get(key, deque())
         while hits and hits[0] <= now - expiry:
             hits.popleft()
@@ -70,12 +73,6 @@ class Windows(MemoryStorage):
         now = time.time()
         hits = [at for at in self._hits.get(key, ()) if at > now - expiry]
         return (hits[0], len(hits)) if hits else (now, 0)
-
-    def _drop(self, before: float) -> None:
-        for key in tuple(islice(self._hits, DROPPED_AT_ONCE)):
-            if self._hits[key][-1] > before:
-                break
-            del self._hits[key]
 
 
 class InUse(Counter[str]):
@@ -155,7 +152,8 @@ async def count_call(incoming: Incoming) -> None:
 
     Raises ProtocolError (OVER_LIMIT) with `data.retryAfter` in seconds.
     """
-    for key, limit in _per_minute(incoming):
+    tenant, credential = incoming.tenant.calls_per_minute, incoming.quota.calls_per_minute
+    for key, limit in _set(incoming, tenant, credential):
         await _count(key, limit, "calls")
 
 
@@ -236,10 +234,6 @@ def _full(incoming: Incoming) -> int | None:
 def share(limit: int) -> int:
     """This process's share of a limit."""
     return max(1, limit // live())
-
-
-def _per_minute(incoming: Incoming) -> list[Limit]:
-    return _set(incoming, incoming.tenant.calls_per_minute, incoming.quota.calls_per_minute)
 
 
 def _concurrent(incoming: Incoming) -> list[Limit]:

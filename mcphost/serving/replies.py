@@ -15,7 +15,6 @@ from mcphost.protocol import results
 from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError, unavailable
 from mcphost.runtime.outcomes import Outcome
 from mcphost.serving.database import AWAY
-from mcphost.tenants.selectors import TenantSnapshot
 
 Dress = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
@@ -115,13 +114,9 @@ NAME = "mcphost"
 VERSION = "0.1.0"
 
 
-def server_info(tenant: TenantSnapshot) -> Mapping[str, Any]:
-    """The `serverInfo` of a tenant: this software's name and version, and the tenant's title."""
-    return _server_info(tenant.title, tenant.icon)
-
-
 @lru_cache(maxsize=4096)
-def _server_info(title: str, icon: str) -> Mapping[str, Any]:
+def server_info(title: str, icon: str) -> Mapping[str, Any]:
+    """The `serverInfo` of a tenant: this software's name and version, the tenant's title and icon."""
     info: dict[str, Any] = {"name": NAME, "title": title, "version": VERSION}
     if icon:
         info["icons"] = [{"src": icon, "mimeType": icon[5:].partition(";")[0]}]

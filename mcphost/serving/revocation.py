@@ -7,7 +7,7 @@ admitted with the same rights, and also when its credential expires.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from enum import Enum
 from typing import Protocol
 from uuid import UUID
@@ -103,25 +103,23 @@ class Presences:
     async def _look_into(self, doubts: Sequence[Doubt]) -> None:
         """Compare the principals concerned with their current rights. May handle the same twice."""
         about = _About(doubts)
-        doubted = [one for one in self._principals(about) if about.concerns(one)]
+        # One principal of each credential that may be concerned; not of all, if avoidable.
+        wide = about.everybody or about.people or about.tenants
+        doubted = []
+        for credential in tuple(self._by_credential) if wide else about.credentials:
+            one = next(iter(self._by_credential.get(credential, ())), None)
+            if one is not None and about.concerns(one.principal):
+                doubted.append(one.principal)
         for credential, now in await _present_authority(doubted):
             for presence in tuple(self._by_credential.get(credential, ())):
                 why = refusal(presence.principal, now)
                 if why is not None:
                     presence.revoke(why)
 
-    def _principals(self, about: "_About") -> Iterator[Principal]:
-        """One principal of each credential that may be concerned; not of all, if avoidable."""
-        wide = about.everybody or about.people or about.tenants
-        for credential in tuple(self._by_credential) if wide else about.credentials:
-            for presence in self._by_credential.get(credential, ()):
-                yield presence.principal
-                break
-
 
 class _About:
     """The principals that changes may concern, indexed: there may be hundreds of changes at once,
-    and thousands of callers."""
+    and thousands of callers. A change that names no credential, account or tenant concerns all."""
 
     def __init__(self, doubts: Sequence[Doubt]) -> None:
         self.credentials: set[str] = set()
@@ -129,7 +127,18 @@ class _About:
         self.tenants: set[UUID] = set()
         self.everybody = False
         for doubt in doubts:
-            self._add(doubt)
+            if isinstance(doubt, Principal):
+                self.credentials.add(_credential(doubt))
+            elif isinstance(doubt, Gap):
+                self.everybody = True
+            elif doubt.what == "token":
+                self.credentials.add(doubt.object_id)
+            elif doubt.what == "member" and doubt.object_id.isdecimal():
+                self.people.add(int(doubt.object_id))
+            elif doubt.tenant is not None:
+                self.tenants.add(doubt.tenant)
+            else:
+                self.everybody = True
 
     def concerns(self, principal: Principal) -> bool:
         return (
@@ -138,21 +147,6 @@ class _About:
             or principal.user_id in self.people
             or principal.tenant in self.tenants
         )
-
-    def _add(self, doubt: Doubt) -> None:
-        """Add a change. One that names no credential, account or tenant concerns all callers."""
-        if isinstance(doubt, Principal):
-            self.credentials.add(_credential(doubt))
-        elif isinstance(doubt, Gap):
-            self.everybody = True
-        elif doubt.what == "token":
-            self.credentials.add(doubt.object_id)
-        elif doubt.what == "member" and doubt.object_id.isdecimal():
-            self.people.add(int(doubt.object_id))
-        elif doubt.tenant is not None:
-            self.tenants.add(doubt.tenant)
-        else:
-            self.everybody = True
 
 
 def _credential(principal: Principal) -> str:

@@ -5,12 +5,13 @@ They count against the caller's limits like calls.
 """
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from mcphost.catalogue.selectors import Offering, PromptSnapshot, TemplateSnapshot
 from mcphost.protocol import results
-from mcphost.protocol.errors import ProtocolError, invalid_params, shown
+from mcphost.protocol.errors import invalid_params, shown
 from mcphost.serving import lookups, policy
 from mcphost.serving.context import Incoming
 from mcphost.serving.execution import calls
@@ -35,14 +36,16 @@ async def complete(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]
         )
     result = NOTHING
     if found is not None and found.completer is not None:
+        filled = (params.get("context") or {}).get("arguments") or {}
+        known = {name: value for name, value in filled.items() if name in names}
         arguments = {
             "argument": {"name": argument["name"], "value": argument["value"]},
-            "context": {"arguments": _context(params, names)},
+            "context": {"arguments": known},
         }
         completing = replace(found, program=found.completer)
         turn = calls.turn_of(incoming, completing, found.name, arguments)
         result = _cut(await calls.run_unrecorded(turn, stream))
-    return results.complete(result, server_info(incoming.tenant))
+    return results.complete(result, server_info(incoming.tenant.title, incoming.tenant.icon))
 
 
 def _cut(result: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -72,24 +75,9 @@ def _referred(
     template = lookups.template(offered, ref["uri"], scopes)
     if template is not None:
         return template, template.uri_template.variables
-    if _is_resource(offered, ref["uri"], scopes):
-        return None, ()
-    raise _unknown(ref["uri"])
-
-
-def _is_resource(offered: Offering, uri: str, scopes: lookups.Scopes) -> bool:
-    try:
-        return lookups.resource(offered, uri, scopes) is not None
-    except ValueError:  # most often a template that does not exist or that the caller may not see
-        return False
-
-
-def _unknown(uri: str) -> ProtocolError:
-    message = f"params.ref.uri: Unknown resource template: {shown(uri)}"
-    return invalid_params(message, {"uri": uri})
-
-
-def _context(params: Mapping[str, Any], names: Collection[str]) -> dict[str, str]:
-    """The values that the client has already filled in, of existing arguments."""
-    filled = (params.get("context") or {}).get("arguments") or {}
-    return {name: value for name, value in filled.items() if name in names}
+    # What cannot be a URI is most often a template that does not exist or is not visible.
+    with suppress(ValueError):
+        if lookups.resource(offered, ref["uri"], scopes) is not None:
+            return None, ()
+    message = f"params.ref.uri: Unknown resource template: {shown(ref['uri'])}"
+    raise invalid_params(message, {"uri": ref["uri"]})

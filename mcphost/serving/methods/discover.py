@@ -26,4 +26,4 @@ async def discover(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]
     if incoming.tenant.instructions:
         result["instructions"] = incoming.tenant.instructions
     cacheable = results.cacheable(result, TTL_MS, cache_scope(incoming.tenant, same_for_all=True))
-    return results.complete(cacheable, server_info(incoming.tenant))
+    return results.complete(cacheable, server_info(incoming.tenant.title, incoming.tenant.icon))

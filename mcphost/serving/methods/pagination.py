@@ -100,7 +100,10 @@ async def page(
         listed["nextCursor"] = await issue(principal, method, last)
     same_for_all = not any(one.scopes for one in entries)
     scope = policy.cache_scope(incoming.tenant, same_for_all=same_for_all)
-    return results.complete(results.cacheable(listed, TTL_MS, scope), server_info(incoming.tenant))
+    return results.complete(
+        results.cacheable(listed, TTL_MS, scope),
+        server_info(incoming.tenant.title, incoming.tenant.icon),
+    )
 
 
 def _size(entries: Sequence[ListedPrimitive]) -> int:

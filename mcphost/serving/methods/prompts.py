@@ -1,9 +1,9 @@
 """`prompts/list` and `prompts/get` (spec: server/prompts)."""
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any
 
-from mcphost.catalogue.selectors import PromptSnapshot
 from mcphost.protocol.errors import invalid_params, shown
 from mcphost.protocol.prompts import check_arguments
 from mcphost.serving import limits, lookups, policy
@@ -15,15 +15,11 @@ from mcphost.serving.ports import EventStream
 from mcphost.serving.replies import finish, server_info
 
 
-def _name(prompt: PromptSnapshot) -> str:
-    return prompt.name
-
-
 async def list_prompts(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]:
     """One page of the prompts visible to the caller, ordered by name."""
     start = await pagination.after(incoming)
     offered = (await offering(incoming.tenant.id)).prompts
-    return await pagination.page(incoming, start, "prompts", offered, _name)
+    return await pagination.page(incoming, start, "prompts", offered, attrgetter("name"))
 
 
 async def get_prompt(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]:
@@ -40,4 +36,8 @@ async def get_prompt(incoming: Incoming, stream: EventStream) -> Mapping[str, An
     limits.check_size(incoming, prompt.input_validator, arguments)
     reply = await calls.run(incoming, prompt, prompt.name, arguments, stream)
     said = {key: prompt.listing[key] for key in ("description",) if key in prompt.listing}
-    return finish(reply, server_info(incoming.tenant), lambda result: {**said, **result})
+    return finish(
+        reply,
+        server_info(incoming.tenant.title, incoming.tenant.icon),
+        lambda result: {**said, **result},
+    )

@@ -1,9 +1,9 @@
 """`resources/list`, `resources/templates/list` and `resources/read` (spec: server/resources)."""
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any
 
-from mcphost.catalogue.selectors import Offering, ReadAt, ResourceSnapshot, TemplateSnapshot
 from mcphost.protocol import results
 from mcphost.protocol.errors import invalid_params
 from mcphost.protocol.resources import resource_not_found
@@ -16,26 +16,19 @@ from mcphost.serving.ports import EventStream
 from mcphost.serving.replies import finish, server_info
 
 
-def _uri(resource: ResourceSnapshot) -> str:
-    return resource.uri
-
-
-def _text(template: TemplateSnapshot) -> str:
-    return template.uri_template.text
-
-
 async def list_resources(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]:
     """One page of the resources visible to the caller, ordered by URI."""
     start = await pagination.after(incoming)
     offered = (await offering(incoming.tenant.id)).resources
-    return await pagination.page(incoming, start, "resources", offered, _uri)
+    return await pagination.page(incoming, start, "resources", offered, attrgetter("uri"))
 
 
 async def list_templates(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]:
     """One page of the resource templates visible to the caller, ordered by their text."""
     start = await pagination.after(incoming)
     offered = (await offering(incoming.tenant.id)).templates
-    return await pagination.page(incoming, start, "resourceTemplates", offered, _text)
+    text = attrgetter("uri_template.text")
+    return await pagination.page(incoming, start, "resourceTemplates", offered, text)
 
 
 async def read_resource(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]:
@@ -45,20 +38,17 @@ async def read_resource(incoming: Incoming, stream: EventStream) -> Mapping[str,
     """
     policy.require_scope(incoming.principal, policy.CALL)
     uri = incoming.exchange.params["uri"]
-    found = _find(await offering(incoming.tenant.id), uri, incoming.principal.scopes)
-    reply = await calls.run(incoming, found[0], uri, found[1], stream)
-    return finish(reply, server_info(incoming.tenant), _cacheable)
-
-
-def _cacheable(result: Mapping[str, Any]) -> Mapping[str, Any]:
-    return results.cacheable(result, pagination.TTL_MS, "private")
-
-
-def _find(offered: Offering, uri: str, scopes: lookups.Scopes) -> ReadAt:
+    offered = await offering(incoming.tenant.id)
     try:
-        found = lookups.resource(offered, uri, scopes)
+        found = lookups.resource(offered, uri, incoming.principal.scopes)
     except ValueError as error:
         raise invalid_params(f"params.uri: {error}", {"uri": uri}) from None
     if found is None:
         raise resource_not_found(uri)
-    return found
+    primitive, arguments = found
+    reply = await calls.run(incoming, primitive, uri, arguments, stream)
+    return finish(reply, server_info(incoming.tenant.title, incoming.tenant.icon), _cacheable)
+
+
+def _cacheable(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    return results.cacheable(result, pagination.TTL_MS, "private")

@@ -1,9 +1,9 @@
 """`tools/list` and `tools/call` (spec: server/tools)."""
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any
 
-from mcphost.catalogue.selectors import ToolSnapshot
 from mcphost.protocol.errors import invalid_params, shown
 from mcphost.protocol.headers import check_param_headers
 from mcphost.serving import limits, lookups, policy
@@ -15,15 +15,11 @@ from mcphost.serving.ports import EventStream
 from mcphost.serving.replies import finish, server_info
 
 
-def _name(tool: ToolSnapshot) -> str:
-    return tool.name
-
-
 async def list_tools(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]:
     """One page of the tools visible to the caller, ordered by name."""
     start = await pagination.after(incoming)
     offered = (await offering(incoming.tenant.id)).tools
-    return await pagination.page(incoming, start, "tools", offered, _name)
+    return await pagination.page(incoming, start, "tools", offered, attrgetter("name"))
 
 
 async def call_tool(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]:
@@ -38,4 +34,4 @@ async def call_tool(incoming: Incoming, stream: EventStream) -> Mapping[str, Any
     if incoming.exchange.is_mirrored:
         check_param_headers(incoming.headers, tool.param_headers, arguments)
     reply = await calls.run(incoming, tool, tool.name, arguments, stream)
-    return finish(reply, server_info(incoming.tenant))
+    return finish(reply, server_info(incoming.tenant.title, incoming.tenant.icon))

@@ -93,21 +93,17 @@ class Housekeeping:
             connections.close_all()
 
     def _round(self) -> None:
-        done = [self._does(chore) for chore in CHORES]
-        self._put_off = False in done
-
-    def _does(self, chore: Chore) -> bool:
-        """Run a chore; False if the database is unreachable, which is logged once."""
-        try:
-            chore()
-            return True
-        except (OperationalError, InterfaceError) as error:
-            if not self._put_off:
-                log.warning("housekeeping waits for the database: %s", type(error).__name__)
-            self._put_off = True
-            connections.close_all()
-            return False
-        except Exception:
-            log.exception("housekeeping goes on after an error")
-            connections.close_all()
-            return True
+        """Run each chore. That the database is unreachable is logged once."""
+        put_off = False
+        for chore in CHORES:
+            try:
+                chore()
+            except (OperationalError, InterfaceError) as error:
+                if not self._put_off:
+                    log.warning("housekeeping waits for the database: %s", type(error).__name__)
+                self._put_off = put_off = True
+                connections.close_all()
+            except Exception:
+                log.exception("housekeeping goes on after an error")
+                connections.close_all()
+        self._put_off = put_off

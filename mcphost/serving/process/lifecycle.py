@@ -85,7 +85,10 @@ class _Parts:
         self._watch.stop()
         self._housekeeping.stop(STOP_SECONDS)
         key_check.stop(STOP_SECONDS)
-        _write_announcements()
+        try:
+            announcements.flush()
+        except Exception:
+            log.exception("announcements were left unwritten at the end")
         for companion in _companions:
             companion.stop()
         if not writer.stop(STOP_SECONDS):
@@ -117,8 +120,15 @@ def ensure_started() -> None:
 
     Called on the event loop, at every request, because Daphne has no lifespan to call it earlier.
     """
-    if _parts is None:
-        _start()
+    global _parts  # noqa: PLW0603 - one process, one start
+    if _parts is not None:
+        return
+    with _lock:
+        if _parts is None:
+            parts = _Parts()
+            parts.start()
+            atexit.register(stop)
+            _parts = parts
 
 
 def stop() -> None:
@@ -131,22 +141,5 @@ def stop() -> None:
             parts.stop()
 
 
-def _start() -> None:
-    global _parts  # noqa: PLW0603 - one process, one start
-    with _lock:
-        if _parts is None:
-            parts = _Parts()
-            parts.start()
-            atexit.register(stop)
-            _parts = parts
-
-
 def _database_problem() -> str | None:
     return key_check.problem() or availability.problem()
-
-
-def _write_announcements() -> None:
-    try:
-        announcements.flush()
-    except Exception:
-        log.exception("announcements were left unwritten at the end")

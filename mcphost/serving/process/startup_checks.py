@@ -39,7 +39,8 @@ class KeyCheck:
             if connection.vendor != "postgresql":
                 raise
             if self._passed:
-                log.error("the database cannot be reached: %s", _first_line(error))
+                first_line = str(error).partition("\n")[0]
+                log.error("the database cannot be reached: %s", first_line)
             self._passed = False
         finally:
             connections.close_all()
@@ -72,10 +73,6 @@ class KeyCheck:
                 log.exception("the master key could not be checked")
         if self._passed:
             log.info("the database has been reached")
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]
 
 
 _held: dict[Path, int] = {}

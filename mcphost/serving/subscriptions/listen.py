@@ -51,7 +51,9 @@ async def listen(incoming: Incoming, stream: LongLivedStream) -> Mapping[str, An
         await _attend(incoming, wanted, stream)
     finally:
         listeners.give_back(places)
-    return subscriptions.ended(_id(incoming), server_info(incoming.tenant))
+    return subscriptions.ended(
+        _id(incoming), server_info(incoming.tenant.title, incoming.tenant.icon)
+    )
 
 
 async def _attend(incoming: Incoming, wanted: Filter, stream: LongLivedStream) -> None:
@@ -120,19 +122,15 @@ async def _look(uris: Sequence[str], served: Offering, scopes: Scopes) -> dict[s
     for uri in uris:
         if timer.is_due():
             await asyncio.sleep(0)
-        _look_up(uri, served, scopes, found)
+        try:
+            normal = normalize(uri)
+        except ValueError:
+            continue
+        # The first of those with one normal form.
+        reading = None if normal in found else registry.reading(served, normal, scopes)
+        if reading is not None:
+            found[normal] = Readable(uri, reading)
     return found
-
-
-def _look_up(uri: str, served: Offering, scopes: Scopes, found: dict[str, Readable]) -> None:
-    """Add a URI at which these scopes read something, the first of those with one normal form."""
-    try:
-        normal = normalize(uri)
-    except ValueError:
-        return
-    reading = None if normal in found else registry.reading(served, normal, scopes)
-    if reading is not None:
-        found[normal] = Readable(uri, reading)
 
 
 def _id(incoming: Incoming) -> str | int:

@@ -8,7 +8,7 @@ subscription has no task and no timer.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from itertools import chain, groupby
 from typing import Final, NamedTuple, Protocol
@@ -283,7 +283,8 @@ class Listeners:
 
     def end_all(self) -> None:
         """End every subscription gracefully, ENDED_AT_ONCE in each pass of the event loop."""
-        self._end(tuple(self._all()))
+        groups = [group for of_tenant in self._groups.values() for group in of_tenant.values()]
+        self._end([listener for group in groups for listener in group.members])
 
     def on_change(self, news: ChangeNews) -> None:
         """Queue a change that may concern listeners. From the change log's thread."""
@@ -299,11 +300,6 @@ class Listeners:
         if later := listeners[ENDED_AT_ONCE:]:
             asyncio.get_running_loop().call_soon(self._end, later)
 
-    def _all(self) -> Iterator[Listener]:
-        for groups in self._groups.values():
-            for group in groups.values():
-                yield from group.members
-
     async def _tell(self, news: Sequence[ChangeNews]) -> None:
         for what, some in groupby(news, self._kind_of):
             handler = self._handlers.get(what)
@@ -318,25 +314,18 @@ class Listeners:
     async def _tell_of(self, news: Sequence[ChangeNews]) -> None:
         timer = YieldTimer()
         for tenant, changes in self._sorted(news).items():
-            if tenant in self._groups:
-                served = await offering(tenant)
-                for listener, topic in self._told(tenant, served, changes):
-                    if listener is not None:
-                        listener.tell(topic)
+            if tenant not in self._groups:
+                continue
+            served = await offering(tenant)
+            for group in tuple(self._groups.get(tenant, {}).values()):
+                for topic in group.concerned(changes):
+                    changed = group.changed(topic, served, updated=topic in changes.updated)
                     if timer.is_due():
                         await asyncio.sleep(0)
-
-    def _told(
-        self, tenant: UUID, served: Offering, changes: TenantChanges
-    ) -> Iterator[tuple[Listener | None, str]]:
-        """Yield each listener and topic to notify; also None for each topic, whose comparison takes
-        time."""
-        for group in tuple(self._groups.get(tenant, {}).values()):
-            for topic in group.concerned(changes):
-                changed = group.changed(topic, served, updated=topic in changes.updated)
-                yield None, topic
-                for listener in tuple(changed):
-                    yield listener, topic
+                    for listener in tuple(changed):
+                        listener.tell(topic)
+                        if timer.is_due():
+                            await asyncio.sleep(0)
 
     def _sorted(self, news: Sequence[ChangeNews]) -> dict[UUID, TenantChanges]:
         """Group the changes by tenant. A change without a tenant concerns all tenants."""
@@ -344,21 +333,15 @@ class Listeners:
         for one in news:
             for tenant in tuple(self._groups) if one.tenant is None else (one.tenant,):
                 changes = by_tenant.setdefault(tenant, TenantChanges(set(), set()))
-                self._note(changes, tenant, one)
+                if one.what in (UPDATED, LIST):
+                    changes.updated.add(one.object_id)
+                elif one.what in LISTS:
+                    changes.lists.add(one.what)
+                else:
+                    changes.lists.update(LISTS)
+                    for group in self._groups.get(tenant, {}).values():
+                        changes.updated.update(set(group.by_topic).difference(LISTS))
         return by_tenant
-
-    def _note(self, changes: TenantChanges, tenant: UUID, news: ChangeNews) -> None:
-        if news.what in (UPDATED, LIST):
-            changes.updated.add(news.object_id)
-        elif news.what in LISTS:
-            changes.lists.add(news.what)
-        else:
-            changes.lists.update(LISTS)
-            changes.updated.update(self._uris(tenant))
-
-    def _uris(self, tenant: UUID) -> Iterator[str]:
-        for group in self._groups.get(tenant, {}).values():
-            yield from (topic for topic in group.by_topic if topic not in LISTS)
 
 
 def _pause() -> float:

@@ -123,7 +123,9 @@ async def _initialize(posted: Post, wire: HttpWire) -> int:
     source = posted.request.source
     _, token = await sessions.begin(admitted.principal, revision, request.params, source)
     tenant = admitted.tenant
-    result = initialize_result(revision, server_info(tenant), tenant.instructions)
+    result = initialize_result(
+        revision, server_info(tenant.title, tenant.icon), tenant.instructions
+    )
     headers = [*wire.headers, (SESSION_HEADER.encode(), token.encode())]
     await send_json(wire.send, 200, response(request.id, result), headers)
     return 200
