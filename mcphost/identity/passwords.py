@@ -12,7 +12,7 @@ from django.db import transaction
 from mcphost.audit.records import Actor
 from mcphost.audit.services import record
 from mcphost.identity import attempts
-from mcphost.identity.attempts import Attempt, Keys, NotCheckedError, Unchecked
+from mcphost.identity.attempts import Keys, NotCheckedError, Unchecked
 from mcphost.observability import counters
 
 AT_ONCE: Final = 2
@@ -52,8 +52,17 @@ def check(name: str, address: str, verify: Callable[[], T]) -> T:
     counters.passwords.add("right" if found else "wrong")
     if found:
         attempt.give_back()
-    else:
-        _note(attempt, name, address)
+        return found
+    # Recorded are the first failure of a window and those that reach a limit.
+    of_pair, of_address, of_name = attempt.pair, attempt.address, attempt.name
+    if of_pair.earlier == 0:
+        _record(FAILED, name, address, 1)
+    if of_pair.earlier + 1 == attempts.FAILURES:
+        _record(LOCKED, name, address, attempts.FAILURES)
+    if of_address.earlier + 1 == attempts.ADDRESS_FAILURES:
+        _record(LOCKED, "", address, attempts.ADDRESS_FAILURES)
+    if of_name.earlier + 1 == attempts.NAME_FAILURES:
+        _record(SLOWED, name, address, attempts.NAME_FAILURES)
     return found
 
 
@@ -74,19 +83,6 @@ def _hashing_slot() -> Iterator[None]:
             _hashing.release()
     finally:
         _present.release()
-
-
-def _note(attempt: Attempt, name: str, address: str) -> None:
-    """Record the first failure of a window and those that reach a limit."""
-    count = attempt.pair.earlier + 1
-    if count == 1:
-        _record(FAILED, name, address, count)
-    if count == attempts.FAILURES:
-        _record(LOCKED, name, address, count)
-    if (count := attempt.address.earlier + 1) == attempts.ADDRESS_FAILURES:
-        _record(LOCKED, "", address, count)
-    if (count := attempt.name.earlier + 1) == attempts.NAME_FAILURES:
-        _record(SLOWED, name, address, count)
 
 
 @transaction.atomic

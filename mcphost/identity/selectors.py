@@ -228,11 +228,15 @@ def _read(token_id: str) -> _Known | None:
 
 
 def _known_of(row: Token) -> _Known:
+    # Quotation marks in the name are replaced, so that it cannot end its own quotation.
+    name = f"“{row.name.translate(_NO_QUOTES)}”"
+    manner = "issued without consent by" if row.without_consent else "issued by"
+    issuer = row.issued_by or UNKNOWN_ISSUER
     principal = Principal(
         PrincipalKind.TOKEN if row.service_account is None else PrincipalKind.SERVICE,
         row.tenant_id,
         id=row.id,
-        label=_label(row),
+        label=f"{_owner(row)} ({name}, {manner} {issuer})",
         scopes=frozenset(scope for scope in row.scopes if _holds(row, scope)),
         user_id=row.owner_id,
         token_id=row.id,
@@ -260,17 +264,6 @@ def _holds(row: Token, scope: str) -> bool:
     if row.without_consent:
         return may_hold(role, scope)
     return may_take(role, scope, row.membership.scopes)
-
-
-def _label(row: Token) -> str:
-    """Return a label of the owner, the token's name and its issuer.
-
-    Quotation marks in the name are replaced, so that it cannot end its own quotation.
-    """
-    name = f"“{row.name.translate(_NO_QUOTES)}”"
-    issuer = row.issued_by or UNKNOWN_ISSUER
-    manner = "issued without consent by" if row.without_consent else "issued by"
-    return f"{_owner(row)} ({name}, {manner} {issuer})"
 
 
 def _owner(row: Token) -> str:

@@ -76,9 +76,16 @@ def issue(
     itself = actor.is_person(owner.pk)
     if actor.kind == "person" and not itself:
         raise InvalidError({"owner": [FOR_ONESELF]})
-    membership = _membership(tenant_id, owner)
+    membership = (
+        Membership.objects.select_for_update(of=("self",))
+        .filter(tenant_id=tenant_id, tenant__closed_at=None, user=owner, user__is_active=True)
+        .first()
+    )
+    if membership is None:
+        raise InvalidError({"owner": ["The owner is not an active member of this tenant."]})
     role = Role(membership.role)
-    _check(wanted, lambda scope: _owner_problem(scope, role, membership.scopes if itself else None))
+    granted = membership.scopes if itself else None
+    _check(wanted, lambda scope: _owner_problem(scope, role, granted))
     row = Token(
         tenant_id=tenant_id, owner=owner, membership=membership, consented=itself or consented
     )
@@ -119,17 +126,6 @@ def revoke(tenant_id: UUID, token_id: str, *, actor: Actor) -> bool:
     record("token.revoked", actor=actor, tenant=tenant_id, target=token_id)
     announce("token", tenant=tenant_id, object_id=token_id)
     return True
-
-
-def _membership(tenant_id: UUID, owner: User) -> Membership:
-    found = (
-        Membership.objects.select_for_update(of=("self",))
-        .filter(tenant_id=tenant_id, tenant__closed_at=None, user=owner, user__is_active=True)
-        .first()
-    )
-    if found is None:
-        raise InvalidError({"owner": ["The owner is not an active member of this tenant."]})
-    return found
 
 
 def _make(row: Token, wanted: TokenRequest, actor: Actor, facts: Mapping[str, Any]) -> IssuedToken:
@@ -179,10 +175,18 @@ def _check_number(row: Token) -> None:
 
 def _check(wanted: TokenRequest, problem_of: Callable[[str], str | None]) -> None:
     """Raise InvalidError with all problems; `problem_of` says why a scope may not be held."""
+    name, expires_at = wanted.name.strip(), wanted.expires_at
+    name_problems, expiry_problems = [], []
+    if not name or len(name) > NAME_LIMIT or not name.isprintable():
+        name_problems = [f"Give a name of at most {NAME_LIMIT} printable characters."]
+    if expires_at is not None and timezone.is_naive(expires_at):
+        expiry_problems = ["Give the time with a time zone."]
+    elif expires_at is not None and expires_at <= timezone.now():
+        expiry_problems = ["Give a time in the future."]
     found = {
-        "name": _name_problems(wanted.name.strip()),
+        "name": name_problems,
         "scopes": _scope_problems(sorted(set(wanted.scopes)), wanted.audience, problem_of),
-        "expires_at": _expiry_problems(wanted.expires_at, timezone.now()),
+        "expires_at": expiry_problems,
         "calls_per_minute": limit_problems(wanted.calls_per_minute),
         "concurrent_calls": limit_problems(wanted.concurrent_calls),
     }
@@ -191,27 +195,20 @@ def _check(wanted: TokenRequest, problem_of: Callable[[str], str | None]) -> Non
         raise InvalidError(problems)
 
 
-def _name_problems(name: str) -> list[str]:
-    if not name or len(name) > NAME_LIMIT or not name.isprintable():
-        return [f"Give a name of at most {NAME_LIMIT} printable characters."]
-    return []
-
-
 def _scope_problems(
     scopes: Sequence[str], audience: Audience, problem_of: Callable[[str], str | None]
 ) -> list[str]:
     if not 0 < len(scopes) <= SCOPES_LIMIT:
         return [f"Give 1 to {SCOPES_LIMIT} scopes."]
-    problems = (_scope_problem(scope, audience) or problem_of(scope) for scope in scopes)
-    return [problem for problem in problems if problem is not None]
-
-
-def _scope_problem(scope: str, audience: Audience) -> str | None:
-    if not is_scope(scope):
-        return f"{scope!r} is not a scope."
-    if audience_of(scope) is not audience:
-        return f"{scope!r} cannot be used by a token for {audience.value!r}."
-    return None
+    problems = []
+    for scope in scopes:
+        if not is_scope(scope):
+            problems.append(f"{scope!r} is not a scope.")
+        elif audience_of(scope) is not audience:
+            problems.append(f"{scope!r} cannot be used by a token for {audience.value!r}.")
+        elif (problem := problem_of(scope)) is not None:
+            problems.append(problem)
+    return problems
 
 
 def _owner_problem(scope: str, role: Role, granted: Collection[str] | None) -> str | None:
@@ -227,11 +224,3 @@ def _service_problem(scope: str) -> str | None:
     if not may_hold(Role.MEMBER, scope):
         return f"A service account may not hold {scope!r}."
     return None
-
-
-def _expiry_problems(expires_at: datetime | None, now: datetime) -> list[str]:
-    if expires_at is None:
-        return []
-    if timezone.is_naive(expires_at):
-        return ["Give the time with a time zone."]
-    return [] if expires_at > now else ["Give a time in the future."]

@@ -1,6 +1,6 @@
 """`manage.py token issue|revoke|list`: bearer tokens from the command line."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -61,12 +61,16 @@ class Command(BaseCommand):
         verbs[options["verb"]](options)
 
     def _issue(self, options: dict[str, Any]) -> None:
-        audience = Audience(options["audience"])
+        audience, days = Audience(options["audience"]), options["days"]
+        try:
+            expires_at = None if days is None else timezone.now() + timedelta(days=days)
+        except OverflowError:
+            raise CommandError("--days is too large.") from None
         wanted = services.TokenRequest(
             name=options["name"],
             scopes=options["scopes"] or _DEFAULT_SCOPES[audience],
             audience=audience,
-            expires_at=_expiry(options["days"], timezone.now()),
+            expires_at=expires_at,
         )
         tenant, owner = _tenant(options["tenant"]), options["owner"]
         try:
@@ -78,9 +82,12 @@ class Command(BaseCommand):
                 owner = account
         except InvalidError as error:
             raise CommandError(str(error)) from None
+        until = "never expires"
+        if issued.expires_at is not None:
+            until = f"expires {issued.expires_at:%Y-%m-%d %H:%M} UTC"
         self.stderr.write(
             f"Token {issued.id} of {owner} for {audience.value} of {options['tenant']}: "
-            f"{' '.join(issued.scopes)}; {_until(issued.expires_at)}. It is shown only once:"
+            f"{' '.join(issued.scopes)}; {until}. It is shown only once:"
         )
         self.stdout.write(issued.plaintext)
 
@@ -100,8 +107,25 @@ class Command(BaseCommand):
             self.stdout.write("No tokens.")
             return
         now = timezone.now()
-        for line in _table([_COLUMNS, *(_row(token, now) for token in found)]):
-            self.stdout.write(line)
+        rows: list[tuple[str, ...]] = [_COLUMNS]
+        for token in found:
+            manner = " (without consent)" if token.without_consent else ""
+            shown = (
+                token.id,
+                token.slug,
+                token.owner,
+                f"{token.issued_by}{manner}",
+                token.name,
+                token.state(now),
+                _time(token.expires_at),
+                _time(token.last_used_at),
+                " ".join(token.scopes),
+            )
+            rows.append(shown)
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for row in rows:
+            cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+            self.stdout.write("  ".join(cells).rstrip())
 
 
 def _tenant(slug: str) -> UUID:
@@ -125,41 +149,5 @@ def _service_account(tenant: UUID, name: str) -> ServiceAccount:
     return account
 
 
-def _expiry(days: int | None, now: datetime) -> datetime | None:
-    try:
-        return None if days is None else now + timedelta(days=days)
-    except OverflowError:
-        raise CommandError("--days is too large.") from None
-
-
-def _until(expires_at: datetime | None) -> str:
-    if expires_at is None:
-        return "never expires"
-    return f"expires {expires_at:%Y-%m-%d %H:%M} UTC"
-
-
 def _time(at: datetime | None) -> str:
     return "never" if at is None else f"{at:%Y-%m-%d %H:%M}"
-
-
-def _row(token: selectors.TokenListing, now: datetime) -> tuple[str, ...]:
-    return (
-        token.id,
-        token.slug,
-        token.owner,
-        f"{token.issued_by} (without consent)" if token.without_consent else token.issued_by,
-        token.name,
-        token.state(now),
-        _time(token.expires_at),
-        _time(token.last_used_at),
-        " ".join(token.scopes),
-    )
-
-
-def _table(rows: Iterable[tuple[str, ...]]) -> list[str]:
-    rows = list(rows)
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
