@@ -48,7 +48,11 @@ def allowed(user: Person, tenant: Tenant | TenantSnapshot | None, permission: Pe
         return False
     if user.is_staff and permission in STAFF_PERMISSIONS:
         return True
-    return tenant is not None and permission in _permissions(user.pk, tenant.id)
+    if tenant is None:
+        return False
+    found = Membership.objects.filter(user_id=user.pk, tenant_id=tenant.id)
+    role = found.values_list("role", flat=True).first()
+    return role is not None and permission in ROLE_PERMISSIONS[Role(role)]
 
 
 def is_active_member(user_id: int, tenant_id: UUID) -> bool:
@@ -73,9 +77,3 @@ def tenant_for(user: Person, slug: str, permission: Permission) -> Tenant:
     if tenant is None:
         raise PermissionDenied
     return tenant
-
-
-def _permissions(user_id: int, tenant_id: UUID) -> frozenset[Permission]:
-    found = Membership.objects.filter(user_id=user_id, tenant_id=tenant_id)
-    role = found.values_list("role", flat=True).first()
-    return frozenset() if role is None else ROLE_PERMISSIONS[Role(role)]

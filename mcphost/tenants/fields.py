@@ -111,20 +111,8 @@ def normal_origin(text: str) -> str:
         raise ValueError(f"{text!r} has more than scheme, host and port.")
     if rest.removesuffix(":*") in _LOOPBACK and rest.endswith(":*"):
         return f"{scheme}://{rest}"
-    return _with_port(text, scheme, rest)
-
-
-def limit_problems(limit: int | None) -> list[str]:
-    """Return what is wrong with a limit: None, or a positive number that fits the database."""
-    if limit is None or 0 < limit < 2**31:
-        return []
-    return ["Give a number above zero, or leave it empty for no limit."]
-
-
-def _with_port(text: str, scheme: str, rest: str) -> str:
     try:
-        parts = urlsplit(f"//{rest}")
-        port = parts.port
+        port = urlsplit(f"//{rest}").port
     except ValueError:
         raise ValueError(f"{text!r} has a bad host or port.") from None
     host = rest.removesuffix(f":{rest.rpartition(':')[2]}") if port is not None else rest
@@ -133,6 +121,13 @@ def _with_port(text: str, scheme: str, rest: str) -> str:
     if port is None or port == _DEFAULT_PORTS.get(scheme):
         return f"{scheme}://{host}"
     return f"{scheme}://{host}:{port}"
+
+
+def limit_problems(limit: int | None) -> list[str]:
+    """Return what is wrong with a limit: None, or a positive number that fits the database."""
+    if limit is None or 0 < limit < 2**31:
+        return []
+    return ["Give a number above zero, or leave it empty for no limit."]
 
 
 def _check_origins(origins: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
