@@ -18,7 +18,8 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from contextlib import suppress
 from types import FrameType
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -146,8 +147,14 @@ class GracefulServer(Server):
         for closing in (*self.servers, *sockets):
             cast("socket.socket", closing).close()  # the duplicates are still listening
         for door in doors:
-            with door:
-                waiting = list(_accept_all(door))
+            waiting = []
+            door.setblocking(False)
+            # Until the queue is empty, or its next connection was aborted.
+            with door, suppress(OSError):
+                while True:
+                    end, _ = door.accept()
+                    end.setblocking(False)
+                    waiting.append(end)
             for end in waiting:
                 await loop.connect_accepted_socket(self._protocol, end)
 
@@ -177,7 +184,12 @@ class GracefulServer(Server):
             for connection in self._connections()
             if not connection.busy and (fresh_too or not connection.fresh)
         }
-        for descriptor in idle.keys() - _readable(idle):
+        # Not those with received data that the event loop has not read yet.
+        poll = select.poll()
+        for descriptor in idle:
+            poll.register(descriptor, select.POLLIN)
+        readable = {descriptor for descriptor, _ in poll.poll(0)}
+        for descriptor in idle.keys() - readable:
             idle[descriptor].transport.close()
 
     async def _cut(self) -> None:
@@ -205,22 +217,3 @@ def _end_process() -> None:
     """Exit although a tool still blocks a thread of asyncio's executor."""
     log.warning("a thread is still running after the shutdown; exiting anyway")
     os._exit(0)
-
-
-def _accept_all(door: socket.socket) -> Iterator[socket.socket]:
-    door.setblocking(False)
-    while True:
-        try:
-            end, _ = door.accept()
-        except OSError:  # the queue is empty, or its next connection was aborted
-            return
-        end.setblocking(False)
-        yield end
-
-
-def _readable(descriptors: Iterable[int]) -> set[int]:
-    """The descriptors with received data that the event loop has not read yet."""
-    poll = select.poll()
-    for descriptor in descriptors:
-        poll.register(descriptor, select.POLLIN)
-    return {descriptor for descriptor, _ in poll.poll(0)}

@@ -18,12 +18,8 @@ async def lifespan(scope: Mapping[str, Any], receive: Receive, send: Send) -> No
             lifecycle.ensure_started()
             await send({"type": "lifespan.startup.complete"})
         else:
-            await _stop()
+            # In a separate thread: tools that never return may block all of asyncio's threads.
+            with ThreadPoolExecutor(1, thread_name_prefix="mcphost-stop") as pool:
+                await asyncio.get_running_loop().run_in_executor(pool, lifecycle.stop)
             await send({"type": "lifespan.shutdown.complete"})
             return
-
-
-async def _stop() -> None:
-    """Stop in a separate thread: tools that never return may block all of asyncio's threads."""
-    with ThreadPoolExecutor(1, thread_name_prefix="mcphost-stop") as pool:
-        await asyncio.get_running_loop().run_in_executor(pool, lifecycle.stop)

@@ -14,17 +14,13 @@ def is_free(host: str, port: int) -> bool:
         for family, kind, protocol, _, address in socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         ):
-            _try(family, kind, protocol, address)
+            with socket.socket(family, kind, protocol) as listener:
+                # As servers do: connections of an earlier server in TIME_WAIT do not block the port.
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                if family == socket.AF_INET6:
+                    listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                listener.bind(address)
+                listener.listen()
     except OSError:
         return False
     return True
-
-
-def _try(family: int, kind: int, protocol: int, address: tuple[object, ...]) -> None:
-    with socket.socket(family, kind, protocol) as listener:
-        # As servers do: connections of an earlier server in TIME_WAIT do not block the port.
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        listener.bind(address)
-        listener.listen()

@@ -123,9 +123,12 @@ class TimeoutHttpProtocol(HttpToolsProtocol):
         if self._awaited is not Awaited.HEADERS:
             self._at_most = 0
         self._pending = 0 if self._steps != steps else self._pending + len(data)
-        if self._pending > HEADER_BYTES:
-            self._refuse()
-        if self._awaited is None and self._is_idle():
+        if self._pending > HEADER_BYTES:  # headers or trailers that are too large already
+            self._too_large = True
+            self.send_400_response(TOO_LARGE)
+        # Data that began no request, such as an empty line, may have stopped uvicorn's timer.
+        may_be_idle = self._awaited is None and self.timeout_keep_alive_task is None
+        if may_be_idle and self._all_answered():
             self._awaited = Awaited.HEADERS
         if self._awaited is not self._watched:
             self._watch()
@@ -137,7 +140,10 @@ class TimeoutHttpProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         if self._at_most > HEADER_BYTES:  # else too few bytes have been received to exceed it
-            self._measure_headers()
+            fields = sum(len(name) + len(value) + _LINE_BYTES for name, value in self.headers)
+            if len(self.url) + fields > HEADER_BYTES:
+                self._too_large = True
+                raise HeadersTooLargeError
         self._awaited = Awaited.BODY
         self._steps += 1
         super().on_headers_complete()
@@ -200,22 +206,6 @@ class TimeoutHttpProtocol(HttpToolsProtocol):
             super().send_400_response(TOO_LARGE if self._too_large else msg)
         else:
             self.transport.close()
-
-    def _measure_headers(self) -> None:
-        """Raise HeadersTooLargeError if the request line and the headers are too large."""
-        fields = sum(len(name) + len(value) + _LINE_BYTES for name, value in self.headers)
-        if len(self.url) + fields > HEADER_BYTES:
-            self._too_large = True
-            raise HeadersTooLargeError
-
-    def _refuse(self) -> None:
-        """Refuse incomplete headers or trailers that are too large already."""
-        self._too_large = True
-        self.send_400_response(TOO_LARGE)
-
-    def _is_idle(self) -> bool:
-        """Whether the data, such as an empty line, stopped uvicorn's timer but began no request."""
-        return self.timeout_keep_alive_task is None and self._all_answered()
 
     def _all_answered(self) -> bool:
         cycle: RequestResponseCycle | None = self.cycle

@@ -26,38 +26,26 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         application = get_default_application()
         host, port = options["host"], options["port"]
-        _settle_memory()
+        # The objects that were loaded at start are never freed. A full garbage collection over them
+        # takes most of a second, and all calls wait for it.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 50)
         allow_files()
+        headers, body = settings.MCPHOST_HEADER_SECONDS, settings.MCPHOST_BODY_SECONDS
+        timeouts = ClientTimeouts(
+            header_seconds=headers,
+            body_seconds=headers + body,  # longer than the endpoint's, which answers
+            idle_seconds=settings.MCPHOST_KEEPALIVE_SECONDS,
+        )
         shutdown_times = ShutdownTimes(
             settings.MCPHOST_NOTICE_SECONDS, settings.MCPHOST_DRAIN_SECONDS
         )
-        server = build(
-            application, host, port, _patience(), shutdown_times, settings.MCPHOST_PROXIES
-        )
+        server = build(application, host, port, timeouts, shutdown_times, settings.MCPHOST_PROXIES)
         with suppress(SystemExit):  # uvicorn exits if it cannot listen; reported below
             server.run()
         if not server.started:
             raise CommandError(cannot_listen(host, port))
-
-
-def _patience() -> ClientTimeouts:
-    """The time-outs from the settings; for bodies longer than the endpoint's, which answers."""
-    headers, body = settings.MCPHOST_HEADER_SECONDS, settings.MCPHOST_BODY_SECONDS
-    return ClientTimeouts(
-        header_seconds=headers,
-        body_seconds=headers + body,
-        idle_seconds=settings.MCPHOST_KEEPALIVE_SECONDS,
-    )
-
-
-def _settle_memory() -> None:
-    """Exclude the objects that were loaded at start, and are never freed, from garbage collection.
-
-    A full collection over them takes most of a second, and all calls wait for it.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
 
 
 def allow_files() -> None:
