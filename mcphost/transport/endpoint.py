@@ -106,11 +106,18 @@ async def _enter(
             lanes.keep(request, admission, headers)
         if request.method != "POST":
             return await _session(request, admitted, HttpWire(receive, send, headers))
-        opened = await _open(request, admitted, receive)
-        if isinstance(opened, Post):
+        body, waited = await read_body(receive, options().body_limit, options().body_seconds)
+        if waited:  # perhaps for half a minute: check the caller's authority again
+            admitted = (await admit(request)).admitted
+            cors.allow(request.headers.get("origin"), admitted.tenant.allowed_origins)
+        exchange = open_post(request.headers, body)
+        if isinstance(exchange, LegacyBody):
             wire = HttpWire(receive, send, headers)
-            return Ended(post.label(opened.body), await post.post(opened, wire))
-        return opened, headers
+            sent = Post(request, admitted, exchange, len(body))
+            return Ended(post.label(exchange), await post.post(sent, wire))
+        if exchange.method in LONG_LIVED:
+            exchange = lasting(exchange)
+        return admitted.incoming(request, exchange, len(body)), headers
     except ClientGoneError:
         return Ended(NO_METHOD, DISCONNECTED)
     except ProtocolError as error:
@@ -124,19 +131,6 @@ async def _session(request: HttpRequest, admitted: Admitted, wire: HttpWire) -> 
     if request.method == "GET":
         return Ended(STREAM, await get(request, admitted, wire))
     return Ended(END, await post.delete(request, admitted, wire))
-
-
-async def _open(request: HttpRequest, admitted: Admitted, receive: Receive) -> Incoming | Post:
-    body, waited = await read_body(receive, options().body_limit, options().body_seconds)
-    if waited:  # perhaps for half a minute: check the caller's authority again
-        admitted = (await admit(request)).admitted
-        cors.allow(request.headers.get("origin"), admitted.tenant.allowed_origins)
-    exchange = open_post(request.headers, body)
-    if isinstance(exchange, LegacyBody):
-        return Post(request, admitted, exchange, len(body))
-    if exchange.method in LONG_LIVED:
-        exchange = lasting(exchange)
-    return admitted.incoming(request, exchange, len(body))
 
 
 async def _attend(incoming: Incoming, receive: Receive, send: Send, headers: RawHeaders) -> int:

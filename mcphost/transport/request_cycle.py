@@ -56,8 +56,13 @@ class Conversation(Responder):
     Spec: basic/transports/streamable-http, Cancellation. In the second case `refusal` is the error
     for the client. Most calls end before a client could disconnect, so the disconnect is watched
     only once the call is slow: watching takes a task, which costs more than many calls. Make it in
-    the task that does the work.
+    the task that does the work. `ended_early`: it has cancelled the work.
     """
+
+    ended_early = False
+    lost = False
+    refusal: ProtocolError | None = None
+    _watch: asyncio.Task[None] | None = None
 
     def __init__(
         self,
@@ -71,17 +76,8 @@ class Conversation(Responder):
         self.principal = principal
         self._receive = receive
         self._work = asyncio.current_task()
-        self._watch: asyncio.Task[None] | None = None
-        self._timer: WhenSlow | None = None
-        self.lost = False
-        self.refusal: ProtocolError | None = None
         self._slow_calls = _slow_calls()
         self._slow_calls.expect(self)
-
-    @property
-    def ended_early(self) -> bool:
-        """Whether this class has cancelled the work."""
-        return self.lost or self.refusal is not None
 
     def become_slow(self) -> None:
         """Watch an unfinished call for a disconnect and for lost authority, and stream its response
@@ -95,12 +91,13 @@ class Conversation(Responder):
     def cut(self) -> None:
         """Cancel the work, once: the client has disconnected, or does not read."""
         if not self.lost and self._work is not None:
-            self.lost = True
+            self.ended_early = self.lost = True
             self._work.cancel(DISCONNECTED_REASON)
 
     def revoke(self, refusal: ProtocolError) -> None:
         """Cancel unanswered work, once, because the caller has lost its authority."""
         if not (self.lost or self._ended) and self.refusal is None and self._work is not None:
+            self.ended_early = True
             self.refusal = refusal
             self._work.cancel(refusal.message)
 
@@ -113,15 +110,11 @@ class Conversation(Responder):
         """Release everything: the request has been answered or cancelled."""
         self.lost = True
         self._slow_calls.forget(self)
-        self.abandon()
+        if not self._ended or self._pump is not None:
+            self.abandon()
         if self._watch is not None:
             self._watch.cancel()
             presences.leave(self)
-
-    def close(self) -> None:
-        super().close()
-        if self._timer is not None:
-            self._timer.cancel()
 
     async def _listen(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
@@ -201,27 +194,27 @@ async def converse(
         if not conversation.ended_early:
             raise
     finally:
-        status = await _conclude(incoming, conversation) or status
+        try:
+            if conversation.ended_early:
+                status = await _refuse(incoming, conversation) or status
+        finally:
+            conversation.end()
     return status
 
 
-async def _conclude(incoming: Incoming, conversation: Conversation) -> int:
-    """Send the refusal, if there is one and the client is connected; release everything."""
-    status = DISCONNECTED
+async def _refuse(incoming: Incoming, conversation: Conversation) -> int:
+    """End work that was cancelled: send the refusal, if there is one and the client is connected."""
+    conversation.uncancel()
+    if conversation.refusal is None or conversation.lost:
+        return DISCONNECTED
+    answer = refusal_of(incoming, conversation.refusal)
     try:
-        if conversation.ended_early:
-            conversation.uncancel()
-        if conversation.refusal is not None and not conversation.lost:
-            answer = refusal_of(incoming, conversation.refusal)
-            status = answer[0]
-            await conversation.finish(*answer)
+        await conversation.finish(*answer)
     except asyncio.CancelledError:  # servers report a disconnect also when all has been sent
         if not conversation.lost:
             raise
         conversation.uncancel()
-    finally:
-        conversation.end()
-    return status
+    return answer[0]
 
 
 async def answer_of(incoming: Incoming, work: Awaitable[Mapping[str, Any]]) -> Answer:

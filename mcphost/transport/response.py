@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from mcphost.observability import counters
 from mcphost.protocol import sse
@@ -17,6 +17,12 @@ STREAM_HEADERS: RawHeaders = (
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
 )
+
+
+class Timer(Protocol):
+    """A timer that can be cancelled, once or more."""
+
+    def cancel(self) -> None: ...
 
 
 class StreamLimits(NamedTuple):
@@ -52,17 +58,20 @@ class Responder:
 
     It is JSON unless something must be streamed: the first notification, or `open`, turns it into
     an event stream, whose last event is then the JSON-RPC response. Nothing is sent after that.
-    `cut` is called when the reader is too slow; subclasses may override it.
+    `cut` is called when the reader is too slow; subclasses may override it. `_timer` opens the
+    stream of a silent call, where there is one.
     """
+
+    _ended = False
+    _unread = 0
+    _overrun = False
+    _pump: asyncio.Task[None] | None = None
+    _timer: Timer | None = None
 
     def __init__(self, send: Send, limits: StreamLimits, headers: RawHeaders) -> None:
         self._send = send
         self._limits = limits
         self._headers = headers
-        self._unread = 0
-        self._ended = False
-        self._overrun = False
-        self._pump: asyncio.Task[None] | None = None
 
     def cut(self) -> None:
         """Drop a reader that is too slow."""
@@ -106,6 +115,8 @@ class Responder:
         self._ended = True
         if self._pump is not None:
             self._wake.set()
+        if self._timer is not None:
+            self._timer.cancel()
 
     def abandon(self) -> None:
         """Drop everything: the client has disconnected."""
