@@ -20,18 +20,16 @@ Submitted = list[tuple[str, ...]]
 def submitted(monkeypatch: pytest.MonkeyPatch) -> Submitted:
     """The actions of the records of each submission; "claim" stands for a condition."""
     seen: Submitted = []
-    submit, submit_if = Writer.submit, Writer.submit_if
+    submit = Writer.submit
 
-    def noting(writer: Writer, records: Sequence[Record]) -> Any:
-        seen.append(tuple(record.action for record in records))
-        return submit(writer, records)
-
-    def noting_if(writer: Writer, condition: Condition, records: Sequence[Record] = ()) -> Any:
-        seen.append(("claim", *(record.action for record in records)))
-        return submit_if(writer, condition, records)
+    def noting(
+        writer: Writer, records: Sequence[Record], condition: Condition | None = None
+    ) -> Any:
+        claim = () if condition is None else ("claim",)
+        seen.append((*claim, *(record.action for record in records)))
+        return submit(writer, records, condition)
 
     monkeypatch.setattr(Writer, "submit", noting)
-    monkeypatch.setattr(Writer, "submit_if", noting_if)
     return seen
 
 

@@ -17,7 +17,6 @@ import psycopg
 import pytest
 from django.db.backends.signals import connection_created
 
-from mcphost.audit.writer.jobs import Job
 from mcphost.audit.writer.writer import Writer
 from mcphost.serving import database
 
@@ -125,9 +124,9 @@ class Costs:
         finally:
             self._working -= 1
 
-    def enqueued(self, job: Job) -> None:
+    def submitted(self, future: "asyncio.Future[Any]") -> None:
         self._working += 1
-        job.future.add_done_callback(self._written)
+        future.add_done_callback(self._written)
 
     def _written(self, _: "asyncio.Future[Any]") -> None:
         self._working -= 1
@@ -152,18 +151,19 @@ def _kind(word: str, sql: str) -> str:
 def counting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Costs]:
     """Count the costs of steps inside the context. Connections that are open already do not count."""
     costs = Costs()
-    enqueue = Writer._enqueue
+    submit = Writer.submit
 
-    def noting(writer: Writer, job: Job) -> None:
-        enqueue(writer, job)
-        costs.enqueued(job)
+    def noting(writer: Writer, *args: Any) -> "asyncio.Future[Any]":
+        future = submit(writer, *args)
+        costs.submitted(future)
+        return future
 
     def opened(sender: Any, connection: Any, **_: Any) -> None:
         if isinstance(connection.connection, sqlite3.Connection):
             transaction = _Transaction()
             connection.connection.set_trace_callback(lambda sql: costs.statement(sql, transaction))
 
-    monkeypatch.setattr(Writer, "_enqueue", noting)
+    monkeypatch.setattr(Writer, "submit", noting)
     monkeypatch.setattr(database, "_hop", costs.hop)
     _watch_postgresql(costs, monkeypatch)
     connection_created.connect(opened)

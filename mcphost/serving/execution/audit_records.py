@@ -54,7 +54,10 @@ def before(turn: Turn) -> tuple[Record, ...]:
 
     Empty for a read-only primitive's first round.
     """
-    answers = [_answer(turn, one) for one in turn.resumed.taken]
+    taken = turn.resumed.taken
+    if turn.primitive.read_only and not taken:
+        return ()
+    answers = [_answer(turn, one) for one in taken]
     if turn.primitive.read_only:
         return tuple(answers)
     started = _record(records.ROUND_STARTED, turn, records.NO_ENDING, turn.primitive.version)
