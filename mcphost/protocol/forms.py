@@ -99,21 +99,18 @@ def _form_problems(form: dict[str, Any]) -> Iterator[SchemaProblem]:
     if not isinstance(fields, dict):
         yield SchemaProblem("/properties", "there must be an object with the fields")
         return
-    yield from _required_problems(form.get("required", []), fields)
+    required = form.get("required", [])
+    if not _are_texts(required):
+        yield SchemaProblem("/required", "it must be an array of different names of fields")
+    else:
+        for name in required:
+            if name not in fields:
+                yield SchemaProblem("/required", f"there is no field {name!r}")
     if not isinstance(form.get("additionalProperties", True), bool):
         yield SchemaProblem("/additionalProperties", "it must be true or false: a form is flat")
     for name, field in fields.items():
         yield from _field_problems(name, field)
     yield from _said((), form, typed=any(map(_takes_anything, fields.values())))
-
-
-def _required_problems(required: Any, fields: Mapping[str, Any]) -> Iterator[SchemaProblem]:
-    if not _are_texts(required):
-        yield SchemaProblem("/required", "it must be an array of different names of fields")
-        return
-    for name in required:
-        if name not in fields:
-            yield SchemaProblem("/required", f"there is no field {name!r}")
 
 
 def _field_problems(name: str, field: Any) -> Iterator[SchemaProblem]:
@@ -124,10 +121,18 @@ def _field_problems(name: str, field: Any) -> Iterator[SchemaProblem]:
         return
     found = [*_unknown(path, field, _KEYWORDS[kind]), *_bound_problems(path, field)]
     found += _choice_problems(path, field)
-    found += _format_problems(path, field) if kind == "text" else ()
+    given = field.get("format", FORMATS[0])
+    if kind == "text" and given not in FORMATS:
+        names = ", ".join(FORMATS)
+        message = _SECRET if given == "password" else f"the format must be one of {names}"
+        found.append(SchemaProblem(pointer((*path, "format")), message))
     yield from found
-    if not found and "default" in field and not _fits(field):
-        yield SchemaProblem(pointer((*path, "default")), "the default does not fit its own field")
+    if not found and "default" in field:
+        plain = {key: value for key, value in field.items() if key not in ("default", "enumNames")}
+        validator = jsonschema_rs.Draft202012Validator(plain, offline=True, validate_formats=True)
+        if not validator.is_valid(field["default"]):
+            where = pointer((*path, "default"))
+            yield SchemaProblem(where, "the default does not fit its own field")
     typed = _takes_anything(field)
     if typed and looks_secret(name):
         yield SchemaProblem(pointer(path), _SECRET)
@@ -180,15 +185,6 @@ def _is_bound(field: Mapping[str, Any], bound: str) -> bool:
     if bound in _NUMBERS:
         return type(value) in (int, float)
     return type(value) is int and value >= 0
-
-
-def _format_problems(path: tuple[str, ...], field: Mapping[str, Any]) -> Iterator[SchemaProblem]:
-    given = field.get("format", FORMATS[0])
-    where = pointer((*path, "format"))
-    if given == "password":
-        yield SchemaProblem(where, _SECRET)
-    elif given not in FORMATS:
-        yield SchemaProblem(where, f"the format must be one of {', '.join(FORMATS)}")
 
 
 def _choice_problems(path: tuple[str, ...], field: Mapping[str, Any]) -> Iterator[SchemaProblem]:
@@ -253,12 +249,6 @@ def _are_texts(values: Any) -> bool:
         and all(isinstance(value, str) for value in values)
         and len(set(values)) == len(values)
     )
-
-
-def _fits(field: Mapping[str, Any]) -> bool:
-    plain = {name: value for name, value in field.items() if name not in ("default", "enumNames")}
-    validator = jsonschema_rs.Draft202012Validator(plain, offline=True, validate_formats=True)
-    return validator.is_valid(field["default"])
 
 
 def _said(

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
-from mcphost.protocol.errors import ProtocolError, header_mismatch, shown
+from mcphost.protocol.errors import header_mismatch, shown
 from mcphost.protocol.schemas import ParamHeader
 
 _PREFIX: Final = "=?base64?"
@@ -58,17 +58,20 @@ class Headers:
             return ", ".join(_text(each) for other, each in self._raw if other == key)
         return _text(value)
 
-    def equals(self, key: bytes, text: str) -> bool:
-        """Whether the header was sent once, without encoding, with this text: the fast path.
+    def equal(self, expected: Mapping[bytes, object]) -> bool:
+        """Whether each of these headers was sent once, without encoding, with this text: the fast
+        path.
 
-        False does not mean a mismatch: the value may be encoded, or be wrong.
+        False does not mean a mismatch: a value may be encoded, or be wrong.
         """
-        value = self._last.get(key)
-        return (
-            value == text.encode()
-            and len(self._last) == len(self._raw)
-            and _PLAIN.fullmatch(value) is not None
-        )
+        if len(self._last) != len(self._raw):
+            return False
+        for key, text in expected.items():
+            value = self._last.get(key)
+            same = type(text) is str and value == text.encode()
+            if value is None or not same or _PLAIN.fullmatch(value) is None:
+                return False
+        return True
 
     def count(self, name: str) -> int:
         """How many times the header was sent."""
@@ -141,7 +144,10 @@ def check_param_headers(
     which may be personal.
     """
     for param in params:
-        _check_param(headers, param, _argument(arguments, param.path))
+        value: object = arguments
+        for step in param.path:  # a missing step leads to None
+            value = value.get(step) if isinstance(value, Mapping) else None
+        _check_param(headers, param, value)
 
 
 def _check_param(headers: Headers, param: ParamHeader, value: object) -> None:
@@ -159,15 +165,6 @@ def _check_param(headers: Headers, param: ParamHeader, value: object) -> None:
         raise header_mismatch(f"{where} is outside the integer range of {name} (±(2**53 - 1))")
     if not _same(text, value):
         raise header_mismatch(f"{name} does not match {where}")
-
-
-def _argument(arguments: object, path: Sequence[str]) -> object:
-    """Return the value at the end of a chain of properties; None if it is missing."""
-    for step in path:
-        if not isinstance(arguments, Mapping):
-            return None
-        arguments = arguments.get(step)
-    return arguments
 
 
 def _same(text: str, value: object) -> bool:
@@ -197,8 +194,4 @@ def _decoded(value: str, name: str) -> str:
     try:
         return decode_value(value)
     except ValueError as error:
-        raise _undecodable(name, error) from None
-
-
-def _undecodable(name: str, error: ValueError) -> ProtocolError:
-    return header_mismatch(f"{name} is {error}")
+        raise header_mismatch(f"{name} is {error}") from None

@@ -30,7 +30,8 @@ def error_response(error: ProtocolError) -> bytes:
 
     Never raises for the text of the message: characters that UTF-8 cannot encode are escaped.
     """
-    body: dict[str, Any] = {"code": error.code, "message": _encodable(error.message)}
+    message = error.message.encode("utf-8", "backslashreplace").decode("utf-8")
+    body: dict[str, Any] = {"code": error.code, "message": message}
     if error.data is not None:
         body["data"] = error.data
     if error.request_id is None:
@@ -73,7 +74,3 @@ def wants(level: str, minimum: str | None) -> bool:
     A client that requested no level (None) is sent nothing.
     """
     return minimum is not None and _SEVERITY[level] >= _SEVERITY[minimum]
-
-
-def _encodable(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")

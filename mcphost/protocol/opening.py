@@ -51,7 +51,11 @@ def open_post(headers: Headers, body: bytes) -> Exchange | LegacyBody:
     try:
         parsed = _parse(body)
     except ProtocolError as error:
-        raise _unread(headers, error) from None
+        version = headers.get("mcp-protocol-version")
+        names_one = version is not None or headers.count("mcp-session-id") > 0
+        if names_one and era_of(version) is Era.LEGACY:
+            raise in_post(error, version) from None
+        raise
     try:
         modern = PROTOCOL_VERSION_META_KEY in parsed["params"]["_meta"]
     except (KeyError, TypeError):
@@ -73,13 +77,6 @@ def open_message(headers: Headers, body: bytes) -> Exchange:
     return _open(headers, _parse(body), body)
 
 
-def _unread(headers: Headers, error: ProtocolError) -> ProtocolError:
-    """Convert the error for an unreadable body to the era that its headers name, if any."""
-    version = headers.get("mcp-protocol-version")
-    names_one = version is not None or headers.count("mcp-session-id") > 0
-    return in_post(error, version) if names_one and era_of(version) is Era.LEGACY else error
-
-
 def _parse(body: bytes) -> Any:
     try:
         return orjson.loads(body)
@@ -88,34 +85,41 @@ def _parse(body: bytes) -> Any:
 
 
 def _open(headers: Headers, parsed: Any, body: bytes) -> Exchange:
+    if type(parsed) is list:
+        raise invalid_request("Batches are not supported: send one message per POST")
     if type(parsed) is not dict:
-        raise _no_message(parsed)
-    request_id = _read_id(parsed)
+        raise invalid_request("The body must be a JSON object: one request or notification")
+    is_response = "method" not in parsed and ("result" in parsed or "error" in parsed)
+    request_id: RequestId = None
+    if "id" in parsed and not is_response:
+        request_id = parsed["id"]
+        if type(request_id) is not str and type(request_id) is not int:
+            raise invalid_request("id must be a string or an integer of at most 64 bits")
     try:
-        return _open_one(headers, parsed, request_id, body)
+        return _open_one(headers, parsed, request_id, body, is_response=is_response)
     except ProtocolError as error:
         raise error.with_id(request_id) from None
 
 
-def _no_message(parsed: Any) -> ProtocolError:
-    if type(parsed) is list:
-        return invalid_request("Batches are not supported: send one message per POST")
-    return invalid_request("The body must be a JSON object: one request or notification")
-
-
-def _read_id(message: dict[str, Any]) -> RequestId:
-    if "id" not in message or ("method" not in message and _is_response(message)):
-        return None
-    request_id = message["id"]
-    if type(request_id) is str or type(request_id) is int:
-        return request_id
-    raise invalid_request("id must be a string or an integer of at most 64 bits")
-
-
 def _open_one(
-    headers: Headers, message: dict[str, Any], request_id: RequestId, body: bytes
+    headers: Headers,
+    message: dict[str, Any],
+    request_id: RequestId,
+    body: bytes,
+    *,
+    is_response: bool,
 ) -> Exchange:
-    method = _check_shape(message, request_id)
+    if message.get("jsonrpc") != "2.0":
+        raise invalid_request('jsonrpc must be "2.0"')
+    if is_response:
+        raise invalid_request(
+            "Responses are not accepted: in this revision the server sends no requests"
+        )
+    method = message.get("method")
+    if type(method) is not str:
+        raise invalid_request("method must be a string")
+    if request_id is None and not method.startswith(_NOTIFICATIONS):
+        raise invalid_request(f"id is missing: {shown(method)} is not a notification")
     params = message.get("params", {})
     if type(params) is not dict:
         check_type("params", params, dict)
@@ -128,28 +132,6 @@ def _open_one(
     if request_id is None:
         return _open_notification(headers, method, params, meta)
     return _open_request(headers, request_id, method, params, meta)
-
-
-def _check_shape(message: dict[str, Any], request_id: RequestId) -> str:
-    """Return the method of a JSON-RPC request or notification. Raises INVALID_REQUEST for any other
-    message."""
-    if message.get("jsonrpc") != "2.0":
-        raise invalid_request('jsonrpc must be "2.0"')
-    method = message.get("method")
-    if method is None and "method" not in message and _is_response(message):
-        raise invalid_request(
-            "Responses are not accepted: in this revision the server sends no requests"
-        )
-    if type(method) is not str:
-        raise invalid_request("method must be a string")
-    if request_id is None and not method.startswith(_NOTIFICATIONS):
-        raise invalid_request(f"id is missing: {shown(method)} is not a notification")
-    return method
-
-
-def _is_response(message: dict[str, Any]) -> bool:
-    """Whether a message without a method is a response."""
-    return "result" in message or "error" in message
 
 
 def _check_era(headers: Headers, params: dict[str, Any]) -> None:
@@ -189,19 +171,23 @@ def _open_request(
     params: dict[str, Any],
     meta: dict[str, Any],
 ) -> Exchange:
-    version: str = required(meta, PROTOCOL_VERSION_META_KEY, str, _META)
-    required(meta, CLIENT_CAPABILITIES_META_KEY, dict, _META)
-    if not headers.equals(b"mcp-protocol-version", version):
-        check_version(headers, version)
-    if version != REVISION:
-        raise unsupported_version(version, _HINTS.get(version, ""))
-    if not headers.equals(b"mcp-method", method):
-        check_method(headers, method)
+    version = meta.get(PROTOCOL_VERSION_META_KEY)
+    if type(version) is not str:
+        version = required(meta, PROTOCOL_VERSION_META_KEY, str, _META)
+    if type(meta.get(CLIENT_CAPABILITIES_META_KEY)) is not dict:
+        required(meta, CLIENT_CAPABILITIES_META_KEY, dict, _META)
     field = NAME_FIELDS.get(method)
+    mirrored = {b"mcp-protocol-version": version, b"mcp-method": method}
     if field is not None:
-        name: str = required(params, field, str, "params")
-        if not headers.equals(b"mcp-name", name):
-            check_name(headers, field, name)
+        mirrored[b"mcp-name"] = params.get(field)
+    if version != REVISION or not headers.equal(mirrored):
+        # Some header is encoded, or something is wrong: the order decides what the client is sent.
+        check_version(headers, version)
+        if version != REVISION:
+            raise unsupported_version(version, _HINTS.get(version, ""))
+        check_method(headers, method)
+        if field is not None:
+            check_name(headers, field, required(params, field, str, "params"))
     opened = read_meta(meta)
     check_params(method, params)
     return Exchange(request_id, method, params, opened, Era.MODERN, version)

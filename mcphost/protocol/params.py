@@ -144,19 +144,28 @@ def read_meta(meta: Mapping[str, Any]) -> Meta:
     if "progressToken" in meta:
         token = _progress_token(meta["progressToken"])
     if LOG_LEVEL_META_KEY in meta:
-        level = _log_level(meta[LOG_LEVEL_META_KEY])
+        level = meta[LOG_LEVEL_META_KEY]
+        if type(level) is not str or level not in LOG_LEVELS:
+            raise invalid_params(
+                f"{_META}[{LOG_LEVEL_META_KEY!r}] must be one of {', '.join(LOG_LEVELS)}"
+            )
     if CLIENT_INFO_META_KEY in meta:
-        info = required(meta, CLIENT_INFO_META_KEY, dict, _META)
+        info = meta[CLIENT_INFO_META_KEY]
+        if type(info) is not dict:
+            check_type(_CLIENT_INFO, info, dict)
         # Only the fields that every `Implementation` has: nothing here uses the others.
-        name = required(info, "name", str, _CLIENT_INFO)
-        version = required(info, "version", str, _CLIENT_INFO)
-        if len(name) > MAX_TEXT or len(version) > MAX_TEXT:
+        name, version = info.get("name"), info.get("version")
+        if type(name) is not str or type(version) is not str:
+            required(info, "name", str, _CLIENT_INFO)
+            required(info, "version", str, _CLIENT_INFO)
+        elif len(name) > MAX_TEXT or len(version) > MAX_TEXT:
             raise _too_long(_CLIENT_INFO)
     capabilities = meta.get(CLIENT_CAPABILITIES_META_KEY, {})
     if capabilities:
-        check_type(_CLIENT_CAPABILITIES, capabilities, dict)
         _check_capabilities(capabilities)
-    trace = _traceparent(meta["traceparent"]) if "traceparent" in meta else None
+    trace = meta.get("traceparent")
+    if type(trace) is not str or not _TRACEPARENT.fullmatch(trace):
+        trace = None
     return Meta(token, level, info, capabilities, trace)
 
 
@@ -175,33 +184,17 @@ def _too_long(where: str) -> ProtocolError:
     return invalid_params(f"{where} has more than {MAX_TEXT} characters")
 
 
-def _log_level(level: Any) -> str:
-    if type(level) is not str or level not in LOG_LEVELS:
-        raise invalid_params(
-            f"{_META}[{LOG_LEVEL_META_KEY!r}] must be one of {', '.join(LOG_LEVELS)}"
-        )
-    return level
-
-
 def _check_capabilities(capabilities: Mapping[str, Any]) -> None:
+    check_type(_CLIENT_CAPABILITIES, capabilities, dict)
     for name, capability in capabilities.items():
         if name not in _CAPABILITIES:
             continue
         if type(capability) is not dict:
             check_type(_member(_CLIENT_CAPABILITIES, name), capability, dict)
-        if capability:
-            _check_members(name, capability)
-
-
-def _check_members(name: str, capability: Mapping[str, Any]) -> None:
-    members = _CAPABILITIES[name]
-    for member, value in capability.items():
-        if type(value) is not dict and (members is None or member in members):
-            check_type(_member(_member(_CLIENT_CAPABILITIES, name), member), value, dict)
-
-
-def _traceparent(value: object) -> str | None:
-    return value if type(value) is str and _TRACEPARENT.fullmatch(value) else None
+        objects = _CAPABILITIES[name]
+        for member, value in capability.items():
+            if type(value) is not dict and (objects is None or member in objects):
+                check_type(_member(_member(_CLIENT_CAPABILITIES, name), member), value, dict)
 
 
 def _check_responses(responses: Mapping[str, Any]) -> None:
@@ -232,12 +225,9 @@ def _explained(model: Any, request: Mapping[str, Any]) -> str:
             # From bytes, because strict models accept only their own instances from Python.
             model.model_validate_json(orjson.dumps(request), strict=True, by_name=False)
         except ValidationError as error:
-            return _told(error.errors(**_BRIEF)[0], request)
+            first = error.errors(**_BRIEF)[0]
+            return f"{_where(first, request)}: {first['msg'][0].lower()}{first['msg'][1:]}"
     return f"params are not valid for {request['method']}"
-
-
-def _told(error: ErrorDetails, request: Mapping[str, Any]) -> str:
-    return f"{_where(error, request)}: {error['msg'][0].lower()}{error['msg'][1:]}"
 
 
 def _where(error: ErrorDetails, node: Any) -> str:

@@ -55,13 +55,10 @@ def check_arguments(declared: Sequence[PromptArgument], arguments: Mapping[str, 
     unknown = [name for name in arguments if name not in names]
     if unknown:
         takes = ", ".join(argument.name for argument in declared) or "none"
-        return f"params.arguments has {_some(unknown)}, which the prompt does not take ({takes})"
+        first = ", ".join(repr(name[:40]) for name in unknown[:3])
+        more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
+        return f"params.arguments has {first}{more}, which the prompt does not take ({takes})"
     missing = [one.name for one in declared if one.required and one.name not in arguments]
     if missing:
         return f"params.arguments is missing {', '.join(missing)}"
     return None
-
-
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name[:40]) for name in names[:3])
-    return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown

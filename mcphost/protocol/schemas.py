@@ -91,18 +91,30 @@ def check_schema(schema: Any, *, role: Literal["input", "output"]) -> tuple[Sche
     plain = as_plain(schema)
     if isinstance(plain, SchemaProblem):
         return (plain,)
-    problems = tuple(islice(_metaschema_problems(plain), _MAX_PROBLEMS))
-    if problems:
-        return problems
+    metaschema = _METASCHEMAS[plain.get("$schema", DEFAULT_DIALECT).removesuffix("#")]
+    if not metaschema.is_valid(plain):
+        errors = islice(metaschema.iter_errors(plain), _MAX_PROBLEMS)
+        return tuple(_problem(error) for error in errors)
     subschemas = tuple(walk(plain))
-    problems = (*_root_problems(plain, role), *_size_problems(subschemas))
+    problems = list(_size_problems(subschemas))
+    if role == "input" and plain.get("type") != "object":
+        message = 'The type must be "object": arguments are always an object'
+        problems.insert(0, SchemaProblem("/type", message))
     if not problems:
         document = Document(subschemas)
-        problems = tuple(_reference_problems(subschemas, document))
-        problems = problems or tuple(_effort_problems(document))
+        problems += _reference_problems(subschemas, document)
+        if not problems:
+            problems += _effort_problems(document)
     if role == "input":
-        problems = (*problems, *_header_problems(subschemas))
-    return (problems or tuple(_compile_problems(plain)))[:_MAX_PROBLEMS]
+        problems += _header_problems(subschemas)
+    if not problems:
+        try:  # some problems show only when a validator is compiled, above all invalid patterns
+            jsonschema_rs.validator_for(
+                plain, offline=True, pattern_options=jsonschema_rs.RegexOptions()
+            )
+        except jsonschema_rs.ValidationError as error:
+            problems.append(_problem(error))
+    return tuple(problems[:_MAX_PROBLEMS])
 
 
 def param_headers(schema: Mapping[str, Any]) -> tuple[ParamHeader, ...]:
@@ -156,18 +168,6 @@ def _nesting(value: Any) -> int:
         parts = (part.values() if isinstance(part, dict) else part for part in level)
         level = [child for part in parts for child in part if isinstance(child, dict | list)]
     return nesting
-
-
-def _metaschema_problems(schema: dict[str, Any]) -> Iterator[SchemaProblem]:
-    dialect = schema.get("$schema", DEFAULT_DIALECT).removesuffix("#")
-    metaschema = _METASCHEMAS[dialect]
-    if not metaschema.is_valid(schema):
-        yield from (_problem(error) for error in metaschema.iter_errors(schema))
-
-
-def _root_problems(schema: dict[str, Any], role: str) -> Iterator[SchemaProblem]:
-    if role == "input" and schema.get("type") != "object":
-        yield SchemaProblem("/type", 'The type must be "object": arguments are always an object')
 
 
 def _size_problems(subschemas: Sequence[Subschema]) -> Iterator[SchemaProblem]:
@@ -247,16 +247,6 @@ def _holds_secret(subschema: Subschema, name: str) -> bool:
     hidden = keywords.get("writeOnly") is True or keywords.get("format") == "password"
     names = (subschema.path[-1], name, str(keywords.get("title", "")))
     return hidden or any(looks_secret(each) for each in names)
-
-
-def _compile_problems(schema: dict[str, Any]) -> Iterator[SchemaProblem]:
-    """Find problems that show only when a validator is compiled, above all invalid patterns."""
-    try:
-        jsonschema_rs.validator_for(
-            schema, offline=True, pattern_options=jsonschema_rs.RegexOptions()
-        )
-    except jsonschema_rs.ValidationError as error:
-        yield _problem(error)
 
 
 def _problem(error: jsonschema_rs.ValidationError) -> SchemaProblem:

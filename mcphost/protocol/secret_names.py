@@ -9,7 +9,7 @@ looks for fragments.
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -170,13 +170,12 @@ def _in_singular(words: Sequence[str]) -> str:
     return " ".join(word.removesuffix("s") for word in words)
 
 
-def _forms(phrase: str) -> Iterable[str]:
-    """Return a phrase in the form of `_in_singular`, and as one word."""
-    words = phrase.split("_")
-    return (_in_singular(words), _in_singular(["".join(words)]))
-
-
-_KNOWN: Final = frozenset(form for phrase in _PHRASES for form in _forms(phrase))
+_KNOWN: Final = frozenset(
+    _in_singular(words)
+    for phrase in _PHRASES
+    for words in (phrase.split("_"), [phrase.replace("_", "")])
+)
+"""All phrases in the form of `_in_singular`, and each as one word, too."""
 _FIRST: Final = frozenset(
     first for form in _KNOWN for first in (form.split()[0], form.split()[0] + "s")
 )

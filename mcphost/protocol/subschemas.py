@@ -57,25 +57,22 @@ class Subschema:
 def walk(root: Mapping[str, Any]) -> Iterator[Subschema]:
     """Yield all subschemas of a document, the root first. It must be finite: JSON that was parsed."""
     queue = [Subschema((), (), root, 1, (), False)]
-    for subschema in queue:
-        yield subschema
-        queue.extend(_children(subschema))
-
-
-def _children(parent: Subschema) -> Iterator[Subschema]:
-    for keyword, value in parent.keywords.items():
-        for steps, schema in _schemas(keyword, value):
-            if isinstance(schema, Mapping | bool):
-                keywords = schema if isinstance(schema, Mapping) else {}
-                chain = parent.properties if keyword == "properties" else None
-                yield Subschema(
+    for parent in queue:
+        yield parent
+        for keyword, value in parent.keywords.items():
+            chain = parent.properties if keyword == "properties" else None
+            queue.extend(
+                Subschema(
                     path=(*parent.path, keyword, *steps),
                     parent=parent.path,
-                    keywords=keywords,
+                    keywords=schema if isinstance(schema, Mapping) else {},
                     depth=parent.depth + 1,
                     properties=None if chain is None else (*chain, *steps),
                     in_place=keyword in _IN_PLACE,
                 )
+                for steps, schema in _schemas(keyword, value)
+                if isinstance(schema, Mapping | bool)
+            )
 
 
 def _schemas(keyword: str, value: Any) -> Iterator[tuple[Path, Any]]:

@@ -57,7 +57,12 @@ class UriTemplate:
         self.text = text
         pieces = _EXPRESSION.split(text)
         literals, expressions = pieces[::2], pieces[1::2]
-        _check_literals(literals)
+        if any("{" in literal or "}" in literal for literal in literals):
+            raise ValueError("the template has a { without its }, or a } without its {")
+        if _LITERAL_SCHEME.match(literals[0]) is None:
+            raise ValueError(
+                "the template does not begin with a scheme in lower case, such as docs:"
+            )
         self._queried = _queried(literals, expressions)
         if self._queried:
             expressions, literals = expressions[:-1], literals[:-1]
@@ -65,8 +70,17 @@ class UriTemplate:
             raise ValueError("the template has two expressions with nothing between them")
         self._head = literals[0]
         self._variables = tuple(map(_variable, literals, expressions, literals[1:]))
-        _check_variables(self.variables)
-        _check_written(text, literals, self._queried)
+        names = self.variables
+        if not names:
+            raise ValueError("the template has no {variable}: that is a resource")
+        if len(names) > MAX_VARIABLES:
+            raise ValueError(f"the template has more than {MAX_VARIABLES} variables")
+        if len(set(names)) < len(names):
+            raise ValueError("the template has a variable twice")
+        # The URI that the template writes when every value is one letter.
+        problem = check_uri("x".join(literals) + ("?x=x" if self._queried else ""))
+        if problem is not None:
+            raise ValueError(f"the template expands to an invalid URI: {problem}")
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -102,15 +116,14 @@ class UriTemplate:
         if values is None or queried is None:
             return None
         decoded = _decoded({**values, **queried})
-        return decoded if decoded is not None and self._are_fit(decoded) else None
-
-    def _are_fit(self, decoded: Mapping[str, str]) -> bool:
-        """Whether no value has a leading slash that its variable does not allow."""
-        return not any(
+        if decoded is None:
+            return None
+        absolute = any(
             decoded[variable.name].startswith(_SLASHES)
             for variable in self._variables
             if not variable.rooted
         )
+        return None if absolute else decoded
 
     def _query(self, query: str | None) -> Mapping[str, str] | None:
         """Return the encoded query values by name. Names may come in any order, each at most once."""
@@ -121,13 +134,6 @@ class UriTemplate:
                 return None
             values[name] = value
         return values
-
-
-def _check_literals(literals: Sequence[str]) -> None:
-    if any("{" in literal or "}" in literal for literal in literals):
-        raise ValueError("the template has a { without its }, or a } without its {")
-    if _LITERAL_SCHEME.match(literals[0]) is None:
-        raise ValueError("the template does not begin with a scheme in lower case, such as docs:")
 
 
 def _queried(literals: Sequence[str], expressions: Sequence[str]) -> tuple[str, ...]:
@@ -157,31 +163,21 @@ def _name(text: str) -> str:
     )
 
 
-def _check_variables(names: Sequence[str]) -> None:
-    if not names:
-        raise ValueError("the template has no {variable}: that is a resource")
-    if len(names) > MAX_VARIABLES:
-        raise ValueError(f"the template has more than {MAX_VARIABLES} variables")
-    if len(set(names)) < len(names):
-        raise ValueError("the template has a variable twice")
-
-
-def _check_written(text: str, literals: Sequence[str], queried: Sequence[str]) -> None:
-    """Check the URI that the template writes when every value is one letter."""
-    problem = check_uri("x".join(literals) + ("?x=x" if queried else ""))
-    if problem is not None:
-        raise ValueError(f"the template expands to an invalid URI: {problem}")
-
-
 def _values(
     positions: UriPositions, start: int, end: int, variables: Sequence[_Variable]
 ) -> dict[str, str] | None:
     """Return the encoded values of variables that write the URI from `start` to `end`."""
     if not _has_literals(positions.uri, start, end, variables):
         return None
-    endings = _endings(positions, end, variables)
+    # Where each value may end so that everything after it matches, found from the last to the first.
+    endings: list[Places] = []
+    starts = positions.place(end)
+    for variable in reversed(variables):
+        ends = positions.before(variable.then, starts)
+        endings.append(ends)
+        starts = positions.reaching(variable.characters, ends)
     values: dict[str, str] = {}
-    for variable, ends in zip(variables, endings, strict=True):
+    for variable, ends in zip(variables, reversed(endings), strict=True):
         at = positions.furthest(start, variable.characters, ends)
         if at is None:
             return None
@@ -199,17 +195,6 @@ def _has_literals(uri: str, start: int, end: int, variables: Sequence[_Variable]
             return False
         start += len(variable.then)
     return uri.endswith(variables[-1].then, 0, end) if variables else True
-
-
-def _endings(positions: UriPositions, end: int, variables: Sequence[_Variable]) -> list[Places]:
-    """Return, for each variable, where its value may end so that everything after it matches."""
-    endings: list[Places] = []
-    starts = positions.place(end)
-    for variable in reversed(variables):
-        ends = positions.before(variable.then, starts)
-        endings.append(ends)
-        starts = positions.reaching(variable.characters, ends)
-    return endings[::-1]
 
 
 def _decoded(values: Mapping[str, str]) -> dict[str, str] | None:

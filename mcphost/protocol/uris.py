@@ -50,7 +50,11 @@ def normalize(uri: str) -> str:
     URI."""
     if len(uri) > MAX_LENGTH:
         raise ValueError(f"the URI has more than {MAX_LENGTH} characters")
-    _check_characters(uri)
+    illegal = _ILLEGAL.search(uri)
+    if illegal is not None:
+        raise ValueError(f"the URI has {illegal[0]!a}, which must be percent-encoded")
+    if _BAD_ESCAPE.search(uri) is not None:
+        raise ValueError("the URI has a % that two hexadecimal digits do not follow")
     parts = _PARTS.fullmatch(_ESCAPE.sub(_escaped, uri))
     if parts is None:
         raise ValueError("the URI does not begin with a scheme, such as docs:")
@@ -62,14 +66,6 @@ def normalize(uri: str) -> str:
         path = path or "/"
     where = "" if authority is None else "//" + _authority(authority, web=scheme in _WEB)
     return f"{scheme}:{where}{path}{_led('?', parts['query'])}{_led('#', parts['fragment'])}"
-
-
-def _check_characters(uri: str) -> None:
-    illegal = _ILLEGAL.search(uri)
-    if illegal is not None:
-        raise ValueError(f"the URI has {illegal[0]!a}, which must be percent-encoded")
-    if _BAD_ESCAPE.search(uri) is not None:
-        raise ValueError("the URI has a % that two hexadecimal digits do not follow")
 
 
 def _check_rest(path: str, query: str | None, fragment: str | None) -> None:

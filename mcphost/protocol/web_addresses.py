@@ -85,10 +85,6 @@ def url_problem(url: Any) -> str | None:
         _ = parts.port
     except ValueError as error:
         return str(error)
-    return _problem(parts)
-
-
-def _problem(parts: SplitResult) -> str | None:
     if parts.scheme not in ("https", "http"):
         return "the address must begin with https://"
     if not parts.hostname:

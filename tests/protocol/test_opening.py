@@ -92,6 +92,12 @@ def test_other_headers_and_members_are_ignored():
     assert exchange.method == "tools/call"
 
 
+def test_white_space_around_a_header_is_no_mismatch():
+    message = request("tools/list", {"_meta": META})
+    headers = {"mcp_protocol_version": f" {REVISION}\t", "mcp_method": " tools/list "}
+    assert opened(message, **headers).method == "tools/list"
+
+
 def test_a_name_header_is_ignored_where_there_is_no_name():
     assert opened(request("tools/list", {"_meta": META}), mcp_name="x").method == "tools/list"
 

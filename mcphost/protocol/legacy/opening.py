@@ -87,13 +87,16 @@ class LegacyBody(NamedTuple):
         messages: list[LegacyMessage] = []
         refused = list(self.refused)
         for one in self.messages:
-            refusal = _refusal(one, check)
-            if refusal is None:
-                messages.append(one)
-            elif self.batch:
-                refused.append(refusal)
-            else:
-                raise refusal
+            if isinstance(one, LegacyRequest):
+                try:
+                    check(one)
+                except ProtocolError as error:
+                    refusal = in_session(error).with_id(one.id)
+                    if not self.batch:
+                        raise refusal from None
+                    refused.append(refusal)
+                    continue
+            messages.append(one)
         return self._replace(messages=tuple(messages), refused=tuple(refused))
 
 
@@ -104,19 +107,16 @@ def open_body(version: str | None, parsed: Any, body: bytes) -> LegacyBody:
     """
     try:
         opened = _open(parsed, body)
-        _check_header(version, opened)
+        if (
+            version is not None
+            and version not in REVISIONS
+            # The header of `initialize` does not count: its params name the revision.
+            and not any(one.method == INITIALIZE for one in opened.requests)
+        ):
+            raise unsupported_revision(version).with_id(opened.alone)
     except ProtocolError as error:
         raise in_post(error, version) from None
     return opened._replace(version=version)
-
-
-def _refusal(message: LegacyMessage, check: Callable[[LegacyRequest], None]) -> SessionError | None:
-    if isinstance(message, LegacyRequest):
-        try:
-            check(message)
-        except ProtocolError as error:
-            return in_session(error).with_id(message.id)
-    return None
 
 
 def fitting(opened: LegacyBody, revision: Revision) -> LegacyBody:
@@ -136,15 +136,6 @@ def fitting(opened: LegacyBody, revision: Revision) -> LegacyBody:
         check_params(one.method, one.params, revision.name)
 
     return opened.keeping(check)
-
-
-def _check_header(version: str | None, opened: LegacyBody) -> None:
-    """Refuse an unsupported revision in the header, except for `initialize`, whose params name the
-    revision."""
-    if version is None or version in REVISIONS:
-        return
-    if not any(one.method == INITIALIZE for one in opened.requests):
-        raise unsupported_revision(version).with_id(opened.alone)
 
 
 def _open(parsed: Any, body: bytes) -> LegacyBody:
@@ -169,29 +160,23 @@ def _open_batch(parsed: list[Any], body: bytes) -> LegacyBody:
     refused: list[SessionError] = []
     for one in parsed:
         try:
-            messages.append(_read_of_batch(one))
+            if type(one) is not dict:
+                raise invalid_request("A batch holds JSON-RPC messages only")
+            message = _read(one)
+            if isinstance(message, LegacyRequest) and message.method == INITIALIZE:
+                raise invalid_request("initialize is sent alone, not in a batch").with_id(
+                    message.id
+                )
+            messages.append(message)
         except ProtocolError as error:
             if error.request_id is None:
                 raise
             refused.append(in_post(error, None))
-    _check_ids(messages, refused)
-    return LegacyBody(tuple(messages), batch=True, refused=tuple(refused))
-
-
-def _read_of_batch(one: Any) -> LegacyMessage:
-    if type(one) is not dict:
-        raise invalid_request("A batch holds JSON-RPC messages only")
-    message = _read(one)
-    if isinstance(message, LegacyRequest) and message.method == INITIALIZE:
-        raise invalid_request("initialize is sent alone, not in a batch").with_id(message.id)
-    return message
-
-
-def _check_ids(messages: list[LegacyMessage], refused: list[SessionError]) -> None:
     ids = [one.id for one in messages if isinstance(one, LegacyRequest)]
     ids += [error.request_id for error in refused if error.request_id is not None]
     if len(set(ids)) < len(ids):
         raise invalid_request("Two requests of the batch have the same id")
+    return LegacyBody(tuple(messages), batch=True, refused=tuple(refused))
 
 
 def _read(message: dict[str, Any]) -> LegacyMessage:
@@ -217,7 +202,9 @@ def _call(message: dict[str, Any]) -> LegacyRequest | LegacyNotification:
     if notifies:
         raise invalid_request(f"{shown(method)} is a notification and has no id")
     params = _params(message)
-    meta = _meta(params)
+    found = params.get("_meta", {})
+    check_type("params._meta", found, dict)
+    meta = read_meta({name: found[name] for name in _SAID if name in found})
     if not _LATER.isdisjoint(params):
         params = {name: value for name, value in params.items() if name not in _LATER}
     return LegacyRequest(identifier, method, params, meta)
@@ -250,12 +237,6 @@ def _params(message: dict[str, Any]) -> dict[str, Any]:
     check_type("params", params, dict)
     found: dict[str, Any] = params
     return found
-
-
-def _meta(params: dict[str, Any]) -> Meta:
-    meta = params.get("_meta", {})
-    check_type("params._meta", meta, dict)
-    return read_meta({name: meta[name] for name in _SAID if name in meta})
 
 
 def _id(message: dict[str, Any]) -> str | int:

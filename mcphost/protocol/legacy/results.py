@@ -4,7 +4,7 @@ What a revision does not have is left out or expressed otherwise, because some o
 validate every result against its schema.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -44,19 +44,15 @@ def _entry(revision: Revision, entry: Mapping[str, Any]) -> Json:
     if not revision.structured:
         kept = {name: value for name, value in kept.items() if name not in _OF_STRUCTURED}
         _without_dates(kept)
-    if not _is_object(kept.get("outputSchema")):
+    schema = kept.get("outputSchema")
+    if not isinstance(schema, Mapping) or schema.get("type") != "object":
         kept.pop("outputSchema", None)
     if "arguments" in kept and not revision.structured:
-        kept["arguments"] = [_untitled(one) for one in kept["arguments"]]
+        kept["arguments"] = [
+            {name: value for name, value in argument.items() if name != "title"}
+            for argument in kept["arguments"]
+        ]
     return kept
-
-
-def _is_object(schema: Any) -> bool:
-    return isinstance(schema, Mapping) and schema.get("type") == "object"
-
-
-def _untitled(argument: Mapping[str, Any]) -> Json:
-    return {name: value for name, value in argument.items() if name != "title"}
 
 
 def _without_dates(entry: Json) -> None:
@@ -71,7 +67,7 @@ def _called(revision: Revision, result: Json) -> Json:
     anyway."""
     if not revision.structured or not isinstance(result.get("structuredContent"), Mapping):
         result.pop("structuredContent", None)
-    return {**result, "content": _blocks(revision, result.get("content", ()))}
+    return {**result, "content": [_block(revision, one) for one in result.get("content", ())]}
 
 
 def _got(revision: Revision, result: Json) -> Json:
@@ -83,10 +79,6 @@ def _read(revision: Revision, result: Json) -> Json:
     if revision.structured:
         return result
     return {**result, "contents": [_without_meta(one) for one in result["contents"]]}
-
-
-def _blocks(revision: Revision, blocks: Sequence[Mapping[str, Any]]) -> list[Json]:
-    return [_block(revision, one) for one in blocks]
 
 
 def _block(revision: Revision, block: Mapping[str, Any]) -> Json:
