@@ -47,13 +47,10 @@ def collide(value: Any) -> bool:
     level = [value]
     while level:
         found += [each for each in level if type(each) in _NUMBERS and abs(each) >= EXACT]
-        parts = (each.values() if type(each) is dict else each for each in level if _holds(each))
+        holders = (each for each in level if type(each) is dict or type(each) is list)
+        parts = (each.values() if type(each) is dict else each for each in holders)
         level = list(chain.from_iterable(parts))
     if len(found) <= FEW:
         return False
     floats = len(set(map(float, found)))
     return floats < len(found) and floats < len(set(found))
-
-
-def _holds(value: Any) -> bool:
-    return type(value) is dict or type(value) is list

@@ -51,7 +51,7 @@ class Deadline(Generic[T]):
 
     async def run(self, *, resting: bool = False) -> T:
         """Return the coroutine's result. Raises OutOfTime if the time was up, whatever the
-        coroutine did then."""
+        coroutine did then, unless the task was also cancelled from outside."""
         if not resting:
             self.go_on()
         error: BaseException | None = None
@@ -61,7 +61,14 @@ class Deadline(Generic[T]):
             error = raised
             raise
         finally:
-            self._stop(error)
+            for handle in (self._handle, self._hurrying):
+                if handle is not None:
+                    handle.cancel()
+            for _ in range(self._warnings):
+                self._task.uncancel()
+            is_cancelled = isinstance(error, asyncio.CancelledError)
+            if self._warnings and not (is_cancelled and self._task.cancelling() > self._before):
+                raise OutOfTime(self._seconds) from error
 
     def rest(self) -> None:
         """Suspend the time limit, unless the time is up."""
@@ -103,15 +110,3 @@ class Deadline(Generic[T]):
         else:
             self._handle = self._loop.call_later(WARNING_SECONDS, self._warn)
         self._task.cancel()
-
-    def _stop(self, error: BaseException | None) -> None:
-        """Cancel all timers. Raises OutOfTime if the time was up, unless the task was also
-        cancelled from outside."""
-        for handle in (self._handle, self._hurrying):
-            if handle is not None:
-                handle.cancel()
-        for _ in range(self._warnings):
-            self._task.uncancel()
-        is_cancelled = isinstance(error, asyncio.CancelledError)
-        if self._warnings and not (is_cancelled and self._task.cancelling() > self._before):
-            raise OutOfTime(self._seconds) from error

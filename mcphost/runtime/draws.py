@@ -76,14 +76,11 @@ class Draws:
 
     def _random(self, sort: str, path: str) -> bytes:
         with _lock:
-            return sha256(f"{self._seed()} {self._next(sort, path)}".encode()).digest()
-
-    def _seed(self) -> str:
-        seed: str = self._history.recorded(SEED)
-        if seed is MISSING:
-            seed = self._ports.randomness.bytes(SEED_BYTES).hex()
-            self._history.record(SEED, seed)
-        return seed
+            seed: str = self._history.recorded(SEED)
+            if seed is MISSING:
+                seed = self._ports.randomness.bytes(SEED_BYTES).hex()
+                self._history.record(SEED, seed)
+            return sha256(f"{seed} {self._next(sort, path)}".encode()).digest()
 
     def _next(self, sort: str, path: str) -> str:
         name = f"{sort} {path}".rstrip()

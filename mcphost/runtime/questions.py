@@ -65,14 +65,11 @@ class Question(Generic[T]):
     digest: str = field(init=False)
 
     def __post_init__(self) -> None:
-        if not _is_key(self.key):
+        key: Any = self.key  # of an author, who may pass anything
+        if not isinstance(key, str) or _KEY.fullmatch(key) is None:
             raise QuestionRefused(f"{self.key!r} is not a key: use 1 to 64 of A-Z a-z 0-9 _ . -")
         try:
             named = digest([self.method, self.params])
         except ValueError as error:
             raise QuestionRefused(f"the question {self.key!r} is not JSON: {error}") from None
         object.__setattr__(self, "digest", named)
-
-
-def _is_key(key: Any) -> bool:
-    return isinstance(key, str) and _KEY.fullmatch(key) is not None

@@ -122,23 +122,22 @@ class Recording:
         return value
 
     async def _enter(self, what: str) -> None:
-        """Raise CallEnded; Misused inside a step; Unwound once the round is over."""
+        """Raise CallEnded; Misused inside a step; Unwound once the round is over.
+
+        A program that swallows Unwound is unwound again. One that never ends waits for its time
+        limit.
+        """
         self._channel.check()
         if self._tasks.ending:
             raise CallEnded("the round of this code has ended")
         if step := self._tasks.here().step:
             raise Misused(f"{what} inside another step ({step}), where nothing can be recorded")
         if self._settling.over:
-            await self._come_late()
-
-    async def _come_late(self) -> None:
-        """Unwind a program again that has swallowed Unwound. One that never ends waits for its time
-        limit."""
-        self._late += 1
-        if self._late > MOST_LATE:
-            await self._channel.loop.create_future()
-        await asyncio.sleep(0)
-        await self._settling.unwind()
+            self._late += 1
+            if self._late > MOST_LATE:
+                await self._channel.loop.create_future()
+            await asyncio.sleep(0)
+            await self._settling.unwind()
 
     def _answer(self, question: Question[T]) -> T:
         """Return the answer in the journal; otherwise add the question to the open ones and return
@@ -161,16 +160,13 @@ class Recording:
             else:
                 self._keys.add(key)
                 return value
-        self._put(question)
-        return cast(T, MISSING)
-
-    def _put(self, question: Question[Any]) -> None:
         if not self._call.client.can(question.capability):
             raise CapabilityMissing(question.capability)
         if len(self._open) == MOST_OPEN:
             raise Misused(f"more than {MOST_OPEN} questions are asked in one round")
-        self._keys.add(question.key)
-        self._open[question.key] = question
+        self._keys.add(key)
+        self._open[key] = question
+        return cast(T, MISSING)
 
     async def begin_step(
         self,
@@ -237,7 +233,12 @@ class Recording:
             return attempt.value
         try:
             with inside_step(self._tasks.here(), attempt.step.id):
-                value = await _called(attempt, in_thread)
+                if attempt.shape.waits:
+                    value = await attempt.function()
+                else:  # a function that is not a coroutine function may block
+                    value = await in_thread(attempt.function)
+                    if inspect.isawaitable(value):
+                        value = await value
         except BaseException:
             self.fail_step(attempt)
             raise
@@ -246,19 +247,16 @@ class Recording:
     async def wait_for(self, key: str, seconds: float) -> bool:
         """Wait at one of the call's links. The result is recorded like a step's."""
         try:
-            return await self._waited(key, seconds)
+            await self._enter(f"{key!r} is waited for")
+            self._waits[key] += 1
+            id = f"wait {key} {self._waits[key]}"
+            done: bool = self._history.recorded(id)
+            if done is MISSING:
+                done = await self._ports.links.wait(key, seconds, self._draws.handed_out(key))
+                self._history.record(id, done)
         except Exception:
             await asyncio.sleep(0)
             raise
-
-    async def _waited(self, key: str, seconds: float) -> bool:
-        await self._enter(f"{key!r} is waited for")
-        self._waits[key] += 1
-        id = f"wait {key} {self._waits[key]}"
-        done: bool = self._history.recorded(id)
-        if done is MISSING:
-            done = await self._ports.links.wait(key, seconds, self._draws.handed_out(key))
-            self._history.record(id, done)
         return done
 
     def now(self) -> datetime:
@@ -281,12 +279,3 @@ class Recording:
 
     def callback(self, key: str) -> str:
         return (self._ports.links if self._settling.over else self._draws).callback(key)
-
-
-async def _called(attempt: StepAttempt, in_thread: Callable[[Callable[[], Any]], Any]) -> Any:
-    """Call a step's function. A function that is not a coroutine function may block, so it gets a
-    thread."""
-    if attempt.shape.waits:
-        return await attempt.function()
-    value = await in_thread(attempt.function)
-    return await value if inspect.isawaitable(value) else value

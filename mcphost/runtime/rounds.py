@@ -2,11 +2,11 @@
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from threading import Lock
-from typing import Any, Final, NamedTuple, NoReturn, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from mcphost.runtime.call import Call
 from mcphost.runtime.deadlines import Deadline
@@ -84,14 +84,11 @@ class Round:
         variables.
 
         Raises CallEnded once the round is over, and ForeignContext in code of another call or of
-        none.
+        none. Such misuse is reported to this call and to the call that used its context; only the
+        log names both.
         """
-        if not self.channel.open or not self.tasks.runs_here:
-            self._refuse()
-
-    def _refuse(self) -> NoReturn:
-        """Report the misuse to this call and to the call that used its context. Only the log names
-        both."""
+        if self.channel.open and self.tasks.runs_here:
+            return
         self.channel.check()
         by = running()
         if by is None:
@@ -143,16 +140,11 @@ class Round:
         return await self._at_home(self._wait_for(key, seconds))
 
     async def _wait_for(self, key: str, seconds: float) -> bool:
-        with self._resting():
-            return await self.recording.wait_for(key, seconds)
-
-    @contextmanager
-    def _resting(self) -> Iterator[None]:
         self._waits += 1
         if self.deadline is not None:
             self.deadline.rest()
         try:
-            yield
+            return await self.recording.wait_for(key, seconds)
         finally:
             self._waits -= 1
             if self.deadline is not None and not self._waits:

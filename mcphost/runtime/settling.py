@@ -39,21 +39,15 @@ class Settling:
 
     async def unwind(self) -> None:
         """Wait until the round has settled, then raise Unwound. Raises it at once from then on."""
-        if not self.over and self._is_alone():
+        if not self.over and not self._steps and not self._tasks.left:
             self.over = True
         elif not self.over:
-            await self._settled()
+            future = self._loop.create_future()
+            self._waiting.append(future)
+            self._quiet = 0
+            self._go_on()
+            await future
         raise Unwound
-
-    def _is_alone(self) -> bool:
-        return not self._steps and not self._tasks.left
-
-    async def _settled(self) -> None:
-        future = self._loop.create_future()
-        self._waiting.append(future)
-        self._quiet = 0
-        self._go_on()
-        await future
 
     def _go_on(self) -> None:
         """Count turns while code waits and no step runs: only then can the round settle."""

@@ -2,7 +2,7 @@
 
 import logging
 from asyncio import CancelledError
-from collections.abc import Coroutine, Generator, Iterator
+from collections.abc import Coroutine, Generator
 from ctypes import py_object, pythonapi
 from typing import Any, Generic, TypeVar, cast
 
@@ -17,20 +17,17 @@ def close(work: Coroutine[Any, Any, Any]) -> None:
     A coroutine that goes on after this is kept forever: to free it, Python would close it again,
     perhaps where no event loop runs and everything it awaits fails at once, and it would never end.
     """
-    awaited = list(_chain(work))
+    awaited: list[Any] = []  # the coroutine, the one that it awaits, and so on
+    each: Any = work
+    while each is not None:
+        awaited.append(each)
+        each = getattr(each, "cr_await", None)
     try:
         work.close()
     except BaseException as error:  # noqa: BLE001 - it may raise anything, or go on
         log.error("a tool's coroutine did not stop when it was closed: %r", error)
         for each in awaited:  # a list would be emptied at exit, which would close them
             pythonapi.Py_IncRef(py_object(each))
-
-
-def _chain(work: Any) -> Iterator[Any]:
-    """Yield a coroutine, the one that it awaits, and so on."""
-    while work is not None:
-        yield work
-        work = getattr(work, "cr_await", None)
 
 
 class StartedCoroutine(Generic[T]):
@@ -67,19 +64,15 @@ class StartedCoroutine(Generic[T]):
             while True:
                 try:
                     sent = yield self.waits_for
+                except CancelledError as error:
+                    if self._given_up:
+                        close(work)
+                        raise
+                    instead, self._instead = self._instead, None
+                    self.waits_for = work.throw(error if instead is None else instead)
                 except BaseException as error:  # noqa: BLE001 - all of it is the coroutine's
-                    self.waits_for = work.throw(self._meant(error))
+                    self.waits_for = work.throw(error)
                 else:
                     self.waits_for = work.send(sent)
         except StopIteration as end:
             return cast(T, end.value)
-
-    def _meant(self, error: BaseException) -> BaseException:
-        """Return the exception that the coroutine gets for an error that wakes it."""
-        if not isinstance(error, CancelledError):
-            return error
-        if self._given_up:
-            close(self._work)
-            raise error
-        instead, self._instead = self._instead, None
-        return error if instead is None else instead

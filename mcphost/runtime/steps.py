@@ -71,7 +71,8 @@ class Steps:
 
     def take(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Step:
         """Return the next occurrence of a step. Raises Misused for an invalid step."""
-        if not _is_name(name):
+        unchecked: Any = name  # of an author, who may pass anything
+        if not isinstance(unchecked, str) or not 0 < len(unchecked) <= LONGEST_NAME:
             raise Misused(f"the name of a step is a text of at most {LONGEST_NAME} characters")
         try:
             given = digest([_plain(list(args)), _plain(dict(kwargs))])
@@ -86,10 +87,6 @@ class Steps:
     def give_back(self, step: Step) -> None:
         """Return a failed occurrence: the next step with this name and arguments gets it again."""
         heappush(self._seen[step.pair].failed, step.occurrence)
-
-
-def _is_name(name: Any) -> bool:
-    return isinstance(name, str) and 0 < len(name) <= LONGEST_NAME
 
 
 def _plain(value: Any) -> Any:
@@ -139,24 +136,22 @@ class StepShape:
 
 
 def shape_of(function: Callable[..., Any], name: str) -> StepShape:
-    """Inspect a step's function. Raises Misused for a return annotation that cannot be used."""
+    """Inspect a step's function. Raises Misused for a return annotation that cannot be used.
+
+    A function without one may return any JSON.
+    """
     inner = function
     while isinstance(inner, partial):
         inner = inner.func
     try:
-        adapter = _adapter_of(_annotation(inner))
+        annotation = getattr(inner, "__annotations__", {}).get("return", Any)
+        if isinstance(annotation, str):
+            annotation = typing.get_type_hints(inner, include_extras=True)["return"]
+        adapter = _adapter_of(annotation)
     except (NameError, TypeError, PydanticUserError) as error:
         text = f"the return annotation of step {name!r} cannot be used: {error}"
         raise Misused(text) from error
     return StepShape(adapter, _takes_key(function), inspect.iscoroutinefunction(inner))
-
-
-def _annotation(function: Callable[..., Any]) -> Any:
-    """Return the return annotation; without one, any JSON."""
-    found = getattr(function, "__annotations__", {}).get("return", Any)
-    if isinstance(found, str):
-        return typing.get_type_hints(function, include_extras=True)["return"]
-    return found
 
 
 def _adapter_of(annotation: Any) -> TypeAdapter[Any]:

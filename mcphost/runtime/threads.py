@@ -103,31 +103,34 @@ class ToolThreads:
         caller is cancelled, or woken with another error, the thread counts as lost until its
         function ends.
         """
+        limits = {owner: self._per_owner}
+        if tool and (limit := self._per_tool if cap is None else cap) is not None:
+            limits[f"{owner}\0{tool}"] = limit
+        with self._lock:
+            for share, limit in limits.items():
+                if self._used[share] >= limit:
+                    raise PoolExhausted(f"all {limit} threads are in use")
+            self._used.update(limits.keys())
+            self._busy += 1
         loop = asyncio.get_running_loop()
-        job = _Job(function, self._take(owner, tool, cap), loop.create_future(), loop)
+        job = _Job(function, tuple(limits), loop.create_future(), loop)
         self._hand_over(job)
         try:
             value, error = await job.future
         except BaseException:
-            self._abandon(job)
+            with self._lock:
+                job.lost = not job.over
+                if job.lost:
+                    self._lost += 1
+            if job.lost:
+                log.warning(
+                    "a tool's thread was abandoned: it still runs after its call was cancelled"
+                )
             raise
         if error is not None:
             raise error
         result: T = value
         return result
-
-    def _take(self, owner: str, tool: str, cap: int | None) -> tuple[str, ...]:
-        """Count one thread more. If a limit is reached, raise PoolExhausted and count nothing."""
-        caps = {owner: self._per_owner}
-        if tool and (limit := self._per_tool if cap is None else cap) is not None:
-            caps[f"{owner}\0{tool}"] = limit
-        with self._lock:
-            for share, limit in caps.items():
-                if self._used[share] >= limit:
-                    raise PoolExhausted(f"all {limit} threads are in use")
-            self._used.update(caps.keys())
-            self._busy += 1
-        return tuple(caps)
 
     def _hand_over(self, job: _Job) -> None:
         with self._lock:
@@ -154,20 +157,15 @@ class ToolThreads:
             job = inbox.get()
             outcome = job.run()
             # Count the thread as free first: the caller may use it as soon as it has the result.
-            going = self._end(job, inbox)
+            with self._lock:
+                self._give_back(job)
+                if job.lost:
+                    self._lost -= 1
+                going = not job.lost and len(self._idle) < MOST_IDLE
+                if going:
+                    self._idle.append(inbox)
             job.deliver(outcome)
             del job, outcome  # so that an idle thread keeps no objects alive
-
-    def _end(self, job: _Job, inbox: "SimpleQueue[_Job]") -> bool:
-        """Count the job as finished, and return whether its thread takes another job."""
-        with self._lock:
-            self._give_back(job)
-            if job.lost:
-                self._lost -= 1
-            stays = not job.lost and len(self._idle) < MOST_IDLE
-            if stays:
-                self._idle.append(inbox)
-        return stays
 
     def _give_back(self, job: _Job) -> None:
         job.over = True
@@ -176,11 +174,3 @@ class ToolThreads:
             self._used[share] -= 1
             if not self._used[share]:
                 del self._used[share]
-
-    def _abandon(self, job: _Job) -> None:
-        with self._lock:
-            if job.over:
-                return
-            job.lost = True
-            self._lost += 1
-        log.warning("a tool's thread was abandoned: it still runs after its call was cancelled")

@@ -56,8 +56,15 @@ class ToolTasks:
         return self
 
     def enter(self) -> None:
-        """Begin to track tasks started in this context."""
-        _watch(asyncio.get_running_loop())
+        """Begin to track tasks started in this context.
+
+        The loop's task factory is replaced by one that tracks tasks; an earlier factory still
+        creates them.
+        """
+        loop = asyncio.get_running_loop()
+        factory = loop.get_task_factory()
+        if not isinstance(factory, _Factory):
+            loop.set_task_factory(_Factory(factory))
         self._token = _here.set(self)
 
     @property
@@ -105,7 +112,9 @@ class ToolTasks:
         if left := self.left:
             log.error("%d tasks of a tool still run after cancellation; closing them", len(left))
             for task in left:
-                _give_up(task)
+                guarded: Any = task.get_coro()
+                guarded.given_up = True  # it is closed, and its code does not run again
+                task.cancel()
             await asyncio.wait(left, timeout=PASS_SECONDS)
 
 
@@ -141,40 +150,31 @@ def inside_step(branch: ToolTasks | Branch, step: str) -> Iterator[None]:
             _here.reset(token)
 
 
-def _sprout(parent: ToolTasks | Branch) -> Branch:
-    """Return the branch of a new task: the path of its parent, and its number there."""
-    parent.started += 1
-    return Branch(parent.root, f"{parent.path}.{parent.started}", parent.step)
-
-
-def _watch(loop: AbstractEventLoop) -> None:
-    """Replace the loop's task factory by one that tracks tasks. An earlier factory still creates
-    them."""
-    factory = loop.get_task_factory()
-    if not isinstance(factory, _Factory):
-        loop.set_task_factory(_Factory(factory))
-
-
 class _Factory:
     """A task factory that adds every task to the tool whose code started it."""
 
     __slots__ = ("_make",)
 
     def __init__(self, make: Callable[..., Any] | None) -> None:
-        self._make: Callable[..., Any] = make or _make_task
+        self._make = make
 
     def __call__(self, loop: AbstractEventLoop, work: Work[T], **options: Any) -> "Task[T]":
         parent = _here.get()
-        if parent is None:
-            task: Task[T] = self._make(loop, work, **options)
-            return task
-        task = self._make(loop, _Guarded(work, _sprout(parent)), **options)
-        parent.root.add(task)
+        started: Any = work
+        if (
+            parent is not None
+        ):  # the path of a new branch is its parent's path, and its number there
+            parent.started += 1
+            path = f"{parent.path}.{parent.started}"
+            started = _Guarded(work, Branch(parent.root, path, parent.step))
+        task: Task[T]
+        if self._make is None:
+            task = Task(started, loop=loop, **options)
+        else:
+            task = self._make(loop, started, **options)
+        if parent is not None:
+            parent.root.add(task)
         return task
-
-
-def _make_task(loop: AbstractEventLoop, work: Coroutine[Any, Any, T], **options: Any) -> "Task[T]":
-    return Task(work, loop=loop, **options)
 
 
 class _Guarded(Coroutine[Any, Any, T]):
@@ -219,13 +219,6 @@ class _Guarded(Coroutine[Any, Any, T]):
 
     def __await__(self) -> Any:
         return self._work.__await__()
-
-
-def _give_up(task: "Task[Any]") -> None:
-    """Cancel a task and close its coroutine without running its code again."""
-    guarded: Any = task.get_coro()
-    guarded.given_up = True
-    task.cancel()
 
 
 def _look_at_it() -> None:
