@@ -17,9 +17,9 @@ from mcphost.kinds.python.function import inspect_function
 from mcphost.kinds.python.program import PythonProgram
 from mcphost.protocol.eras import REVISION, Era
 from mcphost.runtime.call import Call, Client, Delivery, Principal, PrincipalKind
-from mcphost.runtime.journal import EMPTY, Answer, Journal, as_json, from_json
+from mcphost.runtime.journal import EMPTY, Answer, as_json, from_json
 from mcphost.runtime.memory import MemoryLinks, MemoryStore
-from mcphost.runtime.outcomes import Complete, InputRequest, InputRequired, Outcome, Yielded
+from mcphost.runtime.outcomes import Complete, InputRequired, Outcome, Yielded
 from mcphost.runtime.ports import FixedPorts, Ports
 from mcphost.runtime.program import Program
 from mcphost.runtime.threads import ToolThreads
@@ -88,7 +88,7 @@ async def run_through(program: Program, call: Call, answers: Answers, ports: Por
     asked: list[tuple[str, ...]] = []
     outcome = await program.advance(call, EMPTY, ports)
     while isinstance(outcome, InputRequired | Yielded):
-        requests = _requests(outcome)
+        requests = outcome.requests if isinstance(outcome, InputRequired) else ()
         asked.append(tuple(one.key for one in requests))
         call = call._replace(round=call.round + 1)
         if call.round > MOST_ROUNDS or any(one.key not in answers for one in requests):
@@ -97,7 +97,8 @@ async def run_through(program: Program, call: Call, answers: Answers, ports: Por
         for one in requests:
             answer = Answer(one.digest, call.version, dict(answers[one.key]))
             journal = journal.with_answer(one.key, answer)
-        outcome = await program.advance(call, _carried(journal), ports)
+        carried = from_json(orjson.loads(orjson.dumps(as_json(journal))))  # to the client and back
+        outcome = await program.advance(call, carried, ports)
     return Tried(outcome, tuple(asked))
 
 
@@ -125,12 +126,3 @@ def in_memory(done: Collection[str] = ()) -> Ports:
     `done` are the keys of the links that were confirmed.
     """
     return FixedPorts(threads=ToolThreads(2), store=MemoryStore(), links=MemoryLinks(done))
-
-
-def _carried(journal: Journal) -> Journal:
-    """Return the journal as it is after the round trip to the client."""
-    return from_json(orjson.loads(orjson.dumps(as_json(journal))))
-
-
-def _requests(outcome: Outcome) -> tuple[InputRequest, ...]:
-    return outcome.requests if isinstance(outcome, InputRequired) else ()

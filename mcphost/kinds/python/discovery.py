@@ -5,11 +5,9 @@ import importlib.util
 import inspect
 import sys
 import traceback
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from mcphost.kinds.python.completers import completer_of
 from mcphost.kinds.python.function import Definition, PythonFunction, inspect_function
@@ -57,9 +55,22 @@ def _read(path: Path, found: FoundFunctions) -> None:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - a file may raise anything, sys.exit() too
-        found.broken[path.stem] = ArgumentProblem(_place(path, _line(error, path)), _told(error))
+        text = error.msg if isinstance(error, SyntaxError) else str(error)
+        message = f"{type(error).__name__}: {text.strip().partition(chr(10))[0]}"
+        if isinstance(error, SyntaxError) and error.filename == str(path):
+            line = error.lineno or 1
+        else:  # the last line of the file that the error came through
+            frames = traceback.extract_tb(error.__traceback__)
+            lines = (f.lineno or 1 for f in reversed(frames) if f.filename == str(path))
+            line = next(lines, 1)
+        found.broken[path.stem] = ArgumentProblem(_place(path, line), message)
         return
-    for name, function, definition in _offered(module):
+    for name, function in list(vars(module).items()):
+        definition = getattr(function, ATTRIBUTE, None)
+        if not inspect.isfunction(function) or not isinstance(definition, Definition):
+            continue
+        if function.__module__ != module.__name__:  # the module has imported it
+            continue
         reference = f"{path.stem}.{name}"
         try:
             offered = inspect_function(reference, function, definition)
@@ -86,32 +97,5 @@ def _load(path: Path) -> ModuleType:
     return module
 
 
-def _offered(
-    module: ModuleType,
-) -> Iterator[tuple[str, Callable[..., Any], Definition]]:
-    """Yield the marked functions of this module, without those that it imported."""
-    for name, value in list(vars(module).items()):
-        definition = getattr(value, ATTRIBUTE, None)
-        if (
-            inspect.isfunction(value)
-            and isinstance(definition, Definition)
-            and value.__module__ == module.__name__
-        ):
-            yield name, value, definition
-
-
-def _line(error: BaseException, path: Path) -> int:
-    """Return the line of the file that the error is about or came from; 1 if there is none."""
-    if isinstance(error, SyntaxError) and error.filename == str(path):
-        return error.lineno or 1
-    frames = traceback.extract_tb(error.__traceback__)
-    return next((f.lineno or 1 for f in reversed(frames) if f.filename == str(path)), 1)
-
-
 def _place(path: Path, line: int) -> str:
     return f"{path.parent.name}/{path.name}:{line}"
-
-
-def _told(error: BaseException) -> str:
-    text = error.msg if isinstance(error, SyntaxError) else str(error)
-    return f"{type(error).__name__}: {text.strip().partition(chr(10))[0]}"

@@ -78,11 +78,8 @@ class PythonKind:
     def choices(self) -> Sequence[tuple[str, str]]:
         """Return every function by reference, with its title."""
         tools = sorted(self._found.functions.items())
-        return tuple((name, _label(name, tool.definition.title)) for name, tool in tools)
-
-
-def _label(reference: str, title: str) -> str:
-    return f"{title} ({reference})" if title else reference
+        titles = [(name, tool.definition.title) for name, tool in tools]
+        return tuple((name, f"{title} ({name})" if title else name) for name, title in titles)
 
 
 def _compile(offered: PythonFunction) -> Compiled:

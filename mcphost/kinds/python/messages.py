@@ -43,22 +43,22 @@ class ReturnedContents:
 
     def _contents(self, value: Any, target: str) -> list[dict[str, Any]]:
         full = value if isinstance(value, list | tuple) else [value]
-        if not any(isinstance(one, FULL) for one in full):
-            return [{"uri": target, **self._plain(value)}]
-        if not all(isinstance(one, FULL) for one in full):
+        if all(isinstance(one, FULL) for one in full) and full:
+            return [one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in full]
+        if any(isinstance(one, FULL) for one in full):
             raise InvalidResult("a list must not mix complete contents with other values")
-        return [one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in full]
-
-    def _plain(self, value: Any) -> dict[str, Any]:
+        held, default = "text", "application/json"
         if isinstance(value, bytes):
             if not matches_mime_type(self._mime_type, value):
                 raise InvalidResult(f"the content does not match its MIME type ({self._mime_type})")
-            blob = b64encode(value).decode()
-            return {"mimeType": self._mime_type or "application/octet-stream", "blob": blob}
-        if isinstance(value, str):
-            return {"mimeType": self._mime_type or "text/plain", "text": value}
-        text = _ANYTHING.dump_json(value, by_alias=True).decode()
-        return {"mimeType": self._mime_type or "application/json", "text": text}
+            held, default = "blob", "application/octet-stream"
+            text = b64encode(value).decode()
+        elif isinstance(value, str):
+            default = "text/plain"
+            text = value
+        else:
+            text = _ANYTHING.dump_json(value, by_alias=True).decode()
+        return [{"uri": target, "mimeType": self._mime_type or default, held: text}]
 
 
 def _message(value: Any) -> dict[str, Any]:

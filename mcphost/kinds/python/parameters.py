@@ -74,9 +74,17 @@ def parameters_of(
             context.append(_nameable(parameter, verbatim=False).name)
         else:
             own.append(_nameable(parameter, verbatim=given is not None))
-    if given is None:
-        return _typed(own, hints, tuple(context))
-    return Parameters(input_validator(given), _pass_on(own, given), tuple(context))
+    if given is not None:
+        return Parameters(input_validator(given), _pass_on(own, given), tuple(context))
+    # One field per parameter. Their names are neutral, because pydantic reserves `copy` and `schema`.
+    fields = {f"p{i}": _field(p, hints.get(p.name, Any)) for i, p in enumerate(own)}
+    model: type[BaseModel] = create_model(
+        "Arguments", __config__=ConfigDict(extra="forbid"), **fields
+    )
+    schema = schema_of(TypeAdapter(model), "validation")
+    del schema["title"]
+    names = tuple(p.name for p in own)
+    return Parameters(input_validator(schema), _reader(model, names), tuple(context))
 
 
 def is_context(annotation: Any) -> bool:
@@ -99,19 +107,6 @@ def _nameable(parameter: Parameter, *, verbatim: bool) -> Parameter:
     raise SignatureError(f"the parameter {str(parameter)!r} cannot be given by name")
 
 
-def _typed(own: list[Parameter], hints: Hints, context: tuple[str, ...]) -> Parameters:
-    """Build a model with one field per parameter. Field names are neutral, because pydantic
-    reserves `copy` and `schema`."""
-    fields = {f"p{i}": _field(p, hints.get(p.name, Any)) for i, p in enumerate(own)}
-    model: type[BaseModel] = create_model(
-        "Arguments", __config__=ConfigDict(extra="forbid"), **fields
-    )
-    schema = schema_of(TypeAdapter(model), "validation")
-    del schema["title"]
-    names = tuple((f"p{i}", p.name) for i, p in enumerate(own))
-    return Parameters(input_validator(schema), _reader(model, names), context)
-
-
 def _field(parameter: Parameter, annotation: Any) -> Any:
     """Return annotation and default in pydantic's form, with the argument's name on the wire."""
     default = parameter.default
@@ -124,7 +119,9 @@ def _field(parameter: Parameter, annotation: Any) -> Any:
     return annotation, Field(default=default, alias=wire)
 
 
-def _reader(model: type[BaseModel], names: tuple[tuple[str, str], ...]) -> Read:
+def _reader(model: type[BaseModel], names: tuple[str, ...]) -> Read:
+    """Return a reader by a model whose fields `p0`, `p1`, … are the values of `names`."""
+    fields = [f"p{i}" for i in range(len(names))]
     validate = model.__pydantic_validator__.validate_json
     of_large = cache(partial(stopping, model))
 
@@ -135,23 +132,21 @@ def _reader(model: type[BaseModel], names: tuple[tuple[str, str], ...]) -> Read:
             values = (of_large() if is_large else validate)(encoded).__dict__
         except ValidationError as error:
             problems = error.errors(**_BRIEF)[:MOST_PROBLEMS]
-            raise InvalidArguments(tuple(map(_problem, problems))) from None
+            raise InvalidArguments(
+                tuple(ArgumentProblem(".".join(map(str, p["loc"])), p["msg"]) for p in problems)
+            ) from None
         except Misfit:
             raise InvalidArguments((ArgumentProblem("", "cannot be read"),)) from None
         except TypeError as error:
             raise InvalidArguments(
                 (ArgumentProblem("", "contain values that JSON does not support"),)
             ) from error
-        return {name: values[field] for field, name in names}
+        return dict(zip(names, map(values.__getitem__, fields), strict=True))
 
     return read
 
 
 _BRIEF: Any = {"include_url": False, "include_context": False, "include_input": False}
-
-
-def _problem(error: Mapping[str, Any]) -> ArgumentProblem:
-    return ArgumentProblem(".".join(map(str, error["loc"])), error["msg"])
 
 
 def _pass_on(own: list[Parameter], given: Mapping[str, Any]) -> Read:

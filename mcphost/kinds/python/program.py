@@ -2,7 +2,6 @@
 
 import asyncio
 import traceback
-from collections.abc import Coroutine
 from functools import partial
 from typing import Any
 
@@ -78,8 +77,17 @@ class PythonProgram:
             arguments = self._tool.parameters.bind(round.call.arguments)
             for name in self._tool.parameters.context:
                 arguments[name] = context if self._tool.waits else SyncContext(round)
-            started = StartedCoroutine(own.of(self._begin(arguments, round)))
-            value = started.value if started.over else await self._limited(started, round)
+            if self._tool.waits:
+                work = self._tool.function(**arguments)
+            else:
+                work = round.in_thread(partial(self._tool.function, **arguments))
+            started: StartedCoroutine[Any] = StartedCoroutine(own.of(work))
+            if started.over:
+                value = started.value
+            else:
+                seconds = round.ports.limits.seconds or self._seconds
+                round.deadline = Deadline(started, seconds, hurried=self._tool.waits)
+                value = await round.deadline.run(resting=round.rests)
             if not round.stopped:
                 limit = round.ports.limits.result_bytes
                 outcome = Complete(self._tool.returns.encode(value, limit, round.call.target))
@@ -94,29 +102,13 @@ class PythonProgram:
         return outcome
 
     def _failed(self, error: BaseException, round: Round) -> Outcome | None:
-        real = _without_unwinding(error) if round.unwinds else error
+        """Return the outcome of an error; None if nothing but the end of the round caused it."""
+        real: BaseException | None = error
+        if round.unwinds and isinstance(error, BaseExceptionGroup):
+            real = error.split((Unwound, asyncio.CancelledError))[1]
+        elif round.unwinds and isinstance(error, Unwound | asyncio.CancelledError):
+            real = None
         return None if real is None else _failed(real, self._primitive_type)
-
-    def _begin(self, arguments: dict[str, Any], round: Round) -> Coroutine[Any, Any, Any]:
-        if self._tool.waits:
-            work: Coroutine[Any, Any, Any] = self._tool.function(**arguments)
-            return work
-        return round.in_thread(partial(self._tool.function, **arguments))
-
-    async def _limited(self, started: StartedCoroutine[Any], round: Round) -> Any:
-        """Return the function's value. Raises OutOfTime if the time was up, whatever the function
-        did then."""
-        seconds = round.ports.limits.seconds or self._seconds
-        round.deadline = Deadline(started, seconds, hurried=self._tool.waits)
-        return await round.deadline.run(resting=round.rests)
-
-
-def _without_unwinding(error: BaseException) -> BaseException | None:
-    """Return the error without the parts caused by the end of the round, or None if nothing is
-    left."""
-    if isinstance(error, BaseExceptionGroup):
-        return error.split((Unwound, asyncio.CancelledError))[1]
-    return None if isinstance(error, Unwound | asyncio.CancelledError) else error
 
 
 def _failed(error: BaseException, primitive_type: PrimitiveType) -> Outcome:
@@ -143,7 +135,9 @@ def _failed(error: BaseException, primitive_type: PrimitiveType) -> Outcome:
             return Failed(Failure(FailureKind.INVALID_RESULT, text, wrong.detail))
         case crash:
             text = f"The {primitive_type} failed. The error has been logged."
-            return Failed(Failure(FailureKind.CRASHED, text, _told(crash)))
+            trace = "".join(traceback.format_exception(crash))
+            detail = trace.encode("utf-8", "backslashreplace").decode()[-MOST_DETAIL:]
+            return Failed(Failure(FailureKind.CRASHED, text, detail))
 
 
 def _cause(error: BaseException) -> BaseException:
@@ -168,9 +162,3 @@ def _meant(kind: FailureKind, text: str, primitive_type: PrimitiveType) -> Outco
     if primitive_type is not PrimitiveType.TOOL or kind is FailureKind.INVALID_ARGUMENTS:
         return Failed(Failure(kind, clean))
     return Complete({"content": [{"type": "text", "text": clean}], "isError": True})
-
-
-def _told(error: BaseException) -> str:
-    """Return exception and traceback for the log; only the end if it is long."""
-    text = "".join(traceback.format_exception(error))
-    return text.encode("utf-8", "backslashreplace").decode()[-MOST_DETAIL:]

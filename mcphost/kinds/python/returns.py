@@ -7,6 +7,7 @@ import collections.abc
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import NoneType, UnionType
 from typing import Annotated, Any, Never, NoReturn, Protocol, Union, get_args, get_origin
 
@@ -66,15 +67,20 @@ class Returns:
 
         Raises InvalidResult.
         """
-        return sized(lambda: self._result(value), limit)
+        return sized(partial(self._result, value), limit)
 
     def _result(self, value: Any) -> dict[str, Any]:
         if isinstance(value, Result):
             return self._explicit(value)
-        if self.validator is None:
-            content = _content(value)
-            if content is not None:
-                return {"content": content}
+        if self.validator is not None:
+            return self._structured(value)
+        if isinstance(value, str):
+            return {"content": [{"type": "text", "text": str.__str__(value)}]}
+        if value is None:
+            return {"content": []}
+        blocks = value if isinstance(value, list | tuple) else (value,)
+        if all(isinstance(block, BLOCKS) for block in blocks):
+            return {"content": [block_of(block) for block in blocks]}
         return self._structured(value)
 
     def _explicit(self, value: Result) -> dict[str, Any]:
@@ -123,17 +129,12 @@ def returns_of(annotation: Any, given: Mapping[str, Any] | None) -> Returns:
     """
     if given is not None:
         return Returns(ANYTHING, output_validator(given))
-    if _is_unstructured(annotation):
+    # Text, content or nothing, or a union with content: then there is no output schema.
+    leaves = _leaves(annotation)
+    if any(map(_is_content, leaves)) or all(leaf in WORDS for leaf in leaves):
         return Returns()
     adapter: TypeAdapter[Any] = TypeAdapter(annotation)
     return Returns(adapter, output_validator(schema_of(adapter, "serialization")))
-
-
-def _is_unstructured(annotation: Any) -> bool:
-    """Whether the type is text, content or nothing, or a union with content: then there is no
-    output schema."""
-    leaves = _leaves(annotation)
-    return any(map(_is_content, leaves)) or all(leaf in WORDS for leaf in leaves)
 
 
 def _leaves(annotation: Any) -> list[Any]:
@@ -150,19 +151,6 @@ def _is_content(leaf: Any) -> bool:
         items = [item for item in get_args(leaf) if item is not Ellipsis]
         return bool(items) and all(_is_content(part) for item in items for part in _leaves(item))
     return isinstance(leaf, type) and issubclass(leaf, (Result, *BLOCKS))
-
-
-def _content(value: Any) -> list[dict[str, Any]] | None:
-    """Return the blocks of a value that is content; None for any other value."""
-    if isinstance(value, str):
-        return [text_block(str.__str__(value))]
-    if value is None:
-        return []
-    if isinstance(value, BLOCKS):
-        return [block_of(value)]
-    if isinstance(value, list | tuple) and all(isinstance(item, BLOCKS) for item in value):
-        return [block_of(block) for block in value]
-    return None
 
 
 def _is_infinite(value: Any) -> bool:

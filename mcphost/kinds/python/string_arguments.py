@@ -34,13 +34,22 @@ def string_arguments_of(function: Callable[..., Any], hints: Hints) -> StringArg
     kinds = {
         name: tuple(_alternatives(of, schema.get("$defs", {}))) for name, of in described.items()
     }
-    if wrong := {name for name, forms in kinds.items() if not any(map(_has_text_form, forms))}:
+    without_text = ("array", "object", "null")
+    if wrong := {
+        name
+        for name, forms in kinds.items()
+        if all(form.get("type") in without_text for form in forms)
+    }:
         raise SignatureError(
             f"arguments arrive as texts, and {_listed(wrong)} cannot be read from one"
         )
     texts = {
         "type": "object",
-        "properties": {name: _text(forms) for name, forms in kinds.items()},
+        "properties": {
+            # A string, with the mark for values that must not be recorded, if it has one.
+            name: {"type": "string", **next(filter(None, map(_hidden, forms)), {})}
+            for name, forms in kinds.items()
+        },
         "required": sorted(required),
     }
     arguments = tuple(
@@ -68,11 +77,6 @@ def arguments_for_uri(uri: str, given: StringArguments) -> StringArguments:
         template = UriTemplate(uri)
     except ValueError as error:
         raise SignatureError(str(error)) from None
-    _check_variables(template, given)
-    return given
-
-
-def _check_variables(template: UriTemplate, given: StringArguments) -> None:
     names = {argument.name for argument in given.arguments}
     always = {argument.name for argument in given.arguments if argument.required}
     if differ := names ^ set(template.variables):
@@ -81,6 +85,7 @@ def _check_variables(template: UriTemplate, given: StringArguments) -> None:
         )
     if wanted := always & template.optional:
         raise SignatureError(f"{_listed(wanted)}: optional in the URI, so a default is required")
+    return given
 
 
 def _alternatives(
@@ -101,16 +106,6 @@ def _hidden(described: Mapping[str, Any]) -> dict[str, Any]:
     """Return the mark for values that must not be recorded, if the schema has one."""
     secret = described.get("writeOnly") is True or described.get("format") == "password"
     return {"writeOnly": True} if secret else {}
-
-
-def _has_text_form(form: Mapping[str, Any]) -> bool:
-    return form.get("type") not in ("array", "object", "null")
-
-
-def _text(forms: tuple[Mapping[str, Any], ...]) -> dict[str, Any]:
-    """Return the schema of an argument as a string. The mark for values that must not be recorded
-    is kept."""
-    return {"type": "string", **next(filter(None, map(_hidden, forms)), {})}
 
 
 def _choices(form: Mapping[str, Any]) -> Iterator[str]:

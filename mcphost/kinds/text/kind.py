@@ -2,7 +2,7 @@
 
 import hashlib
 from base64 import b64decode
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 import orjson
@@ -76,23 +76,18 @@ def _read(model: type[Config], config: Mapping[str, Any]) -> Config:
         problems: dict[str, list[str]] = {}
         for each in error.errors(include_url=False, include_context=False, include_input=False):
             message = _WORDS.get(each["type"], each["msg"].removeprefix("Value error, "))
-            problems.setdefault(_path(each["loc"]), []).append(message)
+            steps = list(map(str, each["loc"]))
+            if "content" in steps:  # after it pydantic adds the type of the block: not a field
+                tag = steps.index("content") + 1
+                del steps[tag : tag + 1]
+            problems.setdefault(".".join(steps), []).append(message)
         raise KindError(problems) from None
-
-
-def _path(place: Sequence[str | int]) -> str:
-    """Return the path of a problem. After `content` pydantic adds the type of the block, which is
-    not a field."""
-    steps = list(map(str, place))
-    if "content" in steps:
-        tag = steps.index("content") + 1
-        del steps[tag : tag + 1]
-    return ".".join(steps)
 
 
 def _prompt(config: PromptConfig) -> Compiled:
     names = [argument.name for argument in config.arguments]
-    _refuse(_doubled(names), "arguments", "There are two arguments called {}.")
+    doubled = [name for at, name in enumerate(names) if name in names[:at]]
+    _refuse(doubled, "arguments", "There are two arguments called {}.")
     for number, message in enumerate(config.messages):
         for place, text in message.content.texts.items():
             unknown = [name for name in names_in(text) if name not in names]
@@ -158,11 +153,7 @@ def _check_placeholders(field: str, texts: Sequence[str]) -> None:
         raise KindError({field: [f"There are more than {MOST_PLACEHOLDERS} placeholders."]})
 
 
-def _doubled(names: Sequence[str]) -> Iterator[str]:
-    return (name for at, name in enumerate(names) if name in names[:at])
-
-
-def _refuse(names: Iterator[str] | Sequence[str], field: str, sentence: str) -> None:
+def _refuse(names: Sequence[str], field: str, sentence: str) -> None:
     problems = [sentence.format(repr(name)) for name in dict.fromkeys(names)]
     if problems:
         raise KindError({field: problems})
