@@ -27,8 +27,12 @@ class FilledCache(Generic[K, V]):
 
     def peek(self, key: K) -> V | Literal[Miss.MISS]:
         """Return the value if it is cached, else MISS; never loads it."""
+        # Hash the key as rarely as possible: a UUID hashes in Python, at every tool call.
         with self._lock:
-            return self._look(key)
+            found = self._entries.get(key, MISS)
+            if found is not MISS:
+                self._entries.move_to_end(key)
+            return found
 
     def get(self, key: K) -> V:
         """Return the value, loaded by this thread or by the one that is already loading it.
@@ -36,8 +40,9 @@ class FilledCache(Generic[K, V]):
         Raises what `load` raises, in every thread that waited for it; a failure is not cached.
         """
         with self._lock:
-            found = self._look(key)
+            found = self._entries.get(key, MISS)
             if found is not MISS:
+                self._entries.move_to_end(key)
                 return found
             flight = self._loading.get(key)
             if leading := flight is None:
@@ -59,13 +64,6 @@ class FilledCache(Generic[K, V]):
     def __len__(self) -> int:
         return len(self._entries)
 
-    def _look(self, key: K) -> V | Literal[Miss.MISS]:
-        # Hash the key as rarely as possible: a UUID hashes in Python, at every tool call.
-        found = self._entries.get(key, MISS)
-        if found is not MISS:
-            self._entries.move_to_end(key)
-        return found
-
     def _fill(self, key: K, flight: Future[V]) -> None:
         try:
             value = self._load(key)
@@ -76,7 +74,9 @@ class FilledCache(Generic[K, V]):
         else:
             with self._lock:
                 if self._settle(key, flight):
-                    self._keep(key, value)
+                    self._entries[key] = value
+                    if len(self._entries) > self._size:
+                        self._entries.popitem(last=False)
             flight.set_result(value)
 
     def _settle(self, key: K, flight: Future[V]) -> bool:
@@ -85,8 +85,3 @@ class FilledCache(Generic[K, V]):
             return False
         del self._loading[key]
         return True
-
-    def _keep(self, key: K, value: V) -> None:
-        self._entries[key] = value
-        if len(self._entries) > self._size:
-            self._entries.popitem(last=False)

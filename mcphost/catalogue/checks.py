@@ -1,6 +1,6 @@
 """System checks of what tenants offer: warnings, so a broken primitive stops nothing else."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
@@ -39,16 +39,15 @@ def check_published(
     kinds.discover()
     try:
         with transaction.atomic():
-            return list(islice(_unservable(), MAX_SHOWN))
+            return [
+                Warning(
+                    f"The published {problem.sort.value} {problem.name} is not served: "
+                    f"{problem.message}",
+                    obj=f"tenant {problem.tenant_id}",
+                    id="mcphost.catalogue.W002",
+                )
+                for problem in islice(selectors.problems_of(Tenant.objects.open()), MAX_SHOWN)
+            ]
     except DatabaseError:
         # The tables do not exist or are not up to date: `migrate` runs these checks first.
         return []
-
-
-def _unservable() -> Iterator[CheckMessage]:
-    for problem in selectors.problems_of(Tenant.objects.open()):
-        yield Warning(
-            f"The published {problem.sort.value} {problem.name} is not served: {problem.message}",
-            obj=f"tenant {problem.tenant_id}",
-            id="mcphost.catalogue.W002",
-        )

@@ -44,7 +44,10 @@ def _problems(icon: Any) -> Iterator[str]:
             problem = check(icon.get(field))
             if problem:
                 yield problem
-    if _contradicts(icon.get("src"), icon.get("mimeType")):
+    source: Any = icon.get("src")
+    mime_type = icon.get("mimeType")
+    is_data = isinstance(source, str) and source.startswith("data:")
+    if is_data and mime_type in TYPES and not source.startswith(f"data:{mime_type};"):
         yield "`mimeType` differs from the type in the data: URI."
 
 
@@ -56,15 +59,6 @@ def _src(value: Any) -> str | None:
     if not _HTTPS.fullmatch(value):
         return "`src` must be an https: URL or a data: URI in Base64."
     return None
-
-
-def _contradicts(source: Any, mime_type: Any) -> bool:
-    return (
-        isinstance(source, str)
-        and source.startswith("data:")
-        and mime_type in TYPES
-        and not source.startswith(f"data:{mime_type};")
-    )
 
 
 def _mime_type(value: Any) -> str | None:

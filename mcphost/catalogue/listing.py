@@ -1,6 +1,6 @@
 """The listing of a primitive on the wire, from its author's and its operator's texts."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,59 +29,44 @@ class ListingTexts:
 
 def describe(compiled: Compiled, texts: ListingTexts) -> dict[str, Any]:
     """Return the entry of a list. The operator's title and description override the author's."""
-    return _DESCRIBE[compiled.primitive_type](compiled, texts)
-
-
-def _texts(compiled: Compiled, texts: ListingTexts) -> dict[str, Any]:
-    return {
-        "name": texts.name,
+    common: dict[str, Any] = {
         "title": texts.title or compiled.title,
         "description": texts.description or compiled.description,
         "icons": texts.icons,
     }
-
-
-def _tool(compiled: Compiled, texts: ListingTexts) -> dict[str, Any]:
-    return describe_tool(
-        ToolListing(
-            **_texts(compiled, texts),
-            input_schema=compiled.input_schema,
-            output_schema=compiled.output_schema,
-            annotations=compiled.annotations,
-        )
-    )
-
-
-def _prompt(compiled: Compiled, texts: ListingTexts) -> dict[str, Any]:
-    return describe_prompt(PromptListing(**_texts(compiled, texts), arguments=compiled.arguments))
-
-
-def _resource(compiled: Compiled, texts: ListingTexts) -> dict[str, Any]:
-    return describe_resource(
-        ResourceListing(
-            uri=texts.uri,
-            **_texts(compiled, texts),
-            mime_type=compiled.mime_type,
-            size=compiled.size,
-            annotations=compiled.annotations,
-        )
-    )
-
-
-def _template(compiled: Compiled, texts: ListingTexts) -> dict[str, Any]:
-    return describe_template(
-        TemplateListing(
-            uri_template=texts.uri,
-            **_texts(compiled, texts),
-            mime_type=compiled.mime_type,
-            annotations=compiled.annotations,
-        )
-    )
-
-
-_DESCRIBE: Mapping[PrimitiveType, Callable[[Compiled, ListingTexts], dict[str, Any]]] = {
-    PrimitiveType.TOOL: _tool,
-    PrimitiveType.PROMPT: _prompt,
-    PrimitiveType.RESOURCE: _resource,
-    PrimitiveType.TEMPLATE: _template,
-}
+    match compiled.primitive_type:
+        case PrimitiveType.TOOL:
+            return describe_tool(
+                ToolListing(
+                    name=texts.name,
+                    **common,
+                    input_schema=compiled.input_schema,
+                    output_schema=compiled.output_schema,
+                    annotations=compiled.annotations,
+                )
+            )
+        case PrimitiveType.PROMPT:
+            return describe_prompt(
+                PromptListing(name=texts.name, **common, arguments=compiled.arguments)
+            )
+        case PrimitiveType.RESOURCE:
+            return describe_resource(
+                ResourceListing(
+                    uri=texts.uri,
+                    name=texts.name,
+                    **common,
+                    mime_type=compiled.mime_type,
+                    size=compiled.size,
+                    annotations=compiled.annotations,
+                )
+            )
+        case PrimitiveType.TEMPLATE:
+            return describe_template(
+                TemplateListing(
+                    uri_template=texts.uri,
+                    name=texts.name,
+                    **common,
+                    mime_type=compiled.mime_type,
+                    annotations=compiled.annotations,
+                )
+            )

@@ -8,7 +8,7 @@ label is that of what is served.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -106,7 +106,7 @@ def _compile(row: PublishedRow) -> Snapshot:
     listing = compiling.listing_of(ready.compiled, texts)
     limit = published["time_limit_seconds"]
     answer_within = published.get("answer_within_seconds")  # absent from older versions
-    return _FINISH[ready.compiled.primitive_type](
+    return _snapshot(
         row,
         ready,
         {
@@ -153,40 +153,29 @@ def _check_uri(row: PublishedRow, compiled: Compiled) -> None:
         )
 
 
-def _tool(row: PublishedRow, ready: Ready, common: dict[str, Any]) -> Snapshot:
-    annotations = ready.compiled.annotations
-    return ToolSnapshot(
-        **common,
-        param_headers=ready.shape.param_headers,
-        output_validator=ready.shape.output_validator,
-        annotations=annotations,
-        read_only=annotations.get("readOnlyHint") is True,
-        idempotent=annotations.get("idempotentHint") is True,
-    )
-
-
-def _prompt(row: PublishedRow, ready: Ready, common: dict[str, Any]) -> Snapshot:
+def _snapshot(row: PublishedRow, ready: Ready, common: dict[str, Any]) -> Snapshot:
+    """Return the snapshot of a primitive's type, with what all types have in common."""
     compiled = ready.compiled
-    return PromptSnapshot(**common, arguments=compiled.arguments, completer=compiled.completer)
-
-
-def _resource(row: PublishedRow, ready: Ready, common: dict[str, Any]) -> Snapshot:
-    return ResourceSnapshot(**common, uri=row.uri or "", mime_type=ready.compiled.mime_type)
-
-
-def _template(row: PublishedRow, ready: Ready, common: dict[str, Any]) -> Snapshot:
-    compiled = ready.compiled
-    return TemplateSnapshot(
-        **common,
-        uri_template=UriTemplate(row.uri or ""),
-        mime_type=compiled.mime_type,
-        completer=compiled.completer,
-    )
-
-
-_FINISH: Mapping[PrimitiveType, Callable[[PublishedRow, Ready, dict[str, Any]], Snapshot]] = {
-    PrimitiveType.TOOL: _tool,
-    PrimitiveType.PROMPT: _prompt,
-    PrimitiveType.RESOURCE: _resource,
-    PrimitiveType.TEMPLATE: _template,
-}
+    match compiled.primitive_type:
+        case PrimitiveType.TOOL:
+            return ToolSnapshot(
+                **common,
+                param_headers=ready.shape.param_headers,
+                output_validator=ready.shape.output_validator,
+                annotations=compiled.annotations,
+                read_only=compiled.annotations.get("readOnlyHint") is True,
+                idempotent=compiled.annotations.get("idempotentHint") is True,
+            )
+        case PrimitiveType.PROMPT:
+            return PromptSnapshot(
+                **common, arguments=compiled.arguments, completer=compiled.completer
+            )
+        case PrimitiveType.RESOURCE:
+            return ResourceSnapshot(**common, uri=row.uri or "", mime_type=compiled.mime_type)
+        case PrimitiveType.TEMPLATE:
+            return TemplateSnapshot(
+                **common,
+                uri_template=UriTemplate(row.uri or ""),
+                mime_type=compiled.mime_type,
+                completer=compiled.completer,
+            )

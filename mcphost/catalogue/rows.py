@@ -78,7 +78,10 @@ def primitive_row(row: Primitive) -> PrimitiveRow:
         uri=row.uri or "",
         state=PrimitiveState(row.state),
         version=str(row.live) if row.live else "",
-        edited=row.live is not None and _differs(row, row.live.snapshot),
+        edited=row.live is not None
+        and any(
+            getattr(row, name) != row.live.snapshot.get(name) for name in ("config", *OVERRIDES)
+        ),
         created_at=row.created_at,
         updated_at=row.updated_at,
     )
@@ -98,7 +101,3 @@ def version_row(version: PrimitiveVersion) -> VersionRow:
         published_by=version.published_by,
         published_at=version.published_at,
     )
-
-
-def _differs(row: Primitive, published: Mapping[str, Any]) -> bool:
-    return any(getattr(row, name) != published.get(name) for name in ("config", *OVERRIDES))

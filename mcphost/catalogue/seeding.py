@@ -23,21 +23,17 @@ def publish_functions(
 
     Raises Invalid for a function that the code does not have.
     """
-    return tuple(
-        row
-        for reference in references
-        if (row := _publish_function(tenant_id, reference, actor)) is not None
-    )
-
-
-def _publish_function(tenant_id: UUID, reference: str, actor: Actor) -> PrimitiveRow | None:
-    services.grant_function(tenant_id, reference, actor)
-    said = kinds.compiled_function(reference)
-    if Primitive.objects.filter(
-        tenant=tenant_id, sort=said.primitive_type, name=said.name
-    ).exists():
-        return None
-    fields = PrimitiveFields(
-        name=said.name, config={"function": reference}, sort=said.primitive_type
-    )
-    return services.publish(services.create(tenant_id, fields, actor).id, actor)
+    rows: list[PrimitiveRow] = []
+    for reference in references:
+        services.grant_function(tenant_id, reference, actor)
+        said = kinds.compiled_function(reference)
+        namesakes = Primitive.objects.filter(
+            tenant=tenant_id, sort=said.primitive_type, name=said.name
+        )
+        if not namesakes.exists():
+            fields = PrimitiveFields(
+                name=said.name, config={"function": reference}, sort=said.primitive_type
+            )
+            created = services.create(tenant_id, fields, actor)
+            rows.append(services.publish(created.id, actor))
+    return tuple(rows)

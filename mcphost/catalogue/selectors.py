@@ -1,7 +1,7 @@
 """Reads of the catalogue: offerings for serving, rows for the console."""
 
 from collections.abc import Iterator, Mapping
-from typing import Literal
+from typing import Final
 from uuid import UUID
 
 from django.db import connection
@@ -21,7 +21,7 @@ from mcphost.catalogue.snapshots import (
     TemplateSnapshot,
     ToolSnapshot,
 )
-from mcphost.feed.cache import MISS, Miss
+from mcphost.feed.cache import MISS
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.models import Tenant
 
@@ -54,6 +54,9 @@ MAX_TENANTS = 2000
 
 _offerings: FilledCache[UUID, Offering] = FilledCache(loading.load_offering, MAX_TENANTS)
 
+cached_offering: Final = _offerings.peek
+"""Return a tenant's offering if it is cached, else MISS. Makes no query: for the event loop."""
+
 
 def offering(tenant_id: UUID) -> Offering:
     """Return all that a tenant serves; from memory if it is cached, else by one query.
@@ -67,11 +70,6 @@ def offering(tenant_id: UUID) -> Offering:
     if connection.in_atomic_block:
         return loading.load_offering(tenant_id)
     return _offerings.get(tenant_id)
-
-
-def cached_offering(tenant_id: UUID) -> Offering | Literal[Miss.MISS]:
-    """Return the offering if it is cached, else MISS. Makes no query: for the event loop."""
-    return _offerings.peek(tenant_id)
 
 
 def forget(tenant_id: UUID) -> None:

@@ -59,7 +59,15 @@ def update(primitive_id: UUID, fields: PrimitiveFields, actor: Actor) -> Primiti
     names = changed(before, fields)
     if not names:
         return primitive_row(row)
-    _check_fixed(row, names)
+    problems = {}
+    if "name" in names and row.live_id:
+        problems["name"] = [_FIXED]
+    for name in {"sort", "kind"}.intersection(names):
+        problems[name] = [
+            f"The {name} of a {row.sort} cannot be changed. Create a new one instead."
+        ]
+    if problems:
+        raise Invalid(problems)
     ready = validation.check(row.tenant_id, fields, row.id)
     if row.live_id and (row.uri or "") != ready.compiled.uri:
         raise Invalid({validation.uri_field(fields): [_FIXED]})
@@ -81,7 +89,16 @@ def publish(primitive_id: UUID, actor: Actor) -> PrimitiveRow:
     digest = working_digest(ready, fields)
     if row.live is not None and row.live.digest == digest:
         raise UnchangedError(row.name, str(row.live), PrimitiveState(row.state))
-    version = _write_version(row, fields, ready, digest, actor)
+    last = row.versions.aggregate(last=Max("number"))["last"] or 0
+    version = PrimitiveVersion.objects.create(
+        primitive=row,
+        number=last + 1,
+        digest=digest,
+        function=kinds.function_of(fields.kind, fields.config),
+        snapshot=snapshot(fields),
+        code=code(ready.compiled),
+        published_by=(actor.label or actor.kind)[:200],
+    )
     _move(row, state, version)
     facts = {
         "number": version.number,
@@ -177,18 +194,6 @@ def _next_state(row: Primitive, verb: PrimitiveVerb) -> PrimitiveState:
     return state
 
 
-def _check_fixed(row: Primitive, names: list[str]) -> None:
-    problems = {}
-    if "name" in names and row.live_id:
-        problems["name"] = [_FIXED]
-    for name in {"sort", "kind"}.intersection(names):
-        problems[name] = [
-            f"The {name} of a {row.sort} cannot be changed. Create a new one instead."
-        ]
-    if problems:
-        raise Invalid(problems)
-
-
 def _store(row: Primitive, fields: PrimitiveFields, ready: Ready) -> None:
     for name in fields.__dataclass_fields__:
         setattr(row, name, getattr(fields, name))
@@ -199,21 +204,6 @@ def _store(row: Primitive, fields: PrimitiveFields, ready: Ready) -> None:
     except IntegrityError:
         # A concurrent request took the name, or the URI, after the check.
         raise Invalid({"name": [validation.taken("name", fields.sort)]}) from None
-
-
-def _write_version(
-    row: Primitive, fields: PrimitiveFields, ready: Ready, digest: str, actor: Actor
-) -> PrimitiveVersion:
-    last = row.versions.aggregate(last=Max("number"))["last"] or 0
-    return PrimitiveVersion.objects.create(
-        primitive=row,
-        number=last + 1,
-        digest=digest,
-        function=kinds.function_of(fields.kind, fields.config),
-        snapshot=snapshot(fields),
-        code=code(ready.compiled),
-        published_by=(actor.label or actor.kind)[:200],
-    )
 
 
 def _move(row: Primitive, state: PrimitiveState, live: PrimitiveVersion | None) -> None:

@@ -35,7 +35,10 @@ def put(tenant: UUID, key: str, value: Any, revision: int) -> bool:
     """
     _check_key(key)
     text = _json(value)
-    return _change(tenant, key, text, revision) if revision else _add(tenant, key, text)
+    if not revision:
+        return _add(tenant, key, text)
+    rows = StoredValue.objects.filter(tenant=tenant, key=key, revision=revision)
+    return bool(rows.update(value=text, revision=F("revision") + 1, updated_at=timezone.now()))
 
 
 def delete(tenant: UUID, key: str, revision: int) -> bool:
@@ -52,43 +55,27 @@ def _is_there(tenant: UUID, key: str) -> bool:
     return StoredValue.objects.filter(tenant=tenant, key=key).exists()
 
 
-def _change(tenant: UUID, key: str, text: str, revision: int) -> bool:
-    rows = StoredValue.objects.filter(tenant=tenant, key=key, revision=revision)
-    return bool(rows.update(value=text, revision=F("revision") + 1, updated_at=timezone.now()))
-
-
 @transaction.atomic
 def _add(tenant: UUID, key: str, text: str) -> bool:
     if _is_there(tenant, key):
         return False
-    _check_room(tenant)
+    # Concurrent writes count the same keys: together they can exceed the limit by their number.
+    most = settings.MCPHOST_STORE_KEYS
+    if StoredValue.objects.filter(tenant=tenant).count() >= most:
+        raise StoreRefused(f"The tenant's store is full: it may have at most {most} values.")
     try:
         with transaction.atomic():
             StoredValue.objects.create(
                 tenant_id=tenant,
                 key=key,
                 value=text,
-                revision=_first_revision(),
+                # Microseconds since 1970: above every revision that a deleted value of it had.
+                revision=time.time_ns() // 1000,
                 updated_at=timezone.now(),
             )
     except IntegrityError:  # a concurrent write added the key after the check
         return False
     return True
-
-
-def _first_revision() -> int:
-    """Return microseconds since 1970: above every revision that a deleted value of the key had."""
-    return time.time_ns() // 1000
-
-
-def _check_room(tenant: UUID) -> None:
-    """Raise StoreRefused if the tenant's keys have reached the limit.
-
-    Concurrent writes count the same keys, so together they can exceed the limit by their number.
-    """
-    most = settings.MCPHOST_STORE_KEYS
-    if StoredValue.objects.filter(tenant=tenant).count() >= most:
-        raise StoreRefused(f"The tenant's store is full: it may have at most {most} values.")
 
 
 def _check_key(key: str) -> None:

@@ -32,7 +32,14 @@ def check_scopes(scopes: Any) -> list[str]:
         return ["Scopes must be a list of strings."]
     if len(scopes) > MAX_SCOPES:
         return [f"At most {MAX_SCOPES} scopes are allowed."]
-    return [problem for scope in scopes if (problem := _scope_problem(scope))]
+    problems: list[str] = []
+    for scope in scopes:
+        if not isinstance(scope, str) or not _SCOPE.fullmatch(scope):
+            shown = repr(str(scope)[:80])
+            problems.append(f"{shown} is not a scope: `mcp:` and 1 to 64 of A-Z a-z 0-9 _ . -")
+        elif scope in COMMON_SCOPES:
+            problems.append(f"{scope} is required of every caller anyway; leave it out.")
+    return problems
 
 
 def check_time_limit(seconds: Any) -> list[str]:
@@ -64,11 +71,3 @@ def _check_text(text: Any, longest: int, *, allowed: str) -> list[str]:
         (c for c in text if c not in allowed and unicodedata.category(c) in ("Cc", "Cs")), ""
     )
     return [f"The character U+{ord(bad):04X} is not allowed here."] if bad else []
-
-
-def _scope_problem(scope: Any) -> str | None:
-    if not isinstance(scope, str) or not _SCOPE.fullmatch(scope):
-        return f"{str(scope)[:80]!r} is not a scope: `mcp:` and 1 to 64 of A-Z a-z 0-9 _ . -"
-    if scope in COMMON_SCOPES:
-        return f"{scope} is required of every caller anyway; leave it out."
-    return None

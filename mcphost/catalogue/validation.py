@@ -50,12 +50,14 @@ def normal(fields: PrimitiveFields) -> PrimitiveFields:
 
     A value of the wrong type is left as it is, for `check` to refuse.
     """
+    scopes = _listed(fields.scopes)
+    are_texts = isinstance(scopes, list) and all(isinstance(scope, str) for scope in scopes)
     return replace(
         fields,
         name=_trimmed(fields.name),
         title=_trimmed(fields.title),
         description=_trimmed(fields.description),
-        scopes=_sorted(fields.scopes),
+        scopes=sorted(set(scopes)) if are_texts else scopes,
         icons=_listed(fields.icons),
     )
 
@@ -71,10 +73,15 @@ def check(tenant_id: UUID, fields: PrimitiveFields, primitive_id: UUID | None = 
         findings.note(field, *look(getattr(fields, field)))
     _check_name(findings, tenant_id, fields, primitive_id)
     ready = _check_config(findings, tenant_id, fields)
-    if ready:
-        _check_uri(findings, tenant_id, ready.compiled.uri, fields, primitive_id)
-    if ready and _lacks_description(fields, ready):
-        findings.note("description", "The code has no description; write one here.")
+    if ready and ready.compiled.uri:  # its kind has checked its form
+        namesakes = Primitive.objects.filter(tenant=tenant_id, uri=ready.compiled.uri)
+        if _of_another(namesakes, primitive_id):
+            findings.note(uri_field(fields), taken("uri", fields.sort))
+    # Models choose tools by their descriptions, and people choose prompts.
+    if ready and not fields.sort.has_uri:
+        said = fields.description or ready.compiled.description.strip()
+        if not said:
+            findings.note("description", "The code has no description; write one here.")
     if findings or ready is None:
         raise Invalid(findings)
     return ready
@@ -88,15 +95,6 @@ def uri_field(fields: PrimitiveFields) -> str:
 def taken(field: str, sort: PrimitiveType) -> str:
     """Return the refusal of a name or URI that another primitive has already."""
     return f"Another {sort.value} of this tenant has that {field if field == 'name' else 'URI'}."
-
-
-def _lacks_description(fields: PrimitiveFields, ready: Ready) -> bool:
-    """Return whether a needed description is missing; resources and templates need none.
-
-    Models choose tools by their descriptions, and people choose prompts.
-    """
-    said = fields.description or ready.compiled.description.strip()
-    return not said and not fields.sort.has_uri
 
 
 def check_grant(tenant_id: UUID, function: str) -> list[str]:
@@ -117,19 +115,6 @@ def _check_name(
     namesakes = Primitive.objects.filter(tenant=tenant_id, sort=fields.sort, name=name)
     if _of_another(namesakes, primitive_id):
         findings.note("name", taken("name", fields.sort))
-
-
-def _check_uri(
-    findings: _Findings,
-    tenant_id: UUID,
-    uri: str,
-    fields: PrimitiveFields,
-    primitive_id: UUID | None,
-) -> None:
-    """Check that no other primitive of the tenant has the URI. Its kind has checked its form."""
-    namesakes = Primitive.objects.filter(tenant=tenant_id, uri=uri)
-    if uri and _of_another(namesakes, primitive_id):
-        findings.note(uri_field(fields), taken("uri", fields.sort))
 
 
 def _of_another(found: QuerySet[Primitive], primitive_id: UUID | None) -> bool:
@@ -156,12 +141,6 @@ def _check_config(findings: _Findings, tenant_id: UUID, fields: PrimitiveFields)
     except NotServableError as error:
         findings.note("config", *error.problems)
     return None
-
-
-def _sorted(scopes: Any) -> Any:
-    scopes = _listed(scopes)
-    texts = isinstance(scopes, list) and all(isinstance(scope, str) for scope in scopes)
-    return sorted(set(scopes)) if texts else scopes
 
 
 def _listed(values: Any) -> Any:
