@@ -150,7 +150,11 @@ def seal(
     if len(random24) != RANDOM_BYTES:
         raise SealError(Reason.BAD_RANDOMNESS)
     cipher = _cipher(binding, key, random24)
-    plaintext = _pad(payload) if binding.purpose is Purpose.STATE else payload
+    plaintext = payload
+    if binding.purpose is Purpose.STATE:
+        # One marker byte, then zeros up to a multiple of `STATE_STEP`, to hide the length.
+        plaintext += b"\x80"
+        plaintext += bytes(-len(plaintext) % STATE_STEP)
     sealed = cipher.encrypt(_NONCE, plaintext, _authenticated(binding, key))
     token = f"{PREFIX}{key.id}.{_encode(random24 + sealed)}"
     if len(token) > _limit(binding, limit):
@@ -165,14 +169,21 @@ def unseal(token: str, binding: Binding, ring: Ring, limit: int | None = None) -
     """
     if len(token) > _limit(binding, limit):
         raise SealError(Reason.TOO_LARGE)
-    key, body = _split(token, ring)
-    raw = _decode(body)
+    key = ring.opening.get(key_id(token))
+    if key is None:
+        raise SealError(Reason.UNKNOWN_KEY)
+    raw = _decode(token[len(PREFIX) + len(key.id) + 1 :])
     cipher = _cipher(binding, key, raw[:RANDOM_BYTES])
     try:
         plaintext = cipher.decrypt(_NONCE, raw[RANDOM_BYTES:], _authenticated(binding, key))
     except InvalidTag:
         plaintext = _before_contexts(cipher, raw, binding, key)
-    return _unpad(plaintext) if binding.purpose is Purpose.STATE else plaintext
+    if binding.purpose is not Purpose.STATE:
+        return plaintext
+    payload = plaintext.rstrip(b"\0")
+    if len(plaintext) % STATE_STEP or not payload.endswith(b"\x80"):
+        raise SealError(Reason.BAD_PADDING)
+    return payload[:-1]
 
 
 def key_id(token: str) -> str:
@@ -188,13 +199,6 @@ def key_id(token: str) -> str:
 
 def _limit(binding: Binding, limit: int | None) -> int:
     return LIMITS[binding.purpose] if limit is None else limit
-
-
-def _split(token: str, ring: Ring) -> tuple[Key, str]:
-    key = ring.opening.get(key_id(token))
-    if key is None:
-        raise SealError(Reason.UNKNOWN_KEY)
-    return key, token[len(PREFIX) + len(key.id) + 1 :]
 
 
 def _cipher(binding: Binding, key: Key, random24: bytes) -> AESGCM:
@@ -242,16 +246,3 @@ def _decode(body: str) -> bytes:
     if len(raw) < RANDOM_BYTES + _TAG_BYTES:
         raise SealError(Reason.MALFORMED)
     return raw
-
-
-def _pad(payload: bytes) -> bytes:
-    """Append one marker byte, then zeros up to a multiple of `STATE_STEP`, to hide the length."""
-    marked = payload + b"\x80"
-    return marked + bytes(-len(marked) % STATE_STEP)
-
-
-def _unpad(plaintext: bytes) -> bytes:
-    payload = plaintext.rstrip(b"\0")
-    if len(plaintext) % STATE_STEP or not payload.endswith(b"\x80"):
-        raise SealError(Reason.BAD_PADDING)
-    return payload[:-1]

@@ -18,7 +18,6 @@ from cryptography.exceptions import InvalidTag
 from mcphost.audit.ports import SealedPayload, UnreadablePayloadError
 from mcphost.vault import selectors
 from mcphost.vault.errors import NoSecretsError
-from mcphost.vault.selectors import PayloadKey
 from mcphost.vault.services import ensure_tenant
 
 COMMITMENT_SALT_BYTES: Final = 32
@@ -46,7 +45,12 @@ class VaultPayloadCipher:
 
     def open_with_salt(self, tenant: UUID, key_id: str, ciphertext: bytes) -> tuple[bytes, bytes]:
         """The commitment's salt and the payload, to verify the commitment. Raises as `open`."""
-        key = _key(tenant, key_id)
+        try:
+            key = selectors.payload_key(tenant)
+        except NoSecretsError:
+            raise UnreadablePayloadError("the tenant of the payload has no keys") from None
+        if key.id != key_id:
+            raise UnreadablePayloadError(f"the payload key {key_id} no longer exists")
         nonce, sealed = ciphertext[:_NONCE_BYTES], ciphertext[_NONCE_BYTES:]
         try:
             opened = key.cipher.decrypt(nonce, sealed, _bound(tenant, key_id))
@@ -60,16 +64,6 @@ class VaultPayloadCipher:
 def commitment(salt: bytes, plaintext: bytes) -> bytes:
     """The commitment in the entry: HMAC-SHA256 of its payload under the payload's random salt."""
     return hmac.digest(salt, plaintext, "sha256")
-
-
-def _key(tenant: UUID, key_id: str) -> PayloadKey:
-    try:
-        key = selectors.payload_key(tenant)
-    except NoSecretsError:
-        raise UnreadablePayloadError("the tenant of the payload has no keys") from None
-    if key.id != key_id:
-        raise UnreadablePayloadError(f"the payload key {key_id} no longer exists")
-    return key
 
 
 def _bound(tenant: UUID, key_id: str) -> bytes:

@@ -75,23 +75,18 @@ def rewrap(actor: Actor) -> Rewrapped:
     keys = master_keys()
     verify_master_key()
     damaged: list[str] = []
-    ring, tenants = _rewrap_ring(keys, actor, damaged), 0
+    with transaction.atomic():  # all ring keys at once; only this part is recorded
+        ring_keys = list(RingKey.objects.select_for_update())
+        ring = _write([(row, _anew(row, _KEY_FIELDS, keys, damaged)) for row in ring_keys])
+        if ring:
+            names = " ".join(sorted(map(kek_id, keys.all())))
+            record("key.rewrapped", actor=actor, target=names, facts={"keys": ring})
+            announce(NEWS, object_id=names)
+    tenants = 0
     for rows in _batches():
         anew = [(row, _anew(row, _TENANT_FIELDS, keys, damaged)) for row in rows]
         tenants += _write(anew)
     return Rewrapped(ring, tenants, tuple(damaged))
-
-
-@transaction.atomic
-def _rewrap_ring(keys: MasterKeys, actor: Actor, damaged: list[str]) -> int:
-    """Rewrap all ring keys in one transaction. Only this part is recorded."""
-    rows = list(RingKey.objects.select_for_update())
-    done = _write([(row, _anew(row, _KEY_FIELDS, keys, damaged)) for row in rows])
-    if done:
-        names = sorted(map(kek_id, keys.all()))
-        record("key.rewrapped", actor=actor, target=" ".join(names), facts={"keys": done})
-        announce(NEWS, object_id=" ".join(names))
-    return done
 
 
 def _batches() -> Iterator[Sequence[TenantSecret]]:
@@ -121,14 +116,13 @@ def _write(anew: Sequence[tuple[models.Model, Fields]]) -> int:
     """Write by compare-and-set, so that a secret destroyed meanwhile is not restored."""
     done = 0
     for row, fields in anew:
-        written = [_put(row, name, value) for name, value in fields.items()]
+        rows = type(row)._default_manager.filter(pk=row.pk)
+        written = [
+            rows.filter(**{name: getattr(row, name)}).update(**{name: value})
+            for name, value in fields.items()
+        ]
         done += any(written)
     return done
-
-
-def _put(row: models.Model, name: str, value: str) -> bool:
-    same = type(row)._default_manager.filter(pk=row.pk, **{name: getattr(row, name)})
-    return bool(same.update(**{name: value}))
 
 
 def _rows() -> Iterator[tuple[models.Model, Iterable[str]]]:

@@ -13,7 +13,7 @@ from mcphost.feed.services import announce
 from mcphost.sealing.tokens import KEY_BYTES, SALT_BYTES
 from mcphost.vault import selectors
 from mcphost.vault.errors import MasterKeyMismatch, NoActiveKeyError, NoSecretsError
-from mcphost.vault.master import MasterKeys, master_keys
+from mcphost.vault.master import master_keys
 from mcphost.vault.models import RingKey, TenantSecret
 from mcphost.vault.rows import opened, wrapped
 from mcphost.vault.selectors import TenantSecrets
@@ -31,7 +31,13 @@ def verify_master_key() -> None:
     stranger = TenantSecret.objects.all()
     if not keys and not stranger.exists():
         return
-    keks = _master_keys_of_keys()
+    try:
+        keks = master_keys()
+    except MasterKeyMismatch as error:
+        raise MasterKeyMismatch(
+            f"{error}. This database already has keys that only their own master key can unwrap: restore "
+            "that one, a new one would not help"
+        ) from error
     for row in keys:
         opened(row, "wrapped", keks)
     for name in ("wrapped_salt", "wrapped_payload_key"):
@@ -61,27 +67,24 @@ def ensure_tenant(tenant: UUID) -> TenantSecrets:
     """
     with suppress(NoSecretsError):
         return selectors.secrets(tenant)
-    _ensure_readable_ring()
-    _create_tenant(tenant)
-    return selectors.secrets(tenant)
-
-
-def _master_keys_of_keys() -> MasterKeys:
-    try:
-        return master_keys()
-    except MasterKeyMismatch as error:
-        raise MasterKeyMismatch(
-            f"{error}. This database already has keys that only their own master key can unwrap: restore "
-            "that one, a new one would not help"
-        ) from error
-
-
-def _ensure_readable_ring() -> None:
-    """Verify that the master key opens the ring, before it wraps new secrets."""
-    with suppress(NoActiveKeyError):
+    try:  # the master key must open the ring before it wraps new secrets
         selectors.ring()
-        return
-    ensure_ring()
+    except NoActiveKeyError:
+        ensure_ring()
+    row = TenantSecret(
+        tenant=tenant, payload_key_id=secrets.token_hex(4), created_at=timezone.now()
+    )
+    keks = master_keys()
+    row.wrapped_salt = wrapped(secrets.token_bytes(SALT_BYTES), row, "wrapped_salt", keks)
+    payload_key = secrets.token_bytes(KEY_BYTES)
+    row.wrapped_payload_key = wrapped(payload_key, row, "wrapped_payload_key", keks)
+    with transaction.atomic():
+        TenantSecret.objects.bulk_create([row], ignore_conflicts=True)
+        if TenantSecret.objects.filter(tenant=tenant, payload_key_id=row.payload_key_id).exists():
+            target = row.payload_key_id
+            record("secrets.created", actor=Actor.system("vault"), tenant=tenant, target=target)
+            announce("key", tenant=tenant, object_id=target)
+    return selectors.secrets(tenant)
 
 
 def _active_key_id() -> str | None:
@@ -108,19 +111,3 @@ def _create_ring_key() -> str:
         transaction.on_commit(selectors.forget_ring)
         announce("key", object_id=row.id)
     return active
-
-
-@transaction.atomic
-def _create_tenant(tenant: UUID) -> None:
-    row = TenantSecret(
-        tenant=tenant, payload_key_id=secrets.token_hex(4), created_at=timezone.now()
-    )
-    keks = master_keys()
-    row.wrapped_salt = wrapped(secrets.token_bytes(SALT_BYTES), row, "wrapped_salt", keks)
-    payload_key = secrets.token_bytes(KEY_BYTES)
-    row.wrapped_payload_key = wrapped(payload_key, row, "wrapped_payload_key", keks)
-    TenantSecret.objects.bulk_create([row], ignore_conflicts=True)
-    if TenantSecret.objects.filter(tenant=tenant, payload_key_id=row.payload_key_id).exists():
-        target = row.payload_key_id
-        record("secrets.created", actor=Actor.system("vault"), tenant=tenant, target=target)
-        announce("key", tenant=tenant, object_id=target)

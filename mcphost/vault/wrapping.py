@@ -51,20 +51,18 @@ def unwrap(wrapped: str, place: str, *keks: bytes) -> bytes:
     """
     for kek in keks:
         for part in wrapped.split():
-            if part.startswith(head(kek)):
-                return _opened(part.removeprefix(head(kek)), place, kek)
+            if not part.startswith(head(kek)):
+                continue
+            try:
+                raw = base64.urlsafe_b64decode(part.removeprefix(head(kek)))
+                nonce, sealed = raw[:NONCE_BYTES], raw[NONCE_BYTES:]
+                return AESGCM(kek).decrypt(nonce, sealed, _authenticated(place))
+            except (ValueError, InvalidTag):
+                raise DamagedSecretError(
+                    f"the secret in {place} cannot be unwrapped: it was modified, or moved from "
+                    "another row; restore it from a backup of the database"
+                ) from None
     raise mismatch(wrapped, *keks)
-
-
-def _opened(body: str, place: str, kek: bytes) -> bytes:
-    try:
-        raw = base64.urlsafe_b64decode(body)
-        return AESGCM(kek).decrypt(raw[:NONCE_BYTES], raw[NONCE_BYTES:], _authenticated(place))
-    except (ValueError, InvalidTag):
-        raise DamagedSecretError(
-            f"the secret in {place} cannot be unwrapped: it was modified, or moved from another row; "
-            "restore it from a backup of the database"
-        ) from None
 
 
 def mismatch(wrapped: str, *keks: bytes) -> MasterKeyMismatch:

@@ -1,7 +1,6 @@
 """`manage.py keys`: list, rotate, retire, destroy and rewrap the platform's keys."""
 
 import time
-from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Final
 
@@ -73,9 +72,23 @@ class Command(BaseCommand):
         if not rows:
             self.stdout.write("No keys: `manage.py init` creates the first one.")
             return
-        for line in _table([_COLUMNS, *map(_row, rows)]):
-            self.stdout.write(line)
-        self.stdout.write(_wrapping_text())
+        table = [_COLUMNS]
+        for row in rows:
+            note = _NOTES[row.state].format(until=_time(row.until))
+            table.append((row.id, row.state.value, _time(row.since), str(row.in_flight), note))
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        for cells in table:
+            padded = map(str.ljust, cells, widths)
+            self.stdout.write("  ".join(padded).rstrip())
+        how = wrapping()
+        given = " and ".join(how.given)
+        if how.left:
+            left = _count(how.left, "row")
+            self.stdout.write(
+                f"The master key is {given}; wrapped differently: {left}. Run `keys rewrap`."
+            )
+        else:
+            self.stdout.write(f"All keys and secrets are wrapped under master key {given}.")
 
     def _rotate(self, options: dict[str, Any]) -> None:
         lifecycle.run_due_transitions(
@@ -83,15 +96,16 @@ class Command(BaseCommand):
         )  # finish an earlier rotation that is due, else it would be refused
         new = lifecycle.rotate(ACTOR, compromised=options["compromised"])
         if options["compromised"]:
-            self._report_compromise(new)
+            self.stdout.write(
+                f"Key {new} is now the active key. Each process refuses tokens sealed under the old key "
+                "as soon as it learns of this (within a second while it is ready)."
+            )
+            self._report_retiring()
             return
         self.stdout.write(
             f"Key {new} is created. It becomes active in {lifecycle.STANDBY.seconds} seconds, when every "
             "ready process has read it."
         )
-        self._wait_for(new)
-
-    def _wait_for(self, new: str) -> None:
         try:
             while (row := listing.key(new, timezone.now())).state is KeyState.STANDBY:
                 self.pause(LOOK_SECONDS)
@@ -104,13 +118,6 @@ class Command(BaseCommand):
         if row.state is KeyState.RETIRED:
             raise CommandError(f"The rotation was cancelled: key {new} is retired.")
         self.stdout.write(f"Key {new} is now the active key.")
-        self._report_retiring()
-
-    def _report_compromise(self, new: str) -> None:
-        self.stdout.write(
-            f"Key {new} is now the active key. Each process refuses tokens sealed under the old key as "
-            "soon as it learns of this (within a second while it is ready)."
-        )
         self._report_retiring()
 
     def _report_retiring(self) -> None:
@@ -179,31 +186,9 @@ def _consequence(row: KeyRow, verb: KeyVerb) -> str:
     return f"{row.waiting[0].upper()}{row.waiting[1:]}: their answers will be refused."
 
 
-def _row(row: KeyRow) -> tuple[str, ...]:
-    note = _NOTES[row.state].format(until=_time(row.until))
-    return (row.id, row.state.value, _time(row.since), str(row.in_flight), note)
-
-
 def _time(at: datetime | None) -> str:
     return "" if at is None else f"{at:%Y-%m-%d %H:%M:%S}"
 
 
-def _table(rows: Iterable[tuple[str, ...]]) -> list[str]:
-    rows = list(rows)
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-
-
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _wrapping_text() -> str:
-    how = wrapping()
-    given = " and ".join(how.given)
-    if not how.left:
-        return f"All keys and secrets are wrapped under master key {given}."
-    return f"The master key is {given}; wrapped differently: {_count(how.left, 'row')}. Run `keys rewrap`."
