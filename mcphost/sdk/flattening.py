@@ -60,31 +60,28 @@ def _written_out(field: Node, definitions: Mapping[str, Node]) -> Node:
     """Convert a field, or the items of one: no references, constants, sets and decimals."""
     for _ in definitions:
         if "$ref" in field:
-            field = {**_defined(field["$ref"], definitions), **_without(field, "$ref")}
+            node = definitions.get(field["$ref"].removeprefix("#/$defs/"), {})
+            if "enum" in node:  # the name and the docstring of an enum are for its author only
+                node = _without(_without(node, "title"), "description")
+            field = {**node, **_without(field, "$ref")}
     match field:
         case {"type": "string", "const": str(value)}:
             return {**_without(field, "const"), "enum": [value]}
-        case {"anyOf": [*choices]} if all(map(_is_choice, choices)):
+        case {"anyOf": [*choices]} if all(
+            one.get("type") == "string" and ("const" in one or "enum" in one) for one in choices
+        ):
             return {"type": "string", **_without(field, "anyOf"), **_options(choices)}
         case {"type": "number", "default": str(default)}:
             return {**field, "default": float(default)}
         case {"type": "integer"}:
             return _bounded(field)
         case {"type": "array", "items": dict(items)}:
-            return {**_ordered(field), "items": _items(_written_out(items, definitions))}
+            items = _written_out(items, definitions)
+            if "oneOf" in items:  # here it is `anyOf`, without a type
+                items = {"anyOf": items["oneOf"], **_without(_without(items, "oneOf"), "type")}
+            return {**_ordered(field), "items": items}
         case _:
             return dict(field)
-
-
-def _defined(reference: str, definitions: Mapping[str, Node]) -> Node:
-    """Return the target of a reference. The name and the docstring of an enum are for its author
-    only."""
-    node = definitions.get(reference.removeprefix("#/$defs/"), {})
-    return _without(_without(node, "title"), "description") if "enum" in node else node
-
-
-def _is_choice(choice: Node) -> bool:
-    return choice.get("type") == "string" and ("const" in choice or "enum" in choice)
 
 
 def _options(choices: list[Node]) -> Node:
@@ -94,13 +91,6 @@ def _options(choices: list[Node]) -> Node:
     if any("title" in choice for choice in choices):
         return {"oneOf": [{"const": value, "title": title} for value, title in values]}
     return {"enum": [value for value, _ in values]}
-
-
-def _items(items: Node) -> Node:
-    """Convert the items of a multiple choice: `anyOf` without a type, instead of `oneOf`."""
-    if "oneOf" in items:
-        return {"anyOf": items["oneOf"], **_without(_without(items, "oneOf"), "type")}
-    return items
 
 
 def _ordered(field: Node) -> Node:

@@ -90,7 +90,10 @@ def _checked(schema: Any, name: str) -> Callable[[Mapping[str, Any]], dict[str, 
     validator, required = Validator(schema, formats=True), frozenset(schema.get("required", ()))
 
     def take_in(content: Mapping[str, Any]) -> dict[str, Any]:
-        plain = _as_json(content)
+        try:  # a copy that is plain JSON, like an answer received from a client
+            plain: dict[str, Any] = orjson.loads(orjson.dumps(content))
+        except TypeError:
+            raise InvalidAnswer("is not JSON") from None
         given = {name: v for name, v in plain.items() if v is not None or name in required}
         problems = validator.problems(given)
         if problems:
@@ -98,14 +101,6 @@ def _checked(schema: Any, name: str) -> Callable[[Mapping[str, Any]], dict[str, 
         return given
 
     return take_in
-
-
-def _as_json(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy that is plain JSON, like an answer received from a client."""
-    try:
-        return orjson.loads(orjson.dumps(content))  # type: ignore[no-any-return]
-    except TypeError:
-        raise InvalidAnswer("is not JSON") from None
 
 
 def _told(error: Mapping[str, Any]) -> str:

@@ -59,24 +59,27 @@ def sampling(
     Without tools the answer is a CreateMessageResult. With tools, or with messages about their use,
     it is a CreateMessageResultWithTools, whose content may be a list. Raises QuestionRefused.
     """
-    said = [_message(one) for one in _listed(messages)]
+    if isinstance(messages, str) or not isinstance(messages, Sequence):
+        messages = [messages]
+    said = [_message(one) for one in messages]
     problem = next(_problems(said, max_tokens, options), None)
     if problem is not None:
         raise QuestionRefused(f"the question {key!r} cannot be asked: {problem}")
-    params = {
+    given = {
         "messages": [_written(one) for one in said],
         "maxTokens": max_tokens,
-        **_chosen(options),
+        "systemPrompt": options.get("system_prompt") or None,
+        "temperature": options.get("temperature"),
+        "stopSequences": list(options.get("stop_sequences", ())) or None,
+        "tools": [_written(tool) for tool in options.get("tools", ())] or None,
+        "toolChoice": _written(options.get("tool_choice")),
+        "modelPreferences": _written(options.get("model_preferences")),
+        "metadata": dict(options.get("metadata") or {}) or None,
     }
+    params = {name: value for name, value in given.items() if value is not None}
     if options.get("tools") or any(isinstance(b, _WORK) for m in said for b in m.content_as_list):
         return Question(key, _METHOD, params, "sampling.tools", _read_with_tools)
     return Question(key, _METHOD, params, "sampling", _read)
-
-
-def _listed(messages: Said | Sequence[Said]) -> Sequence[Said]:
-    if isinstance(messages, str) or not isinstance(messages, Sequence):
-        return [messages]
-    return messages
 
 
 def _message(said: Said) -> SamplingMessage:
@@ -106,26 +109,21 @@ def _problems(
     if type(max_tokens) is not int or max_tokens < 1:
         yield "max_tokens must be a whole number above 0"
     temperature = options.get("temperature")
-    if temperature is not None and not _is_number(temperature):
+    if temperature is not None and (
+        type(temperature) not in (int, float) or not isfinite(temperature)
+    ):
         yield "temperature must be a number"
     if isinstance(options.get("stop_sequences"), str):
         yield "stop_sequences is a list of texts"
-    yield from _offer_problems(options.get("tools", ()), options.get("tool_choice"))
-    yield from _use_problems(said)
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and isfinite(value)
-
-
-def _offer_problems(tools: Sequence[Tool], choice: ToolChoice | None) -> Iterator[str]:
-    names = [tool.name for tool in tools]
-    if len(set(names)) < len(names):
+    tools = options.get("tools", ())
+    names = {tool.name for tool in tools}
+    if len(names) < len(tools):
         yield "two tools have the same name"
     if any(tool.input_schema.get("type") != "object" for tool in tools):
         yield 'the input schema of a tool has the type "object"'
-    if choice is not None and not names:
+    if options.get("tool_choice") is not None and not names:
         yield "there is no tool to choose"
+    yield from _use_problems(said)
 
 
 def _use_problems(said: Sequence[SamplingMessage]) -> Iterator[str]:
@@ -146,20 +144,6 @@ def _use_problems(said: Sequence[SamplingMessage]) -> Iterator[str]:
         yield "the last message uses tools: their results are missing"
 
 
-def _chosen(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the given options under the protocol's names."""
-    said = {
-        "systemPrompt": options.get("system_prompt") or None,
-        "temperature": options.get("temperature"),
-        "stopSequences": list(options.get("stop_sequences", ())) or None,
-        "tools": [_written(tool) for tool in options.get("tools", ())] or None,
-        "toolChoice": _written(options.get("tool_choice")),
-        "modelPreferences": _written(options.get("model_preferences")),
-        "metadata": dict(options.get("metadata") or {}) or None,
-    }
-    return {name: value for name, value in said.items() if value is not None}
-
-
 def _written(model: BaseModel | None) -> dict[str, Any] | None:
     if model is None:
         return None
@@ -174,16 +158,13 @@ def _read(result: Mapping[str, Any]) -> CreateMessageResult:
     """Read a result with one content block. Clients may also send a list of one block, or of text
     blocks."""
     content = result.get("content")
-    if isinstance(content, list):
-        result = {**result, "content": _one(content)}
+    if isinstance(content, list) and len(content) == 1:
+        result = {**result, "content": content[0]}
+    elif isinstance(content, list):
+        if not content or not all(
+            isinstance(b, dict) and isinstance(b.get("text"), str) for b in content
+        ):
+            raise InvalidAnswer("its content must be one text, image or audio")
+        text = "".join(block["text"] for block in content)
+        result = {**result, "content": {"type": "text", "text": text}}
     return read_as(CreateMessageResult, result)
-
-
-def _one(content: list[Any]) -> Any:
-    if len(content) == 1:
-        return content[0]
-    if not content or not all(
-        isinstance(b, dict) and isinstance(b.get("text"), str) for b in content
-    ):
-        raise InvalidAnswer("its content must be one text, image or audio")
-    return {"type": "text", "text": "".join(block["text"] for block in content)}
