@@ -94,7 +94,11 @@ def prepare() -> Home:
     try:
         home.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         with one_at_a_time(home):
-            _make_ours(home)
+            if not home.is_ours() and any(home.path.iterdir()):
+                raise HomeError(
+                    f"{home.path} contains other files: set MCPHOST_HOME to an empty or a new folder"
+                )
+            home.path.chmod(0o700)
             _write_keys(home)
             write_secret(
                 home.mark, "The data folder of an mcphost. Back it up as a whole; keep it secret."
@@ -120,17 +124,12 @@ def one_at_a_time(home: Home) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _make_ours(home: Home) -> None:
-    if not home.is_ours() and any(home.path.iterdir()):
-        raise HomeError(
-            f"{home.path} contains other files: set MCPHOST_HOME to an empty or a new folder"
-        )
-    home.path.chmod(0o700)
-
-
 def _write_keys(home: Home) -> None:
     if not _given(*_MASTER_KEY):
-        if home.is_ours() and not home.master_key.exists() and _was_finished(home):
+        # The master key is written first: if a later file exists, the key existed or was given.
+        later = (home.mark, home.database, home.secret_key)
+        was_finished = any(path.exists() for path in later)
+        if home.is_ours() and not home.master_key.exists() and was_finished:
             raise HomeError(
                 f"the master key {home.master_key} is missing, and data encrypted with it cannot be "
                 "decrypted without it: restore it from a backup, or set MCPHOST_MASTER_KEY"
@@ -143,11 +142,6 @@ def _write_keys(home: Home) -> None:
 def _derived(master_key: bytes) -> str:
     """Derive Django's secret key from a master key: machines that share it share sign-ins."""
     return base64.urlsafe_b64encode(hmac.digest(master_key, _SECRET_KEY, "sha512")).decode()
-
-
-def _was_finished(home: Home) -> bool:
-    # The master key is written first: if a later file exists, the key existed or was given.
-    return any(path.exists() for path in (home.mark, home.database, home.secret_key))
 
 
 def write_secret(path: Path, value: str) -> bool:

@@ -47,7 +47,10 @@ def seed_demo(data: home.Home) -> None:
     tenant = _tenant(DEMO, _DEMO_FIELDS)
     owner = get_user_model().objects.filter(is_superuser=True).order_by("id")[0]
     tenants.set_member(tenant, owner, Role.OWNER, actor=_ACTOR)
-    _auditor(tenant, data)
+    if not User.objects.filter(username=AUDITOR).exists():
+        # An account for reviewing records: owners see calls, but not their payloads.
+        user = User.objects.create_user(AUDITOR, password=new_password(data.auditor_password))
+        tenants.set_member(tenant, user, Role.AUDITOR, actor=_ACTOR)
     publish_functions(tenant, _functions("demo.", "demo_asking."), _ACTOR)
     if not home.read(data.demo_token):
         wanted = TokenRequest(name="demo", scopes=(LIST_TOOLS, CALL_TOOLS))
@@ -65,13 +68,6 @@ def seed_conformance() -> None:
 def _tenant(slug: str, fields: TenantFields) -> UUID:
     row = Tenant.objects.filter(slug=slug).first()
     return row.id if row else tenants.create_tenant(slug, fields, actor=_ACTOR).id
-
-
-def _auditor(tenant: UUID, data: home.Home) -> None:
-    """Create an account for reviewing records: owners see calls, but not their payloads."""
-    if not User.objects.filter(username=AUDITOR).exists():
-        user = User.objects.create_user(AUDITOR, password=new_password(data.auditor_password))
-        tenants.set_member(tenant, user, Role.AUDITOR, actor=_ACTOR)
 
 
 def separate_auditor_password(data: home.Home) -> bool:

@@ -33,19 +33,18 @@ class Welcome:
         return f"{self.base}/t/{DEMO}/mcp"
 
     def text(self) -> str:
-        return "\n".join(["", *self._people(), *self._clients(), ""])
-
-    def _people(self) -> Iterator[str]:
-        yield from _account("Admin  ", f"{self.base}/admin/", self.admin)
-        yield from _account("Auditor", "same page, may read payloads", self.auditor)
-        yield f"  Tenant URL   {self.url}"
-        yield f"  Demo token   {self.token}"
-        yield f"               (also in {self.token_file})"
-
-    def _clients(self) -> Iterator[str]:
+        lines = [
+            "",
+            *_account("Admin  ", f"{self.base}/admin/", self.admin),
+            *_account("Auditor", "same page, may read payloads", self.auditor),
+            f"  Tenant URL   {self.url}",
+            f"  Demo token   {self.token}",
+            f"               (also in {self.token_file})",
+        ]
         for snippet in snippets(DEMO, self.url, self.token):
-            yield f"\n  {snippet.title} ({snippet.where})"
-            yield indent(snippet.text, "  ")
+            lines.append(f"\n  {snippet.title} ({snippet.where})")
+            lines.append(indent(snippet.text, "  "))
+        return "\n".join([*lines, ""])
 
 
 def _account(role: str, where: str, account: Account) -> Iterator[str]:

@@ -34,7 +34,11 @@ class Command(BaseCommand):
             autodiscover_modules("wiring")
             verify_master_key()
             ensure_ring()
-            self._administrator(data)
+            users = get_user_model()
+            if not users.objects.filter(is_superuser=True).exists():
+                users.objects.create_superuser(
+                    ADMIN, password=demo.new_password(data.admin_password)
+                )
             if demo.separate_auditor_password(data):
                 self.stdout.write(
                     f"The user {demo.AUDITOR} had the same password as {ADMIN}. It now has its own, "
@@ -45,10 +49,3 @@ class Command(BaseCommand):
             if options["conformance"]:
                 demo.seed_conformance()
         self.stdout.write(f"Ready in {data.path}")
-
-    def _administrator(self, data: home.Home) -> None:
-        """Create the first administrator, with a generated password in a file of the folder."""
-        users = get_user_model()
-        if users.objects.filter(is_superuser=True).exists():
-            return
-        users.objects.create_superuser(ADMIN, password=demo.new_password(data.admin_password))

@@ -30,7 +30,16 @@ class Command(BaseCommand):
         call_command(
             "init", demo=True, conformance=settings.MCPHOST_CONFORMANCE, stdout=self.stdout
         )
-        self.stdout.write(_welcome(home.Home(settings.MCPHOST_HOME)).text())
+        data = home.Home(settings.MCPHOST_HOME)
+        shown = f"[{host}]" if ":" in host and not host.startswith("[") else host
+        welcome = Welcome(
+            base=f"http://{shown}:{port}",
+            admin=_account(ADMIN, data.admin_password),
+            auditor=_account(AUDITOR, data.auditor_password),
+            token=home.read(data.demo_token),
+            token_file=data.demo_token,
+        )
+        self.stdout.write(welcome.text())
         self.stdout.flush()
         call_command("serve", stdout=self.stdout)
 
@@ -42,18 +51,6 @@ def _refuse_exposure(host: str) -> None:
         f"HOST={host} can be reached from other machines, and `up` creates a demo token and "
         "generated passwords. For a real server, run `manage.py init` and `manage.py serve`. To "
         "expose the demo anyway, set MCPHOST_EXPOSE_DEMO=1."
-    )
-
-
-def _welcome(data: home.Home) -> Welcome:
-    host, port = settings.MCPHOST_HOST, settings.MCPHOST_PORT
-    shown = f"[{host}]" if ":" in host and not host.startswith("[") else host
-    return Welcome(
-        base=f"http://{shown}:{port}",
-        admin=_account(ADMIN, data.admin_password),
-        auditor=_account(AUDITOR, data.auditor_password),
-        token=home.read(data.demo_token),
-        token_file=data.demo_token,
     )
 
 
