@@ -263,13 +263,7 @@ def _each(keywords: Mapping[str, Any], repeated: bool) -> float:
 
 
 def _all(keywords: Mapping[str, Any], repeated: bool) -> float:
-    by_length = _by_length(keywords)
-    return 1.0 + by_length + _for_each(keywords) if repeated else by_length
-
-
-def _by_length(keywords: Mapping[str, Any]) -> float:
-    """The cost that is paid for each character, member or item, so that one long value is
-    expensive."""
+    # Paid for each character, member or item, so that one long value is expensive.
     found = _UNIQUE if keywords.get("uniqueItems") is True else 0.0
     found += _UNEVALUATED * sum(name.startswith("unevaluated") for name in keywords)
     pattern = keywords.get("pattern")
@@ -278,7 +272,7 @@ def _by_length(keywords: Mapping[str, Any]) -> float:
     names = keywords.get("patternProperties")
     if isinstance(names, Mapping):
         found += sum(_PATTERN_PROPERTY + pattern_effort(each) - _PATTERN for each in names)
-    return found
+    return 1.0 + found + _for_each(keywords) if repeated else found
 
 
 def _for_each(keywords: Mapping[str, Any]) -> float:

@@ -188,15 +188,13 @@ def _is_bound(field: Mapping[str, Any], bound: str) -> bool:
 
 
 def _choice_problems(path: tuple[str, ...], field: Mapping[str, Any]) -> Iterator[SchemaProblem]:
-    if field["type"] == "array":
-        yield from _items_problems((*path, "items"), field.get("items"))
-    elif "enum" in field:
-        yield from _enum_problems(path, field)
-    elif "oneOf" in field:
-        yield from _titled_problems((*path, "oneOf"), field["oneOf"])
-
-
-def _items_problems(path: tuple[str, ...], items: Any) -> Iterator[SchemaProblem]:
+    if field["type"] != "array":
+        if "enum" in field:
+            yield from _enum_problems(path, field)
+        elif "oneOf" in field:
+            yield from _titled_problems((*path, "oneOf"), field["oneOf"])
+        return
+    path, items = (*path, "items"), field.get("items")
     if isinstance(items, dict) and "anyOf" in items:
         yield from _unknown(path, items, frozenset({"anyOf"}))
         yield from _titled_problems((*path, "anyOf"), items["anyOf"])

@@ -31,19 +31,15 @@ MAX_SAFE_INTEGER: Final = 2**53 - 1
 class Headers:
     """The headers of one request: ASGI's raw pairs, with names in lower case.
 
-    Built for every request, so it keeps only the pairs and the last value of each name.
+    Built for every request, so it keeps only the pairs, in the order in which they were sent, and
+    the last value of each name.
     """
 
-    __slots__ = ("_last", "_raw")
+    __slots__ = ("_last", "pairs")
 
-    def __init__(self, raw: Sequence[tuple[bytes, bytes]]) -> None:
-        self._raw = raw
-        self._last = dict(raw)
-
-    @property
-    def pairs(self) -> Sequence[tuple[bytes, bytes]]:
-        """All headers in the order in which they were sent."""
-        return self._raw
+    def __init__(self, pairs: Sequence[tuple[bytes, bytes]]) -> None:
+        self.pairs = pairs
+        self._last = dict(pairs)
 
     def get(self, name: str) -> str | None:
         """Return the value without surrounding white space; repeated headers are joined by commas.
@@ -55,7 +51,7 @@ class Headers:
         if value is None:
             return None
         if self.count(name) > 1:
-            return ", ".join(_text(each) for other, each in self._raw if other == key)
+            return ", ".join(_text(each) for other, each in self.pairs if other == key)
         return _text(value)
 
     def equal(self, expected: Mapping[bytes, object]) -> bool:
@@ -64,7 +60,7 @@ class Headers:
 
         False does not mean a mismatch: a value may be encoded, or be wrong.
         """
-        if len(self._last) != len(self._raw):
+        if len(self._last) != len(self.pairs):
             return False
         for key, text in expected.items():
             value = self._last.get(key)
@@ -78,9 +74,9 @@ class Headers:
         key = name.encode()
         if key not in self._last:
             return 0
-        if len(self._last) == len(self._raw):
+        if len(self._last) == len(self.pairs):
             return 1
-        return sum(other == key for other, _ in self._raw)
+        return sum(other == key for other, _ in self.pairs)
 
 
 def _text(value: bytes) -> str:
@@ -147,24 +143,20 @@ def check_param_headers(
         value: object = arguments
         for step in param.path:  # a missing step leads to None
             value = value.get(step) if isinstance(value, Mapping) else None
-        _check_param(headers, param, value)
-
-
-def _check_param(headers: Headers, param: ParamHeader, value: object) -> None:
-    name = f"Mcp-Param-{param.name}"
-    where = ".".join(("params.arguments", *param.path))
-    key = name.lower()
-    if headers.count(key) == 0:
-        if isinstance(value, str | int | float):
-            raise header_mismatch(f"{name} is missing, but {where} has a value")
-        return
-    if value is None:
-        raise header_mismatch(f"{name} was sent, but {where} has no value")
-    text = _decoded(_single(headers, key, name), name)
-    if isinstance(value, int) and abs(value) > MAX_SAFE_INTEGER:
-        raise header_mismatch(f"{where} is outside the integer range of {name} (±(2**53 - 1))")
-    if not _same(text, value):
-        raise header_mismatch(f"{name} does not match {where}")
+        name = f"Mcp-Param-{param.name}"
+        where = ".".join(("params.arguments", *param.path))
+        key = name.lower()
+        if headers.count(key) == 0:
+            if isinstance(value, str | int | float):
+                raise header_mismatch(f"{name} is missing, but {where} has a value")
+            continue
+        if value is None:
+            raise header_mismatch(f"{name} was sent, but {where} has no value")
+        text = _decoded(_single(headers, key, name), name)
+        if isinstance(value, int) and abs(value) > MAX_SAFE_INTEGER:
+            raise header_mismatch(f"{where} is outside the integer range of {name} (±(2**53 - 1))")
+        if not _same(text, value):
+            raise header_mismatch(f"{name} does not match {where}")
 
 
 def _same(text: str, value: object) -> bool:

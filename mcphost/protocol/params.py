@@ -16,7 +16,6 @@ import orjson
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY, LOG_LEVEL_META_KEY
 from mcp_types.methods import CLIENT_REQUESTS
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
 
 from mcphost.protocol.effort import is_explained
 from mcphost.protocol.eras import REVISION
@@ -226,20 +225,17 @@ def _explained(model: Any, request: Mapping[str, Any]) -> str:
             model.model_validate_json(orjson.dumps(request), strict=True, by_name=False)
         except ValidationError as error:
             first = error.errors(**_BRIEF)[0]
-            return f"{_where(first, request)}: {first['msg'][0].lower()}{first['msg'][1:]}"
+            # The path in the message, without the model names that unions add to it.
+            path: list[str] = []
+            node: Any = request
+            for part in first["loc"]:
+                if (isinstance(node, dict) and part in node) or isinstance(part, int):
+                    node = node[part]
+                elif first["type"] != "missing" or part != first["loc"][-1]:
+                    continue
+                path.append(str(part))
+            return f"{'.'.join(path)}: {first['msg'][0].lower()}{first['msg'][1:]}"
     return f"params are not valid for {request['method']}"
-
-
-def _where(error: ErrorDetails, node: Any) -> str:
-    """Return the path of an error in the message, without the model names that unions add to it."""
-    path = []
-    for part in error["loc"]:
-        if (isinstance(node, dict) and part in node) or isinstance(part, int):
-            node = node[part]
-        elif error["type"] != "missing" or part != error["loc"][-1]:
-            continue
-        path.append(str(part))
-    return ".".join(path)
 
 
 def _found(value: object) -> str:

@@ -59,23 +59,19 @@ def normalize(uri: str) -> str:
     if parts is None:
         raise ValueError("the URI does not begin with a scheme, such as docs:")
     scheme, authority, path = parts["scheme"].lower(), parts["authority"], parts["path"]
-    _check_rest(path, parts["query"], parts["fragment"])
+    query, fragment = parts["query"], parts["fragment"]
+    if any(_BRACKETS.search(part) is not None for part in (path, query or "", fragment or "")):
+        raise ValueError("the URI has brackets, which may only stand around an IP address")
+    if "#" in (fragment or ""):
+        raise ValueError("the URI has a second #")
+    if not _DOTS.isdisjoint(path.split("/")):
+        raise ValueError("the URI's path has . or .. for a segment")
     if authority is None and not path:
         raise ValueError("the URI has nothing after its scheme")
     if scheme in _WEB:
         path = path or "/"
     where = "" if authority is None else "//" + _authority(authority, web=scheme in _WEB)
-    return f"{scheme}:{where}{path}{_led('?', parts['query'])}{_led('#', parts['fragment'])}"
-
-
-def _check_rest(path: str, query: str | None, fragment: str | None) -> None:
-    for part in (path, query or "", fragment or ""):
-        if _BRACKETS.search(part) is not None:
-            raise ValueError("the URI has brackets, which may only stand around an IP address")
-    if "#" in (fragment or ""):
-        raise ValueError("the URI has a second #")
-    if not _DOTS.isdisjoint(path.split("/")):
-        raise ValueError("the URI's path has . or .. for a segment")
+    return f"{scheme}:{where}{path}{_led('?', query)}{_led('#', fragment)}"
 
 
 def _authority(authority: str, *, web: bool) -> str:
