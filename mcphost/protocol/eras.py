@@ -21,9 +21,6 @@ SUPPORTED: Final[tuple[str, ...]] = (REVISION, *sorted(REVISIONS, reverse=True))
 """All revisions that a tenant's URL supports, newest first: for `server/discover` and every
 `-32022`."""
 
-UNNAMED_REVISION: Final = "2025-03-26"
-"""The revision of a request without a version header (streamable-http, "Protocol Version Header")."""
-
 _BEFORE_2026: Final = re.compile(r"(?:20[01]\d|202[0-5])-\d\d-\d\d", re.ASCII)
 
 

@@ -4,7 +4,7 @@ The order of the checks is part of the behaviour: a client of another revision m
 version error before any other error.
 
 1. the body is JSON, one object, a request or a notification, nested at most 64 deep
-2. the era: `open_post` passes a legacy message to `legacy.opening`, `open_message` refuses it
+2. the era: a legacy message is passed to `legacy.opening`
 3. `_meta` has what every modern request must carry
 4. `MCP-Protocol-Version` equals the version in `_meta`
 5. the version is supported
@@ -19,7 +19,7 @@ from typing import Any, Final
 import orjson
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, PROTOCOL_VERSION_META_KEY
 
-from mcphost.protocol.eras import REVISION, UNNAMED_REVISION, Era, era_of
+from mcphost.protocol.eras import REVISION, Era, era_of
 from mcphost.protocol.errors import (
     PARSE_ERROR,
     ProtocolError,
@@ -46,16 +46,19 @@ def open_post(headers: Headers, body: bytes) -> Exchange | LegacyBody:
     """Open one POST body of a client of any revision.
 
     A body is legacy if its `_meta` has no version, and its header has none or one before 2026.
-    Raises ProtocolError as `open_message` does, and SessionError for a legacy client.
+    Raises ProtocolError, with the request's id where it could be read, and SessionError for a legacy
+    client. The error never carries the id of a response: the server chose that id, and the client
+    would take the error for the answer to a request of its own.
     """
     try:
-        parsed = _parse(body)
-    except ProtocolError as error:
+        parsed = orjson.loads(body)
+    except orjson.JSONDecodeError as failure:
+        error = ProtocolError(PARSE_ERROR, f"The body is not valid JSON: {failure}")
         version = headers.get("mcp-protocol-version")
         names_one = version is not None or headers.count("mcp-session-id") > 0
         if names_one and era_of(version) is Era.LEGACY:
             raise in_post(error, version) from None
-        raise
+        raise error from None
     try:
         modern = PROTOCOL_VERSION_META_KEY in parsed["params"]["_meta"]
     except (KeyError, TypeError):
@@ -65,23 +68,6 @@ def open_post(headers: Headers, body: bytes) -> Exchange | LegacyBody:
         if era_of(version) is Era.LEGACY:
             return open_body(version, parsed, body)
     return _open(headers, parsed, body)
-
-
-def open_message(headers: Headers, body: bytes) -> Exchange:
-    """Open one POST body of a client of the stateless revision; refuse any other revision.
-
-    Raises ProtocolError, with the request's id where it could be read. The error never carries the
-    id of a response: the server chose that id, and the client would take the error for the answer
-    to a request of its own.
-    """
-    return _open(headers, _parse(body), body)
-
-
-def _parse(body: bytes) -> Any:
-    try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise ProtocolError(PARSE_ERROR, f"The body is not valid JSON: {error}") from None
 
 
 def _open(headers: Headers, parsed: Any, body: bytes) -> Exchange:
@@ -127,22 +113,9 @@ def _open_one(
     meta = params.get("_meta", {})
     if type(meta) is not dict:
         check_type(_META, meta, dict)
-    if PROTOCOL_VERSION_META_KEY not in meta:
-        _check_era(headers, params)
     if request_id is None:
         return _open_notification(headers, method, params, meta)
     return _open_request(headers, request_id, method, params, meta)
-
-
-def _check_era(headers: Headers, params: dict[str, Any]) -> None:
-    """Refuse a legacy message, with the version that its client requested."""
-    header = headers.get("mcp-protocol-version")
-    if era_of(header) is Era.MODERN:
-        return
-    requested = params.get("protocolVersion")  # `initialize` has it, and sends no header
-    if type(requested) is not str:
-        requested = header or UNNAMED_REVISION
-    raise unsupported_version(requested)
 
 
 def _open_notification(
@@ -150,12 +123,11 @@ def _open_notification(
 ) -> Exchange:
     """Open a notification. The revision requires no headers: only the headers that were sent must
     match."""
-    sent = headers.count("mcp-protocol-version") > 0
-    if PROTOCOL_VERSION_META_KEY in meta or not sent:
+    # Without a version in `_meta`, the header has one: else the message is legacy.
+    version = headers.get("mcp-protocol-version") or ""
+    if PROTOCOL_VERSION_META_KEY in meta:
         version = required(meta, PROTOCOL_VERSION_META_KEY, str, _META)
-    else:
-        version = headers.get("mcp-protocol-version") or ""
-    if sent:
+    if headers.count("mcp-protocol-version") > 0:
         check_version(headers, version)
     if version != REVISION:
         raise unsupported_version(version, _HINTS.get(version, ""))

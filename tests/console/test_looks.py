@@ -13,8 +13,9 @@ from mcphost.console.middleware import LOOSER, STRICT
 from mcphost.console.primitives import examples
 from mcphost.console.templatetags.console import badge, brief, lasted, pretty, size, took, when
 from mcphost.console.tenants import clients
+from mcphost.protocol.exchange import Exchange
 from mcphost.protocol.headers import Headers
-from mcphost.protocol.opening import open_message
+from mcphost.protocol.opening import open_post
 from tests.console.things import Things
 
 URL = "http://testserver/t/acme/mcp"
@@ -155,7 +156,8 @@ def test_the_example_call_is_what_the_protocol_asks_for() -> None:
     assert words[:2] == ["curl", URL]
     headers = dict(word.split(": ", 1) for option, word in pairwise(words) if option == "-H")
     raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-    exchange = open_message(Headers(raw), words[-1].encode())
+    exchange = open_post(Headers(raw), words[-1].encode())
+    assert isinstance(exchange, Exchange)
     assert (exchange.method, exchange.params["name"]) == ("tools/call", "say")
     assert exchange.params["arguments"] == {"text": "it's"}
 

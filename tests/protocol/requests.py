@@ -7,7 +7,7 @@ import orjson
 
 from mcphost.protocol.exchange import Exchange
 from mcphost.protocol.headers import Headers
-from mcphost.protocol.opening import open_message
+from mcphost.protocol.opening import open_post
 
 REVISION = "2026-07-28"
 VERSION = "io.modelcontextprotocol/protocolVersion"
@@ -66,4 +66,6 @@ def raw(headers: Mapping[str, str]) -> Headers:
 
 def opened(message: Mapping[str, Any], **headers: Any) -> Exchange:
     """Open a message with its headers, some of them changed."""
-    return open_message(headers_of(message, **headers), orjson.dumps(message))
+    exchange = open_post(headers_of(message, **headers), orjson.dumps(message))
+    assert isinstance(exchange, Exchange)
+    return exchange

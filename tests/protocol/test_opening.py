@@ -10,7 +10,7 @@ from mcphost.protocol.errors import ProtocolError
 from mcphost.protocol.exchange import Exchange
 from mcphost.protocol.headers import Headers
 from mcphost.protocol.nesting import MAX_DEPTH
-from mcphost.protocol.opening import open_message
+from mcphost.protocol.opening import open_post
 from tests.protocol.requests import (
     ABSENT,
     CAPABILITIES,
@@ -38,7 +38,7 @@ def refused(message, **headers) -> ProtocolError:
 
 def refused_body(body: bytes) -> ProtocolError:
     with pytest.raises(ProtocolError) as caught:
-        open_message(headers_of(call()), body)
+        open_post(headers_of(call()), body)
     assert caught.value.status == 400
     return caught.value
 
@@ -223,35 +223,6 @@ def test_many_brackets_are_not_depth():
 # --- eras ---
 
 
-def legacy_call() -> dict:
-    return call(_meta={"progressToken": 1})
-
-
-@pytest.mark.requirement("versions.named-to-legacy-clients")
-@pytest.mark.parametrize(
-    ("message", "header", "requested"),
-    [
-        (legacy_call(), "2025-11-25", "2025-11-25"),
-        (legacy_call(), ABSENT, "2025-03-26"),
-        (call(_meta=ABSENT), "2025-06-18", "2025-06-18"),
-        (request("initialize", {"protocolVersion": "2025-11-25"}), ABSENT, "2025-11-25"),
-        (request("initialize", {"protocolVersion": 5}), ABSENT, "2025-03-26"),
-        (changed(request("ping", {}), {"params": ABSENT}), ABSENT, "2025-03-26"),
-    ],
-)
-def test_a_legacy_request_is_told_which_versions_there_are(message, header, requested):
-    error = refused(message, mcp_protocol_version=header, mcp_method=ABSENT)
-    assert (error.code, error.status, error.request_id) == (UNSUPPORTED, 400, 7)
-    assert error.data == {"supported": list(SUPPORTED), "requested": requested}
-    assert REVISION in error.message
-
-
-def test_a_legacy_notification_is_refused_without_an_id():
-    message = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    error = refused(message, mcp_protocol_version="2025-11-25", mcp_method=ABSENT)
-    assert (error.code, error.request_id) == (UNSUPPORTED, None)
-
-
 @pytest.mark.parametrize("header", [REVISION, "v999.0.0", "2027-01-01"])
 def test_without_meta_a_modern_header_makes_a_modern_mistake(header):
     error = refused(call(_meta=ABSENT), mcp_protocol_version=header)
@@ -411,5 +382,5 @@ def test_a_version_header_sent_twice_is_refused():
     raw = [(b"mcp-protocol-version", REVISION.encode())] * 2
     for message in (call(), notification(_meta={VERSION: REVISION})):
         with pytest.raises(ProtocolError) as caught:
-            open_message(Headers(raw), orjson.dumps(message))
+            open_post(Headers(raw), orjson.dumps(message))
         assert caught.value.code == HEADER_MISMATCH

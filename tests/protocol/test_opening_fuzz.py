@@ -10,7 +10,7 @@ from mcphost.protocol.errors import HTTP_STATUS, ProtocolError
 from mcphost.protocol.exchange import Exchange
 from mcphost.protocol.headers import Headers
 from mcphost.protocol.messages import error_response
-from mcphost.protocol.opening import open_message
+from mcphost.protocol.opening import open_post
 from tests.protocol.requests import (
     CAPABILITIES,
     CLIENT_INFO,
@@ -94,15 +94,22 @@ SOUND_PARAMS = st.builds(
 )
 
 
+def modern(pairs: list[tuple[bytes, bytes]]) -> Headers:
+    """Return headers that are not those of a session-based client, whatever else they are."""
+    return Headers([*pairs, (b"mcp-protocol-version", REVISION.encode())])
+
+
 def outcome(headers: Headers, body: bytes) -> Exchange | ProtocolError:
     """Return the result of opening; any other exception fails the test."""
     try:
-        return open_message(headers, body)
+        opened = open_post(headers, body)
     except ProtocolError as error:
         assert HTTP_STATUS[error.code] < 500
         message = check_message(error_response(error))
         assert message.get("id") == error.request_id
         return error
+    assert isinstance(opened, Exchange)
+    return opened
 
 
 def readable_id(body: bytes) -> str | int | None:
@@ -122,7 +129,7 @@ def readable_id(body: bytes) -> str | int | None:
 @given(RAW_HEADERS, st.binary())
 @example([], b"")
 def test_any_bytes_are_refused_or_opened(headers, body):
-    result = outcome(Headers(headers), body)
+    result = outcome(modern(headers), body)
     if isinstance(result, ProtocolError):
         assert result.request_id == readable_id(body)
 
@@ -130,7 +137,7 @@ def test_any_bytes_are_refused_or_opened(headers, body):
 @given(RAW_HEADERS, JSON)
 def test_any_json_is_refused_or_opened(headers, value):
     body = orjson.dumps(value)
-    result = outcome(Headers(headers), body)
+    result = outcome(modern(headers), body)
     if isinstance(result, ProtocolError):
         assert result.request_id == readable_id(body)
 
@@ -138,7 +145,7 @@ def test_any_json_is_refused_or_opened(headers, value):
 @pytest.mark.requirement("base.error-id")
 @given(st.data(), MESSAGES)
 def test_any_message_is_refused_or_opened_with_its_id(data, message):
-    headers = data.draw(st.just(headers_of(message)) | RAW_HEADERS.map(Headers))
+    headers = data.draw(st.just(headers_of(message)) | RAW_HEADERS.map(modern))
     body = orjson.dumps(message)
     result = outcome(headers, body)
     if isinstance(result, ProtocolError):
