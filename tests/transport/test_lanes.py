@@ -1,7 +1,7 @@
 """The head of a request is checked once, and the result is used only while it is valid."""
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -48,13 +48,14 @@ def read(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     seen: set[str] = set()
 
     def noting(real: Callable[..., Any]) -> Callable[..., Any]:
-        def read(headers: Headers, name: str | bytes, *rest: Any) -> Any:
-            seen.add(name if isinstance(name, str) else name.decode())
-            return real(headers, name, *rest)
+        def read(headers: Headers, wanted: str | Mapping[bytes, object]) -> Any:
+            names = [wanted] if isinstance(wanted, str) else [name.decode() for name in wanted]
+            seen.update(names)
+            return real(headers, wanted)
 
         return read
 
-    for name in ("get", "count", "equals"):
+    for name in ("get", "count", "equal"):
         monkeypatch.setattr(Headers, name, noting(getattr(Headers, name)))
     return seen
 
