@@ -39,13 +39,30 @@ def index(request: SignedInRequest) -> HttpResponseBase:
     """Show the dashboard; to staff also the state of this process."""
     mine = list(visible_tenants(request.user).filter(closed_at=None)[: MOST_TENANTS + 1])
     staff = allowed(request.user, None, Permission.MANAGE_TENANT)
-    readable, now = _readable(request), timezone.now()
+    # Whose records the user may read; None means all tenants.
+    readable: frozenset[UUID] | None = None
+    if not allowed(request.user, None, Permission.VIEW_RECORDS):
+        audited = tenants_where(request.user, Permission.VIEW_RECORDS)
+        readable = frozenset(audited.values_list("id", flat=True))
+    now = timezone.now()
     waiting = call_list.waiting(readable, now)
+    rows: dict[UUID, list[catalogue.PrimitiveRow]] = {each.pk: [] for each in mine[:MOST_TENANTS]}
+    for row in catalogue.primitives(Tenant.objects.filter(pk__in=rows)):
+        rows[row.tenant_id].append(row)
+    cards = [
+        Card(
+            tenant,
+            mcp_url(request, tenant.slug),
+            count(rows[tenant.pk]),
+            catalogue.problems(tenant.pk),
+        )
+        for tenant in mine[:MOST_TENANTS]
+    ]
     return show(
         request,
         "dashboard.html",
         "Dashboard",
-        cards=_cards(request, mine[:MOST_TENANTS]),
+        cards=cards,
         more=len(mine) > MOST_TENANTS,
         calls=named_calls(call_list.calls(EntryFilter(readable), now, limit=RECENT).calls),
         waiting=named_waiting(waiting[:RECENT]),
@@ -61,26 +78,3 @@ def index(request: SignedInRequest) -> HttpResponseBase:
 def home(request: HttpRequest) -> HttpResponseBase:
     """Redirect the site's root to the console."""
     return redirect("admin:index")
-
-
-def _readable(request: SignedInRequest) -> frozenset[UUID] | None:
-    """Return the tenants whose records the user may read; None means all tenants."""
-    if allowed(request.user, None, Permission.VIEW_RECORDS):
-        return None
-    mine = tenants_where(request.user, Permission.VIEW_RECORDS)
-    return frozenset(mine.values_list("id", flat=True))
-
-
-def _cards(request: SignedInRequest, tenants: list[Tenant]) -> list[Card]:
-    rows: dict[UUID, list[catalogue.PrimitiveRow]] = {tenant.pk: [] for tenant in tenants}
-    for row in catalogue.primitives(Tenant.objects.filter(pk__in=rows)):
-        rows[row.tenant_id].append(row)
-    return [
-        Card(
-            tenant,
-            mcp_url(request, tenant.slug),
-            count(rows[tenant.pk]),
-            catalogue.problems(tenant.pk),
-        )
-        for tenant in tenants
-    ]

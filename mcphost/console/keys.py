@@ -74,6 +74,7 @@ def compromise(request: SignedInRequest) -> HttpResponseBase:
     """Replace the sealing key at once, because it may have been disclosed."""
     rows = listing.keys(timezone.now())
     lost = [row for row in rows if KeyVerb.COMPROMISE in TRANSITIONS[row.state]]
+    named = ", ".join(f"{row.id} ({row.waiting})" for row in lost) or "no key"
     return _confirmed(
         request,
         lambda: lifecycle.rotate(actor(request), compromised=True),
@@ -81,7 +82,7 @@ def compromise(request: SignedInRequest) -> HttpResponseBase:
         title="Rotate as compromised",
         verb="Rotate at once",
         explanation=(
-            f"Everything sealed with {_named(lost)} is refused as soon as each process has received "
+            f"Everything sealed with {named} is refused as soon as each process has received "
             "the change, and waiting calls have to be repeated. A new key becomes active at once. "
             "Keys that were replaced earlier keep opening what they sealed, unless you retire them."
         ),
@@ -190,10 +191,6 @@ def _refusal(row: KeyRow, verb: KeyVerb) -> str:
     except KeyRefusalError as error:
         return _sentence(error)
     return ""
-
-
-def _named(rows: list[KeyRow]) -> str:
-    return ", ".join(f"{row.id} ({row.waiting})" for row in rows) or "no key"
 
 
 def _sentence(error: VaultError) -> str:

@@ -49,29 +49,28 @@ def groups(request: HttpRequest) -> list[Group]:
     user = request.user
     if not isinstance(user, User):
         return []
-    tenants = _tenants(user)
+    visible = visible_tenants(user).order_by("slug")
+    # The open ones, one more than is shown; the closed ones if none is open.
+    tenants = list(visible.filter(closed_at=None)[: MOST_TENANTS + 1])
+    tenants = tenants or list(visible[:MOST_TENANTS])
     here: Tenant | None = getattr(request, "tenant", None)
     if here is None and len(tenants) == 1:
         here = tenants[0]
-    found = [_group("", list(_own_items(user, request)))]
+    own = [_item("Your access", "badge", reverse("admin:you"), request)]
+    if may_enter(user):
+        own.insert(0, _item("Dashboard", "home", reverse("admin:index"), request))
+    found = [_group("", own)]
     if here is not None:
         found.append(_group(here.title, list(_tenant_items(here, user, request))))
     if len(tenants) > 1:
         found.append(_group("Tenants", _switch(tenants, here, user, request)))
-    found.append(_group("Platform", list(_platform_items(user, request))))
+    platform = [
+        _item(title, icon, reverse(f"admin:{name}"), request)
+        for title, icon, name, permission in _PLATFORM_PAGES
+        if allowed(user, None, permission)
+    ]
+    found.append(_group("Platform", platform))
     return [group for group in found if group["items"]]
-
-
-def _own_items(user: User, request: HttpRequest) -> Iterator[Group]:
-    if may_enter(user):
-        yield _item("Dashboard", "home", reverse("admin:index"), request)
-    yield _item("Your access", "badge", reverse("admin:you"), request)
-
-
-def _tenants(user: User) -> list[Tenant]:
-    """Return the user's open tenants, one more than is shown; the closed ones if none is open."""
-    visible = visible_tenants(user).order_by("slug")
-    return list(visible.filter(closed_at=None)[: MOST_TENANTS + 1]) or list(visible[:MOST_TENANTS])
 
 
 def _tenant_items(tenant: Tenant, user: User, request: HttpRequest) -> Iterator[Group]:
@@ -80,12 +79,6 @@ def _tenant_items(tenant: Tenant, user: User, request: HttpRequest) -> Iterator[
         if allowed(user, tenant, permission):
             item = _item(title, icon, reverse(f"admin:{name}", args=[tenant.slug]), request)
             yield {**item, "badge": numbers.get(name, 0)}
-
-
-def _platform_items(user: User, request: HttpRequest) -> Iterator[Group]:
-    for title, icon, name, permission in _PLATFORM_PAGES:
-        if allowed(user, None, permission):
-            yield _item(title, icon, reverse(f"admin:{name}"), request)
 
 
 def _switch(
@@ -106,16 +99,13 @@ def _group(title: str, items: list[Group]) -> Group:
 
 
 def _item(title: str, icon: str, link: str, request: HttpRequest) -> Group:
+    # A list is highlighted also on pages below it, an overview only on its own.
+    overview = link == reverse("admin:index") or link.strip("/").count("/") == 2
+    below = not overview and request.path.startswith(link)
     return {
         "title": title,
         "icon": icon,
         "link": link,
-        "active": _is_active(link, request.path),
+        "active": request.path == link or below,
         "has_permission": True,
     }
-
-
-def _is_active(link: str, path: str) -> bool:
-    """Whether to highlight a link: a list also on pages below it, an overview only on its own."""
-    overview = link == reverse("admin:index") or link.strip("/").count("/") == 2
-    return path == link or (not overview and path.startswith(link))

@@ -1,6 +1,7 @@
 """Icons in a form: an uploaded image, or the URL of one that is hosted elsewhere."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from mimetypes import guess_type
 from typing import Any
 
@@ -60,23 +61,18 @@ class IconRow(FileForm, RowForm):
 
 def icon_rows(sent: tuple[Any, Any], before: Sequence[Mapping[str, Any]]) -> Rows[IconRow]:
     """Return the icon rows of a form, which start with the existing icons."""
-    blobs = [_blob(icon) for icon in before]
-    starting = [_starting(icon, blob) for icon, blob in zip(before, blobs, strict=True)]
-    kept = stored(blob for blob in blobs if blob is not None)
+    blobs, starting = [], []
+    for icon in before:
+        blob: Blob | None = None
+        with suppress(ValueError):
+            blob = Blob(*parse_data_uri(str(icon.get("src", ""))))
+            blobs.append(blob)
+        row = {
+            "kept": blob.digest if blob else "",
+            "address": "" if blob else icon.get("src", ""),
+            "sizes": " ".join(icon.get("sizes", ())),
+            "theme": icon.get("theme", ""),
+        }
+        starting.append(row)
+    kept = stored(blobs)
     return Rows(IconRow, "icons", sent, starting, stored=kept, most=MOST_BYTES)
-
-
-def _starting(icon: Mapping[str, Any], blob: Blob | None) -> dict[str, Any]:
-    return {
-        "kept": blob.digest if blob else "",
-        "address": "" if blob else icon.get("src", ""),
-        "sizes": " ".join(icon.get("sizes", ())),
-        "theme": icon.get("theme", ""),
-    }
-
-
-def _blob(icon: Mapping[str, Any]) -> Blob | None:
-    try:
-        return Blob(*parse_data_uri(str(icon.get("src", ""))))
-    except ValueError:
-        return None

@@ -203,16 +203,13 @@ class TemplatePart(_FormPart):
         return super().wrong or self.variables.wrong
 
     def place_at(self, path: Sequence[str], problems: Sequence[str]) -> None:
-        if path and path[0] == "choices":
-            self.variables.place(self._row_of(path[1:]), problems)
-        else:
+        if not path or path[0] != "choices":
             super().place_at(path, problems)
-
-    def _row_of(self, path: Sequence[str]) -> tuple[str, ...]:
-        """Return the path to the row of a variable, which is the first part of `path`."""
-        names = [row.cleaned_data["name"] for row in self.variables]
-        known = bool(path) and path[0] in names
-        return (str(names.index(path[0])), "choices") if known else ()
+            return
+        names, variable = [row.cleaned_data["name"] for row in self.variables], path[1:2]
+        known = bool(variable) and variable[0] in names
+        row = (str(names.index(variable[0])), "choices") if known else ()
+        self.variables.place(row, problems)
 
     def config(self) -> dict[str, Any]:
         given = self.cleaned_data

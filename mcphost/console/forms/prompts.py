@@ -1,6 +1,6 @@
 """The rows of a prompt written in the console: its arguments and its messages."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mcphost.console.forms import forms
@@ -69,44 +69,36 @@ class MessageRow(FileForm, RowForm):
 
     def clean(self) -> dict[str, Any]:
         given = super().clean() or self.cleaned_data
-        for field, sentence in self._missing(given.get("type") or "text", given):
-            self.add_error(field, sentence)
-        return given
-
-    def _missing(self, kind: str, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        kind = given.get("type") or "text"
         if kind == "text" and self.blob is not None:
-            yield "type", "A file is not text. Choose another content type."
+            self.add_error("type", "A file is not text. Choose another content type.")
         if kind in ("image", "audio") and self.blob is None and not self.errors:
-            yield "file", "Choose a file."
+            self.add_error("file", "Choose a file.")
         if kind in ("resource", "resource_link") and not given.get("uri"):
-            yield "uri", "Give the URI of the resource."
+            self.add_error("uri", "Give the URI of the resource.")
         if kind == "resource_link" and not given.get("name"):
-            yield "name", "Give the link a name."
+            self.add_error("name", "Give the link a name.")
+        return given
 
     def wanted(self) -> dict[str, Any]:
         """Return the message in the format of the kind's configuration."""
-        return {"role": self.cleaned_data["role"] or "user", "content": self._content()}
-
-    def _content(self) -> dict[str, Any]:
         given = self.cleaned_data
         kind = given["type"] or "text"
+        content: dict[str, Any]
         mime_type = given["mime_type"] or (self.blob.mime_type if self.blob else "")
         typed = {"mimeType": mime_type} if mime_type else {}
         match kind:
             case "text":
-                return {"type": kind, "text": plain(given["text"])}
+                content = {"text": plain(given["text"])}
             case "image" | "audio":
-                return {"type": kind, "data": self.blob.base64 if self.blob else "", **typed}
+                content = {"data": self.blob.base64 if self.blob else "", **typed}
             case "resource_link":
-                return {"type": kind, "uri": given["uri"], "name": given["name"], **typed}
-            case _:
-                return {"type": kind, "resource": {"uri": given["uri"], **typed, **self._inside()}}
-
-    def _inside(self) -> dict[str, str]:
-        """Return the content of an embedded resource: the file, or else the text."""
-        if self.blob is not None:
-            return {"blob": self.blob.base64}
-        return {"text": plain(self.cleaned_data["text"])}
+                content = {"uri": given["uri"], "name": given["name"], **typed}
+            case _:  # an embedded resource: the file, or else the text
+                file = {"blob": self.blob.base64} if self.blob else None
+                inside = file or {"text": plain(given["text"])}
+                content = {"resource": {"uri": given["uri"], **typed, **inside}}
+        return {"role": given["role"] or "user", "content": {"type": kind, **content}}
 
     @staticmethod
     def starting(message: Mapping[str, Any]) -> dict[str, Any]:

@@ -73,22 +73,23 @@ class FileForm(forms.ConsoleForm):
             return None
         self._check_size(upload.size)
         data = upload.read()
-        self.blob = Blob(image_type(data) or _plain(upload.content_type), data)
+        # The browser's word comes second, without parameters.
+        said = (upload.content_type or "").partition(";")[0].strip()
+        self.blob = Blob(image_type(data) or said or UNKNOWN_TYPE, data)
         return upload
 
     def clean_kept(self) -> str:
         kept: str = self.cleaned_data["kept"]
         if self.cleaned_data.get("file") is None and kept:
-            self.blob = self._stored.get(kept) or self._carried(kept)
+            blob = self._stored.get(kept)
+            if blob is None:
+                try:
+                    blob = Blob(*parse_data_uri(kept))
+                except ValueError:
+                    raise ValidationError("The uploaded file was lost. Choose it again.") from None
+                self._check_size(blob.size)
+            self.blob = blob
         return kept
-
-    def _carried(self, uri: str) -> Blob:
-        try:
-            blob = Blob(*parse_data_uri(uri))
-        except ValueError:
-            raise ValidationError("The uploaded file was lost. Choose it again.") from None
-        self._check_size(blob.size)
-        return blob
 
     def _check_size(self, size: int) -> None:
         if size > self._most:
@@ -116,8 +117,3 @@ def stored(blobs: Iterable[Blob]) -> dict[str, Blob]:
 def in_words(size: int) -> str:
     """Format a size as KiB or MiB."""
     return f"{size // 1024} KiB" if size < 1024 * 1024 else f"{size / 1024 / 1024:g} MiB"
-
-
-def _plain(content_type: str | None) -> str:
-    """Return the MIME type that the browser states, without parameters."""
-    return (content_type or "").partition(";")[0].strip() or UNKNOWN_TYPE

@@ -18,7 +18,6 @@ from mcphost.console.forms.previews import Piece, pieces
 from mcphost.console.primitives import examples
 from mcphost.console.primitives.form import TEXT
 from mcphost.kinds.kind import Compiled
-from mcphost.kinds.primitive_types import PrimitiveType
 
 Triple = tuple[str, Any, Any]
 """The name of a field, its served value, and its value in the working copy."""
@@ -88,6 +87,7 @@ def view_of(row: PrimitiveRow, url: str) -> PrimitivePage:
     versions = selectors.versions(row.id)
     live = next((version for version in versions if version.live), None)
     listing = served.listing if served is not None else _listing(row, compiled)
+    time_limit, answer_within = _time_limits(row, served, compiled)
     return PrimitivePage(
         row=row,
         function=kinds.function_of(row.fields.kind, row.fields.config),
@@ -96,9 +96,9 @@ def view_of(row: PrimitiveRow, url: str) -> PrimitivePage:
         served=served,
         listing=listing,
         scopes=sorted(served.scopes) if served is not None else row.fields.scopes,
-        time_limit=_time_limit(row, served, compiled),
+        time_limit=time_limit,
         argument_limit=_argument_limit(served, ready),
-        answer_within=_answer_within(row, served, compiled),
+        answer_within=answer_within,
         differences=_differences(row, live),
         code_changed=live is not None and compiled is not None and live.code != code(compiled),
         to_publish=live is None
@@ -108,7 +108,7 @@ def view_of(row: PrimitiveRow, url: str) -> PrimitivePage:
         verbs=frozenset(
             verb.value for verb in PrimitiveVerb if following(PrimitiveState(row.state), verb)
         ),
-        **_asked(row.sort, url, listing, _written(row, live, compiled)),
+        **_example(row, live, compiled, url, listing),
     )
 
 
@@ -118,25 +118,24 @@ def argument_limit_of(row: PrimitiveRow) -> int | None:
     return _argument_limit(None, ready)
 
 
-def _written(
-    row: PrimitiveRow, live: VersionRow | None, compiled: Compiled | None
-) -> Mapping[str, Any]:
-    """Return the configuration of a primitive that is written in the console.
-
-    That is the served one, or else the working copy if it is valid. Empty for a function.
-    """
-    if row.fields.kind != TEXT:
-        return {}
-    if live is not None:
-        config: Mapping[str, Any] = live.snapshot["config"]
-        return config
-    return row.fields.config if compiled is not None else {}
-
-
-def _asked(
-    sort: PrimitiveType, url: str, listing: Mapping[str, Any], config: Mapping[str, Any]
+def _example(
+    row: PrimitiveRow,
+    live: VersionRow | None,
+    compiled: Compiled | None,
+    url: str,
+    listing: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return an example request, and its result where that is known without running code."""
+    """Return an example request, and its result where that is known without running code.
+
+    It is known of what was written in the console: as it is served, or else as a valid working copy.
+    """
+    sort, config = row.sort, row.fields.config
+    if row.fields.kind != TEXT:
+        config = {}
+    elif live is not None:
+        config = live.snapshot["config"]
+    elif compiled is None:
+        config = {}
     choices = examples.choices(config)
     values = examples.values(sort, listing, choices, of_all=bool(config))
     return {
@@ -170,14 +169,17 @@ def _listing(row: PrimitiveRow, compiled: Compiled | None) -> Mapping[str, Any]:
     return describe(compiled, texts)
 
 
-def _time_limit(
+def _time_limits(
     row: PrimitiveRow, served: Snapshot | None, compiled: Compiled | None
-) -> float | None:
-    """Return the limit for one round in seconds; None means the platform's."""
+) -> tuple[float | None, float | None]:
+    """Return the limits in seconds for one round, and for an answer; None means the platform's."""
     if served is not None:
-        return served.time_limit
-    authors = compiled.time_limit if compiled is not None else None
-    return row.fields.time_limit_seconds or authors
+        for_round, for_answer = served.time_limit, served.answer_within
+    else:
+        authors = (compiled.time_limit, compiled.answer_within) if compiled else (None, None)
+        for_round = row.fields.time_limit_seconds or authors[0]
+        for_answer = row.fields.answer_within_seconds or authors[1]
+    return for_round, for_answer and min(for_answer, settings.MCPHOST_MAX_ANSWER_SECONDS)
 
 
 def _argument_limit(served: Snapshot | None, ready: Ready | None) -> int | None:
@@ -185,21 +187,6 @@ def _argument_limit(served: Snapshot | None, ready: Ready | None) -> int | None:
     if served is not None:
         return argument_limit(served.input_validator)
     return None if ready is None else argument_limit(ready.shape.input_validator)
-
-
-def _answer_within(
-    row: PrimitiveRow, served: Snapshot | None, compiled: Compiled | None
-) -> float | None:
-    """Return the time for an answer in seconds, at most MCPHOST_MAX_ANSWER_SECONDS.
-
-    None means the platform's default.
-    """
-    if served is not None:
-        wanted = served.answer_within
-    else:
-        authors = compiled.answer_within if compiled is not None else None
-        wanted = row.fields.answer_within_seconds or authors
-    return wanted and min(wanted, settings.MCPHOST_MAX_ANSWER_SECONDS)
 
 
 def _differences(row: PrimitiveRow, live: VersionRow | None) -> list[Difference]:

@@ -28,7 +28,9 @@ def _object(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> d
 
 
 def _value(schema: Any, root: Mapping[str, Any], depth: int) -> Any:
-    schema = _resolved(schema, root)
+    if isinstance(schema, Mapping) and "$ref" in schema:  # into `$defs`
+        place, _, name = str(schema["$ref"]).rpartition("/")
+        schema = root.get(place.removeprefix("#/"), {}).get(name)
     if not isinstance(schema, Mapping) or depth > DEEPEST:
         return None
     for given in ("const", "default"):
@@ -54,14 +56,6 @@ def _of_type(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> 
     if kind in ("integer", "number") and "minimum" in schema:
         return schema["minimum"]
     return _PLAIN.get(str(kind))
-
-
-def _resolved(schema: Any, root: Mapping[str, Any]) -> Any:
-    """Return the target of a `$ref` into `$defs`, or the schema itself if it has none."""
-    if not isinstance(schema, Mapping) or "$ref" not in schema:
-        return schema
-    place, _, name = str(schema["$ref"]).rpartition("/")
-    return root.get(place.removeprefix("#/"), {}).get(name)
 
 
 Choices = Mapping[str, Sequence[str]]

@@ -60,15 +60,20 @@ class PrimitiveForm(forms.ConsoleForm):
     def __init__(
         self, words: Words, tenant: UUID, kind: str, sent: FormInput, before: PrimitiveFields | None
     ) -> None:
-        super().__init__(*sent, initial=_starting(before) if before is not None else None)
+        starting: dict[str, Any] = {}
+        if before is not None:
+            starting = {
+                "name": before.name,
+                "title": before.title,
+                "description": before.description,
+                "scopes": " ".join(before.scopes),
+                "time_limit_seconds": before.time_limit_seconds,
+                "answer_within_seconds": before.answer_within_seconds,
+            }
+        super().__init__(*sent, initial=starting)
         self._words, self.kind = words, kind
-        self._say_in_words()
-        self.icons = icon_rows(sent, before.icons if before is not None else ())
-        self.part = _part(words.sort, tenant, kind, sent, before)
-
-    def _say_in_words(self) -> None:
-        self.fields["name"].help_text = self._words.name_hint
-        if self.kind == TEXT:
+        self.fields["name"].help_text = words.name_hint
+        if kind == TEXT:
             self.fields["title"].help_text = "Shown to users."
             self.fields["description"].help_text = "Tells users and models when to use it."
             del self.fields["answer_within_seconds"]
@@ -76,6 +81,8 @@ class PrimitiveForm(forms.ConsoleForm):
             self.fields["answer_within_seconds"].help_text = _ANSWER_WITHIN_HINT.format(
                 settings.MCPHOST_MAX_ANSWER_SECONDS
             )
+        self.icons = icon_rows(sent, before.icons if before is not None else ())
+        self.part = _part(words.sort, tenant, kind, sent, before)
 
     @property
     def function_first(self) -> bool:
@@ -180,27 +187,13 @@ def _part(
 ) -> Part:
     config = before.config if before is not None else {}
     if kind == PYTHON:
-        return FunctionPart(sent, config, _choices(tenant, sort, config.get("function", "")))
+        choices = [(row.reference, row.label) for row in granted(tenant, sort) if row.known]
+        chosen = config.get("function", "")
+        if chosen and chosen not in dict(choices):
+            choices.append((chosen, f"{chosen} (not available)"))
+        return FunctionPart(sent, config, [("", "Choose a function…"), *choices])
     if sort is PrimitiveType.PROMPT:
         return PromptPart(sent, config)
     return (
         ResourcePart(sent, config) if sort is PrimitiveType.RESOURCE else TemplatePart(sent, config)
     )
-
-
-def _choices(tenant: UUID, sort: PrimitiveType, chosen: str) -> list[tuple[str, str]]:
-    choices = [(row.reference, row.label) for row in granted(tenant, sort) if row.known]
-    if chosen and chosen not in dict(choices):
-        choices.append((chosen, f"{chosen} (not available)"))
-    return [("", "Choose a function…"), *choices]
-
-
-def _starting(fields: PrimitiveFields) -> dict[str, Any]:
-    return {
-        "name": fields.name,
-        "title": fields.title,
-        "description": fields.description,
-        "scopes": " ".join(fields.scopes),
-        "time_limit_seconds": fields.time_limit_seconds,
-        "answer_within_seconds": fields.answer_within_seconds,
-    }

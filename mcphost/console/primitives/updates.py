@@ -9,7 +9,6 @@ from django.http import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 
-from mcphost.catalogue.selectors import PrimitiveRow
 from mcphost.catalogue.updates import announce_update
 from mcphost.console.base import Crumb, SignedInRequest, actor, form_input, of_tenant, page_of, show
 from mcphost.console.forms import forms
@@ -38,13 +37,16 @@ def announce(
     """Ask for confirmation, then notify subscribers."""
     row, words = row_of(tenant, sort, primitive_id), WORDS[sort]
     back = reverse(words.detail, args=[tenant.slug, row.id])
-    form = UpdateForm(_asked(request, row), initial={"uri": row.uri})
+    resource = sort is PrimitiveType.RESOURCE
+    data: Mapping[str, Any] | None = form_input(request)[0]
+    if data is not None and resource:  # it has only one URI
+        data = {"uri": row.uri}
+    form = UpdateForm(data, initial={"uri": row.uri})
     if form.is_valid():
         uri = form.cleaned_data["uri"]
         if form.attempt(lambda: _told(tenant.pk, uri, request)):
             messages.success(request, f"Subscribers of {uri} are notified that it changed.")
             return redirect(back)
-    resource = sort is PrimitiveType.RESOURCE
     return show(
         request,
         "confirm.html",
@@ -58,12 +60,6 @@ def announce(
         harmless=True,
         back=back,
     )
-
-
-def _asked(request: SignedInRequest, row: PrimitiveRow) -> Mapping[str, Any] | None:
-    """Return the posted data; a resource has only one URI, so that is filled in."""
-    data, _ = form_input(request)
-    return {"uri": row.uri} if data is not None and row.sort is PrimitiveType.RESOURCE else data
 
 
 def _told(tenant_id: UUID, uri: str, request: SignedInRequest) -> bool:

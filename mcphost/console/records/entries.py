@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from mcphost.audit import selectors, services
-from mcphost.audit.entries import EntryView, PayloadView
+from mcphost.audit.entries import EntryView
 from mcphost.audit.models import Payload
 from mcphost.console.base import (
     Crumb,
@@ -65,7 +65,10 @@ def _changes(
 @require_safe
 def payload(request: SignedInRequest, tenant: Tenant, entry_id: UUID) -> HttpResponseBase:
     """Show the payload of one entry. Reading it is recorded in an entry."""
-    entry, found = _payload(tenant, entry_id)
+    entry = _entry(tenant, entry_id)
+    found = selectors.payload(entry_id, tenant.pk)
+    if found is None:
+        raise Http404
     view_on_record(request, [entry])
     return show(
         request,
@@ -115,14 +118,6 @@ def view_on_record(request: SignedInRequest, entries: Sequence[EntryView]) -> No
             target=str(entry.id),
             facts={"tool": entry.target, "call": str(entry.call or "")},
         )
-
-
-def _payload(tenant: Tenant, entry_id: UUID) -> tuple[EntryView, PayloadView]:
-    entry = _entry(tenant, entry_id)
-    found = selectors.payload(entry_id, tenant.pk)
-    if found is None:
-        raise Http404
-    return entry, found
 
 
 def _entry(tenant: Tenant, entry_id: UUID) -> EntryView:

@@ -1,6 +1,7 @@
 """Filters for lists of records, and the tenant names shown beside the records."""
 
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from urllib.parse import urlencode
@@ -85,7 +86,9 @@ class RecordFilter:
         """Parse the filter in a page's query string."""
         words = {name: query_text(query, name) for name in (*_FREE, *_FIXED)}
         after = query_text(query, "after")
-        found = _id(after)
+        found = None
+        with suppress(ValueError):
+            found = UUID(after)
         unknown = [
             f"The filter {name} has no value {words[name]!r}."
             for name, known in _FIXED.items()
@@ -154,10 +157,3 @@ def named_entries(entries: Iterable[EntryView]) -> list[tuple[EntryView, str]]:
 def _slugs(entries: Iterable[EntryView]) -> Mapping[UUID | None, str]:
     ids = {each.tenant for each in entries if each.tenant is not None}
     return dict(Tenant.objects.filter(pk__in=ids).values_list("id", "slug"))
-
-
-def _id(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None

@@ -62,9 +62,9 @@ def display(entry: EntryView, payload: PayloadView) -> DisplayedPayload:
 
 def _question(params: Mapping[str, Any]) -> DisplayedPayload:
     if "messages" in params:
-        return DisplayedPayload(
-            facts=_named(params, _SAMPLING), pieces=_messages(params), raw=params
-        )
+        turns = (_turn(_mapping(each)) for each in _list(params["messages"]))
+        pieces = tuple(piece for turn in turns for piece in turn)
+        return DisplayedPayload(facts=_named(params, _SAMPLING), pieces=pieces, raw=params)
     text = _text(params.get("message", ""))
     if "url" in params:
         return DisplayedPayload(text, (("Opens", _text(params["url"])),), raw=params)
@@ -73,7 +73,11 @@ def _question(params: Mapping[str, Any]) -> DisplayedPayload:
 
 def _answer(result: Mapping[str, Any]) -> DisplayedPayload:
     if "roots" in result:
-        return DisplayedPayload(facts=tuple(map(_root, _list(result["roots"]))), raw=result)
+        facts = []
+        for root in _list(result["roots"]):
+            found = _mapping(root)
+            facts.append((_text(found.get("name") or "Folder"), _text(found.get("uri", root))))
+        return DisplayedPayload(facts=tuple(facts), raw=result)
     if "role" in result:
         return DisplayedPayload(
             facts=_named(result, _SAMPLED), pieces=tuple(_turn(result)), raw=result
@@ -85,34 +89,33 @@ def _answer(result: Mapping[str, Any]) -> DisplayedPayload:
 
 
 def _named(values: Mapping[str, Any], names: Iterable[str]) -> Facts:
-    return tuple((_label(name), _value(values[name])) for name in names if name in values)
-
-
-def _label(name: str) -> str:
-    """Turn a camel-case name into words: `maxTokens` becomes "Max tokens"."""
-    return "".join(f" {each.lower()}" if each.isupper() else each for each in name).capitalize()
+    """Return those of the values that have one of the names: `maxTokens` as "Max tokens"."""
+    facts = []
+    for name in names:
+        if name in values:
+            words = "".join(f" {each.lower()}" if each.isupper() else each for each in name)
+            facts.append((words.capitalize(), _value(values[name])))
+    return tuple(facts)
 
 
 def _fields(schema: Mapping[str, Any]) -> Facts:
     """Return each field of a form, and the values that it takes."""
     required = _list(schema.get("required"))
-    fields = _mapping(schema.get("properties")).items()
-    return tuple(
-        (_text(_mapping(each).get("title") or name), _takes(_mapping(each), name in required))
-        for name, each in fields
-    )
-
-
-def _takes(field: Mapping[str, Any], required: bool) -> str:
-    choices, items = _choices(field), _mapping(field.get("items"))
-    if choices:
-        said = f"one of {', '.join(choices)}"
-    elif several := _choices(items):
-        said = f"any of {', '.join(several)}"
-    else:
-        said = _TYPES.get(_text(field.get("type", "")), "a value")
-    more = [f"suggested: {_value(field['default'])}"] if "default" in field else []
-    return ", ".join([said, *more, *([] if required else ["optional"])])
+    facts = []
+    for name, each in _mapping(schema.get("properties")).items():
+        field = _mapping(each)
+        if choices := _choices(field):
+            takes = [f"one of {', '.join(choices)}"]
+        elif several := _choices(_mapping(field.get("items"))):
+            takes = [f"any of {', '.join(several)}"]
+        else:
+            takes = [_TYPES.get(_text(field.get("type", "")), "a value")]
+        if "default" in field:
+            takes.append(f"suggested: {_value(field['default'])}")
+        if name not in required:
+            takes.append("optional")
+        facts.append((_text(field.get("title") or name), ", ".join(takes)))
+    return tuple(facts)
 
 
 def _choices(field: Mapping[str, Any]) -> list[str]:
@@ -123,29 +126,20 @@ def _choices(field: Mapping[str, Any]) -> list[str]:
     return titled or [_value(each) for each in _list(field.get("enum"))]
 
 
-def _root(root: Any) -> tuple[str, str]:
-    found = _mapping(root)
-    return _text(found.get("name") or "Folder"), _text(found.get("uri", root))
-
-
-def _messages(params: Mapping[str, Any]) -> tuple[Piece, ...]:
-    turns = (_turn(_mapping(each)) for each in _list(params["messages"]))
-    return tuple(piece for turn in turns for piece in turn)
-
-
 def _turn(message: Mapping[str, Any]) -> list[Piece]:
     """Return the pieces of one message: one block of content, or several."""
     content, role = message.get("content"), _text(message.get("role", ""))
-    blocks = content if isinstance(content, list) else [content]
-    return [_piece(_mapping(each), role if role in _ROLES else "") for each in blocks]
-
-
-def _piece(block: Mapping[str, Any], role: str) -> Piece:
-    blob = _blob(block)
-    if blob is not None:
-        return Piece(role=role, blob=blob)
-    text = _text(block["text"]) if "text" in block else _text(block)
-    return Piece(role=role, text=text[:MOST_TEXT], cut=len(text) > MOST_TEXT)
+    role = role if role in _ROLES else ""
+    pieces = []
+    for each in content if isinstance(content, list) else [content]:
+        block = _mapping(each)
+        blob = _blob(block)
+        if blob is not None:
+            pieces.append(Piece(role=role, blob=blob))
+            continue
+        text = _text(block["text"]) if "text" in block else _text(block)
+        pieces.append(Piece(role=role, text=text[:MOST_TEXT], cut=len(text) > MOST_TEXT))
+    return pieces
 
 
 def _blob(block: Mapping[str, Any]) -> Blob | None:

@@ -22,24 +22,20 @@ def invitation(request: SignedInRequest, link: str) -> HttpResponseBase:
     """Show the invitation of a link, or accept or decline it. GET changes nothing."""
     now = timezone.now()
     if request.method == "POST":
-        return _answered(request, link)
+        if DECLINE in request.POST:
+            done = invitations.decline(link, request.user, now)
+            said = "You declined the invitation."
+        else:
+            done = ACCEPT in request.POST and invitations.accept(link, request.user, now)
+            said = "You accepted the invitation."
+        if not done:
+            return _unknown()
+        messages.success(request, said)
+        return redirect("admin:you")
     offer = invitations.offer(link, request.user, now)
     if offer is None:
         return _unknown()
     return show(request, "tenants/invitation.html", "Invitation", offer=offer)
-
-
-def _answered(request: SignedInRequest, link: str) -> HttpResponseBase:
-    now = timezone.now()
-    if DECLINE in request.POST:
-        done, said = invitations.decline(link, request.user, now), "You declined the invitation."
-    else:
-        done = ACCEPT in request.POST and invitations.accept(link, request.user, now)
-        said = "You accepted the invitation."
-    if not done:
-        return _unknown()
-    messages.success(request, said)
-    return redirect("admin:you")
 
 
 def _unknown() -> HttpResponseBase:

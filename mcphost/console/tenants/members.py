@@ -24,7 +24,6 @@ from mcphost.console.tenants.tokens import asked_scopes
 from mcphost.tenants import invitations, services
 from mcphost.tenants.access import allowed
 from mcphost.tenants.errors import InvalidError
-from mcphost.tenants.invitations import IssuedInvitation
 from mcphost.tenants.models import Membership, Tenant
 from mcphost.tenants.roles import Permission, Role
 
@@ -112,12 +111,8 @@ def _invite(
             tenant.pk, given["username"], role, inviter=request.user, days=days
         )
     )
-    return None if issued is None else _shown_once(request, tenant, issued)
-
-
-def _shown_once(
-    request: SignedInRequest, tenant: Tenant, issued: IssuedInvitation
-) -> HttpResponseBase:
+    if issued is None:
+        return None
     path = reverse("admin:invitation", args=[issued.link])
     return show(
         request,

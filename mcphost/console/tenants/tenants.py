@@ -83,10 +83,17 @@ class TenantForm(forms.ConsoleForm):
     def wanted(self, before: TenantFields) -> TenantFields:
         """Return the fields with the submitted values."""
         given = self.cleaned_data
+        file, icon = given["icon_file"], before.icon
+        if file is not None:
+            # One byte more than allowed, so that the service detects a file that is too large.
+            data = base64.b64encode(file.read(ICON_BYTES + 1)).decode()
+            icon = f"data:{file.content_type};base64,{data}"
+        elif given["remove_icon"]:
+            icon = ""
         return replace(
             before,
             title=given["title"],
-            icon=self._icon(before.icon),
+            icon=icon,
             instructions=given["instructions"].replace("\r\n", "\n"),
             allowed_origins=tuple(given["allowed_origins"].split()),
             public=given["public"],
@@ -97,14 +104,6 @@ class TenantForm(forms.ConsoleForm):
     def place(self, problems: forms.Problems) -> None:
         """Show problems; those of the icon beside the upload field."""
         super().place({"icon_file" if f == "icon" else f: said for f, said in problems.items()})
-
-    def _icon(self, before: str) -> str:
-        file = self.cleaned_data["icon_file"]
-        if file is None:
-            return "" if self.cleaned_data["remove_icon"] else before
-        # One byte more than allowed, so that the service detects a file that is too large.
-        data = base64.b64encode(file.read(ICON_BYTES + 1)).decode()
-        return f"data:{file.content_type};base64,{data}"
 
 
 class NewTenantForm(TenantForm):

@@ -5,7 +5,6 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.contrib.auth.models import User
 from django.http import Http404, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -115,18 +114,6 @@ def asked_scopes(tenant: Tenant) -> tuple[str, ...]:
     return tuple(sorted(asked - set(_SCOPES)))
 
 
-def _owners(tenant: Tenant, person: User) -> forms.Choices:
-    """Return the possible owners: the user, if they have a role, and enabled service accounts."""
-    itself = Membership.objects.filter(tenant=tenant, user=person).first()
-    mine = [(str(person.pk), f"you ({person.get_username()}, {itself.role})")] if itself else []
-    programs = [
-        (str(each.id), f"service account {each.name}")
-        for each in service_accounts.accounts(tenant.pk)
-        if each.disabled_at is None
-    ]
-    return [*mine, *programs]
-
-
 def _scopes(tenant: Tenant) -> forms.Choices:
     """Return the scopes in use here: the general ones, and those that primitives require."""
     named = {
@@ -148,7 +135,14 @@ def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
 @of_tenant(Permission.MANAGE_TOKENS)
 def issue(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """Issue a token for the user or a service account. Only the form's response shows it."""
-    owners = _owners(tenant, request.user)
+    person = request.user
+    itself = Membership.objects.filter(tenant=tenant, user=person).first()
+    owners = [(str(person.pk), f"you ({person.get_username()}, {itself.role})")] if itself else []
+    owners += [
+        (str(each.id), f"service account {each.name}")
+        for each in service_accounts.accounts(tenant.pk)
+        if each.disabled_at is None
+    ]
     initial = {"owner": request.GET.get("owner", "")}
     form = TokenForm(owners, _scopes(tenant), *form_input(request), initial=initial)
     if request.method == "POST" and owners and form.is_valid():
