@@ -56,20 +56,18 @@ class _Rule:
 
 @dataclass(frozen=True, slots=True)
 class Redactor:
-    """Redacts values of one schema. Make it with `compile`, once per tool version."""
+    """Redacts values of one schema. Make it with `compile`, once per tool version.
 
-    _rules: tuple[_Rule, ...] = ()
+    Without `rules` nothing is ever redacted.
+    """
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing is ever redacted."""
-        return not self._rules
+    rules: tuple[_Rule, ...] = ()
 
     def redact(self, value: Any) -> Any:
         """Return `value` with "[redacted]" in place of secrets. `value` itself is not changed; if
         it has no secrets it is returned as it is.
         """
-        return _apply(self._rules, value) if self._rules else value
+        return _apply(self.rules, value) if self.rules else value
 
 
 NOTHING = Redactor()

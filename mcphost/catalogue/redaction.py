@@ -19,7 +19,7 @@ class ResultRedactor:
 
     def redact(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the result as it may be written; the same object if nothing of it is secret."""
-        if self.structured.is_empty or "structuredContent" not in result:
+        if not self.structured.rules or "structuredContent" not in result:
             return result
         structured = self.structured.redact(result["structuredContent"])
         return {**result, "content": REDACTED, "structuredContent": structured}

@@ -134,12 +134,6 @@ class Offering:
         """All that is served, of every type."""
         return (*self.tools, *self.prompts, *self.resources, *self.templates)
 
-    def tool(self, name: str) -> ToolSnapshot | None:
-        return self.tools_by_name.get(name)
-
-    def prompt(self, name: str) -> PromptSnapshot | None:
-        return self.prompts_by_name.get(name)
-
     def resource(self, uri: str) -> ResourceSnapshot | None:
         return self.resources_by_uri.get(uri)
 

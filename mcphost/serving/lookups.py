@@ -50,12 +50,12 @@ Scopes = frozenset[str]
 
 
 def tool(offering: Offering, name: str, scopes: Scopes) -> ToolSnapshot | None:
-    found = offering.tool(name)
+    found = offering.tools_by_name.get(name)
     return found if found is not None and found.scopes <= scopes else None
 
 
 def prompt(offering: Offering, name: str, scopes: Scopes) -> PromptSnapshot | None:
-    found = offering.prompt(name)
+    found = offering.prompts_by_name.get(name)
     return found if found is not None and found.scopes <= scopes else None
 
 

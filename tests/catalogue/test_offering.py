@@ -66,8 +66,8 @@ def test_a_published_tool_is_served_with_all_that_calls_need(acme: UUID, shelf: 
     assert tool.input_validator.problems({}) != ()
     assert tool.output_validator is not None
     assert tool.param_headers == ()
-    assert selectors.offering(acme).tool("echo") == tool
-    assert selectors.offering(acme).tool("Echo") is None
+    assert selectors.offering(acme).tools_by_name.get("echo") == tool
+    assert selectors.offering(acme).tools_by_name.get("Echo") is None
 
 
 @pytest.mark.django_db
@@ -78,7 +78,10 @@ def test_what_is_secret_by_its_schema_is_redacted_on_the_way_in_and_out(
     shelf.put("demo.echo", input_schema=secret, output_schema=secret)
     publish(acme)
     publish(acme, "demo.add")
-    hidden, plain = selectors.offering(acme).tool("echo"), selectors.offering(acme).tool("add")
+    hidden, plain = (
+        selectors.offering(acme).tools_by_name.get("echo"),
+        selectors.offering(acme).tools_by_name.get("add"),
+    )
     assert hidden is not None
     assert plain is not None
     assert hidden.input_redactor.redact({"pin": "1234"}) == {"pin": "[redacted]"}
@@ -194,7 +197,7 @@ def test_tools_that_run_the_same_function_share_what_is_compiled(acme: UUID, glo
     publish(globex, name="other", title="Other")
     ours = only(selectors.offering(acme))
     theirs = selectors.offering(globex)
-    same, other = theirs.tool("echo"), theirs.tool("other")
+    same, other = theirs.tools_by_name.get("echo"), theirs.tools_by_name.get("other")
     assert same is not None
     assert other is not None
     assert ours.listing is same.listing

@@ -161,7 +161,7 @@ def test_what_is_served_is_found_by_name_and_uri(globex: UUID) -> None:
     for sort in CONFIGS:
         published(globex, data(sort))
     offering = selectors.offering(globex)
-    prompt, resource = offering.prompt("one"), offering.resource("docs://readme")
+    prompt, resource = offering.prompts_by_name.get("one"), offering.resource("docs://readme")
     assert prompt is not None
     assert resource is not None
     assert prompt.arguments == (PromptArgument("who", required=True),)

@@ -207,7 +207,7 @@ def _payload(turn: Turn, result: Mapping[str, Any] | None) -> Mapping[str, Any]:
 
 def _may_hold_secrets(turn: Turn) -> bool:
     """Whether the target or arguments, and so the result, may contain a secret as plain text."""
-    return turn.call.method in _GIVEN_BY_TEXT and not turn.primitive.input_redactor.is_empty
+    return turn.call.method in _GIVEN_BY_TEXT and bool(turn.primitive.input_redactor.rules)
 
 
 def _without(names: frozenset[str], result: Mapping[str, Any]) -> Mapping[str, Any]:
