@@ -134,9 +134,6 @@ class Offering:
         """All that is served, of every type."""
         return (*self.tools, *self.prompts, *self.resources, *self.templates)
 
-    def resource(self, uri: str) -> ResourceSnapshot | None:
-        return self.resources_by_uri.get(uri)
-
     def template(self, uri_template: str) -> TemplateSnapshot | None:
         """Return the template with this text."""
         found = (one for one in self.templates if one.uri_template.text == uri_template)
@@ -148,7 +145,7 @@ class Offering:
         That is the resource of that URI, else the first template that it matches, with the values
         of its variables. With `scopes`, only primitives that a caller with these scopes may see.
         """
-        resource = self.resource(uri)
+        resource = self.resources_by_uri.get(uri)
         if resource is not None and (scopes is None or resource.scopes <= scopes):
             return resource, {}
         positions = UriPositions(uri)

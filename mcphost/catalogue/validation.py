@@ -71,7 +71,14 @@ def check(tenant_id: UUID, fields: PrimitiveFields, primitive_id: UUID | None = 
     findings = _Findings()
     for field, look in _CHECKS.items():
         findings.note(field, *look(getattr(fields, field)))
-    _check_name(findings, tenant_id, fields, primitive_id)
+    name: Any = fields.name
+    problem = check_tool_name(name) if isinstance(name, str) else "The name must be a string."
+    if problem:
+        findings.note("name", problem)
+    else:
+        namesakes = Primitive.objects.filter(tenant=tenant_id, sort=fields.sort, name=name)
+        if _of_another(namesakes, primitive_id):
+            findings.note("name", taken("name", fields.sort))
     ready = _check_config(findings, tenant_id, fields)
     if ready and ready.compiled.uri:  # its kind has checked its form
         namesakes = Primitive.objects.filter(tenant=tenant_id, uri=ready.compiled.uri)
@@ -102,19 +109,6 @@ def check_grant(tenant_id: UUID, function: str) -> list[str]:
     if not function or Grant.objects.filter(tenant=tenant_id, function=function).exists():
         return []
     return [f"{function[:200]} is not granted to this tenant."]
-
-
-def _check_name(
-    findings: _Findings, tenant_id: UUID, fields: PrimitiveFields, primitive_id: UUID | None
-) -> None:
-    name: Any = fields.name
-    problem = check_tool_name(name) if isinstance(name, str) else "The name must be a string."
-    if problem:
-        findings.note("name", problem)
-        return
-    namesakes = Primitive.objects.filter(tenant=tenant_id, sort=fields.sort, name=name)
-    if _of_another(namesakes, primitive_id):
-        findings.note("name", taken("name", fields.sort))
 
 
 def _of_another(found: QuerySet[Primitive], primitive_id: UUID | None) -> bool:

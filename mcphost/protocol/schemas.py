@@ -237,16 +237,12 @@ def _header_problem(subschema: Subschema, name: Any) -> str | None:
         return "Only a property that is reached by `properties` alone can be mirrored"
     if subschema.keywords.get("type") not in get_args(Kind):
         return 'Only a property whose type is "string", "integer" or "boolean" can be mirrored'
-    if _holds_secret(subschema, name):
-        return "A secret must not be mirrored: proxies see and log headers"
-    return None
-
-
-def _holds_secret(subschema: Subschema, name: str) -> bool:
     keywords = subschema.keywords
     hidden = keywords.get("writeOnly") is True or keywords.get("format") == "password"
     names = (subschema.path[-1], name, str(keywords.get("title", "")))
-    return hidden or any(looks_secret(each) for each in names)
+    if hidden or any(map(looks_secret, names)):
+        return "A secret must not be mirrored: proxies see and log headers"
+    return None
 
 
 def _problem(error: jsonschema_rs.ValidationError) -> SchemaProblem:

@@ -2,7 +2,7 @@
 
 import asyncio
 from asyncio import CancelledError, Task
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any, cast
 
 
@@ -39,17 +39,18 @@ class OwnCancellations:
             self._task.uncancel()
 
     def send(self, value: Any) -> Any:
-        return self._step(self.cr_await.send, value)
+        before = self._task.cancelling()
+        try:
+            return self.cr_await.send(value)
+        finally:
+            self.count = max(0, self.count + self._task.cancelling() - before)
 
     def throw(self, error: BaseException) -> Any:
-        return self._step(self.cr_await.throw, error)
+        before = self._task.cancelling()
+        try:
+            return self.cr_await.throw(error)
+        finally:
+            self.count = max(0, self.count + self._task.cancelling() - before)
 
     def close(self) -> None:
         self.cr_await.close()
-
-    def _step(self, resume: Callable[[Any], Any], value: Any) -> Any:
-        before = self._task.cancelling()
-        try:
-            return resume(value)
-        finally:
-            self.count = max(0, self.count + self._task.cancelling() - before)

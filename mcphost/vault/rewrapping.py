@@ -7,6 +7,7 @@ processes need not reload them, and a rewrap can be interrupted at any point and
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from django.db import models, transaction
@@ -59,7 +60,11 @@ def wrapping() -> Wrapping:
     verify_master_key()
     given = frozenset(map(kek_id, master_keys().all()))
     left, others = 0, set[str]()
-    for row, names in _rows():
+    rows: Iterator[tuple[models.Model, Iterable[str]]] = chain(
+        ((key, _KEY_FIELDS) for key in RingKey.objects.all()),
+        ((row, _TENANT_FIELDS) for batch in _batches() for row in batch),
+    )
+    for row, names in rows:
         found = [wrappers(value) for name in names if (value := getattr(row, name))]
         left += any(each != given for each in found)
         others |= frozenset().union(*found) - given
@@ -123,11 +128,3 @@ def _write(anew: Sequence[tuple[models.Model, Fields]]) -> int:
         ]
         done += any(written)
     return done
-
-
-def _rows() -> Iterator[tuple[models.Model, Iterable[str]]]:
-    for key in RingKey.objects.all():
-        yield key, _KEY_FIELDS
-    for rows in _batches():
-        for row in rows:
-            yield row, _TENANT_FIELDS

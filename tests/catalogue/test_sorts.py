@@ -117,7 +117,7 @@ def test_the_uri_of_what_was_published_stays(globex: UUID) -> None:
     with pytest.raises(Invalid) as refusal:
         services.update(draft.id, data(PrimitiveType.RESOURCE), ACTOR)
     assert list(refusal.value.problems) == ["config.uri"]
-    assert selectors.offering(globex).resource("docs://elsewhere") is not None
+    assert selectors.offering(globex).resources_by_uri.get("docs://elsewhere") is not None
 
 
 def test_the_sort_of_a_draft_stays(globex: UUID) -> None:
@@ -161,7 +161,10 @@ def test_what_is_served_is_found_by_name_and_uri(globex: UUID) -> None:
     for sort in CONFIGS:
         published(globex, data(sort))
     offering = selectors.offering(globex)
-    prompt, resource = offering.prompts_by_name.get("one"), offering.resource("docs://readme")
+    prompt, resource = (
+        offering.prompts_by_name.get("one"),
+        offering.resources_by_uri.get("docs://readme"),
+    )
     assert prompt is not None
     assert resource is not None
     assert prompt.arguments == (PromptArgument("who", required=True),)
@@ -218,7 +221,10 @@ def test_what_the_code_moved_elsewhere_is_not_served_at_either_uri(
     shelf.put("demo.readme", primitive_type=PrimitiveType.RESOURCE, uri="docs://moved")
     selectors.forget(globex)
     offering = selectors.offering(globex)
-    assert (offering.resource("docs://readme"), offering.resource("docs://moved")) == (None, None)
+    assert (
+        offering.resources_by_uri.get("docs://readme"),
+        offering.resources_by_uri.get("docs://moved"),
+    ) == (None, None)
     assert [problem.message for problem in offering.problems] == [
         "It was published as docs://readme, but the code now says docs://moved."
     ]

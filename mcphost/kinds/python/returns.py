@@ -71,7 +71,15 @@ class Returns:
 
     def _result(self, value: Any) -> dict[str, Any]:
         if isinstance(value, Result):
-            return self._explicit(value)
+            result: dict[str, Any] = {"content": [block_of(block) for block in value.content]}
+            if value.structured is not NOTHING:  # an error need not fit the schema
+                structured = self._structured(value.structured, check=not value.is_error)
+                result = {**structured, "content": result["content"] or structured["content"]}
+            elif self.validator is not None and not value.is_error:
+                raise InvalidResult("there is an output schema but no structured content")
+            if value.is_error:
+                result["isError"] = True
+            return result
         if self.validator is not None:
             return self._structured(value)
         if isinstance(value, str):
@@ -82,18 +90,6 @@ class Returns:
         if all(isinstance(block, BLOCKS) for block in blocks):
             return {"content": [block_of(block) for block in blocks]}
         return self._structured(value)
-
-    def _explicit(self, value: Result) -> dict[str, Any]:
-        """Encode an explicit `Result`. An error need not fit the schema."""
-        result: dict[str, Any] = {"content": [block_of(block) for block in value.content]}
-        if value.structured is not NOTHING:
-            structured = self._structured(value.structured, check=not value.is_error)
-            result = {**structured, "content": result["content"] or structured["content"]}
-        elif self.validator is not None and not value.is_error:
-            raise InvalidResult("there is an output schema but no structured content")
-        if value.is_error:
-            result["isError"] = True
-        return result
 
     def _structured(self, value: Any, *, check: bool = True) -> dict[str, Any]:
         plain = self.adapter.dump_python(value, mode="json", by_alias=True, warnings=False)
