@@ -251,30 +251,24 @@ def _counts(calls: Iterable[UUID | None]) -> Mapping[UUID | None, _Counts]:
     found: dict[UUID | None, _Counts] = defaultdict(_Counts)
     for call, action, outcome, count in counted.annotate(Count("id")):
         found[call].add(action, outcome, count)
-    for (call, outcome), count in _unfit(ids).items():
-        found[call].unfit(outcome, count)
-    return found
-
-
-def _unfit(calls: Collection[UUID | None]) -> Mapping[tuple[UUID | None, str], int]:
-    """How many answers did not fit their question, by call and outcome.
-
-    An answer is recorded before the round that validates it, so this is a fact of the round.
-    """
+    # An answer is recorded before the round that validates it. So it is a fact of the round whether
+    # it fitted its question.
     rounds = Entry.objects.filter(
-        call__in=calls, action=ROUND_FINISHED, facts__has_key="invalid"
+        call__in=ids, action=ROUND_FINISHED, facts__has_key="invalid"
     ).values_list("call", "leg", "facts__invalid")
     unfit = {(call, leg): set(invalid or ()) for call, leg, invalid in rounds.order_by()}
-    if not unfit:
-        return {}
-    answers = Entry.objects.filter(
-        call__in={call for call, _ in unfit}, action=ANSWER_RECEIVED
-    ).values_list("call", "leg", "outcome", "facts__key")
-    return Counter(
-        (call, outcome)
-        for call, leg, outcome, key in answers.order_by()
-        if key in unfit.get((call, leg), ())
-    )
+    if unfit:
+        answers = Entry.objects.filter(
+            call__in={call for call, _ in unfit}, action=ANSWER_RECEIVED
+        ).values_list("call", "leg", "outcome", "facts__key")
+        numbers = Counter(
+            (call, outcome)
+            for call, leg, outcome, key in answers.order_by()
+            if key in unfit.get((call, leg), ())
+        )
+        for (call, outcome), count in numbers.items():
+            found[call].unfit(outcome, count)
+    return found
 
 
 def _answered(lasts: Collection[EntryView]) -> Mapping[UUID | None, Collection[str]]:

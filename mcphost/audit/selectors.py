@@ -123,9 +123,13 @@ def chosen_entries(query: QuerySet[Entry], chosen: EntryFilter) -> QuerySet[Entr
     if chosen.client:
         query = query.filter(client_name__icontains=chosen.client)
     if chosen.call:
-        query = (
-            query.filter(call__range=span) if (span := _call_span(chosen.call)) else query.none()
-        )
+        # The beginning of a call id; with anything else no call's id begins.
+        digits = chosen.call.strip().replace("-", "").lower()
+        if not digits or len(digits) > 32 or set(digits) - set("0123456789abcdef"):
+            query = query.none()
+        else:
+            first, last = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
+            query = query.filter(call__range=(first, last))
     if chosen.since is not None:
         query = query.filter(at__gte=chosen.since, id__gte=first_id(chosen.since - SKEW))
     if chosen.until is not None:
@@ -146,14 +150,6 @@ def first_id(at: datetime) -> UUID:
 def of_tenants(query: QuerySet[Entry], tenants: frozenset[UUID] | None) -> QuerySet[Entry]:
     """The entries of these tenants; all for None."""
     return query if tenants is None else query.filter(tenant__in=tenants)
-
-
-def _call_span(beginning: str) -> tuple[UUID, UUID] | None:
-    """The first and the last call id that begin with these hexadecimal digits; None if invalid."""
-    digits = beginning.strip().replace("-", "").lower()
-    if not digits or len(digits) > 32 or set(digits) - set("0123456789abcdef"):
-        return None
-    return UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
 
 
 def page_of(

@@ -47,7 +47,16 @@ def create(tenant_id: UUID, name: str, description: str = "", *, actor: Actor) -
     """
     open_tenant(tenant_id)
     description = description.strip()
-    _check(name, description)
+    problems: dict[str, list[str]] = {}
+    if not _NAME.fullmatch(name):
+        sentence = (
+            "Use 1 to 60 lower-case letters, digits and `._-`; a letter or digit at both ends."
+        )
+        problems["name"] = [sentence]
+    if len(description) > DESCRIPTION_LIMIT or not (description.isprintable() or not description):
+        problems["description"] = [f"Use at most {DESCRIPTION_LIMIT} printable characters."]
+    if problems:
+        raise InvalidError(problems)
     if ServiceAccount.objects.filter(tenant_id=tenant_id, removed_at=None).count() >= MOST_ACCOUNTS:
         sentence = f"A tenant can have at most {MOST_ACCOUNTS} service accounts."
         raise InvalidError({"name": [sentence]})
@@ -143,16 +152,3 @@ def _announce_tokens(row: ServiceAccount) -> None:
     )
     for token_id in ids:
         announce("token", tenant=row.tenant_id, object_id=token_id)
-
-
-def _check(name: str, description: str) -> None:
-    problems: dict[str, list[str]] = {}
-    if not _NAME.fullmatch(name):
-        sentence = (
-            "Use 1 to 60 lower-case letters, digits and `._-`; a letter or digit at both ends."
-        )
-        problems["name"] = [sentence]
-    if len(description) > DESCRIPTION_LIMIT or not (description.isprintable() or not description):
-        problems["description"] = [f"Use at most {DESCRIPTION_LIMIT} printable characters."]
-    if problems:
-        raise InvalidError(problems)

@@ -55,11 +55,23 @@ def check_fields(fields: TenantFields) -> TenantFields:
 
     Raises InvalidError with every problem of every field.
     """
+    title, instructions = fields.title.strip(), fields.instructions
+    title_problems, instructions_problems = [], []
+    if not title:
+        title_problems = ["Give a title."]
+    elif len(title) > TITLE_LIMIT:
+        title_problems = [f"Use at most {TITLE_LIMIT} characters."]
+    elif _CONTROL.search(title):
+        title_problems = ["Use one line of plain text."]
+    if len(instructions) > INSTRUCTIONS_LIMIT:
+        instructions_problems = [f"Use at most {INSTRUCTIONS_LIMIT} characters."]
+    elif _CONTROL_BUT_LINES.search(instructions.replace("\r\n", "\n")):
+        instructions_problems = ["Use plain text without control characters."]
     origins, origin_problems = _check_origins(fields.allowed_origins)
     found: dict[str, Sequence[str]] = {
-        "title": _title_problems(fields.title.strip()),
+        "title": title_problems,
         "icon": icon_problems(fields.icon),
-        "instructions": _instructions_problems(fields.instructions),
+        "instructions": instructions_problems,
         "allowed_origins": origin_problems,
         "calls_per_minute": limit_problems(fields.calls_per_minute),
         "concurrent_calls": limit_problems(fields.concurrent_calls),
@@ -68,9 +80,9 @@ def check_fields(fields: TenantFields) -> TenantFields:
     if problems:
         raise InvalidError(problems)
     return TenantFields(
-        title=fields.title.strip(),
+        title=title,
         icon=fields.icon,
-        instructions=fields.instructions,
+        instructions=instructions,
         allowed_origins=origins,
         public=fields.public,
         calls_per_minute=fields.calls_per_minute,
@@ -141,19 +153,3 @@ def _check_origins(origins: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
         except ValueError as error:
             problems.append(str(error))
     return tuple(kept), problems
-
-
-def _title_problems(title: str) -> list[str]:
-    if not title:
-        return ["Give a title."]
-    if len(title) > TITLE_LIMIT:
-        return [f"Use at most {TITLE_LIMIT} characters."]
-    return ["Use one line of plain text."] if _CONTROL.search(title) else []
-
-
-def _instructions_problems(text: str) -> list[str]:
-    if len(text) > INSTRUCTIONS_LIMIT:
-        return [f"Use at most {INSTRUCTIONS_LIMIT} characters."]
-    if _CONTROL_BUT_LINES.search(text.replace("\r\n", "\n")):
-        return ["Use plain text without control characters."]
-    return []

@@ -284,7 +284,14 @@ class Writer:
         try:
             self._commit(batch, verdicts)
         except Exception as error:  # noqa: BLE001 - the thread must survive any error
-            self._drop_connection(error)
+            # Drop the connection that failed: the next attempt opens another.
+            self._fall_behind(type(error).__name__)
+            self._failures += 1
+            level = logging.DEBUG if self._failures > 1 else logging.WARNING
+            logger.log(level, "writing records failed: %s", type(error).__name__)
+            self._sink = None
+            with suppress(Exception):
+                connections[DEFAULT_DB_ALIAS].close()
             done = {id(job) for job, _ in verdicts}
             undone = [job for job in batch if id(job) not in done]
             seconds = self._limits.give_up
@@ -363,16 +370,6 @@ class Writer:
                 raise
             return error
         return None
-
-    def _drop_connection(self, error: Exception) -> None:
-        """Drop the connection that failed: the next attempt opens another."""
-        self._fall_behind(type(error).__name__)
-        self._failures += 1
-        level = logging.DEBUG if self._failures > 1 else logging.WARNING
-        logger.log(level, "writing records failed: %s", type(error).__name__)
-        self._sink = None
-        with suppress(Exception):
-            connections[DEFAULT_DB_ALIAS].close()
 
 
 _writers: "weakref.WeakSet[Writer]" = weakref.WeakSet()

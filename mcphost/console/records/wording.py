@@ -5,6 +5,7 @@ An answer is whatever the client sent: a value of an unexpected shape is shown a
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -133,23 +134,14 @@ def _turn(message: Mapping[str, Any]) -> list[Piece]:
     pieces = []
     for each in content if isinstance(content, list) else [content]:
         block = _mapping(each)
-        blob = _blob(block)
-        if blob is not None:
-            pieces.append(Piece(role=role, blob=blob))
-            continue
+        data, mime_type = block.get("data"), block.get("mimeType", "")
+        if isinstance(data, str) and isinstance(mime_type, str):
+            with suppress(ValueError):
+                pieces.append(Piece(role=role, blob=Blob.of(mime_type, data)))
+                continue
         text = _text(block["text"]) if "text" in block else _text(block)
         pieces.append(Piece(role=role, text=text[:MOST_TEXT], cut=len(text) > MOST_TEXT))
     return pieces
-
-
-def _blob(block: Mapping[str, Any]) -> Blob | None:
-    data, mime_type = block.get("data"), block.get("mimeType", "")
-    if not isinstance(data, str) or not isinstance(mime_type, str):
-        return None
-    try:
-        return Blob.of(mime_type, data)
-    except ValueError:
-        return None
 
 
 def _value(value: Any) -> str:

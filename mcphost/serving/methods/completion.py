@@ -44,18 +44,12 @@ async def complete(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]
         }
         completing = replace(found, program=found.completer)
         turn = calls.turn_of(incoming, completing, found.name, arguments)
-        result = _cut(await calls.run_unrecorded(turn, stream))
+        result = await calls.run_unrecorded(turn, stream)
+        values = result["completion"]["values"]
+        if len(values) > MOST:
+            total = max(len(values), result["completion"].get("total", 0))
+            result = {"completion": {"values": values[:MOST], "total": total, "hasMore": True}}
     return results.complete(result, server_info(incoming.tenant.title, incoming.tenant.icon))
-
-
-def _cut(result: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Limit the result to MOST values; set `total` and `hasMore`."""
-    completion = result["completion"]
-    values = completion["values"]
-    if len(values) <= MOST:
-        return result
-    total = max(len(values), completion.get("total", 0))
-    return {"completion": {"values": values[:MOST], "total": total, "hasMore": True}}
 
 
 def _referred(
