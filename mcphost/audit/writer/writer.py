@@ -172,7 +172,8 @@ class Writer:
 
         If so, `availability` reports it too, until the writer has caught up.
         """
-        if not self._behind and self._waited() >= self._limits.late:
+        waits = self._since is not None or self._jobs  # most often nothing does
+        if waits and not self._behind and self._waited() >= self._limits.late:
             self._fall_behind("the oldest record has waited too long", check=True)
         return self._behind
 
