@@ -117,7 +117,8 @@ class PrimitiveProblem:
 class Offering:
     """All that one tenant serves, and the problems of what cannot be served.
 
-    Tools and prompts are ordered by name, resources by URI, templates by their text.
+    Tools and prompts are ordered by name, resources by URI, templates by their text. `pages` keeps
+    the pages of its lists that have been prepared for clients.
     """
 
     tools: tuple[ToolSnapshot, ...] = ()
@@ -128,6 +129,7 @@ class Offering:
     tools_by_name: Mapping[str, ToolSnapshot] = field(default_factory=dict, repr=False)
     prompts_by_name: Mapping[str, PromptSnapshot] = field(default_factory=dict, repr=False)
     resources_by_uri: Mapping[str, ResourceSnapshot] = field(default_factory=dict, repr=False)
+    pages: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def everything(self) -> tuple[Snapshot, ...]:

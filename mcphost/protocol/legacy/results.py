@@ -19,7 +19,10 @@ _OF_STRUCTURED: Final = frozenset({"title", "outputSchema", "_meta"})
 
 
 def convert_result(revision: Revision, method: str, result: Mapping[str, Any]) -> Json:
-    """Return a method's result in the form of the revision. Does not change the argument."""
+    """Return a method's result in the form of the revision. Does not change the argument.
+
+    Entries of lists are already in that form (`list_entry`).
+    """
     plain: Json = {name: value for name, value in result.items() if name not in _NEW}
     meta = {k: v for k, v in plain.pop("_meta", {}).items() if k != SERVER_INFO_META_KEY}
     if meta:
@@ -28,15 +31,8 @@ def convert_result(revision: Revision, method: str, result: Mapping[str, Any]) -
     return plain if reshape is None else reshape(revision, plain)
 
 
-def _listed(field: str) -> Callable[[Revision, Json], Json]:
-    def reshape(revision: Revision, result: Json) -> Json:
-        return {**result, field: [_entry(revision, one) for one in result[field]]}
-
-    return reshape
-
-
-def _entry(revision: Revision, entry: Mapping[str, Any]) -> Json:
-    """Convert one list entry. Drops an output schema whose root is not an object: clients would
+def list_entry(revision: Revision, entry: Mapping[str, Any]) -> Json:
+    """Return one entry of a list in the form of the revision. Drops an output schema whose root is not an object: clients would
     refuse the list."""
     kept = dict(entry)
     if not revision.icons:
@@ -102,10 +98,6 @@ def _without_meta(one: Mapping[str, Any]) -> Json:
 
 _RESHAPE: Final[Mapping[str, Callable[[Revision, Json], Json]]] = MappingProxyType(
     {
-        "tools/list": _listed("tools"),
-        "prompts/list": _listed("prompts"),
-        "resources/list": _listed("resources"),
-        "resources/templates/list": _listed("resourceTemplates"),
         "tools/call": _called,
         "prompts/get": _got,
         "resources/read": _read,

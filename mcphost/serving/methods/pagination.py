@@ -2,16 +2,20 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import orjson
 
+from mcphost.catalogue.snapshots import Offering
 from mcphost.protocol import results
 from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError, invalid_params
+from mcphost.protocol.legacy.results import list_entry
+from mcphost.protocol.revisions import REVISIONS
 from mcphost.runtime.call import Principal
 from mcphost.sealing.tokens import Purpose, SealError
 from mcphost.serving import policy, sealing
 from mcphost.serving.context import Incoming
+from mcphost.serving.lookups import offering
 from mcphost.serving.options import options
 from mcphost.serving.replies import server_info
 
@@ -71,38 +75,68 @@ class ListedPrimitive(Protocol):
 E = TypeVar("E", bound=ListedPrimitive)
 
 
-async def after(incoming: Incoming) -> str:
-    """The key of the entry after which the requested page starts; empty for the first page.
+class PreparedPage(NamedTuple):
+    """The entries of a page as JSON, the key of the last one if more follow, and whether all callers
+    have the same list."""
 
-    Raises ProtocolError: FORBIDDEN if the caller may not list, INVALID_PARAMS if the cursor is not
-    one of this list.
-    """
-    policy.require_scope(incoming.principal, policy.LIST)
-    exchange = incoming.exchange
-    if "cursor" not in exchange.params:
-        return ""
-    return await read(incoming.principal, exchange.method, exchange.params["cursor"])
+    entries: bytes
+    last: str
+    same_for_all: bool
+
+
+PAGES_BYTES = 1024 * 1024
+"""The size of the prepared pages that are kept for one offering."""
 
 
 async def page(
-    incoming: Incoming, start: str, field: str, entries: Sequence[E], key: Callable[[E], str]
+    incoming: Incoming,
+    field: str,
+    entries: Callable[[Offering], Sequence[E]],
+    key: Callable[[E], str],
 ) -> Mapping[str, Any]:
-    """Build the page of entries after `start` that are visible to the caller.
+    """Build the requested page of the entries that are visible to the caller.
 
-    `entries` are ordered by their keys; `field` is the name of the list in the result.
+    `entries` are ordered by their keys; `field` is the name of the list in the result. Raises
+    ProtocolError: FORBIDDEN if the caller may not list, INVALID_PARAMS if the cursor is not one of
+    this list.
     """
-    principal = incoming.principal
-    shown = [one for one in entries if key(one) > start and policy.visible(principal, one)]
-    size = _size(shown)
-    listed: dict[str, Any] = {field: [one.listing for one in shown[:size]]}
-    if len(shown) > size:
-        method, last = incoming.exchange.method, key(shown[size - 1])
-        listed["nextCursor"] = await issue(principal, method, last)
-    same_for_all = not any(one.scopes for one in entries)
-    scope = policy.cache_scope(incoming.tenant, same_for_all=same_for_all)
+    principal, exchange, tenant = incoming.principal, incoming.exchange, incoming.tenant
+    policy.require_scope(principal, policy.LIST)
+    start = ""
+    if "cursor" in exchange.params:
+        start = await read(principal, exchange.method, exchange.params["cursor"])
+    offered = await offering(tenant.id)
+    most = options().page_size, options().result_limit
+    name = (exchange.method, exchange.revision, principal.scopes, start, most)
+    prepared: PreparedPage | None = offered.pages.get(name)
+    if prepared is None:
+        prepared = _prepared(incoming, entries(offered), start, key)
+        if sum(len(one.entries) for one in offered.pages.values()) > PAGES_BYTES:
+            offered.pages.clear()
+        if len(prepared.entries) <= PAGES_BYTES:
+            offered.pages[name] = prepared
+    listed: dict[str, Any] = {field: orjson.Fragment(prepared.entries)}
+    if prepared.last:
+        listed["nextCursor"] = await issue(principal, exchange.method, prepared.last)
+    scope = policy.cache_scope(tenant, same_for_all=prepared.same_for_all)
     return results.complete(
-        results.cacheable(listed, TTL_MS, scope),
-        server_info(incoming.tenant.title, incoming.tenant.icon),
+        results.cacheable(listed, TTL_MS, scope), server_info(tenant.title, tenant.icon)
+    )
+
+
+def _prepared(
+    incoming: Incoming, entries: Sequence[E], start: str, key: Callable[[E], str]
+) -> PreparedPage:
+    shown = [one for one in entries if key(one) > start and policy.visible(incoming.principal, one)]
+    size = _size(shown)
+    legacy = REVISIONS.get(incoming.exchange.revision)
+    listed = [
+        one.encoded if legacy is None else orjson.dumps(list_entry(legacy, one.listing))
+        for one in shown[:size]
+    ]
+    last = key(shown[size - 1]) if len(shown) > size else ""
+    return PreparedPage(
+        b"[%b]" % b",".join(listed), last, same_for_all=not any(one.scopes for one in entries)
     )
 
 

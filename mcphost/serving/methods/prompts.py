@@ -17,9 +17,7 @@ from mcphost.serving.replies import finish, server_info
 
 async def list_prompts(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]:
     """One page of the prompts visible to the caller, ordered by name."""
-    start = await pagination.after(incoming)
-    offered = (await offering(incoming.tenant.id)).prompts
-    return await pagination.page(incoming, start, "prompts", offered, attrgetter("name"))
+    return await pagination.page(incoming, "prompts", attrgetter("prompts"), attrgetter("name"))
 
 
 async def get_prompt(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]:

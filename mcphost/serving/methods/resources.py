@@ -18,17 +18,14 @@ from mcphost.serving.replies import finish, server_info
 
 async def list_resources(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]:
     """One page of the resources visible to the caller, ordered by URI."""
-    start = await pagination.after(incoming)
-    offered = (await offering(incoming.tenant.id)).resources
-    return await pagination.page(incoming, start, "resources", offered, attrgetter("uri"))
+    return await pagination.page(incoming, "resources", attrgetter("resources"), attrgetter("uri"))
 
 
 async def list_templates(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]:
     """One page of the resource templates visible to the caller, ordered by their text."""
-    start = await pagination.after(incoming)
-    offered = (await offering(incoming.tenant.id)).templates
-    text = attrgetter("uri_template.text")
-    return await pagination.page(incoming, start, "resourceTemplates", offered, text)
+    return await pagination.page(
+        incoming, "resourceTemplates", attrgetter("templates"), attrgetter("uri_template.text")
+    )
 
 
 async def read_resource(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]:

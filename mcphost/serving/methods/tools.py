@@ -17,9 +17,7 @@ from mcphost.serving.replies import finish, server_info
 
 async def list_tools(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]:
     """One page of the tools visible to the caller, ordered by name."""
-    start = await pagination.after(incoming)
-    offered = (await offering(incoming.tenant.id)).tools
-    return await pagination.page(incoming, start, "tools", offered, attrgetter("name"))
+    return await pagination.page(incoming, "tools", attrgetter("tools"), attrgetter("name"))
 
 
 async def call_tool(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]:

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from mcphost.protocol.legacy.results import convert_result
+from mcphost.protocol.legacy.results import convert_result, list_entry
 from mcphost.protocol.revisions import REVISIONS
 from tests.wire import SESSION_BASED, check_message
 
@@ -65,9 +65,11 @@ RESULTS = {
 
 
 def dressed(revision: str, method: str, result: dict | None = None):
-    return convert_result(
-        REVISIONS[revision], method, RESULTS[method] if result is None else result
-    )
+    """The result as a session gets it: lists are made of entries that are converted one by one."""
+    known, result = REVISIONS[revision], RESULTS[method] if result is None else result
+    for field in LISTS.get(method, ()):
+        result = {**result, field: [list_entry(known, one) for one in result[field]]}
+    return convert_result(known, method, result)
 
 
 def entry(revision: str, method: str = "tools/list", **changes):

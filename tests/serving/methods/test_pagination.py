@@ -8,12 +8,16 @@ from pytest_django import Settings
 
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.serving.database import in_database
+from mcphost.serving.lookups import offering
+from mcphost.serving.methods import pagination
 from tests.cast import Cast
+from tests.legacy import begin
 from tests.mcp import ask
 from tests.serving.made import GUARD, publish, token_with
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+REVISION = "2025-03-26"
 LISTS = {
     "tools/list": "tools",
     "prompts/list": "prompts",
@@ -73,6 +77,39 @@ async def test_a_list_of_the_longest_uris_has_cursors_too(
     settings.MCPHOST_PAGE_SIZE = 1
     pages = await _pages("resources/list", offered.owner.mcp_token)
     assert [len(page["resources"][0]["uri"]) for page in pages][-2:] == [2048, 2048]
+
+
+@pytest.mark.parametrize(("method", "field"), list(LISTS.items())[1:])
+async def test_a_prepared_page_is_only_for_callers_with_the_same_scopes_and_revision(
+    offered: Cast, method: str, field: str
+) -> None:
+    plain, guarded = offered.owner.mcp_token, await token_with(offered, "mcp:list", GUARD)
+    older = await begin("acme", plain, REVISION)
+    first = [
+        (await ask("acme", method, {}, plain)).result[field],
+        (await older.ask(method)).result[field],
+        (await ask("acme", method, {}, guarded)).result[field],
+    ]
+    again = [
+        (await ask("acme", method, {}, guarded)).result[field],
+        (await older.ask(method)).result[field],
+        (await ask("acme", method, {}, plain)).result[field],
+    ]
+    assert first == again[::-1]
+    assert len(first[0]) == len(first[1]) < len(first[2])
+
+
+async def test_prepared_pages_take_up_a_limited_amount_of_memory(
+    offered: Cast, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pagination, "PAGES_BYTES", 1500)
+    token = await token_with(offered, "mcp:list", GUARD)
+    for size in range(1, 30):
+        settings.MCPHOST_PAGE_SIZE = size
+        for method in LISTS:
+            await _pages(method, token)
+    kept = (await offering(offered.acme.id)).pages.values()
+    assert 0 < sum(len(page.entries) for page in kept) <= 2 * 1500
 
 
 @pytest.mark.requirement("caching.scope")
