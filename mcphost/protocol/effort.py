@@ -92,12 +92,7 @@ def is_explained(value: Any) -> bool:
     """Whether to say where a value does not fit. Called only for refused values, which must be
     JSON."""
     # Writing numbers takes as long as reading them did, so values that are clearly too long are not
-    # written.
-    return _longest(value) <= EXPLAINED_BYTES // 2 and len(orjson.dumps(value)) <= EXPLAINED_BYTES
-
-
-def _longest(value: Any) -> int:
-    """Return the length of the longest array or object among the first values."""
+    # written: the longest array or object among the first values shows it.
     longest = 0
     near = [value]
     for node in islice(near, _NEAR):
@@ -105,7 +100,7 @@ def _longest(value: Any) -> int:
             longest = max(longest, len(node))
             if len(near) + len(node) <= _NEAR:
                 near += node.values() if type(node) is dict else node
-    return longest
+    return longest <= EXPLAINED_BYTES // 2 and len(orjson.dumps(value)) <= EXPLAINED_BYTES
 
 
 def holds_at_most(value: Any, count: int) -> bool:
@@ -279,8 +274,14 @@ def _for_each(keywords: Mapping[str, Any]) -> float:
     """The cost that is paid for each value, so that only many values are expensive."""
     found = 0.0
     options = keywords.get("enum")
-    if isinstance(options, list):
-        found += _options(options)
+    if isinstance(options, list) and all(type(each) is int for each in options):
+        found += _WHOLE_OPTION * len(options)
+    elif isinstance(options, list):
+        # Options of one simple type are looked up, others are compared one by one. A number with a
+        # fraction is compared with whole ones one by one, too.
+        found += sum(map(_compared, options))
+        if len({type(each) for each in options}) > 1:
+            found += _MIXED_OPTION * sum(isinstance(each, str) for each in options)
     if "const" in keywords:
         found += _compared(keywords["const"])
     found += _NUMBER * sum(isinstance(keywords.get(each), float) for each in _BOUNDS)
@@ -292,16 +293,6 @@ def _for_each(keywords: Mapping[str, Any]) -> float:
     if step is not None:
         found += _WHOLE_MULTIPLE if step == int(step) else _FRACTIONAL_MULTIPLE
     return found
-
-
-def _options(options: list[Any]) -> float:
-    """The cost of an enum. Options of one simple type are looked up, others are compared one by
-    one. A number with a fraction is compared with whole ones one by one, too."""
-    if all(type(each) is int for each in options):
-        return _WHOLE_OPTION * len(options)
-    found = sum(map(_compared, options))
-    mixed = len({type(each) for each in options}) > 1
-    return found + (_MIXED_OPTION * sum(isinstance(each, str) for each in options) if mixed else 0)
 
 
 def _compared(value: Any) -> float:

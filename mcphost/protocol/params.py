@@ -203,18 +203,15 @@ def _check_responses(responses: Mapping[str, Any]) -> None:
     Form responses are checked by hand, because nearly all input responses are of forms.
     """
     for key, response in responses.items():
-        if not _is_filled_in(response) and not _RESPONSES.fits({"": response}):
+        if type(response) is dict and response.get("action") in _ACTIONS:
+            content = response.get("content", {})
+            if type(content) is dict and _FILLED_IN.issuperset(map(type, content.values())):
+                continue
+        if not _RESPONSES.fits({"": response}):
             where = _member("params.inputResponses", key)
             raise invalid_params(
                 f"{where} must be the result of an elicitation, sampling or roots request"
             )
-
-
-def _is_filled_in(response: Any) -> bool:
-    if type(response) is not dict or response.get("action") not in _ACTIONS:
-        return False
-    content = response.get("content", {})
-    return type(content) is dict and _FILLED_IN.issuperset(map(type, content.values()))
 
 
 def _explained(model: Any, request: Mapping[str, Any]) -> str:

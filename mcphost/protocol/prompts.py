@@ -34,19 +34,17 @@ def describe_prompt(listing: PromptListing) -> dict[str, Any]:
     if listing.description:
         prompt["description"] = listing.description
     if listing.arguments:
-        prompt["arguments"] = [_describe(argument) for argument in listing.arguments]
+        prompt["arguments"] = []
+        for argument in listing.arguments:
+            described: dict[str, Any] = {"name": argument.name}
+            if argument.title:
+                described["title"] = argument.title
+            if argument.description:
+                described["description"] = argument.description
+            prompt["arguments"].append({**described, "required": argument.required})
     if listing.icons:
         prompt["icons"] = list(listing.icons)
     return prompt
-
-
-def _describe(argument: PromptArgument) -> dict[str, Any]:
-    described: dict[str, Any] = {"name": argument.name}
-    if argument.title:
-        described["title"] = argument.title
-    if argument.description:
-        described["description"] = argument.description
-    return {**described, "required": argument.required}
 
 
 def check_arguments(declared: Sequence[PromptArgument], arguments: Mapping[str, str]) -> str | None:

@@ -149,7 +149,13 @@ def as_plain(schema: Any) -> dict[str, Any] | SchemaProblem:
     plain = orjson.loads(encoded)
     if not isinstance(plain, dict):
         return SchemaProblem("", "The schema must be a JSON object")
-    if _nesting(plain) > MAX_NESTING:
+    nesting = 0
+    level: list[Any] = [plain]
+    while level:
+        nesting += 1
+        parts = (part.values() if isinstance(part, dict) else part for part in level)
+        level = [child for part in parts for child in part if isinstance(child, dict | list)]
+    if nesting > MAX_NESTING:
         return SchemaProblem("", f"The schema is nested deeper than {MAX_NESTING} levels")
     dialect = plain.get("$schema", DEFAULT_DIALECT)
     if not isinstance(dialect, str) or dialect.removesuffix("#") not in _METASCHEMAS:
@@ -158,16 +164,6 @@ def as_plain(schema: Any) -> dict[str, Any] | SchemaProblem:
             "/$schema", f"This dialect is not supported; supported are {supported}"
         )
     return plain
-
-
-def _nesting(value: Any) -> int:
-    nesting = 0
-    level = [value]
-    while level:
-        nesting += 1
-        parts = (part.values() if isinstance(part, dict) else part for part in level)
-        level = [child for part in parts for child in part if isinstance(child, dict | list)]
-    return nesting
 
 
 def _size_problems(subschemas: Sequence[Subschema]) -> Iterator[SchemaProblem]:
@@ -218,31 +214,30 @@ def _effort_problems(document: Document) -> Iterator[SchemaProblem]:
 def _header_problems(subschemas: Iterable[Subschema]) -> Iterator[SchemaProblem]:
     names: set[str] = set()
     for subschema in subschemas:
-        if _HEADER not in subschema.keywords:
+        keywords = subschema.keywords
+        if _HEADER not in keywords:
             continue
-        name = subschema.keywords[_HEADER]
-        message = _header_problem(subschema, name)
-        if message is None and name.lower() in names:
+        name = keywords[_HEADER]
+        hidden = keywords.get("writeOnly") is True or keywords.get("format") == "password"
+        message = None
+        if not isinstance(name, str) or not _TOKEN.fullmatch(name):
+            message = "A header name is one or more of letters, digits and !#$%&'*+-.^_`|~"
+        elif not subschema.properties:
+            message = "Only a property that is reached by `properties` alone can be mirrored"
+        elif keywords.get("type") not in get_args(Kind):
+            message = (
+                'Only a property whose type is "string", "integer" or "boolean" can be mirrored'
+            )
+        elif hidden or any(
+            map(looks_secret, (subschema.path[-1], name, str(keywords.get("title", ""))))
+        ):
+            message = "A secret must not be mirrored: proxies see and log headers"
+        elif name.lower() in names:
             message = f"{name!r} is used twice (names are case-insensitive)"
         if message is None:
             names.add(name.lower())
         else:
             yield _at(subschema, _HEADER, message)
-
-
-def _header_problem(subschema: Subschema, name: Any) -> str | None:
-    if not isinstance(name, str) or not _TOKEN.fullmatch(name):
-        return "A header name is one or more of letters, digits and !#$%&'*+-.^_`|~"
-    if not subschema.properties:
-        return "Only a property that is reached by `properties` alone can be mirrored"
-    if subschema.keywords.get("type") not in get_args(Kind):
-        return 'Only a property whose type is "string", "integer" or "boolean" can be mirrored'
-    keywords = subschema.keywords
-    hidden = keywords.get("writeOnly") is True or keywords.get("format") == "password"
-    names = (subschema.path[-1], name, str(keywords.get("title", "")))
-    if hidden or any(map(looks_secret, names)):
-        return "A secret must not be mirrored: proxies see and log headers"
-    return None
 
 
 def _problem(error: jsonschema_rs.ValidationError) -> SchemaProblem:

@@ -6,7 +6,7 @@ they ask for consent. The texts of a form must contain no address: users would f
 
 import re
 from typing import Any, Final
-from urllib.parse import SplitResult, parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from mcphost.protocol.uris import normalize
 
@@ -91,21 +91,14 @@ def url_problem(url: Any) -> str | None:
         return "the address must name a host"
     if "@" in parts.netloc:
         return "the address must not contain a user name or password"
-    named = _secret_parameter(parts)
-    if named:
-        return f"the address must not contain the parameter {named!r}: users would share its value"
+    _, _, routed = parts.fragment.rpartition("?")
+    for text in (parts.query, parts.fragment, routed):
+        for name, _ in parse_qsl(text.replace(";", "&"), keep_blank_values=True):
+            if name.lower() in _SECRET_PARAMETERS:
+                return (
+                    f"the address must not contain the parameter {name!r}: "
+                    "users would share its value"
+                )
     if parts.scheme == "http" and parts.hostname not in _LOCAL:
         return "the address must begin with https:// (http:// is for localhost only)"
     return None
-
-
-def _secret_parameter(parts: SplitResult) -> str | None:
-    """Return the first query or fragment parameter whose whole name is in `_SECRET_PARAMETERS`."""
-    _, _, routed = parts.fragment.rpartition("?")
-    texts = (parts.query, parts.fragment, routed)
-    names = (
-        name
-        for text in texts
-        for name, _ in parse_qsl(text.replace(";", "&"), keep_blank_values=True)
-    )
-    return next((name for name in names if name.lower() in _SECRET_PARAMETERS), None)

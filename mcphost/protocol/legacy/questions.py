@@ -74,18 +74,17 @@ def _sampling(revision: Revision, params: Mapping[str, Any]) -> Json:
         raise NotCarried(
             "sampling.tools", f"revision {revision.name} does not support tools in sampling"
         )
-    return {**params, "messages": [_plain_message(one) for one in params["messages"]]}
-
-
-def _plain_message(message: Mapping[str, Any]) -> Json:
-    content = message["content"]
-    blocks = content if isinstance(content, list) else [content]
-    if len(blocks) != 1 or blocks[0]["type"] not in ("text", "image", "audio"):
-        raise NotCarried(
-            "sampling.tools",
-            "in this revision a message must have exactly one text, image or audio block",
-        )
-    return {"role": message["role"], "content": blocks[0]}
+    messages: list[Json] = []
+    for message in params["messages"]:
+        content = message["content"]
+        blocks = content if isinstance(content, list) else [content]
+        if len(blocks) != 1 or blocks[0]["type"] not in ("text", "image", "audio"):
+            raise NotCarried(
+                "sampling.tools",
+                "in this revision a message must have exactly one text, image or audio block",
+            )
+        messages.append({"role": message["role"], "content": blocks[0]})
+    return {**params, "messages": messages}
 
 
 def _roots(revision: Revision, params: Mapping[str, Any]) -> Json:
