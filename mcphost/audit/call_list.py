@@ -222,7 +222,13 @@ def _with_question(which: str) -> QuerySet[Entry]:
 
 def _rows(lasts: Collection[EntryView], now: datetime, lost: Losses) -> list[ListedCall]:
     counts = _counts(each.call for each in lasts)
-    answered = _answered([each for each in lasts if each.outcome == INPUT_REQUIRED])
+    # The keys of the answers that each waiting call received since its last round ended.
+    rounds = {each.call: each.round or 0 for each in lasts if each.outcome == INPUT_REQUIRED}
+    query = Entry.objects.filter(call__in=rounds, action=ANSWER_RECEIVED).order_by()
+    answered: dict[UUID | None, set[str]] = defaultdict(set)
+    for call, number, key in query.values_list("call", "round", "facts__key"):
+        if (number or 0) > rounds[call]:
+            answered[call].add(str(key))
     rows = []
     for last in lasts:
         of_call, given, loss = counts[last.call], answered[last.call], loss_of(last, lost)
@@ -268,15 +274,4 @@ def _counts(calls: Iterable[UUID | None]) -> Mapping[UUID | None, _Counts]:
         )
         for (call, outcome), count in numbers.items():
             found[call].unfit(outcome, count)
-    return found
-
-
-def _answered(lasts: Collection[EntryView]) -> Mapping[UUID | None, Collection[str]]:
-    """The keys of the answers that each call received since its last round ended."""
-    rounds = {each.call: each.round or 0 for each in lasts}
-    query = Entry.objects.filter(call__in=rounds, action=ANSWER_RECEIVED).order_by()
-    found: dict[UUID | None, set[str]] = defaultdict(set)
-    for call, number, key in query.values_list("call", "round", "facts__key"):
-        if (number or 0) > rounds[call]:
-            found[call].add(str(key))
     return found

@@ -1,6 +1,5 @@
 """The sidebar: the pages that the user may open, and the pages of the current tenant."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -61,7 +60,13 @@ def groups(request: HttpRequest) -> list[Group]:
         own.insert(0, _item("Dashboard", "home", reverse("admin:index"), request))
     found = [_group("", own)]
     if here is not None:
-        found.append(_group(here.title, list(_tenant_items(here, user, request))))
+        numbers = {f"{sort.value}s": number for sort, number in counts(here.pk).items()}
+        of_tenant = []
+        for title, icon, name, permission in _TENANT_PAGES:
+            if allowed(user, here, permission):
+                item = _item(title, icon, reverse(f"admin:{name}", args=[here.slug]), request)
+                of_tenant.append({**item, "badge": numbers.get(name, 0)})
+        found.append(_group(here.title, of_tenant))
     if len(tenants) > 1:
         found.append(_group("Tenants", _switch(tenants, here, user, request)))
     platform = [
@@ -71,14 +76,6 @@ def groups(request: HttpRequest) -> list[Group]:
     ]
     found.append(_group("Platform", platform))
     return [group for group in found if group["items"]]
-
-
-def _tenant_items(tenant: Tenant, user: User, request: HttpRequest) -> Iterator[Group]:
-    numbers = {f"{sort.value}s": number for sort, number in counts(tenant.pk).items()}
-    for title, icon, name, permission in _TENANT_PAGES:
-        if allowed(user, tenant, permission):
-            item = _item(title, icon, reverse(f"admin:{name}", args=[tenant.slug]), request)
-            yield {**item, "badge": numbers.get(name, 0)}
 
 
 def _switch(

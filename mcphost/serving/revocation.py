@@ -110,7 +110,17 @@ class Presences:
             one = next(iter(self._by_credential.get(credential, ())), None)
             if one is not None and about.concerns(one.principal):
                 doubted.append(one.principal)
-        for credential, now in await _present_authority(doubted):
+        # What they are now; None if the credential is not valid any more.
+        found: dict[str, Principal | None] = {_credential(each): None for each in doubted}
+        ids = [each.token_id for each in doubted if each.token_id is not None]
+        for start in range(0, len(ids), ASKED_AT_ONCE):
+            some = ids[start : start + ASKED_AT_ONCE]
+            found |= await in_database(identity.current_principals, some)
+        for each in doubted:
+            if each.token_id is None:
+                tenant = await lookups.tenant(each.tenant)
+                found[_credential(each)] = None if tenant is None else anonymous(tenant)
+        for credential, now in found.items():
             for presence in tuple(self._by_credential.get(credential, ())):
                 why = refusal(presence.principal, now)
                 if why is not None:
@@ -159,21 +169,6 @@ def _holds(principal: Principal) -> bool:
         return identity.cached_principal(principal.token_id) == principal
     tenant = tenants.cached_tenant(principal.tenant)
     return tenant is not MISS and anonymous(tenant) is not None
-
-
-async def _present_authority(
-    doubted: Sequence[Principal],
-) -> list[tuple[str, Principal | None]]:
-    """The current principals of these callers' credentials, None for an invalid one."""
-    found: dict[str, Principal | None] = {_credential(principal): None for principal in doubted}
-    ids = [principal.token_id for principal in doubted if principal.token_id is not None]
-    for start in range(0, len(ids), ASKED_AT_ONCE):
-        found |= await in_database(identity.current_principals, ids[start : start + ASKED_AT_ONCE])
-    for principal in doubted:
-        if principal.token_id is None:
-            tenant = await lookups.tenant(principal.tenant)
-            found[_credential(principal)] = None if tenant is None else anonymous(tenant)
-    return list(found.items())
 
 
 def refusal(before: Principal, now: Principal | None) -> ProtocolError | None:
