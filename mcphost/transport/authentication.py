@@ -48,16 +48,12 @@ class Admitted(NamedTuple):
 class Admission(NamedTuple):
     """An admitted caller, and until when the admission is valid.
 
-    `marks` are the invalidation counts of the token and tenant caches when it was made.
+    `marks` are `marks()` when it was made: while they are equal, nothing was dropped from the caches.
     """
 
     admitted: Admitted
     marks: tuple[int, int]
     expires_at: datetime | None
-
-    def holds(self, now: datetime) -> bool:
-        """Whether it is still valid: no cache was invalidated since, and it has not expired."""
-        return self.marks == _marks() and (self.expires_at is None or self.expires_at > now)
 
 
 _CLOCK = SystemClock()
@@ -68,10 +64,10 @@ async def admit(request: HttpRequest) -> Admission:
 
     An invalid credential is refused even where none is needed. Raises ProtocolError (UNAUTHORIZED).
     """
-    marks = _marks()
+    before = marks()
     credential = request.headers.get("authorization")
     if credential is None:
-        return Admission(await _anonymous(request.slug), marks, None)
+        return Admission(await _anonymous(request.slug), before, None)
     now = _CLOCK.now()
     scheme, _, token = credential.partition(" ")
     fits = scheme.lower() == "bearer"
@@ -80,14 +76,9 @@ async def admit(request: HttpRequest) -> Admission:
     if found is None or tenant is None or not tenant.open:
         raise ProtocolError(UNAUTHORIZED, "The access token is not valid here", {"presented": True})
     quota = Quota(found.calls_per_minute, found.concurrent_calls)
-    note_use(found.principal, now)
-    return Admission(Admitted(found.principal, tenant, quota), marks, found.expires_at)
-
-
-def note_use(principal: Principal, now: datetime) -> None:
-    """Note that the principal's token was used; the anonymous principal has none."""
-    if principal.token_id is not None:
-        last_use.note(principal.token_id, now)
+    if found.principal.token_id is not None:
+        last_use.note(found.principal.token_id, now)
+    return Admission(Admitted(found.principal, tenant, quota), before, found.expires_at)
 
 
 async def _anonymous(slug: str) -> Admitted:
@@ -98,6 +89,6 @@ async def _anonymous(slug: str) -> Admitted:
     return Admitted(principal, tenant, NO_QUOTA)
 
 
-def _marks() -> tuple[int, int]:
-    """Invalidation counts of the token and tenant caches: equal counts mean nothing was dropped."""
+def marks() -> tuple[int, int]:
+    """The invalidation counts of the token and tenant caches."""
     return identity.mark(), tenants.mark()

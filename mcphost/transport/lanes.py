@@ -10,8 +10,9 @@ import secrets
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
+from mcphost.identity.last_use import last_use
 from mcphost.runtime.ports import SystemClock
-from mcphost.transport.authentication import Admission, note_use
+from mcphost.transport.authentication import Admission, marks
 from mcphost.transport.options import TransportOptions, options
 from mcphost.transport.request import HttpRequest
 from mcphost.transport.response import RawHeaders
@@ -46,9 +47,13 @@ def find(request: HttpRequest) -> Lane | None:
     if lane is None:
         return None
     now = _CLOCK.now()
-    if lane.options is not options() or not lane.admission.holds(now):
+    admitted, before, expires_at = lane.admission
+    if before != marks() or lane.options is not options():
         return None
-    note_use(lane.admission.admitted.principal, now)
+    if expires_at is not None and expires_at <= now:
+        return None
+    if admitted.principal.token_id is not None:
+        last_use.note(admitted.principal.token_id, now)
     return lane
 
 

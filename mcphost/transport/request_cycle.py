@@ -76,8 +76,7 @@ class Conversation(Responder):
         self.principal = principal
         self._receive = receive
         self._work = asyncio.current_task()
-        self._slow_calls = _slow_calls()
-        self._slow_calls.expect(self)
+        self._slow_calls = _expect(self)
 
     def become_slow(self) -> None:
         """Watch an unfinished call for a disconnect and for lost authority, and stream its response
@@ -134,38 +133,41 @@ class SlowCalls:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self._new: set[Conversation] = set()
+        self.new: set[Conversation] = set()
         self._seen: set[Conversation] = set()
-        self._armed = False
+        self.armed = False
 
-    def expect(self, conversation: Conversation) -> None:
-        self._new.add(conversation)
-        if not self._armed:
-            self._armed = True
-            self.loop.call_later(self.SECONDS, self._look)
+    def arm(self) -> None:
+        """Start the timer."""
+        self.armed = True
+        self.loop.call_later(self.SECONDS, self._look)
 
     def forget(self, conversation: Conversation) -> None:
-        self._new.discard(conversation)
+        self.new.discard(conversation)
         self._seen.discard(conversation)
 
     def _look(self) -> None:
-        slow, self._seen, self._new = self._seen, self._new, set()
+        slow, self._seen, self.new = self._seen, self.new, set()
         for conversation in slow:
             conversation.become_slow()
-        self._armed = bool(self._seen)
-        if self._armed:
-            self.loop.call_later(self.SECONDS, self._look)
+        self.armed = False
+        if self._seen:
+            self.arm()
 
 
 _latest: SlowCalls | None = None
 
 
-def _slow_calls() -> SlowCalls:
-    """The instance of the running loop. A server has one loop; tests use several in turn."""
+def _expect(conversation: Conversation) -> SlowCalls:
+    """Add a conversation to the instance of the running loop, and return that. A server has one
+    loop; tests use several in turn."""
     global _latest  # noqa: PLW0603 - one per event loop
     loop = asyncio.get_running_loop()
     if _latest is None or _latest.loop is not loop:
         _latest = SlowCalls(loop)
+    _latest.new.add(conversation)
+    if not _latest.armed:
+        _latest.arm()
     return _latest
 
 

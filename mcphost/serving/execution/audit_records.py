@@ -166,7 +166,7 @@ def word_for(outcome: Outcome) -> str:
     """The word for an outcome in records, metrics and traces."""
     match outcome:
         case Complete():
-            return TOOL_ERROR if outcome.is_error else COMPLETE
+            return TOOL_ERROR if outcome.result.get("isError") else COMPLETE
         case Failed(error):
             return error.kind.value
         case InputRequired():

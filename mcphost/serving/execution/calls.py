@@ -22,10 +22,10 @@ from mcphost.runtime.ports import (
 from mcphost.serving import limits, shutdown
 from mcphost.serving.context import Held, Incoming, Resumed, RunnablePrimitive, Turn
 from mcphost.serving.execution import resume, rounds
-from mcphost.serving.execution.announcements import TenantAnnouncer, announcements
+from mcphost.serving.execution.announcements import TenantAnnouncer
 from mcphost.serving.execution.deliveries import may_go_elsewhere
 from mcphost.serving.execution.links import CallLinks, warm
-from mcphost.serving.execution.ports import TenantStore, notifier_for, threads
+from mcphost.serving.execution.ports import NULL_NOTIFIER, StreamNotifier, TenantStore, threads
 from mcphost.serving.options import options
 from mcphost.serving.ports import EventStream
 from mcphost.serving.replies import Reply
@@ -46,7 +46,6 @@ class RoundPorts:
     randomness = SystemRandomness()
 
     def __init__(self, turn: Turn, stream: EventStream) -> None:
-        announcements.attach()  # here, because tools announce from threads, too
         self._turn = turn
         self._stream = stream
 
@@ -56,7 +55,15 @@ class RoundPorts:
 
     @property
     def notifier(self) -> Notifier:
-        return notifier_for(self._turn.incoming.exchange, self._stream)
+        """What sends the notifications that the request opted in to, and no others.
+
+        Progress needs a `progressToken` (spec: basic/patterns/progress), log messages a `logLevel`
+        (spec: server/utilities/logging).
+        """
+        meta = self._turn.incoming.exchange.meta
+        if meta.progress_token is None and meta.log_level is None:
+            return NULL_NOTIFIER
+        return StreamNotifier(self._stream, meta.progress_token, meta.log_level)
 
     @property
     def limits(self) -> RoundLimits:

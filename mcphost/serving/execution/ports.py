@@ -12,25 +12,12 @@ from django.db import Error
 
 from mcphost.catalogue import store
 from mcphost.protocol import messages
-from mcphost.protocol.exchange import Exchange
-from mcphost.runtime.ports import Notifier, NullNotifier, Stored, StoreRefused
+from mcphost.runtime.ports import NullNotifier, Stored, StoreRefused
 from mcphost.runtime.threads import ToolThreads
 from mcphost.serving.database import in_database, in_database_once
 from mcphost.serving.ports import EventStream
 
 NULL_NOTIFIER = NullNotifier()
-
-
-def notifier_for(exchange: Exchange, stream: EventStream) -> Notifier:
-    """Return a notifier that sends the notifications that the request opted in to, and no others.
-
-    Progress needs a `progressToken` (spec: basic/patterns/progress), log messages a `logLevel`
-    (spec: server/utilities/logging).
-    """
-    meta = exchange.meta
-    if meta.progress_token is None and meta.log_level is None:
-        return NULL_NOTIFIER
-    return StreamNotifier(stream, meta.progress_token, meta.log_level)
 
 
 class StreamNotifier:

@@ -1,5 +1,6 @@
 """Start and stop what a serving process runs besides its requests."""
 
+import asyncio
 import atexit
 import logging
 import threading
@@ -64,7 +65,6 @@ class _Parts:
         tracing.start(VERSION)  # before the loop is watched: loading it takes a while
         writer.start()
         feed.start()
-        takeover.attach()
         for companion in _companions:
             companion.start()
         key_check.start()
@@ -100,6 +100,7 @@ class _Parts:
 
 _lock = threading.Lock()
 _parts: _Parts | None = None
+_loop: asyncio.AbstractEventLoop | None = None
 
 
 def prepare() -> None:
@@ -116,26 +117,31 @@ def prepare() -> None:
 
 
 def ensure_started() -> None:
-    """Start what runs besides the requests, once per process.
+    """Start what runs besides the requests, once per process, and use the running loop from now on.
 
     Called on the event loop, at every request, because Daphne has no lifespan to call it earlier.
+    A server has one loop; tests have several.
     """
-    global _parts  # noqa: PLW0603 - one process, one start
-    if _parts is not None:
+    global _parts, _loop  # noqa: PLW0603 - one process, one start
+    loop = asyncio.get_running_loop()
+    if loop is _loop:
         return
     with _lock:
+        takeover.attach()
+        announcements.attach()  # tools announce from threads, too
         if _parts is None:
             parts = _Parts()
             parts.start()
             atexit.register(stop)
             _parts = parts
+        _loop = loop
 
 
 def stop() -> None:
     """Commit what is queued and stop. Does nothing if nothing was started."""
-    global _parts
+    global _parts, _loop
     with _lock:
-        parts, _parts = _parts, None
+        parts, _parts, _loop = _parts, None, None
         if parts is not None:
             atexit.unregister(stop)
             parts.stop()
