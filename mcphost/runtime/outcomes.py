@@ -52,9 +52,10 @@ class InputRequest:
 @dataclass(frozen=True, slots=True)
 class Complete:
     """The round finished the call. `result` is the method's result in JSON, without envelope
-    fields."""
+    fields; `size` is its length in bytes, if it is known."""
 
     result: Mapping[str, Any]
+    size: int | None = field(default=None, compare=False)
 
     @property
     def is_error(self) -> bool:

@@ -25,12 +25,12 @@ ANYTHING = Validator(schema=True)
 class Suggestions:
     """The result of a completer: strings, of which the first hundred are sent."""
 
-    def encode(self, value: Any, limit: int, target: str = "") -> dict[str, Any]:
+    def encode(self, value: Any, limit: int, target: str = "") -> Complete:
         """Encode the result. Raises InvalidResult if it is not a list of strings."""
         values = list(value) if isinstance(value, list | tuple) else [value]
         if not all(isinstance(one, str) for one in values):
             raise InvalidResult("a completer returns a list of texts")
-        return completion(values)
+        return Complete(completion(values))
 
 
 class Completer:

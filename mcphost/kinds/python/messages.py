@@ -7,6 +7,7 @@ from pydantic import TypeAdapter
 
 from mcphost.kinds.python.returns import BLOCKS, InvalidResult, block_of, sized, text_block
 from mcphost.protocol.images import matches_mime_type
+from mcphost.runtime.outcomes import Complete
 from mcphost.sdk import BlobResource, Message, TextResource
 
 FULL = (TextResource, BlobResource)
@@ -21,7 +22,7 @@ class ReturnedMessages:
     role `user`.
     """
 
-    def encode(self, value: Any, limit: int, target: str = "") -> dict[str, Any]:
+    def encode(self, value: Any, limit: int, target: str = "") -> Complete:
         """Encode the result. Raises InvalidResult."""
         values = value if isinstance(value, list | tuple) else [value]
         return sized(lambda: {"messages": [_message(one) for one in values]}, limit)
@@ -37,7 +38,7 @@ class ReturnedContents:
     def __init__(self, mime_type: str = "") -> None:
         self._mime_type = mime_type
 
-    def encode(self, value: Any, limit: int, target: str = "") -> dict[str, Any]:
+    def encode(self, value: Any, limit: int, target: str = "") -> Complete:
         """Encode the contents of the URI `target`. Raises InvalidResult."""
         return sized(lambda: {"contents": self._contents(value, target)}, limit)
 

@@ -90,7 +90,7 @@ class PythonProgram:
                 value = await round.deadline.run(resting=round.rests)
             if not round.stopped:
                 limit = round.ports.limits.result_bytes
-                outcome = Complete(self._tool.returns.encode(value, limit, round.call.target))
+                outcome = self._tool.returns.encode(value, limit, round.call.target)
         except asyncio.CancelledError as error:
             if own.is_cancelled_by_others:
                 raise

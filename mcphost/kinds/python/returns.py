@@ -15,6 +15,7 @@ import orjson
 from pydantic import TypeAdapter
 
 from mcphost.kinds.python.schemas import output_validator, schema_of
+from mcphost.runtime.outcomes import Complete
 from mcphost.runtime.schema import Validator
 from mcphost.sdk.content import (
     NOTHING,
@@ -46,8 +47,8 @@ class InvalidResult(Exception):  # noqa: N818 - a refusal that says what happene
 class Encoder(Protocol):
     """Encodes the return value of a function as the method's result."""
 
-    def encode(self, value: Any, limit: int, target: str = "") -> dict[str, Any]:
-        """Return the result, in at most `limit` bytes of JSON. Raises InvalidResult."""
+    def encode(self, value: Any, limit: int, target: str = "") -> Complete:
+        """Return the outcome, with a result in at most `limit` bytes of JSON. Raises InvalidResult."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,8 @@ class Returns:
         schema = self.validator and self.validator.schema
         return schema if isinstance(schema, Mapping) else None
 
-    def encode(self, value: Any, limit: int, target: str = "") -> dict[str, Any]:
-        """Return the `CallToolResult`, in at most `limit` bytes of JSON.
+    def encode(self, value: Any, limit: int, target: str = "") -> Complete:
+        """Return the outcome, with a `CallToolResult` in at most `limit` bytes of JSON.
 
         Raises InvalidResult.
         """
@@ -103,8 +104,8 @@ class Returns:
         return {"content": [text_block(encoded.decode())], "structuredContent": plain}
 
 
-def sized(make: Callable[[], dict[str, Any]], limit: int) -> dict[str, Any]:
-    """Return a result that is JSON of at most `limit` bytes. Raises InvalidResult otherwise."""
+def sized(make: Callable[[], dict[str, Any]], limit: int) -> Complete:
+    """Return an outcome whose result is JSON of at most `limit` bytes. Raises InvalidResult otherwise."""
     try:
         result = make()
         size = len(orjson.dumps(result))
@@ -115,7 +116,7 @@ def sized(make: Callable[[], dict[str, Any]], limit: int) -> dict[str, Any]:
     if size > limit:
         message = f"The result is too large: more than {limit} bytes."
         raise InvalidResult(f"the result has {size} bytes, more than {limit}", message)
-    return result
+    return Complete(result, size)
 
 
 def returns_of(annotation: Any, given: Mapping[str, Any] | None) -> Returns:

@@ -283,6 +283,8 @@ async def _outcome(turn: Turn, ports: Ports) -> tuple[Outcome, int]:
         return Failed(Failure(FailureKind.CRASHED, "This failed unexpectedly", repr(error))), 0
     if not isinstance(outcome, Complete):
         return outcome, 0
+    if outcome.size is not None:
+        return outcome, outcome.size
     try:
         return outcome, len(orjson.dumps(outcome.result))
     except TypeError as error:

@@ -410,7 +410,7 @@ EVERYTHING_TOOL = seen(takes_everything)
 @settings(deadline=None)
 @given(EVERYTHING)
 def test_what_is_sent_as_a_result_can_be_taken_as_arguments(value: Everything) -> None:
-    sent = EVERYTHING_TOOL.returns.encode(value, 1_000_000)["structuredContent"]
+    sent = EVERYTHING_TOOL.returns.encode(value, 1_000_000).result["structuredContent"]
     arguments = EVERYTHING_TOOL.parameters.bind(sent)
     assert takes_everything(**arguments) == value
 

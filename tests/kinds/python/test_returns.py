@@ -55,7 +55,7 @@ class Colour(StrEnum):
 
 
 def encoded(annotation: Any, value: Any, limit: int = ENOUGH) -> dict[str, Any]:
-    return returns_of(annotation, None).encode(value, limit)
+    return dict(returns_of(annotation, None).encode(value, limit).result)
 
 
 def detail(annotation: Any, value: Any, given: dict[str, Any] | None = None) -> str:
@@ -240,9 +240,9 @@ GIVEN = {"type": "object", "required": ["answer"]}
 def test_a_schema_given_verbatim_is_kept_and_held_against_the_result() -> None:
     returns = returns_of(Any, GIVEN)
     assert returns.schema == GIVEN
-    assert returns.encode({"answer": 42}, ENOUGH)["structuredContent"] == {"answer": 42}
+    assert returns.encode({"answer": 42}, ENOUGH).result["structuredContent"] == {"answer": 42}
     assert detail(Any, {"question": 1}, GIVEN) == "answer: is required"
-    assert returns.encode(Result(structured={"answer": 1}), ENOUGH)["structuredContent"]
+    assert returns.encode(Result(structured={"answer": 1}), ENOUGH).result["structuredContent"]
 
 
 def test_a_promised_schema_needs_structured_content() -> None:
@@ -255,9 +255,9 @@ def test_a_promised_schema_needs_structured_content() -> None:
 def test_an_error_need_not_fit_the_schema() -> None:
     returns = returns_of(Any, GIVEN)
     refusal = Result([Text(text="No.")], is_error=True)
-    assert returns.encode(refusal, ENOUGH)["isError"] is True
+    assert returns.encode(refusal, ENOUGH).result["isError"] is True
     explained = Result(structured={"code": 7}, is_error=True)
-    assert returns.encode(explained, ENOUGH)["structuredContent"] == {"code": 7}
+    assert returns.encode(explained, ENOUGH).result["structuredContent"] == {"code": 7}
 
 
 def test_an_illegal_schema_is_the_authors_error() -> None:
@@ -370,4 +370,4 @@ JSON = st.recursive(
 @settings(deadline=None)
 @given(JSON)
 def test_any_json_comes_through_unchanged(value: Any) -> None:
-    assert Returns().encode(Result(structured=value), ENOUGH)["structuredContent"] == value
+    assert Returns().encode(Result(structured=value), ENOUGH).result["structuredContent"] == value
