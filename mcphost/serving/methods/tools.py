@@ -29,7 +29,7 @@ async def call_tool(incoming: Incoming, stream: EventStream) -> Mapping[str, Any
         raise invalid_params(f"Unknown tool: {shown(name)}")
     arguments = incoming.exchange.params.get("arguments") or {}
     limits.check_size(incoming, tool.input_validator, arguments)
-    if incoming.exchange.is_mirrored:
+    if tool.param_headers and incoming.exchange.is_mirrored:
         check_param_headers(incoming.headers, tool.param_headers, arguments)
     reply = await calls.run(incoming, tool, tool.name, arguments, stream)
     return finish(reply, server_info(incoming.tenant.title, incoming.tenant.icon))
