@@ -40,6 +40,9 @@ INNER = [
     ROOT / "docs" / "glossary.md",
     *sorted(ROOT.glob("docs/design/*.md")),
 ]
+# Modules that the file map does not list, and Django's folder for commands.
+BOILERPLATE = {"__init__", "apps", "models", "wiring"}
+COMMANDS = "management/commands/"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 # The arguments for each documented function, and a text that its result must contain.
@@ -229,6 +232,28 @@ def test_every_package_and_every_question_of_design_is_in_the_architecture() -> 
     for question in (ROOT / "docs" / "design").iterdir():
         assert f"](design/{question.name})" in text, question
         assert question.read_text().split("\n")[0].endswith("?"), question
+
+
+def test_the_file_map_names_every_module_in_the_row_of_its_package() -> None:
+    rows = _rows()
+    modules: dict[Path, list[str]] = {folder: [] for folder in rows}
+    for path in PACKAGE.rglob("*.py"):
+        if path.stem not in BOILERPLATE and "migrations" not in path.parts:
+            folder = next(each for each in path.parents if each in rows)
+            name = str(path.relative_to(folder).with_suffix(""))
+            modules[folder].append(name.replace(COMMANDS, "commands/"))
+    for folder, named in rows.items():
+        assert sorted(named) == sorted(modules[folder]), folder
+
+
+def _rows() -> dict[Path, list[str]]:
+    """Return the packages of the file map and the modules that their rows name."""
+    text = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
+    rows = re.findall(r"^`([\w/]+)/` \| (.+)$", text, re.MULTILINE)
+    return {
+        PACKAGE if package == PACKAGE.name else PACKAGE / package: re.findall(r"`([\w/]+)`", cell)
+        for package, cell in rows
+    }
 
 
 def test_the_architecture_is_read_in_ten_minutes() -> None:

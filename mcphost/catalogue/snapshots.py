@@ -8,9 +8,9 @@ from uuid import UUID
 from mcphost.audit.redaction import Redactor
 from mcphost.catalogue.redaction import ResultRedactor
 from mcphost.kinds.primitive_types import PrimitiveType
-from mcphost.protocol.laid_out import UriPositions
 from mcphost.protocol.prompts import PromptArgument
 from mcphost.protocol.schemas import ParamHeader
+from mcphost.protocol.uri_positions import UriPositions
 from mcphost.protocol.uri_templates import UriTemplate
 from mcphost.runtime.program import Program
 from mcphost.runtime.schema import Validator

@@ -6,7 +6,7 @@ to write a URI from a template. To find the values in a URI is our addition: whe
 are possible, variables further left take as much as possible.
 
 Matching takes time linear in the URI's length for each variable, without backtracking, whatever the
-template (`laid_out`). Both sides are untrusted: tenants write templates, and callers send URIs.
+template (`uri_positions`). Both sides are untrusted: tenants write templates, and callers send URIs.
 """
 
 import re
@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
-from mcphost.protocol.laid_out import Places, UriPositions
+from mcphost.protocol.uri_positions import Places, UriPositions
 from mcphost.protocol.uris import MAX_LENGTH, check_uri
 
 MAX_VARIABLES: Final = 8

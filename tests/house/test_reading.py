@@ -1,3 +1,5 @@
+import pytest
+
 from tests import reading
 
 
@@ -6,7 +8,26 @@ def test_the_sample_is_the_same_for_the_same_code():
     assert reading.lines() == reading.lines()
 
 
-def test_guesses_are_counted():
-    first, second, *_ = sample = reading.lines()
-    guesses = f"1 {first.package} {first.file}\n2 {second.package} other.py\n3 nowhere other.py\n"
-    assert reading.score(sample, guesses) == (2, 1)
+def test_guesses_are_counted_and_misses_are_shown_with_the_right_place():
+    first, second, third, *_ = sample = reading.lines()[:3]
+    guesses = reading.guesses_of(
+        f"1 {first.package} {first.file}\n\n2 {second.package.replace('.', '/')}/ other.py\n"
+    )
+    packages, files, misses = reading.score(sample, guesses)
+    assert (packages, files, len(misses)) == (2, 1, 2)
+    assert f"guessed {second.package} other.py, is {second.package} {second.file}" in misses[0]
+    assert f"guessed - -, is {third.package} {third.file}" in misses[1]
+
+
+@pytest.mark.parametrize(
+    ("path", "package"),
+    [
+        ("home.py", "mcphost"),
+        ("serving/legacy/call.py", "serving.legacy"),
+        ("management/commands/up.py", "management"),
+        ("identity/management/commands/token.py", "identity"),
+        ("console/templatetags/questions.py", "console"),
+    ],
+)
+def test_a_package_is_named_as_in_the_file_map(path: str, package: str) -> None:
+    assert reading.package_of(reading.ROOT / path) == package

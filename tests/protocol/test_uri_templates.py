@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from mcphost.protocol.laid_out import UriPositions
+from mcphost.protocol.uri_positions import UriPositions
 from mcphost.protocol.uri_templates import MAX_VARIABLES, UriTemplate
 from mcphost.protocol.uris import MAX_LENGTH, normalize
 
