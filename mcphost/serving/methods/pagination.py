@@ -86,6 +86,8 @@ class PreparedPage(NamedTuple):
 
 PAGES_BYTES = 1024 * 1024
 """The size of the prepared pages that are kept for one offering."""
+MOST_PAGES = 1000
+"""How many are kept, however small: there may be empty ones for any set of scopes that a token has."""
 
 
 async def page(
@@ -111,7 +113,8 @@ async def page(
     prepared: PreparedPage | None = offered.pages.get(name)
     if prepared is None:
         prepared = _prepared(incoming, entries(offered), start, key)
-        if sum(len(one.entries) for one in offered.pages.values()) > PAGES_BYTES:
+        size = sum(len(one.entries) for one in offered.pages.values())
+        if size > PAGES_BYTES or len(offered.pages) >= MOST_PAGES:
             offered.pages.clear()
         if len(prepared.entries) <= PAGES_BYTES:
             offered.pages[name] = prepared

@@ -112,6 +112,16 @@ async def test_prepared_pages_take_up_a_limited_amount_of_memory(
     assert 0 < sum(len(page.entries) for page in kept) <= 2 * 1500
 
 
+async def test_few_prepared_pages_are_kept_however_small_they_are(
+    offered: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pagination, "MOST_PAGES", 4)
+    for number in range(8):
+        token = await token_with(offered, "mcp:list", f"mcp:unused-{number}")
+        assert len(await _pages("resources/list", token)) == 1
+    assert 0 < len((await offering(offered.acme.id)).pages) <= 4
+
+
 @pytest.mark.requirement("caching.scope")
 @pytest.mark.parametrize("method", ["prompts/list", "resources/list", "resources/templates/list"])
 async def test_only_a_list_that_is_the_same_for_all_is_public(offered: Cast, method: str) -> None:
