@@ -32,8 +32,8 @@ def convert_result(revision: Revision, method: str, result: Mapping[str, Any]) -
 
 
 def list_entry(revision: Revision, entry: Mapping[str, Any]) -> Json:
-    """Return one entry of a list in the form of the revision. Drops an output schema whose root is not an object: clients would
-    refuse the list."""
+    """Return one entry of a list in the form of the revision. Drops an output schema whose root is
+    not an object: clients would refuse the list."""
     kept = dict(entry)
     if not revision.icons:
         kept.pop("icons", None)
