@@ -11,6 +11,7 @@ from mcphost.catalogue import kinds, services
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.seeding import publish_functions
 from mcphost.serving import shutdown
+from mcphost.serving.execution.ports import threads
 from tests import mcp
 from tests.cast import ACTOR, Cast, build_cast
 from tests.equivalence.clock import ids_apart, inject
@@ -44,6 +45,7 @@ def run(
     """The cast with the tools of `tests/probes/transcribed.py`, a stopped clock and counted ids."""
     settings.MCPHOST_STREAM_AFTER_SECONDS = 600  # never: only the tool opens a stream
     settings.MCPHOST_COMMENT_SECONDS = 600
+    threads.cache_clear()  # the pool keeps the limit under which it was made
     clock = inject(monkeypatch)
     exchanges = Exchanges(mcp.application)
     monkeypatch.setattr(mcp, "application", exchanges)
@@ -54,4 +56,5 @@ def run(
         tools.reset()
         yield Run(cast, clock, settings, monkeypatch, tools, exchanges)
         tools.thread_release.set()
+    threads.cache_clear()
     shutdown.reset()
