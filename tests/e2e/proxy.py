@@ -177,6 +177,8 @@ class Proxy:
             client.write(head.raw)
             await _pass_on(head, line, client)
         except (OSError, EOFError, TimeoutError) as error:
+            if client.is_closing():  # it has hung up while it was written to: no fault of the node
+                return True
             words = self._note(f"{node}: {type(error).__name__} {error}")
             if not started:
                 await _refuse(client, 502, words)
