@@ -5,8 +5,9 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any
+from uuid import UUID
 
 import orjson
 
@@ -115,11 +116,16 @@ def _content(body: bytes) -> Any:
     return value if orjson.dumps(value) == body else body.decode()
 
 
-def entries(after: int) -> list[Json]:
-    """The records behind the first `after`, with their payloads; empty columns are left out."""
+def known() -> frozenset[UUID]:
+    """The ids of all records so far."""
+    return frozenset(Entry.objects.values_list("id", flat=True))
+
+
+def entries(before: Collection[UUID]) -> list[Json]:
+    """All records but those `before`, with their payloads; empty columns are left out."""
     payloads = {row.entry: row for row in Payload.objects.all()}
-    rows = list(Entry.objects.order_by("id"))[after:]
-    return [_entry(row, payloads.get(row.id)) for row in rows]
+    rows = Entry.objects.order_by("id")
+    return [_entry(row, payloads.get(row.id)) for row in rows if row.id not in before]
 
 
 def _entry(row: Entry, payload: Payload | None) -> Json:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
+from uuid import UUID
 
 import orjson
 import pytest
@@ -24,7 +25,16 @@ from mcphost.vault.models import RingKey
 from tests.cast import ACTOR, Cast
 from tests.equivalence.clock import StoppedClock
 from tests.equivalence.naming import Names
-from tests.equivalence.observers import Exchanges, Json, LogLines, Metric, changes, entries, metrics
+from tests.equivalence.observers import (
+    Exchanges,
+    Json,
+    LogLines,
+    Metric,
+    changes,
+    entries,
+    known,
+    metrics,
+)
 from tests.legacy import Session, begin, calling
 from tests.mcp import Exchange, Reply, headers_for, request
 from tests.serving.legacy.callers import true
@@ -52,7 +62,7 @@ class Run:
     lines: LogLines = field(default_factory=LogLines)
     notes: list[Json] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
-    _entries: int = 0
+    _entries: frozenset[UUID] = frozenset()
     _metrics: Mapping[str, Metric] = field(default_factory=dict)
 
     async def warm_up(self) -> None:
@@ -65,7 +75,7 @@ class Run:
         """Forget what was observed so far."""
         self.exchanges.clear()
         self.lines.clear()
-        self._entries = await in_database(Entry.objects.count)
+        self._entries = await in_database(known)
         self._metrics = metrics()
 
     async def transcript(self) -> Json:
@@ -176,7 +186,7 @@ class Run:
         await in_database(take_away)
 
     async def count_records(self) -> int:
-        return await in_database(Entry.objects.count) - self._entries
+        return await in_database(Entry.objects.count) - len(self._entries)
 
     def count_at_end(self) -> None:
         """Note with each response how many records were committed when its last byte left."""
