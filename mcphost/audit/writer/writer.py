@@ -110,9 +110,10 @@ class Writer:
     ) -> "asyncio.Future[Any]":
         """Commit `records`, all or none; the future is resolved after the commit.
 
-        Call it on an event loop. The future raises RecordRefused if a record can never be written,
-        RecordLost if it could not be written in time. Cancelling the future cancels only the
-        waiting. Raises RecordLost at once when the writer does not run or its queue is full.
+        With a `condition`, see `submit_if`. Call it on an event loop. The future raises
+        RecordRefused if a record can never be written, RecordLost if it could not be written in
+        time. Cancelling the future cancels only the waiting. Raises RecordLost at once when the
+        writer does not run or its queue is full.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
