@@ -1,6 +1,6 @@
 """Claims of rounds: taking one as a condition of audit records, reading, and pruning."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from secrets import token_hex
@@ -11,7 +11,7 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.models import BooleanField, ExpressionWrapper, Q
 from django.db.models.functions import Now
 
-from mcphost.audit.writer.conditions import POSTGRESQL, SQLITE, Condition, RowChange
+from mcphost.audit.writer.conditions import POSTGRESQL, SQLITE, Condition, RowChange, Values
 from mcphost.calls.conditions_sql import change
 from mcphost.calls.models import Claim
 from mcphost.calls.states import ClaimState, before
@@ -80,10 +80,10 @@ def conclude(taking: ClaimOwner, outcome: Callable[[], str]) -> Condition:
     `outcome` is called in the writer's thread and returns the outcome to keep.
     """
 
-    def row() -> Mapping[str, Any]:
-        return {**_row(taking), "outcome": outcome()}
+    def values() -> Values:
+        return Values({**_row(taking), "outcome": outcome()})
 
-    return Condition(_CONCLUDE, taking.nonce, row)
+    return Condition(_CONCLUDE, taking.nonce, values)
 
 
 def release(taking: ClaimOwner) -> Condition:
@@ -92,7 +92,7 @@ def release(taking: ClaimOwner) -> Condition:
 
 
 def _condition(what: RowChange, taking: ClaimOwner, **more: Any) -> Condition:
-    return Condition(what, taking.nonce, lambda: {**_row(taking), **more})
+    return Condition(what, taking.nonce, lambda: Values({**_row(taking), **more}))
 
 
 def _row(taking: ClaimOwner) -> dict[str, Any]:
@@ -120,8 +120,8 @@ _COLUMNS = {
 }
 
 
-def _change(make: str, made: str) -> RowChange:
-    return change(_COLUMNS, make, made)
+def _change(name: str, make: str, made: str) -> RowChange:
+    return change(f"claim_{name}", _COLUMNS, make, made=made)
 
 
 def _made(state: ClaimState | None = None) -> str:
@@ -143,6 +143,7 @@ def _update(state: ClaimState, changes: str, condition: str) -> str:
 
 
 _CLAIM = _change(
+    "new",
     "INSERT INTO calls_claim (call, round, tenant, answers, nonce, owner, epoch, state, taken_at, "  # noqa: S608
     "outcome, expires_at) SELECT r.call, r.round, r.tenant, r.answers, r.nonce, r.owner, r.epoch, "
     f"'{ClaimState.RUNNING}', {{now}}, '', {{later}} FROM {{r}} WHERE true "
@@ -150,6 +151,7 @@ _CLAIM = _change(
     _made(),
 )
 _TAKE_OVER = _change(
+    "over",
     _update(
         ClaimState.RUNNING,
         "owner = r.owner, nonce = r.nonce, epoch = r.epoch, taken_at = {now}",
@@ -162,9 +164,11 @@ _MINE = (
     "calls_claim.nonce = r.nonce AND calls_claim.owner = r.owner AND calls_claim.epoch = r.epoch"
 )
 _CONCLUDE = _change(
-    _update(ClaimState.FINISHED, "outcome = r.outcome", _MINE), _made(ClaimState.FINISHED)
+    "end", _update(ClaimState.FINISHED, "outcome = r.outcome", _MINE), _made(ClaimState.FINISHED)
 )
-_RELEASE = _change(_update(ClaimState.RELEASED, "outcome = ''", _MINE), _made(ClaimState.RELEASED))
+_RELEASE = _change(
+    "release", _update(ClaimState.RELEASED, "outcome = ''", _MINE), _made(ClaimState.RELEASED)
+)
 
 
 LEASE: Final = timedelta(seconds=15)

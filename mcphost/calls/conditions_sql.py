@@ -1,29 +1,54 @@
 """Conditions on rows of this package, in the SQL of both databases (`audit.writer.conditions`)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from mcphost.audit.writer.conditions import POSTGRESQL, SQLITE, RowChange
+from mcphost.audit.writer.conditions import POSTGRESQL, SQLITE, Effect, RowChange, Steps
 
 
-def change(columns: Mapping[str, str], make: str, made: str) -> RowChange:
-    """Make a change from two SQL templates. `columns` are its values, with their PostgreSQL types.
+def change(
+    name: str, columns: Mapping[str, str], *make: str, made: str = "", reads: bool = False
+) -> RowChange:
+    """Make a change from SQL templates. `columns` are its values, with their PostgreSQL types.
 
     Placeholders stand for what differs between the databases: `{r}` are the rows of the parameter,
-    as `r`; `{now}` is the time, `{later}` is `r.seconds` after it; `{hex}` begins and `{end}` ends
-    an expression for an id of 32 hexadecimal digits.
+    as `r`; `{before}` is whether the step before returned the row; `{now}` is the time, `{later}`
+    is `r.seconds` after it; `{hex}` begins and `{end}` ends an expression for an id of 32
+    hexadecimal digits.
     """
-    return RowChange(
-        {vendor: make.format_map(words) for vendor, words in _words(columns).items()},
-        {vendor: made.format_map(words) for vendor, words in _words(columns).items()},
-    )
+    known = {vendor: steps[0] for vendor, steps in _by_vendor(name, columns, (made,)).items()}
+    return RowChange(name, _by_vendor(name, columns, make), known if made else None, reads)
 
 
-def _words(columns: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
+def effect(
+    name: str,
+    columns: Mapping[str, str],
+    *steps: str,
+    committed: Callable[[], None] | None = None,
+) -> Effect:
+    """Make an effect from SQL templates, as `change`. `{held}` is whether `r`'s condition took hold."""
+    return Effect(name, _by_vendor(name, {**columns, "nonce": "text"}, steps), committed)
+
+
+def _by_vendor(name: str, columns: Mapping[str, str], templates: tuple[str, ...]) -> Steps:
+    by_step = [_words(columns, f"{name}{number - 1}") for number in range(len(templates))]
+    return {
+        vendor: tuple(
+            template.format_map(words[vendor])
+            for template, words in zip(templates, by_step, strict=True)
+        )
+        for vendor in (SQLITE, POSTGRESQL)
+    }
+
+
+def _words(columns: Mapping[str, str], before: str) -> Mapping[str, Mapping[str, str]]:
+    """What the placeholders stand for. `before` is PostgreSQL's name of the step before."""
     extracted = ", ".join(f"json_extract(value, '$.{name}') AS {name}" for name in columns)
     typed = ", ".join(f"{name} {kind}" for name, kind in columns.items())
     return {
         SQLITE: {
             "r": f"(SELECT {extracted} FROM json_each(?)) AS r",  # noqa: S608 - constants
+            "before": "true",
+            "held": "true",
             "now": "strftime('%Y-%m-%d %H:%M:%f', 'now')",
             "later": "strftime('%Y-%m-%d %H:%M:%f', 'now', r.seconds || ' seconds')",
             "hex": "(",
@@ -31,6 +56,8 @@ def _words(columns: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
         },
         POSTGRESQL: {
             "r": f"json_to_recordset(%s::json) AS r({typed})",
+            "before": f"r.nonce IN (SELECT nonce FROM {before})",  # noqa: S608 - constants
+            "held": "r.nonce IN (SELECT nonce FROM held)",
             "now": "statement_timestamp()",
             "later": "statement_timestamp() + r.seconds * interval '1 second'",
             "hex": "replace(",

@@ -14,9 +14,10 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from mcphost.calls.conditions_sql import effect
 from mcphost.calls.models import OpenQuestion, StreamedCall
 from mcphost.calls.states import QuestionState
-from mcphost.calls.streams import PRUNED_AT_ONCE
+from mcphost.calls.streams import PRUNED_AT_ONCE, Effects
 from mcphost.feed.services import announce
 
 NEWS: Final = "answer"
@@ -24,7 +25,7 @@ NEWS: Final = "answer"
 
 
 class StoredQuestion(NamedTuple):
-    """A question to store. `digest` identifies it, `message` is the request to send, sealed."""
+    """A question to store. `digest` identifies it, `message` is the id of the request to send."""
 
     id: UUID
     key: str
@@ -73,23 +74,63 @@ class FoundQuestion(NamedTuple):
     state: QuestionState
 
 
-def ask(asked: RoundQuestions) -> None:
-    """Write the questions of a round. In the caller's transaction; a repetition does nothing."""
-    now = timezone.now()
-    rows = [
-        OpenQuestion(
-            **each._asdict(),
-            tenant=asked.tenant,
-            session=asked.session,
-            call=asked.call,
-            round=asked.round,
-            state=QuestionState.OPEN,
-            asked_at=now,
-            expires_at=asked.expires_at,
-        )
-        for each in asked.questions
-    ]
-    OpenQuestion.objects.bulk_create(rows, ignore_conflicts=True)
+_ASK: Final = effect(
+    "questions",
+    {
+        "id": "uuid",
+        "tenant": "uuid",
+        "session": "uuid",
+        "call": "uuid",
+        "name": "text",
+        "digest": "text",
+        "round": "bigint",
+        "method": "text",
+        "message": "text",
+        "seconds": "double precision",
+    },
+    "INSERT INTO calls_openquestion (id, tenant, session, call, key, digest, round, method, message, "  # noqa: S608
+    "state, answer, asked_at, expires_at) SELECT r.id, r.tenant, r.session, r.call, r.name, r.digest, "
+    f"r.round, r.method, r.message, '{QuestionState.OPEN}', '', {{now}}, {{later}} FROM {{r}} "
+    "WHERE {held} ON CONFLICT DO NOTHING",
+)
+_FORGET: Final = effect(
+    "questions_forget",
+    {"call": "uuid"},
+    "UPDATE calls_openquestion SET message = '', answer = '', "  # noqa: S608
+    f"settled_at = CASE WHEN state = '{QuestionState.OPEN}' THEN {{now}} ELSE settled_at END, "
+    f"state = CASE WHEN state = '{QuestionState.OPEN}' THEN '{QuestionState.CANCELLED}' "
+    "ELSE state END FROM {r} WHERE calls_openquestion.call = r.call AND {held}",
+)
+
+
+def asked(asked: RoundQuestions) -> Effects:
+    """The effect that writes the questions of a round. A repetition does nothing."""
+    shared = {
+        "tenant": asked.tenant.hex,
+        "session": asked.session.hex,
+        "call": asked.call.hex,
+        "round": asked.round,
+        "seconds": max(0.0, (asked.expires_at - timezone.now()).total_seconds()),
+    }
+    return {
+        _ASK: [
+            {
+                **shared,
+                "id": each.id.hex,
+                "name": each.key,
+                "digest": each.digest,
+                "method": each.method,
+                "message": each.message,
+            }
+            for each in asked.questions
+        ]
+    }
+
+
+def forgotten(call: UUID) -> Effects:
+    """The effect that cancels the open questions of a call that is over, and erases all questions
+    and answers."""
+    return {_FORGET: [{"call": call.hex}]}
 
 
 @transaction.atomic
@@ -146,12 +187,6 @@ def expire(call: UUID, number: int) -> None:
 def cancel(call: UUID) -> None:
     """Cancel the open questions of a call that is over."""
     _open(call).update(state=QuestionState.CANCELLED, settled_at=Now())
-
-
-def forget(call: UUID) -> None:
-    """Cancel the open questions of a call that is over, and erase all questions and answers."""
-    cancel(call)
-    OpenQuestion.objects.filter(call=call).update(message="", answer="")
 
 
 def _open(call: UUID) -> QuerySet[OpenQuestion]:

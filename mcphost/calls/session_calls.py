@@ -1,10 +1,14 @@
 """Calls that are answered on a stream. One process at a time owns a call, and only it writes to the
-stream. Starting and concluding a round are conditions of the round's audit records.
+stream.
+
+What the owner writes are conditions of audit records (`audit.writer.conditions`): a round's start or
+end, its questions, answers and events are committed together with its records. Each condition may be
+repeated, because only its owner uses it, one at a time.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 from uuid import UUID
 
 from django.db import transaction
@@ -12,14 +16,14 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from mcphost.audit.writer.conditions import Condition, RowChange
-from mcphost.calls import questions, streams
+from mcphost.audit.writer.conditions import Condition, RowChange, Values
+from mcphost.calls import questions, sessions, streams
 from mcphost.calls.claims import LEASE
 from mcphost.calls.conditions_sql import change
 from mcphost.calls.models import StreamedCall
 from mcphost.calls.questions import RoundQuestions
-from mcphost.calls.states import CallState
-from mcphost.calls.streams import Event, StreamRow
+from mcphost.calls.states import CallState, QuestionState
+from mcphost.calls.streams import Batch, StreamRow
 from mcphost.feed import nodes
 from mcphost.feed.services import announce
 
@@ -54,13 +58,22 @@ class StoredCall(NamedTuple):
     request: str
 
 
-class Batch(NamedTuple):
-    """Events that are written together. `kept` is how long they are stored; `told`: notify other
-    processes of them."""
+class BeginningCall(NamedTuple):
+    """What is written when a call begins to stream. `waiting` is what it waits for, if it does."""
 
-    events: Sequence[Event]
-    kept: timedelta
-    told: bool = False
+    call: StoredCall
+    batch: Batch
+    waiting: "WaitingCall | None" = None
+
+
+class GivenAnswer(Protocol):
+    """An answer to a question. `sealed` returns it sealed, the same text each time. It is called in
+    the writer's thread."""
+
+    @property
+    def question(self) -> UUID: ...
+
+    def sealed(self) -> str: ...
 
 
 class TakenOver(NamedTuple):
@@ -72,7 +85,6 @@ class TakenOver(NamedTuple):
     state: CallState
     round: int
     journal: str
-    reply: str
     last: int
 
 
@@ -83,63 +95,104 @@ class WaitingCall(NamedTuple):
     asked: RoundQuestions
 
 
-@transaction.atomic
-def begin(taking: CallOwner, stream: StreamRow, call: StoredCall, batch: Batch) -> None:
-    """Write a stream, its call and first events. A repetition does nothing.
+def begin(
+    taking: CallOwner,
+    stream: StreamRow,
+    written: Callable[[], BeginningCall],
+) -> Condition:
+    """Condition: the call is this taking's, or there is none. Writes the call, its stream, first
+    events, and, if it waits already, the questions of its first round.
 
-    Raises SupersededError.
+    `written` is called in the writer's thread.
     """
-    _begin(taking, stream, call, batch.kept)
-    _append(taking, stream, batch)
+
+    def values() -> Values:
+        call, batch, waiting = written()
+        row = {
+            **_row(taking, batch.kept),
+            "tenant": stream.tenant.hex,
+            "session": stream.session.hex,
+            "stream": stream.id.hex,
+            "request_id": call.request_name,
+            "request": call.request,
+            "state": CallState.RUNNING if waiting is None else CallState.WAITING,
+            "journal": "" if waiting is None else waiting.journal,
+        }
+        asked = {} if waiting is None else questions.asked(waiting.asked)
+        return Values(row, {**streams.begun(stream, batch), **asked})
+
+    return _condition(_BEGIN, taking, values)
 
 
-@transaction.atomic
-def append(taking: CallOwner, stream: StreamRow, batch: Batch) -> None:
-    """Write events. Raises SupersededError."""
-    _append(taking, stream, batch)
+def append(taking: CallOwner, stream: StreamRow, written: Callable[[], Batch]) -> Condition:
+    """Condition: the call is this taking's and not over. Writes events.
+
+    A cancelled call whose questions are being withdrawn is not over.
+    """
+
+    def values() -> Values:
+        batch = written()
+        return Values(_row(taking, batch.kept), streams.added(stream, batch))
+
+    return _condition(_APPEND, taking, values)
 
 
-@transaction.atomic
 def ask(
-    taking: CallOwner,
-    stream: StreamRow,
-    batch: Batch,
-    waiting: WaitingCall,
-    opening: StoredCall | None = None,
-) -> None:
-    """Write the questions of a round and their events, and put the call into `waiting`.
+    taking: CallOwner, stream: StreamRow, waiting: WaitingCall, written: Callable[[], Batch]
+) -> Condition:
+    """Condition: the call is this taking's, in the round that asks. Writes questions and events,
+    and puts the call into `waiting`."""
 
-    `opening` is the call if it is not written yet. A repetition does nothing.
+    def values() -> Values:
+        batch, asked = written(), waiting.asked
+        row = {**_row(taking, batch.kept), "journal": waiting.journal, "round": asked.round}
+        return Values(row, {**streams.added(stream, batch), **questions.asked(asked)})
 
-    Raises SupersededError.
-    """
-    if opening is not None:
-        _begin(taking, stream, opening, batch.kept)
-    mine = _of(taking).filter(state__in=OPEN, round=waiting.asked.round)
-    waits = {"state": CallState.WAITING, "journal": waiting.journal, "reply": ""}
-    if not mine.update(**waits, expires_at=timezone.now() + batch.kept):
-        raise SupersededError
-    questions.ask(waiting.asked)
-    _write(stream, batch)
+    return _condition(_ASK, taking, values)
 
 
-@transaction.atomic
 def finish(
-    taking: CallOwner,
-    stream: StreamRow,
-    batch: Batch,
-    state: CallState = CallState.FINISHED,
-) -> None:
-    """Write the last events of a call, and end the call, its questions and its stream.
+    taking: CallOwner, stream: StreamRow, state: CallState, written: Callable[[], Batch]
+) -> Condition:
+    """Condition: the call is this taking's, and is not over in another way. Writes the last events,
+    and ends the call, its questions and its stream."""
 
-    A repetition does nothing. Raises SupersededError.
+    def values() -> Values:
+        batch = written()
+        effects = {**streams.added(stream, batch, last=True), **questions.forgotten(taking.call)}
+        return Values({**_row(taking, batch.kept), "state": state}, effects)
+
+    return _condition(_FINISH, taking, values)
+
+
+def start(taking: CallOwner, number: int) -> Condition:
+    """Condition: the call is this taking's and waits after the previous round. Starts the round."""
+    row = {**_row(taking), "state": CallState.RUNNING, "round": number}
+    return _condition(_START, taking, lambda: Values(row))
+
+
+def answer(
+    taking: CallOwner, stream: StreamRow, given: GivenAnswer, number: int, state: CallState
+) -> Condition:
+    """Condition: the question is open, and its call waits, after the round before `number`, and is
+    this taking's. Stores the answer.
+
+    With `state` running also starts the round `number`; with waiting, more answers are to come.
     """
-    mine = _of(taking).filter(state__in=(*OPEN, CallState.CANCELLED, state))
-    over = {"state": state, "request": "", "journal": "", "reply": ""}
-    if not mine.update(**over, expires_at=timezone.now() + batch.kept):
-        raise SupersededError
-    questions.forget(taking.call)
-    _write(stream, batch, last=True)
+
+    def values() -> Values:
+        row = {
+            **_row(taking),
+            "question": given.question.hex,
+            "session": stream.session.hex,
+            "answer": given.sealed(),
+            "state": state,
+            "asked": number - 1,
+            "round": number if state is CallState.RUNNING else number - 1,
+        }
+        return Values(row)
+
+    return _condition(_ANSWER, taking, values)
 
 
 @transaction.atomic
@@ -205,40 +258,8 @@ class Takeover:
             CallState(row.state),
             row.round,
             row.journal,
-            row.reply,
             streams.last(row.stream),
         )
-
-
-def _begin(taking: CallOwner, stream: StreamRow, call: StoredCall, kept: timedelta) -> None:
-    streams.begin(stream, kept)
-    row = StreamedCall(
-        id=call.id,
-        tenant=stream.tenant,
-        session=stream.session,
-        stream=stream.id,
-        request_id=call.request_name,
-        request=call.request,
-        state=CallState.RUNNING,
-        owner=taking.owner,
-        epoch=taking.epoch,
-        taken_at=timezone.now(),
-        expires_at=timezone.now() + kept,
-    )
-    StreamedCall.objects.bulk_create([row], ignore_conflicts=True)
-
-
-def _append(taking: CallOwner, stream: StreamRow, batch: Batch) -> None:
-    mine = _of(taking).exclude(request="")  # or cancelled: the owner may not have noticed it yet
-    if not mine.update(expires_at=timezone.now() + batch.kept):
-        raise SupersededError
-    _write(stream, batch)
-
-
-def _write(stream: StreamRow, batch: Batch, *, last: bool = False) -> None:
-    streams.add(stream.id, stream.tenant, batch.events, batch.kept, last=last)
-    if batch.told:
-        streams.tell(streams.NEWS, [stream])
 
 
 def _of(taking: CallOwner) -> QuerySet[StreamedCall]:
@@ -254,61 +275,103 @@ def prune() -> int:
     return len(ids)
 
 
-def start_round(taking: CallOwner, number: int) -> Condition:
-    """Condition: the call waits after the previous round and is this taking's. Starts the round."""
-    return _round_condition(_START, taking, number, dict)
+def _condition(what: RowChange, taking: CallOwner, values: Callable[[], Values]) -> Condition:
+    return Condition(what, taking.call.hex, values)
 
 
-def conclude_round(taking: CallOwner, number: int, reply: Callable[[], str]) -> Condition:
-    """Condition: the round runs and is this taking's. Ends it, with a reply that is to be sent.
-
-    `reply` is called in the writer's thread; its result must not be empty.
-    """
-    return _round_condition(_CONCLUDE, taking, number, lambda: {"reply": reply()})
-
-
-def _round_condition(
-    what: RowChange, taking: CallOwner, number: int, more: Callable[[], Mapping[str, Any]]
-) -> Condition:
-    nonce = f"{taking.call.hex} {number}"
-
-    def row() -> Mapping[str, Any]:
-        # The call's id comes first: rows are sorted by their text.
-        named = {"call": taking.call.hex, "round": number, "nonce": nonce}
-        return {**named, "owner": taking.owner.hex, "epoch": taking.epoch, **more()}
-
-    return Condition(what, nonce, row)
+def _row(taking: CallOwner, kept: timedelta = timedelta()) -> dict[str, Any]:
+    # The call's id comes first: rows are sorted by their text.
+    return {
+        "call": taking.call.hex,
+        "nonce": taking.call.hex,
+        "owner": taking.owner.hex,
+        "epoch": taking.epoch,
+        "seconds": kept.total_seconds(),
+    }
 
 
+_CALL: Final = "calls_streamedcall"
 _COLUMNS: Final = {
     "call": "uuid",
-    "round": "bigint",
     "nonce": "text",
     "owner": "uuid",
     "epoch": "bigint",
-    "reply": "text",
+    "seconds": "double precision",
 }
-_CALL: Final = "calls_streamedcall"
-_MINE: Final = f"{_CALL}.id = r.call AND {_CALL}.owner = r.owner AND {_CALL}.epoch = r.epoch"
+_NONCE: Final = f"RETURNING {{hex}}{_CALL}.id{{end}} AS nonce"
+_IS_OPEN: Final = f"{_CALL}.state IN ('{CallState.RUNNING}', '{CallState.WAITING}')"
 
 
-def _round_change(changes: str, before: str, after: str) -> RowChange:
-    running = f"{_CALL}.state = '{CallState.RUNNING}' AND {_CALL}.round = r.round"
-    return change(
-        _COLUMNS,
-        f"UPDATE {_CALL} SET {changes} FROM {{r}} WHERE {_MINE} AND {before} "  # noqa: S608 - constants
-        f"RETURNING {{hex}}{_CALL}.id{{end}} || ' ' || {_CALL}.round AS nonce",
-        f"SELECT r.nonce FROM {{r}}, {_CALL} WHERE {_MINE} AND {running} AND {after}",  # noqa: S608
+def _change(name: str, changes: str, condition: str, columns: Mapping[str, str]) -> RowChange:
+    return change(f"call_{name}", {**_COLUMNS, **columns}, _update(changes, condition))
+
+
+def _update(changes: str, condition: str) -> str:
+    mine = f"{_CALL}.id = r.call AND {_CALL}.owner = r.owner AND {_CALL}.epoch = r.epoch"
+    return f"UPDATE {_CALL} SET {changes} FROM {{r}} WHERE {mine} AND {condition} {_NONCE}"  # noqa: S608
+
+
+def _goes_on(before: str) -> str:
+    """SQL: the call waits after the round `before`, or is already in the state to be reached."""
+    return (
+        f"(({_CALL}.state = '{CallState.WAITING}' AND {_CALL}.round = {before}) "
+        f"OR ({_CALL}.state = r.state AND {_CALL}.round = r.round))"
     )
 
 
-_START = _round_change(
-    f"state = '{CallState.RUNNING}', round = r.round",
-    f"{_CALL}.state = '{CallState.WAITING}' AND {_CALL}.round = r.round - 1",
-    f"{_CALL}.reply = ''",
+_INSERTED: Final = {
+    "tenant": "uuid",
+    "session": "uuid",
+    "stream": "uuid",
+    "request_id": "text",
+    "request": "text",
+    "state": "text",
+    "journal": "text",
+}
+_BEGIN: Final = change(
+    "call_begin",
+    {**_COLUMNS, **_INSERTED},
+    f"INSERT INTO {_CALL} (id, owner, epoch, {', '.join(_INSERTED)}, reply, round, taken_at, "  # noqa: S608
+    f"expires_at) SELECT r.call, r.owner, r.epoch, {', '.join(f'r.{name}' for name in _INSERTED)}, "
+    "'', 1, {now}, {later} FROM {r} WHERE true "
+    "ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at "
+    f"WHERE {_CALL}.owner = excluded.owner AND {_CALL}.epoch = excluded.epoch "
+    f"AND {_CALL}.state = excluded.state {_NONCE}",
 )
-_CONCLUDE = _round_change(
-    "reply = r.reply",
-    f"{_CALL}.state = '{CallState.RUNNING}' AND {_CALL}.round = r.round AND {_CALL}.reply = ''",
-    f"{_CALL}.reply <> ''",
+_APPEND: Final = _change("append", "expires_at = {later}", f"{_CALL}.request <> ''", {})
+_ASK: Final = _change(
+    "ask",
+    f"state = '{CallState.WAITING}', journal = r.journal, expires_at = {{later}}",
+    f"{_IS_OPEN} AND {_CALL}.round = r.round",
+    {"journal": "text", "round": "bigint"},
+)
+_FINISH: Final = _change(
+    "finish",
+    "state = r.state, request = '', journal = '', reply = '', expires_at = {later}",
+    f"({_IS_OPEN} OR {_CALL}.state IN ('{CallState.CANCELLED}', r.state))",
+    {"state": "text"},
+)
+_STATED: Final = {"state": "text", "round": "bigint"}
+_START: Final = _change(
+    "start", "state = r.state, round = r.round", _goes_on("r.round - 1"), _STATED
+)
+_ANSWER: Final = change(
+    "call_answer",
+    {
+        **_COLUMNS,
+        **_STATED,
+        "question": "uuid",
+        "session": "uuid",
+        "answer": "text",
+        "asked": "bigint",
+    },
+    f"UPDATE calls_openquestion SET state = '{QuestionState.ANSWERED}', answer = r.answer, "  # noqa: S608
+    "settled_at = {now} FROM {r} WHERE calls_openquestion.id = r.question "
+    "AND calls_openquestion.call = r.call AND calls_openquestion.session = r.session "
+    f"AND ((calls_openquestion.state = '{QuestionState.OPEN}' "
+    "AND calls_openquestion.expires_at > {now}) "
+    f"OR (calls_openquestion.state = '{QuestionState.ANSWERED}' "
+    "AND calls_openquestion.answer = r.answer)) "
+    f"AND {sessions.IS_OPEN} RETURNING {{hex}}calls_openquestion.call{{end}} AS nonce",
+    _update("state = r.state, round = r.round", f"{{before}} AND {_goes_on('r.asked')}"),
 )

@@ -19,6 +19,12 @@ from mcphost.calls.models import GetStream, Session, SessionTopic, StreamedCall
 from mcphost.feed import nodes
 from mcphost.feed.services import announce, announce_all
 
+IS_OPEN: Final = (
+    "EXISTS (SELECT 1 FROM calls_session WHERE calls_session.id = r.session "
+    "AND calls_session.ended_at IS NULL AND calls_session.expires_at > {now})"
+)
+"""SQL template: the session of `r` is open."""
+
 PRUNED_AT_ONCE = 500
 ENDED_KEPT: Final = timedelta(minutes=1)
 """How long the row of an ended session is kept, for requests that have already read it."""

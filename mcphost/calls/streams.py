@@ -3,18 +3,20 @@
 The content of events is opaque here. `session_calls` decides which process may write to a stream.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
-from django.utils import timezone
 
+from mcphost.audit.writer.conditions import Effect
+from mcphost.calls.conditions_sql import effect
 from mcphost.calls.models import Stream, StreamEvent
-from mcphost.feed.services import announce_all
+from mcphost.feed.loop import loop
+from mcphost.feed.services import ANNOUNCEMENTS, ANNOUNCING, announce_all
 
 NEWS: Final = "stream"
 """The change log's name for new events on a stream that is read in another process."""
@@ -39,6 +41,15 @@ class StreamRow(NamedTuple):
     session: UUID
 
 
+class Batch(NamedTuple):
+    """Events that are written together. `kept` is how long they are stored; `told`: notify other
+    processes of them."""
+
+    events: Sequence[Event]
+    kept: timedelta
+    told: bool = False
+
+
 class Page(NamedTuple):
     """Events in their order; `whole`: no events follow them, now or later."""
 
@@ -46,30 +57,65 @@ class Page(NamedTuple):
     whole: bool
 
 
-def begin(stream: StreamRow, kept: timedelta) -> None:
-    """Write a new stream. In the caller's transaction; a repetition does nothing."""
-    now = timezone.now()
-    row = Stream(**stream._asdict(), created_at=now, expires_at=now + kept)
-    Stream.objects.bulk_create([row], ignore_conflicts=True)
+_ANNOUNCE: Final = Effect(ANNOUNCEMENTS, ANNOUNCING, loop.announced)
+_STREAM: Final = {"stream": "uuid", "seconds": "double precision"}
+_BEGIN: Final = effect(
+    "stream_begin",
+    {**_STREAM, "tenant": "uuid", "session": "uuid"},
+    "INSERT INTO calls_stream (id, tenant, session, created_at, expires_at) "
+    "SELECT r.stream, r.tenant, r.session, {now}, {later} FROM {r} WHERE {held} "
+    "ON CONFLICT DO NOTHING",
+)
+_EXTEND: Final = effect(
+    "stream_extend",
+    _STREAM,
+    "UPDATE calls_stream SET expires_at = {later} FROM {r} "
+    "WHERE calls_stream.id = r.stream AND {held}",
+)
+_END: Final = effect(
+    "stream_end",
+    _STREAM,
+    "UPDATE calls_stream SET expires_at = {later}, ended_at = {now} FROM {r} "
+    "WHERE calls_stream.id = r.stream AND {held}",
+)
+_ADD: Final = effect(
+    "stream_events",
+    {**_STREAM, "tenant": "uuid", "number": "bigint", "message": "text"},
+    "INSERT INTO calls_streamevent (stream, number, tenant, message, expires_at) "
+    "SELECT r.stream, r.number, r.tenant, r.message, {later} FROM {r} WHERE {held} "
+    "ON CONFLICT DO NOTHING",
+)
+
+Effects = Mapping[Effect, Sequence[Mapping[str, Any]]]
 
 
-def add(
-    stream: UUID, tenant: UUID, events: Sequence[Event], kept: timedelta, *, last: bool = False
-) -> None:
-    """Write events; `last` ends the stream. The caller must be the only writer of the stream.
+def begun(stream: StreamRow, batch: Batch) -> Effects:
+    """The effects that write a new stream with its first events. A repetition does nothing."""
+    return {
+        _BEGIN: [{**_row(stream, batch), "session": stream.session.hex}],
+        **_added(stream, batch),
+    }
 
-    In the caller's transaction. Events that an earlier, unconfirmed commit wrote stay as they are.
+
+def added(stream: StreamRow, batch: Batch, *, last: bool = False) -> Effects:
+    """The effects that write events; `last` ends the stream.
+
+    The condition must make sure that there is no other writer of the stream. Events that an
+    earlier, unconfirmed commit wrote stay as they are.
     """
-    until = timezone.now() + kept
-    rows = [
-        StreamEvent(
-            stream=stream, tenant=tenant, number=each.number, message=each.message, expires_at=until
-        )
-        for each in events
-    ]
-    StreamEvent.objects.bulk_create(rows, ignore_conflicts=True)
-    changes = {"ended_at": Now()} if last else {}
-    Stream.objects.filter(id=stream).update(expires_at=until, **changes)
+    return {_END if last else _EXTEND: [_row(stream, batch)], **_added(stream, batch)}
+
+
+def _added(stream: StreamRow, batch: Batch) -> Effects:
+    row = _row(stream, batch)
+    events = [{**row, "number": each.number, "message": each.message} for each in batch.events]
+    news = {"tenant": stream.tenant.hex, "what": NEWS, "object_id": stream.id.hex}
+    return {_ADD: events, _ANNOUNCE: [news] if batch.told else []}
+
+
+def _row(stream: StreamRow, batch: Batch) -> dict[str, Any]:
+    seconds = batch.kept.total_seconds()
+    return {"stream": stream.id.hex, "tenant": stream.tenant.hex, "seconds": seconds}
 
 
 def find(stream: UUID, tenant: UUID) -> StreamRow | None:

@@ -173,6 +173,12 @@ class Loop:
             self._tell((self._waker,))
         self.poll()
 
+    def announced(self) -> None:
+        """As `committed`, but the loop's own thread polls: for threads that must not be delayed."""
+        if self._waker is not None:
+            self._tell((self._waker,))
+        self.wake()
+
     def wake(self) -> None:
         """Make the thread poll now, because there may be changes."""
         self._woken.set()

@@ -1,6 +1,7 @@
 """Announce changes to every process."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 from uuid import UUID, uuid4
 
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
@@ -48,3 +49,41 @@ def announce_all(what: str, about: Sequence[tuple[UUID | None, str]]) -> int:
     )
     transaction.on_commit(loop.committed, robust=True)
     return last
+
+
+ANNOUNCEMENTS: Final = "announce"
+"""The name of the effect that ANNOUNCING belongs to."""
+_ROWS: Final = (
+    "(SELECT json_extract(value, '$.tenant') AS tenant, json_extract(value, '$.what') AS what, "
+    "json_extract(value, '$.object_id') AS object_id FROM json_each(?)) AS r"
+)
+_POSTGRES_ROWS: Final = (
+    "json_to_recordset(%s::json) AS r(tenant uuid, what text, object_id text, nonce text) "
+    "WHERE r.nonce IN (SELECT nonce FROM held)"
+)
+_COUNT: Final = (
+    "INSERT INTO feed_counter (id, value, epoch) SELECT 1, count(*), {epoch} FROM {rows} "
+    "HAVING count(*) > 0 "
+    "ON CONFLICT (id) DO UPDATE SET value = feed_counter.value + excluded.value"
+)
+_CHANGES: Final = (
+    "INSERT INTO feed_change (seq, tenant, what, object_id, at) "
+    "SELECT (SELECT value FROM {counter}) - count(*) OVER () + row_number() OVER (), "
+    "r.tenant, r.what, r.object_id, {now} FROM {rows}"
+)
+ANNOUNCING: Final[Mapping[str, tuple[str, str]]] = {
+    "sqlite": (
+        _COUNT.format(rows=_ROWS + " WHERE true", epoch="lower(hex(randomblob(16)))"),
+        _CHANGES.format(
+            rows=_ROWS, counter="feed_counter", now="strftime('%Y-%m-%d %H:%M:%f', 'now')"
+        ),
+    ),
+    "postgresql": (
+        _COUNT.format(rows=_POSTGRES_ROWS, epoch="gen_random_uuid()") + " RETURNING value",
+        _CHANGES.format(
+            rows=_POSTGRES_ROWS, counter=f"{ANNOUNCEMENTS}0", now="statement_timestamp()"
+        ),
+    ),
+}
+"""As `announce_all`, in SQL: steps of an effect of the record writer, whose rows are JSON objects with
+`tenant`, `what` and `object_id`. Call `loop.announced` after the commit."""

@@ -1,20 +1,22 @@
 """An authenticated request, the round that it runs, and the state from which the round resumes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 from mcphost.audit.records import Record
 from mcphost.audit.redaction import Redactor
+from mcphost.audit.writer.writer import RecordLost, RecordRefused
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.protocol.canonical import digest
+from mcphost.protocol.errors import ProtocolError
 from mcphost.protocol.exchange import Exchange
 from mcphost.protocol.headers import Headers
 from mcphost.runtime.call import Call, Client, Principal, PrincipalKind
 from mcphost.runtime.journal import EMPTY, Answer, Journal
 from mcphost.runtime.program import Program
-from mcphost.serving.replies import Reply
+from mcphost.serving.replies import Delivered
 from mcphost.serving.request_state import RequestState, StateBinding, bound
 from mcphost.tenants.selectors import TenantSnapshot
 
@@ -62,23 +64,26 @@ class Resumed(NamedTuple):
 FRESH = Resumed(None, EMPTY, ())
 
 
+class RoundEnding(NamedTuple):
+    """The records of a round's end. `unrecorded` returns the error to reply with if they cannot be
+    committed, from the writer's error."""
+
+    records: Sequence[Record]
+    unrecorded: Callable[[RecordLost | RecordRefused], ProtocolError]
+
+
 class Held(Protocol):
     """A call that this process owns: no other process starts or ends a round of it.
 
-    `resumed` is the state from which the round resumes. `reply` is the round's reply, if it has run
-    already. `uncertain`: the call's first round was started by another process, and its outcome is
-    not known. `movable`: the client can find the call again on another process. `start` and
-    `conclude` wait for the commit. They raise SupersededError, and write nothing, when this process
-    no longer owns the call; RecordLost and RecordRefused as the writer does.
+    `resumed` is the state from which the round resumes. `uncertain`: the call's first round was
+    started by another process, and its outcome is not known. `movable`: the client can find the
+    call again on another process.
     """
 
     @property
     def call(self) -> UUID: ...
     @property
     def resumed(self) -> Resumed: ...
-    @property
-    def reply(self) -> Reply | None: ...
-
     @property
     def uncertain(self) -> bool: ...
 
@@ -89,10 +94,18 @@ class Held(Protocol):
         """End the response, so that the client reconnects for further messages, if it can."""
 
     async def start(self, records: Sequence[Record]) -> None:
-        """Record the start of the round, in one commit with `records`."""
+        """Start the round, in one commit with `records`.
 
-    async def conclude(self, reply: Reply, records: Sequence[Record]) -> None:
-        """Store the round's reply, in one commit with `records`."""
+        Raises SupersededError, and writes nothing, when this process no longer owns the call;
+        RecordLost and RecordRefused as the writer does.
+        """
+
+    async def conclude(self, delivered: Delivered, ending: RoundEnding) -> None:
+        """End the round: commit the records of `ending` before its reply is sent.
+
+        On a stream they are committed together with the reply's messages, later than this returns.
+        Raises RecordLost and RecordRefused.
+        """
 
 
 class Quota(NamedTuple):

@@ -47,16 +47,23 @@ class Waiters:
     def expecting(self, key: Hashable) -> Iterator[Waiter]:
         """Receive notifications of `key` inside the context. Enter before the first look."""
         waiter = Waiter()
-        with self._lock:
-            self._waiting.setdefault(key, set()).add(waiter)
+        self.add(key, waiter)
         try:
             yield waiter
         finally:
-            with self._lock:
-                left = self._waiting[key]
-                left.remove(waiter)
-                if not left:
-                    del self._waiting[key]
+            self.remove(key, waiter)
+
+    def add(self, key: Hashable, waiter: Waiter) -> None:
+        """Notify `waiter` of `key` until it is removed."""
+        with self._lock:
+            self._waiting.setdefault(key, set()).add(waiter)
+
+    def remove(self, key: Hashable, waiter: Waiter) -> None:
+        with self._lock:
+            left = self._waiting[key]
+            left.remove(waiter)
+            if not left:
+                del self._waiting[key]
 
     def notify(self, key: Hashable) -> None:
         """Wake the coroutines that wait for `key`. From any thread."""

@@ -15,6 +15,7 @@ from mcphost.protocol import results
 from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError, unavailable
 from mcphost.runtime.outcomes import Outcome
 from mcphost.serving.database import AWAY
+from mcphost.serving.request_state import RequestState
 
 Dress = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
@@ -48,9 +49,9 @@ Reply = Answered | Asking | Refused
 
 
 class SealedState(NamedTuple):
-    """The expiry of a reply's request state, in seconds since 1970, and the key that sealed it."""
+    """The state of a reply that asks, and the id of the key that sealed it."""
 
-    expires_at: float
+    state: RequestState
     key_id: str
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from mcphost.audit.records import Record
 from mcphost.audit.writer.conditions import BoundCondition, Condition
-from mcphost.audit.writer.rows import PreparedRow, json_bytes, prepare
+from mcphost.audit.writer.rows import PreparedRow, prepare
 from mcphost.audit.writer.sinks import Sink
 from mcphost.observability import counters
 
@@ -84,13 +84,10 @@ class ConditionalJob(Job):
     def prepare(self) -> None:
         if self.bound is None:
             rows = [prepare(record) for record in self.records]
-            values = json_bytes(self.condition.row())
-            self.bound = BoundCondition(self.condition.nonce, self.condition.change, values, rows)
+            self.bound = BoundCondition.of(self.condition, rows)
 
     def size(self) -> int:
-        assert self.bound is not None
-        sealed = (row.sealed for row in self.bound.rows if row.sealed is not None)
-        return len(self.bound.values) + sum(len(each.ciphertext) for each in sealed)
+        return 0 if self.bound is None else self.bound.size()
 
 
 def write_if(
@@ -106,12 +103,20 @@ def write_if(
     for job in jobs:
         job.tried = True
     held = sink.write_if(rows, bound)
-    unsure = [one for one in bound if one.nonce in doubtful and one.nonce not in held]
+    unsure = [
+        one
+        for one in bound
+        if one.nonce in doubtful and one.nonce not in held and one.change.made is not None
+    ]
     if unsure:
         held |= sink.made(unsure)
     for job in jobs:
         job.held = job.condition.nonce in held
-    return [row for one in bound if one.nonce in held for row in one.rows]
+    landed = [one for one in bound if one.nonce in held]
+    for committed in {effect.committed for one in landed for effect in one.effects}:
+        if committed is not None:
+            committed()
+    return [row for one in landed for row in one.rows]
 
 
 Verdict = tuple[Job, Exception | bool | None]

@@ -7,7 +7,7 @@ BEGIN and COMMIT.
 """
 
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC
 from functools import lru_cache
 from itertools import chain
@@ -18,7 +18,16 @@ import psycopg
 from django.core.exceptions import ImproperlyConfigured
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from mcphost.audit.writer.conditions import POSTGRESQL, SQLITE, BoundCondition, RowChange, by_change
+from mcphost.audit.writer.conditions import (
+    POSTGRESQL,
+    SQLITE,
+    BoundCondition,
+    Effect,
+    RowChange,
+    array,
+    by_change,
+    by_effect,
+)
 from mcphost.audit.writer.rows import ENTRY_COLUMNS, PAYLOAD_COLUMNS, PreparedRow
 
 
@@ -32,13 +41,16 @@ class Sink(Protocol):
         """
 
     def write_if(self, rows: Sequence[PreparedRow], bound: Sequence[BoundCondition]) -> set[str]:
-        """Commit `rows`, the changes of `bound` that take hold, and their rows; or nothing.
+        """Commit `rows`, the changes of `bound` that take hold, their effects and rows; or nothing.
 
         Returns the nonces of the conditions that took hold. Raises the driver's errors.
         """
 
     def made(self, bound: Sequence[BoundCondition]) -> set[str]:
-        """The nonces of the conditions that had taken hold before. Raises as `write`."""
+        """The nonces of the conditions that had taken hold before. Raises as `write`.
+
+        All of their changes must have `made`.
+        """
 
 
 def sink(connection: BaseDatabaseWrapper) -> Sink:
@@ -81,14 +93,18 @@ class SqliteSink:
             raise
 
     def write_if(self, rows: Sequence[PreparedRow], bound: Sequence[BoundCondition]) -> set[str]:
+        if not rows and all(one.change.reads and not one.rows for one in bound):
+            return self._changed(bound)
         execute = self._connection.execute
         execute("BEGIN IMMEDIATE")
         try:
-            held = self._nonces(
-                (change.make[SQLITE], of) for change, of in by_change(bound).items()
-            )
-            landing = [row for one in bound if one.nonce in held for row in one.rows]
-            for statement, values in _sqlite_inserts([*rows, *landing]):
+            held = self._changed(bound)
+            landing = [one for one in bound if one.nonce in held]
+            for effect, of_effect in by_effect(landing).items():
+                for step in effect.steps[SQLITE]:
+                    execute(step, (array(of_effect),))
+            landed = [row for one in landing for row in one.rows]
+            for statement, values in _sqlite_inserts([*rows, *landed]):
                 execute(statement, values)
             execute("COMMIT")
         except BaseException:
@@ -96,12 +112,27 @@ class SqliteSink:
             raise
         return held
 
-    def made(self, bound: Sequence[BoundCondition]) -> set[str]:
-        return self._nonces((change.made[SQLITE], of) for change, of in by_change(bound).items())
+    def _changed(self, bound: Sequence[BoundCondition]) -> set[str]:
+        """Make the changes; return the nonces of those that took hold."""
+        held: set[str] = set()
+        for change, of_change in by_change(bound).items():
+            left = of_change
+            for step in change.make[SQLITE]:
+                found = self._nonces(step, left) if left else set()
+                left = [one for one in left if one.nonce in found]
+            held.update(one.nonce for one in left)
+        return held
 
-    def _nonces(self, statements: Iterable[tuple[str, str]]) -> set[str]:
-        execute = self._connection.execute
-        return {nonce for statement, of in statements for (nonce,) in execute(statement, (of,))}
+    def made(self, bound: Sequence[BoundCondition]) -> set[str]:
+        found: set[str] = set()
+        for change, of_change in by_change(bound).items():
+            assert change.made is not None
+            found |= self._nonces(change.made[SQLITE], of_change)
+        return found
+
+    def _nonces(self, statement: str, bound: Sequence[BoundCondition]) -> set[str]:
+        values = array([one.values for one in bound])
+        return {nonce for (nonce,) in self._connection.execute(statement, (values,))}
 
 
 def _sqlite_inserts(rows: Sequence[PreparedRow]) -> list[tuple[str, list[Any]]]:
@@ -191,17 +222,28 @@ def _postgres_insert(table: str, columns: tuple[str, ...], which: str = "") -> s
 
 
 @lru_cache
-def _postgres_if(changes: tuple[RowChange, ...]) -> str:
-    """One statement for changes of these types and for all rows, with and without a condition."""
-    made = [f"c{n} AS ({change.make[POSTGRESQL]})" for n, change in enumerate(changes)]
-    held = " UNION ALL ".join(f"SELECT nonce FROM c{n}" for n in range(len(changes)))  # noqa: S608
+def _postgres_if(
+    changes: tuple[RowChange, ...], effects: tuple[Effect, ...], *, records: bool
+) -> str:
+    """One statement for changes and effects of these types, and for all rows, with and without a
+    condition, if there are `records`."""
+    last = [f"{change.name}{len(change.make[POSTGRESQL]) - 1}" for change in changes]
+    held = " UNION ALL ".join(f"SELECT nonce FROM {name}" for name in last)  # noqa: S608
     parts = [
-        *made,
+        *(_postgres_step(change.name, change.make[POSTGRESQL]) for change in changes),
         f"held AS ({held})",
-        f"p AS ({_postgres_insert('audit_payload', PAYLOAD_COLUMNS, _POSTGRES_HELD)})",
-        f"e AS ({_postgres_insert('audit_entry', ENTRY_COLUMNS, _POSTGRES_HELD)})",
+        *(_postgres_step(effect.name, effect.steps[POSTGRESQL]) for effect in effects),
     ]
+    if records:
+        parts += [
+            f"p AS ({_postgres_insert('audit_payload', PAYLOAD_COLUMNS, _POSTGRES_HELD)})",
+            f"e AS ({_postgres_insert('audit_entry', ENTRY_COLUMNS, _POSTGRES_HELD)})",
+        ]
     return f"WITH {', '.join(parts)} SELECT nonce FROM held"  # noqa: S608 - constants
+
+
+def _postgres_step(name: str, steps: Sequence[str]) -> str:
+    return ", ".join(f"{name}{number} AS ({step})" for number, step in enumerate(steps))
 
 
 class PostgresSink:
@@ -209,11 +251,13 @@ class PostgresSink:
 
     # The thread must not wait for ever for a lock of another transaction.
     SETTINGS = ("SET statement_timeout = '5s'",)
+    PREPARED = 400  # statements that stay prepared: there is one for each mixture of conditions
     ENTRIES = _postgres_insert("audit_entry", ENTRY_COLUMNS)
     BOTH = f"WITH p AS ({_postgres_insert('audit_payload', PAYLOAD_COLUMNS)}) {ENTRIES}"
 
     def __init__(self, connection: Any) -> None:
         # Django's cursor puts the values into the statement's text, which cannot be prepared.
+        connection.prepared_max = self.PREPARED
         self._cursor = psycopg.Cursor(connection)
         for setting in self.SETTINGS:
             self._cursor.execute(setting)
@@ -227,26 +271,36 @@ class PostgresSink:
             self._cursor.execute(self.ENTRIES, (entries,), prepare=True)
 
     def write_if(self, rows: Sequence[PreparedRow], bound: Sequence[BoundCondition]) -> set[str]:
-        changes = by_change(bound)
+        changes, effects = by_change(bound), by_effect(bound)
+        parameters = [
+            *(_values(of) for change, of in changes.items() for _ in change.make[POSTGRESQL]),
+            *(array(of) for effect, of in effects.items() for _ in effect.steps[POSTGRESQL]),
+        ]
         depending = [(row, {"nonce": one.nonce}) for one in bound for row in one.rows]
         every = [*((row, _UNCONDITIONAL) for row in rows), *depending]
-        entries = [_postgres_entry(row) | nonce for row, nonce in every]
-        payloads = [
-            _postgres_payload(row) | nonce for row, nonce in every if row.sealed is not None
-        ]
-        return self._nonces(
-            _postgres_if(tuple(changes)), *changes.values(), _json(payloads), _json(entries)
-        )
+        if every:
+            sealed = [
+                _postgres_payload(row) | nonce for row, nonce in every if row.sealed is not None
+            ]
+            entries = [_postgres_entry(row) | nonce for row, nonce in every]
+            parameters += [_json(sealed), _json(entries)]
+        statement = _postgres_if(tuple(changes), tuple(effects), records=bool(every))
+        return self._nonces(statement, *parameters)
 
     def made(self, bound: Sequence[BoundCondition]) -> set[str]:
-        changes = by_change(bound).items()
-        return {
-            nonce for change, of in changes for nonce in self._nonces(change.made[POSTGRESQL], of)
-        }
+        found: set[str] = set()
+        for change, of_change in by_change(bound).items():
+            assert change.made is not None
+            found |= self._nonces(change.made[POSTGRESQL], _values(of_change))
+        return found
 
     def _nonces(self, statement: str, *parameters: str) -> set[str]:
         self._cursor.execute(statement, parameters, prepare=True)
         return {nonce for (nonce,) in self._cursor.fetchall()}
+
+
+def _values(bound: Sequence[BoundCondition]) -> str:
+    return array([one.values for one in bound])
 
 
 _UNCONDITIONAL: dict[str, str] = {}

@@ -161,6 +161,10 @@ class Writer:
             return None
         return f"the oldest record has been waiting for {waited:.0f} s"
 
+    def is_running(self) -> bool:
+        """Whether submissions are accepted: `start` was called, and not `stop`."""
+        return self._running
+
     def refuse_new(self) -> bool:
         """Whether to refuse a call before its tool runs: the writer is dead, or too much waits."""
         thread = self._thread

@@ -153,7 +153,7 @@ def _facts(outcome: Outcome, sealed: SealedState) -> Mapping[str, Any]:
     """The facts of a round that did not end its call: its state and input requests."""
     facts: dict[str, Any] = {
         "sealed_by": sealed.key_id,
-        "expires_at": datetime.fromtimestamp(sealed.expires_at, UTC).isoformat(),
+        "expires_at": datetime.fromtimestamp(sealed.state.expires_at, UTC).isoformat(),
     }
     if isinstance(outcome, InputRequired):
         facts["asked"] = [one.key for one in outcome.requests]

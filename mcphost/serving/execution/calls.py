@@ -20,7 +20,7 @@ from mcphost.runtime.ports import (
     Threads,
 )
 from mcphost.serving import limits, shutdown
-from mcphost.serving.context import Held, Incoming, Resumed, RunnablePrimitive, Turn
+from mcphost.serving.context import Incoming, Resumed, RunnablePrimitive, Turn
 from mcphost.serving.execution import resume, rounds
 from mcphost.serving.execution.announcements import TenantAnnouncer
 from mcphost.serving.execution.deliveries import may_go_elsewhere
@@ -104,11 +104,12 @@ def run(
     """Run a round of a call within the caller's limits: the first, or the next of a resumed call.
 
     Raises ProtocolError, at once or when awaited, when there is no reply of the program: over a
-    limit, invalid state, not recorded.
+    limit, invalid state, not recorded, or (INTERNAL_ERROR) a process that has died began the round
+    and its outcome is not known.
     """
     held = incoming.held
-    if held is not None and (held.reply is not None or (held.uncertain and primitive.claims)):
-        return _known(held)
+    if held is not None and held.uncertain and primitive.claims:
+        raise ProtocolError(INTERNAL_ERROR, UNCERTAIN)
     turn = turn_of(incoming, primitive, target, arguments)
     if limits.are_set(incoming):
         return _run_limited(turn, stream)
@@ -149,17 +150,6 @@ def turn_of(
         return Turn(incoming, primitive, call, EMPTY)
     resumed = held.resumed
     return Turn(incoming, primitive, _call(call, resumed), resumed.journal, resumed)
-
-
-async def _known(held: Held) -> Reply:
-    """The reply of a round that an earlier owner of the call ran.
-
-    Raises ProtocolError (INTERNAL_ERROR) if that owner began the round and its outcome is not
-    known.
-    """
-    if held.reply is None:
-        raise ProtocolError(INTERNAL_ERROR, UNCERTAIN)
-    return held.reply
 
 
 async def _run_limited(turn: Turn, stream: EventStream) -> Reply:

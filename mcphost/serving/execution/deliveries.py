@@ -176,7 +176,7 @@ async def _ask(turn: Turn, outcome: Outcome, requests: Requests, journal: Journa
     except (SealError, VaultError) as error:
         return _failed(turn, _unsealed(error, journal))
     wanted = {one.key: {"method": one.method, "params": one.params} for one in requests}
-    return Delivered(outcome, Asking(wanted, token), SealedState(state.expires_at, key_id(token)))
+    return Delivered(outcome, Asking(wanted, token), SealedState(state, key_id(token)))
 
 
 def _state(turn: Turn, policy: Policy, requests: Requests, journal: Journal) -> RequestState:

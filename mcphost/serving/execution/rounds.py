@@ -9,6 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Coroutine, Mapping
+from functools import partial
 from typing import Any, assert_never
 from uuid import UUID
 
@@ -32,7 +33,7 @@ from mcphost.runtime.outcomes import (
 )
 from mcphost.runtime.ports import Misuse, Ports
 from mcphost.serving import limits, replies
-from mcphost.serving.context import Held, Turn
+from mcphost.serving.context import Held, RoundEnding, Turn
 from mcphost.serving.database import DatabaseAwayError, until_there
 from mcphost.serving.execution import audit_records, claims, resume
 from mcphost.serving.execution.claims import ClaimRefused, Finished, Superseded, WantedClaim, Won
@@ -96,7 +97,7 @@ async def run(turn: Turn, ports: Ports) -> Reply:
     try:
         await writer.submit(after)
     except (RecordLost, RecordRefused) as error:
-        raise _unrecorded_end(turn, _not_recorded(error)) from None
+        raise _unrecorded(turn, error) from None
     return delivered.reply
 
 
@@ -104,8 +105,16 @@ async def _run_held(turn: Turn, ports: Ports, held: Held) -> Reply:
     """Run a round of a held call. Raises SupersededError if this process no longer owns it."""
     await _begin(turn, _recorded(held.start(audit_records.before(turn))))
     delivered, after = await _ran(turn, ports)
-    await _end(turn, _recorded(held.conclude(delivered.reply, after)))
+    ending = RoundEnding(after, partial(_unrecorded, turn))
+    try:
+        await held.conclude(delivered, ending)
+    except (RecordLost, RecordRefused) as error:
+        raise _unrecorded(turn, error) from None
     return delivered.reply
+
+
+def _unrecorded(turn: Turn, error: RecordLost | RecordRefused) -> ProtocolError:
+    return _unrecorded_end(turn, _not_recorded(error))
 
 
 async def _run_once(turn: Turn, ports: Ports) -> Reply:

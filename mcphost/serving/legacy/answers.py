@@ -11,18 +11,20 @@ from uuid import UUID
 import orjson
 
 from mcphost.audit.records import ANSWER_REFUSED
+from mcphost.audit.writer.writer import RecordLost
 from mcphost.calls import questions
 from mcphost.calls.questions import AnsweredQuestion
 from mcphost.calls.states import QuestionState
 from mcphost.feed.nodes import heartbeat
+from mcphost.protocol.errors import unavailable
 from mcphost.protocol.legacy.opening import LegacyResponse
 from mcphost.runtime.call import Principal
 from mcphost.sealing.tokens import Purpose, SealError
 from mcphost.serving import sealing
 from mcphost.serving.context import ClientSession
 from mcphost.serving.database import in_database
-from mcphost.serving.legacy import outbound_guard, storage, takeover
-from mcphost.serving.legacy.questions import answer_context
+from mcphost.serving.legacy import outbound_guard, takeover
+from mcphost.serving.legacy.questions import Given, open_round
 from mcphost.serving.legacy.refusal_records import refuse
 
 NOT_ASKED: Final = "not-asked"
@@ -34,7 +36,8 @@ LATE: Final = "late"
 async def take(session: ClientSession, principal: Principal, response: LegacyResponse) -> None:
     """Store the input response for the waiting call, and notify the call's owner process.
 
-    The response is committed when this returns. Raises the database's errors.
+    The response is committed when this returns. Raises the database's errors, and ProtocolError
+    (UNAVAILABLE) if it could not be stored.
     """
     if outbound_guard.is_answer(response.id):
         return
@@ -47,7 +50,10 @@ async def take(session: ClientSession, principal: Principal, response: LegacyRes
     if owner != session.id:
         await refused(FOREIGN)
         return
-    answer = _Answer(session, question, _said(response))
+    given = Given(session.tenant, question, _said(response))
+    if await _given(session, given):
+        return
+    answer = _Answer(session, given)
     taken = await in_database(answer.keep)
     if taken is not None and taken.owner != heartbeat.id:
         await takeover.take_over(id=taken.call)
@@ -60,27 +66,37 @@ async def take(session: ClientSession, principal: Principal, response: LegacyRes
             await refused(reason, found.call, {"key": found.key})
 
 
-class _Answer:
-    """One input response, sealed only once.
+async def _given(session: ClientSession, given: Given) -> bool:
+    """Give the response to the call that waits for it in this process; False if none does.
 
-    So a repeated `keep` recognizes its own row after a commit of unknown outcome. `again`: `keep`
-    was repeated, and the call may have ended since.
+    Raises ProtocolError (UNAVAILABLE) if it could not be stored.
+    """
+    waiting = open_round(given.question, session.id)
+    if waiting is None:
+        return False
+    try:
+        return await waiting.take(given)
+    except RecordLost:
+        raise unavailable("The input response could not be stored; send it again") from None
+
+
+class _Answer:
+    """Stores one input response for a call of another process, or one that has been answered.
+
+    `again`: `keep` was repeated, and the call may have ended since.
     """
 
-    def __init__(self, session: ClientSession, question: UUID, said: bytes) -> None:
+    def __init__(self, session: ClientSession, given: Given) -> None:
         self._session = session
-        self._question = question
-        self._said = said
-        self._sealed = ""
+        self._given = given
+        self._kept = False
         self.again = False
 
     def keep(self) -> AnsweredQuestion | None:
         """Store the response; None if it was not accepted. In a database thread."""
-        self.again = bool(self._sealed)
-        if not self._sealed:
-            context = answer_context(self._question)
-            self._sealed = storage.seal(self._session.tenant, context, self._said)
-        return questions.answer(self._question, self._session.id, self._sealed)
+        self.again = self._kept
+        sealed, self._kept = self._given.sealed(), True
+        return questions.answer(self._given.question, self._session.id, sealed)
 
 
 async def _opened(session: ClientSession, id: str | int) -> tuple[UUID, UUID]:

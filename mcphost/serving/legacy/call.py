@@ -18,10 +18,8 @@ from django.db import Error
 
 from mcphost.audit.records import Record, new_id
 from mcphost.audit.services import end_waiting
-from mcphost.audit.writer.conditions import Condition
-from mcphost.audit.writer.writer import RecordLost, writer
-from mcphost.calls import session_calls
-from mcphost.calls.session_calls import CallOwner, SupersededError, WaitingCall
+from mcphost.audit.writer.writer import RecordLost, RecordRefused, writer
+from mcphost.calls.session_calls import CallOwner, SupersededError
 from mcphost.calls.sessions import session_uses
 from mcphost.calls.states import CallState
 from mcphost.calls.streams import StreamRow
@@ -32,20 +30,18 @@ from mcphost.protocol.errors import ProtocolError, over_limit
 from mcphost.protocol.legacy.errors import in_session
 from mcphost.protocol.revisions import REVISIONS
 from mcphost.runtime.call import Principal
-from mcphost.sealing.tokens import SealError
-from mcphost.serving import replies, shutdown
-from mcphost.serving.context import FRESH, ClientSession, Incoming, Resumed
+from mcphost.serving import limits, shutdown
+from mcphost.serving.context import FRESH, ClientSession, Incoming, Resumed, RoundEnding
 from mcphost.serving.database import in_database_unbounded
 from mcphost.serving.legacy import methods, questions, storage
 from mcphost.serving.legacy.cancellation import Cancel, cancellations, name_of
 from mcphost.serving.legacy.outbound_guard import Gate
-from mcphost.serving.legacy.questions import Waiting, WantedAnswers, wanted_in
+from mcphost.serving.legacy.questions import Given, OpenRound
 from mcphost.serving.legacy.storage import StoredStream
 from mcphost.serving.legacy.stream import Outgoing
 from mcphost.serving.limits import InUse, caller
-from mcphost.serving.replies import Reply, error_for
+from mcphost.serving.replies import Asking, Delivered, SealedState, error_for
 from mcphost.serving.revocation import presences
-from mcphost.vault.errors import VaultError
 
 MOST_CALLS: Final = 10_000
 MOST_BYTES: Final = 64 * 1024 * 1024
@@ -88,20 +84,27 @@ PROGRESS: Final = 1e-6
 """By how much progress rises while the call waits for input: less than any tool reports."""
 
 
+class NotTakenError(Exception):
+    """The last input response was not accepted, so the round that takes it in did not start."""
+
+
 class HeldCall:
     """Implements `serving.context.Held` for a call of a session.
 
     A call that has nothing on its stream yet has no row, and no other process can continue it: its
     rounds are only recorded, without a condition. `waiting` is set while the call waits for input
-    responses.
+    responses; `asking`, with its state, when a round ended with input requests; `ending` when the
+    records of its last round are still to be committed.
     """
 
     def __init__(self, outgoing: Outgoing) -> None:
         self._outgoing = outgoing
         self.resumed = FRESH
-        self.reply: Reply | None = None
         self.uncertain = False
-        self.waiting: WaitingCall | None = None
+        self.waiting: OpenRound | None = None
+        self.asking: tuple[Asking, SealedState] | None = None
+        self.ending: RoundEnding | None = None
+        self._answer: Given | None = None
         self._begun = True
         self._progress = 0.0
 
@@ -122,9 +125,10 @@ class HeldCall:
     def close_stream(self) -> None:
         self._outgoing.pause()
 
-    def wait(self, waiting: Waiting) -> None:
+    def wait(self, waiting: OpenRound) -> None:
         """Mark the call as waiting for the input responses that its last round requested."""
-        self.waiting = waiting.call
+        self.asking = None
+        self.waiting = waiting
         self._progress = max(self._progress, waiting.progress)
 
     def next_progress(self) -> float:
@@ -132,46 +136,64 @@ class HeldCall:
         self._progress += PROGRESS
         return self._progress
 
-    def go_on(self, resumed: Resumed, *, begun: bool = False) -> None:
-        """Prepare the next round. `begun`: a process that has died since has recorded its start."""
+    def go_on(self, resumed: Resumed, answer: Given | None = None, *, begun: bool = False) -> None:
+        """Prepare the next round. `answer` is the input response to be committed with its start.
+        `begun`: a process that has died since has recorded its start."""
         if self._progress:
             journal = replace(resumed.journal, progress=self._progress)
             resumed = resumed._replace(journal=journal)
         self.resumed = resumed
-        self.reply = None
         self.waiting = None
+        self._answer = answer
         self._begun = begun
 
+    def take_ending(self) -> RoundEnding | None:
+        """The end of the last round, to be committed now."""
+        ending, self.ending = self.ending, None
+        return ending
+
     async def start(self, records: Sequence[Record]) -> None:
-        if not self._begun:
-            owner = self._outgoing.stored.owner
-            await _held(session_calls.start_round(owner, self.round), records)
+        """As in `Held`. Raises NotTakenError if the last input response was not accepted."""
+        if self._answer is not None:
+            await self._start_with(self._answer, records)
+        elif not self._begun:
+            condition = self._outgoing.stored.start(self.round)
+            if not await self._outgoing.commit(condition, records):
+                raise SupersededError
         elif self.resumed.state is None and records:
             await writer.submit(records)
 
-    async def conclude(self, reply: Reply, records: Sequence[Record]) -> None:
-        if not self._outgoing.streaming:
-            await writer.submit(records)
-            return
-        if not await self._outgoing.begun():
-            raise RecordLost("the stream of the call could not be written")
-        stored, number = self._outgoing.stored, self.round
-        context = reply_context(self.call, number)
+    async def _start_with(self, answer: Given, records: Sequence[Record]) -> None:
+        self._answer = None
+        condition = self._outgoing.stored.answer(answer, self.round, CallState.RUNNING)
+        try:
+            taken = await self._outgoing.commit(condition, records)
+        except RecordLost as error:
+            answer.settle(error)
+            raise NotTakenError from None
+        answer.settle(taken)
+        if not taken:
+            raise NotTakenError
 
-        def sealed() -> str:
-            return storage.seal(stored.stream.tenant, context, replies.write(reply))
+    async def store(self, answer: Given) -> bool:
+        """Commit an input response without a round's start; return whether it was accepted.
 
-        await _held(session_calls.conclude_round(stored.owner, number, sealed), records)
+        Raises RecordLost, RecordRefused.
+        """
+        waiting = self.waiting
+        number = self.round if waiting is None else waiting.call.asked.round + 1
+        condition = self._outgoing.stored.answer(answer, number, CallState.WAITING)
+        return await self._outgoing.commit(condition)
 
-
-def reply_context(call: UUID, number: int) -> bytes:
-    """The context to which the sealed reply of a round is bound."""
-    return call.bytes + b"reply" + number.to_bytes(8)
-
-
-async def _held(condition: Condition, records: Sequence[Record]) -> None:
-    if not await writer.submit_if(condition, records):
-        raise SupersededError
+    async def conclude(self, delivered: Delivered, ending: RoundEnding) -> None:
+        reply = delivered.reply
+        if isinstance(reply, Asking):
+            assert delivered.sealed is not None
+            self.asking, self.ending = (reply, delivered.sealed), ending
+        elif self._outgoing.streaming:
+            self.ending = ending
+        else:
+            await writer.submit(ending.records)
 
 
 PRESENT_AFTER_SECONDS: Final = 0.02
@@ -309,25 +331,64 @@ class SessionCall:
         if self._pick_up is not None:
             await self._pick_up(self._held)
             self._go_if_leaving()
-        while True:
-            if self._held.waiting is not None:
-                self._held.go_on(await self._answered(self._held.waiting))
-            result = await methods.dispatch(self._incoming, self._session, self.outgoing)
-            wanted = wanted_in(result)
-            if wanted is None:
-                return result
-            await self._ask(wanted)
+        waiting = self._held.waiting
+        try:
+            while True:
+                result = await self._round(waiting)
+                if self._held.asking is None:
+                    return result
+                if waiting is not None:
+                    waiting.close()
+                    waiting = None
+                waiting = await self._ask(*self._held.asking)
+        finally:
+            if waiting is not None:
+                waiting.close()
 
-    async def _ask(self, wanted: WantedAnswers) -> None:
-        """Send the input requests of a round."""
-        stream, call = self.outgoing.stored.stream, self._held.call
+    async def _round(self, waiting: OpenRound | None) -> Mapping[str, Any]:
+        """Run the next round, once it has the input responses that the call is `waiting` for."""
+        while waiting is not None:
+            resumed = await waiting.resumed(self._tick)
+            self._held.go_on(resumed, waiting.last)
+            try:
+                return await methods.dispatch(self._incoming, self._session, self.outgoing)
+            except NotTakenError:
+                waiting.again()
+                self._held.wait(waiting)
+            finally:
+                await waiting.store_last()
+        return await methods.dispatch(self._incoming, self._session, self.outgoing)
+
+    async def _ask(self, asking: Asking, sealed: SealedState) -> OpenRound:
+        """Send the input requests of a round, which ends with that."""
         revision = REVISIONS[self._session.revision]
-        requests, waiting = await in_database_unbounded(
-            questions.put, stream, call, revision, wanted
-        )
+        stream = self.outgoing.stored.stream
+        requests, call = await questions.prepare(stream, revision, asking, sealed)
+        merges = not limits.are_set(self._incoming)
+        state = sealed.state
+        waiting = OpenRound(call, state.journal.progress, self._held.store, state, merges=merges)
         self._held.wait(waiting)
-        await self.outgoing.ask(requests, waiting.call)
-        self._go_if_leaving()
+        try:
+            await self._committed(partial(self.outgoing.ask, requests, call))
+            self._go_if_leaving()
+        except BaseException:
+            waiting.close()
+            raise
+        return waiting
+
+    async def _committed(self, write: Callable[[Sequence[Record]], Awaitable[None]]) -> None:
+        """Commit the end of the round with what `write` writes.
+
+        Raises the error to reply with if its records could not be committed.
+        """
+        ending = self._held.take_ending()
+        if ending is None:
+            await write(())
+            return
+        try:
+            await write(ending.records)
+        except (RecordLost, RecordRefused) as error:
+            raise ending.unrecorded(error) from None
 
     def _go_if_leaving(self) -> None:
         """Release a waiting call if the drain has begun: `release_all` ran before it was waiting."""
@@ -335,14 +396,13 @@ class SessionCall:
             self._released = True
             raise asyncio.CancelledError
 
-    async def _answered(self, waiting: WaitingCall) -> Resumed:
-        stream, call = self.outgoing.stored.stream, self._held.call
+    @property
+    def _tick(self) -> Callable[[], None] | None:
+        """Sends minimal progress: some clients time out a request without messages for a minute."""
         token = self._incoming.exchange.meta.progress_token
-        tick = None if token is None else partial(self._send_progress, token)
-        return await questions.answered(stream, call, waiting, tick)
+        return None if token is None else partial(self._send_progress, token)
 
     def _send_progress(self, token: str | int) -> None:
-        """Send minimal progress: some clients time out a request without messages for a minute."""
         self.outgoing.send(messages.progress(token, self._held.next_progress(), message=WAITING))
 
     async def _end(self, answer: JsonAnswer) -> None:
@@ -351,23 +411,34 @@ class SessionCall:
             self._settle(answer)
         elif self._released:
             waiting = self._held.waiting
-            await self.outgoing.release(told=waiting is None or not waiting.asked.questions)
+            told = waiting is None or not waiting.call.asked.questions
+            await self.outgoing.release(told=told)
         else:
             await self._withdraw()
-            state = CallState.FINISHED if answer.body else CallState.CANCELLED
-            await self.outgoing.finish(answer.body, state, failed=answer.error is not None)
+            await self._finish(answer)
+
+    async def _finish(self, answer: JsonAnswer) -> None:
+        """End the stream with the answer, or with an error if its round cannot be recorded."""
+        state = CallState.FINISHED if answer.body else CallState.CANCELLED
+        failed = answer.error is not None
+        finish = partial(self.outgoing.finish, answer.body, state)
+        try:
+            await self._committed(partial(finish, failed=failed))
+        except ProtocolError as error:
+            body = _refused(self._incoming, error).body if answer.body else b""
+            await self.outgoing.finish(body, state, failed=True)
 
     async def _withdraw(self) -> None:
         """Cancel the open input requests of a call that has ended, and record that."""
         waiting, stream = self._held.waiting, self.outgoing.stored.stream
         if waiting is None or self.outgoing.closed:
             return
-        call, number = self._held.call, waiting.asked.round
+        call, number = self._held.call, waiting.call.asked.round
         try:
-            for each in await in_database_unbounded(questions.withdrawals, stream, call, number):
+            for each in await in_database_unbounded(questions.withdrawals, call, number):
                 self.outgoing.send(each)
             await in_database_unbounded(end_waiting, call, stream.tenant, number, self._reason)
-        except (SealError, VaultError, Error) as error:
+        except Error as error:
             log.error("input requests could not be cancelled: %r", error, extra=self._facts)
 
     @property

@@ -1,20 +1,22 @@
 """Send input requests to the client of a session, and wait for the input responses.
 
 A waiting call occupies only its own task: no thread, and no place among the concurrent calls. The
-requests are rows; a notification of a response is only a hint to read them.
+responses that this process receives are passed to the call in memory. Those that another process
+stores, and those to a call that was taken over, are read from rows; a notification of a response is
+only a hint to read them.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
 import orjson
 
 from mcphost.audit.records import new_id
+from mcphost.audit.writer.writer import RecordLost, RecordRefused
 from mcphost.calls import questions
 from mcphost.calls.questions import QuestionStatus, RoundQuestions, StoredQuestion
 from mcphost.calls.session_calls import WaitingCall
@@ -22,19 +24,18 @@ from mcphost.calls.states import QuestionState
 from mcphost.calls.streams import StreamRow
 from mcphost.protocol import messages
 from mcphost.protocol.legacy.questions import params_of
-from mcphost.protocol.results import INPUT_REQUIRED
 from mcphost.protocol.revisions import Revision
 from mcphost.runtime.journal import FAILED, TIMED_OUT, Answer
 from mcphost.runtime.ports import SystemClock
 from mcphost.sealing.tokens import Purpose, key_id
-from mcphost.serving import request_state
+from mcphost.serving import request_state, sealing
 from mcphost.serving.context import Resumed, TakenAnswer
 from mcphost.serving.database import in_database_unbounded
 from mcphost.serving.events import Waiter, waiters
 from mcphost.serving.execution.deliveries import state_context
 from mcphost.serving.legacy import storage
+from mcphost.serving.replies import Asking, SealedState
 from mcphost.serving.request_state import RequestState
-from mcphost.vault import sealer
 
 LOOK_SECONDS: Final = 1.0
 """The poll interval once input requests have expired, but not yet by the database's clock."""
@@ -52,82 +53,185 @@ class CalledOffError(Exception):
     """The client has cancelled a request while its call waited for input responses."""
 
 
-class WantedAnswers(NamedTuple):
-    """The input requests of a round, by the author's keys; `kept` is the sealed request state."""
+class Given:
+    """An input response that this process received for a call of its own.
 
-    requests: Mapping[str, Mapping[str, Any]]
-    kept: str
-
-
-def wanted_in(result: Mapping[str, Any]) -> WantedAnswers | None:
-    """The input requests in a method's result; None if it is a final result."""
-    if result.get("resultType") != INPUT_REQUIRED:
-        return None
-    return WantedAnswers(result.get("inputRequests", {}), result["requestState"])
-
-
-class Waiting(NamedTuple):
-    """A waiting call, and the progress that it had reported when it began to wait."""
-
-    call: WaitingCall
-    progress: float
-
-
-class PreparedRequests(NamedTuple):
-    """Input requests ready to be sent: the encoded messages, and what is to be stored."""
-
-    requests: list[bytes]
-    waiting: Waiting
-
-
-def put(
-    stream: StreamRow, call: UUID, revision: Revision, wanted: WantedAnswers
-) -> PreparedRequests:
-    """Encode the input requests of a round for the session's revision.
-
-    Raises SealError, VaultError.
+    It is sealed only once. So a repeated commit recognizes its own row. `stored` is resolved when
+    the response is committed, with whether it was accepted.
     """
-    state = _state(stream.tenant, call, wanted.kept)
+
+    def __init__(self, tenant: UUID, question: UUID, said: bytes) -> None:
+        self.question: UUID = question
+        self.said = said
+        self.stored: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._tenant = tenant
+        self._sealed = ""
+
+    def sealed(self) -> str:
+        """The response, sealed for its row. In a thread that may read the database.
+
+        Raises SealError, VaultError.
+        """
+        if not self._sealed:
+            context = answer_context(self.question)
+            self._sealed = storage.seal(self._tenant, context, self.said)
+        return self._sealed
+
+    def settle(self, outcome: bool | Exception) -> None:
+        """Report to the request that brought the response, unless it has been told."""
+        if self.stored.done():
+            return
+        if isinstance(outcome, Exception):
+            self.stored.set_exception(outcome)
+            self.stored.exception()  # it is handled, even if the request was cancelled
+        else:
+            self.stored.set_result(outcome)
+
+
+class OpenRound(Waiter):
+    """The input requests of one round that a call of this process waits for, until `close`.
+
+    `call` is what is stored of them; `progress` is what the call had reported before. `state` is None
+    if another process sent the requests: then this one reads the rows. `store` commits a response apart from the start of the next round.
+    `merges`: that start commits the response to the last request, `last`. Only for the event loop's
+    thread, except `notify`.
+    """
+
+    def __init__(
+        self,
+        call: WaitingCall,
+        progress: float | None,
+        store: Callable[[Given], Awaitable[bool]],
+        state: RequestState | None = None,
+        *,
+        merges: bool = False,
+    ) -> None:
+        super().__init__()
+        self.call = call
+        self.progress = progress or 0.0
+        self.last: Given | None = None
+        self._state = state
+        self._store = store
+        self._merges = merges
+        self._open = {one.id for one in call.asked.questions}
+        self._said: dict[UUID, bytes] = {}
+        self._storing = 0
+        self._elsewhere = state is None
+        for each in call.asked.questions:
+            _open_rounds[each.id] = self
+        waiters.add(self._key, self)
+
+    @property
+    def _key(self) -> tuple[UUID, str]:
+        return self.call.asked.tenant, self.call.asked.call.hex
+
+    def close(self) -> None:
+        """Accept no more responses here."""
+        waiters.remove(self._key, self)
+        for each in self.call.asked.questions:
+            _open_rounds.pop(each.id, None)
+
+    def notify(self) -> None:
+        """Read the rows: another process may have stored a response. From any thread."""
+        self._elsewhere = True
+        super().notify()
+
+    async def take(self, given: Given) -> bool:
+        """Accept the first response to one of the requests; return once it is stored.
+
+        False if it was not accepted. Raises RecordLost, RecordRefused.
+        """
+        if given.question not in self._open:
+            return False
+        self._open.discard(given.question)
+        self._said[given.question] = given.said
+        if self._merges and not (self._open or self._storing or self._elsewhere):
+            self.last = given
+            super().notify()
+            return await asyncio.shield(given.stored)
+        self._storing += 1
+        stored = False
+        try:
+            stored = await self._store(given)
+        finally:
+            self._storing -= 1
+            self._elsewhere = self._elsewhere or not stored
+            super().notify()
+        return stored
+
+    async def resumed(self, tick: Callable[[], object] | None) -> Resumed:
+        """Wait until no input request is open; return what the next round resumes from.
+
+        `tick` is called every 15 seconds. Rows are read only once another process may have changed
+        them, and after the expiry. Raises SealError and VaultError for rows that can no longer be
+        read.
+        """
+        asked = self.call.asked
+        while True:
+            if self._elsewhere and not self._storing:
+                if not await in_database_unbounded(questions.any_open, asked.call, asked.round):
+                    return await take_in(asked.tenant, asked.call, self.call.journal)
+            elif not (self._open or self._storing):
+                return self._resumed()
+            if not await _hear(self, asked.expires_at, tick):
+                await in_database_unbounded(questions.expire, asked.call, asked.round)
+                self._elsewhere = True
+
+    async def store_last(self) -> None:
+        """Store the last response if the next round has ended before it started."""
+        last, self.last = self.last, None
+        if last is None or last.stored.done():
+            return
+        try:
+            last.settle(await self._store(last))
+        except (RecordLost, RecordRefused) as error:
+            last.settle(error)
+
+    def again(self) -> None:
+        """Wait on: the last response was not accepted, so the rows have changed elsewhere."""
+        self._elsewhere = True
+
+    def _resumed(self) -> Resumed:
+        assert self._state is not None
+        state, known = self._state, self._state.journal
+        taken = []
+        for each in self.call.asked.questions:
+            answer = _answer(self._said[each.id], each.digest, state.version)
+            taken.append(TakenAnswer(each.key, each.method, answer))
+            known = known.with_answer(each.key, answer)
+        return Resumed(state, known, tuple(taken), key_id(self.call.journal))
+
+
+_open_rounds: Final[dict[UUID, OpenRound]] = {}
+"""By input request. Only for the event loop's thread."""
+
+
+def open_round(question: UUID, session: UUID) -> OpenRound | None:
+    """The round of a call of this process that waits for this input request of the session."""
+    found = _open_rounds.get(question)
+    return None if found is None or found.call.asked.session != session else found
+
+
+async def prepare(
+    stream: StreamRow, revision: Revision, asking: Asking, sealed: SealedState
+) -> tuple[list[bytes], WaitingCall]:
+    """Encode the input requests of a round for the session's revision; return them with what is to
+    be stored. Raises SealError, VaultError.
+    """
+    state = sealed.state
     requests: list[bytes] = []
     rows: list[StoredQuestion] = []
-    for key, one in wanted.requests.items():
+    for key, one in asking.requests.items():
         identifier = new_id()
-        message = _request(stream, revision, identifier, one)
-        kept = storage.seal(stream.tenant, message_context(identifier), message)
-        rows.append(StoredQuestion(identifier, key, state.asked[key].question, one["method"], kept))
-        requests.append(message)
+        payload = identifier.bytes + stream.session.bytes
+        token = await sealing.seal(Purpose.REQUEST_ID, stream.tenant, payload)
+        method, params = one["method"], params_of(revision, one["method"], one["params"])
+        request = {"jsonrpc": "2.0", "id": token, "method": method, "params": params}
+        requests.append(orjson.dumps(request))
+        rows.append(StoredQuestion(identifier, key, state.asked[key].question, method, token))
     until = datetime.fromtimestamp(state.expires_at, UTC)
-    asked = RoundQuestions(stream.tenant, stream.session, call, state.round, rows, until)
-    return PreparedRequests(requests, _waiting(state, WaitingCall(wanted.kept, asked)))
-
-
-def _waiting(state: RequestState, call: WaitingCall) -> Waiting:
-    return Waiting(call, state.journal.progress or 0.0)
-
-
-def _request(
-    stream: StreamRow, revision: Revision, question: UUID, one: Mapping[str, Any]
-) -> bytes:
-    token = sealer.seal(Purpose.REQUEST_ID, stream.tenant, question.bytes + stream.session.bytes)
-    method, params = one["method"], one["params"]
-    said = params_of(revision, method, params)
-    return orjson.dumps({"jsonrpc": "2.0", "id": token, "method": method, "params": said})
-
-
-async def answered(
-    stream: StreamRow, call: UUID, waiting: WaitingCall, tick: Callable[[], object] | None
-) -> Resumed:
-    """Wait until no input request of the round is open; return what the next round resumes from.
-
-    `tick` is called every 15 seconds. The database is queried only after a notification or at the
-    expiry. Raises SealError and VaultError for rows that can no longer be read.
-    """
-    number, until = waiting.asked.round, waiting.asked.expires_at
-    with waiters.expecting((stream.tenant, call.hex)) as waiter:
-        while await in_database_unbounded(questions.any_open, call, number):
-            if not await _hear(waiter, until, tick):
-                await in_database_unbounded(questions.expire, call, number)
-    return await take_in(stream.tenant, call, waiting.journal)
+    asked = RoundQuestions(stream.tenant, stream.session, state.call, state.round, rows, until)
+    return requests, WaitingCall(asking.state, asked)
 
 
 async def take_in(tenant: UUID, call: UUID, journal: str) -> Resumed:
@@ -155,27 +259,26 @@ async def _hear(waiter: Waiter, until: datetime, tick: Callable[[], object] | No
     return False
 
 
-def waiting_of(stream: StreamRow, call: UUID, journal: str) -> Waiting:
-    """Restore what a call waits for that another process began."""
+def waiting_of(stream: StreamRow, call: UUID, journal: str) -> tuple[WaitingCall, float | None]:
+    """Restore what a call waits for that another process began, and its progress."""
     state = _state(stream.tenant, call, journal)
     until = datetime.fromtimestamp(state.expires_at, UTC)
     asked = RoundQuestions(stream.tenant, stream.session, call, state.round, (), until)
-    return _waiting(state, WaitingCall(journal, asked))
+    return WaitingCall(journal, asked), state.journal.progress
 
 
-def withdrawals(stream: StreamRow, call: UUID, number: int) -> list[bytes]:
+def withdrawals(call: UUID, number: int) -> list[bytes]:
     """Notifications that cancel the input requests of this round that were not answered
     (spec: basic/utilities/cancellation)."""
     given_up = (QuestionState.OPEN, QuestionState.CANCELLED)
-    rows = [each for each in questions.statuses(call, number) if each.state in given_up]
-    return [_withdrawal(stream.tenant, each) for each in rows]
-
-
-def _withdrawal(tenant: UUID, question: QuestionStatus) -> bytes:
-    context = message_context(question.id)
-    request = orjson.loads(storage.unseal(tenant, context, question.message))
-    params = {"requestId": request["id"], "reason": "The call that sent this request has ended"}
-    return messages.notification("notifications/cancelled", params)
+    reason = "The call that sent this request has ended"
+    return [
+        messages.notification(
+            "notifications/cancelled", {"requestId": each.message, "reason": reason}
+        )
+        for each in questions.statuses(call, number)
+        if each.state in given_up
+    ]
 
 
 def _resumed(tenant: UUID, call: UUID, journal: str) -> Resumed:
@@ -191,19 +294,20 @@ def _resumed(tenant: UUID, call: UUID, journal: str) -> Resumed:
 
 
 def _taken(tenant: UUID, state: RequestState, status: QuestionStatus) -> TakenAnswer:
-    made = partial(Answer, status.digest, state.version)
     if status.state is not QuestionState.ANSWERED:
-        return TakenAnswer(status.key, status.method, made({}, TIMED_OUT))
-    said = orjson.loads(storage.unseal(tenant, answer_context(status.id), status.answer))
-    if "result" in said:
-        return TakenAnswer(status.key, status.method, made(said["result"]))
-    error = {"message": str(said["error"].get("message", ""))[:LONGEST_ERROR]}
-    return TakenAnswer(status.key, status.method, made(error, FAILED))
+        answer = Answer(status.digest, state.version, {}, TIMED_OUT)
+    else:
+        said = storage.unseal(tenant, answer_context(status.id), status.answer)
+        answer = _answer(said, status.digest, state.version)
+    return TakenAnswer(status.key, status.method, answer)
 
 
-def message_context(question: UUID) -> bytes:
-    """The context to which the sealed message of an input request is bound."""
-    return question.bytes + b"message"
+def _answer(said: bytes, digest: str, version: str) -> Answer:
+    response = orjson.loads(said)
+    if "result" in response:
+        return Answer(digest, version, response["result"])
+    error = {"message": str(response["error"].get("message", ""))[:LONGEST_ERROR]}
+    return Answer(digest, version, error, FAILED)
 
 
 def answer_context(question: UUID) -> bytes:

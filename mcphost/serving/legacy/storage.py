@@ -1,19 +1,28 @@
 """Store a streaming call in the database, sealed: its request, its messages, its input requests.
 
-Everything here runs in a database thread and raises the database's errors.
+What a stream's owner writes are conditions of the record writer. The rest runs in a database thread
+and raises the database's errors.
 """
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
 
+from mcphost.audit.writer.conditions import Condition
 from mcphost.calls import session_calls
-from mcphost.calls.session_calls import Batch, CallOwner, StoredCall, WaitingCall
+from mcphost.calls.session_calls import (
+    BeginningCall,
+    CallOwner,
+    GivenAnswer,
+    StoredCall,
+    WaitingCall,
+)
 from mcphost.calls.states import CallState
-from mcphost.calls.streams import Event, StreamRow
+from mcphost.calls.streams import Batch, Event, StreamRow
 from mcphost.protocol.eras import Era
 from mcphost.protocol.exchange import Exchange, Meta
 from mcphost.protocol.headers import Headers
@@ -23,7 +32,6 @@ from mcphost.serving.context import ClientSession, Incoming, Quota
 from mcphost.serving.options import options
 from mcphost.tenants.selectors import TenantSnapshot
 from mcphost.vault import sealer, selectors
-from mcphost.vault.sealer import TenantSealer
 
 
 def write(incoming: Incoming) -> bytes:
@@ -114,10 +122,11 @@ class NumberedMessages(NamedTuple):
 
 
 class StoredStream(NamedTuple):
-    """A streaming call that this process owns.
+    """A streaming call that this process owns, as conditions of the record writer.
 
     `request` returns the encoded request. `polling`: the client may close the stream and resume it.
-    All methods raise SupersededError, SealError, VaultError.
+    What a condition writes is sealed in the writer's thread. A message that cannot be sealed makes
+    its submission fail with RecordRefused.
     """
 
     owner: CallOwner
@@ -126,37 +135,52 @@ class StoredStream(NamedTuple):
     request: Callable[[], bytes]
     polling: bool
 
-    def begin(self, said: NumberedMessages) -> None:
-        """Write the call and its stream."""
-        keys = sealer.fetch(self.stream.tenant)
-        session_calls.begin(self.owner, self.stream, self._row(keys), self._batch(keys, said))
+    def begin(self, said: NumberedMessages, waiting: WaitingCall | None = None) -> Condition:
+        """Write the call and its stream; if `waiting`, with input requests."""
 
-    def append(self, said: NumberedMessages) -> None:
+        def written() -> BeginningCall:
+            call = self.owner.call
+            keys = sealer.fetch(self.stream.tenant)
+            request = keys.seal(Purpose.ROW, self.request(), context=call.bytes)
+            return BeginningCall(
+                StoredCall(call, self.request_name, request), self._batch(said), waiting
+            )
+
+        return session_calls.begin(self.owner, self.stream, written)
+
+    def append(self, said: NumberedMessages) -> Condition:
         """Write more messages."""
-        batch = self._batch(sealer.fetch(self.stream.tenant), said)
-        session_calls.append(self.owner, self.stream, batch)
+        return session_calls.append(self.owner, self.stream, partial(self._batch, said))
 
-    def ask(self, waiting: WaitingCall, opens: bool, said: NumberedMessages) -> None:
-        """Write input requests; with them, if `opens`, the call and its stream."""
-        keys = sealer.fetch(self.stream.tenant)
-        opening = self._row(keys) if opens else None
-        session_calls.ask(self.owner, self.stream, self._batch(keys, said), waiting, opening)
+    def ask(self, waiting: WaitingCall, said: NumberedMessages) -> Condition:
+        """Write input requests."""
+        return session_calls.ask(self.owner, self.stream, waiting, partial(self._batch, said))
 
-    def finish(self, state: CallState, said: NumberedMessages) -> None:
+    def finish(self, state: CallState, said: NumberedMessages) -> Condition:
         """Write the last messages and end the call."""
-        batch = self._batch(sealer.fetch(self.stream.tenant), said)
-        session_calls.finish(self.owner, self.stream, batch._replace(kept=PICK_UP), state)
+
+        def written() -> Batch:
+            return self._batch(said)._replace(kept=PICK_UP)
+
+        return session_calls.finish(self.owner, self.stream, state, written)
+
+    def start(self, number: int) -> Condition:
+        """Start a round of the waiting call."""
+        return session_calls.start(self.owner, number)
+
+    def answer(self, given: GivenAnswer, number: int, state: CallState) -> Condition:
+        """Store an input response; if `state` is running, start the round with that number."""
+        return session_calls.answer(self.owner, self.stream, given, number, state)
 
     def release(self, told: bool) -> None:
-        """Release the waiting call. `told`: notify other processes, because it can go on now."""
+        """Release the waiting call. `told`: notify other processes, because it can go on now.
+
+        In a database thread.
+        """
         session_calls.release(self.owner, self.stream.tenant, told=told)
 
-    def _row(self, keys: TenantSealer) -> StoredCall:
-        call = self.owner.call
-        request = keys.seal(Purpose.ROW, self.request(), context=call.bytes)
-        return StoredCall(call, self.request_name, request)
-
-    def _batch(self, keys: TenantSealer, said: NumberedMessages) -> Batch:
+    def _batch(self, said: NumberedMessages) -> Batch:
+        keys = sealer.fetch(self.stream.tenant)
         events = [
             Event(number, keys.seal(Purpose.ROW, message, context=_context(self.stream.id, number)))
             for number, message in enumerate(said.messages, said.first)

@@ -13,8 +13,10 @@ from typing import Final
 from uuid import UUID
 
 from django.conf import settings
-from django.db import Error
 
+from mcphost.audit.records import Record
+from mcphost.audit.writer.conditions import Condition
+from mcphost.audit.writer.writer import RecordLost, RecordRefused, writer
 from mcphost.calls import streams
 from mcphost.calls.session_calls import SupersededError, WaitingCall
 from mcphost.calls.states import CallState
@@ -22,14 +24,12 @@ from mcphost.feed.loop import ChangeNews
 from mcphost.observability.availability import availability
 from mcphost.protocol.errors import over_limit
 from mcphost.runtime.call import Principal
-from mcphost.sealing.tokens import SealError
 from mcphost.serving.database import in_database, in_database_unbounded
 from mcphost.serving.events import Relay, waiters
 from mcphost.serving.legacy.outbound_guard import Gate
 from mcphost.serving.legacy.storage import NumberedMessages, StoredStream, event_id
 from mcphost.serving.limits import InUse, caller
 from mcphost.serving.ports import Reader
-from mcphost.vault.errors import VaultError
 
 RETRY_MS: Final = 1000
 """The SSE `retry` value for a response that is ended while its stream goes on."""
@@ -100,41 +100,69 @@ MOST_BYTES: Final = 4 * 1024 * 1024
 """Bytes that may wait to be written before notifications are dropped."""
 MOST_AT_ONCE: Final = 200
 TOLD_AT_ONCE: Final = 500
+AGAIN_SECONDS: Final = 0.5
+"""The pause before messages that the database did not take are written again."""
 
 log = logging.getLogger(__name__)
 
 
-Write = Callable[[NumberedMessages], None]
-"""Writes messages, in a database thread."""
+Write = Callable[[NumberedMessages], Condition]
+"""Makes the condition that writes messages."""
 
 
 class _Portion:
-    """Messages that are written together.
+    """Messages that are written together, in one commit with `records`.
 
-    `write` writes them, None to append them. `done` is resolved when they are written.
+    `write` makes the condition, None to append them. `done` is resolved when they are written, with
+    whether the condition took hold. `awaited`: a coroutine waits for `done` and handles its errors.
     """
 
-    __slots__ = ("done", "messages", "write")
+    __slots__ = ("awaited", "done", "messages", "records", "write")
 
-    def __init__(self, messages: list[bytes], write: Write | None = None) -> None:
+    def __init__(
+        self,
+        messages: list[bytes],
+        write: Write | None = None,
+        records: Sequence[Record] = (),
+        *,
+        awaited: bool = False,
+    ) -> None:
         self.messages = messages
         self.write = write
-        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.records = records
+        self.awaited = awaited
+        self.done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self.done.add_done_callback(_look_at)
 
 
-def _look_at(done: "asyncio.Future[None]") -> None:
+def _look_at(done: "asyncio.Future[bool]") -> None:
     """Retrieve the exception, so that asyncio does not log it when no coroutine waits any more."""
     if not done.cancelled():
         done.exception()
 
 
-async def _in_time(done: "asyncio.Future[None]", seconds: float) -> bool:
+async def _in_time(done: "asyncio.Future[bool]", seconds: float) -> bool:
     """Wait for a write; False if the database is unreachable and `seconds` have passed."""
     await asyncio.wait([done], timeout=seconds)
     if not (done.done() or availability.away):
         await asyncio.wait([done])
     return done.done()
+
+
+async def commit(condition: Condition, records: Sequence[Record] = ()) -> bool:
+    """Commit what the owner of a call writes; return whether the condition took hold.
+
+    Without `records` wait for the database as long as it takes. Raises RecordLost and RecordRefused.
+    """
+    while True:
+        if not records:
+            await availability.wait()
+        try:
+            return await writer.submit_if(condition, records)
+        except RecordLost:
+            if records or not writer.is_running():
+                raise
+        await asyncio.sleep(AGAIN_SECONDS)
 
 
 class Outgoing:
@@ -161,7 +189,6 @@ class Outgoing:
         self._on_stream = on_stream
         self._on_loss = on_loss
         self._queue: list[_Portion] = []  # an empty deque takes as much memory as all the rest
-        self._first: _Portion | None = None
         self._queued = 0
         self._number = 0
         self._writer: asyncio.Task[None] | None = None
@@ -205,48 +232,77 @@ class Outgoing:
         else:
             self._put(_Portion([message]))
 
-    async def ask(self, requests: list[bytes], waiting: WaitingCall) -> None:
-        """Send input requests, after they and the call's waiting state are written.
+    async def ask(
+        self, requests: list[bytes], waiting: WaitingCall, records: Sequence[Record] = ()
+    ) -> None:
+        """Send input requests, after they, the call's waiting state and `records` are committed.
 
         Raises SupersededError when the call is over or owned by another process; Stopped when the
-        guard refuses the requests.
+        guard refuses the requests; RecordLost and RecordRefused if `records` could not be written.
         """
         live = not self.closed
         self._gate.asks(waiting.asked, self.stored.owner, self.stored.stream, live=live)
-        opens = not self.streaming
-        messages = [*self._beginning(), *requests] if opens else requests
-        if opens:
+        if self.streaming:
+            write: Write = partial(self.stored.ask, waiting)
+        else:
             self._be_stream()
-        portion = _Portion(messages, partial(self.stored.ask, waiting, opens))
+            write = partial(self.stored.begin, waiting=waiting)
+            requests = [*self._beginning(), *requests]
+        portion = _Portion(requests, write, records, awaited=True)
         self._put(portion)
-        await asyncio.shield(portion.done)
+        if not await asyncio.shield(portion.done):
+            raise SupersededError
+
+    async def commit(self, condition: Condition, records: Sequence[Record] = ()) -> bool:
+        """Commit a condition of this call and `records`, after what was queued before; return
+        whether it took hold. Cancellation cancels only the wait.
+
+        Raises RecordLost and RecordRefused.
+        """
+        if self._over:
+            return False
+        portion = _Portion([], lambda _: condition, records, awaited=True)
+        self._put(portion)
+        try:
+            return await asyncio.shield(portion.done)
+        except asyncio.CancelledError:
+            if portion.done.cancelled():  # this process no longer writes to the stream
+                return False
+            raise
 
     async def finish(
-        self, message: bytes, state: CallState = CallState.FINISHED, *, failed: bool = False
+        self,
+        message: bytes,
+        state: CallState = CallState.FINISHED,
+        records: Sequence[Record] = (),
+        *,
+        failed: bool = False,
     ) -> None:
         """End the stream with `message`, if any, and wait until it is written. Cancellation cancels
         only the wait.
 
-        While the database is unreachable the message is shown before it is written: at once if the
-        call has `failed`, perhaps for that reason, and otherwise after
+        With `records` it is shown only when both are committed; raises RecordLost or RecordRefused
+        if that fails, and the stream goes on.
+
+        Without, while the database is unreachable, the message is shown before it is written: at
+        once if the call has `failed`, perhaps for that reason, and otherwise after
         MCPHOST_DATABASE_WAIT_SECONDS.
         """
         if self.closed:
             return
         self._last = True
         said = [message] if message and self._gate.answers(message) else []
-        portion = _Portion(said, partial(self.stored.finish, state))
+        write = partial(self.stored.finish, state)
+        portion = _Portion(said, write, records, awaited=bool(records))
         self._put(portion)
-        seconds = 0 if failed and availability.away else settings.MCPHOST_DATABASE_WAIT_SECONDS
-        if not await _in_time(portion.done, seconds):
-            self._show_last(said)
-            await asyncio.wait([portion.done])
-
-    async def begun(self) -> bool:
-        """Wait until the stream's start is written, or cannot be; False if that takes too long."""
-        if self._first is None:
-            return True
-        return await _in_time(self._first.done, settings.MCPHOST_DATABASE_WAIT_SECONDS)
+        if not records:
+            seconds = 0 if failed and availability.away else settings.MCPHOST_DATABASE_WAIT_SECONDS
+            if not await _in_time(portion.done, seconds):
+                self._show_last(said)
+        await asyncio.wait([portion.done])
+        if not portion.done.cancelled() and portion.done.exception() is not None:
+            self._last = False
+            portion.done.result()
 
     async def written(self) -> None:
         """Wait until all queued messages are written, or cannot be."""
@@ -319,7 +375,6 @@ class Outgoing:
         return [b""] if self.stored.polling else []
 
     def _put(self, portion: _Portion) -> None:
-        self._first = self._first or portion
         self._queue.append(portion)
         self._queued += sum(map(len, portion.messages))
         if self._writer is None:
@@ -331,10 +386,10 @@ class Outgoing:
         try:
             while self._queue:
                 await self._write_some()
-        except SupersededError:
-            self._lose("the call has ended, or another process owns it")
-        except (SealError, VaultError, Error) as error:
-            self._lose(f"a message cannot be stored: {error!r}")
+        except (SupersededError, RecordLost) as error:
+            self._lose(str(error) or "the call has ended, or another process owns it")
+        except RecordRefused as error:
+            self._lose(f"a message cannot be stored: {error}")
             await self._break_off()
         finally:
             self._writer = None
@@ -346,22 +401,33 @@ class Outgoing:
         write = portion.write or self.stored.append
         said = NumberedMessages(self._number + 1, tuple(messages), self.followed)
         try:
-            await in_database_unbounded(write, said)
-        except SupersededError as error:
-            if portion.write is None or self._last:
+            held = await commit(write(said), portion.records)
+        except (RecordLost, RecordRefused) as error:
+            if not portion.awaited:
                 raise
-            self._queue.pop(0)
-            portion.done.set_exception(error)
+            self._drop(portion).set_exception(error)
             return
         if self._over:
             return
-        self._show(messages)
+        if not held:
+            if not portion.awaited or self._last:
+                raise SupersededError
+            self._drop(portion).set_result(False)
+            return
+        if messages or self._last:
+            self._show(messages)
         del portion.messages[: len(messages)]
         if not portion.messages:
             self._queue.pop(0)
-            portion.done.set_result(None)
+            portion.done.set_result(True)
         if self._last and not self._queue:
             self._end()
+
+    def _drop(self, portion: _Portion) -> "asyncio.Future[bool]":
+        """Remove a portion that was not written; return its `done`."""
+        self._queue.remove(portion)
+        self._queued -= sum(map(len, portion.messages))
+        return portion.done
 
     def _show(self, messages: Sequence[bytes]) -> None:
         stream = self.stored.stream.id
@@ -409,8 +475,8 @@ class Outgoing:
     async def _break_off(self) -> None:
         """End the stream without a response, so that a client that resumes it does not wait."""
         stream, nothing = self.stored.stream, NumberedMessages(self._number + 1, (), self.followed)
-        with suppress(SupersededError, SealError, VaultError, Error):
-            await in_database_unbounded(self.stored.finish, CallState.CANCELLED, nothing)
+        with suppress(RecordLost, RecordRefused):
+            await commit(self.stored.finish(CallState.CANCELLED, nothing))
             waiters.notify((stream.tenant, stream.id.hex))
 
     @property

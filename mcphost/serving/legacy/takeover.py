@@ -14,23 +14,27 @@ from typing import Final
 from uuid import UUID
 
 from mcphost.audit.records import new_id
+from mcphost.audit.writer.writer import RecordLost, RecordRefused
 from mcphost.calls import session_calls, sessions
-from mcphost.calls.session_calls import Batch, SupersededError, TakenOver
+from mcphost.calls.session_calls import TakenOver
 from mcphost.calls.states import CallState
+from mcphost.calls.streams import Batch
 from mcphost.feed.loop import ChangeNews
 from mcphost.feed.nodes import heartbeat
 from mcphost.identity import selectors as identity
 from mcphost.identity.selectors import anonymous
 from mcphost.protocol.revisions import REVISIONS
 from mcphost.runtime.call import Principal
-from mcphost.serving import replies, revocation, shutdown
+from mcphost.serving import revocation, shutdown
 from mcphost.serving.context import Incoming
 from mcphost.serving.database import in_database_unbounded
 from mcphost.serving.events import Relay
 from mcphost.serving.legacy import questions, storage
-from mcphost.serving.legacy.call import HeldCall, SessionCall, reply_context
+from mcphost.serving.legacy.call import HeldCall, SessionCall
+from mcphost.serving.legacy.questions import OpenRound
 from mcphost.serving.legacy.session import principal_in
 from mcphost.serving.legacy.storage import StoredStream
+from mcphost.serving.legacy.stream import commit
 from mcphost.tenants import selectors as tenants
 
 ENDED: Final = "the client ended the session"
@@ -97,10 +101,10 @@ async def _go_on(taken_over: TakenOver) -> None:
         await _take_up(taken_over)
     except Exception:
         log.exception("a call cannot go on", extra={"call": str(taken_over.call.id)})
-        end = Batch((), storage.PICK_UP)
-        with suppress(SupersededError):
-            await in_database_unbounded(
-                session_calls.finish, taken_over.owner, taken_over.stream, end, CallState.CANCELLED
+        end = partial(Batch, (), storage.PICK_UP)
+        with suppress(RecordLost, RecordRefused):
+            await commit(
+                session_calls.finish(taken_over.owner, taken_over.stream, CallState.CANCELLED, end)
             )
 
 
@@ -153,11 +157,10 @@ async def _pick_up(
     """
     tenant, call = taken_over.stream.tenant, taken_over.call.id
     if taken_over.journal and taken_over.state is not CallState.RUNNING:
-        held.wait(
-            await in_database_unbounded(
-                questions.waiting_of, taken_over.stream, call, taken_over.journal
-            )
+        waiting, progress = await in_database_unbounded(
+            questions.waiting_of, taken_over.stream, call, taken_over.journal
         )
+        held.wait(OpenRound(waiting, progress, held.store))
     if ended or taken_over.state is CallState.CANCELLED:
         raise asyncio.CancelledError(ENDED if ended else CANCELLED_REASON)
     refusal = revocation.refusal(before, now)
@@ -165,12 +168,7 @@ async def _pick_up(
         raise refusal
     if held.waiting is not None:
         return
-    if taken_over.reply:
-        context = reply_context(call, taken_over.round)
-        held.reply = replies.read(
-            await in_database_unbounded(storage.unseal, tenant, context, taken_over.reply)
-        )
-    elif taken_over.journal:
+    if taken_over.journal:
         held.go_on(await questions.take_in(tenant, call, taken_over.journal), begun=True)
     else:
         held.uncertain = True

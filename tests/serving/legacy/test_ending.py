@@ -1,8 +1,6 @@
 """Calls of sessions that end before the client has responded, and progress while they wait."""
 
 import asyncio
-import threading
-from uuid import UUID
 
 import pytest
 
@@ -68,22 +66,16 @@ async def test_a_call_can_be_called_off_from_any_process(asking: Cast) -> None:
     await _is_called_off(shown)
 
 
-async def test_a_call_that_was_called_off_elsewhere_takes_no_question_for_expired(
-    asking: Cast, monkeypatch: pytest.MonkeyPatch
+async def test_a_call_that_was_called_off_elsewhere_takes_no_answer_and_no_question_for_expired(
+    asking: Cast,
 ) -> None:
-    real, looked, called_off = stored.any_open, threading.Event(), threading.Event()
-
-    def any_open(call: UUID, number: int) -> bool:
-        looked.set()
-        assert called_off.wait(10)
-        return real(call, number)
-
-    monkeypatch.setattr(stored, "any_open", any_open)
-    shown = await _waits(await Caller.at(asking))
-    await true(looked.is_set)
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
     await in_database(_call_off_unheard)
-    called_off.set()
+    await caller.answer(shown.requests[0], accept(colour="red"))
     await _is_called_off(shown)
+    refused = await in_database(lambda: Entry.objects.get(action=ANSWER_REFUSED))
+    assert refused.reason == "late"
 
 
 def _call_off_unheard() -> None:

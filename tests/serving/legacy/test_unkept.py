@@ -3,9 +3,10 @@
 import pytest
 
 from mcphost.calls.states import CallState
+from mcphost.calls.streams import Batch
 from mcphost.protocol import messages
 from mcphost.sealing.tokens import Reason, SealError
-from mcphost.serving.legacy import storage
+from mcphost.serving.legacy.storage import NumberedMessages, StoredStream
 from mcphost.serving.legacy.stream import MOST_BYTES
 from tests.cast import Cast
 from tests.serving.legacy.callers import Caller, accept
@@ -30,11 +31,15 @@ async def test_a_stream_that_cannot_be_kept_ends(
     caller = await Caller.at(asking)
     shown = await _waits(caller)
 
-    def too_large(*what: object) -> None:
-        raise SealError(Reason.TOO_LARGE)
+    real = StoredStream._batch
 
-    monkeypatch.setattr(storage.session_calls, "append", too_large)
-    _only().outgoing.send(messages.log_message("info", "x", None))
+    def too_large(stored: StoredStream, said: NumberedMessages) -> Batch:
+        if any(b"unstorable" in message for message in said.messages):
+            raise SealError(Reason.TOO_LARGE)
+        return real(stored, said)
+
+    monkeypatch.setattr(StoredStream, "_batch", too_large)
+    _only().outgoing.send(messages.log_message("info", "unstorable", None))
     await shown.whole()
     await caller.resumed(shown.ids[-1])
     row = await _row()
