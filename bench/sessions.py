@@ -13,6 +13,7 @@ from typing import NamedTuple
 from bench import asking, peers
 from bench.clients import MODES, STEPS
 from bench.listeners import Lines, program
+from bench.load import LoadError
 from bench.passes import Plan
 from bench.peers import Peer, Served, UnavailableError, serving
 from bench.proc import cpu_seconds
@@ -129,6 +130,8 @@ def _loaded(
 def _turn(served: Served, crowd: Lines, seconds: int) -> Turn:
     before = cpu_seconds(served.pid)
     seen = json.loads(crowd.ask(str(seconds)))
+    if seen["sessions"] < 2:
+        raise LoadError(f"the clients of {served.target.url} had no sessions, but errors")
     return Turn(
         sessions=seen["sessions"],
         seconds=seen["seconds"],
