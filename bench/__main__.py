@@ -1,12 +1,24 @@
-"""The command line: `python -m bench [call|ask|scale|nodes|listeners|waiting|profile ...] [--smoke]`."""
+"""The command line: `python -m bench [call|ask|sessions|scale|nodes|listeners|waiting|profile ...] [--smoke]`."""
 
 import argparse
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from bench import asking, listeners, machine, nodes, peers, plot, postgresql, report, scale, waiting
+from bench import (
+    asking,
+    listeners,
+    machine,
+    nodes,
+    peers,
+    plot,
+    postgresql,
+    report,
+    scale,
+    sessions,
+    waiting,
+)
 from bench.figures import Figure
 from bench.load import CONNECTIONS, EACH_CONNECTIONS, LoadError, require_wrk
 from bench.passes import SMOKE, Plan, compare, compare_each
@@ -76,6 +88,15 @@ def _ask(run: Run) -> bool:
     return _no_errors(figures)
 
 
+def _sessions(run: Run) -> bool:
+    longer = replace(run.plan, seconds=run.plan.seconds * sessions.TIMES_AS_LONG)
+    few, many = (run.plan, sessions.SMALL_CROWD), (longer, sessions.CROWD)
+    plan, clients = few if run.smoke else many
+    each = sessions.compare(plan, clients, run.peers)
+    _show(run, "bench sessions", report.sessions_tables(each))
+    return all(_no_errors(figures) for figures in each.values())
+
+
 def _scale(run: Run) -> bool:
     size = scale.SMALL_CROWD if run.smoke else scale.CROWD
     figures = compare(scale.databases(size), run.plan)
@@ -103,7 +124,13 @@ def _waiting(run: Run) -> bool:
     few = (waiting.SMALL_CROWD, run.plan.seconds, waiting.FEW_PASSES)
     many = (waiting.CROWD, run.plan.seconds, waiting.PASSES)
     figure = waiting.wait(*(few if run.smoke else many))
-    _show(run, "bench waiting", report.waiting_table(figure))
+    servers = [peer for peer in sessions.servers(sessions.SESSION_BASED) if peer.name in run.peers]
+    half, passes = (
+        (waiting.SMALL_HALF, waiting.FEW_PASSES) if run.smoke else (waiting.HALF, waiting.PASSES)
+    )
+    beside = waiting.set_up(servers, half, passes)
+    text = f"{report.waiting_table(figure)}\n\n{report.set_up_table(beside)}"
+    _show(run, "bench waiting", text)
     return not figure.errors
 
 
@@ -113,7 +140,9 @@ def _show(run: Run, place: str, text: str) -> None:
         report.write(place, text)
 
 
-def _no_errors(figures: Sequence[Figure] | Sequence[nodes.NodesFigure]) -> bool:
+def _no_errors(
+    figures: Sequence[Figure] | Sequence[nodes.NodesFigure] | Sequence[sessions.SessionsFigure],
+) -> bool:
     return not any(figure.errors for figure in figures)
 
 
@@ -127,6 +156,7 @@ def _profile(_run: Run) -> bool:
 SCENARIOS: Mapping[str, Callable[[Run], bool]] = {
     "call": _call,
     "ask": _ask,
+    "sessions": _sessions,
     "scale": _scale,
     "nodes": _nodes,
     "listeners": _listeners,
@@ -142,7 +172,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "scenarios",
         nargs="*",
-        help="call: beside the peers; ask: calls of two legs; scale: over a large database; nodes: two processes against "
+        help="call: beside the peers; ask: calls of two legs; sessions: real clients from connecting to closing; scale: over a large database; nodes: two processes against "
         "one; listeners: how soon all hear of a change; waiting: what open questions cost. Without a name all of these. "
         "profile: CPU per call of mcphost and the bare app, in less than a minute, for developers; writes nothing",
     )

@@ -1,4 +1,4 @@
-"""Many who are asked, in one process: `python -m bench.asked PORT COUNT`, with the token in BENCH_TOKEN.
+"""Many who are asked, in one process: `python -m bench.asked URL COUNT`, with the token in BENCH_TOKEN.
 
 Each has a session of revision 2025-11-25 and calls the tool `ask`, whose question comes on the stream
 of the call and stays. Writes a line of JSON when all are asked ({"asking": seconds it took}). After
@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 SIDE_BY_SIDE = 100
 PATIENCE = 180.0
@@ -28,8 +29,8 @@ Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 class Asked:
     """One session with one call, whose stream stays open while its question does."""
 
-    def __init__(self, port: int, token: str, number: int) -> None:
-        self._port = port
+    def __init__(self, url: str, token: str, number: int) -> None:
+        self._place = urlsplit(url)
         self._token = token
         self._text = f"hello {number}"
         self._session = ""
@@ -38,9 +39,15 @@ class Asked:
     async def begin(self) -> None:
         """Open a session, make the call, and have its question."""
         line = await self._open()
-        head, _ = await self._exchange(line, 1, "initialize", CLIENT)
-        named = [one for one in head.split("\r\n") if one.lower().startswith("mcp-session-id:")]
-        self._session = named[0].partition(":")[2].strip()
+        line[1].write(self._request(_message(1, method="initialize", params=CLIENT)))
+        head = (await line[0].readuntil(b"\r\n\r\n")).decode()
+        pairs = [one.partition(": ") for one in head.split("\r\n")[1:] if one]
+        fields = {name.lower(): value for name, _, value in pairs}
+        self._session = fields["mcp-session-id"]
+        if "content-length" in fields:
+            await line[0].readexactly(int(fields["content-length"]))
+        else:  # an event stream, in chunks
+            await line[0].readuntil(b"\r\n0\r\n\r\n")
         call = {"name": "ask", "arguments": {"text": self._text}}
         self._stream, self._kept = line  # a writer without a reference is closed
         self._kept.write(self._request(_message(2, method="tools/call", params=call)))
@@ -63,19 +70,7 @@ class Asked:
         assert block["text"] == self._text, ended
 
     async def _open(self) -> Line:
-        return await asyncio.open_connection("127.0.0.1", self._port)
-
-    async def _exchange(
-        self, line: Line, id: int, method: str, params: dict[str, Any]
-    ) -> tuple[str, bytes]:
-        line[1].write(self._request(_message(id, method=method, params=params)))
-        head = (await line[0].readuntil(b"\r\n\r\n")).decode()
-        (length,) = (
-            int(one.partition(":")[2])
-            for one in head.split("\r\n")
-            if one.lower().startswith("content-length:")
-        )
-        return head, await line[0].readexactly(length)
+        return await asyncio.open_connection(self._place.hostname, self._place.port)
 
     async def _message(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """The next message of the stream that is wanted; all else is passed over."""
@@ -88,8 +83,8 @@ class Asked:
 
     def _request(self, body: bytes) -> bytes:
         lines = [
-            "POST /t/demo/mcp HTTP/1.1",
-            f"Host: 127.0.0.1:{self._port}",
+            f"POST {self._place.path} HTTP/1.1",
+            f"Host: {self._place.netloc}",
             f"Authorization: Bearer {self._token}",
             "Content-Type: application/json",
             "Accept: application/json, text/event-stream",
@@ -117,9 +112,9 @@ async def _all(does: Sequence[Callable[[], Awaitable[None]]]) -> float:
     return time.monotonic() - began
 
 
-async def main(port: int, count: int) -> None:
+async def main(url: str, count: int) -> None:
     token = os.environ["BENCH_TOKEN"]
-    crowd = [Asked(port, token, number) for number in range(count)]
+    crowd = [Asked(url, token, number) for number in range(count)]
     print(json.dumps({"asking": await _all([one.begin for one in crowd])}), flush=True)
     await asyncio.to_thread(sys.stdin.readline)
     began = time.monotonic()
@@ -129,4 +124,4 @@ async def main(port: int, count: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1]), int(sys.argv[2])))
+    asyncio.run(main(sys.argv[1], int(sys.argv[2])))

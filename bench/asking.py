@@ -35,6 +35,15 @@ def _ours(folder: Path, port: int) -> Command:
     return peers.ours(folder, port, MCPHOST_TOOLS_PATH=str(TOOLS))
 
 
+def with_room(sessions: int, changes_per_minute: int) -> Callable[[Path, int], Command]:
+    """Our server with the tools that ask, for so many sessions, all of one token."""
+    limits = {
+        "MCPHOST_SESSIONS_PER_TOKEN": str(sessions),
+        "MCPHOST_SESSION_CHANGES_PER_MINUTE": str(changes_per_minute),
+    }
+    return lambda folder, port: peers.ours(folder, port, MCPHOST_TOOLS_PATH=str(TOOLS), **limits)
+
+
 def _asks(tool: str) -> Callable[[Path, int], Target]:
     def target(folder: Path, port: int) -> Target:
         return replace(peers.MCPHOST.target(folder, port), asks=tool)

@@ -117,7 +117,7 @@ def _change(ears: Lines, changing: Lines) -> Heard:
 
 
 @contextmanager
-def program(module: str, *arguments: int, **more: str) -> Iterator[Lines]:
+def program(module: str, *arguments: int | str, **more: str) -> Iterator[Lines]:
     """Another of this folder's programs, while in here."""
     process = subprocess.Popen(
         [sys.executable, "-m", module, *map(str, arguments)],

@@ -99,11 +99,12 @@ def _database() -> Iterator[Mapping[str, str]]:
         yield {"DATABASE_URL": url}
 
 
-def script(name: str) -> Callable[[Path, int], Command]:
-    """A server of this folder, in our own environment."""
+def script(name: str, *more: str) -> Callable[[Path, int], Command]:
+    """A server of this folder, in our own environment; `more` are arguments behind its port."""
 
     def command(folder: Path, port: int) -> Command:
-        return Command([sys.executable, str(SERVERS / name), str(port)], folder / "log", port)
+        argv = [sys.executable, str(SERVERS / name), str(port), *more]
+        return Command(argv, folder / "log", port)
 
     return command
 

@@ -9,9 +9,11 @@ from bench.figures import Figure
 from bench.listeners import ListenersFigure
 from bench.nodes import TWICE, NodesFigure
 from bench.passes import Plan
+from bench.peers import SDK
 from bench.processes import ROOT
+from bench.sessions import SESSION_BASED, STATELESS, SessionsFigure
 from bench.verify import REVISION
-from bench.waiting import WaitingFigure
+from bench.waiting import SetUpFigure, WaitingFigure
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 PICTURE = ROOT / "docs" / "benchmarks.svg"
@@ -20,10 +22,14 @@ IMAGE = f"![CPU per call of each server]({PICTURE.name})"
 TARGETS_CPU = {16: 3.0, 64: 2.2}
 TARGETS_OVER_SDK = {16: 3.0, 64: 5.0}
 TARGET_ASKING = 3.0
+# Per revision, of the CPU of the SDK's server.
+TARGETS_SESSIONS = {SESSION_BASED: 2.0, STATELESS: 1.5}
 TARGET_NODES = 1.2
 TARGET_TOLD = 2.0
 TARGET_QUESTION = 30 * 1024
 TARGET_LATENCY = 1.5
+TARGET_SESSION = 25 * 1024
+TARGET_SET_UP = 300
 
 
 def tables(each: Mapping[int, Sequence[Figure]]) -> str:
@@ -142,6 +148,31 @@ def waiting_table(figure: WaitingFigure) -> str:
     return "\n".join([*lines, "", memory, latency])
 
 
+def set_up_table(figures: Sequence[SetUpFigure]) -> str:
+    """What fewer questions that wait cost, and how soon they are asked, beside the SDK, as Markdown."""
+    if not figures:
+        return ""
+    count = figures[0].questions
+    lines = [
+        f"| server | memory for each of {count:,} | set up per second | the first {count:,} | as many again |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
+    lines += [
+        f"| {figure.label} | {figure.memory / 1024:.1f} KiB | {figure.rate:,.0f} "
+        f"| {figure.first:,.0f} | {figure.second:,.0f} |"
+        for figure in figures
+    ]
+    lines.append("")
+    for figure in figures:
+        if figure.label == SDK.label:
+            continue
+        memory = f"{figure.label}: {figure.memory / 1024:.1f} KiB for each of {count:,}"
+        rate = f"{figure.label}: {figure.rate:,.0f} set up per second, up to {2 * count:,}"
+        lines.append(_line(figure.memory <= TARGET_SESSION, memory, "at most 25 KiB"))
+        lines.append(_line(figure.rate >= TARGET_SET_UP, rate, f"at least {TARGET_SET_UP}"))
+    return "\n".join(lines).strip()
+
+
 def asking_table(figures: Sequence[Figure], sealed: Sequence[SealingFigure]) -> str:
     """Calls of two legs beside one another, what a token costs, and the verdict, as Markdown."""
     lines = [
@@ -179,6 +210,45 @@ def _asking_verdict(figures: Sequence[Figure]) -> list[str]:
         seen = f"{ratio:.2f} times the tuned SDK's throughput"
         lines.append(_line(ratio >= TARGET_ASKING, seen, f"at least {TARGET_ASKING:g}"))
     return lines
+
+
+def sessions_tables(each: Mapping[str, Sequence[SessionsFigure]]) -> str:
+    """Whole sessions of real clients beside one another, two tables per revision, as Markdown."""
+    parts = []
+    for revision, figures in each.items():
+        era = "stateless" if revision == STATELESS else "session-based"
+        lines = [
+            f"### Revision {revision}, {era}",
+            "",
+            "| server | CPU per session | lowest to highest pass | times the tuned SDK's | sessions/s | the clients' CPU per session | errors |",
+            "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        ]
+        lines += [
+            f"| {figure.label} | {figure.cpu * 1e3:.2f} ms "
+            f"| {figure.low * 1e3:.2f} to {figure.high * 1e3:.2f} ms | {_times(figure.ratio)} "
+            f"| {figure.rate:,.0f} | {figure.clients_cpu * 1e3:.2f} ms | {figure.errors} |"
+            for figure in figures
+        ]
+        lines += [
+            "",
+            "| p50 / p99 ms | connect | list the tools | call to first question | answer to next message |",
+            "| --- | ---: | ---: | ---: | ---: |",
+        ]
+        for figure in figures:
+            steps = [f"{step.p50:.0f} / {step.p99:.0f}" for step in figure.steps.values()]
+            lines.append(f"| {' | '.join([figure.label, *steps])} |")
+        most = TARGETS_SESSIONS[revision]
+        lines += [""] + [
+            _line(
+                figure.ratio <= most,
+                f"{figure.label}: {figure.ratio:.2f} times the tuned SDK's CPU per session",
+                f"at most {most:g}",
+            )
+            for figure in figures
+            if figure.ratio is not None and figure.name != SDK.name
+        ]
+        parts.append("\n".join(lines).strip())
+    return "\n\n".join(parts)
 
 
 def verdict(each: Mapping[int, Sequence[Figure]]) -> str:

@@ -1,4 +1,8 @@
-"""The official Python SDK's server with a tool that asks by `Resolve`, otherwise as `sdk_server.py`."""
+"""The official Python SDK's server with tools that ask by `Resolve`, otherwise as `sdk_server.py`.
+
+`python bench/servers/sdk_asking_server.py PORT sessions` is for the clients that open sessions: they are
+kept, and a call is answered with an event stream, because its questions come on that.
+"""
 
 import sys
 from typing import Annotated
@@ -11,14 +15,25 @@ server = MCPServer("bench", log_level="WARNING")
 
 
 class Sure(BaseModel):
-    """The one question."""
+    """The answer to each question."""
 
     sure: bool
 
 
 async def sure() -> Elicit[Sure]:
-    """Asks it."""
+    """Asks the first question."""
     return Elicit("Are you sure?", Sure)
+
+
+async def still_sure(first: Annotated[Sure, Resolve(sure)]) -> Elicit[Sure]:
+    """Asks the second question, once the first is answered."""
+    return Elicit("Still sure?" if first.sure else "Sure now?", Sure)
+
+
+@server.tool(structured_output=False)
+async def echo(text: str) -> str:
+    """Say the same again."""
+    return text
 
 
 @server.tool(structured_output=False)
@@ -27,9 +42,20 @@ async def ask(text: str, answer: Annotated[Sure, Resolve(sure)]) -> str:
     return text if answer.sure else ""
 
 
+# So that this server and ours list as many tools.
+server.tool(name="ask_unclaimed", structured_output=False)(ask)
+
+
+@server.tool(structured_output=False)
+async def ask_twice(text: str, answer: Annotated[Sure, Resolve(still_sure)]) -> str:
+    """Asks two questions, one after the other, and says the same again."""
+    return text if answer.sure else ""
+
+
 if __name__ == "__main__":
+    stateless = sys.argv[2:] != ["sessions"]
     uvicorn.run(
-        server.streamable_http_app(json_response=True, stateless_http=True),
+        server.streamable_http_app(json_response=stateless, stateless_http=stateless),
         host="127.0.0.1",
         port=int(sys.argv[1]),
         loop="uvloop",

@@ -31,3 +31,12 @@ async def ask_unclaimed(ctx: Context, text: str) -> str:
     """The same, but that the round which takes in the answer is not claimed."""
     answer = await ctx.elicit("sure", "Are you sure?", Sure)
     return text if answer.sure else ""
+
+
+@tool
+async def ask_twice(ctx: Context, text: str) -> str:
+    """Asks two questions, one after the other, and says the same again."""
+    first = await ctx.elicit("sure", "Are you sure?", Sure)
+    again = "Still sure?" if first.sure else "Sure now?"
+    answer = await ctx.elicit("still-sure", again, Sure)
+    return text if answer.sure else ""

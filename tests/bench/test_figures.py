@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from bench import asking, listeners, nodes, plot, report
+from bench import asking, listeners, nodes, plot, report, sessions
 from bench.figures import Figure, summarise
 from bench.listeners import Heard
 from bench.load import LoadError, Sample, parse
 from bench.nodes import Turn
 from bench.passes import Plan
 from bench.proc import parse_ticks
-from bench.waiting import WaitingFigure
+from bench.waiting import SetUpFigure, WaitingFigure
 
 LABELS = {"mcphost": "mcphost", "sdk": "SDK", "bare": "bare"}
 
@@ -105,7 +105,8 @@ def test_a_page_without_the_markers_is_left_alone(tmp_path: Path) -> None:
 
 def test_the_page_has_a_place_for_every_scenario() -> None:
     text = report.PAGE.read_text()
-    for marker in ("bench call", "bench ask", "bench scale", "bench nodes", "bench listeners"):
+    for name in ("call", "ask", "sessions", "scale", "nodes", "listeners", "waiting"):
+        marker = f"bench {name}"
         assert text.count(f"<!-- {marker}: begin -->") == 1
         assert text.count(f"<!-- {marker}: end -->") == 1
 
@@ -167,6 +168,45 @@ def test_a_question_that_waits_is_held_against_its_memory_and_the_latency_of_oth
     assert "| 5,000 | 40.0 KiB | 1.2% | 9.4 s | 12.5 s |" in table
     assert "40.0 KiB for each (wanted: at most 30 KiB): **missed**" in table
     assert table.endswith("p99 1.75 times as high (wanted: at most 1.5): **missed**")
+
+
+def test_a_call_that_waits_and_its_setting_up_are_held_against_a_target_but_not_the_sdk_s() -> None:
+    table = report.set_up_table(
+        [
+            SetUpFigure("mcphost", 1_000, 26 * 1024, first=400.0, second=240.0, rate=300.0),
+            SetUpFigure("MCP Python SDK 2.3, tuned", 1_000, 90 * 1024, 300.0, 300.0, 300.0),
+        ]
+    )
+    assert "| mcphost | 26.0 KiB | 300 | 400 | 240 |" in table
+    assert table.splitlines()[-2:] == [
+        "- mcphost: 26.0 KiB for each of 1,000 (wanted: at most 25 KiB): **missed**",
+        "- mcphost: 300 set up per second, up to 2,000 (wanted: at least 300): reached",
+    ]
+    assert report.set_up_table([]) == ""
+
+
+def test_the_cpu_of_sessions_is_compared_within_each_pass_and_told_per_revision() -> None:
+    """The machine is half as fast in the second pass."""
+    steps = {step: [1.0, 2.0, 3.0] for step in ("initialize", "list", "question", "answer")}
+
+    def turn(cpu: float, errors: int = 0) -> sessions.Turn:
+        return sessions.Turn(100, 2.0, errors, cpu, clients_cpu=0.5, steps=steps)
+
+    labels = {"mcphost": "mcphost", "sdk": "SDK"}
+    turns = {"mcphost": [turn(1.7), turn(3.4, errors=1)], "sdk": [turn(1.0), turn(2.0)]}
+    figures = sessions.summarise(labels, turns)
+    assert [figure.ratio for figure in figures] == pytest.approx([1.7, 1.0])
+    assert [figure.errors for figure in figures] == [1, 0]
+    assert figures[0].steps["list"].p50 == pytest.approx(2.0)
+    tables = report.sessions_tables(dict.fromkeys(("2025-11-25", "2026-07-28"), figures))
+    assert tables.count("| mcphost | 25.50 ms | 17.00 to 34.00 ms | 1.70 | 50 | 5.00 ms | 1 |") == 2
+    assert [line for line in tables.splitlines() if line.startswith("- ")] == [
+        "- mcphost: 1.70 times the tuned SDK's CPU per session (wanted: at most 2): reached",
+        "- mcphost: 1.70 times the tuned SDK's CPU per session (wanted: at most 1.5): **missed**",
+    ]
+    alone = sessions.summarise(labels, {"mcphost": turns["mcphost"]})
+    assert alone[0].ratio is None
+    assert "wanted" not in report.sessions_tables({"2025-11-25": alone})
 
 
 def test_ticks_are_read_behind_a_name_that_holds_anything() -> None:
