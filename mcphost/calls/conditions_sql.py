@@ -1,8 +1,15 @@
 """Conditions on rows of this package, in the SQL of both databases (`audit.writer.conditions`)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+from uuid import UUID
 
 from mcphost.audit.writer.conditions import POSTGRESQL, SQLITE, Effect, RowChange, Steps
+from mcphost.feed.loop import loop
+from mcphost.feed.services import ANNOUNCEMENTS, ANNOUNCING
+
+Effects = Mapping[Effect, Sequence[Mapping[str, Any]]]
+"""The rows of each effect of a condition."""
 
 
 def change(
@@ -27,6 +34,14 @@ def effect(
 ) -> Effect:
     """Make an effect from SQL templates, as `change`. `{held}` is whether `r`'s condition took hold."""
     return Effect(name, _by_vendor(name, {**columns, "nonce": "text"}, steps), committed)
+
+
+_ANNOUNCE: Final = Effect(ANNOUNCEMENTS, ANNOUNCING, loop.announced)
+
+
+def announcement(what: str, tenant: UUID, object_id: str) -> Effects:
+    """The effect that announces a change to all processes (`feed.services.announce`)."""
+    return {_ANNOUNCE: [{"tenant": tenant.hex, "what": what, "object_id": object_id}]}
 
 
 def _by_vendor(name: str, columns: Mapping[str, str], templates: tuple[str, ...]) -> Steps:

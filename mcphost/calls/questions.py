@@ -14,10 +14,10 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from mcphost.calls.conditions_sql import effect
+from mcphost.calls.conditions_sql import Effects, effect
 from mcphost.calls.models import OpenQuestion, StreamedCall
 from mcphost.calls.states import QuestionState
-from mcphost.calls.streams import PRUNED_AT_ONCE, Effects
+from mcphost.calls.streams import PRUNED_AT_ONCE
 from mcphost.feed.services import announce
 
 NEWS: Final = "answer"

@@ -1,4 +1,4 @@
-"""Sessions of clients that speak a session-based revision: one row each, read for every request.
+"""Sessions of clients that speak a session-based revision: one row each, checked for every request.
 
 The time of the last use is noted in memory and written every few seconds.
 """
@@ -6,6 +6,7 @@ The time of the last use is noted in memory and written every few seconds.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
+from secrets import token_hex
 from typing import Any, Final
 from uuid import UUID
 
@@ -14,7 +15,9 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from mcphost.audit.writer.conditions import Condition, Values
 from mcphost.calls.claims import LEASE
+from mcphost.calls.conditions_sql import announcement, change
 from mcphost.calls.models import GetStream, Session, SessionTopic, StreamedCall
 from mcphost.feed import nodes
 from mcphost.feed.services import announce, announce_all
@@ -59,7 +62,6 @@ class SessionRow:
     client: Mapping[str, Any]
     expires_at: datetime
     log_level: str = ""
-    initialized: bool = False
     holder: str = ""
 
 
@@ -76,6 +78,110 @@ class TooManyTopicsError(Exception):
 
 class SessionOverError(Exception):
     """The session has ended since it was read."""
+
+
+_SESSION: Final = {"session": "uuid", "nonce": "text"}
+_ID: Final = "RETURNING {hex}calls_session.id{end} AS nonce"
+_BEGIN: Final = change(
+    "session_begin",
+    {
+        **_SESSION,
+        "tenant": "uuid",
+        "who": "text",
+        "holder": "text",
+        "revision": "text",
+        "client": "jsonb",
+        "most": "bigint",
+        "seconds": "double precision",
+    },
+    "INSERT INTO calls_session (id, tenant, who, holder, revision, client, log_level, initialized, "  # noqa: S608
+    "created_at, used_at, expires_at) SELECT r.session, r.tenant, r.who, r.holder, r.revision, "
+    "r.client, '', true, {now}, {now}, {later} FROM (SELECT r.*, row_number() OVER "
+    "(PARTITION BY r.holder ORDER BY r.session) AS place FROM {r}) AS r WHERE r.place + (SELECT count(*) "
+    "FROM calls_session WHERE calls_session.holder = r.holder AND calls_session.ended_at IS NULL "
+    "AND calls_session.expires_at > {now}) <= r.most "
+    f"ON CONFLICT (id) DO UPDATE SET used_at = excluded.used_at {_ID}",
+)
+_CHECK: Final = change(
+    "session_check",
+    {**_SESSION, "level": "text"},
+    "SELECT r.nonce FROM {r}, calls_session WHERE calls_session.id = r.session "
+    "AND calls_session.ended_at IS NULL AND calls_session.expires_at > {now} "
+    "AND calls_session.log_level = r.level",
+    reads=True,
+)
+_END: Final = change(
+    "session_end",
+    {**_SESSION, "seconds": "double precision"},
+    "UPDATE calls_session SET ended_at = {now}, expires_at = {later} FROM {r} "  # noqa: S608
+    f"WHERE calls_session.id = r.session AND calls_session.ended_at IS NULL {_ID}",
+    made="SELECT r.nonce FROM {r}, calls_session "
+    "WHERE calls_session.id = r.session AND calls_session.ended_at IS NOT NULL",
+)
+_OPEN_STREAM: Final = change(
+    "session_stream",
+    {**_SESSION, "stream": "uuid", "owner": "uuid", "most": "bigint"},
+    "UPDATE calls_session SET used_at = {now} FROM {r} WHERE calls_session.id = r.session "  # noqa: S608
+    f"AND calls_session.ended_at IS NULL AND calls_session.expires_at > {{now}} {_ID}",
+    "INSERT INTO calls_getstream (id, session_id, owner, opened_at) "
+    "SELECT r.stream, r.session, r.owner, {now} FROM {r} WHERE {before} AND NOT EXISTS "
+    "(SELECT 1 FROM calls_sessiontopic WHERE calls_sessiontopic.session_id = r.session) "
+    "AND (SELECT count(*) FROM calls_getstream "
+    "WHERE calls_getstream.session_id = r.session AND calls_getstream.id <> r.stream) < r.most "
+    "ON CONFLICT (id) DO UPDATE SET owner = excluded.owner "
+    "RETURNING {hex}calls_getstream.session_id{end} AS nonce",
+)
+
+
+def begin_within(row: SessionRow, most: int) -> Condition:
+    """Condition: the holder has fewer than `most` sessions. Writes a new one.
+
+    Sessions that other processes begin at the same moment are not counted yet: the next `begin`
+    ends as many idle ones as there are too many.
+    """
+    values = {
+        **_row(row.id),
+        "tenant": row.tenant.hex,
+        "who": row.who,
+        "holder": row.holder,
+        "revision": row.revision,
+        "client": row.client,
+        "most": most,
+        "seconds": (row.expires_at - timezone.now()).total_seconds(),
+    }
+    return Condition(_BEGIN, row.id.hex, lambda: Values(values))
+
+
+def is_open(session: UUID, log_level: str) -> Condition:
+    """Condition: the session is open, and has this log level. Only reads."""
+    nonce = token_hex(8)
+    values = {**_row(session), "nonce": nonce, "level": log_level}
+    return Condition(_CHECK, nonce, lambda: Values(values))
+
+
+def end(session: UUID, tenant: UUID) -> Condition:
+    """Condition: the session has not ended. Ends it, in all processes."""
+    values = Values(
+        {**_row(session), "seconds": ENDED_KEPT.total_seconds()},
+        announcement(ENDED, tenant, session.hex),
+    )
+    return Condition(_END, session.hex, lambda: values)
+
+
+def open_stream(session: UUID, tenant: UUID, stream: UUID, owner: UUID, most: int) -> Condition:
+    """Condition: the session is open, has no subscriptions, and fewer than `most` GET streams.
+
+    Registers a new one, as `stream_opened`.
+    """
+    values = Values(
+        {**_row(session), "stream": stream.hex, "owner": owner.hex, "most": most},
+        announcement(OPENED, tenant, _named(session, stream)),
+    )
+    return Condition(_OPEN_STREAM, session.hex, lambda: values)
+
+
+def _row(session: UUID) -> dict[str, Any]:
+    return {"session": session.hex, "nonce": session.hex}
 
 
 def begin(row: SessionRow, most: int, is_busy: IsBusy) -> tuple[UUID, ...]:
@@ -114,20 +220,6 @@ def find(session: UUID, tenant: UUID) -> SessionRow | None:
     )
     row = going_on.values_list(*_COLUMNS).first()
     return None if row is None else SessionRow(*row)
-
-
-@transaction.atomic
-def end(session: UUID, tenant: UUID) -> bool:
-    """End a session, in all processes; False if it had ended before."""
-    ended = _end(session)
-    if ended:
-        announce(ENDED, tenant=tenant, object_id=session.hex)
-    return ended
-
-
-def initialize(session: UUID) -> None:
-    """Store that the client has sent `notifications/initialized`."""
-    Session.objects.filter(id=session, initialized=False).update(initialized=True)
 
 
 def set_log_level(session: UUID, level: str) -> None:

@@ -3,7 +3,7 @@
 The content of events is opaque here. `session_calls` decides which process may write to a stream.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -12,11 +12,9 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
-from mcphost.audit.writer.conditions import Effect
-from mcphost.calls.conditions_sql import effect
+from mcphost.calls.conditions_sql import Effects, announcement, effect
 from mcphost.calls.models import Stream, StreamEvent
-from mcphost.feed.loop import loop
-from mcphost.feed.services import ANNOUNCEMENTS, ANNOUNCING, announce_all
+from mcphost.feed.services import announce_all
 
 NEWS: Final = "stream"
 """The change log's name for new events on a stream that is read in another process."""
@@ -57,7 +55,6 @@ class Page(NamedTuple):
     whole: bool
 
 
-_ANNOUNCE: Final = Effect(ANNOUNCEMENTS, ANNOUNCING, loop.announced)
 _STREAM: Final = {"stream": "uuid", "seconds": "double precision"}
 _BEGIN: Final = effect(
     "stream_begin",
@@ -86,8 +83,6 @@ _ADD: Final = effect(
     "ON CONFLICT DO NOTHING",
 )
 
-Effects = Mapping[Effect, Sequence[Mapping[str, Any]]]
-
 
 def begun(stream: StreamRow, batch: Batch) -> Effects:
     """The effects that write a new stream with its first events. A repetition does nothing."""
@@ -109,8 +104,8 @@ def added(stream: StreamRow, batch: Batch, *, last: bool = False) -> Effects:
 def _added(stream: StreamRow, batch: Batch) -> Effects:
     row = _row(stream, batch)
     events = [{**row, "number": each.number, "message": each.message} for each in batch.events]
-    news = {"tenant": stream.tenant.hex, "what": NEWS, "object_id": stream.id.hex}
-    return {_ADD: events, _ANNOUNCE: [news] if batch.told else []}
+    news = announcement(NEWS, stream.tenant, stream.id.hex) if batch.told else {}
+    return {_ADD: events, **news}
 
 
 def _row(stream: StreamRow, batch: Batch) -> dict[str, Any]:

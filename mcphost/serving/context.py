@@ -132,7 +132,6 @@ class ClientSession(NamedTuple):
     revision: str
     client: Client
     log_level: str
-    initialized: bool
     expires_at: datetime
     holder: str = ""
 

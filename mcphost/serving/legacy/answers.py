@@ -26,6 +26,7 @@ from mcphost.serving.database import in_database
 from mcphost.serving.legacy import outbound_guard, takeover
 from mcphost.serving.legacy.questions import Given, open_round
 from mcphost.serving.legacy.refusal_records import refuse
+from mcphost.serving.legacy.session import check
 
 NOT_ASKED: Final = "not-asked"
 FOREIGN: Final = "foreign"
@@ -37,21 +38,24 @@ async def take(session: ClientSession, principal: Principal, response: LegacyRes
     """Store the input response for the waiting call, and notify the call's owner process.
 
     The response is committed when this returns. Raises the database's errors, and ProtocolError
-    (UNAVAILABLE) if it could not be stored.
+    (UNAVAILABLE) if it could not be stored; NoSession if the session has ended.
     """
-    if outbound_guard.is_answer(response.id):
-        return
     refused = partial(refuse, ANSWER_REFUSED, session, principal)
+    if outbound_guard.is_answer(response.id):
+        await check(session)
+        return
     try:
         question, owner = await _opened(session, response.id)
     except SealError as error:
+        await check(session)
         await refused(NOT_ASKED, facts={"why": error.reason})
-        return
-    if owner != session.id:
-        await refused(FOREIGN)
         return
     given = Given(session.tenant, question, _said(response))
     if await _given(session, given):
+        return
+    await check(session)
+    if owner != session.id:
+        await refused(FOREIGN)
         return
     answer = _Answer(session, given)
     taken = await in_database(answer.keep)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import orjson
 
-from mcphost.calls import session_calls, sessions
+from mcphost.calls import session_calls
 from mcphost.feed.loop import ChangeNews
 from mcphost.protocol.legacy.opening import LegacyNotification
 from mcphost.serving.context import ClientSession
@@ -108,11 +108,6 @@ async def take(session: ClientSession, notification: LegacyNotification) -> None
         await taker(session, notification.params)
 
 
-async def _initialized(session: ClientSession, params: Mapping[str, Any]) -> None:
-    if not session.initialized:
-        await in_database(sessions.initialize, session.id)
-
-
 async def _cancelled(session: ClientSession, params: Mapping[str, Any]) -> None:
     request = params.get("requestId")
     if type(request) is str or type(request) is int:
@@ -120,6 +115,5 @@ async def _cancelled(session: ClientSession, params: Mapping[str, Any]) -> None:
 
 
 _TAKERS: Final[Mapping[str, Taker]] = {
-    "notifications/initialized": _initialized,
     "notifications/cancelled": _cancelled,
 }

@@ -28,7 +28,7 @@ from mcphost.serving import limits, policy
 from mcphost.serving.context import ClientSession
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy.outbound_guard import Gate, pinging
-from mcphost.serving.legacy.session import gone
+from mcphost.serving.legacy.session import gone, open_stream
 from mcphost.serving.options import options
 from mcphost.serving.ports import LongLivedStream
 from mcphost.serving.revocation import presences
@@ -44,9 +44,13 @@ _CLOCK = SystemClock()
 
 
 class SessionStream(Listener):
-    """A GET stream. It sends notifications only while it is its session's newest."""
+    """A GET stream. It sends notifications only while it is its session's newest.
 
-    __slots__ = ("gate", "newest", "session", "stream_id")
+    `unread`: the session's subscriptions are to be read once the stream is registered. `is_over`:
+    its session has ended.
+    """
+
+    __slots__ = ("gate", "is_over", "newest", "session", "stream_id", "unread")
 
     def __init__(
         self, session: ClientSession, principal: Principal, stream: LongLivedStream
@@ -57,6 +61,8 @@ class SessionStream(Listener):
         self.gate = Gate(session, principal)
         self.stream_id = new_id()
         self.newest = False
+        self.unread = False
+        self.is_over = False
 
     def tell(self, topic: str) -> None:
         if self.newest:
@@ -104,8 +110,9 @@ class GetStreams:
             self._forget(session, stream)
             self._opened[session].append(stream)
             self._choose(session)
-            if stream in self._here[session]:
-                await self._turn(session)  # they may have changed while it was being opened
+            here = self._here[session].get(stream)
+            if here is not None and here.unread:
+                await self._turn(session)
 
     async def closed(self, news: Sequence[ChangeNews]) -> None:
         """Handle closed streams. End one that is still open here: its session had too many."""
@@ -118,6 +125,7 @@ class GetStreams:
         """End the streams of sessions that have ended."""
         for one in news:
             for stream in tuple(self._of(UUID(one.object_id)).values()):
+                stream.is_over = True
                 stream.stream.leave()
 
     async def topics_changed(self, news: Sequence[ChangeNews]) -> None:
@@ -176,8 +184,7 @@ async def open_get_stream(
     try:
         listeners.attach()
         one = SessionStream(session, principal, stream)
-        topics = await one.wanted()
-        async with _joined(one, topics):
+        async with _joined(one):
             await _tell_opened(one)
             try:
                 yield
@@ -188,7 +195,12 @@ async def open_get_stream(
 
 
 async def _tell_opened(stream: SessionStream) -> None:
+    """Announce the stream; its own process reads the session's subscriptions, if it has any."""
     session, most = stream.session, options().sessions.streams
+    if await open_stream(session, stream.stream_id):
+        return
+    stream.unread = True
+    await _rejoin(stream)
     opened = session.id, session.tenant, stream.stream_id, heartbeat.id, most
     try:
         await in_database(rows.stream_opened, *opened)
@@ -196,12 +208,23 @@ async def _tell_opened(stream: SessionStream) -> None:
         raise gone() from None
 
 
+async def _rejoin(stream: SessionStream) -> None:
+    """Listen for the resources, too, to which the session is subscribed."""
+    topics = await stream.wanted()
+    served, readable = await look_at(stream.principal, tuple(topics))
+    read = {normal: readable[normal].reading if normal in readable else None for normal in topics}
+    listeners.leave(stream)
+    stream.uris = topics
+    listeners.join(stream, served, read)
+
+
 async def _tell_closed(stream: SessionStream) -> None:
     """Announce that the stream is closed, so that an older one of its session receives messages.
 
-    Not in a drain: all streams close then, and their clients open others.
+    Not if the session has ended. Not in a drain: all streams close then, and their clients open
+    others.
     """
-    if draining():
+    if draining() or stream.is_over:
         return
     session = stream.session
     session_uses.note(session.id)
@@ -212,11 +235,9 @@ async def _tell_closed(stream: SessionStream) -> None:
 
 
 @asynccontextmanager
-async def _joined(stream: SessionStream, topics: Mapping[str, str]) -> AsyncIterator[None]:
-    served, readable = await look_at(stream.principal, tuple(topics))
-    read = {normal: readable[normal].reading if normal in readable else None for normal in topics}
-    stream.uris = topics
-    listeners.join(stream, served, read)
+async def _joined(stream: SessionStream) -> AsyncIterator[None]:
+    served, _ = await look_at(stream.principal, ())
+    listeners.join(stream, served, {})
     presences.enter(stream)
     get_streams.add(stream)
     seconds = (stream.session.expires_at - _CLOCK.now()).total_seconds()

@@ -18,7 +18,7 @@ from mcphost.protocol.uris import normalize
 from mcphost.serving import limits, policy
 from mcphost.serving.context import ClientSession, Incoming
 from mcphost.serving.database import in_database
-from mcphost.serving.legacy.session import gone
+from mcphost.serving.legacy.session import gone, set_log_level
 from mcphost.serving.lookups import offering
 from mcphost.serving.methods.dispatch import HANDLERS
 from mcphost.serving.options import options
@@ -58,7 +58,7 @@ async def _set_level(incoming: Incoming, session: ClientSession) -> Mapping[str,
         raise invalid_params(f"params.level must be one of {', '.join(LOG_LEVELS)}")
     if level != session.log_level:
         await limits.count_change(incoming.principal, incoming.source)
-        await in_database(sessions.set_log_level, session.id, level)
+        await set_log_level(session, level)
     return {}
 
 

@@ -2,23 +2,28 @@
 Session Management).
 
 The token is bound to the tenant and the principal, so a foreign or invented one is refused without
-a query. Whether the session has ended, and what its client has set, is in the row. The row is read
-for every request: a change made on one process holds for the very next request to any other.
+a query. Whether the session has ended, and what its client has set, is in the row. A process
+remembers sessions, but checks the row for every request, together with others' requests: a change
+made on one process holds for the very next request to any other.
 """
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import orjson
 
 from mcphost.audit.records import new_id
 from mcphost.audit.texts import clean_json, clean_text
+from mcphost.audit.writer.conditions import Condition
+from mcphost.audit.writer.writer import RecordLost, writer
 from mcphost.calls import sessions
 from mcphost.calls.sessions import SessionRow, TooManySessionsError, session_uses
+from mcphost.feed.nodes import heartbeat
 from mcphost.observability import counters
-from mcphost.protocol.errors import SESSION_GONE, ProtocolError, over_limit
+from mcphost.observability.availability import availability
+from mcphost.protocol.errors import SESSION_GONE, ProtocolError, over_limit, unavailable
 from mcphost.protocol.legacy.capabilities import client_capabilities
 from mcphost.protocol.revisions import REVISIONS, Revision
 from mcphost.runtime.call import Client, Principal, PrincipalKind
@@ -31,6 +36,7 @@ from mcphost.serving.legacy.cancellation import cancellations
 from mcphost.serving.options import options
 
 LONGEST_NAME = 200
+MOST_KNOWN: Final = 5000
 RETRY_SECONDS = 30
 """`retryAfter` for a caller whose sessions are all in use and as many as allowed."""
 _CLOCK = SystemClock()
@@ -63,23 +69,32 @@ async def begin(
         revision=revision.name,
         client=_client(revision, params),
         log_level="",
-        initialized=False,
         expires_at=_CLOCK.now() + timedelta(seconds=options().session_seconds),
         holder=limits.holder(principal, source),
     )
     token = await sealing.seal(Purpose.SESSION, session.tenant, _payload(session))
-    most = options().sessions.at_once
+    await _write(session)
+    _remember(session)
+    return session, token
+
+
+async def _write(session: ClientSession) -> None:
+    row, most = _row(session), options().sessions.at_once
+    if await _holds(sessions.begin_within(row, most)):
+        return
     try:
-        ended = await in_database(sessions.begin, _row(session), most, cancellations.any_of)
+        ended = await in_database(sessions.begin, row, most, cancellations.any_of)
     except TooManySessionsError:
         message = f"This caller has the maximum of {most} sessions and none is idle: end one"
         raise over_limit(message, RETRY_SECONDS) from None
     counters.sessions_displaced.add(len(ended))
-    return session, token
 
 
-async def find(principal: Principal, token: str) -> ClientSession:
-    """The session of a token, for the caller that began it. Raises NoSession."""
+async def find(principal: Principal, token: str, *, checked: bool = True) -> ClientSession:
+    """The session of a token, for the caller that began it. Raises NoSession.
+
+    If not `checked`, it may have ended, or its log level may have changed, in another process.
+    """
     try:
         payload = await sealing.unseal(Purpose.SESSION, principal.tenant, token)
     except SealError:
@@ -87,26 +102,86 @@ async def find(principal: Principal, token: str) -> ClientSession:
     identifier = UUID(bytes=payload[:16])
     if payload[16:] != _bound(_who(principal, identifier)):
         raise NoSession
-    row = await in_database(sessions.find, identifier, principal.tenant)
+    session = _known.get(identifier)
+    if session is None:
+        session = await _read(identifier, principal.tenant)
+    elif checked:
+        session = await check(session)
+    session_uses.note(identifier)
+    return session
+
+
+async def check(session: ClientSession) -> ClientSession:
+    """The session as it is now. Raises NoSession if it has ended."""
+    if await _holds(sessions.is_open(session.id, session.log_level)):
+        return session
+    return await _read(session.id, session.tenant)
+
+
+async def _read(session: UUID, tenant: UUID) -> ClientSession:
+    _known.pop(session, None)
+    row = await in_database(sessions.find, session, tenant)
     if row is None or row.revision not in REVISIONS:
         raise NoSession
-    session_uses.note(identifier)
-    return ClientSession(
+    client = Client(row.client["name"], row.client["version"], row.client["capabilities"])
+    found = ClientSession(
         row.id,
         row.tenant,
         row.who,
         row.revision,
-        Client(row.client["name"], row.client["version"], row.client["capabilities"]),
+        client,
         row.log_level,
-        row.initialized,
         row.expires_at,
         row.holder,
     )
+    _remember(found)
+    return found
 
 
 async def end(session: ClientSession) -> None:
-    """End the session on every process."""
-    await in_database(sessions.end, session.id, session.tenant)
+    """End the session on every process. Raises NoSession if it has ended before."""
+    _known.pop(session.id, None)
+    if not await _holds(sessions.end(session.id, session.tenant)):
+        await check(session)
+        raise unavailable("The session could not be ended; try again soon")
+
+
+async def set_log_level(session: ClientSession, level: str) -> None:
+    """Set the lowest level of log messages that the client wants, for its next requests."""
+    _known.pop(session.id, None)
+    await in_database(sessions.set_log_level, session.id, level)
+
+
+async def open_stream(session: ClientSession, stream: UUID) -> bool:
+    """Register a GET stream of a session that has no subscriptions and not too many streams.
+
+    False if it was not registered, because of that or because the session has ended.
+    """
+    most = options().sessions.streams
+    opening = sessions.open_stream(session.id, session.tenant, stream, heartbeat.id, most)
+    return await _holds(opening)
+
+
+async def _holds(condition: Condition) -> bool:
+    """Whether a condition takes hold; False also if it could not be committed."""
+    if availability.away:
+        return False
+    try:
+        return await writer.submit_if(condition)
+    except RecordLost:
+        return False
+
+
+_known: Final[dict[UUID, ClientSession]] = {}
+"""Sessions that this process has served, the latest last: all but their log levels never change, and
+those are checked."""
+
+
+def _remember(session: ClientSession) -> None:
+    _known.pop(session.id, None)
+    _known[session.id] = session
+    if len(_known) > MOST_KNOWN:
+        del _known[next(iter(_known))]
 
 
 def principal_in(session: ClientSession, principal: Principal) -> Principal:

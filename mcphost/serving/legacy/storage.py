@@ -101,7 +101,6 @@ def _session(said: dict[str, Any], tenant: UUID) -> ClientSession:
         said["revision"],
         Client(*said["client"]),
         said["log_level"],
-        initialized=True,
         expires_at=datetime.fromisoformat(said["expires_at"]),
     )
 

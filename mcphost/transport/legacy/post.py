@@ -74,10 +74,16 @@ async def post(posted: Post, wire: HttpWire) -> int:
     try:
         if any(one.method == INITIALIZE for one in posted.body.requests):
             return await _initialize(posted, wire)
-        session = await find(posted.admitted, posted.request.headers)
+        answers_only = not (posted.body.requests or posted.body.refused) and all(
+            isinstance(each, LegacyResponse) for each in posted.body.messages
+        )
+        # Responses are stored only in a session that is open: that is part of their commit.
+        session = await find(posted.admitted, posted.request.headers, checked=not answers_only)
         body = fitting(posted.body, REVISIONS[session.revision])
         body = body.keeping(lambda one: _check_id(session, one))
         await _take(posted, session, body)
+    except NoSession:
+        raise _as_answer(sessions.gone(), posted.body) from None
     except Exception as error:
         raise _as_answer(error, posted.body) from error
     if not (body.requests or body.refused):
@@ -89,16 +95,25 @@ async def post(posted: Post, wire: HttpWire) -> int:
 async def delete(request: HttpRequest, admitted: Admitted, wire: HttpWire) -> int:
     """End the session; return the HTTP status. Raises SessionError if there is none."""
     try:
-        session = await find(admitted, request.headers)
-        await sessions.end(session)
+        await _end(await find(admitted, request.headers, checked=False))
     except Exception as error:
         raise in_post(error_for(error), request.headers.get(VERSION_HEADER)) from error
     await send_empty(wire.send, 204, wire.headers)
     return 204
 
 
-async def find(admitted: Admitted, headers: Headers) -> ClientSession:
-    """Find the session. Raises ProtocolError: 400 without an id, 404 for an unknown session."""
+async def _end(session: ClientSession) -> None:
+    try:
+        await sessions.end(session)
+    except NoSession:
+        raise sessions.gone() from None
+
+
+async def find(admitted: Admitted, headers: Headers, *, checked: bool = True) -> ClientSession:
+    """Find the session; `checked` as in `serving.legacy.session.find`.
+
+    Raises ProtocolError: 400 without an id, 404 for an unknown session.
+    """
     version = headers.get(VERSION_HEADER)
     if version is not None and version not in REVISIONS:
         raise unsupported_revision(version)
@@ -106,7 +121,7 @@ async def find(admitted: Admitted, headers: Headers) -> ClientSession:
     if token is None:
         raise ProtocolError(SESSION_MISSING, "Mcp-Session-Id is missing: send initialize first")
     try:
-        return await sessions.find(admitted.principal, token)
+        return await sessions.find(admitted.principal, token, checked=checked)
     except NoSession:
         raise sessions.gone() from None
 
