@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import DEFAULT_DB_ALIAS, connection, connections
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connections
 from django.db.backends.signals import connection_created
 
 from mcphost.audit.records import Record, new_id
@@ -80,3 +80,13 @@ def stored() -> set[UUID]:
     with connection.cursor() as cursor:
         cursor.execute("SELECT id FROM audit_entry")
         return {each if isinstance(each, UUID) else UUID(each) for (each,) in cursor.fetchall()}
+
+
+def commit_nothing(monkeypatch: Any) -> None:
+    """Let every conditional commit of the record writer fail, as while the database is away."""
+
+    def gone(*_: object) -> None:
+        raise OperationalError("gone")
+
+    for sink in (PostgresSink, SqliteSink):
+        monkeypatch.setattr(sink, "write_if", gone)

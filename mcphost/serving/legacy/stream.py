@@ -114,7 +114,8 @@ class _Portion:
     """Messages that are written together, in one commit with `records`.
 
     `write` makes the condition, None to append them. `done` is resolved when they are written, with
-    whether the condition took hold. `awaited`: a coroutine waits for `done` and handles its errors.
+    whether the condition took hold. `awaited`: a coroutine waits for that, for a limited time, and
+    handles errors. Other portions are written as soon as the database can be reached.
     """
 
     __slots__ = ("awaited", "done", "messages", "records", "write")
@@ -149,18 +150,15 @@ async def _in_time(done: "asyncio.Future[bool]", seconds: float) -> bool:
     return done.done()
 
 
-async def commit(condition: Condition, records: Sequence[Record] = ()) -> bool:
-    """Commit what the owner of a call writes; return whether the condition took hold.
-
-    Without `records` wait for the database as long as it takes. Raises RecordLost and RecordRefused.
-    """
+async def commit_patiently(condition: Condition) -> bool:
+    """Commit what the owner of a call writes, as soon as the database can be reached; return whether
+    the condition took hold. Raises RecordRefused, and RecordLost in a process that stops."""
     while True:
-        if not records:
-            await availability.wait()
+        await availability.wait()
         try:
-            return await writer.submit_if(condition, records)
+            return await writer.submit_if(condition)
         except RecordLost:
-            if records or not writer.is_running():
+            if not writer.is_running():
                 raise
         await asyncio.sleep(AGAIN_SECONDS)
 
@@ -250,7 +248,7 @@ class Outgoing:
             requests = [*self._beginning(), *requests]
         portion = _Portion(requests, write, records, awaited=True)
         self._put(portion)
-        if not await asyncio.shield(portion.done):
+        if not await self._outcome(portion):
             raise SupersededError
 
     async def commit(self, condition: Condition, records: Sequence[Record] = ()) -> bool:
@@ -264,7 +262,7 @@ class Outgoing:
         portion = _Portion([], lambda _: condition, records, awaited=True)
         self._put(portion)
         try:
-            return await asyncio.shield(portion.done)
+            return await self._outcome(portion)
         except asyncio.CancelledError:
             if portion.done.cancelled():  # this process no longer writes to the stream
                 return False
@@ -295,14 +293,35 @@ class Outgoing:
         write = partial(self.stored.finish, state)
         portion = _Portion(said, write, records, awaited=bool(records))
         self._put(portion)
-        if not records:
-            seconds = 0 if failed and availability.away else settings.MCPHOST_DATABASE_WAIT_SECONDS
-            if not await _in_time(portion.done, seconds):
-                self._show_last(said)
-        await asyncio.wait([portion.done])
-        if not portion.done.cancelled() and portion.done.exception() is not None:
+        if records:
+            await self._finished(portion)
+            return
+        seconds = 0 if failed and availability.away else settings.MCPHOST_DATABASE_WAIT_SECONDS
+        if not await _in_time(portion.done, seconds):
+            self._show_last(said)
+            await asyncio.wait([portion.done])
+
+    async def _finished(self, portion: _Portion) -> None:
+        try:
+            await self._outcome(portion)
+        except asyncio.CancelledError:
+            if not portion.done.cancelled():
+                raise
+        except (RecordLost, RecordRefused):
             self._last = False
-            portion.done.result()
+            raise
+
+    async def _outcome(self, portion: _Portion) -> bool:
+        """Wait for an awaited portion; return whether its condition took hold. Cancellation cancels
+        only the wait.
+
+        Raises RecordLost if the database is unreachable for too long, RecordRefused.
+        """
+        in_time = await _in_time(portion.done, settings.MCPHOST_DATABASE_WAIT_SECONDS)
+        if not in_time and portion in self._queue[1:]:  # the first one fails by itself
+            self._drop(portion)
+            raise RecordLost("messages before the record could not be written in time")
+        return await asyncio.shield(portion.done)
 
     async def written(self) -> None:
         """Wait until all queued messages are written, or cannot be."""
@@ -401,7 +420,10 @@ class Outgoing:
         write = portion.write or self.stored.append
         said = NumberedMessages(self._number + 1, tuple(messages), self.followed)
         try:
-            held = await commit(write(said), portion.records)
+            if portion.awaited:
+                held = await writer.submit_if(write(said), portion.records)
+            else:
+                held = await commit_patiently(write(said))
         except (RecordLost, RecordRefused) as error:
             if not portion.awaited:
                 raise
@@ -476,7 +498,7 @@ class Outgoing:
         """End the stream without a response, so that a client that resumes it does not wait."""
         stream, nothing = self.stored.stream, NumberedMessages(self._number + 1, (), self.followed)
         with suppress(RecordLost, RecordRefused):
-            await commit(self.stored.finish(CallState.CANCELLED, nothing))
+            await commit_patiently(self.stored.finish(CallState.CANCELLED, nothing))
             waiters.notify((stream.tenant, stream.id.hex))
 
     @property

@@ -34,7 +34,7 @@ from mcphost.serving.legacy.call import HeldCall, SessionCall
 from mcphost.serving.legacy.questions import OpenRound
 from mcphost.serving.legacy.session import principal_in
 from mcphost.serving.legacy.storage import StoredStream
-from mcphost.serving.legacy.stream import commit
+from mcphost.serving.legacy.stream import commit_patiently
 from mcphost.tenants import selectors as tenants
 
 ENDED: Final = "the client ended the session"
@@ -103,7 +103,7 @@ async def _go_on(taken_over: TakenOver) -> None:
         log.exception("a call cannot go on", extra={"call": str(taken_over.call.id)})
         end = partial(Batch, (), storage.PICK_UP)
         with suppress(RecordLost, RecordRefused):
-            await commit(
+            await commit_patiently(
                 session_calls.finish(taken_over.owner, taken_over.stream, CallState.CANCELLED, end)
             )
 

@@ -140,7 +140,7 @@ async def test_questions_go_out_with_all_that_the_next_round_needs() -> None:
     assert state.asked == {"name": request_state.AskedQuestion("elicitation/create", "digest")}
     assert state.journal == journal
     assert delivered.sealed is not None
-    assert delivered.sealed.expires_at == state.expires_at
+    assert delivered.sealed.state == state
     assert delivered.sealed.key_id == key_id(delivered.reply.state)
 
 

@@ -29,7 +29,6 @@ def stream(session: UUID = SESSION) -> SessionStream:
         revision=LATEST_LEGACY.name,
         client=Client(),
         log_level="",
-        initialized=True,
         expires_at=datetime.max.replace(tzinfo=UTC),
     )
     return SessionStream(begun, WHO, Heap())

@@ -6,6 +6,7 @@ from uuid import uuid4
 import pytest
 from pytest_django import Settings
 
+from mcphost.audit.writer.writer import writer
 from mcphost.calls import sessions as rows
 from mcphost.calls.models import Session as SessionModel
 from mcphost.protocol.revisions import REVISIONS
@@ -26,6 +27,13 @@ PARAMS = {
     "clientInfo": {"name": "Inspector", "version": "1.2"},
     "capabilities": {"elicitation": {"form": {}}, "sampling": {}, "other": {}},
 }
+
+
+@pytest.fixture(autouse=True)
+def _writer() -> Iterator[None]:
+    writer.start()
+    yield
+    assert writer.stop()
 
 
 async def test_a_session_is_found_by_its_token_and_knows_its_client() -> None:
@@ -93,9 +101,9 @@ async def test_a_session_ends_by_itself_and_is_forgotten() -> None:
 async def test_what_a_session_is_told_holds_for_its_next_request() -> None:
     session, token = await sessions.begin(ADA, REVISION, PARAMS)
     await in_database(rows.set_log_level, session.id, "warning")
-    await in_database(rows.initialize, session.id)
-    found = await sessions.find(ADA, token)
-    assert (found.log_level, found.initialized) == ("warning", True)
+    assert (await sessions.find(ADA, token)).log_level == "warning"
+    await sessions.set_log_level(session, "error")
+    assert (await sessions.find(ADA, token)).log_level == "error"
 
 
 async def test_a_session_is_told_of_so_many_resources_and_no_more() -> None:
@@ -143,5 +151,6 @@ async def test_a_revision_that_is_not_spoken_any_more_ends_its_sessions() -> Non
     session, token = await sessions.begin(ADA, REVISION, PARAMS)
     change = SessionModel.objects.filter(id=session.id)
     await in_database(lambda: change.update(revision="2024-11-05"))
+    sessions._known.clear()  # as in a process of another version
     with pytest.raises(NoSession):
         await sessions.find(ADA, token)

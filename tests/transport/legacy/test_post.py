@@ -13,6 +13,8 @@ from mcphost.calls import sessions as rows
 from mcphost.feed.models import Change
 from mcphost.protocol.revisions import LATEST_LEGACY
 from mcphost.serving import limits
+from mcphost.serving.legacy import session as sessions
+from tests.audit.databases import commit_nothing
 from tests.cast import Cast
 from tests.legacy import Session, begin, calling, initializing, message
 from tests.mcp import request, send
@@ -373,11 +375,13 @@ async def test_a_limit_is_told_with_status_200_and_when_to_come_again(served: Ca
 
 
 async def test_a_database_that_is_away_is_told_with_status_200(
-    session: Session, monkeypatch: pytest.MonkeyPatch
+    session: Session, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
     def away(*_: Any) -> None:
         raise OperationalError("gone")
 
+    settings.MCPHOST_DATABASE_WAIT_SECONDS = 0.2
+    commit_nothing(monkeypatch)
     monkeypatch.setattr(rows, "find", away)
     reply = await session.send(LIST)
     assert (reply.status, reply.error["code"], reply.last["id"]) == (200, INTERNAL_ERROR, 1)
@@ -395,6 +399,7 @@ async def test_a_fault_of_ours_is_an_error_and_no_broken_connection(
     def broken(*_: Any) -> None:
         raise RuntimeError("canary-of-the-inside")
 
+    sessions._known.clear()
     monkeypatch.setattr(rows, "find", broken)
     reply = await session.send(LIST)
     assert (reply.status, reply.error["code"]) == (200, INTERNAL_ERROR)

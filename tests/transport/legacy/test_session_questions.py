@@ -4,17 +4,17 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
-from django.db import OperationalError
+from pytest_django import Settings
 
 from mcphost.audit.models import Entry
-from mcphost.calls import questions
 from mcphost.identity.services import TokenRequest, issue, revoke
 from mcphost.serving import shutdown
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy import stream as outgoing
+from tests.audit.databases import commit_nothing
 from tests.cast import ACTOR, Cast
 from tests.legacy import Posted, Session, begin, calling, message
-from tests.mcp import Reply
+from tests.mcp import PATIENCE, Reply
 from tests.rounds.conftest import module
 from tests.serving.legacy.callers import true
 from tests.wire import SESSION_BASED
@@ -206,17 +206,16 @@ async def test_an_answer_with_both_a_result_and_an_error_is_none(
 
 @with_forms
 async def test_an_answer_that_cannot_be_kept_is_not_acknowledged(
-    asking: Cast, revision: str, monkeypatch: pytest.MonkeyPatch
+    asking: Cast, revision: str, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
-    def away(*_: Any) -> None:
-        raise OperationalError("gone")
-
     session = await begun(asking, revision)
     async with session.begun(calling("paint", {"what": "a wall"})) as stream:
         question = await stream.message()
+        settings.MCPHOST_DATABASE_WAIT_SECONDS = 0.2
         with monkeypatch.context() as patched:
-            patched.setattr(questions, "answer", away)
+            commit_nothing(patched)
             assert (await answer(session, question, RED)).status == 503
+        settings.MCPHOST_DATABASE_WAIT_SECONDS = PATIENCE
         await accepted(session, question, RED)
         assert await text(stream) == "a wall is red"
 
