@@ -68,7 +68,7 @@ class Session(models.Model):
     `who` binds it to its principal. Sessions with the same `holder` are counted together: it is a
     digest of the credential, or, without one, of tenant and client address. `client` is the
     client's data as JSON: name, version, capabilities. `used_at` is when a process last wrote that
-    it was used, by the clock of that process.
+    it was used. `initialized` is not used any more; processes of the version before write it.
     """
 
     id = models.UUIDField(primary_key=True)
@@ -174,9 +174,9 @@ class StreamEvent(models.Model):
 class StreamedCall(models.Model):
     """A call of a session that is answered on a stream. Its owner process runs its rounds.
 
-    `request`, `journal` (from which the next round goes on) and `reply` (of a round that has ended,
-    not sent yet) are sealed, and empty once the call is over. `owner` is the process (`feed.nodes`)
-    that has it, `epoch` counts how often it was taken.
+    `request` and `journal` (from which the next round goes on) are sealed, and empty once the call is
+    over. `owner` is the process (`feed.nodes`) that has it, `epoch` counts how often it was taken.
+    `reply` is not used any more; processes of the version before write it.
     """
 
     id = models.UUIDField(primary_key=True)
@@ -219,7 +219,8 @@ class OpenQuestion(models.Model):
     """A question that was sent on the stream of its call, and its answer.
 
     `key` is the author's, `digest` identifies the question, `round` is the round that asked it.
-    `message` (the request as it was sent) and `answer` are sealed, and empty once the call is over.
+    `message` (the id of the request that was sent) and `answer` (sealed) are empty once the call is
+    over.
     """
 
     id = models.UUIDField(primary_key=True)
