@@ -1,6 +1,7 @@
 """Cause real failures of the tests' database."""
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -73,6 +74,22 @@ def cut_connections() -> None:
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             "WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
+
+
+def await_a_lock(beginning: str) -> None:
+    """Wait until a statement that begins with this text waits for a lock (PostgreSQL)."""
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
+                "AND datname = current_database() AND starts_with(query, %s)",
+                [beginning],
+            )
+            if cursor.fetchone():
+                return
+        threading.Event().wait(0.01)  # poll another process
+    raise AssertionError(f"no statement that begins with {beginning!r} waits for a lock")
 
 
 def stored() -> set[UUID]:

@@ -1,14 +1,12 @@
 """Claims in the writer's commits: which one wins, what is committed with it, lost connections."""
 
-import threading
-import time
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.db import DEFAULT_DB_ALIAS, connection, connections
+from django.db import DEFAULT_DB_ALIAS, connections
 from django.utils import timezone
 
 from mcphost.audit.models import Payload
@@ -21,7 +19,7 @@ from mcphost.calls.claims import KEPT_LONGER
 from mcphost.calls.models import Claim
 from tests.audit.ciphers import GateCipher
 from tests.audit.conftest import HandClock, Listening
-from tests.audit.databases import impatient, locked, record, stored
+from tests.audit.databases import await_a_lock, impatient, locked, record, stored
 from tests.audit.submitting import submit_and_wait
 from tests.audit.writer.test_writer import block, in_background
 from tests.calls.conftest import Start
@@ -202,25 +200,13 @@ def test_a_commit_that_lands_only_after_the_next_attempt_began_is_known_too(
 
     lose_connections(monkeypatch, still_at_it)
     fate = in_background(lambda: submit(start(), (claims.claim(taking(of), of), [mine])))
-    _await_a_waiting_insert()
-    server.execute("COMMIT")
-    other.close()
+    try:
+        await_a_lock("WITH claim_new0")
+        server.execute("COMMIT")
+    finally:
+        other.close()
     assert fate() == [True]
     assert stored() == {mine.id}
-
-
-def _await_a_waiting_insert() -> None:
-    until = time.monotonic() + 20
-    while time.monotonic() < until:
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
-                "AND datname = current_database() AND query LIKE 'WITH c0%'"
-            )
-            if cursor.fetchone():
-                return
-        threading.Event().wait(0.01)  # poll another process
-    raise AssertionError("nobody waits")
 
 
 def test_a_database_away_for_too_long_claims_nothing(

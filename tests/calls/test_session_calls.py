@@ -1,153 +1,86 @@
-"""The owner of a call on a stream, and the start and end of its rounds."""
+"""The owner of a call on a stream: its rounds, takeovers, and what ends it."""
 
 import threading
-from datetime import timedelta
-from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from django.db import connection
-from django.db.models import F
 from django.utils import timezone
 
 from mcphost.calls import questions, session_calls
-from mcphost.calls.models import OpenQuestion, StreamedCall
-from mcphost.calls.questions import RoundQuestions, StoredQuestion
-from mcphost.calls.session_calls import (
-    NO_OWNER,
-    Batch,
-    CallOwner,
-    StoredCall,
-    SupersededError,
-    WaitingCall,
-)
+from mcphost.calls.models import OpenQuestion
+from mcphost.calls.session_calls import NO_OWNER, CallOwner
 from mcphost.calls.states import CallState, QuestionState
-from mcphost.calls.streams import Event, StreamRow
 from mcphost.feed import nodes
 from mcphost.feed.models import Change, Node
 from tests.audit.databases import record, stored
 from tests.calls.conftest import Start
-from tests.calls.losing import after_the_commit, before_the_commit, lose_connections
 from tests.calls.made import TENANT, submit
+from tests.calls.streaming import HOUR, begun, write
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-HOUR = timedelta(hours=1)
 
-
-def _batch(*numbers: int) -> Batch:
-    return Batch([Event(each, f"message {each}") for each in numbers], HOUR)
-
-
-class Made:
-    """A call on a stream, and its owner."""
-
-    def __init__(self) -> None:
-        self.taking = CallOwner(uuid4(), uuid4(), 1)
-        self.stream = StreamRow(uuid4(), TENANT, uuid4())
-        self.opening = StoredCall(self.taking.call, f"name {self.taking.call}", "sealed")
-        session_calls.begin(self.taking, self.stream, self.opening, _batch(1))
-
-    @property
-    def row(self) -> StreamedCall:
-        return StreamedCall.objects.get(id=self.taking.call)
-
-    def waiting(self, number: int = 1, count: int = 1) -> WaitingCall:
-        asked = [
-            StoredQuestion(uuid4(), f"key{n}", "digest", "roots/list", "sealed")
-            for n in range(count)
-        ]
-        until = timezone.now() + HOUR
-        call, session = self.taking.call, self.stream.session
-        return WaitingCall("journal", RoundQuestions(TENANT, session, call, number, asked, until))
-
-    def ask(self, waiting: WaitingCall, *numbers: int) -> None:
-        session_calls.ask(self.taking, self.stream, _batch(*numbers), waiting)
-
-    def dies(self) -> None:
-        before = F("taken_at") - HOUR
-        StreamedCall.objects.filter(id=self.taking.call).update(taken_at=before)
-
-    def start(self, number: int, taking: CallOwner | None = None) -> tuple[Any, list[Any]]:
-        return session_calls.start_round(taking or self.taking, number), [record()]
-
-    def conclude(self, number: int, taking: CallOwner | None = None) -> tuple[Any, list[Any]]:
-        taking = taking or self.taking
-        return session_calls.conclude_round(taking, number, lambda: "reply"), [record()]
-
-
-def test_a_round_begins_once_where_its_call_waits(start: Start) -> None:
-    made, writer = Made(), start()
-    assert submit(writer, made.start(2)) == [False]
-    made.ask(made.waiting(), 2)
-    others = made.taking._replace(epoch=2), made.taking._replace(owner=uuid4())
-    assert submit(writer, *(made.start(2, each) for each in others[:1])) == [False]
-    assert submit(writer, made.start(2, others[1])) == [False]
-    assert submit(writer, made.start(3)) == [False]
-    begins = made.start(2)
-    assert submit(writer, begins) == [True]
-    assert submit(writer, made.start(2)) == [False]
-    assert stored() == {one.id for one in begins[1]}
+def test_a_round_begins_only_where_its_call_waits(start: Start) -> None:
+    made = begun(writer := start())
+    assert submit(writer, (made.start(2), [record()])) == [False]
+    assert write(writer, made.ask(2)) == [True]
+    for other in made.superseded():
+        assert submit(writer, (made.start(2, other), [record()])) == [False]
+    assert submit(writer, (made.start(3), [record()])) == [False]
+    begins = record()
+    assert submit(writer, (made.start(2), [begins])) == [True]
+    assert submit(writer, (made.start(3), [record()])) == [False]
+    assert stored() == {begins.id}
     assert (made.row.state, made.row.round) == (CallState.RUNNING, 2)
 
 
 def test_a_round_ends_once_and_with_its_record(start: Start) -> None:
-    made, writer = Made(), start()
-    late, lost = made.conclude(1), made.conclude(1, made.taking._replace(epoch=2))
-    assert submit(writer, lost) == [False]
-    assert submit(writer, made.conclude(2)) == [False]
-    ends = made.conclude(1)
-    assert submit(writer, ends) == [True]
-    assert submit(writer, late) == [False]
-    assert made.row.reply == "reply"
-    assert stored() == {one.id for one in ends[1]}
-
-
-@pytest.mark.parametrize("loss", [after_the_commit, before_the_commit])
-def test_a_connection_that_is_lost_in_a_commit_does_not_end_a_round_twice(
-    start: Start, monkeypatch: pytest.MonkeyPatch, loss: Any
-) -> None:
-    made, writer = Made(), start()
-    lose_connections(monkeypatch, loss)
-    assert submit(writer, made.conclude(1)) == [True]
-    made.ask(made.waiting(), 2)
-    lose_connections(monkeypatch, loss)
-    writer._sink = None
-    assert submit(writer, made.start(2)) == [True]
+    made, ends = begun(writer := start()), record()
+    for other in made.superseded():
+        assert submit(writer, (made.finish(2, taking=other), [record()])) == [False]
+    assert submit(writer, (made.finish(2), [ends])) == [True]
+    cancelled = made.finish(2, state=CallState.CANCELLED)
+    assert submit(writer, (cancelled, [record()])) == [False]
+    assert made.row.state == CallState.FINISHED
+    assert stored() == {ends.id}
 
 
 def test_rounds_of_many_calls_are_told_apart_in_one_batch(start: Start) -> None:
-    every, writer = [Made() for _ in range(20)], start()
-    for one in every[::2]:
-        one.ask(one.waiting(), 2)
-    fates = submit(writer, *(one.start(2) for one in every))
-    assert fates == [True, False] * 10
+    writer = start()
+    every = [begun(writer, waits=bool(n % 2)) for n in range(20)]
+    assert write(writer, *(one.start(2) for one in every)) == [False, True] * 10
 
 
-def test_what_is_asked_is_written_once_and_the_call_waits() -> None:
-    made = Made()
-    waiting = made.waiting(count=2)
-    made.ask(waiting, 2, 3)
-    made.ask(waiting, 2, 3)
-    assert (made.row.state, made.row.journal) == (CallState.WAITING, "journal")
-    assert OpenQuestion.objects.count() == 2
-    with pytest.raises(SupersededError):
-        session_calls.ask(made.taking._replace(epoch=2), made.stream, _batch(4), made.waiting())
-    with pytest.raises(SupersededError):
-        made.ask(made.waiting(number=2), 4)
+def test_a_round_asks_only_while_it_runs(start: Start) -> None:
+    made = begun(writer := start())
+    assert write(writer, made.ask(2, waiting=made.asking(number=2))) == [False]
+    assert write(writer, made.ask(2, 3)) == [True]
+    assert (made.row.state, made.row.journal) == (CallState.WAITING, "sealed journal")
+    assert write(writer, made.ask(4, waiting=made.asking(number=2))) == [False]
+    assert len(made.questions) == 2
 
 
-def test_asking_may_be_the_first_that_is_heard_of_a_call() -> None:
-    made = Made()
-    taking, stream = CallOwner(uuid4(), uuid4(), 1), StreamRow(uuid4(), TENANT, uuid4())
-    opening = StoredCall(taking.call, "name", "sealed")
-    asked = made.waiting().asked._replace(call=taking.call)
-    session_calls.ask(taking, stream, _batch(1, 2), WaitingCall("journal", asked), opening)
-    assert StreamedCall.objects.get(id=taking.call).state == CallState.WAITING
+def test_asking_may_be_the_first_that_is_heard_of_a_call(start: Start) -> None:
+    made = begun(start(), waits=True)
+    assert (made.row.state, made.row.journal) == (CallState.WAITING, "sealed journal")
+    assert [each.state for each in made.questions] == [QuestionState.OPEN] * 2
 
 
-def test_a_call_is_taken_from_the_dead_only() -> None:
-    made, me = Made(), uuid4()
+def test_what_is_asked_is_written_whole(start: Start) -> None:
+    made = begun(writer := start())
+    assert write(writer, made.ask(2)) == [True]
+    asked = made.waiting.asked
+    for row, question in zip(made.questions, asked.questions, strict=True):
+        values = (row.id, row.key, row.digest, row.method, row.message)
+        assert values == question
+        assert (row.tenant, row.session, row.call) == (TENANT, asked.session, asked.call)
+        assert (row.round, row.answer, row.settled_at) == (1, "", None)
+        assert abs(row.expires_at - asked.expires_at) < HOUR / 60
+
+
+def test_a_call_is_taken_from_the_dead_only(start: Start) -> None:
+    made, me = begun(writer := start()), uuid4()
     assert session_calls.Takeover(made.taking.call, me)() is None  # its lease is not over
     made.dies()
     Node.objects.create(
@@ -162,16 +95,17 @@ def test_a_call_is_taken_from_the_dead_only() -> None:
     taken_over = session_calls.Takeover(made.taking.call, me)()
     assert taken_over is not None
     assert taken_over.owner == CallOwner(made.taking.call, me, 2)
+    assert (taken_over.stream, taken_over.call) == (made.stream, made.stored)
     assert (taken_over.last, taken_over.round, taken_over.state) == (1, 1, CallState.RUNNING)
     assert session_calls.Takeover(made.taking.call, uuid4())() is None
-    with pytest.raises(SupersededError):
-        session_calls.append(made.taking, made.stream, _batch(2))
+    assert write(writer, made.append(2)) == [False]
+    assert write(writer, made.append(2, taking=taken_over.owner)) == [True]
 
 
-def test_a_taking_whose_commit_was_not_confirmed_is_recognized_by_the_process_that_made_it() -> (
-    None
-):
-    made, me = Made(), uuid4()
+def test_a_taking_whose_commit_was_not_confirmed_is_recognized_by_the_process_that_made_it(
+    start: Start,
+) -> None:
+    made, me = begun(start()), uuid4()
     made.dies()
     takeover = session_calls.Takeover(made.taking.call, me)
     taken_over = takeover()
@@ -185,9 +119,9 @@ def test_a_taking_whose_commit_was_not_confirmed_is_recognized_by_the_process_th
 
 
 def test_no_call_is_taken_by_a_process_that_cannot_tell_who_is_dead(
-    monkeypatch: pytest.MonkeyPatch,
+    start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made, me = Made(), uuid4()
+    made, me = begun(start()), uuid4()
     made.dies()
     monkeypatch.setattr(nodes, "can_judge", lambda: False)
     assert session_calls.orphans(me) == ()
@@ -196,15 +130,15 @@ def test_no_call_is_taken_by_a_process_that_cannot_tell_who_is_dead(
     assert session_calls.orphans(me) == (made.taking.call,)
 
 
-def test_what_is_over_is_taken_by_nobody() -> None:
-    made = Made()
-    session_calls.finish(made.taking, made.stream, _batch(2))
+def test_what_is_over_is_taken_by_nobody(start: Start) -> None:
+    made = begun(writer := start())
+    assert write(writer, made.finish(2)) == [True]
     made.dies()
     assert session_calls.orphans(uuid4()) == ()
 
 
-def test_of_many_that_would_have_a_call_one_gets_it() -> None:
-    made = Made()
+def test_of_many_that_would_have_a_call_one_gets_it(start: Start) -> None:
+    made = begun(start())
     made.dies()
     won: list[UUID] = []
     together = threading.Barrier(6)
@@ -226,11 +160,11 @@ def test_of_many_that_would_have_a_call_one_gets_it() -> None:
     assert (made.row.owner, made.row.epoch) == (won[0], 2)
 
 
-def test_only_what_waits_is_let_go() -> None:
-    made = Made()
+def test_only_what_waits_is_let_go(start: Start) -> None:
+    made = begun(writer := start())
     session_calls.release(made.taking, TENANT, told=True)
     assert made.row.owner == made.taking.owner
-    made.ask(made.waiting(), 2)
+    assert write(writer, made.ask(2)) == [True]
     session_calls.release(made.taking, TENANT, told=False)
     assert made.row.owner == NO_OWNER
     assert not Change.objects.filter(what=session_calls.RELEASED).exists()
@@ -241,11 +175,11 @@ def test_only_what_waits_is_let_go() -> None:
     assert news.object_id == made.taking.call.hex
 
 
-def test_what_is_called_off_is_that_for_everybody() -> None:
-    made, other = Made(), Made()
-    waiting = made.waiting()
-    made.ask(waiting, 2)
-    session, name = made.stream.session, made.opening.request_name
+def test_what_is_called_off_is_that_for_everybody(start: Start) -> None:
+    made = begun(writer := start())
+    other = begun(writer)
+    assert write(writer, made.ask(2, waiting=made.asking(count=1))) == [True]
+    session, name = made.stream.session, made.stored.request_name
     session_calls.cancel(uuid4(), TENANT, name)
     assert made.row.state == CallState.WAITING
     session_calls.cancel(session, TENANT, name)
@@ -253,18 +187,18 @@ def test_what_is_called_off_is_that_for_everybody() -> None:
     (question,) = OpenQuestion.objects.all()
     assert question.state == QuestionState.CANCELLED
     assert questions.answer(question.id, session, "sealed") is None
-    session_calls.append(made.taking, made.stream, _batch(3))  # the owner may not know of it yet
-    with pytest.raises(SupersededError):
-        made.ask(made.waiting(), 4)
-    session_calls.finish(made.taking, made.stream, _batch(4), CallState.CANCELLED)
+    assert write(writer, made.start(2)) == [False]
+    assert write(writer, made.append(3)) == [True], "the owner may not know of it yet"
+    assert write(writer, made.ask(4, waiting=made.asking())) == [False]
+    assert write(writer, made.finish(4, state=CallState.CANCELLED)) == [True]
     assert made.row.request == ""
 
 
-def test_a_question_is_answered_once_in_time_and_by_its_session() -> None:
-    made = Made()
-    waiting = made.waiting(count=3)
-    made.ask(waiting, 2)
-    first, second, third = (each.id for each in waiting.asked.questions)
+def test_a_question_is_answered_once_in_time_and_by_its_session(start: Start) -> None:
+    made = begun(writer := start())
+    made.waiting = made.asking(count=3)
+    assert write(writer, made.ask(2)) == [True]
+    first, second, third = (each.id for each in made.waiting.asked.questions)
     call, session = made.taking.call, made.stream.session
     assert questions.answer(first, uuid4(), "a") is None
     taken = questions.answer(first, session, "a")
@@ -290,10 +224,9 @@ def test_a_question_is_answered_once_in_time_and_by_its_session() -> None:
     assert questions.find(first, uuid4()) is None
 
 
-def test_questions_are_forgotten_when_their_time_and_their_call_are_over() -> None:
-    made = Made()
-    made.ask(made.waiting(), 2)
+def test_questions_are_forgotten_when_their_time_and_their_call_are_over(start: Start) -> None:
+    made = begun(writer := start(), waits=True)
     OpenQuestion.objects.update(expires_at=timezone.now() - HOUR)
     assert questions.prune() == 0
-    session_calls.finish(made.taking, made.stream, _batch(3))
-    assert questions.prune() == 1
+    assert write(writer, made.finish(2)) == [True]
+    assert questions.prune() == 2

@@ -13,11 +13,10 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from mcphost.audit.records import new_id
-from mcphost.calls import session_calls, sessions
+from mcphost.calls import sessions
 from mcphost.calls import sessions as uses_module
 from mcphost.calls.claims import LEASE
 from mcphost.calls.models import GetStream, Session, SessionTopic
-from mcphost.calls.session_calls import Batch, CallOwner, StoredCall
 from mcphost.calls.sessions import (
     PRUNED_AT_ONCE,
     SessionOverError,
@@ -26,10 +25,12 @@ from mcphost.calls.sessions import (
     TooManySessionsError,
     session_uses,
 )
-from mcphost.calls.streams import Event, StreamRow
 from mcphost.feed import nodes
 from mcphost.feed.models import Change, Node
+from tests.calls.conftest import Start
 from tests.calls.made import TENANT
+from tests.calls.streaming import begun as begun_call
+from tests.calls.streaming import write
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -65,13 +66,6 @@ def stream_of(session: UUID, owner: UUID = HERE, most: int = 8) -> UUID:
     return stream
 
 
-def call_of(session: UUID) -> tuple[CallOwner, StreamRow]:
-    taking, stream = CallOwner(uuid4(), uuid4(), 1), StreamRow(uuid4(), TENANT, session)
-    batch = Batch([Event(1, "message")], HOUR)
-    session_calls.begin(taking, stream, StoredCall(taking.call, "name", "sealed"), batch)
-    return taking, stream
-
-
 def news(what: str) -> list[str]:
     return list(
         Change.objects.filter(what=what).order_by("seq").values_list("object_id", flat=True)
@@ -91,20 +85,20 @@ def test_at_the_limit_the_session_that_was_idle_for_the_longest_ends() -> None:
     assert news(sessions.ENDED) == []
 
 
-def test_a_session_with_a_stream_or_a_call_is_not_idle() -> None:
+def test_a_session_with_a_stream_or_a_call_is_not_idle(start: Start) -> None:
     streaming, calling, busy, idle = (begun() for _ in range(4))
     stream_of(streaming)
-    call_of(calling)
+    begun_call(start(), of=calling)
     assert sessions.begin(row(), 4, busy.__eq__) == (idle,)
 
 
-def test_it_is_idle_once_its_stream_is_closed_and_its_call_is_over() -> None:
+def test_it_is_idle_once_its_stream_is_closed_and_its_call_is_over(start: Start) -> None:
     first, second = begun(), begun()
     stream = stream_of(first)
-    taking, of_call = call_of(second)
+    call = begun_call(writer := start(), of=second)
     with pytest.raises(TooManySessionsError):
         begun(2)
-    session_calls.finish(taking, of_call, Batch([Event(2, "end")], HOUR))
+    assert write(writer, call.finish(2)) == [True]
     assert sessions.begin(row(), 2, never) == (second,)
     sessions.stream_closed(first, TENANT, stream)
     assert sessions.begin(row(), 2, never) == (first,)
