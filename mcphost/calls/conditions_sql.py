@@ -18,9 +18,9 @@ def change(
     """Make a change from SQL templates. `columns` are its values, with their PostgreSQL types.
 
     Placeholders stand for what differs between the databases: `{r}` are the rows of the parameter,
-    as `r`; `{before}` is whether the step before returned the row; `{now}` is the time, `{later}`
-    is `r.seconds` after it; `{hex}` begins and `{end}` ends an expression for an id of 32
-    hexadecimal digits.
+    as `r`; `{before}` is whether the step before returned the row; `{lock}` ends a query that locks
+    its rows; `{now}` is the time, `{later}` is `r.seconds` after it; `{hex}` begins and `{end}` ends
+    an expression for an id of 32 hexadecimal digits.
     """
     known = {vendor: steps[0] for vendor, steps in _by_vendor(name, columns, (made,)).items()}
     return RowChange(name, _by_vendor(name, columns, make), known if made else None, reads)
@@ -63,6 +63,7 @@ def _words(columns: Mapping[str, str], before: str) -> Mapping[str, Mapping[str,
         SQLITE: {
             "r": f"(SELECT {extracted} FROM json_each(?)) AS r",  # noqa: S608 - constants
             "before": "true",
+            "lock": "",  # there is one writing transaction at a time
             "held": "true",
             "now": "strftime('%Y-%m-%d %H:%M:%f', 'now')",
             "later": "strftime('%Y-%m-%d %H:%M:%f', 'now', r.seconds || ' seconds')",
@@ -72,6 +73,7 @@ def _words(columns: Mapping[str, str], before: str) -> Mapping[str, Mapping[str,
         POSTGRESQL: {
             "r": f"json_to_recordset(%s::json) AS r({typed})",
             "before": f"r.nonce IN (SELECT nonce FROM {before})",  # noqa: S608 - constants
+            "lock": "FOR UPDATE",
             "held": "r.nonce IN (SELECT nonce FROM held)",
             "now": "statement_timestamp()",
             "later": "statement_timestamp() + r.seconds * interval '1 second'",

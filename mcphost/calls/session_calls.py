@@ -298,6 +298,7 @@ _COLUMNS: Final = {
     "epoch": "bigint",
     "seconds": "double precision",
 }
+_MINE: Final = f"{_CALL}.id = r.call AND {_CALL}.owner = r.owner AND {_CALL}.epoch = r.epoch"
 _NONCE: Final = f"RETURNING {{hex}}{_CALL}.id{{end}} AS nonce"
 _IS_OPEN: Final = f"{_CALL}.state IN ('{CallState.RUNNING}', '{CallState.WAITING}')"
 
@@ -307,8 +308,7 @@ def _change(name: str, changes: str, condition: str, columns: Mapping[str, str])
 
 
 def _update(changes: str, condition: str) -> str:
-    mine = f"{_CALL}.id = r.call AND {_CALL}.owner = r.owner AND {_CALL}.epoch = r.epoch"
-    return f"UPDATE {_CALL} SET {changes} FROM {{r}} WHERE {mine} AND {condition} {_NONCE}"  # noqa: S608
+    return f"UPDATE {_CALL} SET {changes} FROM {{r}} WHERE {_MINE} AND {condition} {_NONCE}"  # noqa: S608
 
 
 def _goes_on(before: str) -> str:
@@ -365,13 +365,15 @@ _ANSWER: Final = change(
         "answer": "text",
         "asked": "bigint",
     },
+    # The call's row is locked first, as everywhere: a takeover or cancellation now comes later.
+    f"SELECT r.nonce FROM {_CALL}, {{r}} WHERE {_MINE} AND {_goes_on('r.asked')} {{lock}}",  # noqa: S608
     f"UPDATE calls_openquestion SET state = '{QuestionState.ANSWERED}', answer = r.answer, "  # noqa: S608
-    "settled_at = {now} FROM {r} WHERE calls_openquestion.id = r.question "
+    "settled_at = {now} FROM {r} WHERE {before} AND calls_openquestion.id = r.question "
     "AND calls_openquestion.call = r.call AND calls_openquestion.session = r.session "
     f"AND ((calls_openquestion.state = '{QuestionState.OPEN}' "
     "AND calls_openquestion.expires_at > {now}) "
     f"OR (calls_openquestion.state = '{QuestionState.ANSWERED}' "
     "AND calls_openquestion.answer = r.answer)) "
     f"AND {sessions.IS_OPEN} RETURNING {{hex}}calls_openquestion.call{{end}} AS nonce",
-    _update("state = r.state, round = r.round", f"{{before}} AND {_goes_on('r.asked')}"),
+    _update("state = r.state, round = r.round", "{before}"),
 )
