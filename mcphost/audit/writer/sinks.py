@@ -93,7 +93,8 @@ class SqliteSink:
             raise
 
     def write_if(self, rows: Sequence[PreparedRow], bound: Sequence[BoundCondition]) -> set[str]:
-        if not rows and all(one.change.reads and not one.rows for one in bound):
+        writes = any(one.rows or one.effects or not one.change.reads for one in bound)
+        if not (rows or writes):
             return self._changed(bound)
         execute = self._connection.execute
         execute("BEGIN IMMEDIATE")
