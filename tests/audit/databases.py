@@ -81,6 +81,7 @@ def await_a_lock(beginning: str) -> None:
     until = time.monotonic() + 20
     while time.monotonic() < until:
         with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_stat_clear_snapshot()")  # in a transaction it is kept
             cursor.execute(
                 "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
                 "AND datname = current_database() AND starts_with(query, %s)",

@@ -1,0 +1,519 @@
+"""Conditions of submissions: their steps, effects and records, with tables of this test."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connection
+
+from mcphost.audit.records import Record
+from mcphost.audit.writer import conditions
+from mcphost.audit.writer.conditions import (
+    BoundCondition,
+    Condition,
+    Effect,
+    RowChange,
+    Steps,
+    Values,
+    by_change,
+    by_effect,
+)
+from mcphost.audit.writer.rows import RecordRefused, prepare
+from mcphost.audit.writer.writer import RecordLost
+from mcphost.observability import counters
+from tests.audit.ciphers import GateCipher
+from tests.audit.conftest import HandClock, Listening, Start
+from tests.audit.databases import locked, record, stored
+from tests.audit.submitting import submit_and_wait
+from tests.audit.writer.test_writer import block, in_background, with_payload
+from tests.calls.losing import Loss, after_the_commit, before_the_commit, lose_connections
+from tests.calls.made import submit
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+TABLES = {
+    "probe": "id text PRIMARY KEY, state text NOT NULL",
+    "probe_lock": "id text PRIMARY KEY, state text NOT NULL",
+    "probe_note": "number integer PRIMARY KEY, of_row text NOT NULL, said text NOT NULL",
+    "probe_sum": "id integer PRIMARY KEY, notes integer NOT NULL",
+}
+_VALUES = ("nonce", "id", "state", "was")
+_NOTES = ("nonce", "number", "said")
+
+
+def _steps(columns: Sequence[str], *templates: str, name: str) -> Steps:
+    """`{r}` are the rows; `{before}` and `{held}` choose those that PostgreSQL must leave out."""
+    extracted = ", ".join(f"json_extract(value, '$.{column}') AS {column}" for column in columns)
+    typed = ", ".join(f"{c} {'integer' if c == 'number' else 'text'}" for c in columns)
+    sqlite = {
+        "r": f"(SELECT {extracted} FROM json_each(?)) AS r",
+        "before": "true",
+        "held": "true",
+    }
+    postgres = {
+        "r": f"json_to_recordset(%s::json) AS r({typed})",
+        "held": "r.nonce IN (SELECT nonce FROM held)",
+    }
+    return {
+        conditions.SQLITE: tuple(each.format_map(sqlite) for each in templates),
+        conditions.POSTGRESQL: tuple(
+            each.format_map(
+                {**postgres, "before": f"r.nonce IN (SELECT nonce FROM {name}{number - 1})"}
+            )
+            for number, each in enumerate(templates)
+        ),
+    }
+
+
+def _change(name: str, *templates: str, made: str = "", reads: bool = False) -> RowChange:
+    known = {vendor: steps[0] for vendor, steps in _steps(_VALUES, made, name=name).items()}
+    make = _steps(_VALUES, *templates, name=name)
+    return RowChange(name, make, known if made else None, reads)
+
+
+_ADD = _change(
+    "probe_add",
+    "INSERT INTO probe (id, state) SELECT r.nonce, r.state FROM {r} WHERE true "
+    "ON CONFLICT DO NOTHING RETURNING id AS nonce",
+    made="SELECT r.nonce FROM probe, {r} WHERE probe.id = r.nonce AND probe.state = r.state",
+)
+"""May not be repeated."""
+_SET = _change(
+    "probe_set",
+    "UPDATE probe SET state = r.state FROM {r} WHERE probe.id = r.nonce "
+    "AND probe.state IN (r.was, r.state) RETURNING probe.id AS nonce",
+)
+"""May be repeated."""
+_UNLOCK = _change(
+    "probe_unlock",
+    "SELECT r.nonce FROM probe_lock, {r} WHERE probe_lock.id = r.nonce AND probe_lock.state = 'open'",
+    "UPDATE probe SET state = r.state FROM {r} WHERE probe.id = r.nonce AND {before} "
+    "AND probe.state = r.was RETURNING probe.id AS nonce",
+    "UPDATE probe_lock SET state = 'used' FROM {r} WHERE probe_lock.id = r.nonce AND {before} "
+    "RETURNING probe_lock.id AS nonce",
+)
+"""Has three steps."""
+_LOOK = _change(
+    "probe_look",
+    "SELECT r.nonce FROM probe, {r} WHERE probe.id = r.nonce AND probe.state = r.was",
+    reads=True,
+)
+_NOTING = (
+    "INSERT INTO probe_note (number, of_row, said) "
+    "SELECT r.number, r.nonce, r.said FROM {r} WHERE {held} ON CONFLICT DO NOTHING"
+)
+_SUMMING = (
+    "INSERT INTO probe_sum (id, notes) SELECT 1, count(*) FROM {r} WHERE {held} "
+    "HAVING count(*) > 0 ON CONFLICT (id) DO UPDATE SET notes = probe_sum.notes + excluded.notes"
+)
+
+
+def note(committed: Callable[[], None] | None = None) -> Effect:
+    """An effect that writes notes."""
+    return Effect("probe_notes", _steps(_NOTES, _NOTING, name="probe_notes"), committed)
+
+
+_NOTE = note()
+_SUM = Effect("probe_summing", _steps(_NOTES, _SUMMING, name="probe_summing"))
+
+Rows = Sequence[Mapping[str, Any]]
+Jobs = Sequence[tuple[Condition, Sequence[Record]]]
+
+
+def condition(
+    change: RowChange,
+    nonce: str,
+    state: str = "new",
+    was: str = "",
+    effects: Mapping[Effect, Rows] | None = None,
+) -> Condition:
+    values = Values({"nonce": nonce, "state": state, "was": was}, effects or {})
+    return Condition(change, nonce, lambda: values)
+
+
+def noting(*numbers: int) -> Rows:
+    return [{"number": number, "said": f"note {number}"} for number in numbers]
+
+
+def rows(table: str, columns: str) -> list[Any]:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {columns} FROM {table} ORDER BY 1")
+        return list(cursor.fetchall())
+
+
+def states(table: str = "probe") -> dict[str, str]:
+    return dict(rows(table, "id, state"))
+
+
+def notes() -> dict[int, str]:
+    return dict(rows("probe_note", "number, of_row"))
+
+
+def total() -> int:
+    found: int = sum(notes for (notes,) in rows("probe_sum", "notes"))
+    return found
+
+
+def put(table: str, **values: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            f"INSERT INTO {table} (id, state) VALUES (%s, %s)",
+            list(values.items()),
+        )
+
+
+@pytest.fixture(autouse=True)
+def _tables(db: None) -> Iterator[None]:
+    with connection.cursor() as cursor:
+        for name, columns in TABLES.items():
+            cursor.execute(f"CREATE TABLE {name} ({columns})")
+    yield
+    with connection.cursor() as cursor:
+        for name in TABLES:
+            cursor.execute(f"DROP TABLE {name}")
+
+
+# --- what is committed together ---
+
+
+def test_a_change_its_effects_and_its_records_are_committed_together(start: Start) -> None:
+    records = [record(), with_payload()]
+    one = condition(_ADD, "a", effects={_NOTE: noting(1, 2), _SUM: noting(1, 2)})
+    assert submit(start(), (one, records)) == [True]
+    assert states() == {"a": "new"}
+    assert notes() == {1: "a", 2: "a"}
+    assert total() == 2
+    assert stored() == {each.id for each in records}
+
+
+def test_of_a_change_that_does_not_take_hold_nothing_is_written(start: Start) -> None:
+    put("probe", a="old")
+    called = threading.Event()
+    effects = {note(called.set): noting(1), _SUM: noting(1)}
+    one = condition(_ADD, "a", effects=effects)
+    assert submit(start(), (one, [record(), with_payload()])) == [False]
+    assert (states(), notes(), total(), stored()) == ({"a": "old"}, {}, 0, set())
+    assert not called.is_set()
+
+
+def test_effects_of_many_conditions_are_told_apart_in_one_batch(start: Start) -> None:
+    put("probe", **{f"n{number}": "old" for number in range(0, 40, 2)})
+    called: list[str] = []
+    effect = note(lambda: called.append(threading.current_thread().name))
+    jobs = [
+        (
+            condition(
+                _ADD, f"n{n}", effects={effect: noting(n, 100 + n), _SUM: noting(*[n] * (n % 3))}
+            ),
+            [record()],
+        )
+        for n in range(40)
+    ]
+    assert submit(start(), *jobs) == [False, True] * 20
+    assert notes() == {n: f"n{n % 100}" for n in range(140) if n % 100 < 40 and n % 2}
+    assert total() == sum(n % 3 for n in range(1, 40, 2))
+    assert stored() == {own.id for _, (own,) in jobs[1::2]}
+    assert called == ["mcphost-writer"], "once for the batch"
+
+
+def test_the_same_effect_of_different_changes_is_written_for_each_that_took_hold(
+    start: Start,
+) -> None:
+    put("probe", set="old", unset="other", seen="old", unlocked="old", closed="old")
+    put("probe_lock", unlocked="open", closed="shut")
+    fates = submit(
+        start(),
+        *(
+            (condition(change, nonce, "new", "old", {_NOTE: noting(number)}), [record()])
+            for number, (change, nonce) in enumerate(
+                [
+                    (_ADD, "added"),
+                    (_SET, "unset"),
+                    (_SET, "set"),
+                    (_UNLOCK, "closed"),
+                    (_UNLOCK, "unlocked"),
+                    (_LOOK, "seen"),
+                    (_LOOK, "unseen"),
+                ]
+            )
+        ),
+    )
+    assert fates == [True, False, True, False, True, True, False]
+    assert notes() == {0: "added", 2: "set", 4: "unlocked", 5: "seen"}
+    assert len(stored()) == 4
+    changed = {"added": "new", "set": "new", "unlocked": "new"}
+    assert states() == {"unset": "other", "seen": "old", "closed": "old", **changed}
+
+
+def test_conditions_and_unconditional_records_share_a_batch(start: Start, gate: GateCipher) -> None:
+    put("probe", b="old")
+    writer = start()
+    held = block(writer, gate)
+    free, own, lost = record(), record(), record()
+    plain = in_background(lambda: submit_and_wait(writer, [free]))
+    gate.open_gate()
+    fates = submit(writer, (condition(_ADD, "a"), [own]), (condition(_ADD, "b"), [lost]))
+    assert (held(), plain()) == (None, None)
+    assert fates == [True, False]
+    assert stored() >= {free.id, own.id}
+    assert lost.id not in stored()
+
+
+def test_a_condition_needs_no_records_and_no_effects(start: Start) -> None:
+    assert submit(start(), (condition(_ADD, "a"), [])) == [True]
+    assert submit(start(), (condition(_ADD, "a", effects={_NOTE: []}), [])) == [False]
+
+
+# --- steps ---
+
+
+def test_a_later_step_changes_only_rows_that_the_step_before_it_returned(start: Start) -> None:
+    put("probe", free="old", closed="old", other="other", bare="old")
+    put("probe_lock", free="open", closed="shut", other="open")
+    jobs = [
+        (condition(_UNLOCK, nonce, "new", "old"), [record()])
+        for nonce in ("bare", "closed", "free", "other", "unknown")
+    ]
+    assert submit(start(), *jobs) == [False, False, True, False, False]
+    assert states() == {"free": "new", "closed": "old", "other": "other", "bare": "old"}
+    assert states("probe_lock") == {"free": "used", "closed": "shut", "other": "open"}
+    assert stored() == {own.id for _, (own,) in jobs[2:3]}
+
+
+def test_if_no_row_passes_the_first_step_the_others_change_nothing(start: Start) -> None:
+    put("probe", a="old", b="old")
+    put("probe_lock", a="shut", b="shut")
+    jobs = [(condition(_UNLOCK, nonce, "new", "old"), [record()]) for nonce in ("a", "b")]
+    assert submit(start(), *jobs) == [False, False]
+    assert states() == {"a": "old", "b": "old"}
+    assert stored() == set()
+
+
+# --- lost connections ---
+
+LOSSES: Sequence[tuple[Loss, ...]] = [
+    (before_the_commit,),
+    (after_the_commit,),
+    (before_the_commit, after_the_commit, before_the_commit),
+    (after_the_commit, after_the_commit),
+]
+
+
+@pytest.mark.parametrize("losses", LOSSES)
+def test_after_a_lost_connection_each_condition_is_told_its_own_fate(
+    start: Start, monkeypatch: pytest.MonkeyPatch, losses: tuple[Loss, ...]
+) -> None:
+    put("probe", taken="old", set="old", unset="other")
+    lose_connections(monkeypatch, *losses)
+    jobs = [
+        (condition(change, nonce, "new", "old", {_NOTE: noting(number)}), [record()])
+        for number, (change, nonce) in enumerate(
+            [(_ADD, "added"), (_ADD, "taken"), (_SET, "set"), (_SET, "unset"), (_LOOK, "taken2")]
+        )
+    ]
+    assert submit(start(), *jobs) == [True, False, True, False, False]
+    assert states() == {"added": "new", "taken": "old", "set": "new", "unset": "other"}
+    assert notes() == {0: "added", 2: "set"}
+    assert stored() == {own.id for _, (own,) in (jobs[0], jobs[2])}
+
+
+@pytest.mark.parametrize("loss", [before_the_commit, after_the_commit])
+def test_what_follows_from_a_commit_is_done_even_if_its_connection_was_lost(
+    start: Start, monkeypatch: pytest.MonkeyPatch, loss: Loss
+) -> None:
+    called: list[dict[int, str]] = []
+    lose_connections(monkeypatch, loss)
+    one = condition(_ADD, "a", effects={note(lambda: called.append({})): noting(1)})
+    assert submit(start(), (one, [])) == [True]
+    assert len(called) == 1
+    assert notes() == {1: "a"}
+
+
+def test_nothing_follows_from_a_commit_that_never_succeeds(
+    start: Start, failures: Listening, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called = threading.Event()
+
+    def never(*_: Any) -> None:
+        raise OperationalError("gone")
+
+    lose_connections(monkeypatch, *[never] * 1000)
+    writer = start(give_up=10)
+    one = condition(_ADD, "a", effects={note(called.set): noting(1)})
+    waiting = in_background(lambda: submit(writer, (one, [record()])))
+    failures.wait()
+    clock.now += 10
+    (fate,) = waiting()
+    assert isinstance(fate, RecordLost)
+    assert not called.is_set()
+    assert (states(), notes(), stored()) == ({}, {}, set())
+
+
+def test_values_are_asked_for_once_and_in_the_writers_thread(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def values() -> Values:
+        asked.append(threading.current_thread().name)
+        return Values({"nonce": "a", "state": "new"}, {_NOTE: noting(1)})
+
+    lose_connections(monkeypatch, before_the_commit, before_the_commit)
+    assert submit(start(), (Condition(_ADD, "a", values), [])) == [True]
+    assert asked == ["mcphost-writer"]
+
+
+# --- bad rows ---
+
+
+@pytest.mark.parametrize("place", [0, 13, 29])
+def test_an_effect_that_the_database_refuses_costs_its_own_condition_only(
+    start: Start, place: int
+) -> None:
+    jobs = [(condition(_ADD, f"n{n}", effects={_NOTE: noting(n)}), [record()]) for n in range(30)]
+    bad = [{"number": place, "said": None}]
+    jobs[place] = (condition(_ADD, f"n{place}", effects={_NOTE: bad}), [record()])
+    fates = submit(start(), *jobs)
+    assert isinstance(fates.pop(place), RecordRefused)
+    assert fates == [True] * 29
+    assert len(states()) == len(notes()) == len(stored()) == 29
+    assert f"n{place}" not in states()
+
+
+def test_a_condition_whose_values_fail_leaves_the_others_alone(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken() -> Values:
+        raise ValueError("canary")
+
+    bad = Condition(_ADD, "b", broken)
+    refused, landed = submit(start(), (bad, [record()]), (condition(_ADD, "a"), [record()]))
+    assert isinstance(refused, RecordRefused)
+    assert landed is True
+    assert "canary" not in f"{caplog.text} {refused}"
+    assert states() == {"a": "new"}
+
+
+# --- conditions that only read ---
+
+
+def test_a_batch_that_only_reads_waits_for_no_writer(start: Start) -> None:
+    put("probe", a="old", b="other")
+    writer = start()
+    jobs: Jobs = [(condition(_LOOK, nonce, was="old"), []) for nonce in ("a", "b", "c")]
+    with locked():
+        assert submit(writer, *jobs) == [True, False, False]
+    assert states() == {"a": "old", "b": "other"}
+    assert stored() == set()
+
+
+@pytest.mark.sqlite  # which counts its writing transactions
+def test_a_batch_that_only_reads_writes_nothing(start: Start) -> None:
+    put("probe", a="old")
+    writer = start()
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA data_version")
+        before = cursor.fetchone()
+        assert submit(writer, (condition(_LOOK, "a", was="old"), [])) == [True]
+        cursor.execute("PRAGMA data_version")
+        assert cursor.fetchone() == before
+        assert submit(writer, (condition(_LOOK, "a", was="old"), [record()])) == [True]
+        cursor.execute("PRAGMA data_version")
+        assert cursor.fetchone() != before
+
+
+def test_records_of_a_condition_that_only_reads_are_written_if_it_takes_hold(start: Start) -> None:
+    put("probe", a="old")
+    own, lost = record(), record()
+    fates = submit(
+        start(),
+        (condition(_LOOK, "a", was="old"), [own]),
+        (condition(_LOOK, "b", was="old"), [lost]),
+    )
+    assert fates == [True, False]
+    assert stored() == {own.id}
+
+
+def test_effects_of_a_condition_that_only_reads_are_written_if_it_takes_hold(start: Start) -> None:
+    put("probe", a="old")
+    called = threading.Event()
+    fates = submit(
+        start(),
+        (condition(_LOOK, "a", was="old", effects={note(called.set): noting(1)}), []),
+        (condition(_LOOK, "b", was="old", effects={_SUM: noting(2)}), []),
+    )
+    assert fates == [True, False]
+    assert notes() == {1: "a"}
+    assert total() == 0
+    assert called.is_set()
+
+
+# --- what a batch consists of ---
+
+
+def test_large_effects_are_committed_in_portions(start: Start, gate: GateCipher) -> None:
+    writer = start()
+    held = block(writer, gate)
+    large = "x" * 1_000_000
+    jobs: Jobs = [
+        (condition(_ADD, f"n{n}", effects={_NOTE: [{"number": n, "said": large}]}), [])
+        for n in range(9)
+    ]
+    gate.open_gate()
+    commits = counters.commit_seconds.count()
+    assert submit(writer, *jobs) == [True] * 9
+    assert held() is None
+    assert len(notes()) == 9
+    assert counters.commit_seconds.count() - commits >= 3
+
+
+def test_conditions_and_effects_are_in_an_order_that_does_not_depend_on_submission() -> None:
+    bound = [
+        BoundCondition.of(condition(change, nonce, effects={_SUM: noting(1), _NOTE: noting(1)}), [])
+        for change, nonce in ((_SET, "b"), (_ADD, "c"), (_SET, "a"), (_ADD, "d"))
+    ]
+    for each in (bound, bound[::-1]):
+        found = {change: [one.nonce for one in of] for change, of in by_change(each).items()}
+        assert found == {_ADD: ["c", "d"], _SET: ["a", "b"]}
+        assert [change.name for change in by_change(each)] == ["probe_add", "probe_set"]
+        assert [effect.name for effect in by_effect(each)] == ["probe_notes", "probe_summing"]
+
+
+def test_a_bound_condition_counts_its_values_effects_and_payloads() -> None:
+    plain = BoundCondition.of(condition(_ADD, "a"), [])
+    with_effects = BoundCondition.of(condition(_ADD, "a", effects={_NOTE: noting(1, 2)}), [])
+    row = prepare(with_payload())
+    assert row.sealed is not None
+    with_record = BoundCondition.of(condition(_ADD, "a"), [row, prepare(record())])
+    assert plain.size() == len(plain.values)
+    assert with_effects.size() == plain.size() + len(with_effects.effects[_NOTE])
+    assert with_record.size() == plain.size() + len(row.sealed.ciphertext)
+    assert BoundCondition.of(condition(_ADD, "a", effects={_NOTE: []}), []).effects == {}
+
+
+def test_many_mixtures_of_conditions_work_on_one_connection(start: Start) -> None:
+    """PostgreSQL prepares a statement for each mixture."""
+    writer = start()
+    kinds = [(_ADD, "add"), (_SET, "set"), (_UNLOCK, "unlock"), (_LOOK, "look")]
+    number = 0
+    for mixture in range(1, 64):
+        chosen = [kind for place, kind in enumerate(kinds) if mixture >> place & 1]
+        effects = {
+            effect: noting(number)
+            for place, effect in enumerate((_NOTE, _SUM), 4)
+            if mixture >> place & 1
+        }
+        jobs = []
+        for change, name in chosen:
+            nonce = f"{name}{mixture}"
+            if change is not _ADD:
+                put("probe", **{nonce: "old"})
+            put("probe_lock", **{nonce: "open"})
+            numbered = {effect: noting(number) for effect in effects}
+            jobs.append((condition(change, nonce, "new", "old", numbered), [record()]))
+            number += 1
+        before = len(stored())
+        assert submit(writer, *jobs) == [True] * len(chosen)
+        assert len(stored()) == before + len(chosen)
+    assert len(notes()) == total() > 0

@@ -1,0 +1,311 @@
+"""Answers that the owner of a call stores, at the same time as others change the call."""
+
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
+from django.utils import timezone
+
+from mcphost.audit.writer.conditions import BoundCondition
+from mcphost.audit.writer.sinks import PostgresSink
+from mcphost.calls import questions, session_calls, sessions
+from mcphost.calls.models import OpenQuestion, Session, StreamedCall
+from mcphost.calls.session_calls import Takeover
+from mcphost.calls.states import CallState, QuestionState
+from mcphost.calls.streams import Batch, Event
+from mcphost.feed.models import Change
+from mcphost.feed.services import announce
+from tests.audit.databases import await_a_lock, record, stored
+from tests.audit.writer.test_writer import in_background
+from tests.calls.conftest import Start
+from tests.calls.made import TENANT, submit
+from tests.calls.streaming import HOUR, MadeCall, begun, everything, write
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ANSWERED = QuestionState.ANSWERED
+starting = pytest.mark.parametrize("state", [CallState.WAITING, CallState.RUNNING])
+
+
+def _question(made: MadeCall, **columns: Any) -> None:
+    first = made.waiting.asked.questions[0].id
+    OpenQuestion.objects.filter(id=first).update(**columns)
+
+
+def _session(made: MadeCall, **columns: Any) -> None:
+    Session.objects.filter(id=made.stream.session).update(**columns)
+
+
+def _of_another_session(made: MadeCall) -> None:
+    made.stream = made.stream._replace(session=MadeCall().stream.session)
+
+
+UNANSWERABLE: dict[str, Callable[[MadeCall], object]] = {
+    "expired by the clock": lambda made: _question(made, expires_at=timezone.now() - HOUR),
+    "expired": lambda made: _question(made, state=QuestionState.EXPIRED),
+    "withdrawn": lambda made: _question(made, state=QuestionState.CANCELLED),
+    "answered": lambda made: _question(made, state=ANSWERED, answer="another"),
+    "of another call": lambda made: _question(made, call=uuid4()),
+    "forgotten": lambda made: OpenQuestion.objects.all().delete(),
+    "of another session": _of_another_session,
+    "in an ended session": lambda made: sessions.end(made.stream.session, TENANT),
+    "in an expired session": lambda made: _session(made, expires_at=timezone.now() - HOUR),
+    "in no session": lambda made: Session.objects.all().delete(),
+    "of a cancelled call": lambda made: session_calls.cancel(
+        made.stream.session, TENANT, made.stored.request_name
+    ),
+    "of a call that was only marked as cancelled": lambda made: StreamedCall.objects.update(
+        state=CallState.CANCELLED
+    ),
+    "of an earlier round": lambda made: StreamedCall.objects.update(round=2),
+    "of a released call": lambda made: session_calls.release(made.taking, TENANT, told=False),
+    "of no call": lambda made: StreamedCall.objects.all().delete(),
+}
+
+
+@starting
+@pytest.mark.parametrize("spoil", UNANSWERABLE.values(), ids=UNANSWERABLE)
+def test_a_question_that_cannot_be_answered_is_not_and_starts_nothing(
+    start: Start, spoil: Callable[[MadeCall], object], state: CallState
+) -> None:
+    made = begun(writer := start(), waits=True)
+    spoil(made)
+    before = everything()
+    assert submit(writer, (made.answer(state=state), [record()])) == [False]
+    assert everything() == before
+
+
+@starting
+def test_the_same_sealed_answer_again_is_accepted_and_changes_nothing(
+    start: Start, state: CallState
+) -> None:
+    made = begun(writer := start(), waits=True)
+    assert write(writer, made.answer(state=state)) == [True]
+    before = everything(times=False)
+    _question(made, expires_at=timezone.now() - HOUR)
+    assert write(writer, made.answer(state=state)) == [True]
+    assert everything(times=False) == before
+    assert write(writer, made.answer(text="another", state=state)) == [False]
+    assert everything(times=False) == before
+
+
+def test_the_answer_that_starts_the_round_may_be_stored_already(start: Start) -> None:
+    made = begun(writer := start(), waits=True)
+    assert write(writer, made.answer()) == [True]
+    assert made.row.state == CallState.WAITING
+    assert write(writer, made.answer(state=CallState.RUNNING)) == [True]
+    assert (made.row.state, made.row.round) == (CallState.RUNNING, 2)
+
+
+def test_an_answer_starts_only_the_round_after_the_one_that_asked(start: Start) -> None:
+    made = begun(writer := start(), waits=True)
+    before = everything()
+    for number in (1, 3):
+        for state in (CallState.RUNNING, CallState.WAITING):
+            assert write(writer, made.answer(state=state, number=number)) == [False]
+    assert everything() == before
+
+
+def test_an_answer_given_elsewhere_counts_for_the_owner_too(start: Start) -> None:
+    made = begun(writer := start(), waits=True)
+    first = made.waiting.asked.questions[0].id
+    assert questions.answer(first, made.stream.session, "sealed answer") is not None
+    assert write(writer, made.answer(text="another")) == [False]
+    assert write(writer, made.answer()) == [True]
+
+
+def test_answers_to_many_calls_in_one_batch_are_told_apart(start: Start) -> None:
+    writer = start()
+    every = [begun(writer, waits=True) for _ in range(24)]
+    for made in every[::3]:
+        _question(made, expires_at=timezone.now() - HOUR)
+    states = [CallState.RUNNING if n % 2 else CallState.WAITING for n in range(24)]
+    records = [record() for _ in every]
+    fates = submit(
+        writer,
+        *(
+            (made.answer(text=f"answer {n}", state=states[n]), [records[n]])
+            for n, made in enumerate(every)
+        ),
+    )
+    assert fates == [False, True, True] * 8
+    for n, made in enumerate(every):
+        answered = f"answer {n}" if fates[n] else ""
+        assert [each.answer for each in made.questions] == [answered, ""]
+        assert made.row.state == (states[n] if fates[n] else CallState.WAITING)
+    assert stored() == {each.id for each, fate in zip(records, fates, strict=True) if fate}
+
+
+# --- at the same time ---
+
+
+def _held_open() -> Any:
+    """A second connection, for a transaction that is kept open."""
+    other = connections.create_connection(DEFAULT_DB_ALIAS)
+    other.ensure_connection()
+    return closing(other)
+
+
+@pytest.mark.postgresql
+@starting
+def test_an_answer_that_waits_for_a_takeover_is_refused(start: Start, state: CallState) -> None:
+    made = begun(writer := start(), waits=True)
+    made.dies()
+    with transaction.atomic():
+        taken_over = Takeover(made.taking.call, uuid4())()
+        assert taken_over is not None
+        answering = in_background(lambda: submit(writer, (made.answer(state=state), [record()])))
+        await_a_lock("WITH call_answer0")
+    assert answering() == [False]
+    assert [each.state for each in made.questions] == [QuestionState.OPEN] * 2
+    assert (made.row.state, made.row.round) == (CallState.WAITING, 1)
+    assert stored() == set()
+
+
+@pytest.mark.postgresql
+@starting
+def test_a_takeover_that_waits_for_an_answer_finds_it(start: Start, state: CallState) -> None:
+    made = begun(start(), waits=True)
+    made.dies()
+    bound = BoundCondition.of(made.answer(state=state), [])
+    with _held_open() as other:
+        server = other.connection
+        server.execute("BEGIN")
+        assert PostgresSink(server).write_if([], [bound]) == {made.taking.call.hex}
+        taking = in_background(_and_close(Takeover(made.taking.call, uuid4())))
+        await_a_lock("SELECT")
+        server.execute("COMMIT")
+    taken_over = taking()
+    assert (taken_over.state, taken_over.owner.epoch) == (state, 2)
+    assert [each.answer for each in made.questions] == ["sealed answer", ""]
+
+
+def _and_close(function: Callable[[], Any]) -> Callable[[], Any]:
+    """As `function`, for a thread: closes its connection."""
+
+    def closing_it() -> Any:
+        try:
+            return function()
+        finally:
+            connection.close()
+
+    return closing_it
+
+
+@starting
+def test_an_answer_is_stored_before_a_takeover_reads_it_or_refused(
+    start: Start, state: CallState
+) -> None:
+    writer = start()
+    session = MadeCall().stream.session
+    every = [begun(writer, waits=True, of=session) for _ in range(25)]
+    for made in every:
+        made.dies()
+    seen: list[tuple[bool, str]] = []
+    me = uuid4()
+    together = threading.Barrier(2)
+
+    def taking_over() -> None:
+        for made in every:
+            together.wait(20)
+            taken_over = Takeover(made.taking.call, me)()
+            assert taken_over is not None
+            statuses = questions.statuses(made.taking.call, 1)
+            answered = any(each.state is ANSWERED for each in statuses)
+            seen.append((answered, taken_over.state))
+
+    others = in_background(_and_close(taking_over))
+    fates = []
+    for made in every:
+        together.wait(20)
+        fates += submit(writer, (made.answer(state=state), [record()]))
+    assert others() is None
+    assert [answered for answered, _ in seen] == fates
+    for made, fate in zip(every, fates, strict=True):
+        assert (made.questions[0].state == ANSWERED) is fate
+        assert made.row.state == (state if fate else CallState.WAITING)
+    assert [taken for _, taken in seen] == [state if f else CallState.WAITING for f in fates]
+    assert len(stored()) == sum(fates)
+
+
+@pytest.mark.postgresql
+@starting
+def test_an_answer_and_a_cancellation_wait_for_one_another_in_the_same_order(
+    start: Start, state: CallState
+) -> None:
+    made = begun(writer := start(), waits=True)
+    with transaction.atomic():
+        StreamedCall.objects.filter(id=made.taking.call).update(state=CallState.CANCELLED)
+        answering = in_background(lambda: submit(writer, (made.answer(state=state), [record()])))
+        await_a_lock("WITH call_answer0")
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL lock_timeout = '200ms'")  # before a deadlock is noticed
+        questions.cancel(made.taking.call)  # as `session_calls.cancel` does next
+    assert answering() == [False]
+    assert [each.state for each in made.questions] == [QuestionState.CANCELLED] * 2
+    assert stored() == set()
+
+
+@pytest.mark.postgresql
+def test_the_end_of_a_call_and_an_answer_elsewhere_wait_for_one_another_in_the_same_order(
+    start: Start,
+) -> None:
+    made = begun(writer := start(), waits=True)
+    last = Batch([Event(2, "last")], HOUR, told=True)
+    end = session_calls.finish(made.taking, made.stream, CallState.CANCELLED, lambda: last)
+    first = made.waiting.asked.questions[0].id
+    with transaction.atomic():
+        announced = announce("first")  # there is a counter from now on
+    with transaction.atomic():
+        _question(made, state=ANSWERED)  # as `questions.answer` does first
+        ending = in_background(lambda: submit(writer, (end, [record()])))
+        await_a_lock("WITH call_finish0")
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL lock_timeout = '200ms'")  # before a deadlock is noticed
+        assert announce(questions.NEWS, tenant=TENANT) == announced + 1
+    assert ending() == [True]
+    assert OpenQuestion.objects.get(id=first).state == ANSWERED
+    assert Change.objects.latest("seq").seq == announced + 2
+
+
+@starting
+def test_of_two_processes_that_answer_a_question_one_is_accepted(
+    start: Start, state: CallState
+) -> None:
+    writer = start()
+    session = MadeCall().stream.session
+    every = [begun(writer, waits=True, of=session) for _ in range(25)]
+    together = threading.Barrier(2)
+
+    def elsewhere() -> list[bool]:
+        accepted = []
+        for made in every:
+            first = made.waiting.asked.questions[0].id
+            together.wait(20)
+            accepted.append(questions.answer(first, session, "from elsewhere") is not None)
+        return accepted
+
+    others = in_background(_and_close(elsewhere))
+    mine = []
+    for made in every:
+        together.wait(20)
+        mine += write(writer, made.answer(state=state))
+    assert [here + there for here, there in zip(mine, others(), strict=True)] == [1] * 25
+    for made, here in zip(every, mine, strict=True):
+        assert made.questions[0].answer == ("sealed answer" if here else "from elsewhere")
+        assert made.row.state == (state if here else CallState.WAITING)
+
+
+def test_a_question_is_answered_until_it_expires(start: Start) -> None:
+    made = MadeCall()
+    asked = made.waiting.asked._replace(expires_at=timezone.now() - timedelta(seconds=1))
+    made.waiting = made.waiting._replace(asked=asked)
+    writer = start()
+    assert write(writer, made.begin(waiting=made.waiting)) == [True]
+    assert write(writer, made.answer()) == [False]
+    assert [each.state for each in made.questions] == [QuestionState.OPEN] * 2

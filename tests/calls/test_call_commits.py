@@ -1,0 +1,409 @@
+"""What the owner of a call commits together with records: once, whole, and only as the owner."""
+
+import random
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import transaction
+
+from mcphost.audit.records import Record
+from mcphost.audit.writer.conditions import Condition
+from mcphost.audit.writer.writer import RecordRefused, Writer
+from mcphost.calls import claims, streams
+from mcphost.calls.models import Claim
+from mcphost.calls.session_calls import CallOwner
+from mcphost.calls.states import CallState, QuestionState
+from mcphost.feed.loop import ChangeNews, loop
+from mcphost.feed.models import Change, Counter
+from mcphost.feed.services import announce
+from tests.audit.ciphers import GateCipher
+from tests.audit.databases import record, stored
+from tests.audit.writer.test_writer import block, in_background
+from tests.calls.conftest import Start
+from tests.calls.losing import Loss, after_the_commit, before_the_commit, lose_connections
+from tests.calls.made import TENANT, submit, taking, wanted
+from tests.calls.streaming import MadeCall, everything, write
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+RUNNING, WAITING = CallState.RUNNING, CallState.WAITING
+FINISHED, CANCELLED = CallState.FINISHED, CallState.CANCELLED
+OPEN, ANSWERED, GIVEN_UP = QuestionState.OPEN, QuestionState.ANSWERED, QuestionState.CANCELLED
+
+State = tuple[CallState, int, list[int], list[QuestionState]]
+"""A call's state and round, the numbers of its events, and the states of its questions."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of commit. `before` is what must be written first, `after` is the call's state then."""
+
+    before: Callable[[MadeCall], Condition | None]
+    make: Callable[[MadeCall, CallOwner], Condition]
+    after: State
+
+
+def _nothing(made: MadeCall) -> None:
+    return None
+
+
+def _runs(made: MadeCall) -> Condition:
+    return made.begin()
+
+
+def _waits(made: MadeCall) -> Condition:
+    return made.begin(waiting=made.waiting)
+
+
+KINDS = {
+    "begin": Kind(
+        _nothing,
+        lambda made, owner: made.begin(1, 2, taking=owner),
+        (RUNNING, 1, [1, 2], []),
+    ),
+    "begin with questions": Kind(
+        _nothing,
+        lambda made, owner: made.begin(1, 2, waiting=made.waiting, taking=owner),
+        (WAITING, 1, [1, 2], [OPEN, OPEN]),
+    ),
+    "append": Kind(
+        _runs,
+        lambda made, owner: made.append(2, 3, taking=owner),
+        (RUNNING, 1, [1, 2, 3], []),
+    ),
+    "append to a waiting call": Kind(
+        _waits,
+        lambda made, owner: made.append(2, taking=owner),
+        (WAITING, 1, [1, 2], [OPEN, OPEN]),
+    ),
+    "ask": Kind(
+        _runs,
+        lambda made, owner: made.ask(2, 3, taking=owner),
+        (WAITING, 1, [1, 2, 3], [OPEN, OPEN]),
+    ),
+    "start": Kind(
+        _waits,
+        lambda made, owner: made.start(2, owner),
+        (RUNNING, 2, [1], [OPEN, OPEN]),
+    ),
+    "answer and start": Kind(
+        _waits,
+        lambda made, owner: made.answer(state=RUNNING, taking=owner),
+        (RUNNING, 2, [1], [ANSWERED, OPEN]),
+    ),
+    "answer": Kind(
+        _waits,
+        lambda made, owner: made.answer(taking=owner),
+        (WAITING, 1, [1], [ANSWERED, OPEN]),
+    ),
+    "finish": Kind(
+        _runs,
+        lambda made, owner: made.finish(2, taking=owner),
+        (FINISHED, 1, [1, 2], []),
+    ),
+    "finish a waiting call": Kind(
+        _waits,
+        lambda made, owner: made.finish(2, state=CANCELLED, taking=owner),
+        (CANCELLED, 1, [1, 2], [GIVEN_UP, GIVEN_UP]),
+    ),
+}
+every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+
+
+def state_of(made: MadeCall) -> State:
+    row = made.row
+    states = [QuestionState(each.state) for each in made.questions]
+    return CallState(row.state), row.round, made.numbers, states
+
+
+def ready(kind: Kind, writer: Writer, of: UUID | None = None) -> MadeCall:
+    """A call to which `kind` can be committed."""
+    made = MadeCall(of)
+    before = kind.before(made)
+    if before is not None:
+        assert write(writer, before) == [True]
+    return made
+
+
+def with_payload() -> Record:
+    return record(tenant=TENANT, payload={"answer": "yes"})
+
+
+@pytest.fixture
+def news() -> Iterator[list[ChangeNews]]:
+    """News of streams that this process reads from the change log."""
+    heard: list[ChangeNews] = []
+    loop.poll()
+    loop.subscribe(streams.NEWS, heard.append)
+    yield heard
+    loop._subscribers[streams.NEWS].remove(heard.append)
+
+
+# --- one commit ---
+
+
+@every_kind
+def test_a_change_of_a_call_is_committed_with_its_records(start: Start, kind: Kind) -> None:
+    made, writer = ready(kind, start()), start()
+    records = [with_payload(), record()]
+    assert submit(writer, (kind.make(made, made.taking), records)) == [True]
+    assert state_of(made) == kind.after
+    assert stored() == {each.id for each in records}
+    assert made.row.epoch == 1
+
+
+@every_kind
+def test_a_change_of_a_call_may_come_without_records(start: Start, kind: Kind) -> None:
+    made = ready(kind, writer := start())
+    assert write(writer, kind.make(made, made.taking)) == [True]
+    assert state_of(made) == kind.after
+
+
+@every_kind
+@pytest.mark.parametrize(
+    "losses",
+    [
+        (before_the_commit,),
+        (after_the_commit,),
+        (after_the_commit, before_the_commit, after_the_commit),
+    ],
+    ids=["before", "after", "after-before-after"],
+)
+def test_a_connection_that_is_lost_in_a_commit_changes_a_call_once(
+    start: Start, monkeypatch: pytest.MonkeyPatch, kind: Kind, losses: tuple[Loss, ...]
+) -> None:
+    made = ready(kind, start())
+    lose_connections(monkeypatch, *losses)
+    records = [with_payload(), record()]
+    assert submit(start(), (kind.make(made, made.taking), records)) == [True]
+    assert state_of(made) == kind.after
+    assert stored() == {each.id for each in records}
+
+
+@every_kind
+def test_a_repetition_writes_nothing_more(start: Start, kind: Kind) -> None:
+    made = ready(kind, writer := start())
+    records = [with_payload(), record()]
+    assert submit(writer, (kind.make(made, made.taking), records)) == [True]
+    before = everything(times=False)
+    for _ in range(2):
+        assert submit(writer, (kind.make(made, made.taking), records)) == [True]
+        after = everything(times=False)
+        assert {**after, "audit_payload": None} == {**before, "audit_payload": None}
+        assert len(after["audit_payload"]) == 1
+
+
+@every_kind
+def test_who_was_superseded_writes_nothing_at_all(start: Start, kind: Kind) -> None:
+    made = ready(kind, writer := start())
+    if kind.before is _nothing:
+        assert write(writer, kind.make(made, made.taking)) == [True]
+    before = everything()
+    for other in made.superseded():
+        late = kind.make(made, other)
+        assert submit(writer, (late, [with_payload()])) == [False]
+        assert everything() == before
+
+
+@every_kind
+def test_who_is_superseded_before_the_repetition_is_told_so(
+    start: Start, monkeypatch: pytest.MonkeyPatch, kind: Kind
+) -> None:
+    made = ready(kind, start())
+    if kind.before is _nothing:
+        assert write(start(), kind.make(made, made.taking)) == [True]
+
+    def taken_over_meanwhile(*_: Any) -> None:
+        type(made.row).objects.update(epoch=2)
+
+    lose_connections(monkeypatch, taken_over_meanwhile)
+    assert submit(start(), (kind.make(made, made.taking), [with_payload()])) == [False]
+    assert stored() == set()
+
+
+@every_kind
+@pytest.mark.parametrize("end", [FINISHED, CANCELLED])
+def test_nothing_is_written_to_a_call_that_is_over(
+    start: Start, kind: Kind, end: CallState
+) -> None:
+    made = ready(kind, writer := start())
+    if kind.before is _nothing:
+        assert write(writer, kind.make(made, made.taking)) == [True]
+    assert write(writer, made.finish(2, state=end)) == [True]
+    again = kind.after[0] in (FINISHED, CANCELLED)
+    before = everything()
+    late = made.append(3) if again else kind.make(made, made.taking)
+    assert submit(writer, (late, [with_payload()])) == [False]
+    assert everything() == before
+
+
+@every_kind
+def test_a_record_that_is_refused_leaves_its_call_as_it_was(start: Start, kind: Kind) -> None:
+    made = ready(kind, writer := start())
+    before = everything()
+    bad = [record(), record(duration_us=2**70)]
+    (fate,) = submit(writer, (kind.make(made, made.taking), bad))
+    assert isinstance(fate, RecordRefused)
+    assert everything() == before
+
+
+# --- many in one batch ---
+
+
+@every_kind
+def test_many_calls_in_one_batch_are_told_apart(start: Start, gate: GateCipher, kind: Kind) -> None:
+    writer = start()
+    every = [ready(kind, writer) for _ in range(20)]
+    if kind.before is _nothing:
+        assert write(writer, *(kind.make(one, one.taking) for one in every)) == [True] * 20
+    owners = [one.taking if n % 2 else one.superseded()[n % 4 // 2] for n, one in enumerate(every)]
+    records = [record() for _ in every]
+    held = block(writer, gate)
+    jobs = [
+        (kind.make(one, owner), [own])
+        for one, owner, own in zip(every, owners, records, strict=True)
+    ]
+    before = stored()
+    gate.open_gate()
+    assert submit(writer, *jobs) == [False, True] * 10
+    assert held() is None
+    assert {each.id for each in records[1::2]} <= stored() - before
+    assert stored().isdisjoint(each.id for each in records[::2])
+    assert [state_of(one) for one in every[1::2]] == [kind.after] * 10
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_changes_of_all_kinds_go_into_one_batch_in_any_order(
+    start: Start, gate: GateCipher, seed: int
+) -> None:
+    order, writer = random.Random(seed), start()
+    ours = [(kind, ready(kind, writer)) for kind in KINDS.values() for _ in range(3)]
+    late = [(kind, ready(kind, writer)) for kind in KINDS.values() if kind.before is not _nothing]
+    lost = [state_of(made) for _, made in late]
+    rounds = [wanted() for _ in range(3)]
+    jobs: list[tuple[Condition, list[Record], bool]] = [
+        *((kind.make(made, made.taking), [record(), with_payload()], True) for kind, made in ours),
+        *((kind.make(made, made.superseded()[0]), [with_payload()], False) for kind, made in late),
+        *((claims.claim(taking(of), of), [record()], True) for of in rounds),
+        *((claims.conclude(taking(of), lambda: "no"), [record()], False) for of in rounds),
+    ]
+    order.shuffle(jobs)
+    held = block(writer, gate)
+    before = stored()
+    gate.open_gate()
+    fates = submit(writer, *((condition, records) for condition, records, _ in jobs))
+    assert held() is None
+    assert fates == [holds for _, _, holds in jobs]
+    landed = {each.id for _, records, holds in jobs if holds for each in records}
+    assert landed <= stored() - before
+    assert len(stored() - before - landed) <= 1, "the record that held the writer up"
+    assert [state_of(made) for _, made in ours] == [kind.after for kind, _ in ours]
+    assert [state_of(made) for _, made in late] == lost
+    assert Claim.objects.count() == 3
+
+
+def test_one_bad_message_costs_its_own_call_only(start: Start) -> None:
+    writer = start()
+    every = [ready(KINDS["append"], writer) for _ in range(30)]
+    every[13].stream = every[13].stream._replace(id="no id")  # type: ignore[arg-type]
+    fates = submit(writer, *((one.append(2), [record()]) for one in every))
+    assert isinstance(fates.pop(13), RecordRefused)
+    assert fates == [True] * 29
+    assert len(stored()) == 29
+
+
+# --- the change log ---
+
+
+def test_told_batches_are_numbered_one_after_the_other(
+    start: Start, news: list[ChangeNews]
+) -> None:
+    writer = start()
+    every = [ready(KINDS["append"], writer) for _ in range(20)]
+    with transaction.atomic():
+        first = announce("other")
+    late = [one.append(2, taking=one.superseded()[0], told=True) for one in every[:10]]
+    told = [one.append(2, told=True) for one in every[10:15]]
+    untold = [one.append(2) for one in every[15:]]
+    fates = write(writer, *late, *told, *untold, begun := MadeCall().begin(told=True))
+    assert begun.change.name == "call_begin"
+    assert fates == [False] * 10 + [True] * 11
+    with transaction.atomic():
+        last = announce("other")
+    rows = Change.objects.filter(what=streams.NEWS).order_by("seq")
+    assert last == first + 7
+    assert [each.seq for each in rows] == list(range(first + 1, last))
+    assert {each.object_id for each in rows} > {one.stream.id.hex for one in every[10:15]}
+    assert {each.tenant for each in rows} == {TENANT}
+    loop.poll()
+    assert [each.seq for each in news] == list(range(first + 1, last))
+
+
+def test_a_told_batch_wakes_the_reader_of_the_change_log_after_the_commit(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str, set[UUID]]] = []
+    made = ready(KINDS["append"], writer := start())
+    monkeypatch.setattr(loop, "_waker", None)
+    loop.set_waker(lambda: seen.append((threading.current_thread().name, stored())))
+    loop._woken.clear()
+    assert write(writer, made.append(2)) == [True]
+    assert write(writer, made.append(3, told=True, taking=made.superseded()[0])) == [False]
+    assert (seen, loop._woken.is_set()) == ([], False)
+    told = record()
+    assert submit(writer, (made.append(3, told=True), [told])) == [True]
+    assert seen == [("mcphost-writer", {told.id})]
+    assert loop._woken.is_set()
+
+
+def test_the_first_news_of_all_begin_the_change_log(start: Start) -> None:
+    made = ready(KINDS["append"], writer := start())
+    assert not Counter.objects.exists()
+    late = made.append(2, told=True, taking=made.superseded()[0])
+    assert write(writer, late) == [False]
+    assert not Counter.objects.exists()
+    assert write(writer, made.append(2, told=True)) == [True]
+    epoch = Counter.objects.get().epoch
+    assert write(writer, made.append(3, told=True)) == [True]
+    assert Counter.objects.get().epoch == epoch
+    assert list(Change.objects.values_list("seq", flat=True)) == [1, 2]
+
+
+@pytest.mark.parametrize("loss", [before_the_commit, after_the_commit])
+def test_a_told_batch_whose_connection_was_lost_leaves_no_gap(
+    start: Start, monkeypatch: pytest.MonkeyPatch, news: list[ChangeNews], loss: Loss
+) -> None:
+    made = ready(KINDS["append"], start())
+    lose_connections(monkeypatch, loss)
+    assert write(start(), made.append(2, told=True)) == [True]
+    numbers = list(Change.objects.order_by("seq").values_list("seq", flat=True))
+    assert numbers == list(range(1, Counter.objects.get().value + 1))
+    assert made.numbers == [1, 2]
+    loop.poll()
+    assert {each.object_id for each in news} == {made.stream.id.hex}
+
+
+def test_processes_that_tell_at_the_same_time_share_the_numbers(start: Start) -> None:
+    writers = [start() for _ in range(3)]
+    every = [[ready(KINDS["append"], writer) for _ in range(5)] for writer in writers]
+    together = threading.Barrier(4)
+
+    def telling(writer: Writer, mine: list[MadeCall]) -> list[Any]:
+        together.wait(10)
+        return [fate for one in mine for fate in write(writer, one.append(2, told=True))]
+
+    results = [
+        in_background(lambda writer=writer, mine=mine: telling(writer, mine))  # type: ignore[misc]
+        for writer, mine in zip(writers, every, strict=True)
+    ]
+    together.wait(10)
+    for _ in range(5):
+        with transaction.atomic():
+            announce("other", object_id=uuid4().hex)
+    assert [each() for each in results] == [[True] * 5] * 3
+    assert sorted(Change.objects.values_list("seq", flat=True)) == list(range(1, 21))
+    assert Counter.objects.get().value == 20
