@@ -1,6 +1,7 @@
 """Routes paths to applications. MCP, `.well-known`, health and metrics come before Django."""
 
 import re
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from channels.routing import ProtocolTypeRouter, URLRouter
@@ -25,11 +26,11 @@ class Front:
     def __init__(self, router: Any) -> None:
         self._router = router
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
         path = scope["path"]
         mcp = path.startswith("/t/") and (path.endswith("/mcp") or not LINK.match(path))
-        serve = endpoint if mcp else self._router
-        await serve(scope, receive, send)
+        serve: Callable[..., Awaitable[None]] = endpoint if mcp else self._router
+        return serve(scope, receive, send)
 
 
 def _at(pattern: str, application: Any) -> Any:

@@ -13,27 +13,48 @@ from mcphost.serving.database import AWAY
 
 
 class Waiter:
-    """One coroutine that waits on its event loop. A notification is only a hint to look."""
+    """One coroutine that waits on its event loop. A notification is only a hint to look.
+
+    Thousands wait at once: a future and a timer take a fraction of an event's memory.
+    """
+
+    __slots__ = ("_loop", "_notified", "_woken")
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._notified = asyncio.Event()
+        self._notified = False
+        self._woken: asyncio.Future[None] | None = None
 
     async def wait(self, seconds: float | None = None) -> bool:
         """Wait for a notification, at most `seconds`; return whether there was one. One since the
         last wait counts."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._notified.wait()
-        notified = self._notified.is_set()
-        self._notified.clear()
+        if not self._notified:
+            woken = self._woken = self._loop.create_future()
+            timer = None if seconds is None else self._loop.call_later(seconds, _resolve, woken)
+            try:
+                await woken
+            finally:
+                self._woken = None
+                if timer is not None:
+                    timer.cancel()
+        notified, self._notified = self._notified, False
         return notified
 
     def notify(self) -> None:
         """Wake the coroutine. From any thread."""
         with suppress(RuntimeError):  # its loop has ended, and the coroutine with it
             # In an empty context: the coroutine's work does not belong to the notifier's.
-            self._loop.call_soon_threadsafe(self._notified.set, context=Context())
+            self._loop.call_soon_threadsafe(self._wake, context=Context())
+
+    def _wake(self) -> None:
+        self._notified = True
+        if self._woken is not None:
+            _resolve(self._woken)
+
+
+def _resolve(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 class Waiters:

@@ -90,14 +90,27 @@ class InUse(Counter[str]):
             if not self[key]:
                 del self[key]
 
-    @contextmanager
-    def held(self, keys: Sequence[str], amount: int = 1) -> Iterator[None]:
+    def held(self, keys: Sequence[str], amount: int = 1) -> "_InUseHere":
         """Count `amount` more under each key inside the context."""
-        self.take(keys, amount)
-        try:
-            yield
-        finally:
-            self.give_back(keys, amount)
+        return _InUseHere(self, keys, amount)
+
+
+class _InUseHere:
+    """The context of `InUse.held`. Calls that wait are inside of several: a class takes less memory
+    than a generator."""
+
+    __slots__ = ("_amount", "_counts", "_keys")
+
+    def __init__(self, counts: InUse, keys: Sequence[str], amount: int) -> None:
+        self._counts = counts
+        self._keys = keys
+        self._amount = amount
+
+    def __enter__(self) -> None:
+        self._counts.take(self._keys, self._amount)
+
+    def __exit__(self, *_: object) -> None:
+        self._counts.give_back(self._keys, self._amount)
 
 
 RETRY_CONCURRENT_SECONDS = 1

@@ -97,6 +97,18 @@ class HeldCall:
     records of its last round are still to be committed.
     """
 
+    __slots__ = (
+        "_answer",
+        "_begun",
+        "_outgoing",
+        "_progress",
+        "asking",
+        "ending",
+        "resumed",
+        "uncertain",
+        "waiting",
+    )
+
     def __init__(self, outgoing: Outgoing) -> None:
         self._outgoing = outgoing
         self.resumed = FRESH
@@ -225,6 +237,22 @@ class SessionCall:
     A call taken over from another process is restored by `pick_up`; its stream continues after the
     event numbered `last`.
     """
+
+    __slots__ = (
+        "_ends",
+        "_held",
+        "_incoming",
+        "_known",
+        "_pick_up",
+        "_reason",
+        "_refusal",
+        "_released",
+        "_session",
+        "_settled",
+        "_task",
+        "_timer",
+        "outgoing",
+    )
 
     def __init__(
         self,

@@ -82,6 +82,8 @@ class Stopped(Exception):  # noqa: N818 - a refusal that says what happened
 class Gate:
     """Checks the messages for one stream: that of the request `request`, or a GET stream."""
 
+    __slots__ = ("_answer", "_principal", "_session")
+
     def __init__(
         self, session: ClientSession, principal: Principal, request: str | int | None = None
     ) -> None:

@@ -60,6 +60,8 @@ class Given:
     the response is committed, with whether it was accepted.
     """
 
+    __slots__ = ("_sealed", "_tenant", "question", "said", "stored")
+
     def __init__(self, tenant: UUID, question: UUID, said: bytes) -> None:
         self.question: UUID = question
         self.said = said
@@ -96,6 +98,19 @@ class OpenRound(Waiter):
     `merges`: that start commits the response to the last request, `last`. Only for the event loop's
     thread, except `notify`.
     """
+
+    __slots__ = (
+        "_elsewhere",
+        "_merges",
+        "_open",
+        "_said",
+        "_state",
+        "_store",
+        "_storing",
+        "call",
+        "last",
+        "progress",
+    )
 
     def __init__(
         self,
@@ -147,7 +162,7 @@ class OpenRound(Waiter):
         self._said[given.question] = given.said
         if self._merges and not (self._open or self._storing or self._elsewhere):
             self.last = given
-            super().notify()
+            self._wake()
             return await asyncio.shield(given.stored)
         self._storing += 1
         stored = False
@@ -156,7 +171,7 @@ class OpenRound(Waiter):
         finally:
             self._storing -= 1
             self._elsewhere = self._elsewhere or not stored
-            super().notify()
+            self._wake()
         return stored
 
     async def resumed(self, tick: Callable[[], object] | None) -> Resumed:

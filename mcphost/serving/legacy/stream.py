@@ -172,6 +172,24 @@ class Outgoing:
     began.
     """
 
+    __slots__ = (
+        "_away",
+        "_gate",
+        "_last",
+        "_number",
+        "_on_loss",
+        "_on_stream",
+        "_over",
+        "_queue",
+        "_queued",
+        "_readers",
+        "_unshown",
+        "_writer",
+        "followed",
+        "stored",
+        "streaming",
+    )
+
     def __init__(
         self,
         stored: StoredStream,

@@ -7,6 +7,7 @@ for one that has ended; so do those that make a client get another credential.
 All of a POST is validated before any of it is executed.
 """
 
+from collections.abc import Awaitable
 from typing import Final, NamedTuple
 
 from mcphost.observability import context, counters, tracing
@@ -168,19 +169,22 @@ def _as_answer(error: Exception, body: LegacyBody) -> ProtocolError:
     return refusal.with_id(body.alone) if refusal.request_id is None else refusal
 
 
-async def _answer(posted: Post, session: ClientSession, body: LegacyBody, wire: HttpWire) -> int:
+def _answer(
+    posted: Post, session: ClientSession, body: LegacyBody, wire: HttpWire
+) -> Awaitable[int]:
     incoming = [_incoming(posted, session, one) for one in body.requests]
     refused = [_refused(error) for error in body.refused]
     wire = wire._replace(polling=REVISIONS[session.revision].polling)
     if body.batch:
-        return await answer_batch([_begin(one, session) for one in incoming], refused, wire)
+        return answer_batch([_begin(one, session) for one in incoming], refused, wire)
+    if tracing.tracer is None:
+        return answer(_begin(incoming[0], session), wire)
     answering = _answer_one(incoming[0], session, wire)
-    if tracing.tracer is not None:
-        answering = in_span(tracing.tracer, incoming[0], posted.request.began, answering)
-    return await answering
+    return in_span(tracing.tracer, incoming[0], posted.request.began, answering)
 
 
 async def _answer_one(incoming: Incoming, session: ClientSession, wire: HttpWire) -> int:
+    """Begin the call in the span of its request."""
     return await answer(_begin(incoming, session), wire)
 
 
