@@ -7,8 +7,9 @@ that the client missed.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -54,23 +55,33 @@ _calls = InUse()
 _bytes = InUse()
 
 
-@contextmanager
-def capacity(incoming: Incoming, *, anyway: bool = False) -> Iterator[None]:
-    """Count the call and its size against the limits of its caller and tenant inside the context.
+class Capacity:
+    """What one call counts for in the limits of its caller and tenant: itself and its size."""
 
-    Raises ProtocolError (OVER_LIMIT) when a limit is reached, unless `anyway` is set.
-    """
-    places = _places(incoming)
-    if not anyway:
-        _check(places)
-    keys = [key for key, _ in places]
-    with _calls.held(keys), _bytes.held(keys, incoming.size):
-        yield
+    __slots__ = ("_keys", "_size", "taken")
 
+    def __init__(self, incoming: Incoming) -> None:
+        self._keys = (caller(incoming.principal, incoming.source), str(incoming.tenant.id))
+        self._size = incoming.size
+        self.taken = False
 
-def _places(incoming: Incoming) -> tuple[tuple[str, int], ...]:
-    """Return the counters of the caller and the tenant, each with its factor on the limits."""
-    return (caller(incoming.principal, incoming.source), 1), (str(incoming.tenant.id), TIMES)
+    def take(self, *, anyway: bool = False) -> None:
+        """Count the call until `give_back`.
+
+        Raises ProtocolError (OVER_LIMIT) when a limit is reached, unless `anyway` is set.
+        """
+        if not anyway:
+            _check(tuple(zip(self._keys, (1, TIMES), strict=True)))
+        self.taken = True
+        _calls.take(self._keys)
+        _bytes.take(self._keys, self._size)
+
+    def give_back(self) -> None:
+        """Count the call no longer, if it was counted."""
+        if self.taken:
+            self.taken = False
+            _calls.give_back(self._keys)
+            _bytes.give_back(self._keys, self._size)
 
 
 def _check(places: tuple[tuple[str, int], ...]) -> None:
@@ -236,9 +247,15 @@ class SessionCall:
 
     A call taken over from another process is restored by `pick_up`; its stream continues after the
     event numbered `last`.
+
+    While the call waits for input responses it rests: it has no task. Whatever wakes it starts
+    another one, in the same context.
     """
 
     __slots__ = (
+        "_asked",
+        "_capacity",
+        "_context",
         "_ends",
         "_held",
         "_incoming",
@@ -247,6 +264,7 @@ class SessionCall:
         "_reason",
         "_refusal",
         "_released",
+        "_resting",
         "_session",
         "_settled",
         "_task",
@@ -277,8 +295,11 @@ class SessionCall:
         # Register at once: a second request with the same id must be refused.
         self._known = _cancellable(incoming, self._cancel)
         self._known.__enter__()
-        self._task = loop.create_task(self._run())
-        self._task.add_done_callback(self._over)
+        self._capacity = Capacity(incoming)
+        self._context = copy_context()
+        self._asked: OpenRound | None = None
+        self._resting = False
+        self._start()
         self._timer = loop.call_later(PRESENT_AFTER_SECONDS, presences.enter, self)
         under_way.add(self)
 
@@ -298,21 +319,41 @@ class SessionCall:
         """End the call because its caller has lost access; `refusal` is its response."""
         if self._refusal is None and not self._released:
             self._refusal = refusal
-            self._task.cancel(refusal.message)
+            self._interrupt(refusal.message)
 
     def release(self) -> None:
         """Release the call at shutdown if it waits for input: another process continues it."""
         if self._held.waiting is not None and not (self._refusal or self._ends):
             self._released = True
-            self._task.cancel("the server is about to stop")
+            self._interrupt("the server is about to stop")
 
     def _cancel(self) -> None:
         """Cancel the call at the client's request. There will be no response."""
-        self._task.cancel(questions.CANCELLED_REASON)
+        self._interrupt(questions.CANCELLED_REASON)
 
     def _give_up(self) -> None:
         """Cancel the call because this process can no longer write to its stream."""
-        self._task.cancel("another process has the call")
+        self._interrupt("another process has the call")
+
+    def _start(self, interrupted: str | None = None) -> None:
+        """Start a task: for the whole call, or until it rests."""
+        loop = asyncio.get_running_loop()
+        self._task = loop.create_task(self._run(interrupted), context=self._context)
+        self._task.add_done_callback(self._over)
+
+    def _interrupt(self, reason: str) -> None:
+        """Cancel the call. If it rests, a task cleans up."""
+        if self._resting:
+            self._resting = False
+            self._start(interrupted=reason)
+        else:
+            self._task.cancel(reason)
+
+    def _go_on(self) -> None:
+        """Go on after a rest: there may be input responses."""
+        if self._resting:
+            self._resting = False
+            self._start()
 
     def _streams(self) -> None:
         self._settle(None)
@@ -327,19 +368,30 @@ class SessionCall:
         self._known.__exit__(None, None, None)
         self._timer.cancel()
         presences.leave(self)
+        self._capacity.give_back()
+        self._close_asked()
+
+    def _close_asked(self) -> None:
+        if self._asked is not None:
+            self._asked.close()
+            self._asked = None
 
     def _over(self, task: "asyncio.Task[None]") -> None:
-        """Clean up after the task, even one that was cancelled before it began to run."""
+        """Clean up after the last task, even one that was cancelled before it began to run."""
+        if self._resting or task is not self._task:
+            return
         under_way.discard(self)
         self._leave()
         self._settle(JsonAnswer(b""))
         if task.cancelled() and self.outgoing.streaming and not self.outgoing.closed:
             self._task = asyncio.get_running_loop().create_task(self._end(JsonAnswer(b"")))
 
-    async def _run(self) -> None:
+    async def _run(self, interrupted: str | None = None) -> None:
         answer = JsonAnswer(b"")
         try:
-            answer = await _answer_of(self._incoming, self._result())
+            if interrupted is not None:
+                raise asyncio.CancelledError(interrupted)
+            answer = await self._answer()
         except SupersededError:
             log.warning("this process no longer owns a call", extra=self._facts)
         except asyncio.CancelledError as end:
@@ -347,62 +399,78 @@ class SessionCall:
             if self._refusal is not None:
                 answer = _refused(self._incoming, self._refusal)
         finally:
-            self._leave()
-        await self._end(answer)
+            if not self._resting:
+                self._leave()
+        if not self._resting:
+            await self._end(answer)
 
-    async def _result(self) -> Mapping[str, Any]:
-        with capacity(self._incoming, anyway=self._pick_up is not None):
-            return await self._run_rounds()
-
-    async def _run_rounds(self) -> Mapping[str, Any]:
-        """Run rounds until the method has a result, and return it."""
-        if self._pick_up is not None:
-            await self._pick_up(self._held)
-            self._go_if_leaving()
-        waiting = self._held.waiting
+    async def _answer(self) -> JsonAnswer:
+        """Run rounds until the method has a result, or the call rests: then without an answer."""
+        identifier = self._incoming.exchange.id
+        assert identifier is not None
         try:
-            while True:
-                result = await self._round(waiting)
-                if self._held.asking is None:
-                    return result
-                if waiting is not None:
-                    waiting.close()
-                    waiting = None
-                waiting = await self._ask(*self._held.asking)
+            result = await self._run_rounds()
+        except SupersededError:
+            raise
+        except Exception as error:  # noqa: BLE001 - it is reported, and logged unless it is a refusal
+            return _refused(self._incoming, error_for(error))
+        return JsonAnswer(b"" if result is None else messages.response(identifier, result))
+
+    async def _run_rounds(self) -> Mapping[str, Any] | None:
+        """Run rounds until the method has a result, and return it; None if the call rests."""
+        if not self._capacity.taken:
+            self._capacity.take(anyway=self._pick_up is not None)
+        if self._pick_up is not None:
+            pick_up, self._pick_up = self._pick_up, None
+            await pick_up(self._held)
+            self._asked = self._held.waiting
+            self._go_if_leaving()
+        while True:
+            if self._held.waiting is not None and not await self._has_responses(self._held.waiting):
+                return None
+            result = await self._round()
+            if result is not None and self._held.asking is None:
+                return result
+            if result is not None and self._held.asking is not None:
+                await self._ask(*self._held.asking)
+
+    async def _has_responses(self, waiting: OpenRound) -> bool:
+        """Prepare the next round if no input request is open; else rest until there is news."""
+        while (resumed := await waiting.look()) is None:
+            if waiting.rest(self._go_on, self._tick):
+                self._resting = True
+                return False
+        self._held.go_on(resumed, waiting.last)
+        return True
+
+    async def _round(self) -> Mapping[str, Any] | None:
+        """Run the next round; None if it did not start, because its last input response was not
+        accepted: then the call waits again."""
+        waiting = self._asked
+        try:
+            return await methods.dispatch(self._incoming, self._session, self.outgoing)
+        except NotTakenError:
+            assert waiting is not None
+            self._held.wait(waiting.again())
+            return None
         finally:
             if waiting is not None:
-                waiting.close()
-
-    async def _round(self, waiting: OpenRound | None) -> Mapping[str, Any]:
-        """Run the next round, once it has the input responses that the call is `waiting` for."""
-        while waiting is not None:
-            resumed = await waiting.resumed(self._tick)
-            self._held.go_on(resumed, waiting.last)
-            try:
-                return await methods.dispatch(self._incoming, self._session, self.outgoing)
-            except NotTakenError:
-                waiting.again()
-                self._held.wait(waiting)
-            finally:
                 await waiting.store_last()
-        return await methods.dispatch(self._incoming, self._session, self.outgoing)
 
-    async def _ask(self, asking: Asking, sealed: SealedState) -> OpenRound:
+    async def _ask(self, asking: Asking, sealed: SealedState) -> None:
         """Send the input requests of a round, which ends with that."""
         revision = REVISIONS[self._session.revision]
         stream = self.outgoing.stored.stream
         requests, call = await questions.prepare(stream, revision, asking, sealed)
         merges = not limits.are_set(self._incoming)
         state = sealed.state
-        waiting = OpenRound(call, state.journal.progress, self._held.store, state, merges=merges)
-        self._held.wait(waiting)
-        try:
-            await self._committed(partial(self.outgoing.ask, requests, call))
-            self._go_if_leaving()
-        except BaseException:
-            waiting.close()
-            raise
-        return waiting
+        self._close_asked()
+        self._asked = OpenRound(
+            call, state.journal.progress, self._held.store, state, merges=merges
+        )
+        self._held.wait(self._asked)
+        await self._committed(partial(self.outgoing.ask, requests, call))
+        self._go_if_leaving()
 
     async def _committed(self, write: Callable[[Sequence[Record]], Awaitable[None]]) -> None:
         """Commit the end of the round with what `write` writes.
@@ -505,17 +573,6 @@ def _stored(incoming: Incoming, session: ClientSession) -> StoredStream:
         partial(storage.write, incoming),
         REVISIONS[session.revision].polling,
     )
-
-
-async def _answer_of(incoming: Incoming, work: Awaitable[Mapping[str, Any]]) -> JsonAnswer:
-    identifier = incoming.exchange.id
-    assert identifier is not None
-    try:
-        return JsonAnswer(messages.response(identifier, await work))
-    except SupersededError:
-        raise
-    except Exception as error:  # noqa: BLE001 - it is reported, and logged unless it is a refusal
-        return _refused(incoming, error_for(error))
 
 
 def _refused(incoming: Incoming, error: ProtocolError) -> JsonAnswer:

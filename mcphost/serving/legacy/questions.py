@@ -1,14 +1,15 @@
 """Send input requests to the client of a session, and wait for the input responses.
 
-A waiting call occupies only its own task: no thread, and no place among the concurrent calls. The
-responses that this process receives are passed to the call in memory. Those that another process
-stores, and those to a call that was taken over, are read from rows; a notification of a response is
-only a hint to read them.
+A waiting call occupies no task, no thread, and no place among the concurrent calls. The responses
+that this process receives are passed to the call in memory. Those that another process stores, and
+those to a call that was taken over, are read from rows; a notification of a response is only a hint
+to read them.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextvars import Context
 from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
@@ -101,12 +102,16 @@ class OpenRound(Waiter):
 
     __slots__ = (
         "_elsewhere",
+        "_expired",
         "_merges",
         "_open",
+        "_rests_for",
         "_said",
         "_state",
         "_store",
         "_storing",
+        "_tick",
+        "_timer",
         "call",
         "last",
         "progress",
@@ -132,6 +137,10 @@ class OpenRound(Waiter):
         self._said: dict[UUID, bytes] = {}
         self._storing = 0
         self._elsewhere = state is None
+        self._expired = False
+        self._rests_for: Callable[[], None] | None = None
+        self._tick: Callable[[], object] | None = None
+        self._timer: asyncio.TimerHandle | None = None
         for each in call.asked.questions:
             _open_rounds[each.id] = self
         waiters.add(self._key, self)
@@ -142,6 +151,8 @@ class OpenRound(Waiter):
 
     def close(self) -> None:
         """Accept no more responses here."""
+        self._rests_for = None
+        self._stop_timer()
         waiters.remove(self._key, self)
         for each in self.call.asked.questions:
             _open_rounds.pop(each.id, None)
@@ -174,23 +185,64 @@ class OpenRound(Waiter):
             self._wake()
         return stored
 
-    async def resumed(self, tick: Callable[[], object] | None) -> Resumed:
-        """Wait until no input request is open; return what the next round resumes from.
+    async def look(self) -> Resumed | None:
+        """Return what the next round resumes from; None while an input request is open.
 
-        `tick` is called every 15 seconds. Rows are read only once another process may have changed
-        them, and after the expiry. Raises SealError and VaultError for rows that can no longer be
-        read.
+        Rows are read only once another process may have changed them, and after the expiry. Raises
+        SealError and VaultError for rows that can no longer be read.
         """
+        self._notified = False
+        if self._storing:
+            return None
         asked = self.call.asked
-        while True:
-            if self._elsewhere and not self._storing:
-                if not await in_database_unbounded(questions.any_open, asked.call, asked.round):
-                    return await take_in(asked.tenant, asked.call, self.call.journal)
-            elif not (self._open or self._storing):
-                return self._resumed()
-            if not await _hear(self, asked.expires_at, tick):
-                await in_database_unbounded(questions.expire, asked.call, asked.round)
-                self._elsewhere = True
+        if self._expired:
+            self._expired, self._elsewhere = False, True
+            await in_database_unbounded(questions.expire, asked.call, asked.round)
+        if not self._elsewhere:
+            return None if self._open else self._resumed()
+        if await in_database_unbounded(questions.any_open, asked.call, asked.round):
+            return None
+        return await take_in(asked.tenant, asked.call, self.call.journal)
+
+    def rest(self, wake: Callable[[], None], tick: Callable[[], object] | None) -> bool:
+        """Call `wake` when `look` may have another result, and until then `tick` every 15 seconds.
+
+        Returns False if that is so already.
+        """
+        if self._notified:
+            return False
+        self._rests_for, self._tick = wake, tick
+        self._set_timer()
+        return True
+
+    def _set_timer(self) -> None:
+        left = (self.call.asked.expires_at - _CLOCK.now()).total_seconds()
+        if left <= 0:  # by the database's clock they are still open
+            left = LOOK_SECONDS
+        elif self._tick is not None:
+            left = min(left, TICK_SECONDS)
+        self._timer = self._loop.call_later(left, self._time, context=Context())
+
+    def _time(self) -> None:
+        if _CLOCK.now() >= self.call.asked.expires_at:
+            self._expired = True
+            self._wake()
+            return
+        if self._tick is not None:
+            self._tick()
+        self._set_timer()
+
+    def _wake(self) -> None:
+        self._notified = True
+        if self._rests_for is not None:
+            wake, self._rests_for = self._rests_for, None
+            self._stop_timer()
+            wake()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     async def store_last(self) -> None:
         """Store the last response if the next round has ended before it started."""
@@ -202,9 +254,10 @@ class OpenRound(Waiter):
         except (RecordLost, RecordRefused) as error:
             last.settle(error)
 
-    def again(self) -> None:
+    def again(self) -> "OpenRound":
         """Wait on: the last response was not accepted, so the rows have changed elsewhere."""
         self._elsewhere = True
+        return self
 
     def _resumed(self) -> Resumed:
         assert self._state is not None
@@ -260,18 +313,6 @@ async def take_in(tenant: UUID, call: UUID, journal: str) -> Resumed:
         return await in_database_unbounded(_resumed, tenant, call, journal)
     except CalledOffError:
         raise asyncio.CancelledError(CANCELLED_REASON) from None
-
-
-async def _hear(waiter: Waiter, until: datetime, tick: Callable[[], object] | None) -> bool:
-    """Wait for a notification, at most until `until`; return whether there was one."""
-    if _CLOCK.now() >= until:
-        await waiter.wait(LOOK_SECONDS)
-    while (left := (until - _CLOCK.now()).total_seconds()) > 0:
-        if await waiter.wait(left if tick is None else min(left, TICK_SECONDS)):
-            return True
-        if tick is not None:
-            tick()
-    return False
 
 
 def waiting_of(stream: StreamRow, call: UUID, journal: str) -> tuple[WaitingCall, float | None]:

@@ -34,7 +34,8 @@ async def get(request: HttpRequest, admitted: Admitted, wire: HttpWire) -> int:
     last_event = request.headers.get(EVENT_HEADER)
     counters.listeners_open.add()
     try:
-        session = await find(admitted, request.headers)
+        # That the session is open is part of the commit that registers a GET stream.
+        session = await find(admitted, request.headers, checked=bool(last_event))
         wire = wire._replace(polling=REVISIONS[session.revision].polling)
         if not last_event:  # an empty header counts as none
             return await _listen(session, admitted, request, wire)
