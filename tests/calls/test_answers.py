@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from mcphost.audit.writer.conditions import BoundCondition
 from mcphost.audit.writer.sinks import PostgresSink
-from mcphost.calls import questions, session_calls, sessions
+from mcphost.calls import questions, session_calls
 from mcphost.calls.models import OpenQuestion, Session, StreamedCall
 from mcphost.calls.session_calls import Takeover
 from mcphost.calls.states import CallState, QuestionState
@@ -53,7 +53,7 @@ UNANSWERABLE: dict[str, Callable[[MadeCall], object]] = {
     "of another call": lambda made: _question(made, call=uuid4()),
     "forgotten": lambda made: OpenQuestion.objects.all().delete(),
     "of another session": _of_another_session,
-    "in an ended session": lambda made: sessions.end(made.stream.session, TENANT),
+    "in an ended session": lambda made: _session(made, ended_at=timezone.now()),
     "in an expired session": lambda made: _session(made, expires_at=timezone.now() - HOUR),
     "in no session": lambda made: Session.objects.all().delete(),
     "of a cancelled call": lambda made: session_calls.cancel(

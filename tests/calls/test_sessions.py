@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from mcphost.audit.records import new_id
+from mcphost.audit.writer.writer import Writer
 from mcphost.calls import sessions
 from mcphost.calls import sessions as uses_module
 from mcphost.calls.claims import LEASE
@@ -64,6 +65,10 @@ def stream_of(session: UUID, owner: UUID = HERE, most: int = 8) -> UUID:
     stream = new_id()
     sessions.stream_opened(session, TENANT, stream, owner, most)
     return stream
+
+
+def end(writer: Writer, session: UUID) -> None:
+    assert write(writer, sessions.end(session, TENANT)) == [True]
 
 
 def news(what: str) -> list[str]:
@@ -134,10 +139,10 @@ def test_no_holder_loses_a_session_to_another() -> None:
     assert len(going_on(OTHER)) == 1
 
 
-def test_sessions_that_are_over_count_for_none() -> None:
+def test_sessions_that_are_over_count_for_none(start: Start) -> None:
     sessions.begin(row(expires_at=timezone.now() - HOUR), 1, never)
     ended = begun(1)
-    sessions.end(ended, TENANT)
+    end(start(), ended)
     assert sessions.begin(row(), 1, never) == ()
 
 
@@ -308,12 +313,14 @@ def put(rows: list[SessionRow]) -> None:
     )  # fmt: skip
 
 
-def test_sessions_go_in_portions_a_while_after_their_end_with_all_that_was_theirs() -> None:
+def test_sessions_go_in_portions_a_while_after_their_end_with_all_that_was_theirs(
+    start: Start,
+) -> None:
     ended = begun()
     sessions.subscribe(ended, TENANT, "docs:a", 5)
     stream_of(ended)
     kept = begun()
-    sessions.end(ended, TENANT)
+    end(start(), ended)
     assert sessions.prune() == 0
     Session.objects.filter(id=ended).update(expires_at=Now() - timedelta(seconds=1))
     put([row(expires_at=timezone.now() - HOUR) for _ in range(PRUNED_AT_ONCE)])
@@ -323,9 +330,9 @@ def test_sessions_go_in_portions_a_while_after_their_end_with_all_that_was_their
     assert not GetStream.objects.exists()
 
 
-def test_an_ended_session_is_kept_for_a_minute_and_not_for_a_day() -> None:
+def test_an_ended_session_is_kept_for_a_minute_and_not_for_a_day(start: Start) -> None:
     ended = begun()
-    sessions.end(ended, TENANT)
+    end(start(), ended)
     assert not Session.objects.filter(expires_at__gt=Now() + 2 * sessions.ENDED_KEPT).exists()
 
 
@@ -341,9 +348,9 @@ def test_of_too_many_streams_of_a_session_the_oldest_are_closed() -> None:
     assert len(news(sessions.CLOSED)) == 1
 
 
-def test_an_ended_session_gets_no_stream_and_no_topic() -> None:
+def test_an_ended_session_gets_no_stream_and_no_topic(start: Start) -> None:
     session = begun()
-    sessions.end(session, TENANT)
+    end(start(), session)
     for each in (session, uuid4()):
         with pytest.raises(SessionOverError):
             stream_of(each)
