@@ -187,7 +187,7 @@ def answer(
             "session": stream.session.hex,
             "answer": given.sealed(),
             "state": state,
-            "asked": number - 1,
+            "previous": number - 1,
             "round": number if state is CallState.RUNNING else number - 1,
         }
         return Values(row)
@@ -363,10 +363,10 @@ _ANSWER: Final = change(
         "question": "uuid",
         "session": "uuid",
         "answer": "text",
-        "asked": "bigint",
+        "previous": "bigint",
     },
     # The call's row is locked first, as everywhere: a takeover or cancellation now comes later.
-    f"SELECT r.nonce FROM {_CALL}, {{r}} WHERE {_MINE} AND {_goes_on('r.asked')} {{lock}}",  # noqa: S608
+    f"SELECT r.nonce FROM {_CALL}, {{r}} WHERE {_MINE} AND {_goes_on('r.previous')} {{lock}}",  # noqa: S608
     f"UPDATE calls_openquestion SET state = '{QuestionState.ANSWERED}', answer = r.answer, "  # noqa: S608
     "settled_at = {now} FROM {r} WHERE {before} AND calls_openquestion.id = r.question "
     "AND calls_openquestion.call = r.call AND calls_openquestion.session = r.session "

@@ -41,7 +41,7 @@ class RowChange:
 
     Every step of `make` returns the nonces of the rows that it changed, and changes only rows that
     the step before it returned. The condition takes hold if the last step returns its nonce. What
-    a step changed is not undone: before a step that may fail, others may only read and lock. `made`
+    a step changed is not undone: it must be right even if a later step changes nothing. `made`
     returns the nonces of changes that were made before; it is used after a connection was lost
     during a commit. It is None if `make` may be repeated. `reads`: the change only reads.
     """

@@ -299,6 +299,7 @@ class SessionCall:
         self._context = copy_context()
         self._asked: OpenRound | None = None
         self._resting = False
+        self._task: asyncio.Task[None] | None = None
         self._start()
         self._timer = loop.call_later(PRESENT_AFTER_SECONDS, presences.enter, self)
         under_way.add(self)
@@ -346,7 +347,7 @@ class SessionCall:
         if self._resting:
             self._resting = False
             self._start(interrupted=reason)
-        else:
+        elif self._task is not None:
             self._task.cancel(reason)
 
     def _go_on(self) -> None:
@@ -378,7 +379,10 @@ class SessionCall:
 
     def _over(self, task: "asyncio.Task[None]") -> None:
         """Clean up after the last task, even one that was cancelled before it began to run."""
-        if self._resting or task is not self._task:
+        if task is not self._task:
+            return
+        if self._resting:
+            self._task = None
             return
         under_way.discard(self)
         self._leave()

@@ -1,10 +1,12 @@
 """uvicorn with time-outs for clients that send a request, or read the response, too slowly."""
 
 import asyncio
+from collections import deque
 from enum import Enum
 from typing import Any, NamedTuple, cast
 
 from uvicorn import Config
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from mcphost.transport.server.graceful_shutdown import GracefulServer, ShutdownTimes
@@ -76,6 +78,34 @@ class Awaited(Enum):
     BODY = "body"
 
 
+class Pipeline(list[Any]):
+    """The requests of a connection that wait for the one before: nearly always none.
+
+    An empty deque takes 600 bytes, and there is one for each of thousands of silent streams.
+    """
+
+    def appendleft(self, waiting: Any) -> None:
+        self.insert(0, waiting)
+
+
+class WriteFlow(FlowControl):
+    """Flow control that needs no event until a reader is slow."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self.read_paused = False
+        self.write_paused = False
+
+    async def drain(self) -> None:
+        if self.write_paused:
+            await self._is_writable_event.wait()
+
+    def pause_writing(self) -> None:
+        if not self.write_paused:
+            self._is_writable_event = asyncio.Event()
+        super().pause_writing()
+
+
 class TimeoutHttpProtocol(HttpToolsProtocol):
     """HTTP protocol with time-outs: closes the connection of a client that is too slow.
 
@@ -101,6 +131,7 @@ class TimeoutHttpProtocol(HttpToolsProtocol):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        self.pipeline = cast("deque[Any]", Pipeline())
         self._awaited: Awaited | None = Awaited.HEADERS
         self._watched: Awaited | None = None
         self._deadline: asyncio.TimerHandle | None = None
@@ -112,6 +143,7 @@ class TimeoutHttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.flow = WriteFlow(transport)
         self._cork = Cork(transport, self.loop)
         self.transport = cast("asyncio.Transport", self._cork)
         self._watch()
