@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
+import orjson
 from mcp_types import SERVER_INFO_META_KEY
 
 CacheScope = Literal["public", "private"]
@@ -50,3 +51,11 @@ def input_required(
         result["requestState"] = state
     result["_meta"] = {SERVER_INFO_META_KEY: server}
     return result
+
+
+def prepared(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The same result with its objects and arrays encoded, for results that are sent many times."""
+    return {
+        name: orjson.Fragment(orjson.dumps(value)) if isinstance(value, Mapping | list) else value
+        for name, value in result.items()
+    }

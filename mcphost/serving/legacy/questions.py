@@ -94,10 +94,10 @@ class Given:
 class OpenRound(Waiter):
     """The input requests of one round that a call of this process waits for, until `close`.
 
-    `call` is what is stored of them; `progress` is what the call had reported before. `state` is None
-    if another process sent the requests: then this one reads the rows. `store` commits a response apart from the start of the next round.
-    `merges`: that start commits the response to the last request, `last`. Only for the event loop's
-    thread, except `notify`.
+    `call` is what is stored of them; `progress` is what the call had reported before. `state` is
+    None if another process sent the requests: then this one reads the rows. `store` commits a
+    response apart from the start of the next round. `merges`: that start commits the response to
+    the last request, `last`. Only for the event loop's thread, except `notify`.
     """
 
     __slots__ = (
@@ -150,7 +150,9 @@ class OpenRound(Waiter):
         return self.call.asked.tenant, self.call.asked.call.hex
 
     def close(self) -> None:
-        """Accept no more responses here."""
+        """Accept no more responses here. A last one that was not committed is stored as a row."""
+        if self.last is not None:
+            self.last.settle(False)
         self._rests_for = None
         self._stop_timer()
         waiters.remove(self._key, self)

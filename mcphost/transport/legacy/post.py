@@ -7,8 +7,9 @@ for one that has ended; so do those that make a client get another credential.
 All of a POST is validated before any of it is executed.
 """
 
-from collections.abc import Awaitable
-from typing import Final, NamedTuple
+from collections.abc import Awaitable, Mapping
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
 
 from mcphost.observability import context, counters, tracing
 from mcphost.observability.labels import BATCH, NOTIFICATION
@@ -33,6 +34,7 @@ from mcphost.protocol.legacy.opening import (
 )
 from mcphost.protocol.messages import response
 from mcphost.protocol.params import required
+from mcphost.protocol.results import prepared
 from mcphost.protocol.revisions import REVISIONS, negotiate
 from mcphost.serving.context import ClientSession, Incoming
 from mcphost.serving.legacy import answers, call, cancellation
@@ -139,12 +141,17 @@ async def _initialize(posted: Post, wire: HttpWire) -> int:
     source = posted.request.source
     _, token = await sessions.begin(admitted.principal, revision, request.params, source)
     tenant = admitted.tenant
-    result = initialize_result(
-        revision, server_info(tenant.title, tenant.icon), tenant.instructions
-    )
+    result = _initialized(revision.name, tenant.title, tenant.icon, tenant.instructions)
     headers = [*wire.headers, (SESSION_HEADER.encode(), token.encode())]
     await send_json(wire.send, 200, response(request.id, result), headers)
     return 200
+
+
+@lru_cache(maxsize=512)
+def _initialized(revision: str, title: str, icon: str, instructions: str) -> Mapping[str, Any]:
+    """The result of `initialize`, encoded once for all sessions of a tenant."""
+    server = server_info(title, icon)
+    return prepared(initialize_result(REVISIONS[revision], server, instructions))
 
 
 def _check_id(session: ClientSession, request: LegacyRequest) -> None:
