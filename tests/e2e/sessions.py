@@ -25,6 +25,20 @@ class Stream:
         self._lines = response.aiter_lines()
         self.last_id = last_id
 
+    async def begun(self) -> str:
+        """The id of the first event, which has no message."""
+        async for line in self._lines:
+            name, _, value = line.partition(": ")
+            assert name != "data" or not value, line
+            if name == "id":
+                self.last_id = value
+                return value
+        raise AssertionError("the stream has ended")
+
+    async def is_over(self) -> bool:
+        """Whether the stream ends without another message."""
+        return not [line async for line in self._lines if line.startswith("data: {")]
+
     async def message(self) -> dict[str, Any]:
         """The next message. It is there, or this fails."""
         async for line in self._lines:
