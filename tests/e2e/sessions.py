@@ -17,6 +17,13 @@ CAPABLE: Mapping[str, Any] = {"elicitation": {"form": {}}}
 _ids = count(1)
 
 
+class EndedError(AssertionError):
+    """A stream has no further message, although one was expected."""
+
+    def __init__(self) -> None:
+        super().__init__("the stream has ended")
+
+
 class Stream:
     """The events of a response, read as they come. `last_id` is where another goes on."""
 
@@ -33,7 +40,7 @@ class Stream:
             if name == "id":
                 self.last_id = value
                 return value
-        raise AssertionError("the stream has ended")
+        raise EndedError
 
     async def is_over(self) -> bool:
         """Whether the stream ends without another message."""
@@ -48,7 +55,7 @@ class Stream:
             if name == "data" and value:
                 message: dict[str, Any] = json.loads(value)
                 return message
-        raise AssertionError("the stream has ended")
+        raise EndedError
 
     async def question(self) -> dict[str, Any]:
         """The next message, which asks something."""
