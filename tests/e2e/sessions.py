@@ -17,6 +17,13 @@ CAPABLE: Mapping[str, Any] = {"elicitation": {"form": {}}}
 _ids = count(1)
 
 
+class EndedError(AssertionError):
+    """A stream has no further message, although one was expected."""
+
+    def __init__(self) -> None:
+        super().__init__("the stream has ended")
+
+
 class Stream:
     """The events of a response, read as they come. `last_id` is where another goes on."""
 
@@ -24,6 +31,20 @@ class Stream:
         assert response.headers["content-type"].startswith("text/event-stream"), response.headers
         self._lines = response.aiter_lines()
         self.last_id = last_id
+
+    async def begun(self) -> str:
+        """The id of the first event, which has no message."""
+        async for line in self._lines:
+            name, _, value = line.partition(": ")
+            assert name != "data" or not value, line
+            if name == "id":
+                self.last_id = value
+                return value
+        raise EndedError
+
+    async def is_over(self) -> bool:
+        """Whether the stream ends without another message."""
+        return not [line async for line in self._lines if line.startswith("data: {")]
 
     async def message(self) -> dict[str, Any]:
         """The next message. It is there, or this fails."""
@@ -34,7 +55,7 @@ class Stream:
             if name == "data" and value:
                 message: dict[str, Any] = json.loads(value)
                 return message
-        raise AssertionError("the stream has ended")
+        raise EndedError
 
     async def question(self) -> dict[str, Any]:
         """The next message, which asks something."""
