@@ -14,8 +14,8 @@ from mcphost.serving.legacy.get_stream import get_streams
 from tests.cast import Cast
 from tests.legacy import Session, calling, initializing
 from tests.mcp import PATIENCE, ask
+from tests.rounds.legs import Asker, done, state_of
 from tests.rounds.legs import calling as stateless_call
-from tests.rounds.legs import done, state_of
 from tests.serving.legacy.callers import true
 from tests.transport.costs import Cost, Costs, counting
 from tests.transport.legacy.test_session_questions import accepted, text
@@ -47,6 +47,14 @@ STATELESS: Mapping[str, Cost] = {
     "tools/call": Cost(2, 0, 0, 3),
     "the first retry": Cost(2, 0, 0, 6),
     "the second retry": Cost(2, 0, 0, 6),
+}
+
+# A tool that only reads may start without a record.
+READING: Mapping[str, Cost] = {
+    **STATELESS,
+    "tools/call": Cost(1, 0, 0, 2),
+    "the first retry": Cost(2, 0, 0, 4),
+    "the second retry": Cost(2, 0, 0, 4),
 }
 
 
@@ -111,27 +119,52 @@ async def _receives() -> None:
 
 async def _serve_stateless(cast: Cast, costs: Costs) -> None:
     """The same by a stateless client, whose answers come with retries of its call."""
+    await _look_around(cast, costs)
+    asker = stateless_call(cast.owner.mcp_token, TOOL, **ARGUMENTS)
+    assert await _retry(asker, costs, {"colour": RED}, {"size": NINE}) == END
+
+
+async def _serve_reading(cast: Cast, costs: Costs) -> None:
+    """The same with a tool that only reads."""
+    await _look_around(cast, costs)
+    asker = stateless_call(cast.owner.mcp_token, "in_turn", count=2)
+    assert await _retry(asker, costs, {"size0": NINE}, {"size1": NINE}) == "9 9"
+
+
+async def _look_around(cast: Cast, costs: Costs) -> None:
     token = cast.owner.mcp_token
     async with costs.step("server/discover"):
         (await ask("acme", "server/discover", token=token)).check()
     async with costs.step("tools/list"):
         assert (await ask("acme", "tools/list", token=token)).result["tools"]
-    asker = stateless_call(token, TOOL, **ARGUMENTS)
+
+
+async def _retry(
+    asker: Asker, costs: Costs, first: Mapping[str, Any], second: Mapping[str, Any]
+) -> str:
     async with costs.step("tools/call"):
-        first = await asker.leg()
+        asked = await asker.leg()
     async with costs.step("the first retry"):
-        second = await asker.leg(state_of(first), {"colour": RED})
+        again = await asker.leg(state_of(asked), first)
     async with costs.step("the second retry"):
-        assert done(await asker.leg(state_of(second), {"size": NINE})) == END
+        return done(await asker.leg(state_of(again), second))
 
 
 async def test_a_session_costs_no_more_than_its_limits(asking: Cast, costs: Costs) -> None:
     await _serve_session(asking, Costs())
     await _serve_session(asking, costs)
     within(costs, SESSION)
+    assert costs.total.within(Cost(10, 3, 5, costs.total.writes))
 
 
 async def test_a_stateless_client_costs_no_more_than_its_limits(asking: Cast, costs: Costs) -> None:
     await _serve_stateless(asking, Costs())
     await _serve_stateless(asking, costs)
     within(costs, STATELESS)
+
+
+async def test_a_tool_that_only_reads_costs_one_commit_less(asking: Cast, costs: Costs) -> None:
+    await _serve_reading(asking, Costs())
+    await _serve_reading(asking, costs)
+    within(costs, READING)
+    assert (costs.total.commits, costs.total.hops) == (5, 0)
