@@ -344,6 +344,7 @@ class SessionCall:
 
     def _interrupt(self, reason: str) -> None:
         """Cancel the call. If it rests, a task cleans up."""
+        self._reason = reason
         if self._resting:
             self._resting = False
             self._start(interrupted=reason)
@@ -388,7 +389,7 @@ class SessionCall:
         self._leave()
         self._settle(JsonAnswer(b""))
         if task.cancelled() and self.outgoing.streaming and not self.outgoing.closed:
-            self._task = asyncio.get_running_loop().create_task(self._end(JsonAnswer(b"")))
+            self._task = asyncio.get_running_loop().create_task(self._end(self._refused()))
 
     async def _run(self, interrupted: str | None = None) -> None:
         answer = JsonAnswer(b"")
@@ -400,13 +401,18 @@ class SessionCall:
             log.warning("this process no longer owns a call", extra=self._facts)
         except asyncio.CancelledError as end:
             self._reason = str(end)
-            if self._refusal is not None:
-                answer = _refused(self._incoming, self._refusal)
+            answer = self._refused()
         finally:
             if not self._resting:
                 self._leave()
         if not self._resting:
             await self._end(answer)
+
+    def _refused(self) -> JsonAnswer:
+        """The response of a cancelled call: empty unless its caller has lost access."""
+        if self._refusal is None:
+            return JsonAnswer(b"")
+        return _refused(self._incoming, self._refusal)
 
     async def _answer(self) -> JsonAnswer:
         """Run rounds until the method has a result, or the call rests: then without an answer."""
@@ -429,17 +435,19 @@ class SessionCall:
             await pick_up(self._held)
             self._asked = self._held.waiting
             self._go_if_leaving()
-        while True:
-            if self._held.waiting is not None and not await self._has_responses(self._held.waiting):
-                return None
+        while await self._is_ready():
             result = await self._round()
-            if result is not None and self._held.asking is None:
-                return result
-            if result is not None and self._held.asking is not None:
+            if self._held.asking is not None:
                 await self._ask(*self._held.asking)
+            elif result is not None:
+                return result
+        return None
 
-    async def _has_responses(self, waiting: OpenRound) -> bool:
-        """Prepare the next round if no input request is open; else rest until there is news."""
+    async def _is_ready(self) -> bool:
+        """Prepare the next round, unless the call waits for input responses: then let it rest."""
+        waiting = self._held.waiting
+        if waiting is None:
+            return True
         while (resumed := await waiting.look()) is None:
             if waiting.rest(self._go_on, self._tick):
                 self._resting = True
@@ -508,7 +516,7 @@ class SessionCall:
     async def _end(self, answer: JsonAnswer) -> None:
         if not self.outgoing.streaming:
             self.outgoing.abandon()
-            self._settle(answer)
+            self._settle(await self._recorded(answer))
         elif self._released:
             waiting = self._held.waiting
             told = waiting is None or not waiting.call.asked.questions
@@ -516,6 +524,14 @@ class SessionCall:
         else:
             await self._withdraw()
             await self._finish(answer)
+
+    async def _recorded(self, answer: JsonAnswer) -> JsonAnswer:
+        """Commit the end of a round whose input requests could not be sent; return the answer."""
+        try:
+            await self._committed(_submitted)
+        except ProtocolError as error:
+            return _refused(self._incoming, error) if answer.body else answer
+        return answer
 
     async def _finish(self, answer: JsonAnswer) -> None:
         """End the stream with the answer, or with an error if its round cannot be recorded."""
@@ -577,6 +593,11 @@ def _stored(incoming: Incoming, session: ClientSession) -> StoredStream:
         partial(storage.write, incoming),
         REVISIONS[session.revision].polling,
     )
+
+
+async def _submitted(records: Sequence[Record]) -> None:
+    if records:
+        await writer.submit(records)
 
 
 def _refused(incoming: Incoming, error: ProtocolError) -> JsonAnswer:
