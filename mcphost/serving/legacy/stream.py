@@ -275,7 +275,7 @@ class Outgoing:
 
         Raises RecordLost and RecordRefused.
         """
-        if self._over:
+        if self.closed:
             return False
         portion = _Portion([], lambda _: condition, records, awaited=True)
         self._put(portion)
@@ -450,7 +450,7 @@ class Outgoing:
         if self._over:
             return
         if not held:
-            if not portion.awaited or self._last:
+            if not portion.awaited or (self._last and portion is self._queue[-1]):
                 raise SupersededError
             self._drop(portion).set_result(False)
             return

@@ -1,0 +1,121 @@
+"""Calls that are interrupted, or notified, between an input response and the round it starts."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event
+from typing import Any
+from uuid import uuid4
+
+import orjson
+import pytest
+from django.utils import timezone
+
+from mcphost.audit.writer.conditions import Condition, Values
+from mcphost.audit.writer.writer import RecordLost, writer
+from mcphost.calls import sessions as session_rows
+from mcphost.calls.models import GetStream, Session, StreamedCall
+from mcphost.calls.states import CallState
+from mcphost.protocol.errors import UNAUTHORIZED, ProtocolError
+from mcphost.sealing.tokens import Reason, SealError
+from mcphost.serving import limits
+from mcphost.serving.database import in_database
+from mcphost.serving.events import waiters
+from mcphost.serving.legacy import call as calls
+from mcphost.serving.legacy import questions, stream
+from mcphost.serving.legacy import session as sessions
+from mcphost.serving.legacy.call import SessionCall
+from mcphost.serving.legacy.session import NoSession
+from mcphost.serving.legacy.storage import StoredStream
+from tests.cast import Cast
+from tests.serving.legacy.callers import PATIENCE, Caller, Shown, accept
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_from_before() -> None:
+    questions._open_rounds.clear()
+    calls._calls.clear()
+    calls._bytes.clear()
+
+
+def _only() -> SessionCall:
+    (call,) = calls.under_way
+    return call
+
+
+async def _waits(caller: Caller, tool: str = "paint", **arguments: Any) -> Shown:
+    shown = await caller.streamed(tool, "t", **(arguments or {"what": "a wall"}))
+    await shown.asked()
+    await _until(lambda: _only()._resting)
+    return shown
+
+
+@contextmanager
+def _slow_writer() -> Iterator[None]:
+    """Inside, the writer commits nothing."""
+    go_on = Event()
+
+    def values() -> Values:
+        go_on.wait(PATIENCE)
+        return session_rows.is_open(uuid4(), "").values()
+
+    condition = session_rows.is_open(uuid4(), "")
+    held = writer.submit_if(Condition(condition.change, condition.nonce, values))
+    held.add_done_callback(lambda one: one.cancelled() or one.exception())
+    try:
+        yield
+    finally:
+        go_on.set()
+
+
+async def _taken(caller: Caller, shown: Shown) -> "asyncio.Task[None]":
+    """Send an input response; it has arrived when this returns, but the next round has not begun."""
+    (opened,) = questions._open_rounds
+    said = orjson.dumps({"result": accept(colour="red")})
+    given = questions.Given(caller.session.tenant, opened, said)
+    waiting = questions.open_round(opened, caller.session.id)
+    assert waiting is not None
+    task: Any = asyncio.create_task(waiting.take(given))
+    await asyncio.sleep(0)
+    assert waiting.last is given
+    return task
+
+
+async def _until(there: Callable[[], object]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not there():
+            await asyncio.sleep(0)
+
+
+async def _nothing_is_left() -> None:
+    await _until(lambda: not calls.under_way)
+    assert not stream.live
+    assert not questions._open_rounds
+    assert not calls._calls
+    assert not calls._bytes
+
+
+async def test_a_refused_input_response_does_not_keep_its_call_from_ending(
+    asking: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "are_set", lambda incoming: True)
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    waiting = next(iter(questions._open_rounds.values()))
+    of_session = Session.objects.filter(id=caller.session.id)
+    await in_database(lambda: of_session.update(ended_at=timezone.now()))
+    with _slow_writer():
+        answering = asyncio.create_task(caller.answer(shown.requests[0], accept(colour="red")))
+        await _until(lambda: waiting._storing)
+        call = _only()
+        call._cancel()
+        await _until(lambda: call.outgoing._last)
+    with pytest.raises(NoSession):
+        await answering
+    await shown.whole()
+    assert shown.retry is None
+    row = await in_database(StreamedCall.objects.get)
+    assert (row.state, row.request) == (CallState.CANCELLED, "")
+    await _nothing_is_left()
