@@ -97,6 +97,48 @@ async def _nothing_is_left() -> None:
     assert not calls._bytes
 
 
+async def test_an_input_response_to_a_call_cancelled_at_that_moment_is_accepted(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    answering = await _taken(caller, shown)
+    _only()._cancel()
+    async with asyncio.timeout(PATIENCE):
+        await asyncio.wait([answering])
+        await shown.whole()
+    await _nothing_is_left()
+
+
+async def test_an_input_response_counts_if_changes_were_missed_at_that_moment(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    answering = await _taken(caller, shown)
+    waiters.gap()
+    async with asyncio.timeout(PATIENCE):
+        assert await answering
+        messages = await shown.whole()
+    assert messages[-1]["result"]["content"][0]["text"] == "a wall is red"
+    await _nothing_is_left()
+
+
+async def test_a_call_interrupted_twice_as_it_commits_an_input_response_answers_its_request(
+    asking: Cast,
+) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    with _slow_writer():
+        answering = asyncio.create_task(caller.answer(shown.requests[0], accept(colour="red")))
+        call = _only()
+        await _until(lambda: call.outgoing._queue)
+        starting = call.outgoing._queue[0]
+        call._cancel()
+        await _until(lambda: call.outgoing._queue[-1] is not starting)
+        call.revoke(ProtocolError(UNAUTHORIZED, "gone"))
+    async with asyncio.timeout(PATIENCE):
+        await asyncio.wait([answering])
+        await shown.whole()
+    await _nothing_is_left()
+
+
 async def test_a_refused_input_response_does_not_keep_its_call_from_ending(
     asking: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
