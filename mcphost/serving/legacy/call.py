@@ -344,6 +344,7 @@ class SessionCall:
 
     def _interrupt(self, reason: str) -> None:
         """Cancel the call. If it rests, a task cleans up."""
+        self._reason = reason
         if self._resting:
             self._resting = False
             self._start(interrupted=reason)
@@ -386,9 +387,11 @@ class SessionCall:
             return
         under_way.discard(self)
         self._leave()
-        self._settle(JsonAnswer(b""))
+        refusal = self._refusal
+        answer = JsonAnswer(b"") if refusal is None else _refused(self._incoming, refusal)
+        self._settle(answer)
         if task.cancelled() and self.outgoing.streaming and not self.outgoing.closed:
-            self._task = asyncio.get_running_loop().create_task(self._end(JsonAnswer(b"")))
+            self._task = asyncio.get_running_loop().create_task(self._end(answer))
 
     async def _run(self, interrupted: str | None = None) -> None:
         answer = JsonAnswer(b"")

@@ -108,6 +108,18 @@ async def test_an_input_response_to_a_call_cancelled_at_that_moment_is_accepted(
     await _nothing_is_left()
 
 
+async def test_who_loses_access_as_the_input_response_arrives_is_told(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    answering = await _taken(caller, shown)
+    _only().revoke(ProtocolError(UNAUTHORIZED, "gone"))
+    async with asyncio.timeout(PATIENCE):
+        await asyncio.wait([answering])
+        messages = await shown.whole()
+    assert messages[-1]["error"]["message"] == "gone"
+    await _nothing_is_left()
+
+
 async def test_an_input_response_counts_if_changes_were_missed_at_that_moment(asking: Cast) -> None:
     caller = await Caller.at(asking)
     shown = await _waits(caller)
