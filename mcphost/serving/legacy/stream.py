@@ -286,8 +286,13 @@ class Outgoing:
                 return False
             raise
 
+            # Nobody will be told the result, so a call that waits must read its rows.
+            portion.done.add_done_callback(self._hint)
     async def finish(
         self,
+    def _hint(self, _: object) -> None:
+        waiters.notify((self.stored.stream.tenant, self.stored.owner.call.hex))
+
         message: bytes,
         state: CallState = CallState.FINISHED,
         records: Sequence[Record] = (),

@@ -151,6 +151,24 @@ async def test_a_call_interrupted_twice_as_it_commits_an_input_response_answers_
     await _nothing_is_left()
 
 
+async def test_an_input_response_whose_request_is_cut_off_is_not_forgotten(
+    asking: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "are_set", lambda incoming: True)
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    waiting = next(iter(questions._open_rounds.values()))
+    with _slow_writer():
+        answering = asyncio.create_task(caller.answer(shown.requests[0], accept(colour="red")))
+        await _until(lambda: waiting._storing)
+        answering.cancel()
+        await _until(lambda: answering.done())
+        await _until(lambda: _only()._resting and not waiting._notified)
+    await shown.whole()
+    assert shown.messages[-1]["result"]["content"][0]["text"] == "a wall is red"
+    await _nothing_is_left()
+
+
 async def test_a_refused_input_response_does_not_keep_its_call_from_ending(
     asking: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
