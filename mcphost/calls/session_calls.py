@@ -336,7 +336,8 @@ _BEGIN: Final = change(
     "'', 1, {now}, {later} FROM {r} WHERE true "
     "ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at "
     f"WHERE {_CALL}.owner = excluded.owner AND {_CALL}.epoch = excluded.epoch "
-    f"AND {_CALL}.state = excluded.state {_NONCE}",
+    # A call that waits although that was not confirmed may go on without its questions.
+    f"AND {_CALL}.state IN (excluded.state, '{CallState.WAITING}') {_NONCE}",
 )
 _APPEND: Final = _change("append", "expires_at = {later}", f"{_CALL}.request <> ''", {})
 _ASK: Final = _change(

@@ -174,6 +174,7 @@ class Outgoing:
 
     __slots__ = (
         "_away",
+        "_begun",
         "_gate",
         "_last",
         "_number",
@@ -213,6 +214,7 @@ class Outgoing:
         self._away = False
         self._last = False
         self._over = False
+        self._begun = last is not None
         if last is not None:
             self._number, self._unshown, self.followed = last, None, True
             self._be_stream()
@@ -284,15 +286,15 @@ class Outgoing:
         except asyncio.CancelledError:
             if portion.done.cancelled():  # this process no longer writes to the stream
                 return False
-            raise
-
             # Nobody will be told the result, so a call that waits must read its rows.
             portion.done.add_done_callback(self._hint)
-    async def finish(
-        self,
+            raise
+
     def _hint(self, _: object) -> None:
         waiters.notify((self.stored.stream.tenant, self.stored.owner.call.hex))
 
+    async def finish(
+        self,
         message: bytes,
         state: CallState = CallState.FINISHED,
         records: Sequence[Record] = (),
@@ -451,9 +453,14 @@ class Outgoing:
             if not portion.awaited:
                 raise
             self._drop(portion).set_exception(error)
+            # They may be stored nevertheless: their numbers are not used again.
+            self._number += len(portion.messages)
+            if not self._begun:
+                self._queue.insert(0, _Portion(self._beginning(), self.stored.begin))
             return
         if self._over:
             return
+        self._begun = True
         if not held:
             if not portion.awaited or (self._last and portion is self._queue[-1]):
                 raise SupersededError

@@ -191,3 +191,66 @@ async def test_a_refused_input_response_does_not_keep_its_call_from_ending(
     row = await in_database(StreamedCall.objects.get)
     assert (row.state, row.request) == (CallState.CANCELLED, "")
     await _nothing_is_left()
+
+
+async def test_a_call_whose_first_input_request_cannot_be_stored_ends_with_an_error(
+    asking: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller = await Caller.at(asking)
+    real = StoredStream._batch
+
+    def too_large(stored: StoredStream, said: Any) -> Any:
+        if any(b"elicitation" in message for message in said.messages):
+            raise SealError(Reason.TOO_LARGE)
+        return real(stored, said)
+
+    monkeypatch.setattr(StoredStream, "_batch", too_large)
+    shown = await caller.streamed("paint", "t", what="a wall")
+    messages = await shown.whole()
+    assert messages and "error" in messages[-1], messages
+    await _nothing_is_left()
+
+
+async def test_a_call_whose_first_input_request_is_lost_ends_with_an_error(
+    asking: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller = await Caller.at(asking)
+    real = writer.submit_if
+    lost = []
+
+    def submit_if(condition: Condition, records: Any = ()) -> Any:
+        if condition.change.name == "call_begin" and not lost:
+            lost.append(1)
+            raise RecordLost("lost")
+        return real(condition, records)
+
+    monkeypatch.setattr(writer, "submit_if", submit_if)
+    shown = await caller.streamed("paint", "t", what="a wall")
+    messages = await shown.whole()
+    assert messages and "error" in messages[-1], messages
+    await _nothing_is_left()
+
+
+async def test_an_error_after_unconfirmed_input_requests_can_be_replayed(
+    asking: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller = await Caller.at(asking)
+    real = writer.submit_if
+    lost: list[int] = []
+
+    def submit_if(condition: Condition, records: Any = ()) -> Any:
+        done = real(condition, records)
+        if condition.change.name in ("call_begin", "call_ask") and not lost:
+            lost.append(1)
+            unsure: Any = asyncio.get_running_loop().create_future()
+            done.add_done_callback(lambda _: unsure.set_exception(RecordLost("unsure")))
+            return unsure
+        return done
+
+    monkeypatch.setattr(writer, "submit_if", submit_if)
+    shown = await caller.streamed("paint", "t", what="a wall")
+    messages = await shown.whole()
+    assert messages and "error" in messages[-1], messages
+    replayed = await caller.resumed(f"{shown.ids[-1].split('-')[0]}-0")
+    assert "error" in replayed.messages[-1], replayed.messages
+    await _nothing_is_left()
