@@ -121,15 +121,17 @@ _END: Final = change(
 _OPEN_STREAM: Final = change(
     "session_stream",
     {**_SESSION, "stream": "uuid", "owner": "uuid", "most": "bigint"},
-    "UPDATE calls_session SET used_at = {now} FROM {r} WHERE calls_session.id = r.session "  # noqa: S608
-    f"AND calls_session.ended_at IS NULL AND calls_session.expires_at > {{now}} {_ID}",
+    "SELECT r.nonce FROM calls_session, {r} WHERE calls_session.id = r.session "
+    "AND calls_session.ended_at IS NULL AND calls_session.expires_at > {now} {lock}",
     "INSERT INTO calls_getstream (id, session_id, owner, opened_at) "
-    "SELECT r.stream, r.session, r.owner, {now} FROM {r} WHERE {before} AND NOT EXISTS "
+    "SELECT r.stream, r.session, r.owner, {now} FROM (SELECT r.*, row_number() OVER "
+    "(PARTITION BY r.session ORDER BY r.stream) AS place FROM {r} WHERE {before}) AS r "
+    "WHERE NOT EXISTS "
     "(SELECT 1 FROM calls_sessiontopic WHERE calls_sessiontopic.session_id = r.session) "
-    "AND (SELECT count(*) FROM calls_getstream "
-    "WHERE calls_getstream.session_id = r.session AND calls_getstream.id <> r.stream) < r.most "
+    "AND r.place + (SELECT count(*) FROM calls_getstream "
+    "WHERE calls_getstream.session_id = r.session AND calls_getstream.id <> r.stream) <= r.most "
     "ON CONFLICT (id) DO UPDATE SET owner = excluded.owner "
-    "RETURNING {hex}calls_getstream.session_id{end} AS nonce",
+    "RETURNING {hex}calls_getstream.id{end} AS nonce",
 )
 
 
@@ -174,10 +176,16 @@ def open_stream(session: UUID, tenant: UUID, stream: UUID, owner: UUID, most: in
     Registers a new one, as `stream_opened`.
     """
     values = Values(
-        {**_row(session), "stream": stream.hex, "owner": owner.hex, "most": most},
+        {
+            **_row(session),
+            "nonce": stream.hex,
+            "stream": stream.hex,
+            "owner": owner.hex,
+            "most": most,
+        },
         announcement(OPENED, tenant, _named(session, stream)),
     )
-    return Condition(_OPEN_STREAM, session.hex, lambda: values)
+    return Condition(_OPEN_STREAM, stream.hex, lambda: values)
 
 
 def _row(session: UUID) -> dict[str, Any]:

@@ -254,3 +254,30 @@ async def test_an_error_after_unconfirmed_input_requests_can_be_replayed(
     replayed = await caller.resumed(f"{shown.ids[-1].split('-')[0]}-0")
     assert "error" in replayed.messages[-1], replayed.messages
     await _nothing_is_left()
+
+
+async def test_a_session_has_no_more_get_streams_than_allowed_if_many_open_at_once(
+    asking: Cast,
+) -> None:
+    caller = await Caller.at(asking)
+    with _slow_writer():
+        opening = [
+            asyncio.create_task(sessions.open_stream(caller.session, uuid4())) for _ in range(20)
+        ]
+        await asyncio.sleep(0)
+    opened = await asyncio.gather(*opening)
+    count = await in_database(GetStream.objects.count)
+    assert (count, sum(opened)) == (8, 8)
+
+
+async def test_no_get_stream_opens_in_a_session_that_ends_at_that_moment(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    with _slow_writer():
+        ending = asyncio.create_task(sessions.end(caller.session))
+        opening = asyncio.create_task(sessions.open_stream(caller.session, uuid4()))
+        await asyncio.sleep(0)
+    await ending
+    opened = await opening
+    count = await in_database(GetStream.objects.count)
+    assert (opened, count) == (False, 0)
+    assert await in_database(Session.objects.filter(ended_at=None).count) == 0
