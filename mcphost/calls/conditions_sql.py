@@ -19,7 +19,7 @@ def change(
 
     Placeholders stand for what differs between the databases: `{r}` are the rows of the parameter,
     as `r`; `{before}` is whether the step before returned the row; `{lock}` ends a query that locks
-    its rows; `{now}` is the time, `{later}` is `r.seconds` after it; `{hex}` begins and `{end}` ends
+    its rows, `{lock_free}` one that leaves out rows locked by others; `{now}` is the time, `{later}` is `r.seconds` after it; `{hex}` begins and `{end}` ends
     an expression for an id of 32 hexadecimal digits.
     """
     known = {vendor: steps[0] for vendor, steps in _by_vendor(name, columns, (made,)).items()}
@@ -64,6 +64,7 @@ def _words(columns: Mapping[str, str], before: str) -> Mapping[str, Mapping[str,
             "r": f"(SELECT {extracted} FROM json_each(?)) AS r",  # noqa: S608 - constants
             "before": "true",
             "lock": "",  # there is one writing transaction at a time
+            "lock_free": "",
             "held": "true",
             "now": "strftime('%Y-%m-%d %H:%M:%f', 'now')",
             "later": "strftime('%Y-%m-%d %H:%M:%f', 'now', r.seconds || ' seconds')",
@@ -74,6 +75,7 @@ def _words(columns: Mapping[str, str], before: str) -> Mapping[str, Mapping[str,
             "r": f"json_to_recordset(%s::json) AS r({typed})",
             "before": f"r.nonce IN (SELECT nonce FROM {before})",  # noqa: S608 - constants
             "lock": "FOR UPDATE",
+            "lock_free": "FOR UPDATE SKIP LOCKED",
             "held": "r.nonce IN (SELECT nonce FROM held)",
             "now": "statement_timestamp()",
             "later": "statement_timestamp() + r.seconds * interval '1 second'",

@@ -113,8 +113,11 @@ _CHECK: Final = change(
 _END: Final = change(
     "session_end",
     {**_SESSION, "seconds": "double precision"},
+    # Locked in the order of their ids, as everywhere: so no two processes wait for one another.
+    "SELECT r.nonce FROM calls_session, {r} WHERE calls_session.id = r.session "
+    "AND calls_session.ended_at IS NULL ORDER BY calls_session.id {lock}",
     "UPDATE calls_session SET ended_at = {now}, expires_at = {later} FROM {r} "  # noqa: S608
-    f"WHERE calls_session.id = r.session AND calls_session.ended_at IS NULL {_ID}",
+    f"WHERE {{before}} AND calls_session.id = r.session AND calls_session.ended_at IS NULL {_ID}",
     made="SELECT r.nonce FROM {r}, calls_session "
     "WHERE calls_session.id = r.session AND calls_session.ended_at IS NOT NULL",
 )
@@ -122,7 +125,8 @@ _OPEN_STREAM: Final = change(
     "session_stream",
     {**_SESSION, "stream": "uuid", "owner": "uuid", "most": "bigint"},
     "SELECT r.nonce FROM calls_session, {r} WHERE calls_session.id = r.session "
-    "AND calls_session.ended_at IS NULL AND calls_session.expires_at > {now} {lock}",
+    # If it is locked, `stream_opened` will wait for it: this would be out of order.
+    "AND calls_session.ended_at IS NULL AND calls_session.expires_at > {now} {lock_free}",
     "INSERT INTO calls_getstream (id, session_id, owner, opened_at) "
     "SELECT r.stream, r.session, r.owner, {now} FROM (SELECT r.*, row_number() OVER "
     "(PARTITION BY r.session ORDER BY r.stream) AS place FROM {r} WHERE {before}) AS r "
@@ -382,7 +386,13 @@ def _named(session: UUID, stream: UUID) -> str:
 
 WRITTEN_AT_ONCE: Final = 500
 
-_UPDATE: Final = "UPDATE calls_session SET used_at = %s WHERE id = %s AND used_at < %s"
+_UPDATE: Final = {
+    "sqlite": "UPDATE calls_session SET used_at = %s WHERE id = %s AND used_at < %s",
+    "postgresql": "UPDATE calls_session SET used_at = %s WHERE id = (SELECT id FROM calls_session "
+    "WHERE id = %s AND used_at < %s FOR UPDATE SKIP LOCKED)",
+}
+"""By database. Sessions that another transaction is changing are left out: waiting for them while
+others are locked could end in a deadlock."""
 
 Use = tuple[UUID, datetime]
 
@@ -419,7 +429,6 @@ class SessionUses:
 
 
 def _write(uses: Sequence[Use]) -> None:
-    """Write in the order of the session ids: all processes do, so they cannot deadlock."""
     connection = connections[DEFAULT_DB_ALIAS]
     key = Session._meta.pk
     adapt = connection.ops.adapt_datetimefield_value
@@ -427,7 +436,7 @@ def _write(uses: Sequence[Use]) -> None:
         (adapt(at), key.get_db_prep_value(session, connection), adapt(at)) for session, at in uses
     ]
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.executemany(_UPDATE, rows)
+        cursor.executemany(_UPDATE[connection.vendor], rows)
 
 
 session_uses = SessionUses()
