@@ -1,7 +1,7 @@
 """Conditions on rows of this package, in the SQL of both databases (`audit.writer.conditions`)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from mcphost.audit.writer.conditions import POSTGRESQL, SQLITE, Effect, RowChange, Steps
@@ -12,18 +12,42 @@ Effects = Mapping[Effect, Sequence[Mapping[str, Any]]]
 """The rows of each effect of a condition."""
 
 
+class Lock(NamedTuple):
+    """Rows of `table` that a change locks first, those for which the SQL template `condition` is true.
+
+    PostgreSQL locks them in the order of their ids. `free`: rows that others have locked are left
+    out. SQLite has one writing transaction at a time.
+    """
+
+    table: str
+    condition: str
+    free: bool = False
+
+    @property
+    def template(self) -> str:
+        """The statement that locks the rows on PostgreSQL, and returns their nonces."""
+        which = f"FROM {self.table}, {{r}} WHERE {self.condition} ORDER BY {self.table}.id"
+        return f"SELECT r.nonce {which} FOR UPDATE{' SKIP LOCKED' if self.free else ''}"
+
+
 def change(
-    name: str, columns: Mapping[str, str], *make: str, made: str = "", reads: bool = False
+    name: str,
+    columns: Mapping[str, str],
+    *make: str,
+    lock: Lock | None = None,
+    made: str = "",
+    reads: bool = False,
 ) -> RowChange:
     """Make a change from SQL templates. `columns` are its values, with their PostgreSQL types.
 
     Placeholders stand for what differs between the databases: `{r}` are the rows of the parameter,
-    as `r`; `{before}` is whether the step before returned the row; `{lock}` ends a query that locks
-    its rows; `{now}` is the time, `{later}` is `r.seconds` after it; `{hex}` begins and `{end}` ends
-    an expression for an id of 32 hexadecimal digits.
+    as `r`; `{before}` is whether the step before returned the row, or for the first one whether it
+    is among those of the `lock`; `{now}` is the time, `{later}` is `r.seconds` after it; `{hex}`
+    begins and `{end}` ends an expression for an id of 32 hexadecimal digits.
     """
     known = {vendor: steps[0] for vendor, steps in _by_vendor(name, columns, (made,)).items()}
-    return RowChange(name, _by_vendor(name, columns, make), known if made else None, reads)
+    steps = _by_vendor(name, columns, make, lock)
+    return RowChange(name, steps, known if made else None, reads)
 
 
 def effect(
@@ -44,26 +68,39 @@ def announcement(what: str, tenant: UUID, object_id: str) -> Effects:
     return {_ANNOUNCE: [{"tenant": tenant.hex, "what": what, "object_id": object_id}]}
 
 
-def _by_vendor(name: str, columns: Mapping[str, str], templates: tuple[str, ...]) -> Steps:
-    by_step = [_words(columns, f"{name}{number - 1}") for number in range(len(templates))]
+def _by_vendor(
+    name: str, columns: Mapping[str, str], templates: tuple[str, ...], lock: Lock | None = None
+) -> Steps:
+    words = _words(columns)
+    is_locked = "true"
+    locking = templates
+    if lock is not None:
+        condition = lock.condition.format_map(words[SQLITE])
+        is_locked = f"EXISTS (SELECT 1 FROM {lock.table} WHERE {condition})"  # noqa: S608
+        locking = (lock.template, *templates)
     return {
-        vendor: tuple(
-            template.format_map(words[vendor])
-            for template, words in zip(templates, by_step, strict=True)
-        )
-        for vendor in (SQLITE, POSTGRESQL)
+        SQLITE: tuple(
+            template.format_map({**words[SQLITE], "before": "true" if number else is_locked})
+            for number, template in enumerate(templates)
+        ),
+        POSTGRESQL: tuple(
+            template.format_map({**words[POSTGRESQL], "before": _is_in(f"{name}{number - 1}")})
+            for number, template in enumerate(locking)
+        ),
     }
 
 
-def _words(columns: Mapping[str, str], before: str) -> Mapping[str, Mapping[str, str]]:
-    """What the placeholders stand for. `before` is PostgreSQL's name of the step before."""
+def _is_in(step: str) -> str:
+    return f"r.nonce IN (SELECT nonce FROM {step})"  # noqa: S608 - constants
+
+
+def _words(columns: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
+    """What the placeholders stand for, but for `{before}`."""
     extracted = ", ".join(f"json_extract(value, '$.{name}') AS {name}" for name in columns)
     typed = ", ".join(f"{name} {kind}" for name, kind in columns.items())
     return {
         SQLITE: {
             "r": f"(SELECT {extracted} FROM json_each(?)) AS r",  # noqa: S608 - constants
-            "before": "true",
-            "lock": "",  # there is one writing transaction at a time
             "held": "true",
             "now": "strftime('%Y-%m-%d %H:%M:%f', 'now')",
             "later": "strftime('%Y-%m-%d %H:%M:%f', 'now', r.seconds || ' seconds')",
@@ -72,9 +109,7 @@ def _words(columns: Mapping[str, str], before: str) -> Mapping[str, Mapping[str,
         },
         POSTGRESQL: {
             "r": f"json_to_recordset(%s::json) AS r({typed})",
-            "before": f"r.nonce IN (SELECT nonce FROM {before})",  # noqa: S608 - constants
-            "lock": "FOR UPDATE",
-            "held": "r.nonce IN (SELECT nonce FROM held)",
+            "held": _is_in("held"),
             "now": "statement_timestamp()",
             "later": "statement_timestamp() + r.seconds * interval '1 second'",
             "hex": "replace(",

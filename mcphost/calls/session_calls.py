@@ -19,7 +19,7 @@ from django.utils import timezone
 from mcphost.audit.writer.conditions import Condition, RowChange, Values
 from mcphost.calls import questions, sessions, streams
 from mcphost.calls.claims import LEASE
-from mcphost.calls.conditions_sql import change
+from mcphost.calls.conditions_sql import Lock, change
 from mcphost.calls.models import StreamedCall
 from mcphost.calls.questions import RoundQuestions
 from mcphost.calls.states import CallState, QuestionState
@@ -336,7 +336,8 @@ _BEGIN: Final = change(
     "'', 1, {now}, {later} FROM {r} WHERE true "
     "ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at "
     f"WHERE {_CALL}.owner = excluded.owner AND {_CALL}.epoch = excluded.epoch "
-    f"AND {_CALL}.state = excluded.state {_NONCE}",
+    # A call that waits although that was not confirmed may go on without its questions.
+    f"AND {_CALL}.state IN (excluded.state, '{CallState.WAITING}') {_NONCE}",
 )
 _APPEND: Final = _change("append", "expires_at = {later}", f"{_CALL}.request <> ''", {})
 _ASK: Final = _change(
@@ -365,8 +366,6 @@ _ANSWER: Final = change(
         "answer": "text",
         "previous": "bigint",
     },
-    # The call's row is locked first, as everywhere: a takeover or cancellation now comes later.
-    f"SELECT r.nonce FROM {_CALL}, {{r}} WHERE {_MINE} AND {_goes_on('r.previous')} {{lock}}",  # noqa: S608
     f"UPDATE calls_openquestion SET state = '{QuestionState.ANSWERED}', answer = r.answer, "  # noqa: S608
     "settled_at = {now} FROM {r} WHERE {before} AND calls_openquestion.id = r.question "
     "AND calls_openquestion.call = r.call AND calls_openquestion.session = r.session "
@@ -376,4 +375,6 @@ _ANSWER: Final = change(
     "AND calls_openquestion.answer = r.answer)) "
     f"AND {sessions.IS_OPEN} RETURNING {{hex}}calls_openquestion.call{{end}} AS nonce",
     _update("state = r.state, round = r.round", "{before}"),
+    # The call's row is locked first, as everywhere: a takeover or cancellation now comes later.
+    lock=Lock(_CALL, f"{_MINE} AND {_goes_on('r.previous')}"),
 )

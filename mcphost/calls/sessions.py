@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from mcphost.audit.writer.conditions import Condition, Values
 from mcphost.calls.claims import LEASE
-from mcphost.calls.conditions_sql import announcement, change
+from mcphost.calls.conditions_sql import Lock, announcement, change
 from mcphost.calls.models import GetStream, Session, SessionTopic, StreamedCall
 from mcphost.feed import nodes
 from mcphost.feed.services import announce, announce_all
@@ -114,22 +114,31 @@ _END: Final = change(
     "session_end",
     {**_SESSION, "seconds": "double precision"},
     "UPDATE calls_session SET ended_at = {now}, expires_at = {later} FROM {r} "  # noqa: S608
-    f"WHERE calls_session.id = r.session AND calls_session.ended_at IS NULL {_ID}",
+    f"WHERE {{before}} AND calls_session.id = r.session {_ID}",
+    # In the order of their ids, as everywhere: so no two processes wait for one another.
+    lock=Lock("calls_session", "calls_session.id = r.session AND calls_session.ended_at IS NULL"),
     made="SELECT r.nonce FROM {r}, calls_session "
     "WHERE calls_session.id = r.session AND calls_session.ended_at IS NOT NULL",
 )
 _OPEN_STREAM: Final = change(
     "session_stream",
     {**_SESSION, "stream": "uuid", "owner": "uuid", "most": "bigint"},
-    "UPDATE calls_session SET used_at = {now} FROM {r} WHERE calls_session.id = r.session "  # noqa: S608
-    f"AND calls_session.ended_at IS NULL AND calls_session.expires_at > {{now}} {_ID}",
     "INSERT INTO calls_getstream (id, session_id, owner, opened_at) "
-    "SELECT r.stream, r.session, r.owner, {now} FROM {r} WHERE {before} AND NOT EXISTS "
+    "SELECT r.stream, r.session, r.owner, {now} FROM (SELECT r.*, row_number() OVER "
+    "(PARTITION BY r.session ORDER BY r.stream) AS place FROM {r} WHERE {before}) AS r "
+    "WHERE NOT EXISTS "
     "(SELECT 1 FROM calls_sessiontopic WHERE calls_sessiontopic.session_id = r.session) "
-    "AND (SELECT count(*) FROM calls_getstream "
-    "WHERE calls_getstream.session_id = r.session AND calls_getstream.id <> r.stream) < r.most "
+    "AND r.place + (SELECT count(*) FROM calls_getstream "
+    "WHERE calls_getstream.session_id = r.session AND calls_getstream.id <> r.stream) <= r.most "
     "ON CONFLICT (id) DO UPDATE SET owner = excluded.owner "
-    "RETURNING {hex}calls_getstream.session_id{end} AS nonce",
+    "RETURNING {hex}calls_getstream.id{end} AS nonce",
+    # If it is locked, `stream_opened` will wait for it: this would be out of order.
+    lock=Lock(
+        "calls_session",
+        "calls_session.id = r.session AND calls_session.ended_at IS NULL "
+        "AND calls_session.expires_at > {now}",
+        free=True,
+    ),
 )
 
 
@@ -174,10 +183,16 @@ def open_stream(session: UUID, tenant: UUID, stream: UUID, owner: UUID, most: in
     Registers a new one, as `stream_opened`.
     """
     values = Values(
-        {**_row(session), "stream": stream.hex, "owner": owner.hex, "most": most},
+        {
+            **_row(session),
+            "nonce": stream.hex,
+            "stream": stream.hex,
+            "owner": owner.hex,
+            "most": most,
+        },
         announcement(OPENED, tenant, _named(session, stream)),
     )
-    return Condition(_OPEN_STREAM, session.hex, lambda: values)
+    return Condition(_OPEN_STREAM, stream.hex, lambda: values)
 
 
 def _row(session: UUID) -> dict[str, Any]:
@@ -374,7 +389,13 @@ def _named(session: UUID, stream: UUID) -> str:
 
 WRITTEN_AT_ONCE: Final = 500
 
-_UPDATE: Final = "UPDATE calls_session SET used_at = %s WHERE id = %s AND used_at < %s"
+_UPDATE: Final = {
+    "sqlite": "UPDATE calls_session SET used_at = %s WHERE id = %s AND used_at < %s",
+    "postgresql": "UPDATE calls_session SET used_at = %s WHERE id = (SELECT id FROM calls_session "
+    "WHERE id = %s AND used_at < %s FOR UPDATE SKIP LOCKED)",
+}
+"""By database. Sessions that another transaction is changing are left out: waiting for them while
+others are locked could end in a deadlock."""
 
 Use = tuple[UUID, datetime]
 
@@ -411,7 +432,6 @@ class SessionUses:
 
 
 def _write(uses: Sequence[Use]) -> None:
-    """Write in the order of the session ids: all processes do, so they cannot deadlock."""
     connection = connections[DEFAULT_DB_ALIAS]
     key = Session._meta.pk
     adapt = connection.ops.adapt_datetimefield_value
@@ -419,7 +439,7 @@ def _write(uses: Sequence[Use]) -> None:
         (adapt(at), key.get_db_prep_value(session, connection), adapt(at)) for session, at in uses
     ]
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.executemany(_UPDATE, rows)
+        cursor.executemany(_UPDATE[connection.vendor], rows)
 
 
 session_uses = SessionUses()

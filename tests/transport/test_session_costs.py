@@ -34,11 +34,11 @@ END = "a wall is red, size 9"
 SESSION: Mapping[str, Cost] = {
     "initialize": Cost(1, 0, 0, 1),
     "notifications/initialized": Cost(0, 0, 1, 0),
-    "GET": Cost(1, 0, 0, 4),
+    "GET": Cost(1, 0, 0, 3),
     "tools/list": Cost(0, 0, 1, 0),
     "tools/call": Cost(2, 0, 1, 7),
-    "the first answer": Cost(2, 0, 1, 10),
-    "the second answer": Cost(2, 0, 1, 10),
+    "the first answer": Cost(2, 0, 0, 10),
+    "the second answer": Cost(2, 0, 0, 10),
     "DELETE": Cost(1, 0, 0, 3),
 }
 STATELESS: Mapping[str, Cost] = {

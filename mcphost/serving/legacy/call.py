@@ -387,9 +387,10 @@ class SessionCall:
             return
         under_way.discard(self)
         self._leave()
-        self._settle(JsonAnswer(b""))
+        answer = self._refused() if task.cancelled() else JsonAnswer(b"")
+        self._settle(answer)
         if task.cancelled() and self.outgoing.streaming and not self.outgoing.closed:
-            self._task = asyncio.get_running_loop().create_task(self._end(self._refused()))
+            self._task = asyncio.get_running_loop().create_task(self._end(answer))
 
     async def _run(self, interrupted: str | None = None) -> None:
         answer = JsonAnswer(b"")

@@ -151,13 +151,13 @@ class OpenRound(Waiter):
 
     def close(self) -> None:
         """Accept no more responses here. A last one that was not committed is stored as a row."""
-        if self.last is not None:
-            self.last.settle(False)
         self._rests_for = None
         self._stop_timer()
         waiters.remove(self._key, self)
         for each in self.call.asked.questions:
             _open_rounds.pop(each.id, None)
+        if self.last is not None:  # interrupted before it was committed
+            self.last.settle(outcome=False)
 
     def notify(self) -> None:
         """Read the rows: another process may have stored a response. From any thread."""
@@ -194,6 +194,8 @@ class OpenRound(Waiter):
         SealError and VaultError for rows that can no longer be read.
         """
         self._notified = False
+        if self.last is not None:
+            return self._resumed()  # if the rows have changed elsewhere, its commit will tell
         if self._storing:
             return None
         asked = self.call.asked
@@ -248,13 +250,15 @@ class OpenRound(Waiter):
 
     async def store_last(self) -> None:
         """Store the last response if the next round has ended before it started."""
-        last, self.last = self.last, None
-        if last is None or last.stored.done():
+        last = self.last
+        if last is None:
             return
-        try:
-            last.settle(await self._store(last))
-        except (RecordLost, RecordRefused) as error:
-            last.settle(error)
+        if not last.stored.done():
+            try:
+                last.settle(await self._store(last))
+            except (RecordLost, RecordRefused) as error:
+                last.settle(error)
+        self.last = None
 
     def again(self) -> "OpenRound":
         """Wait on: the last response was not accepted, so the rows have changed elsewhere."""

@@ -174,6 +174,7 @@ class Outgoing:
 
     __slots__ = (
         "_away",
+        "_begun",
         "_gate",
         "_last",
         "_number",
@@ -213,6 +214,7 @@ class Outgoing:
         self._away = False
         self._last = False
         self._over = False
+        self._begun = last is not None
         if last is not None:
             self._number, self._unshown, self.followed = last, None, True
             self._be_stream()
@@ -275,7 +277,7 @@ class Outgoing:
 
         Raises RecordLost and RecordRefused.
         """
-        if self._over:
+        if self.closed:
             return False
         portion = _Portion([], lambda _: condition, records, awaited=True)
         self._put(portion)
@@ -284,7 +286,12 @@ class Outgoing:
         except asyncio.CancelledError:
             if portion.done.cancelled():  # this process no longer writes to the stream
                 return False
+            # Nobody will be told the result, so a call that waits must read its rows.
+            portion.done.add_done_callback(self._hint)
             raise
+
+    def _hint(self, _: object) -> None:
+        waiters.notify((self.stored.stream.tenant, self.stored.owner.call.hex))
 
     async def finish(
         self,
@@ -445,12 +452,13 @@ class Outgoing:
         except (RecordLost, RecordRefused) as error:
             if not portion.awaited:
                 raise
-            self._drop(portion).set_exception(error)
+            self._fail(portion, error)
             return
         if self._over:
             return
+        self._begun = True
         if not held:
-            if not portion.awaited or self._last:
+            if not portion.awaited or (self._last and portion is self._queue[-1]):
                 raise SupersededError
             self._drop(portion).set_result(False)
             return
@@ -462,6 +470,14 @@ class Outgoing:
             portion.done.set_result(True)
         if self._last and not self._queue:
             self._end()
+
+    def _fail(self, portion: _Portion, error: Exception) -> None:
+        """Drop an awaited portion that could not be written in time, or not at all."""
+        self._drop(portion).set_exception(error)
+        # Its messages may be stored nevertheless: their numbers are not used again.
+        self._number += len(portion.messages)
+        if not self._begun:
+            self._queue.insert(0, _Portion(self._beginning(), self.stored.begin))
 
     def _drop(self, portion: _Portion) -> "asyncio.Future[bool]":
         """Remove a portion that was not written; return its `done`."""

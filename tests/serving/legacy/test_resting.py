@@ -21,6 +21,13 @@ from tests.serving.legacy.test_takeover import _only, _text, _waits
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+@pytest.fixture(autouse=True)
+def _nothing_of_other_tests() -> None:
+    """Forget the calls of other tests, whose event loops have ended."""
+    for each in (questions._open_rounds, waiters._waiting, calls._calls, calls._bytes):
+        each.clear()
+
+
 async def _rests(caller: Caller, tool: str = "paint", **arguments: Any) -> Shown:
     shown = await _waits(caller, tool, **arguments)
     await true(lambda: all(each._task is None for each in calls.under_way))

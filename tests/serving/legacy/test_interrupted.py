@@ -1,0 +1,285 @@
+"""Calls that are interrupted, or notified, between an input response and the round it starts."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event
+from typing import Any
+from uuid import uuid4
+
+import orjson
+import pytest
+from django.utils import timezone
+
+from mcphost.audit.writer.conditions import Condition, Values
+from mcphost.audit.writer.writer import RecordLost, writer
+from mcphost.calls import sessions as session_rows
+from mcphost.calls.models import GetStream, Session, StreamedCall
+from mcphost.calls.states import CallState
+from mcphost.protocol.errors import UNAUTHORIZED, ProtocolError
+from mcphost.sealing.tokens import Reason, SealError
+from mcphost.serving import limits
+from mcphost.serving.database import in_database
+from mcphost.serving.events import waiters
+from mcphost.serving.legacy import call as calls
+from mcphost.serving.legacy import questions, stream
+from mcphost.serving.legacy import session as sessions
+from mcphost.serving.legacy.call import SessionCall
+from mcphost.serving.legacy.session import NoSession
+from mcphost.serving.legacy.storage import StoredStream
+from tests.cast import Cast
+from tests.serving.legacy.callers import PATIENCE, Caller, Shown, accept
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_from_before() -> None:
+    questions._open_rounds.clear()
+    calls._calls.clear()
+    calls._bytes.clear()
+
+
+def _only() -> SessionCall:
+    (call,) = calls.under_way
+    return call
+
+
+async def _waits(caller: Caller, tool: str = "paint", **arguments: Any) -> Shown:
+    shown = await caller.streamed(tool, "t", **(arguments or {"what": "a wall"}))
+    await shown.asked()
+    await _until(lambda: _only()._resting)
+    return shown
+
+
+@contextmanager
+def _slow_writer() -> Iterator[None]:
+    """Inside, the writer commits nothing."""
+    go_on = Event()
+
+    def values() -> Values:
+        go_on.wait(PATIENCE)
+        return session_rows.is_open(uuid4(), "").values()
+
+    condition = session_rows.is_open(uuid4(), "")
+    held = writer.submit_if(Condition(condition.change, condition.nonce, values))
+    held.add_done_callback(lambda one: one.cancelled() or one.exception())
+    try:
+        yield
+    finally:
+        go_on.set()
+
+
+async def _taken(caller: Caller, shown: Shown) -> "asyncio.Task[None]":
+    """Send an input response; it has arrived when this returns, but the next round has not begun."""
+    (opened,) = questions._open_rounds
+    said = orjson.dumps({"result": accept(colour="red")})
+    given = questions.Given(caller.session.tenant, opened, said)
+    waiting = questions.open_round(opened, caller.session.id)
+    assert waiting is not None
+    task: Any = asyncio.create_task(waiting.take(given))
+    await asyncio.sleep(0)
+    assert waiting.last is given
+    return task
+
+
+async def _until(there: Callable[[], object]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not there():  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0)
+
+
+async def _nothing_is_left() -> None:
+    await _until(lambda: not calls.under_way)
+    assert not stream.live
+    assert not questions._open_rounds
+    assert not calls._calls
+    assert not calls._bytes
+
+
+async def test_an_input_response_to_a_call_cancelled_at_that_moment_is_accepted(
+    asking: Cast,
+) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    answering = await _taken(caller, shown)
+    _only()._cancel()
+    async with asyncio.timeout(PATIENCE):
+        await asyncio.wait([answering])
+        await shown.whole()
+    await _nothing_is_left()
+
+
+async def test_who_loses_access_as_the_input_response_arrives_is_told(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    answering = await _taken(caller, shown)
+    _only().revoke(ProtocolError(UNAUTHORIZED, "gone"))
+    async with asyncio.timeout(PATIENCE):
+        await asyncio.wait([answering])
+        messages = await shown.whole()
+    assert messages[-1]["error"]["message"] == "gone"
+    await _nothing_is_left()
+
+
+async def test_an_input_response_counts_if_changes_were_missed_at_that_moment(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    answering = await _taken(caller, shown)
+    waiters.gap()
+    async with asyncio.timeout(PATIENCE):
+        assert await answering
+        messages = await shown.whole()
+    assert messages[-1]["result"]["content"][0]["text"] == "a wall is red"
+    await _nothing_is_left()
+
+
+async def test_a_call_interrupted_twice_as_it_commits_an_input_response_answers_its_request(
+    asking: Cast,
+) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    with _slow_writer():
+        answering = asyncio.create_task(caller.answer(shown.requests[0], accept(colour="red")))
+        call = _only()
+        await _until(lambda: call.outgoing._queue)
+        starting = call.outgoing._queue[0]
+        call._cancel()
+        await _until(lambda: call.outgoing._queue[-1] is not starting)
+        call.revoke(ProtocolError(UNAUTHORIZED, "gone"))
+    async with asyncio.timeout(PATIENCE):
+        await asyncio.wait([answering])
+        await shown.whole()
+    await _nothing_is_left()
+
+
+async def test_an_input_response_whose_request_is_cut_off_is_not_forgotten(
+    asking: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "are_set", lambda incoming: True)
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    waiting = next(iter(questions._open_rounds.values()))
+    with _slow_writer():
+        answering = asyncio.create_task(caller.answer(shown.requests[0], accept(colour="red")))
+        await _until(lambda: waiting._storing)
+        answering.cancel()
+        await _until(lambda: answering.done())
+        await _until(lambda: _only()._resting and not waiting._notified)
+    await shown.whole()
+    assert shown.messages[-1]["result"]["content"][0]["text"] == "a wall is red"
+    await _nothing_is_left()
+
+
+async def test_a_refused_input_response_does_not_keep_its_call_from_ending(
+    asking: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "are_set", lambda incoming: True)
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    waiting = next(iter(questions._open_rounds.values()))
+    of_session = Session.objects.filter(id=caller.session.id)
+    await in_database(lambda: of_session.update(ended_at=timezone.now()))
+    with _slow_writer():
+        answering = asyncio.create_task(caller.answer(shown.requests[0], accept(colour="red")))
+        await _until(lambda: waiting._storing)
+        call = _only()
+        call._cancel()
+        await _until(lambda: call.outgoing._last)
+    with pytest.raises(NoSession):
+        await answering
+    await shown.whole()
+    assert shown.retry is None
+    row = await in_database(StreamedCall.objects.get)
+    assert (row.state, row.request) == (CallState.CANCELLED, "")
+    await _nothing_is_left()
+
+
+async def test_a_call_whose_first_input_request_cannot_be_stored_ends_with_an_error(
+    asking: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller = await Caller.at(asking)
+    real = StoredStream._batch
+
+    def too_large(stored: StoredStream, said: Any) -> Any:
+        if any(b"elicitation" in message for message in said.messages):
+            raise SealError(Reason.TOO_LARGE)
+        return real(stored, said)
+
+    monkeypatch.setattr(StoredStream, "_batch", too_large)
+    shown = await caller.streamed("paint", "t", what="a wall")
+    messages = await shown.whole()
+    assert messages and "error" in messages[-1], messages
+    await _nothing_is_left()
+
+
+async def test_a_call_whose_first_input_request_is_lost_ends_with_an_error(
+    asking: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller = await Caller.at(asking)
+    real = writer.submit_if
+    lost = []
+
+    def submit_if(condition: Condition, records: Any = ()) -> Any:
+        if condition.change.name == "call_begin" and not lost:
+            lost.append(1)
+            raise RecordLost("lost")
+        return real(condition, records)
+
+    monkeypatch.setattr(writer, "submit_if", submit_if)
+    shown = await caller.streamed("paint", "t", what="a wall")
+    messages = await shown.whole()
+    assert messages and "error" in messages[-1], messages
+    await _nothing_is_left()
+
+
+async def test_an_error_after_unconfirmed_input_requests_can_be_replayed(
+    asking: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller = await Caller.at(asking)
+    real = writer.submit_if
+    lost: list[int] = []
+
+    def submit_if(condition: Condition, records: Any = ()) -> Any:
+        done = real(condition, records)
+        if condition.change.name in ("call_begin", "call_ask") and not lost:
+            lost.append(1)
+            unsure: Any = asyncio.get_running_loop().create_future()
+            done.add_done_callback(lambda _: unsure.set_exception(RecordLost("unsure")))
+            return unsure
+        return done
+
+    monkeypatch.setattr(writer, "submit_if", submit_if)
+    shown = await caller.streamed("paint", "t", what="a wall")
+    messages = await shown.whole()
+    assert messages and "error" in messages[-1], messages
+    replayed = await caller.resumed(f"{shown.ids[-1].split('-')[0]}-0")
+    assert "error" in replayed.messages[-1], replayed.messages
+    await _nothing_is_left()
+
+
+async def test_a_session_has_no_more_get_streams_than_allowed_if_many_open_at_once(
+    asking: Cast,
+) -> None:
+    caller = await Caller.at(asking)
+    with _slow_writer():
+        opening = [
+            asyncio.create_task(sessions.open_stream(caller.session, uuid4())) for _ in range(20)
+        ]
+        await asyncio.sleep(0)
+    opened = await asyncio.gather(*opening)
+    count = await in_database(GetStream.objects.count)
+    assert (count, sum(opened)) == (8, 8)
+
+
+async def test_no_get_stream_opens_in_a_session_that_ends_at_that_moment(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    with _slow_writer():
+        ending = asyncio.create_task(sessions.end(caller.session))
+        opening = asyncio.create_task(sessions.open_stream(caller.session, uuid4()))
+        await asyncio.sleep(0)
+    await ending
+    opened = await opening
+    count = await in_database(GetStream.objects.count)
+    assert (opened, count) == (False, 0)
+    assert await in_database(Session.objects.filter(ended_at=None).count) == 0
