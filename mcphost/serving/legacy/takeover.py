@@ -30,7 +30,8 @@ from mcphost.serving.context import Incoming
 from mcphost.serving.database import in_database_unbounded
 from mcphost.serving.events import Relay
 from mcphost.serving.legacy import questions, storage
-from mcphost.serving.legacy.call import HeldCall, SessionCall
+from mcphost.serving.legacy.call import SessionCall
+from mcphost.serving.legacy.held import HeldCall
 from mcphost.serving.legacy.questions import OpenRound
 from mcphost.serving.legacy.session import principal_in
 from mcphost.serving.legacy.storage import StoredStream
