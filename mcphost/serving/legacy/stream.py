@@ -452,11 +452,7 @@ class Outgoing:
         except (RecordLost, RecordRefused) as error:
             if not portion.awaited:
                 raise
-            self._drop(portion).set_exception(error)
-            # They may be stored nevertheless: their numbers are not used again.
-            self._number += len(portion.messages)
-            if not self._begun:
-                self._queue.insert(0, _Portion(self._beginning(), self.stored.begin))
+            self._fail(portion, error)
             return
         if self._over:
             return
@@ -474,6 +470,16 @@ class Outgoing:
             portion.done.set_result(True)
         if self._last and not self._queue:
             self._end()
+
+    def _fail(self, portion: _Portion, error: Exception) -> None:
+        """Give up an awaited portion. The stream goes on: it begins without it, if it was the first.
+
+        Its messages may be stored nevertheless, so their numbers are not used again.
+        """
+        self._drop(portion).set_exception(error)
+        self._number += len(portion.messages)
+        if not self._begun:
+            self._queue.insert(0, _Portion(self._beginning(), self.stored.begin))
 
     def _drop(self, portion: _Portion) -> "asyncio.Future[bool]":
         """Remove a portion that was not written; return its `done`."""
