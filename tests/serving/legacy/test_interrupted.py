@@ -118,6 +118,24 @@ async def test_who_loses_access_as_the_input_response_arrives_is_told(asking: Ca
     await _nothing_is_left()
 
 
+async def test_a_call_that_ends_already_is_not_interrupted_again(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    answering = await _taken(caller, shown)
+    call = _only()
+    call._cancel()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert call._ends
+    call.revoke(ProtocolError(UNAUTHORIZED, "gone"))
+    async with asyncio.timeout(PATIENCE):
+        await asyncio.wait([answering])
+        await shown.whole()
+    row = await in_database(StreamedCall.objects.get)
+    assert (row.state, row.request) == (CallState.CANCELLED, "")
+    await _nothing_is_left()
+
+
 async def test_an_input_response_counts_if_changes_were_missed_at_that_moment(asking: Cast) -> None:
     caller = await Caller.at(asking)
     shown = await _waits(caller)
