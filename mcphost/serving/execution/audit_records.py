@@ -142,7 +142,7 @@ def _word_of(answer: Answer) -> str:
     if answer.failure:
         return EXPIRED if answer.failure == TIMED_OUT else answer.failure
     said = answer.result.get("action")
-    return said if said in _ACTIONS else RECEIVED
+    return said if isinstance(said, str) and said in _ACTIONS else RECEIVED
 
 
 def _named(key: str, question: str, method: str) -> dict[str, Any]:

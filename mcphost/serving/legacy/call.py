@@ -214,7 +214,9 @@ class SessionCall:
         self._task.add_done_callback(self._over)
 
     def _interrupt(self, reason: str) -> None:
-        """Cancel the call. If it rests, a task cleans up."""
+        """Cancel the call, unless it ends already. If it rests, a task cleans up."""
+        if self._ends:
+            return
         self._reason = reason
         if self._resting:
             self._resting = False

@@ -16,8 +16,8 @@ from mcphost.serving.context import ClientSession
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy import session as sessions
 from tests.cast import Cast
-from tests.serving.legacy.callers import PATIENCE, Caller
-from tests.serving.legacy.test_interrupted import _slow_writer
+from tests.serving.legacy.callers import PATIENCE, Caller, true
+from tests.serving.legacy.test_interrupted import slow_writer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -65,10 +65,9 @@ async def _together(flush: Flush, *commits: Any) -> None:
     flushing = asyncio.ensure_future(in_database(flush))
     async with asyncio.timeout(PATIENCE):
         await asyncio.to_thread(flush.wrote_one.wait, PATIENCE)
-        with _slow_writer():
+        async with slow_writer():
             committing = [asyncio.ensure_future(one) for one in commits]
-            while writer.waiting() < len(commits):  # noqa: ASYNC110 - nothing tells of it
-                await asyncio.sleep(0)
+            await true(lambda: writer.waiting() >= len(commits))
         await asyncio.gather(flushing, *committing)
 
 

@@ -1,8 +1,8 @@
 """Calls that are interrupted, or notified, between an input response and the round it starts."""
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from threading import Event
 from typing import Any
 from uuid import uuid4
@@ -28,7 +28,7 @@ from mcphost.serving.legacy.call import SessionCall
 from mcphost.serving.legacy.session import NoSession
 from mcphost.serving.legacy.storage import StoredStream
 from tests.cast import Cast
-from tests.serving.legacy.callers import PATIENCE, Caller, Shown, accept
+from tests.serving.legacy.callers import PATIENCE, Caller, Shown, accept, true
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -48,22 +48,24 @@ def _only() -> SessionCall:
 async def _waits(caller: Caller, tool: str = "paint", **arguments: Any) -> Shown:
     shown = await caller.streamed(tool, "t", **(arguments or {"what": "a wall"}))
     await shown.asked()
-    await _until(lambda: _only()._resting)
+    await true(lambda: _only()._resting)
     return shown
 
 
-@contextmanager
-def _slow_writer() -> Iterator[None]:
-    """Inside, the writer commits nothing."""
-    go_on = Event()
+@asynccontextmanager
+async def slow_writer() -> AsyncIterator[None]:
+    """Inside, the writer commits nothing. Afterwards it commits at once what was submitted."""
+    began, go_on = Event(), Event()
 
     def values() -> Values:
+        began.set()
         go_on.wait(PATIENCE)
         return session_rows.is_open(uuid4(), "").values()
 
     condition = session_rows.is_open(uuid4(), "")
     held = writer.submit_if(Condition(condition.change, condition.nonce, values))
     held.add_done_callback(lambda one: one.cancelled() or one.exception())
+    await asyncio.to_thread(began.wait, PATIENCE)
     try:
         yield
     finally:
@@ -83,14 +85,8 @@ async def _taken(caller: Caller, shown: Shown) -> "asyncio.Task[None]":
     return task
 
 
-async def _until(there: Callable[[], object]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not there():  # noqa: ASYNC110 - nothing tells of it
-            await asyncio.sleep(0)
-
-
 async def _nothing_is_left() -> None:
-    await _until(lambda: not calls.under_way)
+    await true(lambda: not calls.under_way)
     assert not stream.live
     assert not questions._open_rounds
     assert not calls._calls
@@ -122,6 +118,24 @@ async def test_who_loses_access_as_the_input_response_arrives_is_told(asking: Ca
     await _nothing_is_left()
 
 
+async def test_a_call_that_ends_already_is_not_interrupted_again(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    answering = await _taken(caller, shown)
+    call = _only()
+    call._cancel()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert call._ends
+    call.revoke(ProtocolError(UNAUTHORIZED, "gone"))
+    async with asyncio.timeout(PATIENCE):
+        await asyncio.wait([answering])
+        await shown.whole()
+    row = await in_database(StreamedCall.objects.get)
+    assert (row.state, row.request) == (CallState.CANCELLED, "")
+    await _nothing_is_left()
+
+
 async def test_an_input_response_counts_if_changes_were_missed_at_that_moment(asking: Cast) -> None:
     caller = await Caller.at(asking)
     shown = await _waits(caller)
@@ -139,13 +153,13 @@ async def test_a_call_interrupted_twice_as_it_commits_an_input_response_answers_
 ) -> None:
     caller = await Caller.at(asking)
     shown = await _waits(caller)
-    with _slow_writer():
+    async with slow_writer():
         answering = asyncio.create_task(caller.answer(shown.requests[0], accept(colour="red")))
         call = _only()
-        await _until(lambda: call.outgoing._queue)
+        await true(lambda: call.outgoing._queue)
         starting = call.outgoing._queue[0]
         call._cancel()
-        await _until(lambda: call.outgoing._queue[-1] is not starting)
+        await true(lambda: call.outgoing._queue[-1] is not starting)
         call.revoke(ProtocolError(UNAUTHORIZED, "gone"))
     async with asyncio.timeout(PATIENCE):
         await asyncio.wait([answering])
@@ -160,12 +174,12 @@ async def test_an_input_response_whose_request_is_cut_off_is_not_forgotten(
     caller = await Caller.at(asking)
     shown = await _waits(caller)
     waiting = next(iter(questions._open_rounds.values()))
-    with _slow_writer():
+    async with slow_writer():
         answering = asyncio.create_task(caller.answer(shown.requests[0], accept(colour="red")))
-        await _until(lambda: waiting._storing)
+        await true(lambda: waiting._storing)
         answering.cancel()
-        await _until(lambda: answering.done())
-        await _until(lambda: _only()._resting and not waiting._notified)
+        await true(lambda: answering.done())
+        await true(lambda: _only()._resting and not waiting._notified)
     await shown.whole()
     assert shown.messages[-1]["result"]["content"][0]["text"] == "a wall is red"
     await _nothing_is_left()
@@ -180,12 +194,12 @@ async def test_a_refused_input_response_does_not_keep_its_call_from_ending(
     waiting = next(iter(questions._open_rounds.values()))
     of_session = Session.objects.filter(id=caller.session.id)
     await in_database(lambda: of_session.update(ended_at=timezone.now()))
-    with _slow_writer():
+    async with slow_writer():
         answering = asyncio.create_task(caller.answer(shown.requests[0], accept(colour="red")))
-        await _until(lambda: waiting._storing)
+        await true(lambda: waiting._storing)
         call = _only()
         call._cancel()
-        await _until(lambda: call.outgoing._last)
+        await true(lambda: call.outgoing._last)
     with pytest.raises(NoSession):
         await answering
     await shown.whole()
@@ -262,7 +276,7 @@ async def test_a_session_has_no_more_get_streams_than_allowed_if_many_open_at_on
     asking: Cast,
 ) -> None:
     caller = await Caller.at(asking)
-    with _slow_writer():
+    async with slow_writer():
         opening = [
             asyncio.create_task(sessions.open_stream(caller.session, uuid4())) for _ in range(20)
         ]
@@ -274,7 +288,7 @@ async def test_a_session_has_no_more_get_streams_than_allowed_if_many_open_at_on
 
 async def test_no_get_stream_opens_in_a_session_that_ends_at_that_moment(asking: Cast) -> None:
     caller = await Caller.at(asking)
-    with _slow_writer():
+    async with slow_writer():
         ending = asyncio.create_task(sessions.end(caller.session))
         opening = asyncio.create_task(sessions.open_stream(caller.session, uuid4()))
         await asyncio.sleep(0)

@@ -137,6 +137,20 @@ async def test_an_answer_that_does_not_fit_is_asked_for_again_under_another_id(
     assert _text(shown) == "a wall is blue"
 
 
+@pytest.mark.parametrize("action", [{"a": 1}, ["accept"], 1, None])
+async def test_an_answer_whose_action_is_no_text_is_asked_for_again(
+    asking: Cast, action: Any
+) -> None:
+    caller = await Caller.at(asking)
+    shown = await caller.streamed("paint", what="a wall")
+    (first,) = await shown.asked()
+    await caller.answer(first, {"action": action, "content": {"colour": "red"}})
+    _, second = await shown.asked(2)
+    await caller.answer(second, accept(colour="red"))
+    await shown.whole()
+    assert _text(shown) == "a wall is red"
+
+
 async def test_a_question_that_is_shown_again_keeps_its_id(asking: Cast) -> None:
     caller = await Caller.at(asking)
     shown = await caller.streamed("paint", what="a wall")
