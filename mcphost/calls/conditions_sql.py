@@ -1,6 +1,6 @@
 """Conditions on rows of this package, in the SQL of both databases (`audit.writer.conditions`)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -50,14 +50,9 @@ def change(
     return RowChange(name, steps, known if made else None, reads)
 
 
-def effect(
-    name: str,
-    columns: Mapping[str, str],
-    *steps: str,
-    committed: Callable[[], None] | None = None,
-) -> Effect:
+def effect(name: str, columns: Mapping[str, str], *steps: str) -> Effect:
     """Make an effect from SQL templates, as `change`. `{held}` is whether `r`'s condition took hold."""
-    return Effect(name, _by_vendor(name, {**columns, "nonce": "text"}, steps), committed)
+    return Effect(name, _by_vendor(name, {**columns, "nonce": "text"}, steps))
 
 
 _ANNOUNCE: Final = Effect(ANNOUNCEMENTS, ANNOUNCING, loop.announced)

@@ -286,7 +286,7 @@ class Outgoing:
         except asyncio.CancelledError:
             if portion.done.cancelled():  # this process no longer writes to the stream
                 return False
-            # Nobody will be told the result, so a call that waits must read its rows.
+            # No coroutine gets the result now, so a call that waits must read its rows.
             portion.done.add_done_callback(self._hint)
             raise
 
