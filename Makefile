@@ -5,14 +5,14 @@ SHELL := /bin/sh
 PYTHON ?= python3
 VENV := .venv/bin
 # What reaches a database is tested on PostgreSQL too.
-SQL := $(addprefix tests/,audit feed tenants vault calls identity catalogue serving transport rounds)
+SQL := $(addprefix tests/,audit feed tenants vault calls tasks identity catalogue serving transport rounds)
 PURE := mcphost/protocol/*,mcphost/sealing/*,mcphost/runtime/*
 # Two workers suit two cores; TESTS narrows a run: make test TESTS=tests/protocol
 WORKERS ?= 2
 TESTS ?= tests
 
 .DEFAULT_GOAL := help
-.PHONY: help up test postgresql lint conformance e2e bench clean lock runtime dev
+.PHONY: help up test postgresql lint conformance e2e bench editor clean lock runtime dev
 
 help: ## list these commands
 	@echo "mcphost: a hosted, multi-tenant MCP server platform"
@@ -54,6 +54,9 @@ e2e: dev ## real processes, real clients, a real browser; attacks on a running s
 
 bench: dev ## throughput and listeners, beside other servers; writes docs/benchmarks.md (SMOKE=1: a second each)
 	$(VENV)/python -m bench $(if $(SMOKE),--smoke)
+
+editor: dev ## build static/editor again from editor/ (the script editor of the admin)
+	$(VENV)/python -m editor
 
 clean: ## remove .venv and everything that was built; never the data in var/
 	rm -rf .venv build htmlcov .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

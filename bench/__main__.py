@@ -1,4 +1,4 @@
-"""The command line: `python -m bench [call|ask|sessions|scale|nodes|listeners|waiting|profile ...] [--smoke]`."""
+"""The command line: `python -m bench [call|ask|kinds|sessions|scale|nodes|listeners|waiting|tasks|profile ...] [--smoke]`."""
 
 import argparse
 import os
@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from bench import (
     asking,
+    kinds,
     listeners,
     machine,
     nodes,
@@ -17,6 +18,7 @@ from bench import (
     report,
     scale,
     sessions,
+    tasks,
     waiting,
 )
 from bench.figures import Figure
@@ -88,6 +90,12 @@ def _ask(run: Run) -> bool:
     return _no_errors(figures)
 
 
+def _kinds(run: Run) -> bool:
+    each = kinds.compare_each(run.plan, EACH_CONNECTIONS)
+    _show(run, "bench kinds", report.kinds_tables(each))
+    return all(_no_errors(figures) for figures in each.values())
+
+
 def _sessions(run: Run) -> bool:
     longer = replace(run.plan, seconds=run.plan.seconds * sessions.TIMES_AS_LONG)
     few, many = (run.plan, sessions.SMALL_CROWD), (longer, sessions.CROWD)
@@ -134,6 +142,13 @@ def _waiting(run: Run) -> bool:
     return not figure.errors
 
 
+def _tasks(run: Run) -> bool:
+    crowds = tasks.SMALL_CROWDS if run.smoke else tasks.CROWDS
+    figures = tasks.compare(run.plan, crowds, run.peers)
+    _show(run, "bench tasks", report.tasks_table(figures))
+    return True
+
+
 def _show(run: Run, place: str, text: str) -> None:
     print(f"\n{text}\n", flush=True)
     if run.keep:
@@ -156,11 +171,13 @@ def _profile(_run: Run) -> bool:
 SCENARIOS: Mapping[str, Callable[[Run], bool]] = {
     "call": _call,
     "ask": _ask,
+    "kinds": _kinds,
     "sessions": _sessions,
     "scale": _scale,
     "nodes": _nodes,
     "listeners": _listeners,
     "waiting": _waiting,
+    "tasks": _tasks,
 }
 # Not part of the benchmark: it is run only where it is named.
 TOOLS: Mapping[str, Callable[[Run], bool]] = {"profile": _profile}
@@ -172,8 +189,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "scenarios",
         nargs="*",
-        help="call: beside the peers; ask: calls of two legs; sessions: real clients from connecting to closing; scale: over a large database; nodes: two processes against "
-        "one; listeners: how soon all hear of a change; waiting: what open questions cost. Without a name all of these. "
+        help="call: beside the peers; ask: calls of two legs; kinds: functions, scripts and HTTP tools; sessions: real clients from connecting to closing; scale: over a large database; nodes: two processes against "
+        "one; listeners: how soon all hear of a change; waiting: what open questions cost; tasks: calls that outlive their requests. Without a name all of these. "
         "profile: CPU per call of mcphost and the bare app, in less than a minute, for developers; writes nothing",
     )
     parser.add_argument("--smoke", action="store_true", help="a second each, nothing is written")

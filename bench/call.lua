@@ -1,11 +1,12 @@
--- The client's side of the benchmark: an authenticated tools/call of `echo`, as revision 2026-07-28
+-- The client's side of the benchmark: an authenticated tools/call of BENCH_TOOL, an echo, as revision 2026-07-28
 -- writes it. BENCH_TOKEN is the bearer token (may be empty). Every body is looked at: an answer that
 -- is not the echo counts as an error.
 
 local token = os.getenv("BENCH_TOKEN") or ""
+local tool = os.getenv("BENCH_TOOL") or "echo"
 local bodies = 256
 
-local template = '{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo",'
+local template = '{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"' .. tool .. '",'
   .. '"arguments":{"text":"hello %d"},"_meta":{'
   .. '"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
   .. '"io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},'
@@ -26,7 +27,7 @@ function init(args)
     ["Accept"] = "application/json, text/event-stream",
     ["MCP-Protocol-Version"] = "2026-07-28",
     ["Mcp-Method"] = "tools/call",
-    ["Mcp-Name"] = "echo",
+    ["Mcp-Name"] = tool,
   }
   if token ~= "" then
     headers["Authorization"] = "Bearer " .. token

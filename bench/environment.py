@@ -25,6 +25,11 @@ def fastmcp_python() -> Path:
     return python_with(LOCKS / "fastmcp.lock", "bench-fastmcp")
 
 
+def fastmcp_tasks_python() -> Path:
+    """The interpreter that has FastMCP with its tasks. Raises EnvironmentMissingError."""
+    return python_with(LOCKS / "fastmcp-tasks.lock", "bench-fastmcp-tasks")
+
+
 def sdk_python() -> Path:
     """The interpreter that has the Python SDK and nothing else. Raises EnvironmentMissingError."""
     return python_with(LOCKS / "sdk.lock", "bench-sdk")

@@ -53,7 +53,8 @@ def _figure(name: str, label: str, samples: Mapping[str, Sequence[Sample]]) -> F
 
 
 def _ratio(own: Sequence[Sample], other: Sequence[Sample]) -> float:
-    return median(a.rate / b.rate for a, b in zip(own, other, strict=True))
+    """Not a number where the other ended no call."""
+    return median(a.rate / b.rate if b.rate else nan for a, b in zip(own, other, strict=True))
 
 
 def _cpu_ratio(own: Sequence[Sample], other: Sequence[Sample]) -> float:

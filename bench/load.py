@@ -22,12 +22,13 @@ class LoadError(Exception):
 class Target:
     """Where the call goes, and the bearer token it carries (empty: none).
 
-    `asks` names the tool that asks one question; empty, it is the echo that is called.
+    `asks` names the tool that asks one question; empty, it is the echo that is called, `tool`.
     """
 
     url: str
     token: str = ""
     asks: str = ""
+    tool: str = "echo"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def measure(target: Target, seconds: int, connections: int = CONNECTIONS) -> Sam
     command = [require_wrk(), "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "10s"]
     finished = subprocess.run(
         [*command, "-s", str(ASKING if target.asks else SCRIPT), target.url],
-        env={**os.environ, "BENCH_TOKEN": target.token, "BENCH_TOOL": target.asks},
+        env={**os.environ, "BENCH_TOKEN": target.token, "BENCH_TOOL": target.asks or target.tool},
         capture_output=True,
         text=True,
         timeout=seconds + GRACE_SECONDS,

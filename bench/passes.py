@@ -47,7 +47,7 @@ def compare_each(
         with ThreadPoolExecutor(STARTING_AT_ONCE) as pool:
             started = list(pool.map(lambda peer: _start(peer, Path(folder), stack), peers))
         servers = dict(chain.from_iterable(started))
-        taken = _take_turns(servers, plan, connections)
+        taken = take_turns(servers, plan, connections)
         return {count: summarise(labels, samples) for count, samples in taken.items()}
 
 
@@ -60,9 +60,10 @@ def _start(peer: Peer, folder: Path, stack: ExitStack) -> list[tuple[str, Served
         return []
 
 
-def _take_turns(
+def take_turns(
     servers: Mapping[str, Served], plan: Plan, connections: Sequence[int]
 ) -> dict[int, Samples]:
+    """Measure what runs in turn, after a warm-up: samples per number of connections and name."""
     if plan.warm_up:
         for server in servers.values():
             server.measure(plan.warm_up)

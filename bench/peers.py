@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench import environment, postgresql, verify
 from bench.load import CONNECTIONS, Sample, Target, measure
-from bench.proc import cpu_seconds
+from bench.proc import family_cpu_seconds
 from bench.processes import ROOT, Command, free_port, running, tail
 from tests.e2e import backing
 from tests.e2e.node_client import NODE
@@ -47,9 +47,9 @@ class Served:
 
     def measure(self, seconds: int, connections: int = CONNECTIONS) -> Sample:
         """Load it for `seconds`; what it spends of the CPU meanwhile is part of the sample."""
-        before = cpu_seconds(self.pid)
+        before = family_cpu_seconds(self.pid)
         sample = measure(self.target, seconds, connections)
-        return replace(sample, cpu=cpu_seconds(self.pid) - before)
+        return replace(sample, cpu=family_cpu_seconds(self.pid) - before)
 
 
 @contextmanager

@@ -6,12 +6,14 @@ from pathlib import Path
 
 from bench.asking import SealingFigure, claim_seconds
 from bench.figures import Figure
+from bench.kinds import ECHO, SCRIPT
 from bench.listeners import ListenersFigure
 from bench.nodes import TWICE, NodesFigure
 from bench.passes import Plan
 from bench.peers import SDK
 from bench.processes import ROOT
 from bench.sessions import SESSION_BASED, STATELESS, SessionsFigure
+from bench.tasks import TasksFigure
 from bench.verify import REVISION
 from bench.waiting import SetUpFigure, WaitingFigure
 
@@ -25,11 +27,15 @@ TARGET_ASKING = 3.0
 # Per revision, of the CPU of the SDK's server.
 TARGETS_SESSIONS = {SESSION_BASED: 2.0, STATELESS: 1.5}
 TARGET_NODES = 1.2
+# Milliseconds at p50 above the echo as a Python function, over the fewest connections.
+TARGET_SCRIPT = 2.0
 TARGET_TOLD = 2.0
 TARGET_QUESTION = 30 * 1024
 TARGET_LATENCY = 1.5
 TARGET_SESSION = 25 * 1024
 TARGET_SET_UP = 300
+# Bytes of a process for each task that waits: nothing but what memory varies by.
+TARGET_TASK = 512
 
 
 def tables(each: Mapping[int, Sequence[Figure]]) -> str:
@@ -93,6 +99,31 @@ def scale_table(figures: Sequence[Figure]) -> str:
         for figure in figures
     ]
     return "\n".join(lines)
+
+
+def kinds_tables(each: Mapping[int, Sequence[Figure]]) -> str:
+    """Tools of each kind beside the echo as a Python function, a table per number of connections, as
+    Markdown."""
+    parts = []
+    for count, figures in each.items():
+        lines = [
+            f"### In each kind, {_connections(count)}",
+            "",
+            "| tool | CPU per call | times the echo's | calls/s | lowest to highest pass | of the echo's | p50 ms per request | p99 ms per request | errors |",
+            "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        ]
+        lines += [
+            f"| {figure.label} | {figure.cpu * 1e6:,.0f} µs | {figure.cpu_ratios[ECHO]:.2f} "
+            f"| {figure.rate:,.0f} | {figure.low:,.0f} to {figure.high:,.0f} "
+            f"| {figure.ratios[ECHO]:.0%} | {figure.p50:.2f} | {figure.p99:.2f} | {figure.errors} |"
+            for figure in figures
+        ]
+        parts.append("\n".join(lines))
+    rows = {figure.name: figure for figure in each[min(each)]}
+    more = rows[SCRIPT].p50 - rows[ECHO].p50
+    seen = f"{_connections(min(each))}: a script takes {more:.2f} ms more than the echo"
+    verdict = _line(more < TARGET_SCRIPT, seen, f"less than {TARGET_SCRIPT:g} ms")
+    return "\n\n".join([*parts, verdict])
 
 
 def nodes_table(figures: Sequence[NodesFigure]) -> str:
@@ -171,6 +202,42 @@ def set_up_table(figures: Sequence[SetUpFigure]) -> str:
         lines.append(_line(figure.memory <= TARGET_SESSION, memory, "at most 25 KiB"))
         lines.append(_line(figure.rate >= TARGET_SET_UP, rate, f"at least {TARGET_SET_UP}"))
     return "\n".join(lines).strip()
+
+
+def tasks_table(figures: Sequence[TasksFigure]) -> str:
+    """What tasks cost, and those that wait, beside one another, as Markdown."""
+    lines = [
+        "| server | CPU per task | times FastMCP's | tasks/s | lowest to highest pass | polls per task | the clients' CPU per task | answer to result, p50 / p95 ms |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    lines += [
+        f"| {figure.label} | {figure.cpu * 1e3:.2f} ms | {_times(figure.ratio)} "
+        f"| {figure.rate:,.0f} | {figure.low:,.0f} to {figure.high:,.0f} | {figure.polls:.1f} "
+        f"| {figure.clients_cpu * 1e3:.2f} ms "
+        f"| {figure.answered.p50:.0f} / {figure.answered.p95:.0f} |"
+        for figure in figures
+    ]
+    lines += [
+        "",
+        "| server | tasks that wait | memory for each | all asked after |",
+        "| --- | ---: | ---: | ---: |",
+    ]
+    lines += [
+        f"| {figure.label} | {waited.tasks:,} | {waited.memory:,.0f} bytes | {waited.asked:.1f} s |"
+        for figure in figures
+        for waited in figure.waited
+    ]
+    verdicts = [
+        _line(
+            most.memory <= TARGET_TASK,
+            f"{figure.label}: {most.memory:,.0f} bytes for each of {most.tasks:,} tasks that wait",
+            f"at most {TARGET_TASK}",
+        )
+        for figure in figures
+        if figure.name.startswith("mcphost")
+        for most in figure.waited[-1:]
+    ]
+    return "\n".join([*lines, "", *verdicts]).strip()
 
 
 def asking_table(figures: Sequence[Figure], sealed: Sequence[SealingFigure]) -> str:

@@ -44,7 +44,7 @@ def _asked(target: Target) -> dict[str, Any]:
 
 
 def _answered(target: Target, **more: Any) -> dict[str, Any]:
-    status, body = _post(target, _call(target.asks or "echo", more))
+    status, body = _post(target, _call(target.asks or target.tool, more))
     try:
         answer: dict[str, Any] = json.loads(body)
     except ValueError:

@@ -35,6 +35,7 @@ class Environment(BaseSettings):
     public_url: str = Field("", pattern=r"^(https?://[^/?#\s]+(/[^?#\s]*)?)?$")
     hsts_seconds: int = Field(0, ge=0)
     session_seconds: int = Field(12 * 3600, gt=0)
+    egress_loopback_ports: str = Field("", pattern=r"^( *[1-9][0-9]{0,4} *(,|$))*$")
     conformance: bool = False
     expose_demo: bool = False
     tools_path: str = ""
@@ -49,6 +50,7 @@ class Environment(BaseSettings):
     form_limit: int = Field(32 * 1024 * 1024, gt=0)
     django_requests: int = Field(8, gt=0)
     processes: int = Field(1, gt=0)
+    key_rotation_seconds: float = Field(0.0, ge=0)
     header_seconds: float = Field(10.0, gt=0)
     page_size: int = Field(100, gt=0, le=1000)
     stream_after_seconds: float = Field(5.0, gt=0)
@@ -72,6 +74,21 @@ class Environment(BaseSettings):
     database_wait_seconds: float = Field(15.0, ge=0)
     database_waiters: int = Field(1000, ge=0)
     store_keys: int = Field(1000, gt=0)
+    state_parts_per_tenant: int = Field(1000, ge=0)
+    state_part_bytes_per_tenant: int = Field(64 * 1024 * 1024, ge=0)
+    task_seconds: float = Field(86_400.0, gt=0)
+    task_round_seconds: float = Field(900.0, gt=0)
+    task_after_seconds: float = Field(3.0, gt=0)
+    task_poll_seconds: float = Field(1.0, gt=0)
+    shed_lag_seconds: float = Field(0.5, ge=0)
+    shed_share_seconds: float = Field(5.0, ge=0)
+    tasks_per_tenant: int = Field(10_000, gt=0)
+    tasks_per_caller: int = Field(1000, gt=0)
+    task_rounds: int = Field(64, gt=0)
+    task_rounds_per_tenant: int = Field(32, gt=0)
+    task_rounds_per_tool: int = Field(16, gt=0)
+    task_engine: str | None = Field(None, pattern="^(embedded|procrastinate)$")
+    task_worker_in_server: bool = True
 
     @classmethod
     def variable(cls, name: str) -> str:
@@ -158,6 +175,7 @@ def _future_secret_keys(data: home.Home) -> list[str]:
 SECRETS = frozenset({"metrics_token", "redis_url"})
 SQLITE = "django.db.backends.sqlite3"
 POSTGRESQL = "django.db.backends.postgresql"
+PROCRASTINATE = "procrastinate"
 CONNECTION_SECONDS = 60
 """How long the packages' own threads keep a connection: opening one costs more than most uses."""
 _SQLITE_WAYS = {
@@ -215,6 +233,7 @@ MCPHOST_PUBLIC_URL = ENVIRONMENT.public_url.rstrip("/")
 MCPHOST_HOST = ENVIRONMENT.host
 MCPHOST_PORT = ENVIRONMENT.port
 MCPHOST_LOOPBACK = ENVIRONMENT.is_loopback()
+MCPHOST_EGRESS_LOOPBACK_PORTS = frozenset(map(int, _listed(ENVIRONMENT.egress_loopback_ports)))
 MCPHOST_CONFORMANCE = ENVIRONMENT.conformance
 MCPHOST_EXPOSE_DEMO = ENVIRONMENT.expose_demo
 MCPHOST_PROXIES = ENVIRONMENT.proxies
@@ -236,6 +255,7 @@ MCPHOST_BODY_SECONDS = ENVIRONMENT.body_seconds
 MCPHOST_FORM_LIMIT = ENVIRONMENT.form_limit
 MCPHOST_DJANGO_REQUESTS = ENVIRONMENT.django_requests
 MCPHOST_PROCESSES = ENVIRONMENT.processes
+MCPHOST_KEY_ROTATION_SECONDS = ENVIRONMENT.key_rotation_seconds
 MCPHOST_HEADER_SECONDS = ENVIRONMENT.header_seconds
 MCPHOST_PAGE_SIZE = ENVIRONMENT.page_size
 MCPHOST_STREAM_AFTER_SECONDS = ENVIRONMENT.stream_after_seconds
@@ -259,6 +279,20 @@ MCPHOST_FEED_SECONDS = ENVIRONMENT.feed_seconds
 MCPHOST_DATABASE_WAIT_SECONDS = ENVIRONMENT.database_wait_seconds
 MCPHOST_DATABASE_WAITERS = ENVIRONMENT.database_waiters
 MCPHOST_STORE_KEYS = ENVIRONMENT.store_keys
+MCPHOST_STATE_PARTS_PER_TENANT = ENVIRONMENT.state_parts_per_tenant
+MCPHOST_STATE_PART_BYTES_PER_TENANT = ENVIRONMENT.state_part_bytes_per_tenant
+MCPHOST_TASK_SECONDS = ENVIRONMENT.task_seconds
+MCPHOST_TASK_ROUND_SECONDS = ENVIRONMENT.task_round_seconds
+MCPHOST_TASK_AFTER_SECONDS = ENVIRONMENT.task_after_seconds
+MCPHOST_TASK_POLL_SECONDS = ENVIRONMENT.task_poll_seconds
+MCPHOST_SHED_LAG_SECONDS = ENVIRONMENT.shed_lag_seconds
+MCPHOST_SHED_SHARE_SECONDS = ENVIRONMENT.shed_share_seconds
+MCPHOST_TASKS_PER_TENANT = ENVIRONMENT.tasks_per_tenant
+MCPHOST_TASKS_PER_CALLER = ENVIRONMENT.tasks_per_caller
+MCPHOST_TASK_ROUNDS = ENVIRONMENT.task_rounds
+MCPHOST_TASK_ROUNDS_PER_TENANT = ENVIRONMENT.task_rounds_per_tenant
+MCPHOST_TASK_ROUNDS_PER_TOOL = ENVIRONMENT.task_rounds_per_tool
+MCPHOST_TASK_WORKER_IN_SERVER = ENVIRONMENT.task_worker_in_server
 
 INSTALLED_APPS = [
     "daphne",
@@ -277,6 +311,7 @@ INSTALLED_APPS = [
     "mcphost.tenants",
     "mcphost.vault",
     "mcphost.calls",
+    "mcphost.tasks",
     "mcphost.identity",
     "mcphost.catalogue",
     "mcphost.serving",
@@ -324,6 +359,15 @@ TEMPLATES = [
 DATABASES = {"default": _database(ENVIRONMENT.database_url, HOME.database)}
 # With SQLite, one process serves. Commands may run beside it and change data, but serve nothing.
 MCPHOST_ALONE = DATABASES["default"]["ENGINE"] == SQLITE
+MCPHOST_TASK_ENGINE = ENVIRONMENT.task_engine or ("embedded" if MCPHOST_ALONE else PROCRASTINATE)
+if MCPHOST_TASK_ENGINE == PROCRASTINATE:
+    if MCPHOST_ALONE:
+        raise ImproperlyConfigured(
+            "MCPHOST_TASK_ENGINE is 'procrastinate', which needs PostgreSQL (DATABASE_URL)"
+        )
+    # Its tables, and nothing else: mcphost.tasks.jobs has the jobs.
+    INSTALLED_APPS.append("procrastinate.contrib.django")
+PROCRASTINATE_AUTODISCOVER_MODULE_NAME = ""
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 MCPHOST_REDIS = bool(ENVIRONMENT.redis_url)
 CHANNEL_LAYERS = {"default": _channel_layer(ENVIRONMENT.redis_url)}

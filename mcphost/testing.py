@@ -13,13 +13,13 @@ from uuid import UUID, uuid4
 
 import orjson
 
+from mcphost.kinds.functions.program import FunctionProgram
 from mcphost.kinds.python.function import inspect_function
-from mcphost.kinds.python.program import PythonProgram
 from mcphost.protocol.eras import REVISION, Era
 from mcphost.runtime.call import Call, Client, Delivery, Principal, PrincipalKind
 from mcphost.runtime.journal import EMPTY, Answer, as_json, from_json
 from mcphost.runtime.memory import MemoryLinks, MemoryStore
-from mcphost.runtime.outcomes import Complete, InputRequired, Outcome, Yielded
+from mcphost.runtime.outcomes import Complete, Deferred, InputRequired, Outcome, Yielded
 from mcphost.runtime.ports import FixedPorts, Ports
 from mcphost.runtime.program import Program
 from mcphost.runtime.threads import ToolThreads
@@ -76,10 +76,11 @@ async def try_out(
 
     `answers` has for each key the result that a client would send. The outcome is InputRequired if
     an answer is missing, or after eight rounds. Every round gets only what a request state can
-    carry.
+    carry. From `become_task` on, the trial goes on as a task, unless `ports` say otherwise (see
+    `in_memory`).
     """
     definition = getattr(function, ATTRIBUTE)
-    program = PythonProgram(inspect_function(f"trial.{function.__name__}", function, definition))
+    program = FunctionProgram(inspect_function(f"trial.{function.__name__}", function, definition))
     return await run_through(program, a_call(arguments), answers, ports or in_memory())
 
 
@@ -87,10 +88,11 @@ async def run_through(program: Program, call: Call, answers: Answers, ports: Por
     """As `try_out`, for any program."""
     asked: list[tuple[str, ...]] = []
     outcome = await program.advance(call, EMPTY, ports)
-    while isinstance(outcome, InputRequired | Yielded):
+    while isinstance(outcome, InputRequired | Yielded | Deferred):
         requests = outcome.requests if isinstance(outcome, InputRequired) else ()
         asked.append(tuple(one.key for one in requests))
-        call = call._replace(round=call.round + 1)
+        delivery = Delivery.TASK if isinstance(outcome, Deferred) else call.delivery
+        call = call._replace(round=call.round + 1, delivery=delivery)
         if call.round > MOST_ROUNDS or any(one.key not in answers for one in requests):
             break
         journal = outcome.journal
@@ -120,9 +122,15 @@ def a_call(
     )
 
 
-def in_memory(done: Collection[str] = ()) -> Ports:
+def in_memory(done: Collection[str] = (), *, tasks: bool = True) -> Ports:
     """Return ports without effects outside of the trial.
 
-    `done` are the keys of the links that were confirmed.
+    `done` are the keys of the links that were confirmed. `tasks`: whether `become_task` makes the
+    trial a task; False is as for a client that cannot follow tasks.
     """
-    return FixedPorts(threads=ToolThreads(2), store=MemoryStore(), links=MemoryLinks(done))
+    return FixedPorts(
+        threads=ToolThreads(2),
+        store=MemoryStore(),
+        links=MemoryLinks(done),
+        may_defer=lambda: tasks,
+    )

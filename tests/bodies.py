@@ -88,6 +88,9 @@ MODERN: Mapping[str, Mapping[str, Any]] = {
     "resources/read": {"uri": "a:b", **_RETRY},
     "completion/complete": _COMPLETION,
     "subscriptions/listen": {"notifications": _FILTER},
+    "tasks/get": {"taskId": "t"},
+    "tasks/update": {"taskId": "t", "inputResponses": _RETRY["inputResponses"]},
+    "tasks/cancel": {"taskId": "t"},
 }
 """Valid params of every method of the stateless revision, with all allowed members."""
 
@@ -95,8 +98,10 @@ SESSION: Mapping[str, Mapping[str, Any]] = {
     **{
         method: {name: value for name, value in params.items() if name not in _RETRY}
         for method, params in MODERN.items()
-        if method not in ("server/discover", "subscriptions/listen")
+        if method not in ("server/discover", "subscriptions/listen", "tasks/update")
     },
+    "tasks/list": {"cursor": "c"},
+    "tasks/result": {"taskId": "t"},
     "initialize": {
         "protocolVersion": "2025-11-25",
         "capabilities": _CAPABILITIES,

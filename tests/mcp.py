@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from mcphost.routing import application
-from tests.wire import MODERN, check_message, check_response
+from tests.wire import MODERN, NAME_PARAMS, check_message, check_response
 
 REVISION = "2026-07-28"
 PREFIX = "io.modelcontextprotocol/"
@@ -54,7 +54,7 @@ def headers_for(body: Any, token: str | None = None) -> dict[str, str]:
     if isinstance(body, dict) and isinstance(body.get("method"), str):
         headers["mcp-method"] = body["method"]
         params = body.get("params")
-        field = "uri" if body["method"] == "resources/read" else "name"
+        field = NAME_PARAMS.get(body["method"], "name")
         name = params.get(field) if isinstance(params, dict) else None
         if isinstance(name, str):
             headers["mcp-name"] = header_value(name)
@@ -251,10 +251,15 @@ class Listening:
 
 @asynccontextmanager
 async def listening(
-    tenant: str, token: str | None, id: str | int = 1, **fields: Any
+    tenant: str,
+    token: str | None,
+    id: str | int = 1,
+    capabilities: Mapping[str, Any] | None = None,
+    **fields: Any,
 ) -> AsyncIterator[Listening]:
     """Open a subscription to `fields` (toolsListChanged=True, …) and await its acknowledgement."""
-    body = {**request("subscriptions/listen", {"notifications": fields}), "id": id}
+    params = {"notifications": fields}
+    body = {**request("subscriptions/listen", params, capabilities=capabilities or {}), "id": id}
     async with begun(tenant, body, token) as exchange:
         acknowledged = await exchange.message()
         assert exchange.reply.streamed

@@ -13,6 +13,10 @@ REVISION = "2026-07-28"
 SESSIONS = "2025-11-25"
 """The latest session-based revision, which is quoted for all of them."""
 
+SITE = "https://modelcontextprotocol.io/specification"
+TASKS_SITE = "https://github.com/modelcontextprotocol/ext-tasks/tree/main/specification"
+"""The extension io.modelcontextprotocol/tasks, which has one page, and no revision but the draft."""
+
 Era = Literal["modern", "legacy"]
 
 
@@ -25,10 +29,11 @@ class Requirement:
     text: str
     era: Era = "modern"
     revision: str = REVISION
+    site: str = SITE
 
     @property
     def link(self) -> str:
-        return f"https://modelcontextprotocol.io/specification/{self.revision}/{self.section}"
+        return f"{self.site}/{self.revision}/{self.section}"
 
 
 _BASE = "basic/index"
@@ -239,6 +244,8 @@ _ENTRIES: tuple[tuple[str, str, str, str], ...] = (
 
 _TRANSPORT = "basic/transports"
 _LIFE = "basic/lifecycle"
+_SESSION_TASKS = "basic/utilities/tasks"
+_TASKS = "tasks"
 
 _OF_SESSIONS: tuple[tuple[str, str, str, str], ...] = (
     ("session.negotiated", _LIFE, "version-negotiation", "a client gets the revision that it asks for, or the newest"),
@@ -267,10 +274,68 @@ _OF_SESSIONS: tuple[tuple[str, str, str, str], ...] = (
     ("session.params", "basic/index", "responses", "an error has one of the codes that its revision knows"),
 )  # fmt: skip
 
+# The experimental tasks of SESSIONS. (id, page, section, what it says)
+_OF_SESSION_TASKS: tuple[tuple[str, str, str, str], ...] = (
+    ("session-tasks.declared", _SESSION_TASKS, "server-capabilities", "initialize tells which requests can be tasks"),
+    ("session-tasks.undeclared", _SESSION_TASKS, "task-support-and-handling", "a revision without tasks ignores that one is wanted"),
+    ("session-tasks.forbidden", _SESSION_TASKS, "tool-level-negotiation", "a tool that is never a task is -32601 as one"),
+    ("session-tasks.required", _SESSION_TASKS, "tool-level-negotiation", "a tool that must be a task is -32601 otherwise"),
+    ("session-tasks.created", _SESSION_TASKS, "result-retrieval", "a call as a task is answered with the task, which works"),
+    ("session-tasks.ids", _SESSION_TASKS, "task-id-requirements", "ids are made by the server, and differ"),
+    ("session-tasks.lifecycle", _SESSION_TASKS, "task-status-lifecycle", "a task that has ended stays as it is"),
+    ("session-tasks.ttl", _SESSION_TASKS, "ttl-and-resource-management", "the time to live that is granted is told"),
+    ("session-tasks.expired", _SESSION_TASKS, "ttl-and-resource-management", "a task is gone when its time is over"),
+    ("session-tasks.blocked", _SESSION_TASKS, "result-retrieval", "tasks/result waits for the end"),
+    ("session-tasks.result", _SESSION_TASKS, "result-retrieval", "tasks/result returns what the call would have returned"),
+    ("session-tasks.error", _SESSION_TASKS, "result-retrieval", "tasks/result returns the error of the call as one"),
+    ("session-tasks.failed", _SESSION_TASKS, "task-execution-errors", "a result with isError is failed"),
+    ("session-tasks.asked", _SESSION_TASKS, "input-required-status", "tasks/result sends the questions of its task, which name it"),
+    ("session-tasks.related", _SESSION_TASKS, "associating-task-related-messages", "nothing names a task that belongs to none"),
+    ("session-tasks.param", _SESSION_TASKS, "associating-task-related-messages", "the taskId of the params counts, not that of the metadata"),
+    ("session-tasks.pages", _SESSION_TASKS, "task-listing", "tasks/list has a cursor if there is more"),
+    ("session-tasks.cancelled", _SESSION_TASKS, "task-cancellation-1", "a cancelled task is cancelled before it is answered, and its tool stops"),
+    ("session-tasks.cancelled-late", _SESSION_TASKS, "task-cancellation-1", "a task that has ended cannot be cancelled: -32602"),
+    ("session-tasks.bound", _SESSION_TASKS, "task-isolation-and-access-control", "a task of another caller is an unknown one, and in no list of others"),
+    ("session-tasks.unbound", _SESSION_TASKS, "task-isolation-and-access-control", "anonymous sessions do not see one another's tasks"),
+)  # fmt: skip
+
+# (id, page, section, what it says)
+_OF_TASKS: tuple[tuple[str, str, str, str], ...] = (
+    ("tasks.declared", _TASKS, "capability-negotiation", "no task is created for a client that does not declare the extension on its request"),
+    ("tasks.required", _TASKS, "capability-negotiation", "what can only be a task is -32021 without the extension, with the capability that is missing"),
+    ("tasks.named", _TASKS, "capability-negotiation", "the server declares the extension"),
+    ("tasks.result-type", _TASKS, "polymorphic-results", "a handle, and nothing else, has the resultType task"),
+    ("tasks.durable", _TASKS, "task-creation", "a task can be got as soon as its handle is sent"),
+    ("tasks.asked-before", _TASKS, "task-creation", "what is asked before a call becomes a task is asked by multi round-trip requests"),
+    ("tasks.payload", _TASKS, "task-polling", "each status has its payload and no other"),
+    ("tasks.completed", _TASKS, "task-execution-errors", "a result is that of the call, and completed even with isError"),
+    ("tasks.failed", _TASKS, "task-execution-errors", "an error of JSON-RPC is failed, with the error and a status message"),
+    ("tasks.limited", _TASKS, "task-polling", "a client that polls far too often is refused for a while"),
+    ("tasks.keys", _TASKS, "task-update-requests", "no key of a question is used again"),
+    ("tasks.partial", _TASKS, "task-update-requests", "questions may be answered one by one"),
+    ("tasks.ignored", _TASKS, "task-update-requests", "answers to keys that are not open are acknowledged and ignored"),
+    ("tasks.cancelled", _TASKS, "task-cancellation", "a cancellation is acknowledged, and ends the tool"),
+    ("tasks.ended", _TASKS, "task-status", "what has ended stays as it is"),
+    ("tasks.notified", _TASKS, "task-status-notifications", "each change is notified with the whole task"),
+    ("tasks.notified-own", _TASKS, "task-status-notifications", "only the caller's own tasks are acknowledged and notified"),
+    ("tasks.notified-able", _TASKS, "task-status-notifications", "without the extension a subscription to tasks is -32021"),
+    ("tasks.no-progress", _TASKS, "task-status-notifications", "no progress and no log messages of a task are sent"),
+    ("tasks.header", _TASKS, "streamable-http-routing-headers", "Mcp-Name is the id of the task"),
+    ("tasks.unknown", _TASKS, "protocol-errors", "an id that is unknown is -32602"),
+    ("tasks.unable", _TASKS, "protocol-errors", "methods of tasks are -32021 without the extension"),
+    ("tasks.unguessable", _TASKS, "security-considerations", "ids cannot be guessed from one another"),
+    ("tasks.bound", _TASKS, "security-considerations", "a task is bound to its tenant and credential"),
+    ("tasks.authorized", _TASKS, "security-considerations", "each request about a task is authenticated"),
+)  # fmt: skip
+
 REQUIREMENTS: dict[str, Requirement] = {
     **{id: Requirement(id, f"{page}#{section}", text) for id, page, section, text in _ENTRIES},
     **{
         id: Requirement(id, f"{page}#{section}", text, "legacy", SESSIONS)
-        for id, page, section, text in _OF_SESSIONS
+        for id, page, section, text in (*_OF_SESSIONS, *_OF_SESSION_TASKS)
+    },
+    **{
+        id: Requirement(id, f"{page}#{section}", text, revision="draft", site=TASKS_SITE)
+        for id, page, section, text in _OF_TASKS
     },
 }

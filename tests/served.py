@@ -2,6 +2,7 @@
 
 import sys
 import threading
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import ModuleType
@@ -57,6 +58,7 @@ def serving(kept: Kept[Cast], monkeypatch: pytest.MonkeyPatch) -> Iterator[Cast]
     kinds.discover()
     # All tests have the same `acme`; its rate limits must start without earlier calls.
     monkeypatch.setattr(limits, "_rates", MovingWindowRateLimiter(Windows()))
+    monkeypatch.setattr(limits, "_turned_away", OrderedDict())
     cast = kept.put()
     probes().reset()
     yield cast

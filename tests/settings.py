@@ -26,3 +26,5 @@ if not os.environ["DATABASE_URL"]:
 # Shorter than in production: in tests, a database that is unavailable stays so.
 MCPHOST_DATABASE_WAIT_SECONDS = 0.3
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+# The same on each database. The queue's tables are there on PostgreSQL, for tests that choose it.
+MCPHOST_TASK_ENGINE = "embedded"

@@ -5,7 +5,13 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-from tests.requirements import _ENTRIES, _OF_SESSIONS, REQUIREMENTS
+from tests.requirements import (
+    _ENTRIES,
+    _OF_SESSION_TASKS,
+    _OF_SESSIONS,
+    _OF_TASKS,
+    REQUIREMENTS,
+)
 
 TESTS = Path(__file__).resolve().parent
 
@@ -32,10 +38,10 @@ def test_every_mark_names_a_promise():
 
 
 def test_every_promise_is_made_once_and_says_where_it_stands():
-    assert len(REQUIREMENTS) == len(_ENTRIES) + len(_OF_SESSIONS)
+    assert len(REQUIREMENTS) == sum(
+        map(len, (_ENTRIES, _OF_SESSIONS, _OF_SESSION_TASKS, _OF_TASKS))
+    )
     for requirement in REQUIREMENTS.values():
-        assert re.fullmatch(r"[a-z]+(\.[a-z0-9-]+)+", requirement.id)
+        assert re.fullmatch(r"[a-z-]+(\.[a-z0-9-]+)+", requirement.id)
         assert re.fullmatch(r"[a-z/-]+#[a-z0-9-]+", requirement.section), requirement.id
-        assert requirement.link.startswith(
-            f"https://modelcontextprotocol.io/specification/{requirement.revision}/"
-        )
+        assert requirement.link.startswith(f"{requirement.site}/{requirement.revision}/")

@@ -14,11 +14,13 @@ from mcphost.sdk import (
     CapabilityMissing,
     Context,
     Result,
+    TaskSupport,
     ToolAnnotations,
     ToolDefinition,
     ToolError,
     context,
     current,
+    prompt,
     tool,
 )
 from mcphost.sdk.marking import ATTRIBUTE
@@ -89,6 +91,44 @@ def test_a_limit_is_above_nothing(option: str, value: float) -> None:
     options: Mapping[str, Any] = {option: value}
     with pytest.raises(ValueError, match=f"{option} must be above 0"):
         tool(**options)
+
+
+@pytest.mark.parametrize("value", [*TaskSupport, *map(str, TaskSupport)])
+def test_tasks_are_said_in_a_word_or_as_a_value(value: Any) -> None:
+    @tool(tasks=value)
+    def function() -> None: ...
+
+    assert definition(function).task_support is TaskSupport(value)
+
+
+@pytest.mark.parametrize("value", [-1, 21, 1.5, "3", None])
+def test_retries_are_a_small_number(value: Any) -> None:
+    with pytest.raises(ValueError, match="retries is from 0 to 20"):
+        tool(tasks="always", retries=value)
+
+
+def test_only_tasks_are_retried() -> None:
+    with pytest.raises(ValueError, match="only rounds of tasks are retried"):
+        tool(retries=1)
+    assert ToolDefinition().retries == 0
+
+
+def test_by_default_no_call_becomes_a_task() -> None:
+    assert ToolDefinition().task_support is TaskSupport.NEVER
+
+
+@pytest.mark.parametrize("value", ["sometimes", "", "SLOW", True, None, ["slow"]])
+def test_any_other_word_for_tasks_is_refused_with_those_that_there_are(value: Any) -> None:
+    with pytest.raises(
+        ValueError, match="tasks is one of never, slow, always, required: not"
+    ) as no:
+        tool(tasks=value)
+    assert repr(value) in str(no.value)
+
+
+def test_prompts_have_no_tasks() -> None:
+    with pytest.raises(TypeError, match="tasks"):
+        prompt(tasks="slow")  # type: ignore[call-overload]
 
 
 def test_a_single_capability_is_still_a_list() -> None:

@@ -129,7 +129,7 @@ def imported(node: ast.AST) -> list[str]:
 def test_every_kind_is_in_the_contract_that_keeps_kinds_apart():
     config = tomllib.loads((ROOT / "pyproject.toml").read_text())
     contracts = {c["id"]: c for c in config["tool"]["importlinter"]["contracts"]}
-    folders = {path.parent.name for path in (ROOT / "mcphost" / "kinds").glob("*/__init__.py")}
+    folders = {path.parent.name for path in (ROOT / "mcphost" / "kinds").glob("*/kind.py")}
     assert {f"mcphost.kinds.{name}" for name in folders} == set(contracts["kinds"]["modules"])
 
 

@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel
 
 from mcphost.runtime.outcomes import Failed, FailureKind, InputRequired
-from mcphost.sdk import Context, Text, ToolError, prompt, resource, tool
+from mcphost.sdk import Context, SyncContext, Text, ToolError, prompt, resource, tool
 from mcphost.testing import (
     CANCEL,
     DECLINE,
@@ -120,6 +120,39 @@ async def test_links_are_done_from_the_beginning_or_never() -> None:
 
     assert (await try_out(pay)).text == "not paid"
     assert (await try_out(pay, ports=in_memory(done={"paid"}))).text == "paid"
+
+
+@tool(tasks="slow")
+async def print_photo(ctx: Context) -> str:
+    """Print in a task, after a step and before a question."""
+    runs.append(ctx.round)
+    await ctx.step("reserve", str)
+    await ctx.become_task()
+    color = (await ctx.elicit("color", "Which?", Color)).color
+    return f"{color}, in round {ctx.round}"
+
+
+runs: list[int] = []
+
+
+@pytest.mark.parametrize(("tasks", "rounds"), [(True, 3), (False, 2)])
+async def test_a_trial_goes_on_as_a_task_if_it_may(tasks: bool, rounds: int) -> None:
+    runs.clear()
+    answers = {"color": accept(color="red")}
+    tried = await try_out(print_photo, answers=answers, ports=in_memory(tasks=tasks))
+    assert tried.text == f"red, in round {rounds}"
+    assert tried.asked == ((),) * (rounds - 2) + (("color",),)
+    assert runs == list(range(1, rounds + 1))
+
+
+async def test_a_trial_of_a_blocking_function_goes_on_as_a_task() -> None:
+    @tool
+    def blocks(ctx: SyncContext) -> str:
+        ctx.become_task()
+        return f"round {ctx.round}"
+
+    tried = await try_out(blocks)
+    assert (tried.text, tried.asked) == ("round 2", ((),))
 
 
 async def test_a_client_may_be_able_to_do_less() -> None:

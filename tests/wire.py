@@ -19,6 +19,8 @@ SPEC = Path(__file__).parent / "spec"
 MODERN = "2026-07-28"
 SCHEMA = SPEC / f"schema-{MODERN}.json"
 SESSION_BASED = ("2025-03-26", "2025-06-18", "2025-11-25")
+TASKS = "tasks"
+"""In place of a revision: the schema of the tasks extension of 2026-07-28."""
 
 RESULTS = {
     "server/discover": "DiscoverResult",
@@ -82,6 +84,25 @@ REQUESTS = {
     "subscriptions/listen": "SubscriptionsListenRequest",
 }
 
+TASK_RESULTS = {
+    "tasks/get": "GetTaskResult",
+    "tasks/update": "UpdateTaskResult",
+    "tasks/cancel": "CancelTaskResult",
+}
+TASK_REQUESTS = {
+    "tasks/get": "GetTaskRequest",
+    "tasks/update": "UpdateTaskRequest",
+    "tasks/cancel": "CancelTaskRequest",
+}
+_TASK = frozenset({"taskId", "status", "statusMessage", "createdAt", "lastUpdatedAt", "ttlMs"})
+TASK_MEMBERS = _TASK | {"pollIntervalMs", "_meta", "resultType"}
+"""The members of a task of any status."""
+TASK_PAYLOADS = {"input_required": "inputRequests", "completed": "result", "failed": "error"}
+"""The member that only a task of this status has."""
+
+NAME_PARAMS = {"resources/read": "uri", **dict.fromkeys(TASK_REQUESTS, "taskId")}
+"""The param that `Mcp-Name` repeats; that of other methods is `name`."""
+
 EMPTY = frozenset({"ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
 """Methods of a session whose result is exactly `{}`."""
 
@@ -93,12 +114,27 @@ SESSION_RESULTS = {
     **{method: name for method, name in RESULTS.items() if method not in _LATER},
 }
 
+SESSION_TASKS = "2025-11-25"
+"""The session-based revision that has tasks."""
+RELATED_TASK = "io.modelcontextprotocol/related-task"
+SESSION_TASK_RESULTS = {
+    "tasks/get": "GetTaskResult",
+    "tasks/result": "CallToolResult",
+    "tasks/list": "ListTasksResult",
+    "tasks/cancel": "CancelTaskResult",
+}
+"""The results of methods about tasks, which in our case are all calls of tools."""
+
 SESSION_REQUESTS = {
     "initialize": "InitializeRequest",
     "ping": "PingRequest",
     "logging/setLevel": "SetLevelRequest",
     "resources/subscribe": "SubscribeRequest",
     "resources/unsubscribe": "UnsubscribeRequest",
+    "tasks/get": "GetTaskRequest",
+    "tasks/result": "GetTaskPayloadRequest",
+    "tasks/list": "ListTasksRequest",
+    "tasks/cancel": "CancelTaskRequest",
     **{method: name for method, name in REQUESTS.items() if method not in _LATER},
 }
 
@@ -115,6 +151,7 @@ SESSION_NOTIFICATIONS = {
     "notifications/initialized": "InitializedNotification",
     "notifications/roots/list_changed": "RootsListChangedNotification",
     "notifications/elicitation/complete": "ElicitationCompleteNotification",
+    "notifications/tasks/status": "TaskStatusNotification",
 }
 FROM_CLIENTS = frozenset(
     {
@@ -149,9 +186,13 @@ def check_message(
     if direction == "client":
         return _check_client(decoded)
     _require("id" not in decoded or "method" not in decoded, "a server sent a request", decoded)
-    if "method" in decoded:
+    if decoded.get("method") == "notifications/tasks":
+        check_type("TaskStatusNotification", decoded, TASKS)
+        _check_task(decoded["params"], decoded)
+    elif "method" in decoded:
         name = NOTIFICATIONS.get(decoded["method"], "JSONRPCNotification")
         check_type(name, decoded)
+        _check_followed(decoded)
     elif "error" in decoded:
         _check_error(decoded)
     else:
@@ -176,6 +217,8 @@ def check_response(method: str, message: Message, revision: str = MODERN) -> dic
         asked = "inputRequests" in result or "requestState" in result
         _require(asked, "neither inputRequests nor requestState", decoded)
         check_type("InputRequiredResult", result)
+    elif kind == "task" or method in TASK_RESULTS:
+        _check_task_result(method, result, decoded)
     else:
         _require(kind == "complete", f"unknown resultType {kind!r}", decoded)
         check_type(RESULTS.get(method, "Result"), result)
@@ -219,12 +262,25 @@ def definitions(revision: str = MODERN) -> dict[str, Any]:
     """Return all named types of the specification's schema; a session-based one is closed first."""
     schema = _schema(revision)
     found = schema["$defs"] if "$defs" in schema else schema["definitions"]
-    return found if revision == MODERN else _closed(found)
+    if revision in (MODERN, TASKS):
+        return found
+    return _closed({name: _merged(one, found) for name, one in found.items()})
 
 
 @cache
 def _schema(revision: str) -> dict[str, Any]:
     return orjson.loads((SPEC / f"schema-{revision}.json").read_bytes())
+
+
+def _merged(node: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a type that combines others as one object: closed one by one, they would exclude each
+    other's members. One that combines an open type stays as it is."""
+    parts = [known[part["$ref"].rpartition("/")[2]] for part in node.get("allOf", ())]
+    if not parts or any("additionalProperties" in part for part in parts):
+        return node
+    properties = {name: one for part in parts for name, one in part["properties"].items()}
+    required = [name for part in parts for name in part.get("required", ())]
+    return {"type": "object", "properties": properties, "required": required}
 
 
 def _closed(node: Any) -> Any:
@@ -285,19 +341,68 @@ def _check_named(
     if "jsonrpc" not in known["properties"]:
         inner = {name: one for name, one in message.items() if name not in ("jsonrpc", "id")}
     check_type(name, inner, revision)
+    _check_related(message.get("params", {}), revision)
+
+
+def _check_related(part: Mapping[str, Any], revision: str) -> None:
+    """Check the metadata that names a task, if there is any."""
+    related = part.get("_meta", {}).get(RELATED_TASK)
+    if related is not None:
+        check_type("RelatedTaskMetadata", related, revision)
 
 
 def _check_result_of_session(method: str, result: dict[str, Any], revision: str) -> None:
-    _require(method in SESSION_RESULTS, f"{method} is not in {revision}", result)
-    check_type(SESSION_RESULTS[method], result, revision)
+    names = SESSION_RESULTS
+    if revision == SESSION_TASKS:
+        names = {**names, **SESSION_TASK_RESULTS}
+    _require(method in names, f"{method} is not in {revision}", result)
+    is_handle = revision == SESSION_TASKS and method == "tools/call" and "task" in result
+    check_type("CreateTaskResult" if is_handle else names[method], result, revision)
     _require(method not in EMPTY or result == {}, f"the result of {method} must be {{}}", result)
     ours = [key for key in result.get("_meta", {}) if key.startswith("io.modelcontextprotocol/")]
-    _require(ours == [], "_meta of a later revision", result)
+    wanted = [RELATED_TASK] if method == "tasks/result" else []
+    _require(ours == wanted, f"_meta with {ours}, not {wanted}", result)
+    _check_related(result, revision)
+
+
+def _check_task_result(method: str, result: dict[str, Any], message: Any) -> None:
+    """Check a result of the tasks extension, also for what its open schema does not refuse."""
+    if method == "tools/call":
+        check_type("CreateTaskResult", result, TASKS)
+        more = sorted(result.keys() - TASK_MEMBERS)
+        _require(not more, f"a task handle has no {', '.join(more)}", message)
+        return
+    _require(result["resultType"] == "complete", f"{method} cannot end as a task", message)
+    check_type(TASK_RESULTS.get(method, "Result"), result, TASKS)
+    if method == "tasks/get":
+        _check_task(result, message)
+    else:
+        more = sorted(result.keys() - {"resultType", "_meta"})
+        _require(not more, f"an acknowledgement has no {', '.join(more)}", message)
+
+
+def _check_task(task: dict[str, Any], message: Any) -> None:
+    payload = TASK_PAYLOADS.get(task["status"])
+    more = sorted(task.keys() - TASK_MEMBERS - {payload})
+    _require(not more, f"a task that is {task['status']} has no {', '.join(more)}", message)
+    _require(task.get("statusMessage") != "", "an empty statusMessage", message)
+    if payload == "inputRequests":
+        check_type("InputRequests", task[payload])
+    elif payload == "result":
+        check_type("CallToolResult", task[payload])
+
+
+def _check_followed(notification: dict[str, Any]) -> None:
+    if notification["method"] == "notifications/subscriptions/acknowledged":
+        followed = notification["params"]["notifications"]
+        check_type("TaskSubscriptionAcknowledgedNotifications", followed, TASKS)
 
 
 def _check_client(message: dict[str, Any]) -> dict[str, Any]:
     _require("method" in message, "a client sent a response", message)
-    if "id" in message:
+    if message["method"] in TASK_REQUESTS:
+        check_type(TASK_REQUESTS[message["method"]], message, TASKS)
+    elif "id" in message:
         check_type(REQUESTS.get(message["method"], "JSONRPCRequest"), message)
     else:
         check_type("JSONRPCNotification", message)

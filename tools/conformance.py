@@ -67,7 +67,7 @@ class Name(BaseModel):
 
 @tool(annotations=READ_ONLY)
 async def greet(name: str = "world") -> str:
-    """Greet someone by name. Sorts first in the list, so it can be called without arguments."""
+    """Greet someone by name. Its calls never become tasks."""
     return f"Hello, {name}!"
 
 

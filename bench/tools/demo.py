@@ -40,3 +40,16 @@ async def ask_twice(ctx: Context, text: str) -> str:
     again = "Still sure?" if first.sure else "Sure now?"
     answer = await ctx.elicit("still-sure", again, Sure)
     return text if answer.sure else ""
+
+
+@tool(tasks="always")
+async def echo_later(text: str) -> str:
+    """Say the same again, as a task."""
+    return text
+
+
+@tool(tasks="always")
+async def ask_later(ctx: Context, text: str) -> str:
+    """Asks, and says the same again, as a task."""
+    answer = await ctx.elicit("sure", "Are you sure?", Sure)
+    return text if answer.sure else ""

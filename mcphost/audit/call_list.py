@@ -14,11 +14,13 @@ from mcphost.audit.models import Entry
 from mcphost.audit.open_calls import Loss, Losses, losses, sealed_by_lost
 from mcphost.audit.records import (
     ANSWER_RECEIVED,
+    GOES_ON,
     INPUT_REQUIRED,
     QUESTION_ASKED,
     REFUSALS,
     ROUND_FINISHED,
     ROUND_STARTED,
+    TASK_CANCELLED,
 )
 from mcphost.audit.selectors import (
     FINAL,
@@ -32,6 +34,7 @@ from mcphost.audit.selectors import (
     page_of,
 )
 from mcphost.audit.timeline import (
+    CANCELLED,
     EXPIRED,
     INVALID,
     LOST,
@@ -94,10 +97,14 @@ class WaitingQuestion:
 
 @dataclass(slots=True)
 class _Counts:
-    """Counts of a call's entries other than its rounds; answers by outcome."""
+    """Counts of a call's entries other than its rounds; answers by outcome.
+
+    `cancelled`: its task was.
+    """
 
     asked: int = 0
     refused: int = 0
+    cancelled: bool = False
     answers: dict[str, int] = field(default_factory=dict)
 
     def unfit(self, outcome: str, count: int) -> None:
@@ -112,6 +119,8 @@ class _Counts:
             self.answers[outcome] = count
         elif action == QUESTION_ASKED:
             self.asked += count
+        elif action == TASK_CANCELLED:
+            self.cancelled = True
         else:
             self.refused += count
 
@@ -191,7 +200,7 @@ def _with_outcome(
         longest = timedelta(seconds=settings.MCPHOST_MAX_ANSWER_SECONDS)
         oldest = first_id(now - longest - SKEW)
         waiting = query.filter(asked, id__gte=oldest, facts__expires_at__gt=until)
-        return waiting.exclude(sealed_by_lost(lost))
+        return waiting.exclude(sealed_by_lost(lost)).exclude(Exists(_cancellations()))
     if outcome == LOST:
         return query.filter(asked).filter(sealed_by_lost(lost))
     if outcome == EXPIRED:
@@ -201,7 +210,13 @@ def _with_outcome(
             call=OuterRef("call"), action=ANSWER_RECEIVED, round__gt=OuterRef("round")
         )
         return query.filter(Q(action=ROUND_STARTED) | asked & Exists(answers_since))
-    return query.filter(action=ROUND_FINISHED, outcome=outcome)
+    ended = Q(action=ROUND_FINISHED, outcome=outcome)
+    return query.filter(ended | Exists(_cancellations()) if outcome == CANCELLED else ended)
+
+
+def _cancellations() -> QuerySet[Entry]:
+    """Subquery: entries that say that the outer entry's call, a task, was cancelled."""
+    return Entry.objects.filter(call=OuterRef("call"), action=TASK_CANCELLED)
 
 
 def _with_question(which: str) -> QuerySet[Entry]:
@@ -233,6 +248,8 @@ def _rows(lasts: Collection[EntryView], now: datetime, lost: Losses) -> list[Lis
     for last in lasts:
         of_call, given, loss = counts[last.call], answered[last.call], loss_of(last, lost)
         state = UNKNOWN if last.action == ROUND_STARTED else state_of(last, given, now, loss)
+        if of_call.cancelled and (last.action == ROUND_STARTED or last.outcome in GOES_ON):
+            state = CANCELLED
         asked = last.facts.get("asked") or () if state in _WAITED else ()
         row = ListedCall(
             entry=last,
@@ -251,7 +268,7 @@ def _rows(lasts: Collection[EntryView], now: datetime, lost: Losses) -> list[Lis
 def _counts(calls: Iterable[UUID | None]) -> Mapping[UUID | None, _Counts]:
     ids = set(calls)
     query = Entry.objects.filter(
-        call__in=ids, action__in=(QUESTION_ASKED, ANSWER_RECEIVED, *REFUSALS)
+        call__in=ids, action__in=(QUESTION_ASKED, ANSWER_RECEIVED, TASK_CANCELLED, *REFUSALS)
     )
     counted = query.order_by("outcome").values_list("call", "action", "outcome")
     found: dict[UUID | None, _Counts] = defaultdict(_Counts)

@@ -11,6 +11,11 @@ from uuid import UUID, SafeUUID
 
 from mcphost.runtime.call import Call, Principal
 
+TASK_CANCELLED = "task.cancelled"
+"""The task of a call was cancelled, by its client or by a user."""
+TASK_RETRIED = "task.retried"
+"""A user let the next round of a task run at once."""
+OF_TASKS = (TASK_CANCELLED, TASK_RETRIED)
 ROUND_STARTED = "round.started"
 """A round of a primitive that is not read-only: committed before it runs."""
 ROUND_FINISHED = "round.finished"
@@ -39,7 +44,7 @@ REFUSALS = (STATE_REFUSED, ANSWER_REFUSED, MESSAGE_REFUSED)
 
 INPUT_REQUIRED = "input_required"
 """The outcome of a round that ended with questions."""
-GOES_ON = (INPUT_REQUIRED, "yielded", "cancelled", "overloaded")
+GOES_ON = (INPUT_REQUIRED, "yielded", "deferred", "cancelled", "overloaded")
 """Outcomes of rounds after which a call may go on. Every other one is a final result."""
 
 

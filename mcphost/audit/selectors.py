@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from mcphost.audit.entries import EntryView, PayloadView, view
 from mcphost.audit.models import Entry, Payload
 from mcphost.audit.ports import UnreadablePayloadError, payload_cipher
-from mcphost.audit.records import GOES_ON, REFUSALS, ROUND_FINISHED
+from mcphost.audit.records import GOES_ON, REFUSALS, ROUND_FINISHED, ROUND_STARTED
 
 PAGE = 50
 MOST_ENTRIES = 1000
@@ -66,6 +66,15 @@ def call_entries(call: UUID, tenants: frozenset[UUID] | None) -> tuple[EntryView
     """The entries of one call, oldest first, at most MOST_ENTRIES; none if not of `tenants`."""
     query = of_tenants(Entry.objects.filter(call=call), tenants)
     return tuple(view(entry) for entry in query.order_by("id")[:MOST_ENTRIES])
+
+
+def callers(calls: Collection[UUID]) -> Mapping[UUID, str]:
+    """The caller of each of these calls, as in its first entry of a round."""
+    rounds = Entry.objects.filter(action__in=(ROUND_STARTED, ROUND_FINISHED))
+    earlier = rounds.filter(call=OuterRef("call"), id__lt=OuterRef("id"))
+    first = rounds.filter(~Exists(earlier), call__in=calls)
+    rows = first.values_list("call", "actor_label", "actor_kind")
+    return {call: label or kind for call, label, kind in rows if call is not None}
 
 
 def entry(entry_id: UUID, tenants: frozenset[UUID] | None) -> EntryView | None:

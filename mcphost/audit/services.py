@@ -33,15 +33,18 @@ def record(
     tenant: UUID | None = None,
     target: str = "",
     facts: Mapping[str, Any] | None = None,
+    call: UUID | None = None,
 ) -> UUID:
     """Write the entry of one action that is no call, in the caller's transaction; return its id.
 
     `action` is `<noun>.<past participle>`, e.g. `tool.published`; `target` is the object of it.
+    `call` is the call that the action was about, if any.
     """
     entry = Entry.objects.create(
         id=new_id(),
         at=timezone.now(),
         tenant=tenant,
+        call=call,
         action=action,
         actor_kind=actor.kind,
         actor_id=clean_text(actor.id),

@@ -17,10 +17,12 @@ from mcphost.audit.records import (
     ANSWER_REPEATED,
     GOES_ON,
     INPUT_REQUIRED,
+    OF_TASKS,
     QUESTION_ASKED,
     REFUSALS,
     ROUND_FINISHED,
     ROUND_STARTED,
+    TASK_CANCELLED,
 )
 
 OPEN = "open"
@@ -37,9 +39,11 @@ INVALID = "invalid"
 """The answer did not fit its question."""
 UNASKED = "unasked"
 """The answer is to a question that no state had asked."""
+CANCELLED = "cancelled"
+"""The last round was cancelled, or the call's task."""
 
 
-_NOTHING_RAN = (*REFUSALS, ANSWER_REPEATED)
+_NOTHING_RAN = (*REFUSALS, ANSWER_REPEATED, *OF_TASKS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +146,7 @@ class TimelineRound:
 class Timeline:
     """A whole call. `state` is the last outcome, or `open`, `expired`, `lost`, `unknown`.
 
-    `loss` is why a lost call cannot go on.
+    `loss` is why a lost call cannot go on; `acts` are what users and the client did to its task.
     """
 
     entries: tuple[EntryView, ...]
@@ -150,6 +154,7 @@ class Timeline:
     state: str
     expires_at: datetime | None
     loss: Loss | None = None
+    acts: tuple[EntryView, ...] = ()
 
     @property
     def questions(self) -> tuple[TimelineQuestion, ...]:
@@ -165,13 +170,16 @@ def timeline(entries: Sequence[EntryView], now: datetime, losses: Losses = NONE)
     """Make the timeline of a call from all of its entries, oldest first; at least one."""
     reading = _TimelineReading(entries, now, losses)
     rounds = tuple(reading.round(number) for number in reading.numbers)
-    last = reading.last
+    last, acts = reading.last, tuple(reading.acts)
+    if reading.cancelled and (last is None or not last.is_final):
+        return Timeline(tuple(entries), rounds, CANCELLED, None, acts=acts)
     if last is None or last.finished is None:
-        return Timeline(tuple(entries), rounds, UNKNOWN, None)
+        return Timeline(tuple(entries), rounds, UNKNOWN, None, acts=acts)
     given = {key_of(each) for each in reading.answers if _number(each) > last.round}
     loss = loss_of(last.finished, losses)
     state = state_of(last.finished, given, now, loss)
-    return Timeline(tuple(entries), rounds, state, last.expires_at, loss if state == LOST else None)
+    lost = loss if state == LOST else None
+    return Timeline(tuple(entries), rounds, state, last.expires_at, lost, acts)
 
 
 def state_of(
@@ -230,6 +238,8 @@ class _TimelineReading:
         self._attempts = _attempts(entries)
         self._asked = _of(entries, QUESTION_ASKED)
         self.answers = _of(entries, ANSWER_RECEIVED)
+        self.acts = _of(entries, *OF_TASKS)
+        self.cancelled = any(each.action == TASK_CANCELLED for each in self.acts)
         self._questions = {each.id: self._question(each) for each in self.answers}
         ran = [each for each in entries if each.action not in _NOTHING_RAN]
         first = {_number(each): each for each in reversed(ran)}
@@ -299,6 +309,7 @@ class _TimelineReading:
 
     def _unanswered(self, number: int, run: TimelineAttempt | None) -> str:
         later = any(each.round > number or each.is_final for each in self._attempts.values())
+        later = later or self.cancelled
         if later or run is None or run.outcome != INPUT_REQUIRED or run.expires_at is None:
             return NEVER
         if run.finished is not None and loss_of(run.finished, self._losses) is not None:

@@ -60,7 +60,17 @@ _ANNOUNCE: Final = Effect(ANNOUNCEMENTS, ANNOUNCING, loop.announced)
 
 def announcement(what: str, tenant: UUID, object_id: str) -> Effects:
     """The effect that announces a change to all processes (`feed.services.announce`)."""
-    return {_ANNOUNCE: [{"tenant": tenant.hex, "what": what, "object_id": object_id}]}
+    return announcements([(what, tenant, object_id)])
+
+
+def announcements(about: Sequence[tuple[str, UUID, str]]) -> Effects:
+    """As `announcement`, for several changes: each a name, a tenant and an object id."""
+    return {
+        _ANNOUNCE: [
+            {"tenant": tenant.hex, "what": what, "object_id": object_id}
+            for what, tenant, object_id in about
+        ]
+    }
 
 
 def _by_vendor(

@@ -42,6 +42,27 @@ class Claim(models.Model):
         return f"{self.call} {self.round} ({self.state})"
 
 
+class StatePart(models.Model):
+    """Large values of a stateless call that are not in its request state, sealed.
+
+    `size` is the length of `content`.
+    """
+
+    id = models.UUIDField(primary_key=True)
+    tenant = models.UUIDField(db_index=True)
+    call = models.UUIDField()
+    size = models.BigIntegerField()
+    content = models.TextField()
+    expires_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        db_table = "calls_statepart"
+        ordering = ["expires_at", "id"]
+
+    def __str__(self) -> str:
+        return f"{self.call} {self.id}"
+
+
 class OpenedLink(models.Model):
     """A link of a call that was confirmed or called back: what waits under that key is done."""
 
@@ -218,7 +239,8 @@ class StreamedCall(models.Model):
 class OpenQuestion(models.Model):
     """A question that was sent on the stream of its call, and its answer.
 
-    `key` is the author's, `digest` identifies the question, `round` is the round that asked it.
+    `key` is the author's, or that of a task's input request; `digest` identifies the question, and is
+    the question's id if it is a task's; `round` is the round that asked it.
     `message` (the id of the request that was sent) and `answer` (sealed) are empty once the call is
     over.
     """
@@ -227,7 +249,7 @@ class OpenQuestion(models.Model):
     tenant = models.UUIDField()
     session = models.UUIDField()
     call = models.UUIDField(db_index=True)
-    key = models.CharField(max_length=64)
+    key = models.CharField(max_length=80)
     digest = models.CharField(max_length=64)
     round = models.BigIntegerField()
     method = models.CharField(max_length=64)
@@ -241,6 +263,13 @@ class OpenQuestion(models.Model):
     class Meta:
         db_table = "calls_openquestion"
         ordering = ["asked_at", "id"]
+        indexes = [
+            models.Index(
+                fields=["digest"],
+                name="calls_openquestion_asked",
+                condition=models.Q(state="open"),
+            )
+        ]
         constraints = [
             models.CheckConstraint(
                 condition=models.Q(state__in=QuestionState.values), name="calls_openquestion_known"

@@ -18,7 +18,7 @@ from mcphost.calls.conditions_sql import Effects, effect
 from mcphost.calls.models import OpenQuestion, StreamedCall
 from mcphost.calls.states import QuestionState
 from mcphost.calls.streams import PRUNED_AT_ONCE
-from mcphost.feed.services import announce
+from mcphost.feed.services import announce, announce_all
 
 NEWS: Final = "answer"
 """The name of the change in the change log: a question of a call was answered."""
@@ -176,6 +176,25 @@ def statuses(call: UUID, number: int) -> tuple[QuestionStatus, ...]:
 def any_open(call: UUID, number: int) -> bool:
     """Whether a question of this round is open."""
     return _open(call).filter(round=number).exists()
+
+
+@transaction.atomic
+def expire_digests(tenant: UUID, digests: Sequence[str]) -> bool:
+    """Expire the open questions with these digests, and notify all processes of their calls.
+
+    Returns whether there were any.
+    """
+    which = OpenQuestion.objects.filter(tenant=tenant, digest__in=digests, state=QuestionState.OPEN)
+    calls = set(which.values_list("call", flat=True))
+    which.update(state=QuestionState.EXPIRED, settled_at=Now())
+    if calls:
+        announce_all(NEWS, [(tenant, call.hex) for call in calls])
+    return bool(calls)
+
+
+def any_of_call(call: UUID) -> bool:
+    """Whether a question of the call is open."""
+    return _open(call).exists()
 
 
 def expire(call: UUID, number: int) -> None:

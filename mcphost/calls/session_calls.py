@@ -262,6 +262,17 @@ class Takeover:
         )
 
 
+def is_over(call: UUID) -> bool:
+    """Whether a call that has begun to stream is over."""
+    return StreamedCall.objects.filter(id=call).exclude(state__in=OPEN).exists()
+
+
+def journal(call: UUID) -> str:
+    """The sealed journal of a call's last round; empty once the call is over."""
+    row = StreamedCall.objects.filter(id=call).values_list("journal", flat=True).first()
+    return row or ""
+
+
 def _of(taking: CallOwner) -> QuerySet[StreamedCall]:
     return StreamedCall.objects.filter(id=taking.call, owner=taking.owner, epoch=taking.epoch)
 

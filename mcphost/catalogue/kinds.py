@@ -1,13 +1,15 @@
 """The registered kinds: one line registers a kind."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from django.conf import settings
 
-from mcphost.kinds.kind import Compiled, Kind, KindError
+from mcphost.kinds.http.kind import HttpKind
+from mcphost.kinds.kind import Compiled, Kind, KindError, Sending
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.kinds.python.kind import python_kind
+from mcphost.kinds.script.kind import script_kind
 from mcphost.kinds.text.kind import text_kind
 
 __all__ = [
@@ -18,12 +20,24 @@ __all__ = [
     "discover",
     "function_of",
     "functions",
+    "inspect_config",
     "primitive_type_of",
+    "secrets_of",
+    "sendings_of",
 ]
 
+http_kind = HttpKind(script_kind.sandbox.search)
+
 KINDS: Mapping[str, Kind] = {
+    "http": http_kind,
     "python": python_kind,
+    "script": script_kind,
     "text": text_kind,
+}
+
+# What takes too long for `compile`, and for a transaction: only when a configuration is saved.
+INSPECTED: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, list[str]]]] = {
+    "script": script_kind.inspect
 }
 
 # The field of a kind's configuration that names what staff have to grant.
@@ -55,10 +69,27 @@ def compile_config(
     return compiled
 
 
+def inspect_config(kind: str, config: Mapping[str, Any]) -> Mapping[str, list[str]]:
+    """Return the problems of a configuration by field, those of `compile_config` included, for kinds
+    that look closer when it is saved. Blocks, so call it outside of a transaction."""
+    look = INSPECTED.get(kind)
+    return {} if look is None else look(config)
+
+
 def function_of(kind: str, config: Mapping[str, Any]) -> str:
     """Return the function that staff must have granted for this configuration; empty if none."""
     field = GRANTED_BY_STAFF.get(kind)
     return str(config.get(field, "")) if field else ""
+
+
+def secrets_of(kind: str, config: Mapping[str, Any]) -> Collection[str]:
+    """Return the names of the tenant's secrets that a configuration uses."""
+    return KINDS[kind].secrets_of(config) if kind in KINDS else ()
+
+
+def sendings_of(kind: str, config: Mapping[str, Any]) -> Sequence[Sending]:
+    """Return what a configuration sends to other services, as far as it is known before a call."""
+    return KINDS[kind].sendings_of(config) if kind in KINDS else ()
 
 
 def functions() -> tuple[tuple[str, str], ...]:

@@ -165,6 +165,8 @@ def _snapshot(row: PublishedRow, ready: Ready, common: dict[str, Any]) -> Snapsh
                 annotations=compiled.annotations,
                 read_only=compiled.annotations.get("readOnlyHint") is True,
                 idempotent=compiled.annotations.get("idempotentHint") is True,
+                task_support=compiled.task_support,
+                retries=compiled.retries,
             )
         case PrimitiveType.PROMPT:
             return PromptSnapshot(

@@ -68,6 +68,18 @@ class FunctionRow:
     known: bool
 
 
+@dataclass(frozen=True, slots=True)
+class SecretUse:
+    """A primitive that uses a secret. `live`: its last published version does, not only the working
+    copy; `published`: that version is being served."""
+
+    id: UUID
+    sort: PrimitiveType
+    name: str
+    live: bool
+    published: bool
+
+
 def primitive_row(row: Primitive) -> PrimitiveRow:
     """Convert a primitive that was read with its tenant and its live version."""
     return PrimitiveRow(

@@ -1,7 +1,7 @@
 """Reads of the catalogue: offerings for serving, rows for the console."""
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 from uuid import UUID
 
 from django.db import connection
@@ -10,7 +10,14 @@ from django.db.models import Count, QuerySet
 from mcphost.catalogue import kinds, loading
 from mcphost.catalogue.cache import FilledCache
 from mcphost.catalogue.models import Grant, Primitive, PrimitiveVersion
-from mcphost.catalogue.rows import FunctionRow, PrimitiveRow, VersionRow, primitive_row, version_row
+from mcphost.catalogue.rows import (
+    FunctionRow,
+    PrimitiveRow,
+    SecretUse,
+    VersionRow,
+    primitive_row,
+    version_row,
+)
 from mcphost.catalogue.snapshots import (
     Offering,
     PrimitiveProblem,
@@ -21,6 +28,7 @@ from mcphost.catalogue.snapshots import (
     TemplateSnapshot,
     ToolSnapshot,
 )
+from mcphost.catalogue.states import PrimitiveState
 from mcphost.feed.cache import MISS
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.models import Tenant
@@ -33,6 +41,7 @@ __all__ = [
     "PromptSnapshot",
     "ReadAt",
     "ResourceSnapshot",
+    "SecretUse",
     "Snapshot",
     "TemplateSnapshot",
     "ToolSnapshot",
@@ -47,6 +56,8 @@ __all__ = [
     "primitives",
     "problems",
     "problems_of",
+    "published_uses",
+    "secret_uses",
     "versions",
 ]
 
@@ -131,6 +142,28 @@ def versions(primitive_id: UUID) -> tuple[VersionRow, ...]:
         .order_by("-number")
     )
     return tuple(map(version_row, rows))
+
+
+def secret_uses(tenant_id: UUID) -> Mapping[str, Sequence[SecretUse]]:
+    """Return the primitives that use each of a tenant's secrets, by the secret's name.
+
+    Those count of which the working copy or the last published version names the secret.
+    """
+    found: dict[str, list[SecretUse]] = {}
+    rows = Primitive.objects.filter(tenant=tenant_id).select_related("live")
+    for row in rows.order_by("sort", "name"):
+        live: Mapping[str, Any] = row.live.snapshot if row.live else {}
+        served = frozenset(kinds.secrets_of(live.get("kind", ""), live.get("config", {})))
+        for name in served.union(kinds.secrets_of(row.kind, row.config)):
+            published = name in served and row.state == PrimitiveState.PUBLISHED
+            use = SecretUse(row.id, PrimitiveType(row.sort), row.name, name in served, published)
+            found.setdefault(name, []).append(use)
+    return found
+
+
+def published_uses(tenant_id: UUID, secret: str) -> Sequence[str]:
+    """Return the names of what is published and uses a secret."""
+    return [use.name for use in secret_uses(tenant_id).get(secret, ()) if use.published]
 
 
 def functions(tenant_id: UUID) -> tuple[FunctionRow, ...]:

@@ -15,7 +15,7 @@ from django.db.models import Max
 
 from mcphost.audit import services as audit
 from mcphost.audit.records import Actor
-from mcphost.catalogue import kinds, validation
+from mcphost.catalogue import kinds, outgoing, validation
 from mcphost.catalogue.compiling import Ready, label, listing_of, publication_digest
 from mcphost.catalogue.errors import Invalid, UnchangedError, UnknownError, WrongStateError
 from mcphost.catalogue.fields import PrimitiveFields, changed, code, snapshot, working_copy
@@ -35,9 +35,14 @@ _NEWS = {PrimitiveType.TEMPLATE: "resource"}
 """The change log's name for changes of a type, where it is not the type's name."""
 
 
-@transaction.atomic
 def create(tenant_id: UUID, fields: PrimitiveFields, actor: Actor) -> PrimitiveRow:
     """Create a draft."""
+    validation.inspect(fields)
+    return _create(tenant_id, fields, actor)
+
+
+@transaction.atomic
+def _create(tenant_id: UUID, fields: PrimitiveFields, actor: Actor) -> PrimitiveRow:
     tenant = _tenant(tenant_id)
     fields = validation.normal(fields)
     ready = validation.check(tenant_id, fields)
@@ -47,12 +52,17 @@ def create(tenant_id: UUID, fields: PrimitiveFields, actor: Actor) -> PrimitiveR
     return primitive_row(row)
 
 
-@transaction.atomic
 def update(primitive_id: UUID, fields: PrimitiveFields, actor: Actor) -> PrimitiveRow:
     """Change the working copy. What is served stays as it was published.
 
     Unchanged fields change nothing: no entry, no announcement.
     """
+    validation.inspect(fields)
+    return _update(primitive_id, fields, actor)
+
+
+@transaction.atomic
+def _update(primitive_id: UUID, fields: PrimitiveFields, actor: Actor) -> PrimitiveRow:
     row = _locked(primitive_id)
     before = working_copy(row)
     fields = validation.normal(fields)
@@ -86,6 +96,8 @@ def publish(primitive_id: UUID, actor: Actor) -> PrimitiveRow:
     state = _next_state(row, PrimitiveVerb.PUBLISH)
     fields = working_copy(row)
     ready = validation.check(row.tenant_id, fields, row.id)
+    if refused := outgoing.problems(row.tenant_id, fields.kind, fields.config):
+        raise Invalid(refused)
     digest = working_digest(ready, fields)
     if row.live is not None and row.live.digest == digest:
         raise UnchangedError(row.name, str(row.live), PrimitiveState(row.state))
@@ -126,6 +138,9 @@ def enable(primitive_id: UUID, actor: Actor) -> PrimitiveRow:
     function = row.live.function if row.live else ""
     if refused := validation.check_grant(row.tenant_id, function):
         raise Invalid({f"config.{kinds.GRANTED_BY_STAFF[row.kind]}": refused})
+    live = row.live.snapshot if row.live else {}
+    if unsendable := outgoing.problems(row.tenant_id, row.kind, live.get("config", {})):
+        raise Invalid(unsendable)
     _move(row, state, row.live)
     _record("enabled", row, actor, {"version": str(row.live)})
     return primitive_row(row)

@@ -12,7 +12,7 @@ from mcphost.protocol.prompts import PromptArgument
 from mcphost.protocol.schemas import ParamHeader
 from mcphost.protocol.uri_positions import UriPositions
 from mcphost.protocol.uri_templates import UriTemplate
-from mcphost.runtime.program import Program
+from mcphost.runtime.program import Program, TaskSupport
 from mcphost.runtime.schema import Validator
 
 
@@ -53,6 +53,16 @@ class Snapshot:
         """Whether it may run without an entry in the record that is written beforehand."""
         return True
 
+    @property
+    def task_support(self) -> TaskSupport:
+        """When its calls become tasks."""
+        return TaskSupport.NEVER
+
+    @property
+    def retries(self) -> int:
+        """How often a round of its tasks may run again after an unexpected exception."""
+        return 0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSnapshot(Snapshot):
@@ -65,6 +75,8 @@ class ToolSnapshot(Snapshot):
     annotations: Mapping[str, Any]
     read_only: bool
     idempotent: bool
+    task_support: TaskSupport = TaskSupport.NEVER
+    retries: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,6 +62,18 @@ def normal(fields: PrimitiveFields) -> PrimitiveFields:
     )
 
 
+def inspect(fields: PrimitiveFields) -> None:
+    """Look at the configuration as closely as its kind can. Blocks, so call it before the
+    transaction. Raises Invalid."""
+    if not isinstance(fields.config, Mapping):
+        return
+    found = kinds.inspect_config(fields.kind, fields.config)
+    if found:
+        raise Invalid(
+            {f"config.{field}" if field else "config": list(p) for field, p in found.items()}
+        )
+
+
 def check(tenant_id: UUID, fields: PrimitiveFields, primitive_id: UUID | None = None) -> Ready:
     """Validate the fields and return them compiled. `primitive_id` is its own, if it has one.
 

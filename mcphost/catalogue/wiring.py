@@ -1,7 +1,8 @@
-"""At start: load the code's functions, and subscribe to changes of what tenants offer."""
+"""At start: load the code's functions, subscribe to changes of what tenants offer, set vault's port."""
 
 from mcphost.catalogue import kinds, selectors
 from mcphost.feed.loop import ChangeNews, loop
+from mcphost.vault.secrets.ports import set_published_uses
 
 
 def changed(news: ChangeNews) -> None:
@@ -16,3 +17,4 @@ kinds.discover()
 for what in ("tool", "prompt", "resource"):
     loop.subscribe(what, changed)
 loop.on_gap(selectors.forget_all)
+set_published_uses(selectors.published_uses)

@@ -117,9 +117,13 @@ def show(
     title: str,
     *crumbs: Crumb,
     status: int = 200,
+    nonced: bool = False,
     **context: Any,
 ) -> TemplateResponse:
-    """Render a page in its frame; `template` is a name in `templates/console`."""
+    """Render a page in its frame; `template` is a name in `templates/console`.
+
+    On a `nonced` page, style elements need the nonce of the page (`request.style_nonce`).
+    """
     tenant: Tenant | None = getattr(request, "tenant", None)
     path = (
         [] if tenant is None else [Crumb(tenant.title, reverse("admin:tenant", args=[tenant.slug]))]
@@ -135,6 +139,8 @@ def show(
         "can": Can(request.user, tenant),
         **context,
     }
+    if nonced:  # Unfold writes the colours without a nonce: our frame writes them instead.
+        frame |= {"colors": None, "nonced_colors": around["colors"]}
     return TemplateResponse(request, f"console/{template}", frame, status=status)
 
 

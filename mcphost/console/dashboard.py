@@ -13,7 +13,8 @@ from mcphost.audit.selectors import EntryFilter
 from mcphost.catalogue import kinds
 from mcphost.catalogue import selectors as catalogue
 from mcphost.console.base import SignedInRequest, mcp_url, show
-from mcphost.console.records.filters import named_calls, named_waiting
+from mcphost.console.records import tasks
+from mcphost.console.records.filters import named_calls, named_waiting, still_open
 from mcphost.console.tenants.counts import Count, count
 from mcphost.observability import health
 from mcphost.tenants.access import allowed, tenants_where, visible_tenants
@@ -45,7 +46,7 @@ def index(request: SignedInRequest) -> HttpResponseBase:
         audited = tenants_where(request.user, Permission.VIEW_RECORDS)
         readable = frozenset(audited.values_list("id", flat=True))
     now = timezone.now()
-    waiting = call_list.waiting(readable, now)
+    waiting = still_open(call_list.waiting(readable, now))
     rows: dict[UUID, list[catalogue.PrimitiveRow]] = {each.pk: [] for each in mine[:MOST_TENANTS]}
     for row in catalogue.primitives(Tenant.objects.filter(pk__in=rows)):
         rows[row.tenant_id].append(row)
@@ -67,6 +68,7 @@ def index(request: SignedInRequest) -> HttpResponseBase:
         calls=named_calls(call_list.calls(EntryFilter(readable), now, limit=RECENT).calls),
         waiting=named_waiting(waiting[:RECENT]),
         waiting_count=len(waiting),
+        tasks=tasks.summary(readable),
         staff=staff,
         unhealthy=health.problems() if staff else {},
         broken=[str(each) for kind in kinds.KINDS.values() for each in kind.check()]

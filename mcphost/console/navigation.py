@@ -23,9 +23,11 @@ _TENANT_PAGES = (
         (words.title, words.icon, f"{words.sort.value}s", Permission.VIEW_TOOLS)
         for words in WORDS.values()
     ),
+    ("Secrets", "lock", "secrets", Permission.VIEW_TOOLS),
     ("Tokens", "key", "tokens", Permission.MANAGE_TOKENS),
     ("Service accounts", "smart_toy", "service_accounts", Permission.MANAGE_TOKENS),
     ("Records", "receipt_long", "records", Permission.VIEW_RECORDS),
+    ("Tasks", "hourglass_top", "tasks", Permission.VIEW_RECORDS),
     ("Changes", "history", "changes", Permission.VIEW_RECORDS),
     ("Members", "group", "members", Permission.MANAGE_MEMBERS),
     ("Functions", "code", "functions", Permission.VIEW_TOOLS),

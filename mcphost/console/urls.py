@@ -15,10 +15,17 @@ from django.views.decorators.csrf import csrf_protect
 from mcphost.catalogue.states import PrimitiveVerb
 from mcphost.console import dashboard, keys
 from mcphost.console.base import of_account
-from mcphost.console.primitives import functions, primitives, updates
-from mcphost.console.records import calls, entries
+from mcphost.console.primitives import functions, imports, primitives, scripts, updates
+from mcphost.console.records import calls, entries, tasks
 from mcphost.console.site import site
-from mcphost.console.tenants import invitations, members, service_accounts, tenants, tokens
+from mcphost.console.tenants import (
+    invitations,
+    members,
+    secrets,
+    service_accounts,
+    tenants,
+    tokens,
+)
 from mcphost.console.users import account, users
 from mcphost.kinds.primitive_types import PrimitiveType
 
@@ -108,6 +115,8 @@ urlpatterns = [
     _page("t/<slug:slug>/close/", tenants.close, "close"),
     _page("t/<slug:slug>/salt/", keys.salt, "salt"),
     *_pages_of(PrimitiveType.TOOL),
+    _page("t/<slug:slug>/tools/import/", imports.page, "tool_import"),
+    _page("t/<slug:slug>/tools/check/", scripts.check, "script_check"),
     *_pages_of(PrimitiveType.PROMPT),
     *_pages_of(PrimitiveType.RESOURCE),
     *_pages_of(PrimitiveType.TEMPLATE),
@@ -118,6 +127,11 @@ urlpatterns = [
     _page("t/<slug:slug>/tokens/", tokens.listing, "tokens"),
     _page("t/<slug:slug>/tokens/new/", tokens.issue, "token_add"),
     _page("t/<slug:slug>/tokens/<token:token_id>/revoke/", tokens.revoke, "token_revoke"),
+    _page("t/<slug:slug>/secrets/", secrets.listing, "secrets"),
+    _page("t/<slug:slug>/secrets/new/", secrets.add, "secret_add"),
+    _page("t/<slug:slug>/secrets/<uuid:secret_id>/rotate/", secrets.rotate, "secret_rotate"),
+    _page("t/<slug:slug>/secrets/<uuid:secret_id>/edit/", secrets.edit, "secret_edit"),
+    _page("t/<slug:slug>/secrets/<uuid:secret_id>/delete/", secrets.delete, "secret_delete"),
     _page("t/<slug:slug>/members/", members.listing, "members"),
     _page("t/<slug:slug>/members/<int:user_id>/role/", members.change, "member_role"),
     _page("t/<slug:slug>/members/<int:user_id>/scopes/", members.scopes, "member_scopes"),
@@ -145,6 +159,10 @@ urlpatterns = [
     _page("t/<slug:slug>/records/", calls.listing, "records"),
     _page("t/<slug:slug>/records/<uuid:call_id>/", calls.call, "call"),
     _page("t/<slug:slug>/records/<uuid:call_id>/said/", calls.call_said, "call_said"),
+    _page("t/<slug:slug>/tasks/", tasks.listing, "tasks"),
+    _page("t/<slug:slug>/tasks/<uuid:call_id>/", tasks.task, "task"),
+    _page("t/<slug:slug>/tasks/<uuid:call_id>/cancel/", tasks.cancel, "task_cancel"),
+    _page("t/<slug:slug>/tasks/<uuid:call_id>/retry/", tasks.retry, "task_retry"),
     _page("t/<slug:slug>/refusals/", calls.refusals, "refusals"),
     _page("t/<slug:slug>/payloads/<uuid:entry_id>/", entries.payload, "payload"),
     _page("t/<slug:slug>/payloads/<uuid:entry_id>/erase/", entries.erase, "payload_erase"),

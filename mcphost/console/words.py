@@ -57,11 +57,6 @@ class Words:
     def has_uri(self) -> bool:
         return self.sort in (PrimitiveType.RESOURCE, PrimitiveType.TEMPLATE)
 
-    @property
-    def has_text(self) -> bool:
-        """Whether it can be written in the console, without a function."""
-        return self.sort is not PrimitiveType.TOOL
-
 
 _NAME = "The name that clients use: 1 to 64 letters, digits, _ - and dots. Fixed once published."
 _LABEL = (
@@ -74,8 +69,8 @@ WORDS: Mapping[PrimitiveType, Words] = {
         "tool",
         "tools",
         "build",
-        "functions that models can call",
-        "A tool lets clients call a function under a name of your choice.",
+        "requests, scripts and functions that models can call",
+        "A tool is an HTTP request, a script or a function that clients call by a name of your choice.",
         _NAME,
     ),
     PrimitiveType.PROMPT: Words(

@@ -49,6 +49,7 @@ class Node(models.Model):
     started_at = models.DateTimeField()
     seen_at = models.DateTimeField(db_index=True)
     draining = models.BooleanField(default=False)
+    overloaded = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         db_table = "feed_node"

@@ -7,7 +7,7 @@ count as living.
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
@@ -40,17 +40,19 @@ class Heartbeat:
     """One process's row, and its count of the others.
 
     A draining process does not count: it takes no new calls. `clock` counts seconds, compared only
-    with itself.
+    with itself. `overloaded` returns whether other processes should send no calls here.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
+        self.overloaded: Callable[[], bool] = bool
         self._begin()
 
     def _begin(self) -> None:
         """Reset the state, with a new id: at the start, after `leave`, and in a forked child."""
         self._id = uuid4()
         self._alive = 1
+        self._free = 0
         self._draining = False
         self._beaten_at: float | None = None
         self._steady_since = 0.0
@@ -63,6 +65,10 @@ class Heartbeat:
     def live(self) -> int:
         """How many processes serve, as of the last heartbeat; at least this one. No query."""
         return self._alive
+
+    def free(self) -> int:
+        """How many other processes serve and are not overloaded, as of the last heartbeat."""
+        return self._free
 
     def can_judge(self) -> bool:
         """Whether a process without a recent heartbeat may be considered dead.
@@ -78,23 +84,29 @@ class Heartbeat:
         return beats and now - self._steady_since >= ALIVE.total_seconds()
 
     def drain(self) -> None:
-        """Mark this process as draining, from the next heartbeat on."""
+        """Mark this process as one that takes no new calls, from the next heartbeat on: it is
+        draining, or a worker."""
         self._draining = True
 
     def beat(self) -> None:
         """Write a heartbeat and count the living processes. Raises the database's errors."""
+        overloaded = self.overloaded()
         with transaction.atomic():
             mine = Node.objects.filter(id=self._id)
-            if not mine.update(seen_at=Now(), draining=self._draining):
+            if not mine.update(seen_at=Now(), draining=self._draining, overloaded=overloaded):
                 Node.objects.create(
                     id=self._id,
-                    name=f"{socket.gethostname()}:{os.getpid()}",
+                    name=_name(),
                     started_at=Now(),
                     seen_at=Now(),
                     draining=self._draining,
+                    overloaded=overloaded,
                 )
                 Node.objects.filter(seen_at__lt=Now() - KEPT).delete()
-            self._alive = max(1, _living().filter(draining=False).count())
+            serving = dict(_living().filter(draining=False).values_list("id", "overloaded"))
+        self._alive = max(1, len(serving))
+        serving.pop(self._id, None)
+        self._free = len(serving) - sum(serving.values())
         now = self._clock()
         if self._beaten_at is None or now - self._beaten_at > STEADY_SECONDS:
             self._steady_since = now
@@ -121,6 +133,19 @@ def lives(process: UUID) -> bool:
 def living() -> tuple[UUID, ...]:
     """The ids of the processes with a recent heartbeat."""
     return tuple(_living().values_list("id", flat=True))
+
+
+def names() -> Mapping[UUID, str]:
+    """The names of this process and of those of the last hour, by id; of a dead one with `(dead)`
+    behind it."""
+    alive = frozenset(living())
+    known = Node.objects.values_list("id", "name")
+    found = {id: name if id in alive else f"{name} (dead)" for id, name in known}
+    return {heartbeat.id: _name(), **found}
+
+
+def _name() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"
 
 
 def _living() -> QuerySet[Node]:

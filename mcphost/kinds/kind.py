@@ -9,12 +9,18 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.protocol.prompts import PromptArgument
-from mcphost.runtime.program import Program
+from mcphost.runtime.program import Program, TaskSupport
 from mcphost.runtime.schema import ArgumentProblem
+
+
+class Strict(BaseModel):
+    """A configuration, or a part of one, without unknown fields."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 class KindError(Exception):
@@ -36,7 +42,8 @@ class Compiled:
     `completion/complete` for a prompt's arguments or a template's variables. `answer_within` is how
     long its questions wait for answers, in seconds. `claims`: whether a round that gets an answer
     must run only once (None: decided by the annotations). `unasked`: whether it accepts answers to
-    questions that were not asked.
+    questions that were not asked. `task_support` is a tool's, and so is `retries`: how often a round of
+    its tasks may run again after an unexpected exception.
     """
 
     name: str
@@ -58,6 +65,22 @@ class Compiled:
     answer_within: float | None = None
     claims: bool | None = None
     unasked: bool = False
+    task_support: TaskSupport = TaskSupport.NEVER
+    retries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """A request, or a secret in one, that a configuration sends, as far as it is known before a call.
+
+    `field` is its path in the configuration. `url` is the address, `secret` the name of a secret, and
+    `place` where the request contains it (header, query or body); empty for what is not known.
+    """
+
+    field: str
+    url: str = ""
+    secret: str = ""
+    place: str = ""
 
 
 class Kind(Protocol):
@@ -91,3 +114,11 @@ class Kind(Protocol):
     def choices(self) -> Sequence[tuple[str, str]]:
         """Return the values that a configuration may refer to: (value, label) pairs in display
         order."""
+
+    def secrets_of(self, config: Mapping[str, Any]) -> Collection[str]:
+        """Return the names of the tenant's secrets that a configuration uses, valid or not."""
+        return frozenset(each.secret for each in self.sendings_of(config) if each.secret)
+
+    def sendings_of(self, config: Mapping[str, Any]) -> Sequence[Sending]:
+        """Return what a configuration sends; nothing if it cannot be read."""
+        return ()

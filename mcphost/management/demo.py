@@ -62,7 +62,8 @@ def seed_demo(data: home.Home) -> None:
 def seed_conformance() -> None:
     """Create the public tenant `conformance` with all that the official conformance suite needs."""
     tenant = _tenant(CONFORMANCE, _CONFORMANCE_FIELDS)
-    publish_functions(tenant, _functions("conformance.", "conformance_asking."), _ACTOR)
+    modules = ("conformance.", "conformance_asking.", "conformance_tasks.")
+    publish_functions(tenant, _functions(*modules), _ACTOR)
 
 
 def _tenant(slug: str, fields: TenantFields) -> UUID:

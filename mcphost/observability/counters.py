@@ -49,10 +49,32 @@ round_seconds = metrics.histograms(
     outcome=labels.OUTCOMES,
 )
 metrics.probed_gauge("rounds_running", "Rounds in progress.")
+rounds_shed = metrics.counters(
+    "rounds_shed",
+    "Rounds that ended after a step for the call to continue in another process, by reason.",
+    reason=labels.SHED,
+)
 claims = metrics.counters("claims", "Attempts to claim a round, by result.", result=labels.CLAIMS)
 metrics.probed_gauge("threads_busy", "Tool threads in use, including lost ones.")
 metrics.probed_gauge("threads_idle", "Idle tool threads.")
 metrics.probed_gauge("threads_lost", "Tool threads still running after their time limit.")
+
+# Tasks.
+tasks_created = metrics.counter("tasks_created", "Calls that became tasks.")
+tasks_of_load = metrics.counter(
+    "tasks_of_load", "Those of them that would have been refused for lack of a place or a thread."
+)
+tasks_ended = metrics.counters(
+    "tasks_ended", "Tasks that ended, by state; expired ones do not count.", state=labels.TASK_ENDS
+)
+tasks_taken_over = metrics.counter("tasks_taken_over", "Tasks freed from processes that died.")
+task_rounds_retried = metrics.counter(
+    "task_rounds_retried", "Rounds of tasks that failed and are run again."
+)
+metrics.probed_gauge("task_rounds_running", "Rounds of tasks in progress.")
+tasks_working = metrics.gauge("tasks_working", "Tasks of all processes that work, as last counted.")
+tasks_waiting = metrics.gauge("tasks_waiting", "Those of them that wait for answers.")
+tasks_due = metrics.gauge("tasks_due", "Those of them that wait for a process.")
 
 # Users.
 passwords = metrics.counters("passwords", "Password checks, by result.", result=labels.PASSWORDS)
@@ -85,6 +107,12 @@ loop_blocks = metrics.counter("loop_blocks", "Times that the event loop was bloc
 loop_blocked_seconds = metrics.counter(
     "loop_blocked_seconds", "Total time that the event loop was blocked."
 )
+metrics.probed_gauge("loop_lag_seconds", "How late the event loop runs what is due, smoothed.")
+metrics.probed_gauge("loop_lag_limit_seconds", "The lag over which calls are shed; 0 is off.")
+metrics.probed_gauge("overloaded", "1 while the event loop's lag is over its limit, else 0.")
+metrics.probed_gauge("shares_over", "Shares of concurrent calls that are over here.")
+metrics.probed_gauge("shares_limit_seconds", "How long a share stays over; 0 is off.")
+metrics.probed_gauge("processes_free", "Other processes that serve and are not overloaded.")
 
 
 def refused(code: int) -> None:

@@ -7,6 +7,8 @@ They never contain data of a tenant, a tool or a client: a value outside of thes
 from collections.abc import Mapping
 from types import MappingProxyType
 
+TASK_ENDS = ("completed", "failed", "cancelled")
+"""The final states of tasks."""
 NO_METHOD = "none"
 """The request was refused before its message was read."""
 NOTIFICATION = "notification"
@@ -28,6 +30,11 @@ METHODS = (
     "resources/templates/list",
     "completion/complete",
     "subscriptions/listen",
+    "tasks/get",
+    "tasks/update",
+    "tasks/cancel",
+    "tasks/list",
+    "tasks/result",
     "initialize",
     "ping",
     "logging/setLevel",
@@ -72,7 +79,7 @@ CODES: Mapping[int, str] = MappingProxyType(
 
 CLAIMS = ("won", "taken_over", "told", "refused")
 """Results of claiming a round."""
-KINDS = ("python", "text")
+KINDS = ("http", "python", "script", "text")
 PRIMITIVE_TYPES = ("tool", "prompt", "resource", "template")
 OUTCOMES = (
     "complete",
@@ -87,8 +94,13 @@ OUTCOMES = (
     "crashed",
     "input_required",
     "yielded",
+    "deferred",
     "cancelled",
 )
+
+SHED = ("drain", "lag", "share")
+"""Why a call was sent to another process: this one drains, its event loop is late, or the caller's
+share of concurrent calls here is full."""
 
 PASSWORDS = ("right", "wrong", "locked", "paused", "busy")
 """Results of a password check; with the last three the password was not checked."""

@@ -45,7 +45,11 @@ def notification(method: str, params: Mapping[str, Any]) -> bytes:
 
 
 def progress(
-    token: str | int, progress: float, total: float | None = None, message: str | None = None
+    token: str | int,
+    progress: float,
+    total: float | None = None,
+    message: str | None = None,
+    meta: Mapping[str, Any] | None = None,
 ) -> bytes:
     """Encode `notifications/progress` (spec: basic/patterns/progress).
 
@@ -57,6 +61,8 @@ def progress(
         params["total"] = total
     if message is not None:
         params["message"] = message
+    if meta is not None:
+        params["_meta"] = meta
     return notification("notifications/progress", params)
 
 

@@ -19,6 +19,7 @@ from typing import Any, Final
 import orjson
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, PROTOCOL_VERSION_META_KEY
 
+from mcphost.protocol import tasks
 from mcphost.protocol.eras import REVISION, Era, era_of
 from mcphost.protocol.errors import (
     PARSE_ERROR,
@@ -159,7 +160,9 @@ def _open_request(
             raise unsupported_version(version, _HINTS.get(version, ""))
         check_method(headers, method)
         if field is not None:
-            check_name(headers, field, required(params, field, str, "params"))
+            name = required(params, field, str, "params")
+            if method not in tasks.METHODS or headers.count("mcp-name"):
+                check_name(headers, field, name)
     opened = read_meta(meta)
     check_params(method, params)
     return Exchange(request_id, method, params, opened, Era.MODERN, version)

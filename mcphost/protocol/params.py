@@ -8,7 +8,7 @@ with small params (`effort`).
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from mcp_types import CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY, LOG_LE
 from mcp_types.methods import CLIENT_REQUESTS
 from pydantic import TypeAdapter, ValidationError
 
+from mcphost.protocol import tasks
 from mcphost.protocol.effort import is_explained
 from mcphost.protocol.eras import REVISION
 from mcphost.protocol.errors import ProtocolError, invalid_params
@@ -25,10 +26,16 @@ from mcphost.protocol.messages import LOG_LEVELS
 from mcphost.protocol.shapes import Shape
 
 NAME_FIELDS: Final[Mapping[str, str]] = MappingProxyType(
-    {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+    {
+        "tools/call": "name",
+        "prompts/get": "name",
+        "resources/read": "uri",
+        **dict.fromkeys(tasks.METHODS, "taskId"),
+    }
 )
-"""The param that `Mcp-Name` must match (streamable-http, "Standard Request Headers"). It is
-required."""
+"""The param that `Mcp-Name` must match (streamable-http, "Standard Request Headers"; the tasks
+extension, "Routing Headers"). It is required, except with methods of the tasks extension: FastMCP 4.1
+does not send it there, and only routing needs it."""
 
 MAX_TEXT: Final = 1024
 """The longest client name, client version and progress token, in characters. Each record of a call
@@ -60,7 +67,9 @@ _ACTIONS: Final = ("accept", "decline", "cancel")
 _FILLED_IN: Final = frozenset({str, int, float, bool, type(None)})
 """The JSON types that the value of a form field may have, besides an array of strings."""
 
-_LONGEST_KEY: Final = 64
+_LONGEST_KEY: Final = 80
+"""How much of a client's name is shown: an author's key of 64 characters, and its number in a
+task."""
 
 _CAPABILITIES: Final[Mapping[str, frozenset[str] | None]] = {
     "roots": frozenset(),
@@ -95,6 +104,7 @@ _CALL: Final[Any] = CLIENT_REQUESTS["tools/call", REVISION].model_fields["params
 _INPUT_RESPONSES: Final[Any] = _CALL.model_fields["input_responses"].annotation
 _RESPONSES: Final = Shape(TypeAdapter(_INPUT_RESPONSES))
 
+_TASK_IDS: Final = "params.notifications.taskIds"
 _META: Final = "params._meta"
 _CLIENT_INFO: Final = f"{_META}[{CLIENT_INFO_META_KEY!r}]"
 _CLIENT_CAPABILITIES: Final = f"{_META}[{CLIENT_CAPABILITIES_META_KEY!r}]"
@@ -125,12 +135,15 @@ def check_params(method: str, params: Mapping[str, Any], revision: str = REVISIO
             if name in params and type(params[name]) is not expected:
                 required(params, name, expected, "params")
     if fields is not None and "inputResponses" in params and "inputResponses" in fields:
-        _check_responses(params["inputResponses"])
+        check_responses(params["inputResponses"])
     shape = _SHAPES.get((method, revision))
     if shape is not None:
         request = {"jsonrpc": "2.0", "id": 0, "method": method, "params": params}
         if not shape.fits(request):
             raise invalid_params(_explained(CLIENT_REQUESTS[method, revision], request))
+    check = _OF_TASKS.get(method)
+    if check is not None and revision == REVISION:
+        check(params)
 
 
 def read_meta(meta: Mapping[str, Any]) -> Meta:
@@ -179,8 +192,8 @@ def _progress_token(token: Any) -> str | int:
     return token
 
 
-def _too_long(where: str) -> ProtocolError:
-    return invalid_params(f"{where} has more than {MAX_TEXT} characters")
+def _too_long(where: str, most: int = MAX_TEXT) -> ProtocolError:
+    return invalid_params(f"{where} has more than {most} characters")
 
 
 def _check_capabilities(capabilities: Mapping[str, Any]) -> None:
@@ -196,8 +209,9 @@ def _check_capabilities(capabilities: Mapping[str, Any]) -> None:
                 check_type(_member(_member(_CLIENT_CAPABILITIES, name), member), value, dict)
 
 
-def _check_responses(responses: Mapping[str, Any]) -> None:
+def check_responses(responses: Mapping[str, Any]) -> None:
     """Refuse values that cannot be input responses (spec: basic/patterns/mrtr, "Error Handling").
+    Raises INVALID_PARAMS.
 
     Whether a response fits its own input request is checked later, where the request is available.
     Form responses are checked by hand, because nearly all input responses are of forms.
@@ -212,6 +226,45 @@ def _check_responses(responses: Mapping[str, Any]) -> None:
             raise invalid_params(
                 f"{where} must be the result of an elicitation, sampling or roots request"
             )
+
+
+def _check_task(params: Mapping[str, Any]) -> None:
+    if len(required(params, "taskId", str, "params")) > tasks.MAX_ID:
+        raise _too_long("params.taskId", tasks.MAX_ID)
+
+
+def _check_update(params: Mapping[str, Any]) -> None:
+    """Only responses to outstanding input requests are checked, later: all others are ignored."""
+    _check_task(params)
+    required(params, "inputResponses", dict, "params")
+
+
+def _check_followed(params: Mapping[str, Any]) -> None:
+    """Refuse task ids that no task has, and a client that cannot be notified of tasks.
+
+    The wire models lack this field. The other params have been checked.
+    """
+    ids = params["notifications"].get("taskIds", [])
+    if type(ids) is not list:
+        check_type(_TASK_IDS, ids, list)
+    for index, one in enumerate(ids):
+        if type(one) is not str:
+            check_type(f"{_TASK_IDS}[{index}]", one, str)
+        if len(one) > tasks.MAX_ID:
+            raise _too_long(f"{_TASK_IDS}[{index}]", tasks.MAX_ID)
+    if len(set(ids)) > tasks.MAX_FOLLOWED:
+        raise invalid_params(f"{_TASK_IDS} has more than {tasks.MAX_FOLLOWED} ids")
+    if ids and not tasks.declared(params["_meta"][CLIENT_CAPABILITIES_META_KEY]):
+        raise tasks.extension_missing()
+
+
+_OF_TASKS: Final[Mapping[str, Callable[[Mapping[str, Any]], None]]] = {
+    "tasks/get": _check_task,
+    "tasks/cancel": _check_task,
+    "tasks/update": _check_update,
+    "subscriptions/listen": _check_followed,
+}
+"""The checks of params that only the tasks extension of the stateless revision has."""
 
 
 def _explained(model: Any, request: Mapping[str, Any]) -> str:
@@ -242,7 +295,7 @@ def _found(value: object) -> str:
 def _member(where: str, name: str) -> str:
     """Name a member: `params.cursor` or `params._meta['io.modelcontextprotocol/logLevel']`.
 
-    A client's name is cut to 64 characters.
+    A client's name is cut to 80 characters.
     """
     name = name[:_LONGEST_KEY]
     return f"{where}.{name}" if name.isidentifier() else f"{where}[{name!r}]"

@@ -10,6 +10,7 @@ CacheScope = Literal["public", "private"]
 
 COMPLETE: Final = "complete"
 INPUT_REQUIRED: Final = "input_required"
+TASK: Final = "task"
 
 
 def complete(result: Mapping[str, Any], server: Mapping[str, Any]) -> dict[str, Any]:
@@ -51,6 +52,11 @@ def input_required(
         result["requestState"] = state
     result["_meta"] = {SERVER_INFO_META_KEY: server}
     return result
+
+
+def task(handle: Mapping[str, Any], server: Mapping[str, Any]) -> dict[str, Any]:
+    """Build a result that is a task handle, in place of the request's own result (SEP-2663)."""
+    return {**handle, "resultType": TASK, "_meta": {SERVER_INFO_META_KEY: server}}
 
 
 def prepared(result: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -17,7 +17,7 @@ class Revision:
     `sampling_tools`: tools and several content blocks in sampling. `polling`: streams begin with an
     event that can be resumed from, and may be closed early. `header`: clients send the revision in
     a header with every request after the first. `errors_without_id`: an error may have no `id`
-    where none could be read.
+    where none could be read. `tasks`: requests that become tasks, which were experimental.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Revision:
     polling: bool = False
     header: bool = True
     errors_without_id: bool = False
+    tasks: bool = False
 
 
 _ALL: Final = (
@@ -44,6 +45,7 @@ _ALL: Final = (
         sampling_tools=True,
         polling=True,
         errors_without_id=True,
+        tasks=True,
     ),
 )
 

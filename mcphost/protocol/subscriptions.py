@@ -35,26 +35,31 @@ _CHANGED: Final[Mapping[str, str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What a client subscribes to: lists by name (see LISTS), and resource URIs without duplicates."""
+    """What a client subscribes to: lists by name (see LISTS), resource URIs, and ids of tasks, both
+    without duplicates."""
 
     lists: tuple[str, ...] = ()
     uris: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.lists or self.uris)
+        return bool(self.lists or self.uris or self.tasks)
 
     @classmethod
     def read(cls, notifications: Mapping[str, Any]) -> "Filter":
         """Read the filter from a request's params, whose shape has been checked."""
         lists = tuple(name for name, field in LISTS.items() if notifications.get(field))
         uris = notifications.get("resourceSubscriptions") or ()
-        return cls(lists, tuple(dict.fromkeys(uris)))
+        tasks = notifications.get("taskIds") or ()
+        return cls(lists, tuple(dict.fromkeys(uris)), tuple(dict.fromkeys(tasks)))
 
     def wire(self) -> dict[str, Any]:
         """Return the filter in wire format; fields that are not set are left out."""
         fields: dict[str, Any] = {LISTS[name]: True for name in self.lists}
         if self.uris:
             fields["resourceSubscriptions"] = list(self.uris)
+        if self.tasks:
+            fields["taskIds"] = list(self.tasks)
         return fields
 
 

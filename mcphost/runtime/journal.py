@@ -1,7 +1,7 @@
 """Everything that earlier rounds of a call learned. Nothing else survives between rounds."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -33,12 +33,14 @@ class Journal:
 
     A key has one answer for each question that was asked under it, because versions of a tool may
     ask differently. Answers are never overwritten. `progress` is the highest value sent to the
-    caller.
+    caller. `paused` is a program that was stopped where it asked, as JSON of its kind's own; the round
+    that continues it leaves it out of its journal.
     """
 
     answers: Mapping[str, tuple[Answer, ...]] = field(default_factory=dict)
     recorded: Mapping[str, Any] = field(default_factory=dict)
     progress: float | None = None
+    paused: Mapping[str, Any] | None = None
 
     def answer(self, key: str, question: str) -> Answer | None:
         """Return the answer to this question, or one that was accepted before any question was
@@ -51,7 +53,7 @@ class Journal:
         if self.answer(key, answer.question) is not None:
             return self
         answers = {**self.answers, key: (*self.answers.get(key, ()), answer)}
-        return Journal(answers, self.recorded, self.progress)
+        return replace(self, answers=answers)
 
     def largest(self) -> str:
         """Describe the largest entry, for the program's author."""
@@ -63,6 +65,8 @@ class Journal:
             for key, given in self.answers.items()
             for one in given
         ]
+        if self.paused is not None:
+            sizes.append((_size(self.paused), "the paused program"))
         if not sizes:
             return "the journal is empty"
         size, what = max(sizes)
@@ -79,7 +83,8 @@ EMPTY = Journal()
 def as_json(journal: Journal) -> list[Any]:
     """Return the journal as plain JSON, which `from_json` reads."""
     answers = {key: [_written(one) for one in given] for key, given in journal.answers.items()}
-    return [answers, journal.recorded, journal.progress]
+    plain = [answers, journal.recorded, journal.progress]
+    return plain if journal.paused is None else [*plain, journal.paused]
 
 
 def _written(answer: Answer) -> list[Any]:
@@ -89,9 +94,10 @@ def _written(answer: Answer) -> list[Any]:
 
 def from_json(written: list[Any]) -> Journal:
     """Read what `as_json` wrote. Raises ValueError, TypeError or AttributeError for anything else."""
-    answers, recorded, progress = written
+    answers, recorded, progress, *paused = written
     return Journal(
         {key: tuple(Answer(*one) for one in given) for key, given in answers.items()},
         recorded,
         progress,
+        *paused,
     )

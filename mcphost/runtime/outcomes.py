@@ -77,9 +77,20 @@ class InputRequired:
 
 @dataclass(frozen=True, slots=True)
 class Yielded:
-    """The round is to be continued in another process, from this journal."""
+    """The round is to be continued in another process, from this journal. `reason` is what the port
+    `leaving` returned."""
 
     journal: Journal
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """The call is to be continued as a task, from this journal. `no_room`: because it would have been
+    refused for lack of a thread or a place."""
+
+    journal: Journal
+    no_room: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,4 +100,4 @@ class Failed:
     error: Failure
 
 
-Outcome = Complete | InputRequired | Yielded | Failed
+Outcome = Complete | InputRequired | Yielded | Deferred | Failed

@@ -3,12 +3,17 @@ ships."""
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from mcphost.egress.client import EgressLimits
+from mcphost.egress.errors import EgressAddressError
+from mcphost.egress.messages import OutgoingRequest, ReceivedResponse
 from mcphost.runtime.call import Call
+from mcphost.runtime.journal import Journal
+from mcphost.runtime.outcomes import InputRequest
 
 T = TypeVar("T")
 
@@ -126,6 +131,13 @@ class LinkRefused(Exception):  # noqa: N818 - a refusal that says what happened
     """There is no such address, or waiting is not possible; the message gives the reason."""
 
 
+class Http(Protocol):
+    """Sends HTTP requests to addresses that the tenant may reach, with the tenant's secrets."""
+
+    async def send(self, request: OutgoingRequest, limits: EgressLimits) -> ReceivedResponse:
+        """Send a request and return the whole response. Raises egress.errors.EgressError."""
+
+
 class SystemClock:
     """The machine's clock."""
 
@@ -186,9 +198,29 @@ class NoLinks:
         raise LinkRefused("links are not available")
 
 
-def never_leaving() -> bool:
-    """The port `leaving` of a process that does not shut down."""
+class NoHttp:
+    """A sender that refuses everything."""
+
+    async def send(self, request: OutgoingRequest, limits: EgressLimits) -> ReceivedResponse:
+        raise EgressAddressError("Outgoing requests are not available.")
+
+
+def never_leaving() -> str:
+    """The port `leaving` of a process that sends no call elsewhere."""
+    return ""
+
+
+def never_deferring() -> bool:
+    """The port `may_defer` where a call cannot become a task."""
     return False
+
+
+def unpublished(request: InputRequest) -> None:
+    """The port `publish` where input requests are sent only at the end of a round."""
+
+
+def unkept(journal: Callable[[], Journal]) -> None:
+    """The port `keep` where a journal is kept only at the end of a round."""
 
 
 def no_op() -> None:
@@ -218,8 +250,13 @@ class RoundLimits(NamedTuple):
 class Ports(Protocol):
     """The ports of one program during one round. Rarely used ones may be created at first use.
 
-    `leaving` returns whether the call should continue in another process, from its next recorded
-    step. `close_stream` makes the client disconnect, and reconnect for what follows. `misused` is
+    `leaving` is called when a step has been recorded, and returns why the call should continue in
+    another process from there; empty if it should not. `may_defer` returns whether the call can become a task, which ends this round when the
+    program calls `become_task`. `publish` is called on the event loop for each input request without
+    an answer, as soon as it is made: other code of the round may still run for a long time. It
+    returns at once and never raises. `keep` is called after each step with what makes the journal so
+    far, and returns when that is stored, or None where it is not stored before the round ends; it
+    never raises. `close_stream` makes the client disconnect, and reconnect for what follows. `misused` is
     called on the event loop for a misuse of a context: of this round's context after its end
     (`OVER`), by another call (`LENT`) or by code of no call (`OUTSIDE`), and of another call's
     context by code of this round (`BORROWED`; only then `other` is that call, for the log and never
@@ -242,8 +279,16 @@ class Ports(Protocol):
     def store(self) -> Store: ...
     @property
     def links(self) -> Links: ...
+    @property
+    def http(self) -> Http: ...
 
-    def leaving(self) -> bool: ...
+    def leaving(self) -> str: ...
+
+    def may_defer(self) -> bool: ...
+
+    def publish(self, request: InputRequest) -> None: ...
+
+    def keep(self, journal: Callable[[], Journal]) -> Awaitable[None] | None: ...
 
     def close_stream(self) -> None: ...
 
@@ -264,6 +309,10 @@ class FixedPorts(NamedTuple):
     announcer: Announcer = NullAnnouncer()
     store: Store = NoStore()
     links: Links = NoLinks()
-    leaving: Callable[[], bool] = never_leaving
+    http: Http = NoHttp()
+    leaving: Callable[[], str] = never_leaving
+    may_defer: Callable[[], bool] = never_deferring
+    publish: Callable[[InputRequest], None] = unpublished
+    keep: Callable[[Callable[[], Journal]], Awaitable[None] | None] = unkept
     close_stream: Callable[[], None] = no_op
     misused: Callable[[Misuse, Call | None], None] = unreported

@@ -10,12 +10,12 @@ from random import Random
 from typing import Any, Final, NamedTuple, TypeVar, cast
 from uuid import UUID
 
-from mcphost.runtime.call import Call
+from mcphost.runtime.call import Call, Delivery
 from mcphost.runtime.draws import Draws
 from mcphost.runtime.history import MISSING, History
 from mcphost.runtime.journal import Journal
 from mcphost.runtime.notification_channel import CallEnded, NotificationChannel
-from mcphost.runtime.outcomes import InputRequest, InputRequired, Yielded
+from mcphost.runtime.outcomes import Deferred, InputRequest, InputRequired, Yielded
 from mcphost.runtime.ports import Ports
 from mcphost.runtime.questions import CapabilityMissing, InvalidAnswer, Question, Unanswered
 from mcphost.runtime.settling import Settling
@@ -47,6 +47,7 @@ class Recording:
     __slots__ = (
         "_call",
         "_channel",
+        "_defers",
         "_draws",
         "_history",
         "_invalid",
@@ -81,27 +82,30 @@ class Recording:
         self._open: dict[str, Question[Any]] = {}
         self._invalid: dict[str, str] = {}
         self._waits: Counter[str] = Counter()
-        self._yields = False
+        self._yields = ""
+        self._defers = False
         self._late = 0
 
     @property
     def stops(self) -> bool:
         """Whether the round cannot complete, whatever its program does."""
-        return bool(self._open) or self._yields
+        return bool(self._open or self._yields) or self._defers
 
     @property
     def unwinds(self) -> bool:
         """Whether code of the program was unwound because its round is over."""
         return self._settling.over
 
-    def outcome(self) -> InputRequired | Yielded:
+    def journal(self) -> Journal:
+        """Return the journal so far."""
+        return self._history.journal()
+
+    def outcome(self) -> InputRequired | Deferred | Yielded:
         """Return the outcome of a round that `stops`."""
         journal = self._history.journal()
         if not self._open:
-            return Yielded(journal)
-        requests = tuple(
-            InputRequest(one.key, one.method, one.params, one.digest) for one in self._open.values()
-        )
+            return Deferred(journal) if self._defers else Yielded(journal, self._yields)
+        requests = tuple(map(_request, self._open.values()))
         invalid = {key: why for key, why in self._invalid.items() if key in self._open}
         return InputRequired(requests, journal, invalid)
 
@@ -113,13 +117,39 @@ class Recording:
         """
         try:
             await self._enter(f"the question {question.key!r} is asked")
-            value = self._answer(question)
+            value = self.answer(question)
         except Exception:
             await asyncio.sleep(0)  # so that code which retries forever does not block other tasks
             raise
         if value is MISSING:
             await self._settling.unwind()
         return value
+
+    def position(self) -> dict[str, Any]:
+        """Return, as JSON, what `continue_from` needs in a round that does not begin at the top."""
+        return {"keys": sorted(self._keys - self._open.keys()), "steps": self._steps.counts()}
+
+    def continue_from(self, position: Mapping[str, Any]) -> None:
+        """Begin where an earlier round was paused: with its keys, and with its numbers of steps."""
+        self._keys.update(position["keys"])
+        self._steps.count_from(position["steps"])
+        self._channel.silent = False
+
+    async def become_task(self) -> None:
+        """Unwind once the round has settled, so that the call continues as a task. Has no effect if
+        it is a task, or cannot become one.
+
+        Raises Misused inside a step; CallEnded.
+        """
+        try:
+            await self._enter("the call is made a task")
+            if self._call.delivery is Delivery.TASK or not self._ports.may_defer():
+                return
+        except Exception:
+            await asyncio.sleep(0)
+            raise
+        self._defers = True
+        await self._settling.unwind()
 
     async def _enter(self, what: str) -> None:
         """Raise CallEnded; Misused inside a step; Unwound once the round is over.
@@ -139,9 +169,12 @@ class Recording:
             await asyncio.sleep(0)
             await self._settling.unwind()
 
-    def _answer(self, question: Question[T]) -> T:
-        """Return the answer in the journal; otherwise add the question to the open ones and return
-        MISSING."""
+    def answer(self, question: Question[T]) -> T:
+        """Return the answer in the journal; otherwise publish the question, add it to the open ones
+        and return MISSING.
+
+        This is `ask` for a program that stops by itself, and is not unwound. Raises as `ask`.
+        """
         key = question.key
         if key in self._keys:
             raise Misused(
@@ -166,6 +199,8 @@ class Recording:
             raise Misused(f"more than {MOST_OPEN} questions are asked in one round")
         self._keys.add(key)
         self._open[key] = question
+        # Outside of the tool's context: what the port starts must not count as the tool's own.
+        self._channel.do(partial(self._ports.publish, _request(question)))
         return cast(T, MISSING)
 
     async def begin_step(
@@ -202,7 +237,7 @@ class Recording:
     async def end_step(self, attempt: StepAttempt, value: Any) -> Any:
         """Record the result of a step, and return the value that later rounds will read.
 
-        Raises Misused for a result that cannot be recorded. If the process is shutting down, the
+        Raises Misused for a result that cannot be recorded. If the call should leave this process, the
         round unwinds here and continues in another process.
         """
         step, shape = attempt.step, attempt.shape
@@ -213,9 +248,14 @@ class Recording:
             self.fail_step(attempt)
             raise
         self._history.record(step.id, plain)
-        self._settling.end_step()
-        if not self._open and self._ports.leaving():
-            self._yields = True
+        try:
+            kept = self._ports.keep(self._history.journal)
+            if kept is not None:
+                await kept
+        finally:
+            self._settling.end_step()
+        if not self._open and (reason := self._ports.leaving()):
+            self._yields = reason
             await self._settling.unwind()
         return value
 
@@ -279,3 +319,7 @@ class Recording:
 
     def callback(self, key: str) -> str:
         return (self._ports.links if self._settling.over else self._draws).callback(key)
+
+
+def _request(question: Question[Any]) -> InputRequest:
+    return InputRequest(question.key, question.method, question.params, question.digest)

@@ -13,7 +13,7 @@ from mcphost.runtime.deadlines import Deadline
 from mcphost.runtime.history import MISSING
 from mcphost.runtime.journal import Journal
 from mcphost.runtime.notification_channel import CallEnded, NotificationChannel
-from mcphost.runtime.outcomes import InputRequired, Yielded
+from mcphost.runtime.outcomes import Deferred, InputRequired, Yielded
 from mcphost.runtime.ports import Misuse, Ports
 from mcphost.runtime.questions import Question
 from mcphost.runtime.recording import Recording
@@ -107,8 +107,8 @@ class Round:
 
     @property
     def stopped(self) -> bool:
-        """Whether the round cannot complete: an answer is missing, or the call continues in another
-        process."""
+        """Whether the round cannot complete: an answer is missing, or the call continues as a task or
+        in another process."""
         return self._recording is not None and self._recording.stops
 
     @property
@@ -116,13 +116,22 @@ class Round:
         """Whether the round has settled for this reason, and its program is being unwound."""
         return self._recording is not None and self._recording.unwinds
 
-    def stopped_with(self) -> InputRequired | Yielded:
+    def deferred(self) -> Deferred:
+        """Return the outcome of a round that found no thread, and whose call may become a task."""
+        return Deferred(self.recording.journal(), no_room=True)
+
+    def stopped_with(self) -> InputRequired | Deferred | Yielded:
         """Return the outcome of a stopped round."""
         return self.recording.outcome()
 
     async def ask(self, question: Question[T]) -> T:
         """Return the answer to a question, or end the round. From any event loop."""
         return await self._at_home(self.recording.ask(question))
+
+    async def become_task(self) -> None:
+        """End the round, so that the call continues as a task, if that is possible. From any event
+        loop."""
+        await self._at_home(self.recording.become_task())
 
     async def step(
         self,

@@ -84,6 +84,15 @@ class Steps:
         pair = f"step {name} {given[:DIGEST_CHARACTERS]}"
         return Step(name, pair, self._seen[pair].take())
 
+    def counts(self) -> dict[str, list[int]]:
+        """Return, for each step, its last occurrence and those that failed."""
+        return {pair: [seen.last, *seen.failed] for pair, seen in self._seen.items()}
+
+    def count_from(self, counts: Mapping[str, list[int]]) -> None:
+        """Go on after these occurrences."""
+        for pair, (last, *failed) in counts.items():
+            self._seen[pair] = _Occurrences(last, failed)
+
     def give_back(self, step: Step) -> None:
         """Return a failed occurrence: the next step with this name and arguments gets it again."""
         heappush(self._seen[step.pair].failed, step.occurrence)

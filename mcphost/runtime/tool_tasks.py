@@ -31,8 +31,8 @@ class Quit(Exception):  # noqa: N818 - what happened, not what went wrong
 
 
 class Unwound(BaseException):
-    """The round ends here, because an answer is missing or the call continues in another process.
-    Tools must not catch it."""
+    """The round ends here, because an answer is missing, or the call continues as a task or in
+    another process. Tools must not catch it."""
 
 
 class ToolTasks:

@@ -43,6 +43,7 @@ from mcp_types import (
 
 from mcphost.runtime.notification_channel import CallEnded
 from mcphost.runtime.ports import LinkRefused, StoreRefused
+from mcphost.runtime.program import TaskSupport
 from mcphost.runtime.questions import QuestionRefused
 from mcphost.runtime.rounds import ForeignContext
 from mcphost.sdk.completing import complete
@@ -106,6 +107,7 @@ __all__ = [
     "SamplingMessage",
     "StoreRefused",
     "SyncContext",
+    "TaskSupport",
     "Text",
     "TextResource",
     "Tool",

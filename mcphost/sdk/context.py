@@ -93,6 +93,18 @@ class Context(BaseContext):
         except Unanswered as why:
             raise answer_error(why) from None
 
+    async def become_task(self) -> None:
+        """Continue the call as a task: the client gets a handle at once, and asks for the result
+        later.
+
+        Call it before work that takes long. The round ends here, and the task runs the function again
+        from the top: what must not happen twice before this is a step. Returns at once, and the call
+        simply goes on, if it is a task already or cannot become one: for a client that cannot follow
+        tasks, for a tool without the option `tasks`, for prompts and resources. Not inside a step.
+        """
+        round = await self._entered()
+        await round.become_task()
+
     @overload
     async def step(
         self,

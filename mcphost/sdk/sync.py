@@ -70,6 +70,11 @@ class SyncContext(BaseContext):
         except Unanswered as why:
             raise answer_error(why) from None
 
+    def become_task(self) -> None:
+        """See `Context.become_task`."""
+        round = self._round
+        round.blocking(round.become_task())
+
     def step(self, name: str, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """See `Context.step`; the function runs in this thread."""
         value: T = self._round.step_here(name, function, args, kwargs)

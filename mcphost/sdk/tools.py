@@ -2,11 +2,18 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypedDict, Unpack, overload
+from typing import Any, Final, Literal, TypedDict, Unpack, overload
 
 from mcp_types import ToolAnnotations
 
+from mcphost.runtime.program import TaskSupport
 from mcphost.sdk.marking import Function, check_limits, mark
+
+Tasks = TaskSupport | Literal["never", "slow", "always", "required"]
+"""A value of the option `tasks`."""
+
+
+MOST_RETRIES: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +33,21 @@ class ToolDefinition:
     answer_within: float | None = None
     claims: bool | None = None
     unasked: bool = False
+    tasks: Tasks = TaskSupport.NEVER
+    retries: int = 0
 
     def __post_init__(self) -> None:
         check_limits(self)
+        if self.tasks not in tuple(TaskSupport):
+            raise ValueError(f"tasks is one of {', '.join(TaskSupport)}: not {self.tasks!r}")
+        if self.retries not in range(MOST_RETRIES + 1):
+            raise ValueError(f"retries is from 0 to {MOST_RETRIES}: not {self.retries!r}")
+        if self.retries and self.task_support is TaskSupport.NEVER:
+            raise ValueError("only rounds of tasks are retried: set tasks, too")
+
+    @property
+    def task_support(self) -> TaskSupport:
+        return TaskSupport(self.tasks)
 
 
 class ToolOptions(TypedDict, total=False):
@@ -40,7 +59,10 @@ class ToolOptions(TypedDict, total=False):
     at once in one tenant. `answer_within` is how long its questions wait for answers, in seconds
     (default: half an hour). `claims`: whether a round that gets an answer may run only once, in one
     process (default: yes, unless the tool is read-only or idempotent). `unasked`: accept answers to
-    questions that no request state contains, which only tests of clients need.
+    questions that no request state contains, which only tests of clients need. `tasks` says when a
+    call becomes a task, if its client can follow tasks: "never" (default), "slow" (when it takes
+    long, or at `ctx.become_task`), "always", or "required" (always, and other clients are refused).
+    `retries` says that a round of a task may run again after an unexpected exception, and how often.
     """
 
     name: str
@@ -56,6 +78,8 @@ class ToolOptions(TypedDict, total=False):
     answer_within: float
     claims: bool
     unasked: bool
+    tasks: Tasks
+    retries: int
 
 
 @overload

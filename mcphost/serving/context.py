@@ -13,9 +13,9 @@ from mcphost.protocol.canonical import digest
 from mcphost.protocol.errors import ProtocolError
 from mcphost.protocol.exchange import Exchange
 from mcphost.protocol.headers import Headers
-from mcphost.runtime.call import Call, Client, Principal, PrincipalKind
+from mcphost.runtime.call import Call, Client, Delivery, Principal, PrincipalKind
 from mcphost.runtime.journal import EMPTY, Answer, Journal
-from mcphost.runtime.program import Program
+from mcphost.runtime.program import Program, TaskSupport
 from mcphost.serving.replies import Delivered
 from mcphost.serving.request_state import RequestState, StateBinding, bound
 from mcphost.tenants.selectors import TenantSnapshot
@@ -32,13 +32,15 @@ class TakenAnswer(NamedTuple):
 class Resumed(NamedTuple):
     """The state and input responses of a request. Without a state it begins a new call.
 
-    `sealed_by` is the id of the key that sealed the state.
+    `sealed_by` is the id of the key that sealed the state. `carried` are the ids of recorded values
+    that were loaded from the state's parts.
     """
 
     state: RequestState | None
     journal: Journal
     taken: tuple[TakenAnswer, ...]
     sealed_by: str = ""
+    carried: frozenset[str] = frozenset()
 
     @property
     def digest(self) -> str:
@@ -80,6 +82,8 @@ class Held(Protocol):
     call again on another process.
     """
 
+    @property
+    def delivery(self) -> Delivery: ...
     @property
     def call(self) -> UUID: ...
     @property
@@ -167,8 +171,8 @@ class RunnablePrimitive(Protocol):
     """The attributes of a tool, prompt, resource or template that a round needs.
 
     `read_only`: running it changes nothing, so its start need not be recorded. `time_limit` is in
-    seconds, None for the platform's. `answer_within`, `claims` and `unasked` are as in
-    `catalogue.snapshots.Snapshot`.
+    seconds, None for the platform's. `answer_within`, `claims`, `unasked`, `task_support` and `retries` are as
+    in `catalogue.snapshots.Snapshot`.
     """
 
     @property
@@ -190,6 +194,10 @@ class RunnablePrimitive(Protocol):
     @property
     def unasked(self) -> bool: ...
     @property
+    def task_support(self) -> TaskSupport: ...
+    @property
+    def retries(self) -> int: ...
+    @property
     def program(self) -> Program: ...
     @property
     def input_redactor(self) -> Redactor: ...
@@ -200,7 +208,8 @@ class RunnablePrimitive(Protocol):
 class Turn(NamedTuple):
     """One round: its request, primitive, call and journal.
 
-    `resumed` is the state from which it resumes; FRESH for the first request of a call.
+    `resumed` is the state from which it resumes; FRESH for the first request of a call. `deferred`:
+    the call becomes a task and the program does not run now, because there is no place for it.
     """
 
     incoming: Incoming
@@ -208,6 +217,7 @@ class Turn(NamedTuple):
     call: Call
     journal: Journal
     resumed: Resumed = FRESH
+    deferred: bool = False
 
     @property
     def bound(self) -> StateBinding:
@@ -248,6 +258,6 @@ class Turn(NamedTuple):
 
     @property
     def was_shed(self) -> bool:
-        """Whether a draining process has moved the call to another before."""
+        """Whether a process has sent the call to another before."""
         state = self.resumed.state
         return state is not None and state.shed

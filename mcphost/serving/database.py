@@ -13,9 +13,10 @@ for only a few seconds, and a request waits for a thread no longer than for the 
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import Context
 from functools import partial
 from typing import Any, Final, Generic, ParamSpec, TypeVar
 
@@ -30,11 +31,15 @@ from django.db import (
 from django.db.backends.signals import connection_created
 from psycopg.errors import QueryCanceled
 
+from mcphost.audit.records import Record
+from mcphost.audit.writer.conditions import Condition
+from mcphost.audit.writer.writer import RecordLost, writer
 from mcphost.feed.loop import loop as feed
 from mcphost.observability.availability import Source, availability
 
 P = ParamSpec("P")
 T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 
 THREADS = 4
 UNAUTHENTICATED_THREADS = 2
@@ -43,6 +48,7 @@ AWAY: Final = (OperationalError, InterfaceError)
 BUSY_MS: Final = 1000
 """How long a thread waits for an SQLite lock before it returns its work."""
 LONGEST_PAUSE: Final = 0.5
+AGAIN_SECONDS: Final = 0.5
 STATEMENT_SECONDS: Final = 5
 """The `statement_timeout` of PostgreSQL, so that no statement stays there waiting for a lock."""
 ANSWER_SECONDS: Final = 8.0
@@ -179,6 +185,63 @@ async def in_database_unbounded(function: Callable[P, T], *args: P.args, **kwarg
             pause = _longer(pause)
 
 
+class _Batch(Generic[K, T]):
+    """Keys that are read together, and the read."""
+
+    __slots__ = ("keys", "reading")
+
+    def __init__(self) -> None:
+        self.keys: set[K] = set()
+        self.reading: asyncio.Task[Mapping[K, T]]
+
+
+class BatchReader(Generic[K, T]):
+    """Reads rows by key as `in_database` does. Keys that are asked for before a thread has begun the
+    read are read together, so that many requests at once cost few statements.
+
+    `read` runs in a thread of the pool, always after all its keys were asked for.
+    """
+
+    def __init__(self, read: Callable[[Collection[K]], Mapping[K, T]]) -> None:
+        self._read = read
+        self._lock = threading.Lock()
+        self._open: _Batch[K, T] | None = None
+
+    async def get(self, key: K) -> T | None:
+        """The row of that key, if any. Raises what `in_database` raises."""
+        if availability.away:  # each waits for itself, and is counted
+            return (await in_database(self._read, (key,))).get(key)
+        with self._lock:
+            batch = self._open
+            if batch is None or batch.reading.get_loop() is not asyncio.get_running_loop():
+                batch = self._open = self._opened()
+            batch.keys.add(key)
+        return (await asyncio.shield(batch.reading)).get(key)
+
+    def _opened(self) -> _Batch[K, T]:
+        batch: _Batch[K, T] = _Batch()
+        # In an empty context: the read belongs to no single request.
+        batch.reading = asyncio.get_running_loop().create_task(
+            in_database(self._run, batch), context=Context()
+        )
+        batch.reading.add_done_callback(lambda reading: self._ended(batch))
+        return batch
+
+    def _run(self, batch: _Batch[K, T]) -> Mapping[K, T]:
+        self._close(batch)
+        return self._read(batch.keys)
+
+    def _ended(self, batch: _Batch[K, T]) -> None:
+        self._close(batch)
+        if not batch.reading.cancelled():
+            batch.reading.exception()  # its requests may all have been cancelled
+
+    def _close(self, batch: _Batch[K, T]) -> None:
+        with self._lock:
+            if self._open is batch:
+                self._open = None
+
+
 async def until_there() -> None:
     """Wait for the database if it is away, before starting work that needs it.
 
@@ -274,3 +337,16 @@ connection_created.connect(_give_back_soon)
 connection_created.connect(_wait_within_bounds)
 _pool = _Pool(THREADS, "mcphost-database")
 _unauthenticated = _Pool(UNAUTHENTICATED_THREADS, "mcphost-unauthenticated")
+
+
+async def commit_patiently(condition: Condition, records: Sequence[Record] = ()) -> bool:
+    """Commit what the owner of a call or a task writes, as soon as the database can be reached; return
+    whether the condition took hold. Raises RecordRefused, and RecordLost in a process that stops."""
+    while True:
+        await availability.wait()
+        try:
+            return await writer.submit_if(condition, records)
+        except RecordLost:
+            if not writer.is_running():
+                raise
+        await asyncio.sleep(AGAIN_SECONDS)

@@ -86,6 +86,13 @@ class Waiters:
             if not left:
                 del self._waiting[key]
 
+    def discard(self, key: Hashable, waiter: Waiter) -> None:
+        """As `remove`, for a waiter that may have been removed."""
+        with self._lock:
+            known = waiter in self._waiting.get(key, ())
+        if known:
+            self.remove(key, waiter)
+
     def notify(self, key: Hashable) -> None:
         """Wake the coroutines that wait for `key`. From any thread."""
         with self._lock:
@@ -176,6 +183,7 @@ class Relay(Generic[T]):
             self._task = asyncio.get_running_loop().create_task(self._work())
 
     async def _work(self) -> None:
+        this = asyncio.current_task()
         try:
             while self._due:
                 items, self._due = self._due, []
@@ -188,7 +196,7 @@ class Relay(Generic[T]):
                     log.exception("changes could not be handled; trying again")
                     await self._again(items)
         finally:
-            if self._task is asyncio.current_task():
+            if self._task is this:
                 self._task = None
 
     async def _again(self, items: Sequence[T]) -> None:

@@ -114,10 +114,14 @@ class _InUseHere:
 
 
 RETRY_CONCURRENT_SECONDS = 1
+PLACE_SECONDS = 10.0
+"""How long a call that another process has sent here waits for a place."""
 NOTICES_PER_MINUTE = 60
 REFUSALS_PER_MINUTE = 60
 """Refusals recorded for one session. A client that sends unasked responses all the time fills the
 log, but not the record."""
+POLLS_PER_MINUTE = 1200
+"""Requests of one caller about one task, in all processes: a client that polls far too often is told so."""
 CALLER_TIMES = 10
 """The limit of all sessions of one caller is this many times that of one session."""
 _SALT = "mcphost.serving.limits"
@@ -134,6 +138,9 @@ class _PerMinute(RateLimitItemPerMinute):
 
 
 _running = InUse()
+_turned_away: OrderedDict[str, float] = OrderedDict()
+"""When a call was last refused by these limits, or had to wait (`time.monotonic`). The oldest comes
+first."""
 _rates = MovingWindowRateLimiter(Windows())
 
 
@@ -180,6 +187,12 @@ async def count_change(principal: Principal, source: str) -> None:
     await _count(key, options().sessions.changes_per_minute, "changes of sessions")
 
 
+async def count_poll(task: str, who: str) -> None:
+    """Count one request of a caller about a task: another caller, who may only know its id, uses up
+    nothing of that. Raises ProtocolError (OVER_LIMIT)."""
+    await _count(f"task:{task} {who}", POLLS_PER_MINUTE, "requests about a task")
+
+
 def caller(principal: Principal, source: str) -> str:
     """The key under which a caller is counted: its credential, or else its address at the tenant.
 
@@ -193,9 +206,11 @@ def holder(principal: Principal, source: str) -> str:
     return salted_hmac(_SALT, caller(principal, source), algorithm="sha256").hexdigest()
 
 
-async def place(incoming: Incoming) -> None:
-    """Wait for a place among the concurrent calls, for a call that has already begun."""
-    while _full(incoming) is not None:  # noqa: ASYNC110 - a changed limit is not notified
+async def place(incoming: Incoming, seconds: float = math.inf) -> None:
+    """Wait for a place among the concurrent calls, at most `seconds`, for a call that has begun."""
+    until = time.monotonic() + seconds
+    # A changed limit is not notified.
+    while turns_away(incoming) is not None and time.monotonic() < until:  # noqa: ASYNC110
         await asyncio.sleep(RETRY_CONCURRENT_SECONDS)
 
 
@@ -231,17 +246,44 @@ def occupy(incoming: Incoming) -> Iterator[None]:
 
     Raises ProtocolError (OVER_LIMIT) with `data.retryAfter` in seconds when all are taken.
     """
-    limit = _full(incoming)
+    limit = turns_away(incoming)
     if limit is not None:
         raise over_limit(f"Over the limit of {limit} calls at once", RETRY_CONCURRENT_SECONDS)
     with _running.held([key for key, _ in _concurrent(incoming)]):
         yield
 
 
-def _full(incoming: Incoming) -> int | None:
-    """The limit of concurrent calls that is reached, if any."""
-    places = _concurrent(incoming)
-    return next((limit for key, limit in places if _running[key] >= share(limit)), None)
+def turns_away(incoming: Incoming) -> int | None:
+    """The limit of concurrent calls that is reached, if any. That it was is noted for `is_over`."""
+    now = time.monotonic()
+    for key, limit in _concurrent(incoming):
+        if _running[key] >= share(limit):
+            for oldest in tuple(islice(_turned_away, DROPPED_AT_ONCE)):
+                if _turned_away[oldest] > now - options().shed_share_seconds:
+                    break
+                del _turned_away[oldest]
+            _turned_away.pop(key, None)
+            _turned_away[key] = now
+            return limit
+    return None
+
+
+def is_over(incoming: Incoming) -> bool:
+    """Whether the caller's or tenant's share of concurrent calls is over: all its places here are
+    taken, and within MCPHOST_SHED_SHARE_SECONDS one more call was refused, or had to wait."""
+    return any(
+        _running[key] >= share(limit) and _is_recent(_turned_away.get(key))
+        for key, limit in _concurrent(incoming)
+    )
+
+
+def shares_over() -> int:
+    """How many shares have turned a call away within MCPHOST_SHED_SHARE_SECONDS. In any thread."""
+    return sum(map(_is_recent, tuple(_turned_away.values())))
+
+
+def _is_recent(at: float | None) -> bool:
+    return at is not None and at > time.monotonic() - options().shed_share_seconds
 
 
 def share(limit: int) -> int:

@@ -19,6 +19,8 @@ from mcphost.serving.database import in_database, in_database_unauthenticated
 from mcphost.tenants import selectors as tenants
 from mcphost.tenants.roles import Audience
 from mcphost.tenants.selectors import TenantSnapshot
+from mcphost.vault.secrets import selectors as secrets
+from mcphost.vault.secrets.usable import UsableSecret
 
 
 async def authenticated(bearer: str, slug: str, now: datetime) -> Authenticated | None:
@@ -38,6 +40,20 @@ async def public_tenant(slug: str) -> TenantSnapshot | None:
 async def tenant(tenant_id: UUID) -> TenantSnapshot | None:
     known = tenants.cached_tenant(tenant_id)
     return known if known is not MISS else await in_database(tenants.tenant, tenant_id)
+
+
+async def secret(tenant_id: UUID, name: str) -> UsableSecret | None:
+    """A tenant's secret, for use; None if it has none of this name. Raises VaultError."""
+    known = secrets.cached_secret(tenant_id, name)
+    return known if known is not MISS else await in_database(secrets.load_secret, tenant_id, name)
+
+
+async def secrets_of_host(tenant_id: UUID, host: str) -> tuple[UsableSecret, ...]:
+    """A tenant's secrets that may be sent to a host, to recognise them. Raises VaultError."""
+    known = secrets.cached_secrets_of_host(tenant_id, host)
+    if known is not MISS:
+        return known
+    return await in_database(secrets.load_secrets_of_host, tenant_id, host)
 
 
 async def offering(tenant_id: UUID) -> Offering:

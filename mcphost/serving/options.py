@@ -25,12 +25,43 @@ class SessionLimits(NamedTuple):
     changes_per_minute: int
 
 
+class TaskOptions(NamedTuple):
+    """Settings of tasks. Times are in seconds: how long a task is kept, how long one of its rounds
+    may run, after how long a call is slow, and how often clients should poll.
+
+    `per_tenant` and `per_caller` are working tasks. Rounds at once are those of this process: in
+    all, of a tenant, and of a tool; with `queued`, those that are queued or run anywhere, of a tenant
+    and of a tool. `queued` is whether due tasks are queued as jobs, `worker_in_server` whether
+    serving processes take jobs, too.
+    """
+
+    seconds: float
+    round_seconds: float
+    after_seconds: float
+    poll_seconds: float
+    per_tenant: int
+    per_caller: int
+    rounds: int
+    rounds_per_tenant: int
+    rounds_per_tool: int
+    queued: bool
+    worker_in_server: bool
+
+
+class StatePartLimits(NamedTuple):
+    """Limits of what the states of one tenant's calls do not hold: rows, and bytes in all."""
+
+    rows: int
+    bytes: int
+
+
 class ServingOptions(NamedTuple):
     """Settings of this package. Sizes are in bytes, times in seconds.
 
     `public_url` is this server's address. If it is not configured, it is empty: the address is then
     `scheme` and the Host of a request, unless `any_host` is allowed. `settling_seconds` is how long
-    after this process all others have read a change, too.
+    after this process all others have read a change, too. The settings of `shed_…` are described in
+    `serving.load`; 0 is off.
     """
 
     page_size: int
@@ -43,6 +74,10 @@ class ServingOptions(NamedTuple):
     result_limit: int
     listeners: ListenerLimits
     sessions: SessionLimits
+    tasks: TaskOptions
+    state_parts: StatePartLimits
+    shed_lag_seconds: float
+    shed_share_seconds: float
     settling_seconds: float
     public_url: str
     scheme: str
@@ -72,6 +107,25 @@ def options() -> ServingOptions:
             streams=settings.MCPHOST_STREAMS_PER_SESSION,
             changes_per_minute=settings.MCPHOST_SESSION_CHANGES_PER_MINUTE,
         ),
+        tasks=TaskOptions(
+            seconds=settings.MCPHOST_TASK_SECONDS,
+            round_seconds=settings.MCPHOST_TASK_ROUND_SECONDS,
+            after_seconds=settings.MCPHOST_TASK_AFTER_SECONDS,
+            poll_seconds=settings.MCPHOST_TASK_POLL_SECONDS,
+            per_tenant=settings.MCPHOST_TASKS_PER_TENANT,
+            per_caller=settings.MCPHOST_TASKS_PER_CALLER,
+            rounds=settings.MCPHOST_TASK_ROUNDS,
+            rounds_per_tenant=settings.MCPHOST_TASK_ROUNDS_PER_TENANT,
+            rounds_per_tool=settings.MCPHOST_TASK_ROUNDS_PER_TOOL,
+            queued=settings.MCPHOST_TASK_ENGINE == "procrastinate",
+            worker_in_server=settings.MCPHOST_TASK_WORKER_IN_SERVER,
+        ),
+        state_parts=StatePartLimits(
+            rows=settings.MCPHOST_STATE_PARTS_PER_TENANT,
+            bytes=settings.MCPHOST_STATE_PART_BYTES_PER_TENANT,
+        ),
+        shed_lag_seconds=settings.MCPHOST_SHED_LAG_SECONDS,
+        shed_share_seconds=settings.MCPHOST_SHED_SHARE_SECONDS,
         settling_seconds=0 if settings.MCPHOST_ALONE else settings.MCPHOST_FEED_SECONDS,
         public_url=settings.MCPHOST_PUBLIC_URL,
         scheme="https" if settings.MCPHOST_HTTPS else "http",

@@ -6,13 +6,16 @@ A reply can be stored as JSON and given again to a client that repeats its reque
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple, assert_never
 
 import orjson
 
+from mcphost.audit.writer.conditions import Condition
 from mcphost.protocol import results
 from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError, unavailable
+from mcphost.protocol.tasks import TaskStatus, TaskView, task_handle
 from mcphost.runtime.outcomes import Outcome
 from mcphost.serving.database import AWAY
 from mcphost.serving.request_state import RequestState
@@ -45,7 +48,14 @@ class Refused:
     error: ProtocolError
 
 
-Reply = Answered | Asking | Refused
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """The call goes on as a task (extension io.modelcontextprotocol/tasks, "Task Creation")."""
+
+    task: TaskView
+
+
+Reply = Answered | Asking | Refused | Handle
 
 
 class SealedState(NamedTuple):
@@ -56,11 +66,15 @@ class SealedState(NamedTuple):
 
 
 class Delivered(NamedTuple):
-    """The final outcome of a round, the reply for it, and the reply's state, if any."""
+    """The final outcome of a round, the reply for it, and the reply's state, if any.
+
+    `creation` is the condition that creates the task of a `Handle`.
+    """
 
     outcome: Outcome
     reply: Reply
     sealed: SealedState | None = None
+    creation: Condition | None = None
 
 
 def finish(reply: Reply, server: Mapping[str, Any], dress: Dress = dict) -> Mapping[str, Any]:
@@ -75,6 +89,8 @@ def finish(reply: Reply, server: Mapping[str, Any], dress: Dress = dict) -> Mapp
             return results.input_required(requests, state, server)
         case Refused(error):
             raise error
+        case Handle(task):
+            return task_handle(task, server)
         case _:
             assert_never(reply)
 
@@ -99,6 +115,9 @@ def write(reply: Reply) -> bytes:
             return orjson.dumps(["asking", requests, state])
         case Refused(error):
             return orjson.dumps(["refused", error.code, error.message, error.data])
+        case Handle(task):
+            times = task.created_at.isoformat(), task.updated_at.isoformat()
+            return orjson.dumps(["task", task.id, task.status, *times, task.ttl_ms, task.poll_ms])
         case _:
             assert_never(reply)
 
@@ -108,6 +127,10 @@ def read(written: bytes) -> Reply:
     word, *values = orjson.loads(written)
     if word == "refused":
         return Refused(ProtocolError(*values))
+    if word == "task":
+        id, status, created, updated, *numbers = values
+        times = datetime.fromisoformat(created), datetime.fromisoformat(updated)
+        return Handle(TaskView(id, TaskStatus(status), *times, *numbers))
     return Answered(*values) if word == "answered" else Asking(*values)
 
 

@@ -19,7 +19,7 @@ from mcphost.runtime.journal import Journal, as_json, from_json
 SKEW_SECONDS = 60
 ANONYMOUS_SECONDS = 600
 
-_FORMAT, _FORMAT_WITH_CLAIM = 1, 2
+_FORMAT, _FORMAT_WITH_CLAIM, _FORMAT_WITH_PARTS = 1, 2, 3
 
 
 class InvalidState(Exception):  # noqa: N818 - a refusal that says what happened
@@ -50,15 +50,23 @@ class AskedQuestion(NamedTuple):
     question: str
 
 
+class PartReference(NamedTuple):
+    """A row with large values that are not in the state (`serving.execution.state_parts`): its id, and
+    the digest of its content."""
+
+    id: str
+    digest: str
+
+
 class RequestState(NamedTuple):
     """The state of a call after a round. Times are in seconds since 1970.
 
     `round` is the number of that round, `legs` the number of HTTP requests so far, `shed` whether a
-    draining process has moved the call to another, `version` the program's version. `asked` are the
+    process has sent the call to another, `version` the program's version. `asked` are the
     input requests by the author's key; none if the round only moves to another process. `claim` is
     the number under which the round that takes in responses to this state is claimed. All states
     that descend from one another without a response have the same number, and so share one set of
-    responses.
+    responses. `parts` are the rows with those recorded values that are not in `journal`.
     """
 
     bound: StateBinding
@@ -72,6 +80,7 @@ class RequestState(NamedTuple):
     asked: Mapping[str, AskedQuestion]
     journal: Journal
     claim: int
+    parts: tuple[PartReference, ...] = ()
 
 
 def bound(
@@ -97,12 +106,14 @@ def lifetime(principal: Principal, seconds: float) -> float:
 def write(state: RequestState) -> bytes:
     """Encode the state for sealing.
 
-    The claim number is left out if it is the default, so that processes of the previous version can
-    open the state during an upgrade.
+    The claim number is left out if it is the default, and parts if there are none, so that processes
+    of the previous version can open the state during an upgrade.
     """
-    to, call, *plain, _, _, claim = state
+    to, call, *plain, _, _, claim, parts = state
     asked = {key: list(one) for key, one in state.asked.items()}
     written = [list(to), call, *plain, asked, as_json(state.journal)]
+    if parts:
+        return orjson.dumps([_FORMAT_WITH_PARTS, *written, claim, [list(one) for one in parts]])
     if claim == state.round + 1:
         return orjson.dumps([_FORMAT, *written])
     return orjson.dumps([_FORMAT_WITH_CLAIM, *written, claim])
@@ -112,14 +123,15 @@ def read(written: bytes) -> RequestState:
     """Decode what `write` wrote. Raises InvalidState for an unknown format."""
     try:
         form, to, call, number, *rest = orjson.loads(written)
-        if form not in (_FORMAT, _FORMAT_WITH_CLAIM):
+        if form not in (_FORMAT, _FORMAT_WITH_CLAIM, _FORMAT_WITH_PARTS):
             raise InvalidState("of another format")
-        claim = rest.pop() if form == _FORMAT_WITH_CLAIM else number + 1
+        parts = rest.pop() if form == _FORMAT_WITH_PARTS else ()
+        claim = number + 1 if form == _FORMAT else rest.pop()
         *plain, asked, journal = rest
         questions = {key: AskedQuestion(*one) for key, one in asked.items()}
-        return RequestState(
-            StateBinding(*to), UUID(call), number, *(*plain, questions, from_json(journal), claim)
-        )
+        references = tuple(PartReference(*one) for one in parts)
+        more = (*plain, questions, from_json(journal), claim, references)
+        return RequestState(StateBinding(*to), UUID(call), number, *more)
     except (ValueError, TypeError, AttributeError):
         raise InvalidState("not written as states are") from None
 

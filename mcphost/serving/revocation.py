@@ -8,6 +8,7 @@ admitted with the same rights, and also when its credential expires.
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import Enum
 from typing import Protocol
 from uuid import UUID
@@ -23,6 +24,7 @@ from mcphost.serving import lookups
 from mcphost.serving.database import in_database
 from mcphost.serving.events import Relay
 from mcphost.tenants import selectors as tenants
+from mcphost.tenants.selectors import TenantSnapshot
 
 ASKED_AT_ONCE = 500
 
@@ -178,6 +180,14 @@ def refusal(before: Principal, now: Principal | None) -> ProtocolError | None:
     if not before.scopes <= now.scopes:
         return ProtocolError(FORBIDDEN, "This credential has lost a scope that it had")
     return None
+
+
+async def current(before: Principal, tenant: TenantSnapshot) -> Principal | None:
+    """The principal of a stored request as it is now; None if it has no access any more."""
+    if before.token_id is None:
+        now = anonymous(tenant)
+        return None if now is None else replace(now, id=before.id)
+    return (await in_database(identity.current_principals, [before.token_id])).get(before.token_id)
 
 
 presences = Presences()

@@ -26,6 +26,11 @@ _callbacks: dict[Phase, list[Callback]] = {Phase.DRAIN: [], Phase.CUT: []}
 _phase = Phase.SERVING
 
 
+def phase() -> Phase:
+    """The phase of this process."""
+    return _phase
+
+
 def leaving() -> bool:
     """Whether notice has been given: load balancers should choose another process."""
     return _phase >= Phase.NOTICE

@@ -13,15 +13,21 @@ from mcphost.catalogue.updates import LIST, UPDATED
 from mcphost.feed.loop import loop
 from mcphost.feed.nodes import heartbeat
 from mcphost.protocol.subscriptions import LISTS
+from mcphost.serving import load
 from mcphost.serving.events import waiters
-from mcphost.serving.legacy import call, stream, takeover
+from mcphost.serving.legacy import call, stream, takeover, tasks
 from mcphost.serving.legacy.cancellation import cancellations
 from mcphost.serving.legacy.get_stream import SESSIONS_GAP, get_streams
 from mcphost.serving.legacy.stream import following
+from mcphost.serving.legacy.task_notices import session_task_notices
 from mcphost.serving.options import options
 from mcphost.serving.revocation import presences
 from mcphost.serving.shutdown import on_cut, on_drain
 from mcphost.serving.subscriptions.registry import listeners
+from mcphost.serving.tasks.job_worker import job_worker
+from mcphost.serving.tasks.notices import notices
+from mcphost.serving.tasks.runner import runner
+from mcphost.tasks import changes
 
 
 def forget_options(**_: Any) -> None:
@@ -49,15 +55,26 @@ for what, handler in (
     (sessions.TOPICS, get_streams.topics_changed),
     (sessions.ENDED, get_streams.ended),
     (SESSIONS_GAP.what, get_streams.gap),
+    (changes.CHANGED, session_task_notices.changed),
+    (changes.PROGRESS, session_task_notices.changed),
 ):
     listeners.register_handler(what, handler)
     loop.subscribe(what, listeners.on_change)
+loop.subscribe(changes.CHANGED, notices.on_change)
+loop.subscribe(changes.CHANGED, waiters.changed)
+loop.on_gap(notices.on_gap)
+loop.subscribe(changes.DUE, runner.on_due)
+loop.subscribe(changes.CANCELLED, runner.on_cancelled)
+loop.on_gap(runner.on_gap)
 loop.on_gap(waiters.gap)
 loop.on_gap(get_streams.on_gap)
 loop.on_gap(listeners.on_gap)
 loop.on_gap(presences.on_gap)
+heartbeat.overloaded = load.lag.is_over
 on_drain(listeners.end_all)
 on_drain(heartbeat.drain)
 on_drain(following.send_all_away)
 on_drain(call.release_all)
+on_drain(tasks.end_all)
+on_drain(job_worker.end)
 on_cut(presences.end_all)

@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from mcphost.egress.addresses import AllowedHost
 from mcphost.protocol.images import matches_mime_type, parse_data_uri
 from mcphost.tenants.errors import InvalidError
 
 TITLE_LIMIT = 120
 INSTRUCTIONS_LIMIT = 16 * 1024
+HOSTS_LIMIT = 200
 ORIGINS_LIMIT = 50
 ICON_BYTES = 64 * 1024
 
@@ -26,12 +28,17 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class TenantFields:
-    """All editable fields of a tenant. Limits are None when there is none."""
+    """All editable fields of a tenant. Limits are None when there is none.
+
+    `outgoing_hosts` are the only ones that its tools may call (`egress.addresses.AllowedHost`); without
+    any, all public ones over https.
+    """
 
     title: str = ""
     icon: str = ""
     instructions: str = ""
     allowed_origins: tuple[str, ...] = ()
+    outgoing_hosts: tuple[str, ...] = ()
     public: bool = False
     calls_per_minute: int | None = None
     concurrent_calls: int | None = None
@@ -68,11 +75,13 @@ def check_fields(fields: TenantFields) -> TenantFields:
     elif _CONTROL_BUT_LINES.search(instructions.replace("\r\n", "\n")):
         instructions_problems = ["Use plain text without control characters."]
     origins, origin_problems = _check_origins(fields.allowed_origins)
+    hosts, host_problems = _check_hosts(fields.outgoing_hosts)
     found: dict[str, Sequence[str]] = {
         "title": title_problems,
         "icon": icon_problems(fields.icon),
         "instructions": instructions_problems,
         "allowed_origins": origin_problems,
+        "outgoing_hosts": host_problems,
         "calls_per_minute": limit_problems(fields.calls_per_minute),
         "concurrent_calls": limit_problems(fields.concurrent_calls),
     }
@@ -84,6 +93,7 @@ def check_fields(fields: TenantFields) -> TenantFields:
         icon=fields.icon,
         instructions=instructions,
         allowed_origins=origins,
+        outgoing_hosts=hosts,
         public=fields.public,
         calls_per_minute=fields.calls_per_minute,
         concurrent_calls=fields.concurrent_calls,
@@ -152,4 +162,18 @@ def _check_origins(origins: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
             kept[normal_origin(origin)] = None
         except ValueError as error:
             problems.append(str(error))
+    return tuple(kept), problems
+
+
+def _check_hosts(hosts: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
+    if len(hosts) > HOSTS_LIMIT:
+        return (), [f"Give at most {HOSTS_LIMIT} hosts."]
+    kept: dict[str, None] = {}
+    problems = []
+    for host in map(str.lower, hosts):
+        try:
+            AllowedHost.parse(host)
+        except ValueError as error:
+            problems.append(str(error))
+        kept[host] = None
     return tuple(kept), problems

@@ -40,6 +40,7 @@ class Tenant(models.Model):
     icon = models.TextField(blank=True, default="")
     instructions = models.TextField(blank=True, default="")
     allowed_origins = models.JSONField(blank=True, default=list)
+    outgoing_hosts = models.JSONField(blank=True, default=list, db_default=[])
     public = models.BooleanField(default=False)
     calls_per_minute = models.PositiveIntegerField(null=True, blank=True)
     concurrent_calls = models.PositiveIntegerField(null=True, blank=True)

@@ -27,6 +27,8 @@ class Permission(StrEnum):
     MANAGE_MEMBERS = "manage_members"
     MANAGE_TOKENS = "manage_tokens"
     MANAGE_TENANT = "manage_tenant"
+    MANAGE_TASKS = "manage_tasks"
+    MANAGE_SECRETS = "manage_secrets"
     GRANT_FUNCTIONS = "grant_functions"
     MANAGE_KEYS = "manage_keys"
 
@@ -67,10 +69,18 @@ ROLE_PERMISSIONS: Mapping[Role, frozenset[Permission]] = {
             Permission.MANAGE_MEMBERS,
             Permission.MANAGE_TOKENS,
             Permission.MANAGE_TENANT,
+            Permission.MANAGE_TASKS,
+            Permission.MANAGE_SECRETS,
         }
     ),
     Role.OPERATOR: frozenset(
-        {Permission.VIEW_TOOLS, Permission.EDIT_TOOLS, Permission.VIEW_RECORDS}
+        {
+            Permission.VIEW_TOOLS,
+            Permission.EDIT_TOOLS,
+            Permission.VIEW_RECORDS,
+            Permission.MANAGE_TASKS,
+            Permission.MANAGE_SECRETS,
+        }
     ),
     Role.AUDITOR: frozenset(
         {Permission.VIEW_TOOLS, Permission.VIEW_RECORDS, Permission.VIEW_PAYLOADS}

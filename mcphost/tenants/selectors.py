@@ -27,6 +27,7 @@ class TenantSnapshot:
     icon: str
     instructions: str
     allowed_origins: tuple[str, ...]
+    outgoing_hosts: tuple[str, ...]
     public: bool
     calls_per_minute: int | None
     concurrent_calls: int | None
@@ -45,6 +46,7 @@ class TenantSnapshot:
             icon=self.icon,
             instructions=self.instructions,
             allowed_origins=self.allowed_origins,
+            outgoing_hosts=self.outgoing_hosts,
             public=self.public,
             calls_per_minute=self.calls_per_minute,
             concurrent_calls=self.concurrent_calls,
@@ -118,6 +120,7 @@ def snapshot(row: Tenant) -> TenantSnapshot:
         icon=row.icon,
         instructions=row.instructions,
         allowed_origins=tuple(row.allowed_origins),
+        outgoing_hosts=tuple(row.outgoing_hosts),
         public=row.public,
         calls_per_minute=row.calls_per_minute,
         concurrent_calls=row.concurrent_calls,

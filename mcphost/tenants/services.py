@@ -260,7 +260,11 @@ def member_changed(
 
 
 def _columns(fields: TenantFields) -> dict[str, Any]:
-    return {**asdict(fields), "allowed_origins": list(fields.allowed_origins)}
+    lists = {
+        "allowed_origins": list(fields.allowed_origins),
+        "outgoing_hosts": list(fields.outgoing_hosts),
+    }
+    return asdict(fields) | lists
 
 
 def _set(row: Tenant, columns: Mapping[str, Any]) -> None:

@@ -12,6 +12,7 @@ from django.db import DatabaseError, connection
 from mcphost.feed import nodes
 from mcphost.observability.deployment import Connections, Deployment, findings
 from mcphost.serving.process import lifecycle
+from mcphost.serving.tasks import job_worker
 
 
 @register(Tags.security, deploy=True)
@@ -50,8 +51,10 @@ def _connections() -> Connections:
             cursor.execute(_AVAILABLE)
             available = int(cursor.fetchone()[0])
         serving = len(nodes.living())
+    queued = settings.MCPHOST_TASK_ENGINE == "procrastinate"
+    of_queue = job_worker.CONNECTIONS if queued and settings.MCPHOST_TASK_WORKER_IN_SERVER else 0
     return Connections(
-        per_process=lifecycle.CONNECTIONS + settings.MCPHOST_DJANGO_REQUESTS,
+        per_process=lifecycle.CONNECTIONS + settings.MCPHOST_DJANGO_REQUESTS + of_queue,
         processes=max(settings.MCPHOST_PROCESSES, serving),
         available=available,
     )

@@ -28,7 +28,7 @@ from mcphost.transport.authentication import Admitted, admit
 from mcphost.transport.legacy import post
 from mcphost.transport.legacy.get import get
 from mcphost.transport.legacy.post import Post
-from mcphost.transport.legacy.stream_response import HttpWire
+from mcphost.transport.legacy.stream_response import HttpWire, Shown
 from mcphost.transport.long_stream import LongStream
 from mcphost.transport.options import options
 from mcphost.transport.request import ClientGoneError, HttpRequest, Receive, read_body
@@ -42,10 +42,11 @@ log = logging.getLogger(__name__)
 
 
 class Ended(NamedTuple):
-    """How a request ended: the label of its method, and the HTTP status (0 after a disconnect)."""
+    """How a request ended: the label of its method, and the HTTP status (0 after a disconnect); or
+    the streams that it still shows."""
 
     method: str
-    status: int
+    status: int | Shown
 
 
 async def endpoint(scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
@@ -57,11 +58,14 @@ async def endpoint(scope: Mapping[str, Any], receive: Receive, send: Send) -> No
         return
     counters.requests.add()
     request = HttpRequest.from_scope(scope, match[1])
+    began = request.began
     method, status = NO_METHOD, DISCONNECTED
     try:
         entered = await _enter(request, receive, send)
         if isinstance(entered, Ended):
-            method, status = entered
+            method, ended = entered
+            del entered, match, request  # a stream stays open for long, and needs little
+            status = await ended.until_end() if isinstance(ended, Shown) else ended
             return
         incoming, headers = entered
         method = incoming.exchange.method
@@ -76,10 +80,10 @@ async def endpoint(scope: Mapping[str, Any], receive: Receive, send: Send) -> No
         else:
             answering = converse(incoming, dispatch, receive, send, headers)
         if tracing.tracer is not None:
-            answering = in_span(tracing.tracer, incoming, request.began, answering)
+            answering = in_span(tracing.tracer, incoming, began, answering)
         status = await answering
     finally:
-        counters.request_ended(time.perf_counter() - request.began, method, status)
+        counters.request_ended(time.perf_counter() - began, method, status)
 
 
 async def _enter(

@@ -6,8 +6,8 @@ permissions. Raises KeyRefusalError for an operation that is not possible, and V
 
 A rotation has two parts. `rotate` writes a key on standby, which does not seal yet. Once every
 ready process has had time to read it, `run_due_transitions` makes it the active key. `run_due_transitions` is called by the
-command that waits for the rotation, and regularly by every serving process; the first call takes
-effect. Times are the database's, so the machines' clocks do not matter.
+command that waits for the rotation, and regularly by the platform's periodic work; the first call
+takes effect. `rotate_if_old` rotates by age. Times are the database's, so the machines' clocks do not matter.
 """
 
 import logging
@@ -19,7 +19,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -106,8 +106,38 @@ def require(key_id: str, state: KeyState, verb: KeyVerb) -> None:
 
 def lifetime() -> timedelta:
     """How long a replaced key still opens tokens: the longest lifetime of a token, and SLACK."""
-    longest = max(settings.MCPHOST_MAX_ANSWER_SECONDS, settings.MCPHOST_CLIENT_SESSION_SECONDS)
+    longest = max(
+        settings.MCPHOST_MAX_ANSWER_SECONDS,
+        settings.MCPHOST_CLIENT_SESSION_SECONDS,
+        settings.MCPHOST_TASK_SECONDS,
+    )
     return timedelta(seconds=longest) + SLACK
+
+
+def rotate_if_old() -> None:
+    """Rotate if the active key is older than `MCPHOST_KEY_ROTATION_SECONDS`, unless that is 0.
+
+    Does nothing while a rotation is in progress. Costs one query when nothing is due. Call it
+    regularly, on any number of processes.
+    """
+    seconds = settings.MCPHOST_KEY_ROTATION_SECONDS
+    if not seconds or not _is_old(seconds):
+        return
+    with transaction.atomic():
+        _lock_ring()
+        if not _is_old(seconds):  # another process has rotated meanwhile
+            return
+        try:
+            log.info("key %s is written: the active key is old", rotate(SCHEDULER))
+        except MasterKeyMismatch as error:
+            log.warning("the active key is old, and cannot be replaced: %s", error)
+
+
+def _is_old(seconds: float) -> bool:
+    """Whether the active key is older, and no other one is to replace it already."""
+    old = Q(state=KeyState.ACTIVE, state_since__lte=Now() - timedelta(seconds=seconds))
+    waiting = RingKey.objects.filter(state=KeyState.STANDBY)
+    return RingKey.objects.filter(old, ~Exists(waiting)).exists()
 
 
 def run_due_transitions(actor: Actor = SCHEDULER) -> Sequence[str]:

@@ -1,8 +1,13 @@
 """The key ring and the tenants' secrets, wrapped. Only this package reads these tables."""
 
+import uuid
+
 from django.db import models
 
 from mcphost.vault.states import KeyState
+
+BY_LIMIT = 200
+"""How much is kept of the name of who made or rotated a secret."""
 
 
 class RingKey(models.Model):
@@ -56,6 +61,36 @@ class TenantSecret(models.Model):
 
     def __str__(self) -> str:
         return str(self.tenant)
+
+
+class StoredSecret(models.Model):
+    """A secret of a tenant, for its tools: its rules, and its value, encrypted and bound to the row.
+
+    `version` counts the values that it has had.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    tenant = models.UUIDField()
+    name = models.CharField(max_length=64)
+    sealed = models.BinaryField()
+    version = models.PositiveIntegerField(default=1)
+    hosts = models.JSONField()
+    places = models.JSONField()
+    created_at = models.DateTimeField()
+    created_by = models.CharField(max_length=BY_LIMIT)
+    rotated_at = models.DateTimeField(null=True, blank=True)
+    rotated_by = models.CharField(max_length=BY_LIMIT, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        db_table = "vault_secret"
+        ordering = ("tenant", "name")
+        constraints = (
+            models.UniqueConstraint(fields=("tenant", "name"), name="vault_secret_name"),
+        )
+
+    def __str__(self) -> str:
+        return self.name
 
 
 def place(row: models.Model, field: str) -> str:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from mcphost.feed.cache import MISS, Cache
+from mcphost.feed.cache import MISS, Cache, Miss
 from mcphost.sealing.tokens import Key, Ring
 from mcphost.vault.errors import NoActiveKeyError, NoSecretsError
 from mcphost.vault.master import master_keys
@@ -90,6 +90,12 @@ def remembered(tenant: UUID) -> tuple[Ring, TenantSecrets] | None:
     if ring is MISS or secrets is MISS:
         return None
     return ring, secrets
+
+
+def remembered_payload_key(tenant: UUID) -> PayloadKey | Miss:
+    """The key of a tenant's payloads, if it is in memory. Makes no query."""
+    secrets = _tenants.get(tenant)
+    return MISS if secrets is MISS else secrets.payload_key
 
 
 def is_warm(tenant: UUID) -> bool:

@@ -11,6 +11,8 @@ from mcphost.vault import selectors
 from mcphost.vault.master import master_keys
 from mcphost.vault.payloads import VaultPayloadCipher
 from mcphost.vault.rewrapping import NEWS
+from mcphost.vault.secrets import selectors as secrets
+from mcphost.vault.secrets.services import NEWS as SECRET_NEWS
 from mcphost.vault.services import ensure_tenant
 from mcphost.vault.wrapping import kek_id
 
@@ -23,6 +25,12 @@ def forget(news: ChangeNews) -> None:
         selectors.forget_ring()
     else:
         selectors.forget_tenant(news.tenant)
+
+
+def forget_secrets(news: ChangeNews) -> None:
+    """Drop the changed tenant's secrets from the cache."""
+    if news.tenant is not None:
+        secrets.forget_tenant(news.tenant)
 
 
 def check_master_key_change(news: ChangeNews) -> None:
@@ -51,6 +59,8 @@ def fill_ports() -> None:
 
 loop.subscribe("key", forget)
 loop.subscribe(NEWS, check_master_key_change)
+loop.subscribe(SECRET_NEWS, forget_secrets)
 loop.on_gap(selectors.forget_everything)
+loop.on_gap(secrets.forget_everything)
 tenant_created.connect(create_tenant_secrets, dispatch_uid="vault.create_tenant_secrets")
 fill_ports()

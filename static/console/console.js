@@ -26,6 +26,24 @@
     window.addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
   }
 
+  // The live parts of a page are read again every few seconds, while the page is seen.
+  const LIVE_MS = 3000;
+  const busy = (part) => part.contains(document.activeElement) || getSelection().toString();
+  const refresh = async () => {
+    if (document.hidden) return true;
+    const reply = await fetch(location.href, { headers: { Accept: "text/html" }, redirect: "error" });
+    if (!reply.ok) return false;
+    const page = new DOMParser().parseFromString(await reply.text(), "text/html");
+    document.querySelectorAll("[data-live]").forEach((part) => {
+      const fresh = page.getElementById(part.id);
+      if (fresh && !busy(part) && fresh.innerHTML !== part.innerHTML) part.replaceChildren(...fresh.childNodes);
+    });
+    return true;
+  };
+  // Where it is refused, the sign-in has ended or the page is gone: a reload says which.
+  const follow = async () => { if (await refresh().catch(() => true)) setTimeout(follow, LIVE_MS); };
+  if (document.querySelector("[data-live]")) setTimeout(follow, LIVE_MS);
+
   // Suggest what the author of the chosen function wrote.
   const authors = document.getElementById("authors");
   const chosen = document.getElementById("id_function");

@@ -105,6 +105,10 @@ class Story:
         ending = Ending(outcome, payload={"answer": said}, facts=told)
         return self._note(self._record(records.ANSWER_RECEIVED, ending))
 
+    def cancel_task(self) -> Record:
+        """The client cancels the task of the call."""
+        return self._note(self._record(records.TASK_CANCELLED, Ending("cancelled")))
+
     def repeat(self) -> Record:
         """The client repeats its answers, and nothing runs."""
         facts = {"keys": ["q"], "claim": 2}

@@ -258,6 +258,36 @@ def test_a_page_costs_the_same_whatever_is_on_it(django_assert_num_queries) -> N
         call_list.call(half.call.id, OURS, timezone.now())
 
 
+def test_a_cancelled_task_is_cancelled_and_waits_for_nothing() -> None:
+    waits, runs, ended, other = asking(), story("runs"), plain("ended"), asking(target="other")
+    runs.start()
+    for each in (waits, runs, ended):
+        each.cancel_task()
+    keep(waits, runs, ended, other)
+    assert dict(states()) == {
+        "asking": "cancelled",
+        "runs": "cancelled",
+        "ended": "complete",
+        "other": "open",
+    }
+    assert {target for target, _ in states(outcome="cancelled")} == {"asking", "runs"}
+    assert states(outcome="open") == [("other", "open")]
+    assert states(outcome="unknown") == []
+    found = call_list.waiting(OURS, timezone.now())
+    assert [each.entry.target for each in found] == ["other"]
+    assert calls_of(ACME, timezone.now(), HALF_HOUR) == 1
+
+
+def test_the_caller_of_a_call_is_that_of_its_first_round() -> None:
+    made = story("task")
+    made.cancel_task()
+    made.start()
+    made.end("deferred")
+    keep(made)
+    label = made.call.principal.label
+    assert selectors.callers([made.call.id, uuid4()]) == {made.call.id: label}
+
+
 def test_one_call_is_told_to_its_tenant_only() -> None:
     made = asking()
     keep(made)

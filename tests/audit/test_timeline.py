@@ -6,6 +6,7 @@ import pytest
 
 from mcphost.audit.entries import view
 from mcphost.audit.timeline import Timeline, moment, timeline
+from mcphost.runtime.call import Delivery
 from tests.audit.asking import HALF_HOUR, MINUTE, NOW, Story, forked, row
 
 
@@ -20,6 +21,54 @@ def fates(found: Timeline) -> list[tuple[int, str, str]]:
         for round in found.rounds
         for each in round.questions
     ]
+
+
+def as_task() -> Story:
+    """A call that became a task in its first round, and asks in the second."""
+    story = Story()
+    story.start()
+    story.end("deferred")
+    story.call = story.call._replace(delivery=Delivery.TASK)
+    story.back().start()
+    return story
+
+
+def test_a_call_that_became_a_task_is_known_to_go_on() -> None:
+    story = Story()
+    story.end("deferred")
+    assert read(story).state == "deferred"
+
+
+def test_a_question_of_a_task_can_be_answered() -> None:
+    story = as_task()
+    story.ask("colour")
+    found = read(story)
+    assert found.state == "open"
+    assert fates(found) == [(2, "colour", "open")]
+
+
+def test_nothing_of_a_cancelled_task_waits() -> None:
+    story = as_task()
+    story.ask("colour")
+    act = story.cancel_task()
+    found = read(story)
+    assert (found.state, found.expires_at) == ("cancelled", None)
+    assert fates(found) == [(2, "colour", "never")]
+    assert [each.id for each in found.acts] == [act.id]
+    assert [each.number for each in found.rounds] == [1, 2]
+
+
+def test_a_task_that_is_cancelled_while_it_runs_is_not_of_unknown_outcome() -> None:
+    story = as_task()
+    story.cancel_task()
+    assert read(story).state == "cancelled"
+
+
+def test_a_result_counts_although_the_task_was_cancelled_just_before() -> None:
+    story = as_task()
+    story.cancel_task()
+    story.end()
+    assert read(story).state == "complete"
 
 
 def test_rounds_questions_and_answers_come_in_order() -> None:

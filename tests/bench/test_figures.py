@@ -1,17 +1,26 @@
 """What becomes of samples: figures, a table, a page, a picture."""
 
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from bench import asking, listeners, nodes, plot, report, sessions
+from bench import asking, kinds, listeners, nodes, plot, report, sessions, tasks
 from bench.figures import Figure, summarise
 from bench.listeners import Heard
 from bench.load import LoadError, Sample, parse
 from bench.nodes import Turn
 from bench.passes import Plan
-from bench.proc import parse_ticks
+from bench.proc import (
+    cpu_seconds,
+    family_cpu_seconds,
+    parse_ended_ticks,
+    parse_parent,
+    parse_ticks,
+)
 from bench.waiting import SetUpFigure, WaitingFigure
 
 LABELS = {"mcphost": "mcphost", "sdk": "SDK", "bare": "bare"}
@@ -105,7 +114,17 @@ def test_a_page_without_the_markers_is_left_alone(tmp_path: Path) -> None:
 
 def test_the_page_has_a_place_for_every_scenario() -> None:
     text = report.PAGE.read_text()
-    for name in ("call", "ask", "sessions", "scale", "nodes", "listeners", "waiting"):
+    for name in (
+        "call",
+        "ask",
+        "kinds",
+        "sessions",
+        "scale",
+        "nodes",
+        "listeners",
+        "waiting",
+        "tasks",
+    ):
         marker = f"bench {name}"
         assert text.count(f"<!-- {marker}: begin -->") == 1
         assert text.count(f"<!-- {marker}: end -->") == 1
@@ -210,7 +229,37 @@ def test_the_cpu_of_sessions_is_compared_within_each_pass_and_told_per_revision(
 
 
 def test_ticks_are_read_behind_a_name_that_holds_anything() -> None:
-    assert parse_ticks("42 (a ) b (c) S " + " ".join(map(str, range(1, 50)))) == 11 + 12
+    stat = "42 (a ) b (c) S " + " ".join(map(str, range(1, 50)))
+    assert parse_ticks(stat) == 11 + 12
+    assert parse_ended_ticks(stat) == 13 + 14
+    assert parse_parent(stat) == 1
+
+
+def test_the_cpu_of_a_family_has_that_of_children_that_run_and_that_have_ended() -> None:
+    busy = "import time\nwhile time.process_time() < 0.2: pass\n"
+    waits = f"{busy}print(flush=True)\ninput()"
+    ended = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {busy!r}])\n"
+    parent = f"{ended}subprocess.run([sys.executable, '-c', {waits!r}])"
+    with subprocess.Popen(
+        [sys.executable, "-c", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"\n"
+        assert family_cpu_seconds(process.pid) >= cpu_seconds(process.pid) + 0.3
+        process.communicate(b"\n")
+
+
+def test_the_tools_of_each_kind_stand_beside_the_echo() -> None:
+    samples = {name: [sample(100, cpu=0.1)] for name in kinds.LABELS}
+    samples[kinds.SCRIPT] = [replace(sample(25, cpu=0.1), p50=2.5)]
+    samples["ask-script"] = [sample(0)]
+    figures = summarise(kinds.LABELS, samples)
+    table = report.kinds_tables({1: figures, 64: figures})
+    assert table.count("| script | 4,000 µs | 4.00 | 25 | 25 to 25 | 25% | 2.50 | 2.00 | 0 |") == 2
+    assert table.count("| Python function | 1,000 µs | 1.00 |") == 2
+    assert table.endswith(
+        "1 connection: a script takes 1.50 ms more than the echo (wanted: less than 2 ms): reached"
+    )
 
 
 def test_calls_that_ask_are_held_against_the_sdk_and_against_those_without_a_claim() -> None:
@@ -232,3 +281,32 @@ def test_calls_that_ask_are_held_against_the_sdk_and_against_those_without_a_cla
     assert "| 200 bytes |" in table
     assert "wanted" not in report.asking_table(figures[2:], ())
     assert asking.claim_seconds(figures[2:]) is None
+
+
+def test_the_cpu_of_tasks_is_compared_within_each_pass_and_their_memory_held_against_a_target() -> (
+    None
+):
+    """The machine is half as fast in the second pass."""
+
+    def turn(cpu: float) -> tasks.Turn:
+        return tasks.Turn(100, 250, 2.0, cpu, clients_cpu=0.1, answered=[1.0, 2.0, 3.0])
+
+    labels = {"mcphost": "mcphost", "mcphost-queued": "queued", "fastmcp": "FastMCP"}
+    turns = {
+        "mcphost": [turn(0.3), turn(0.6)],
+        "mcphost-queued": [turn(0.4), turn(0.8)],
+        "fastmcp": [turn(0.2), turn(0.4)],
+    }
+    waited = {
+        name: [tasks.Waited(2, 5_000, 0.5), tasks.Waited(10, most, 1.0)]
+        for name, most in zip(labels, (100, 900, 900), strict=True)
+    }
+    figures = tasks.summarise(labels, turns, waited)
+    assert [figure.ratio for figure in figures] == pytest.approx([1.5, 2.0, 1.0])
+    table = report.tasks_table(figures)
+    assert "| mcphost | 4.50 ms | 1.50 | 50 | 50 to 50 | 2.5 | 1.00 ms | 2 / 3 |" in table
+    assert "| mcphost | 2 | 5,000 bytes | 0.5 s |\n| mcphost | 10 | 100 bytes | 1.0 s |" in table
+    assert table.splitlines()[-2:] == [
+        "- mcphost: 100 bytes for each of 10 tasks that wait (wanted: at most 512): reached",
+        "- queued: 900 bytes for each of 10 tasks that wait (wanted: at most 512): **missed**",
+    ]

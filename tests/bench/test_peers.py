@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -82,9 +83,23 @@ def test_the_sdk_as_installed_has_no_library_that_makes_uvicorn_fast() -> None:
     )
 
 
-def test_no_lock_names_a_registry() -> None:
+NODE_PROJECTS = (
+    peers.SERVERS / "typescript",
+    ROOT / "tests" / "e2e" / "node",
+    ROOT / "tests" / "e2e" / "node_services",
+)
+
+
+@pytest.mark.parametrize("project", NODE_PROJECTS, ids=lambda project: project.name)
+def test_no_lock_names_a_registry_and_every_version_is_exact(project: Path) -> None:
+    lock = json.loads((project / "package-lock.json").read_text())
+    assert [name for name, package in lock["packages"].items() if "resolved" in package] == []
+    wanted = json.loads((project / "package.json").read_text())["dependencies"]
+    assert [one for one in wanted.values() if not re.fullmatch(r"[0-9]+(\.[0-9]+){2}", one)] == []
+
+
+def test_the_label_of_the_typescript_sdk_has_its_version() -> None:
     lock = json.loads((peers.SERVERS / "typescript" / "package-lock.json").read_text())
     assert lock["packages"]["node_modules/@modelcontextprotocol/server"]["version"].startswith(
         peers.TYPESCRIPT.label.rpartition(" ")[2]
     )
-    assert [name for name, package in lock["packages"].items() if "resolved" in package] == []

@@ -1,6 +1,6 @@
 """A kind of tool in memory, so that a test decides what "the code" currently contains."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from mcphost.audit.records import Actor
 from mcphost.catalogue.fields import PrimitiveFields
-from mcphost.kinds.kind import Compiled, KindError
+from mcphost.kinds.kind import Compiled, KindError, Sending
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.runtime.call import Call
 from mcphost.runtime.journal import Journal
@@ -76,6 +76,12 @@ class Shelf:
 
     def check(self) -> Sequence[ArgumentProblem]:
         return self.problems
+
+    def sendings_of(self, config: Mapping[str, Any]) -> Sequence[Sending]:
+        return ()
+
+    def secrets_of(self, config: Mapping[str, Any]) -> Collection[str]:
+        return ()
 
     def choices(self) -> Sequence[tuple[str, str]]:
         return [(reference, compiled.name) for reference, compiled in self.functions.items()]

@@ -52,7 +52,9 @@ def tenant(db: None, folder: Path) -> UUID:
 
 def test_every_kind_is_registered_under_its_own_name() -> None:
     assert {name: kind.name for name, kind in kinds.KINDS.items()} == {
+        "http": "http",
         "python": "python",
+        "script": "script",
         "text": "text",
     }
 

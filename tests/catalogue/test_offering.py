@@ -21,9 +21,12 @@ from mcphost.feed.cache import MISS
 from mcphost.feed.loop import loop
 from mcphost.feed.services import announce
 from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.runtime.program import TaskSupport
 from tests.catalogue.kit import ACTOR, OTHER, TEXT, Says, Shelf, fields
 
 SECONDS = 20
+ECHO_VERSION = "1+d7b1fc33"
+"""The version of `demo.echo`, the same in every release."""
 Elsewhere = Callable[[], AbstractContextManager[None]]
 
 
@@ -156,6 +159,20 @@ def test_the_authors_version_is_part_of_the_label(acme: UUID, shelf: Shelf) -> N
     before = only(selectors.offering(acme)).version
     shelf.put("demo.echo", author_version="2")
     assert only(selectors.offering(acme)).version != before
+
+
+@pytest.mark.django_db
+def test_a_tool_says_when_its_calls_become_tasks_and_its_version_stays(
+    acme: UUID, shelf: Shelf
+) -> None:
+    publish(acme)
+    before = only(selectors.offering(acme))
+    assert before.task_support is TaskSupport.NEVER
+    shelf.put("demo.echo", task_support=TaskSupport.REQUIRED)
+    after = only(selectors.offering(acme))
+    assert after.task_support is TaskSupport.REQUIRED
+    assert (after.version, after.listing) == (before.version, before.listing)
+    assert before.version == ECHO_VERSION
 
 
 @pytest.mark.django_db

@@ -1,6 +1,7 @@
 """Tests of what all pages share: headers, wording, examples, snippets to paste."""
 
 import json
+import re
 import shlex
 from datetime import timedelta
 from itertools import pairwise
@@ -9,7 +10,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from mcphost.console.middleware import LOOSER, STRICT
+from mcphost.console.middleware import LOOSER, NONCED, STRICT
 from mcphost.console.primitives import examples
 from mcphost.console.templatetags.console import badge, brief, lasted, pretty, size, took, when
 from mcphost.console.tenants import clients
@@ -172,3 +173,14 @@ def test_lines_to_paste_hold_the_address_and_the_token() -> None:
 
 def test_the_policy_is_not_weakened_by_what_tenants_have(acme: Things, owner: Client) -> None:
     assert owner.get("/admin/t/acme/")["Content-Security-Policy"] == LOOSER
+
+
+def test_style_elements_need_a_nonce_beside_the_editor(acme: Things, owner: Client) -> None:
+    page = owner.get("/admin/t/acme/tools/new/?kind=script")
+    nonce = re.search(r"'nonce-([\w-]{22})'", page["Content-Security-Policy"])
+    assert nonce is not None
+    assert page["Content-Security-Policy"] == NONCED.format(nonce[1])
+    assert NONCED.startswith(LOOSER)
+    assert page.content.decode().count("<style") == page.content.decode().count(
+        f'<style nonce="{nonce[1]}"'
+    )

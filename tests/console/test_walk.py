@@ -17,12 +17,14 @@ from mcphost.audit.records import ANSWER_RECEIVED
 from mcphost.catalogue.models import Grant, Primitive, PrimitiveVersion
 from mcphost.console.urls import urlpatterns
 from mcphost.identity.models import ServiceAccount, Token
+from mcphost.tasks.models import Task, TaskQuestion
 from mcphost.tenants.models import Invitation, Membership, Tenant
-from mcphost.vault.models import RingKey, TenantSecret
+from mcphost.vault.models import RingKey, StoredSecret, TenantSecret
 from tests.cast import Cast
 from tests.console.conftest import Browser
 from tests.console.things import Things, asking
 from tests.console.things import told as put
+from tests.tasks.rows import a_question, a_task
 
 pytestmark = pytest.mark.django_db
 
@@ -45,8 +47,11 @@ MODELS = (
     User,
     RingKey,
     TenantSecret,
+    StoredSecret,
     Invitation,
     ServiceAccount,
+    Task,
+    TaskQuestion,
 )
 
 
@@ -61,6 +66,7 @@ def address(pattern: URLPattern, things: Things, slug: str) -> str:
         "user_id": things.user,
         "verb": "disable",
         "account_id": things.account,
+        "secret_id": things.secret,
         "invitation_id": things.invitation,
         "link": things.link,
         "key_id": RingKey.objects.values_list("id", flat=True).first() or "k1",
@@ -94,8 +100,18 @@ def body(things: Things) -> dict[str, Any]:
         "audience": "mcp",
         "scopes": ["mcp:list", "mcp:call"],
         "password": "a-password-that-is-long",
+        "value": "a-value-that-is-stolen",
+        "hosts": "stolen.example.com",
+        "places": "body",
         "present": "wrong",
         "is_active": "on",
+        "document": (
+            '{"openapi": "3.1.0", "servers": [{"url": "https://stolen.example.com"}], '
+            '"paths": {"/stolen": {"get": {}}}}'
+        ),
+        "chosen": "GET /stolen",
+        "name-0": "stolen",
+        "_create": "1",
         "_publish": "1",
         "_accept": "1",
     }
@@ -137,6 +153,7 @@ def acme(acme: Things) -> Things:
     story = asking(acme)
     story.refuse(f"canary-{acme.slug}-refusal")
     put(story)
+    a_question(a_task(acme.tenant, story.call.id, tool=f"canary-{acme.slug}-task"))
     answer = next(each for each in story.made if each.action == ANSWER_RECEIVED)
     return replace(acme, call=story.call.id, entry=answer.id)
 
@@ -202,9 +219,12 @@ def test_the_texts_that_are_looked_for_are_on_the_pages_of_who_may_see_them(
         "records",
         "refusals",
         "call",
+        "tasks",
+        "task",
         "changes",
         "members",
         "service_accounts",
+        "secrets",
     )
     owner = browse(cast.owner)
     pages = [owner.get(address(by_name[name], acme, acme.slug)) for name in read]

@@ -21,6 +21,7 @@ from mcphost.tenants.invitations import invite
 from mcphost.tenants.roles import CALL_TOOLS, LIST_TOOLS, Role
 from mcphost.tenants.selectors import TenantSnapshot
 from mcphost.tenants.services import update_tenant
+from mcphost.vault.secrets.services import create_secret
 from mcphost.vault.services import ensure_tenant
 from tests.audit.asking import Story, keep
 from tests.cast import Person
@@ -43,6 +44,7 @@ class Things:
     entry: UUID
     user: int
     account: UUID
+    secret: UUID
     invitation: UUID
     link: str
 
@@ -57,6 +59,7 @@ class Things:
             self.call,
             self.entry,
             self.account,
+            self.secret,
             self.invitation,
             self.tenant,
             f"/t/{self.slug}/",
@@ -79,6 +82,14 @@ def fill(tenant: TenantSnapshot, owner: Person) -> Things:
     wanted = TokenRequest(f"{canary}-token", (LIST_TOOLS, CALL_TOOLS))
     token = issue(tenant.id, owner.user, wanted, actor=ACTOR)
     account = create(tenant.id, f"{canary}-account", actor=ACTOR)
+    secret = create_secret(
+        tenant.id,
+        f"{canary}_secret".replace("-", "_"),
+        f"{canary}-value",
+        hosts=[f"{canary}.example.com"],
+        places=["header"],
+        actor=ACTOR,
+    )
     invited = invite(tenant.id, f"{canary}-invited", Role.OWNER, inviter=owner.user)
     call = uuid4()
     entry = recorded(tenant.id, call, target=tool.name, reason=f"{canary}-reason")
@@ -95,6 +106,7 @@ def fill(tenant: TenantSnapshot, owner: Person) -> Things:
         entry=entry,
         user=owner.user.pk,
         account=account,
+        secret=secret,
         invitation=invited.id,
         link=invited.link,
     )

@@ -3,6 +3,8 @@
 import http.client
 import re
 from contextlib import closing
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
 from urllib.parse import urlencode
 
 PATIENCE = 30
@@ -60,3 +62,92 @@ class Admin:
                     key, _, rest = value.partition("=")
                     self._cookies[key] = rest.partition(";")[0]
         return page
+
+
+@dataclass
+class _Control:
+    """A field of a form. `choices` are those of a select, by what is shown."""
+
+    name: str
+    type: str
+    value: str = ""
+    is_sent: bool = True
+    choices: dict[str, str] = field(default_factory=dict)
+
+
+class Form(HTMLParser):
+    """The form of a page, as a browser has it: what is in it, and what is filled in by its labels.
+
+    Rows that a browser would only add by a script are left out, and so are files.
+    """
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self._controls: dict[str, _Control] = {}
+        self._labels: dict[str, str] = {}
+        self._text: list[str] = []
+        self._label = self._option = ""
+        self._open: _Control | None = None
+        self._unborn = 0
+        self.feed(page)
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """What would be sent."""
+        return {each.name: each.value for each in self._controls.values() if each.is_sent}
+
+    def fill(self, label: str, value: str, prefix: str = "") -> None:
+        """Type into a field, choose by what is shown, or tick (any value); of several fields with this
+        label, the first one whose name has the prefix."""
+        found = [
+            self._controls[id]
+            for id, text in self._labels.items()
+            if text == label and id in self._controls
+        ]
+        fits = (each for each in found if each.name.startswith(prefix))
+        control = next(fits, None)
+        assert control, f"there is no field {prefix}{label!r}"
+        control.is_sent = True
+        if control.type == "select":
+            control.value = control.choices[value]
+        elif control.type != "checkbox":
+            control.value = value
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        chosen = {"checked", "selected"} & {name for name, _ in attrs}
+        if tag == "template":
+            self._unborn += 1
+        elif tag == "label":
+            self._label, self._text = given.get("for", ""), []
+        elif tag == "option":
+            self._option, self._text = given.get("value", ""), []
+            if self._open and chosen:
+                self._open.value = given.get("value", "")
+        elif tag in ("input", "select", "textarea") and given.get("name") and not self._unborn:
+            type = given.get("type", "text") if tag == "input" else tag
+            ticked = type in ("checkbox", "radio")
+            value = given.get("value", "on" if ticked else "")
+            is_sent = bool(chosen) if ticked else type not in ("file", "submit")
+            control = _Control(given["name"], type, value, is_sent)
+            self._controls.setdefault(given.get("id", given["name"]), control)
+            if tag != "input":
+                self._open, self._text = control, []
+
+    def handle_data(self, data: str) -> None:
+        self._text.append(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        text = "".join(self._text)
+        if tag == "template":
+            self._unborn -= 1
+        elif tag == "label" and not self._unborn:
+            self._labels.setdefault(self._label, text.strip())
+        elif tag == "option" and self._open:
+            self._open.choices[text.strip()] = self._option
+            self._text = []
+        elif tag == "textarea" and self._open:
+            self._open.value = text.removeprefix("\n")
+            self._open = None
+        elif tag == "select":
+            self._open = None

@@ -144,13 +144,14 @@ def _wait_until_ready(server: Server, process: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         assert process.poll() is None, f"it ended: {server.log.read_text()}"
-        if _ready(server.port):
+        if is_ready(server.port):
             return
         time.sleep(0.05)  # between looks at another process; nothing it does could wake us
     raise AssertionError(f"not ready within {START_SECONDS} s: {server.log.read_text()}")
 
 
-def _ready(port: int) -> bool:
+def is_ready(port: int) -> bool:
+    """Whether a server there says that it is ready."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     try:
         connection.request("GET", "/readyz")

@@ -18,7 +18,7 @@ from mcphost.vault.payloads import VaultPayloadCipher, commitment
 from tests.legacy import Event
 
 Json = dict[str, Any]
-BESIDE_THE_PATH = ("change_log_", "loop_block", "commit_")
+BESIDE_THE_PATH = ("change_log_", "loop_", "commit_")
 """Beginnings of names of metrics that depend on other threads than those of the path."""
 PROBED = frozenset(
     {
@@ -27,6 +27,10 @@ PROBED = frozenset(
         "threads_lost",
         "database_waiting",
         "records_waiting",
+        "overloaded",
+        "shares_over",
+        "shares_limit_seconds",
+        "processes_free",
     }
 )
 QUIET = ("mcphost.feed", "mcphost.observability.loop_watch", "mcphost.serving.process")

@@ -54,6 +54,29 @@ def test_each_counts_all_that_beat_lately_and_do_not_drain() -> None:
     assert [row.draining for row in nodes.rows()].count(True) == 1
 
 
+def test_each_knows_how_many_others_are_free() -> None:
+    one, two, three = Heartbeat(), Heartbeat(), Heartbeat()
+    one.beat()
+    assert one.free() == 0, "it does not count itself"
+    for each in (two, three, one):
+        each.beat()
+    assert one.free() == 2
+    two.overloaded = lambda: True
+    two.beat()
+    one.beat()
+    assert (one.free(), one.live()) == (1, 3)
+    three.drain()
+    three.beat()
+    one.beat()
+    assert one.free() == 0
+    two.beat()
+    assert two.free() == 1, "one is not overloaded"
+    two.overloaded = lambda: False
+    two.beat()
+    one.beat()
+    assert one.free() == 1
+
+
 def test_a_process_that_drains_alone_still_counts_itself() -> None:
     one = Heartbeat()
     one.drain()

@@ -54,6 +54,12 @@ def test_a_scenario_to_come_that_only_skips_is_as_expected():
     assert complaints(RESULTS | {"prompts-list": (Check("x", "SKIPPED"),)}, EXPECTED) == []
 
 
+def test_a_scenario_whose_only_check_is_skipped_has_no_check_that_passes():
+    expected = Expected(passing={"silent": 0}, scenarios=frozenset(), checks=frozenset())
+    assert complaints({"silent": (Check("x", "SKIPPED"),)}, expected) == []
+    assert complaints({"silent": (GOOD,)}, expected) == ["silent: 1 checks pass, not 0"]
+
+
 def test_results_are_read_from_what_the_suite_wrote(tmp_path):
     _write(
         tmp_path / "server-tools-list-2026-11-21T00-04-58-884Z", [{"id": "a", "status": "SUCCESS"}]

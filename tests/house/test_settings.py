@@ -177,3 +177,26 @@ def test_which_addresses_only_this_machine_reaches(monkeypatch, host, loopback):
 def test_every_field_knows_its_variable():
     assert Environment.variable("port") == "PORT"
     assert Environment.variable("body_limit") == "MCPHOST_BODY_LIMIT"
+
+
+def test_the_queue_of_tasks_needs_postgresql(tmp_path):
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        load(tmp_path, "MCPHOST_TASK_ENGINE", MCPHOST_TASK_ENGINE="procrastinate")
+    assert "needs PostgreSQL (DATABASE_URL)" in refused.value.stderr
+
+
+@pytest.mark.parametrize(
+    ("settings", "engine"),
+    [
+        ({}, "embedded"),
+        ({"DATABASE_URL": "postgres://app@db/x"}, "procrastinate"),
+        ({"DATABASE_URL": "postgres://app@db/x", "MCPHOST_TASK_ENGINE": "embedded"}, "embedded"),
+    ],
+)
+def test_the_database_decides_who_runs_tasks_unless_an_operator_does(tmp_path, settings, engine):
+    names = ("MCPHOST_TASK_ENGINE", "MCPHOST_TASK_WORKER_IN_SERVER", "INSTALLED_APPS")
+    found = load(tmp_path, *names, **settings)
+    assert found["MCPHOST_TASK_ENGINE"] == engine
+    assert found["MCPHOST_TASK_WORKER_IN_SERVER"] is True
+    has_tables = "procrastinate.contrib.django" in found["INSTALLED_APPS"]
+    assert has_tables == (engine == "procrastinate")

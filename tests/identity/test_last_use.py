@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.db import DatabaseError
 
-from mcphost.identity import last_use
-from mcphost.identity.last_use import LastUse
+from mcphost.audit import last_use
+from mcphost.audit.last_use import LastUse
 from mcphost.identity.models import Token
 from tests.cast import Cast
 
@@ -31,11 +31,11 @@ def _written(token_id: str) -> datetime | None:
 
 def test_noting_touches_no_database(cast: Cast, django_assert_num_queries: CountQueries) -> None:
     with django_assert_num_queries(0):
-        LastUse().note("any", NOW)
+        LastUse(Token).note("any", NOW)
 
 
 def test_the_last_of_several_uses_is_written(cast: Cast) -> None:
-    uses, (one, two) = LastUse(), _ids(cast)
+    uses, (one, two) = LastUse(Token), _ids(cast)
     uses.note(one, NOW)
     uses.note(two, NOW + SECOND)
     uses.note(one, NOW + 2 * SECOND)
@@ -48,11 +48,11 @@ def test_nothing_noted_is_nothing_written(
     cast: Cast, django_assert_num_queries: CountQueries
 ) -> None:
     with django_assert_num_queries(0):
-        assert LastUse().flush(NOW) == 0
+        assert LastUse(Token).flush(NOW) == 0
 
 
 def test_a_token_is_written_at_most_once_a_minute(cast: Cast) -> None:
-    uses, (one, two) = LastUse(), _ids(cast)
+    uses, (one, two) = LastUse(Token), _ids(cast)
     uses.note(one, NOW)
     uses.flush(NOW)
     uses.note(one, NOW + SECOND)
@@ -66,14 +66,14 @@ def test_a_token_is_written_at_most_once_a_minute(cast: Cast) -> None:
 
 
 def test_what_is_written_is_not_written_again(cast: Cast) -> None:
-    uses, (one, _) = LastUse(), _ids(cast)
+    uses, (one, _) = LastUse(Token), _ids(cast)
     uses.note(one, NOW)
     assert uses.flush(NOW) == 1
     assert uses.flush(NOW + 2 * MINUTE) == 0
 
 
 def test_a_later_use_that_another_process_wrote_stays(cast: Cast) -> None:
-    uses, (one, _) = LastUse(), _ids(cast)
+    uses, (one, _) = LastUse(Token), _ids(cast)
     later = NOW + timedelta(microseconds=1)
     Token.objects.filter(pk=one).update(last_used_at=later)
     uses.note(one, NOW)
@@ -83,7 +83,7 @@ def test_a_later_use_that_another_process_wrote_stays(cast: Cast) -> None:
 
 def test_many_are_written_in_batches(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(last_use, "WRITTEN_AT_ONCE", 1)
-    uses = LastUse()
+    uses = LastUse(Token)
     for token_id in _ids(cast):
         uses.note(token_id, NOW)
     assert [uses.flush(NOW) for _ in range(3)] == [1, 1, 0]
@@ -92,14 +92,14 @@ def test_many_are_written_in_batches(cast: Cast, monkeypatch: pytest.MonkeyPatch
 def test_a_use_noted_while_others_are_written_is_kept_for_the_next_time(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    uses, (one, _) = LastUse(), _ids(cast)
-    write = last_use._write
+    uses, (one, _) = LastUse(Token), _ids(cast)
+    write = uses._write
 
     def write_while_it_is_used(due: list[tuple[str, datetime]]) -> None:
         write(due)
         uses.note(one, NOW + MINUTE)
 
-    monkeypatch.setattr(last_use, "_write", write_while_it_is_used)
+    monkeypatch.setattr(uses, "_write", write_while_it_is_used)
     uses.note(one, NOW)
     uses.flush(NOW)
     monkeypatch.undo()
@@ -113,9 +113,9 @@ def test_what_could_not_be_written_is_written_the_next_time(
     def disk_full(_: object) -> None:
         raise DatabaseError("disk full")
 
-    uses, (one, _) = LastUse(), _ids(cast)
+    uses, (one, _) = LastUse(Token), _ids(cast)
     uses.note(one, NOW)
-    monkeypatch.setattr(last_use, "_write", disk_full)
+    monkeypatch.setattr(uses, "_write", disk_full)
     with pytest.raises(DatabaseError):
         uses.flush(NOW)
     monkeypatch.undo()
@@ -124,14 +124,14 @@ def test_what_could_not_be_written_is_written_the_next_time(
 
 
 def test_what_is_forgotten_is_not_written(cast: Cast) -> None:
-    uses, (one, _) = LastUse(), _ids(cast)
+    uses, (one, _) = LastUse(Token), _ids(cast)
     uses.note(one, NOW)
     uses.forget_all()
     assert uses.flush(NOW) == 0
 
 
 def test_what_another_process_wrote_within_the_minute_is_not_written_again(cast: Cast) -> None:
-    here, there, (one, _) = LastUse(), LastUse(), _ids(cast)
+    here, there, (one, _) = LastUse(Token), LastUse(Token), _ids(cast)
     here.note(one, NOW)
     here.flush(NOW)
     there.note(one, NOW + MINUTE - SECOND)

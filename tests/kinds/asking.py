@@ -6,10 +6,10 @@ from typing import Any
 import orjson
 from pydantic import BaseModel
 
-from mcphost.kinds.python.program import PythonProgram
-from mcphost.runtime.call import Call
+from mcphost.kinds.functions.program import FunctionProgram
+from mcphost.runtime.call import Call, Delivery
 from mcphost.runtime.journal import EMPTY, Answer, Journal, as_json, from_json
-from mcphost.runtime.outcomes import Complete, InputRequired, Outcome
+from mcphost.runtime.outcomes import Complete, Deferred, InputRequired, Outcome
 from mcphost.runtime.ports import Ports
 from tests.kinds.rounds import a_call, ports, seen
 
@@ -49,7 +49,7 @@ class Driven:
     def __init__(
         self, function: Callable[..., Any], call: Call | None = None, outside: Ports | None = None
     ) -> None:
-        self._program = PythonProgram(seen(function))
+        self._program = FunctionProgram(seen(function))
         self.call = call or asking_call()
         self.outside = outside or ports(seconds=10)
         self.journal = EMPTY
@@ -64,6 +64,8 @@ class Driven:
         self.call = self.call._replace(round=self.call.round + 1)
         if not isinstance(outcome, Complete) and (left := getattr(outcome, "journal", None)):
             self.journal = travelled(left)
+        if isinstance(outcome, Deferred):
+            self.call = self.call._replace(delivery=Delivery.TASK)
         if isinstance(outcome, InputRequired):
             self.asked = {one.key: one.digest for one in outcome.requests}
         return outcome
@@ -79,6 +81,11 @@ class Driven:
         outcome = await self.advance(**answers)
         assert isinstance(outcome, Complete), outcome
         return said(outcome)
+
+    async def defers(self, **answers: Mapping[str, Any]) -> None:
+        """Assert that the next round makes the call a task."""
+        outcome = await self.advance(**answers)
+        assert isinstance(outcome, Deferred), outcome
 
     async def completes_with_nothing(self) -> None:
         """Assert that the next round completes without content."""

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID, uuid4
 
+from mcphost.kinds.functions.program import FunctionProgram
 from mcphost.kinds.python.function import PythonFunction, inspect_function
-from mcphost.kinds.python.program import PythonProgram
 from mcphost.protocol.eras import REVISION, Era
 from mcphost.runtime.call import Call, Client, Delivery, Principal, PrincipalKind
 from mcphost.runtime.journal import EMPTY
@@ -65,7 +65,7 @@ def seen(function: Callable[..., Any]) -> PythonFunction:
 
 
 def program(function: Callable[..., Any]) -> Program:
-    return PythonProgram(seen(function))
+    return FunctionProgram(seen(function))
 
 
 async def outcome(

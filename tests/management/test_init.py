@@ -75,7 +75,8 @@ def test_the_conformance_tenant_is_open_to_anybody_and_has_the_suites_tools(
     tenant = tenants.public_tenant("conformance")
     assert tenant is not None
     tools = {tool.name for tool in catalogue.offering(tenant.id).tools}
-    assert {"test_simple_text", "test_input_required_result_elicitation"} <= tools
+    named = {"test_simple_text", "test_input_required_result_elicitation", "test_tool_with_task"}
+    assert named <= tools
     assert [row.slug for row in Tenant.objects.all()] == ["conformance"]
     assert not data.demo_token.exists()
 

@@ -7,6 +7,7 @@ from mcphost.observability import labels
 from mcphost.protocol.errors import HTTP_STATUS
 from mcphost.protocol.legacy.opening import INITIALIZE
 from mcphost.runtime.outcomes import FailureKind
+from mcphost.serving import load
 from mcphost.serving.execution import audit_records
 from mcphost.serving.legacy.methods import OWN
 from mcphost.serving.methods.dispatch import HANDLERS, LONG_LIVED
@@ -30,9 +31,13 @@ def test_every_sort_is_named():
 
 
 def test_every_end_of_a_round_is_named():
-    words = ("COMPLETE", "TOOL_ERROR", "INPUT_REQUIRED", "YIELDED", "CANCELLED")
+    words = ("COMPLETE", "TOOL_ERROR", "INPUT_REQUIRED", "YIELDED", "DEFERRED", "CANCELLED")
     told = {getattr(audit_records, word) for word in words}
     assert {*map(str, FailureKind), *told} == set(labels.OUTCOMES)
+
+
+def test_every_reason_to_leave_a_process_is_named():
+    assert {load.DRAIN, load.LAG, load.SHARE} == set(labels.SHED)
 
 
 def test_every_reason_not_to_check_a_password_is_named():

@@ -9,7 +9,13 @@ from types import FrameType
 import pytest
 
 from mcphost.observability import counters
-from mcphost.observability.loop_watch import LoopWatch, WatchTimes
+from mcphost.observability.loop_watch import (
+    CALM_CHECKS,
+    SLOW_CHECKS,
+    LoopLag,
+    LoopWatch,
+    WatchTimes,
+)
 
 LIMIT = 10.0
 QUICK = WatchTimes(blocked=0.05, pause=0.005)
@@ -143,3 +149,62 @@ def test_a_thread_that_is_gone_stands_nowhere():
 
 def test_the_shipped_patience_keeps_the_promise_of_a_quarter_of_a_second():
     assert WatchTimes().blocked + WatchTimes().pause <= 0.25
+
+
+def observe(lag: LoopLag, seconds: float, times: int = 1) -> bool:
+    """Add as many checks; whether the loop is then too late."""
+    for _ in range(times):
+        lag.observe(seconds)
+    return lag.is_over()
+
+
+def test_a_loop_is_too_late_after_most_of_several_checks_in_a_row():
+    lag = LoopLag(lambda: 0.5)
+    assert not observe(lag, 9.0, SLOW_CHECKS - 1), "too few checks to judge"
+    assert observe(lag, 9.0)
+    assert lag.seconds() == 9.0
+
+
+def test_one_slow_callback_and_a_second_one_change_nothing():
+    lag = LoopLag(lambda: 0.5)
+    observe(lag, 0.0, SLOW_CHECKS)
+    assert not observe(lag, 9.0, SLOW_CHECKS // 2)
+    assert lag.seconds() == 0.0
+    assert observe(lag, 9.0)
+
+
+def test_a_loop_at_the_limit_is_not_too_late():
+    assert not observe(LoopLag(lambda: 0.5), 0.5, CALM_CHECKS)
+
+
+def test_a_loop_recovers_only_well_below_the_limit_and_after_more_checks():
+    lag = LoopLag(lambda: 0.5)
+    observe(lag, 0.6, CALM_CHECKS)
+    assert observe(lag, 0.4, 2 * CALM_CHECKS), "half the limit is 0.25"
+    assert observe(lag, 0.1, CALM_CHECKS // 2 - 1)
+    assert not observe(lag, 0.1, 2)
+    assert not observe(lag, 0.4, CALM_CHECKS)
+
+
+def test_without_a_limit_no_loop_is_too_late():
+    assert not observe(LoopLag(float), 9.0, CALM_CHECKS)
+
+
+def test_another_loop_begins_anew():
+    lag = LoopLag(lambda: 0.5)
+    observe(lag, 9.0, CALM_CHECKS)
+    lag.reset()
+    assert (lag.is_over(), lag.seconds()) == (False, 0.0)
+
+
+async def test_the_watch_measures_how_late_the_loop_runs():
+    lag = LoopLag(lambda: 0.01)
+    watch = LoopWatch(lambda frame: None, WatchTimes(blocked=LIMIT, pause=0.005), lag)
+    watch.start()
+    async with asyncio.timeout(LIMIT):
+        while not lag.is_over():
+            threading.Event().wait(0.05)
+            await asyncio.sleep(0)
+    assert lag.seconds() > 0.01
+    watch.stop()
+    assert await asyncio.to_thread(watch.join, LIMIT)

@@ -8,6 +8,7 @@ import orjson
 from mcphost.protocol.exchange import Exchange
 from mcphost.protocol.headers import Headers
 from mcphost.protocol.opening import open_post
+from tests.wire import NAME_PARAMS
 
 REVISION = "2026-07-28"
 VERSION = "io.modelcontextprotocol/protocolVersion"
@@ -53,7 +54,7 @@ def headers_of(message: Mapping[str, Any], **changes: Any) -> Headers:
         headers["mcp-method"] = method
     params = message.get("params")
     if isinstance(params, dict):
-        name = params.get("uri" if method == "resources/read" else "name")
+        name = params.get(NAME_PARAMS.get(str(method), "name"))
         if isinstance(name, str):
             headers["mcp-name"] = name
     names = {key.replace("_", "-"): value for key, value in changes.items()}

@@ -13,7 +13,7 @@ from mcphost.protocol.nesting import MAX_DEPTH
 from mcphost.protocol.opening import open_post
 from mcphost.protocol.params import _RESPONSES, _SHAPES
 from mcphost.protocol.revisions import REVISIONS
-from mcphost.serving.legacy.methods import OWN, SHARED
+from mcphost.serving.legacy.methods import OF_TASKS, OWN, SHARED
 from mcphost.serving.methods.dispatch import HANDLERS, LONG_LIVED
 from tests.bodies import (
     JUNK,
@@ -118,7 +118,7 @@ def test_a_large_answer_in_a_session_costs_at_most_twice_parsing_it(answer: Any)
 def test_every_method_is_tried() -> None:
     assert MODERN.keys() == HANDLERS.keys() | LONG_LIVED.keys()
     notifications = {name for name in SESSION if name.startswith("notifications/")}
-    assert SESSION.keys() - notifications - {"initialize"} == OWN.keys() | SHARED
+    assert SESSION.keys() - notifications - {"initialize"} == OWN.keys() | OF_TASKS.keys() | SHARED
 
 
 WORST = {

@@ -14,6 +14,7 @@ from tests.wire import (
     FULL_RESPONSES,
     REQUESTS,
     SPEC,
+    TASK_REQUESTS,
     check_message,
     check_response,
     check_type,
@@ -97,5 +98,5 @@ def test_an_example_of_a_response_passes_the_referee(path):
 
 
 def test_every_named_method_has_its_header():
-    assert all(method in REQUESTS for method in NAME_FIELDS)
+    assert all(method in {**REQUESTS, **TASK_REQUESTS} for method in NAME_FIELDS)
     assert headers_of({"method": "tools/call", "params": {"name": "a"}}).get("mcp-name") == "a"

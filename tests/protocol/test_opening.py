@@ -74,7 +74,7 @@ def test_an_id_is_a_string_or_an_integer(identifier):
 
 
 def test_a_method_that_nobody_knows_is_for_others_to_refuse():
-    for method in ("initialize", "ping", "tasks/get", "no/such/method", "notifications/cancelled"):
+    for method in ("initialize", "ping", "tasks/list", "no/such/method", "notifications/cancelled"):
         assert opened(request(method, {"_meta": META, "x": 1})).method == method
 
 
@@ -284,15 +284,24 @@ def test_a_method_header_that_differs_is_a_mismatch(header):
 @pytest.mark.requirement("headers.name")
 @pytest.mark.parametrize(
     ("method", "field"),
-    [("tools/call", "name"), ("prompts/get", "name"), ("resources/read", "uri")],
+    [
+        *(("tools/call", "name"), ("prompts/get", "name"), ("resources/read", "uri")),
+        *((f"tasks/{method}", "taskId") for method in ("get", "update", "cancel")),
+    ],
 )
 def test_a_name_header_that_differs_is_a_mismatch(method, field):
-    message = request(method, {"_meta": META, field: "x:y"})
+    message = request(method, {"_meta": META, field: "x:y", "inputResponses": {}})
     assert opened(message).params[field] == "x:y"
-    for header in (ABSENT, "other"):
+    for header in ("other",) if field == "taskId" else (ABSENT, "other"):
         error = refused(message, mcp_name=header)
         assert (error.code, error.request_id) == (HEADER_MISMATCH, 7)
         assert "Mcp-Name" in error.message
+
+
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
+def test_a_request_about_a_task_may_leave_the_name_header_out(method):
+    message = request(method, {"_meta": META, "taskId": "x", "inputResponses": {}})
+    assert opened(message, mcp_name=ABSENT).params["taskId"] == "x"
 
 
 @pytest.mark.parametrize("name", [ABSENT, None, 5, ["echo"]])

@@ -4,18 +4,22 @@ import pytest
 
 from mcphost.protocol.errors import ProtocolError
 from mcphost.protocol.params import NAME_FIELDS
+from tests.mcp import header_value
 from tests.protocol.requests import (
     ABSENT,
     CAPABILITIES,
     CLIENT_INFO,
     LOG_LEVEL,
     META,
+    changed,
     opened,
     request,
     with_meta,
 )
 
 LISTS = ["tools/list", "prompts/list", "resources/list", "resources/templates/list"]
+TASK_METHODS = ["tasks/get", "tasks/update", "tasks/cancel"]
+FOLLOWING = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
 ASKING = ["tools/call", "prompts/get", "resources/read"]
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01"
 
@@ -112,7 +116,8 @@ def test_a_response_that_answers_nothing_is_named(method, response):
     [
         ("a b", "params.inputResponses['a b']"),
         ("", "params.inputResponses['']"),
-        ("k" * 1000, "params.inputResponses." + "k" * 64),
+        ("k" * 64 + "#1000", "params.inputResponses['" + "k" * 64 + "#1000']"),
+        ("k" * 1000, "params.inputResponses." + "k" * 80),
     ],
 )
 def test_a_response_is_named_by_its_key_whatever_that_is(key, where):
@@ -191,6 +196,136 @@ def test_a_subscription_filter_is_looked_at():
 )
 def test_a_bad_subscription_filter_is_refused_with_the_place(params, where):
     assert problem(request("subscriptions/listen", {"_meta": META, **params})).startswith(where)
+
+
+def following(task_ids, capabilities=FOLLOWING, **others) -> dict:
+    """A request for the notifications of tasks."""
+    params = {"notifications": {"taskIds": task_ids, **others}}
+    return request(
+        "subscriptions/listen", {"_meta": {**META, CAPABILITIES: capabilities}, **params}
+    )
+
+
+@pytest.mark.parametrize(
+    "task_ids", [[], ["a"], ["a", "a"], ["t" * 64, ""], [*map(str, range(100)), "0", "1"]]
+)
+def test_a_subscription_names_tasks(task_ids):
+    assert opened(following(task_ids)).params["notifications"]["taskIds"] == task_ids
+
+
+@pytest.mark.parametrize(
+    ("task_ids", "text"),
+    [
+        (None, " must be an array, not null"),
+        ("abc", " must be an array, not a string"),
+        ({"a": 1}, " must be an array, not an object"),
+        ([1], "[0] must be a string, not a number"),
+        (["a", None], "[1] must be a string, not null"),
+        (["a", ["b"]], "[1] must be a string, not an array"),
+        (["a", "t" * 65], "[1] has more than 64 characters"),
+        (list(map(str, range(101))), " has more than 100 ids"),
+    ],
+)
+@pytest.mark.parametrize("capabilities", [FOLLOWING, {}])
+def test_a_subscription_to_tasks_that_cannot_be_is_refused_with_the_place(
+    task_ids, text, capabilities
+):
+    message = problem(following(task_ids, capabilities))
+    assert message == f"params.notifications.taskIds{text}"
+
+
+@pytest.mark.parametrize(
+    "capabilities",
+    [{}, {"extensions": {}}, {"extensions": {"com.example/x": {}}}, {"tasks": {"list": {}}}],
+)
+def test_only_a_client_with_the_extension_can_follow_tasks(capabilities):
+    with pytest.raises(ProtocolError) as caught:
+        opened(following(["a"], capabilities, toolsListChanged=True))
+    error = caught.value
+    assert (error.code, error.status, error.request_id) == (-32021, 400, 7)
+    assert error.data == {"requiredCapabilities": FOLLOWING}
+    assert opened(following([], capabilities, toolsListChanged=True))
+
+
+# --- tasks ---
+
+
+def of_task(method: str, **params) -> dict:
+    base = {"_meta": META, "taskId": "t-1"}
+    if method == "tasks/update":
+        base["inputResponses"] = {}
+    return request(method, changed(base, params))
+
+
+@pytest.mark.parametrize("method", TASK_METHODS)
+def test_a_task_is_named_by_its_id(method):
+    for task_id in ("", "a", "t" * 64, "786512e2-9e0d-44bd-8f29-789f320fe840", "=?ünïcode?="):
+        headers = {"mcp_name": header_value(task_id)}
+        assert opened(of_task(method, taskId=task_id), **headers).params["taskId"] == task_id
+
+
+@pytest.mark.parametrize("method", TASK_METHODS)
+@pytest.mark.parametrize(
+    ("task_id", "text"),
+    [
+        (ABSENT, "must be a string, but is missing"),
+        (None, "must be a string, not null"),
+        (5, "must be a string, not a number"),
+        (["t-1"], "must be a string, not an array"),
+        ("t" * 65, "has more than 64 characters"),
+    ],
+)
+def test_an_id_that_no_task_has_is_refused(method, task_id, text):
+    assert problem(of_task(method, taskId=task_id)) == f"params.taskId {text}"
+
+
+@pytest.mark.parametrize(
+    ("responses", "text"),
+    [
+        (ABSENT, "must be an object, but is missing"),
+        (None, "must be an object, not null"),
+        ([], "must be an object, not an array"),
+    ],
+)
+def test_an_update_needs_input_responses(responses, text):
+    message = problem(of_task("tasks/update", inputResponses=responses))
+    assert message == f"params.inputResponses {text}"
+
+
+@pytest.mark.parametrize("key", ["name", "name#2", "k" * 64 + "#17", "k" * 80, "never asked"])
+def test_an_update_has_responses_by_the_keys_of_their_requests(key):
+    sampled = {"role": "assistant", "content": {"type": "text", "text": "Paris"}, "model": "m"}
+    responses = {
+        key: {"action": "accept", "content": {"name": "Ada"}},
+        "other": sampled,
+        "roots": {"roots": []},
+    }
+    exchange = opened(of_task("tasks/update", inputResponses=responses))
+    assert exchange.params["inputResponses"] == responses
+
+
+@pytest.mark.parametrize("response", [None, 5, "Alice", {}, {"action": "maybe"}, {"roots": 5}])
+def test_a_response_in_an_update_is_checked_only_once_its_request_is_known(response):
+    responses = {"fine": {"action": "decline"}, "name#2": response}
+    exchange = opened(of_task("tasks/update", inputResponses=responses))
+    assert exchange.params["inputResponses"] == responses
+
+
+@pytest.mark.parametrize("method", TASK_METHODS)
+def test_a_task_has_no_request_state_and_no_other_params(method):
+    exchange = opened(of_task(method, requestState=5, cursor=5, arguments=5))
+    assert exchange.params["requestState"] == 5
+
+
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/cancel"])
+def test_only_an_update_has_input_responses(method):
+    assert opened(of_task(method, inputResponses=5)).method == method
+
+
+@pytest.mark.parametrize("task", [{"ttl": 60_000, "pollInterval": 100}, {}, None, 5])
+def test_a_call_that_asks_for_a_task_as_earlier_clients_do_is_a_call(task):
+    exchange = opened(asking("tools/call", task=task))
+    assert exchange._replace(params={}) == opened(asking("tools/call"))._replace(params={})
 
 
 # --- meta ---

@@ -25,6 +25,8 @@ SERVER = {"name": "tests", "version": "1"}
             Filter(("prompt", "resource")),
         ),
         ({"resourceSubscriptions": ["b:1", "a:1", "b:1"]}, Filter((), ("b:1", "a:1"))),
+        ({"taskIds": []}, Filter()),
+        ({"taskIds": ["b", "a", "b"]}, Filter((), (), ("b", "a"))),
     ],
 )
 def test_a_filter_is_what_is_asked_for_each_once(asked: dict[str, Any], found: Filter) -> None:
@@ -40,6 +42,7 @@ def test_what_lasts_of_a_request_is_what_the_subscription_is_about() -> None:
         "notifications": {
             "toolsListChanged": True,
             "resourceSubscriptions": ["a:1", "a:1"],
+            "taskIds": ["t", "t"],
             "more": junk,
         },
         "more": junk,
@@ -49,7 +52,11 @@ def test_what_lasts_of_a_request_is_what_the_subscription_is_about() -> None:
     assert subscriptions.lasting(asked) == asked._replace(
         params={
             "_meta": {"tracestate": "a=b"},
-            "notifications": {"toolsListChanged": True, "resourceSubscriptions": ["a:1"]},
+            "notifications": {
+                "toolsListChanged": True,
+                "resourceSubscriptions": ["a:1"],
+                "taskIds": ["t"],
+            },
         },
         meta=Meta(traceparent="00-1-2-00"),
     )
@@ -60,7 +67,7 @@ def test_what_lasts_of_a_request_is_what_the_subscription_is_about() -> None:
 @pytest.mark.parametrize("id", [1, "1", "", -(2**63), "ünïcode"])
 def test_every_message_names_the_subscription_by_an_id_of_the_same_type(id: str | int) -> None:
     told = [
-        subscriptions.acknowledged(id, Filter(tuple(LISTS), ("a:1",))),
+        subscriptions.acknowledged(id, Filter(tuple(LISTS), ("a:1",), ("t",))),
         *(subscriptions.list_changed(id, name) for name in LISTS),
         subscriptions.resource_updated(id, "a:1"),
     ]

@@ -65,9 +65,69 @@ def test_what_does_not_answer_the_method_is_found(method, message, problem):
 def test_what_is_right_passes_and_comes_back_decoded():
     assert check_message(b'{"jsonrpc":"2.0","error":{"code":-31405,"message":"no"}}')["error"]
     assert check_response("tools/call", result(RESULT))["id"] == 1
-    assert check_response("tasks/get", result({"resultType": "complete"}))
+    assert check_response("com.example/x", result({"resultType": "complete"}))
     assert check_response("tools/call", error(-32602))
     check_type("Role", "user")
+
+
+TASK = {
+    "taskId": "t",
+    "status": "working",
+    "createdAt": "2026-07-28T00:00:00.000Z",
+    "lastUpdatedAt": "2026-07-28T00:00:00.000Z",
+    "ttlMs": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "value", "problem"),
+    [
+        ("tools/call", {**TASK, "resultType": "task", "ttlMs": 0.5}, "ttlMs|not a CreateTask"),
+        ("tools/call", {**TASK, "resultType": "task", "requestState": "s"}, "no requestState"),
+        ("tools/call", {**TASK, "resultType": "task", "inputRequests": {}}, "no inputRequests"),
+        ("prompts/get", {**TASK, "resultType": "task"}, "prompts/get cannot end as a task"),
+        ("tasks/get", {**TASK, "resultType": "task"}, "tasks/get cannot end as a task"),
+        ("tasks/get", {"resultType": "complete"}, "not a GetTaskResult"),
+        ("tasks/get", {**TASK, "resultType": "complete", "result": RESULT}, "working has no res"),
+        ("tasks/get", {**TASK, "resultType": "complete", "statusMessage": ""}, "empty"),
+        ("tasks/get", {**TASK, "resultType": "complete", "status": "failed"}, "GetTaskResult"),
+        (
+            "tasks/get",
+            {**TASK, "resultType": "complete", "status": "completed", "result": {}},
+            "CallToolResult",
+        ),
+        (
+            "tasks/get",
+            {
+                **TASK,
+                "resultType": "complete",
+                "status": "input_required",
+                "inputRequests": {"a": {"method": "ping"}},
+            },
+            "GetTaskResult|InputRequests",
+        ),
+        ("tasks/update", {"resultType": "complete", "taskId": "t"}, "no taskId"),
+        ("tasks/cancel", {"resultType": "complete", "status": "cancelled"}, "no status"),
+    ],
+)
+def test_what_no_task_is_is_found(method, value, problem):
+    with pytest.raises(AssertionError, match=problem):
+        check_response(method, result(value))
+
+
+def test_notifications_of_tasks_are_checked():
+    told = {"jsonrpc": "2.0", "method": "notifications/tasks", "params": TASK}
+    assert check_message(told)
+    for wrong in ({**TASK, "error": {}}, {"taskId": "t"}):
+        with pytest.raises(AssertionError, match=r"TaskStatusNotification|no error"):
+            check_message({**told, "params": wrong})
+    followed = {
+        "jsonrpc": "2.0",
+        "method": "notifications/subscriptions/acknowledged",
+        "params": {"notifications": {"taskIds": "t"}},
+    }
+    with pytest.raises(AssertionError, match="TaskSubscriptionAcknowledged"):
+        check_message(followed)
 
 
 def test_a_client_sends_requests_and_notifications():
@@ -130,7 +190,7 @@ def test_what_a_server_must_not_send_in_a_session_is_found(revision, message, pr
             LAST,
             "tools/call",
             {"content": [], "_meta": {"io.modelcontextprotocol/serverInfo": {}}},
-            "later revision",
+            "serverInfo",
         ),
         (SECOND, "prompts/list", {"prompts": [{"name": "a", "icons": []}]}, "icons"),
         (FIRST, "prompts/list", {"prompts": [{"name": "a", "title": "A"}]}, "title"),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mcphost.observability import counters
 from mcphost.serving import shutdown
 from mcphost.serving.process import lifecycle
 from tests.cast import Cast
@@ -84,8 +85,10 @@ async def test_a_call_that_is_moved_off_a_leaving_process_goes_on_where_it_was(
     program: Program = [["step", "a", n] for n in range(4)]
     asker = calling(asking.owner.mcp_token, "interpret", program=program)
     leaving.set(True)
+    moved = counters.rounds_shed.series["drain",].value
     first = await asker.leg()
     assert "inputRequests" not in first.result
+    assert counters.rounds_shed.series["drain",].value == moved + 1
     second = await asker.leg(first.result["requestState"])
     assert second.result["resultType"] == "complete"
     journey = Journey(asker, leaving.set)

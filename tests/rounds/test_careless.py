@@ -138,9 +138,9 @@ async def test_a_step_whose_result_cannot_be_kept_is_the_authors_error_by_its_na
 async def test_what_is_more_than_a_state_can_carry_is_the_authors_error(
     asking: Cast, caplog: pytest.LogCaptureFixture
 ) -> None:
-    small = await _calling(asking, "large_step", size=20_000).leg()
-    assert list(asked(small)) == ["question"]
-    assert failed(await _calling(asking, "large_step", size=200_000).leg())
+    kept_in_a_row = await _calling(asking, "large_step", size=200_000).leg()
+    assert list(asked(kept_in_a_row)) == ["question"]
+    assert failed(await _calling(asking, "large_step", size=9_000_000).leg())
     _told_to_author(caplog, "state")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from mcphost.runtime.call import Call
 from mcphost.runtime.journal import EMPTY, Answer, Journal
-from mcphost.runtime.outcomes import InputRequired, Yielded
+from mcphost.runtime.outcomes import Deferred, InputRequired, Yielded
 from mcphost.runtime.ports import Ports
 from mcphost.runtime.questions import InvalidAnswer, Question
 from mcphost.runtime.rounds import Round
@@ -65,6 +65,12 @@ def required(round: Round) -> InputRequired:
 def yielded(round: Round) -> Yielded:
     outcome = round.stopped_with()
     assert isinstance(outcome, Yielded)
+    return outcome
+
+
+def deferred(round: Round) -> Deferred:
+    outcome = round.stopped_with()
+    assert isinstance(outcome, Deferred)
     return outcome
 
 

@@ -337,15 +337,15 @@ async def test_a_step_that_ends_after_its_call_is_not_recorded() -> None:
 
 
 class Leaving:
-    """The port `leaving`: true while `leaves` is."""
+    """The port `leaving`, with a reason while `leaves` is true."""
 
     def __init__(self) -> None:
         self.leaves = True
         self.asked = 0
 
-    def __call__(self) -> bool:
+    def __call__(self) -> str:
         self.asked += 1
-        return self.leaves
+        return "lag" if self.leaves else ""
 
 
 async def test_where_the_process_leaves_the_round_yields_after_a_new_step() -> None:
@@ -354,14 +354,14 @@ async def test_where_the_process_leaves_the_round_yields_after_a_new_step() -> N
     with a_round(outside=outside) as round:
         with pytest.raises(Unwound):
             await step(round, counted.run)
-        journal = yielded(round).journal
+        journal, reason = yielded(round).journal, yielded(round).reason
     with a_round(journal, outside) as round:
         assert await step(round, counted.run) == 1
         assert not round.stopped
         with pytest.raises(Unwound):
             await step(round, counted.run)
         assert len(yielded(round).journal.recorded) == 2
-    assert leaving.asked == 2
+    assert (leaving.asked, reason) == (2, "lag")
 
 
 async def test_a_round_with_a_question_does_not_yield() -> None:

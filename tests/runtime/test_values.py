@@ -5,10 +5,13 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from mcphost.egress.client import EgressLimits
+from mcphost.egress.errors import EgressAddressError
+from mcphost.egress.messages import OutgoingRequest
 from mcphost.protocol.eras import REVISION, Era
 from mcphost.runtime.call import Call, Client, Delivery, Principal, PrincipalKind
-from mcphost.runtime.journal import EMPTY, Answer, Journal
-from mcphost.runtime.outcomes import Complete, Outcome
+from mcphost.runtime.journal import EMPTY, Answer, Journal, as_json, from_json
+from mcphost.runtime.outcomes import Complete, InputRequest, Outcome
 from mcphost.runtime.ports import (
     FixedPorts,
     LinkRefused,
@@ -82,6 +85,12 @@ async def test_by_default_nothing_is_kept_and_nobody_is_waited_for() -> None:
     assert not ports.leaving()
 
 
+def test_by_default_no_call_becomes_a_task_and_questions_wait_for_the_end_of_the_round() -> None:
+    ports = FixedPorts(threads=ToolThreads(1))
+    assert not ports.may_defer()
+    ports.publish(InputRequest("name", "elicitation/create", {}))
+
+
 def test_an_answer_in_a_journal_is_never_overwritten() -> None:
     first, second = Answer("q", "1", {"a": 1}), Answer("q", "1", {"a": 2})
     journal = EMPTY.with_answer("k", first)
@@ -95,6 +104,20 @@ def test_a_journal_knows_what_takes_the_most_room() -> None:
     journal = Journal(recorded={"step a": "x"}).with_answer("k", Answer("q", "1", {"a": "long"}))
     assert journal.largest() == "the largest part is the answer to 'k', with 12 bytes"
     assert "'step a', with 3 bytes" in Journal(recorded={"step a": "x"}).largest()
+
+
+def test_a_paused_program_travels_with_the_journal_and_answers_leave_it_in() -> None:
+    paused = Journal(paused={"image": "x" * 50}).with_answer("k", Answer("q", "1", {}))
+    assert paused.paused == {"image": "x" * 50}
+    assert from_json(as_json(paused)) == paused
+    assert from_json([{}, {}, None]) == EMPTY
+    assert "the paused program" in paused.largest()
+
+
+async def test_by_default_no_request_is_sent() -> None:
+    ports = FixedPorts(threads=ToolThreads(1))
+    with pytest.raises(EgressAddressError):
+        await ports.http.send(OutgoingRequest("https://x.example/"), EgressLimits())
 
 
 class Greeter:

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from mcphost.catalogue import services
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.identity.services import TokenRequest, issue
-from mcphost.kinds.kind import Compiled
+from mcphost.kinds.kind import Compiled, Sending
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.protocol.prompts import PromptArgument
 from mcphost.runtime.call import Call
@@ -161,6 +161,9 @@ class MadeKind:
         return ()
 
     def choices(self) -> Sequence[tuple[str, str]]:
+        return ()
+
+    def sendings_of(self, config: Mapping[str, Any]) -> Sequence[Sending]:
         return ()
 
 

@@ -8,7 +8,7 @@ import pytest
 from mcphost.runtime.call import Principal, PrincipalKind
 from mcphost.runtime.journal import Answer, Journal
 from mcphost.serving import request_state
-from mcphost.serving.request_state import AskedQuestion, InvalidState, RequestState
+from mcphost.serving.request_state import AskedQuestion, InvalidState, PartReference, RequestState
 from tests.kinds.rounds import TENANT
 
 CALL = UUID(int=7)
@@ -40,9 +40,13 @@ def _reason(state: RequestState, now: float, bound: request_state.StateBinding) 
     return refused.value.reason
 
 
+PARTS = (PartReference(UUID(int=1).hex, "a digest"), PartReference(UUID(int=2).hex, "another"))
+
+
+@pytest.mark.parametrize("parts", [(), PARTS])
 @pytest.mark.parametrize("claim", [2, 3])
-def test_what_is_written_is_read(claim: int) -> None:
-    state = STATE._replace(claim=claim)
+def test_what_is_written_is_read(claim: int, parts: tuple[PartReference, ...]) -> None:
+    state = STATE._replace(claim=claim, parts=parts)
     assert request_state.read(request_state.write(state)) == state
 
 
@@ -81,7 +85,7 @@ def test_what_is_no_state_is_refused(written: bytes) -> None:
 
 def test_a_state_of_another_format_is_refused() -> None:
     with pytest.raises(InvalidState, match="another format"):
-        request_state.read(request_state.write(STATE).replace(b"[2,", b"[3,", 1))
+        request_state.read(request_state.write(STATE).replace(b"[2,", b"[9,", 1))
 
 
 def test_a_state_is_good_for_its_own_request_and_time() -> None:

@@ -39,6 +39,7 @@ def tenant(**said: object) -> TenantSnapshot:
         "icon": "",
         "instructions": "",
         "allowed_origins": (),
+        "outgoing_hosts": (),
         "public": False,
         "calls_per_minute": None,
         "concurrent_calls": None,

@@ -37,6 +37,8 @@ HAS = {
     Permission.MANAGE_MEMBERS: (True, False, False, False),
     Permission.MANAGE_TOKENS: (True, False, False, False),
     Permission.MANAGE_TENANT: (True, False, False, False),
+    Permission.MANAGE_TASKS: (True, True, False, False),
+    Permission.MANAGE_SECRETS: (True, True, False, False),
     Permission.GRANT_FUNCTIONS: (False, False, False, False),
     Permission.MANAGE_KEYS: (False, False, False, False),
 }

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.protocol.schemas import param_headers
 from mcphost.protocol.uri_templates import UriTemplate
 from mcphost.runtime.outcomes import Complete, Failed, FailureKind
@@ -122,12 +121,6 @@ def test_pictures_and_sounds_are_base64(data: str) -> None:
 def test_every_tool_can_be_listed_under_its_name(reference: str) -> None:
     assert_listable(compiled(reference))
     assert re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", compiled(reference).name)
-
-
-async def test_the_first_of_the_list_answers_without_arguments() -> None:
-    first = min(compiled(reference).name for reference in names("conformance", PrimitiveType.TOOL))
-    assert first == "greet"
-    assert await content(first) == [{"type": "text", "text": "Hello, world!"}]
 
 
 async def test_greet_greets_whom_it_is_told_to() -> None:

@@ -63,6 +63,21 @@ def test_more_connections_than_postgresql_has_are_refused(settings: Settings) ->
 
 
 @pytest.mark.postgresql
+@pytest.mark.parametrize(
+    ("engine", "in_server", "each"),
+    [("procrastinate", True, 24), ("procrastinate", False, 19), ("embedded", True, 19)],
+)
+def test_the_queue_of_tasks_takes_connections_where_jobs_are_taken(
+    settings: Settings, engine: str, in_server: bool, each: int
+) -> None:
+    settings.MCPHOST_TASK_ENGINE = engine
+    settings.MCPHOST_TASK_WORKER_IN_SERVER = in_server
+    settings.MCPHOST_PROCESSES = 10_000
+    (message,) = check_deployment()
+    assert f"up to {each} connections each" in message.msg
+
+
+@pytest.mark.postgresql
 def test_processes_that_serve_are_counted_though_the_setting_says_fewer(
     settings: Settings,
 ) -> None:

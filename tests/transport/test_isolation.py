@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 Params = Mapping[str, Any]
 
 METHODS = (*HANDLERS, *LONG_LIVED)
-UNKNOWN = ("tasks/get", "x")
+UNKNOWN = ("tasks/list", "x")
 LISTS = tuple(method for method in METHODS if method.endswith("/list"))
 URIS = ("docs:handbook", "docs:guarded", "users://Ada/notes?of=May", "file:///a/b", "vault:key")
 OTHER = str.maketrans("eo", "qx")

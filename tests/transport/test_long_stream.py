@@ -290,7 +290,8 @@ async def test_a_response_that_shows_several_streams_is_over_with_the_last_of_th
         for _ in range(2):
             reader.end()
             assert reader.closed
-        assert await reader.over() == b""
+        await one.stream.stay()
+        assert reader.last() == b""
     assert one.body == b"id: a-1\ndata: {}\n\nid: b-1\ndata: {}\n\n"
 
 
@@ -300,4 +301,5 @@ async def test_who_is_sent_away_is_told_when_to_come_back_if_it_knows_what_that_
             reader = StreamReader(one.stream, polling, parts=2)
             reader.end(500)
             assert reader.closed
-            assert await reader.over() == last
+            await one.stream.stay()
+            assert reader.last() == last

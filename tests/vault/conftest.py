@@ -5,13 +5,20 @@ import pytest
 from pytest_django import Settings
 
 from mcphost.vault import selectors
+from mcphost.vault.secrets import selectors as secrets
 
 
 @pytest.fixture(autouse=True)
 def _nothing_remembered() -> Iterator[None]:
-    selectors.forget_everything()
+    _forget()
     yield
+    _forget()
+
+
+def _forget() -> None:
     selectors.forget_everything()
+    secrets.forget_everything()
+    secrets.secret_uses.forget_all()
 
 
 @pytest.fixture

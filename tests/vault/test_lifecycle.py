@@ -28,9 +28,11 @@ from mcphost.vault.lifecycle import (
     destroy_salt,
     retire,
     rotate,
+    rotate_if_old,
     run_due_transitions,
 )
 from mcphost.vault.models import RingKey, TenantSecret
+from mcphost.vault.rewrapping import rewrap
 from mcphost.vault.services import ensure_ring, ensure_tenant
 from mcphost.vault.states import KeyState, KeyVerb, following
 from tests.vault.at_once import at_once
@@ -132,6 +134,7 @@ def test_a_replaced_key_retires_by_itself_when_its_last_token_has_expired(
 ) -> None:
     settings.MCPHOST_MAX_ANSWER_SECONDS = 100
     settings.MCPHOST_CLIENT_SESSION_SECONDS = 50
+    settings.MCPHOST_TASK_SECONDS = 60
     have_waited(rotate(OLGA))
     run_due_transitions()
     age(old, timedelta(seconds=99) + SLACK)
@@ -353,3 +356,38 @@ def test_times_are_the_databases(old: str) -> None:
     new = rotate(OLGA)
     assert RingKey.objects.filter(pk=new, state_since__lte=Now()).exists()
     assert RingKey.objects.filter(pk=new, state_since__gt=Now() - timedelta(minutes=1)).exists()
+
+
+def test_without_a_setting_no_key_is_replaced_for_its_age(old: str) -> None:
+    age(old, timedelta(days=10_000))
+    rotate_if_old()
+    assert states() == {old: "active"}
+
+
+def test_an_old_key_is_replaced_by_one_of_the_processes(old: str, settings: Settings) -> None:
+    settings.MCPHOST_KEY_ROTATION_SECONDS = 3600.0
+    age(old, timedelta(minutes=59))
+    rotate_if_old()
+    assert states() == {old: "active"}
+    age(old, timedelta(minutes=61))
+    at_once(rotate_if_old)
+    ((new, actor),) = told("key.rotated")
+    assert actor == "vault"
+    assert states() == {old: "active", new: "standby"}
+    have_waited(new)
+    run_due_transitions()
+    rotate_if_old()
+    assert states() == {old: "retiring", new: "active"}
+
+
+def test_an_old_key_stays_while_some_processes_may_have_another_master_key(
+    old: str, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.MCPHOST_KEY_ROTATION_SECONDS = 3600.0
+    age(old, timedelta(hours=2))
+    settings.MCPHOST_NEW_MASTER_KEY = lambda: bytes(32)
+    rewrap(OLGA)
+    settings.MCPHOST_NEW_MASTER_KEY = lambda: b""
+    rotate_if_old()
+    assert states() == {old: "active"}
+    assert "cannot be replaced" in caplog.text

@@ -27,6 +27,13 @@ Problems = Mapping[Any, Sequence[str]]
 """Sentences by field name; None, or a field that the form lacks, stands for the whole form."""
 Choices = Sequence[tuple[str, str]]
 
+TASKS: Choices = (
+    ("never", "Never"),
+    ("slow", "When it is slow"),
+    ("always", "Always, if the client can follow tasks"),
+    ("required", "Always; other clients are refused"),
+)
+
 
 class ConsoleForm(forms.Form):
     """A form as the console's templates render it."""
@@ -94,6 +101,12 @@ def select(label: str, hint: str = "", choices: Choices = (), **options: Any) ->
         widget=UnfoldAdminSelectWidget(),
         **{"required": False, **options},
     )
+
+
+def tasks() -> forms.ChoiceField:
+    """When a call of a tool becomes a task."""
+    hint = "When a call becomes a task, which outlives its request."
+    return select("As a task", hint, choices=TASKS)
 
 
 def checkboxes(label: str, hint: str = "") -> forms.MultipleChoiceField:

@@ -40,7 +40,7 @@ class Part(Protocol):
         """Show problems at a path within the configuration."""
 
 
-class _FormPart(forms.ConsoleForm):
+class FormPart(forms.ConsoleForm):
     """A part that is a form."""
 
     @property
@@ -53,7 +53,7 @@ class _FormPart(forms.ConsoleForm):
         self.place({field: problems})
 
 
-class FunctionPart(_FormPart):
+class FunctionPart(FormPart):
     """A Python function, chosen from those granted to the tenant."""
 
     template = "forms/part_function.html"
@@ -124,7 +124,7 @@ class PromptPart:
         rows.place(path[1:], problems)
 
 
-class ResourcePart(_FormPart, FileForm):
+class ResourcePart(FormPart, FileForm):
     """A text, or a file."""
 
     template = "forms/part_resource.html"
@@ -177,7 +177,7 @@ class VariableRow(RowForm):
     choices = forms.lines("Choices", "One per line; suggested while users type.", rows=2)
 
 
-class TemplatePart(_FormPart):
+class TemplatePart(FormPart):
     """A text with placeholders for the variables of its URI."""
 
     template = "forms/part_template.html"

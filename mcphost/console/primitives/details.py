@@ -6,7 +6,7 @@ from typing import Any
 
 from django.conf import settings
 
-from mcphost.catalogue import kinds, selectors, validation
+from mcphost.catalogue import kinds, outgoing, selectors, validation
 from mcphost.catalogue.compiling import Ready, argument_limit
 from mcphost.catalogue.errors import Invalid
 from mcphost.catalogue.fields import OVERRIDES, code
@@ -147,13 +147,18 @@ def _example(
 
 def _ready(row: PrimitiveRow) -> tuple[Ready | None, list[str]]:
     try:
-        return validation.check(row.tenant_id, row.fields, row.id), []
+        ready = validation.check(row.tenant_id, row.fields, row.id)
     except Invalid as refusal:
-        return None, [
-            f"{_label(name.removeprefix('config.').partition('.')[0])}: {sentence}"
-            for name, sentences in refusal.problems.items()
-            for sentence in sentences
-        ]
+        return None, _sentences(refusal.problems)
+    return ready, _sentences(outgoing.problems(row.tenant_id, row.fields.kind, row.fields.config))
+
+
+def _sentences(problems: Mapping[str, Sequence[str]]) -> list[str]:
+    return [
+        f"{_label(name.removeprefix('config.').partition('.')[0])}: {sentence}"
+        for name, sentences in problems.items()
+        for sentence in sentences
+    ]
 
 
 def _label(name: str) -> str:

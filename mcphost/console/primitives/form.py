@@ -1,7 +1,7 @@
 """The form of a tool, prompt, resource or template of one tenant.
 
-It has the common fields, the icons, and the kind's own part: a function granted to the tenant, or
-content written in the console.
+It has the common fields, the icons, and the kind's own part: a function granted to the tenant, an
+HTTP request, a script, or content written in the console.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,6 +15,7 @@ from mcphost.catalogue import kinds, selectors
 from mcphost.catalogue.errors import Invalid
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.console.forms import forms
+from mcphost.console.forms.http_part import HttpPart
 from mcphost.console.forms.icons import icon_rows
 from mcphost.console.forms.kind_parts import (
     FormInput,
@@ -25,21 +26,33 @@ from mcphost.console.forms.kind_parts import (
     TemplatePart,
 )
 from mcphost.console.forms.prompts import plain
+from mcphost.console.forms.script_part import ScriptPart
 from mcphost.console.words import Words
 from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.vault.secrets.selectors import tenant_secrets
 
-PYTHON, TEXT = "python", "text"
+PYTHON, TEXT, HTTP, SCRIPT = "python", "text", "http", "script"
 
 _SCOPES_HINT = (
     "Scopes that a caller's token needs besides mcp:list and mcp:call, such as mcp:payroll, "
     "separated by spaces. Empty: none."
 )
 
-
-_ANSWER_WITHIN_HINT = (
-    "Seconds that a question waits for its answer, at most {:g}. Empty: the author's value, or else "
-    "the platform's."
-)
+_HINTS = {
+    TEXT: {"title": "Shown to users.", "description": "Tells users and models when to use it."},
+    HTTP: {
+        "title": "Shown to users.",
+        "description": "Tells the model when to use it.",
+        "time_limit_seconds": "Seconds for one round. Empty: twice the time-out, and 5 more.",
+    },
+    SCRIPT: {
+        "title": "Shown to users.",
+        "description": "Tells the model when to use it. Empty: the docstring of the function.",
+        "time_limit_seconds": "Seconds for one round. Empty: the platform's.",
+    },
+}
+"""Hints of the common fields, by kind, where they differ from those of a function."""
+_ANSWER_WITHIN_HINT = "Seconds that a question waits for its answer, at most {:g}. Empty: {}."
 
 
 class PrimitiveForm(forms.ConsoleForm):
@@ -73,13 +86,16 @@ class PrimitiveForm(forms.ConsoleForm):
         super().__init__(*sent, initial=starting)
         self._words, self.kind = words, kind
         self.fields["name"].help_text = words.name_hint
+        for name, hint in _HINTS.get(kind, {}).items():
+            self.fields[name].help_text = hint
         if kind == TEXT:
-            self.fields["title"].help_text = "Shown to users."
-            self.fields["description"].help_text = "Tells users and models when to use it."
             del self.fields["answer_within_seconds"]
         else:
+            empty = (
+                "the author's value, or else the platform's" if kind == PYTHON else "the platform's"
+            )
             self.fields["answer_within_seconds"].help_text = _ANSWER_WITHIN_HINT.format(
-                settings.MCPHOST_MAX_ANSWER_SECONDS
+                settings.MCPHOST_MAX_ANSWER_SECONDS, empty
             )
         self.icons = icon_rows(sent, before.icons if before is not None else ())
         self.part = _part(words.sort, tenant, kind, sent, before)
@@ -133,6 +149,23 @@ class PrimitiveForm(forms.ConsoleForm):
         )
 
 
+_ABOUT_TOOLS = {
+    HTTP: (
+        "An HTTP request",
+        "When one request to a service is enough. Address, fields and response, no code",
+    ),
+    SCRIPT: (
+        "A script",
+        "When it takes several requests, loops or a decision. Python, written here, in a sandbox",
+    ),
+    PYTHON: (
+        "A Python function",
+        "When it needs packages, files or a database. Code that platform staff grant",
+    ),
+}
+"""The label of each kind of tool, and when to choose it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Way:
     """One choice of what to make a new primitive from."""
@@ -144,23 +177,25 @@ class Way:
 
 
 def ways(words: Words, chosen: str) -> tuple[Way, ...]:
-    """Return the ways to make a primitive of a type; empty where there is no choice."""
-    if not can_be_written(words.sort):
-        return ()
-    return (
-        Way(TEXT, words.text_label, words.text_about, chosen == TEXT),
-        Way(PYTHON, "A Python function", "Code granted by platform staff", chosen == PYTHON),
-    )
+    """Return the ways to make a primitive of a type."""
+    if words.sort is PrimitiveType.TOOL:
+        about = _ABOUT_TOOLS
+    else:
+        about = {
+            TEXT: (words.text_label, words.text_about),
+            PYTHON: ("A Python function", "Code granted by platform staff"),
+        }
+    return tuple(Way(kind, *told, chosen == kind) for kind, told in about.items())
 
 
-def kind_for(sort: PrimitiveType, wanted: str) -> str:
-    """Return the kind of a new primitive: text, unless Python is wanted or the type needs it."""
-    return TEXT if wanted != PYTHON and can_be_written(sort) else PYTHON
-
-
-def can_be_written(sort: PrimitiveType) -> bool:
-    """Return whether a primitive of a type can be written without a function."""
-    return TEXT in kinds.KINDS and sort in kinds.KINDS[TEXT].primitive_types
+def kind_for(tenant: UUID, sort: PrimitiveType, wanted: str) -> str:
+    """Return the kind of a new primitive: the wanted one, if the type has it, or else the type's
+    first. For a tool that is a function, if the tenant has any."""
+    if sort is not PrimitiveType.TOOL:
+        return PYTHON if wanted == PYTHON else TEXT
+    if wanted in _ABOUT_TOOLS:
+        return wanted
+    return PYTHON if granted(tenant, sort) else HTTP
 
 
 def author_texts(tenant: UUID, sort: PrimitiveType) -> Mapping[str, Mapping[str, str]]:
@@ -192,6 +227,11 @@ def _part(
         if chosen and chosen not in dict(choices):
             choices.append((chosen, f"{chosen} (not available)"))
         return FunctionPart(sent, config, [("", "Choose a function…"), *choices])
+    if kind in (HTTP, SCRIPT):
+        secrets = [row.name for row in tenant_secrets(tenant)]
+        return (
+            HttpPart(sent, config, secrets) if kind == HTTP else ScriptPart(sent, config, secrets)
+        )
     if sort is PrimitiveType.PROMPT:
         return PromptPart(sent, config)
     return (

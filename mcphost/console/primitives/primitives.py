@@ -5,11 +5,12 @@ which type is meant (see `urls`); there, the id of a primitive of another type i
 """
 
 from collections.abc import Callable
+from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
 from django.db import transaction
-from django.http import Http404, HttpResponseBase
+from django.http import Http404, HttpResponseBase, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
@@ -31,12 +32,13 @@ from mcphost.console.base import (
     page_of,
     show,
 )
+from mcphost.console.primitives import gallery
 from mcphost.console.primitives.details import argument_limit_of, view_of
 from mcphost.console.primitives.form import (
     PYTHON,
+    SCRIPT,
     PrimitiveForm,
     author_texts,
-    can_be_written,
     granted,
     kind_for,
     ways,
@@ -83,22 +85,40 @@ def listing(request: SignedInRequest, tenant: Tenant, sort: PrimitiveType) -> Ht
         wanted=wanted,
         state=state,
         states=[each.value for each in PrimitiveState],
-        may_make=can_be_written(sort) or bool(granted(tenant.pk, sort)),
     )
 
 
 @of_tenant(Permission.EDIT_TOOLS)
 def add(request: SignedInRequest, tenant: Tenant, sort: PrimitiveType) -> HttpResponseBase:
     """Create a primitive."""
-    asked = request.POST if request.method == "POST" else request.GET
-    kind = kind_for(sort, asked.get("kind", ""))
-    form = PrimitiveForm(WORDS[sort], tenant.pk, kind, form_input(request), None)
-    if request.method == "POST" and form.is_valid():
+    posted = request.method == "POST"
+    asked = request.POST if posted else request.GET
+    chosen = None
+    if sort is PrimitiveType.TOOL and not posted:
+        chosen = gallery.picked(asked, tenant.outgoing_hosts)
+    kind = chosen.template.kind if chosen else kind_for(tenant.pk, sort, asked.get("kind", ""))
+    before = chosen.fields() if chosen else None
+    form = PrimitiveForm(WORDS[sort], tenant.pk, kind, form_input(request), before)
+    if posted and form.is_valid():
         wanted, publish, who = form.wanted(), PUBLISH in request.POST, actor(request)
         made = form.attempt(lambda: _create(tenant.pk, wanted, who, publish=publish))
         if made is not None:
             return _saved(request, tenant, made, _done(made.name, publish=publish))
-    return _form_page(request, tenant, WORDS[sort], form)
+    return _form_page(request, tenant, WORDS[sort], form, **_gallery(sort, asked, chosen))
+
+
+def _gallery(
+    sort: PrimitiveType, asked: QueryDict, chosen: gallery.Picked | None
+) -> dict[str, Any]:
+    """Return what the page of a new tool shows of the gallery: open until a choice was made."""
+    if sort is not PrimitiveType.TOOL:
+        return {}
+    return {
+        "gallery": gallery.templates().values(),
+        "gallery_open": not {"kind", "template"} & asked.keys(),
+        "gallery_form": gallery.FILL,
+        "picked": chosen,
+    }
 
 
 @of_tenant(Permission.EDIT_TOOLS)
@@ -195,6 +215,7 @@ def _form_page(
     words: Words,
     form: PrimitiveForm,
     row: PrimitiveRow | None = None,
+    **more: Any,
 ) -> HttpResponseBase:
     crumbs = [_list_of(tenant, words)]
     back = crumbs[0].url
@@ -206,6 +227,7 @@ def _form_page(
         "primitives/primitive_form.html",
         "Edit" if row is not None else f"New {words.one}",
         *crumbs,
+        nonced=form.kind == SCRIPT,  # its editor makes style elements
         words=words,
         form=form,
         row=row,
@@ -213,6 +235,7 @@ def _form_page(
         ways=() if row is not None else ways(words, form.kind),
         needs_function=form.kind == PYTHON and not granted(tenant.pk, words.sort),
         authors=author_texts(tenant.pk, words.sort) if form.kind == PYTHON else {},
+        **more,
     )
 
 

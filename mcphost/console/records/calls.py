@@ -1,6 +1,7 @@
 """Pages for calls: lists, one call from its first round to its last, and refusals."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -22,8 +23,11 @@ from mcphost.console.records.filters import (
     named_calls,
     named_entries,
     tenants_of,
+    with_task,
 )
 from mcphost.console.records.wording import display
+from mcphost.runtime.call import Delivery
+from mcphost.tasks import listing as tasks
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
@@ -93,15 +97,17 @@ def _shown(
     title: str = "",
     **more: Any,
 ) -> HttpResponseBase:
-    first, last = found.entries[0], found.entries[-1]
+    first = found.entries[0]
+    task = tasks.of_call(first.call, request.tenant.pk) if first.call is not None else None
     return show(
         request,
         "records/call.html",
         title or f"Call of {first.target}",
         *crumbs,
-        call=found,
+        call=replace(found, state=with_task(found.state, task)),
+        task=task,
+        became_task=any(each.delivery == Delivery.TASK for each in found.entries),
         first=first,
-        last=last,
         kept=kept,
         cut=len(found.entries) == selectors.MOST_ENTRIES,
         **more,

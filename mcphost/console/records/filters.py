@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from urllib.parse import urlencode
 from uuid import UUID
@@ -14,8 +14,10 @@ from mcphost.audit.entries import UNKNOWN, EntryView
 from mcphost.audit.selectors import EntryFilter
 from mcphost.audit.timeline import EXPIRED, INVALID, LOST, OPEN, UNASKED
 from mcphost.console.base import query_text
+from mcphost.runtime.call import Delivery
 from mcphost.runtime.outcomes import FailureKind
 from mcphost.serving.execution import audit_records
+from mcphost.tasks.listing import WAITING, ListedTask, of_calls, open_questions
 from mcphost.tenants.models import Tenant
 
 PERIODS: Mapping[str, timedelta] = {
@@ -33,6 +35,7 @@ STATES = tuple(
             audit_records.COMPLETE,
             *(kind.value for kind in FailureKind),
             audit_records.YIELDED,
+            audit_records.DEFERRED,
             audit_records.CANCELLED,
             UNKNOWN,
         )
@@ -53,6 +56,17 @@ QUESTIONS: Mapping[str, str] = {
 """The values by which calls are filtered according to their questions."""
 
 
+_UNCERTAIN = frozenset(
+    {
+        OPEN,
+        EXPIRED,
+        UNKNOWN,
+        audit_records.YIELDED,
+        audit_records.DEFERRED,
+        audit_records.CANCELLED,
+    }
+)
+"""The states that do not tell whether the task of a call goes on."""
 _FREE = ("tenant", "tool", "principal", "client", "call")
 _FIXED: Mapping[str, Collection[str]] = {
     "outcome": STATES,
@@ -133,11 +147,27 @@ def tenants_of(asked: RecordFilter) -> frozenset[UUID] | None:
     return frozenset(Tenant.objects.filter(slug=asked.tenant).values_list("id", flat=True))
 
 
+_NO_CALL = UUID(int=0)
+
+
 def named_calls(calls: Iterable[ListedCall]) -> list[tuple[ListedCall, str]]:
-    """Pair each call with the current slug of its tenant."""
+    """Pair each call with the current slug of its tenant; of tasks, the state is the task's."""
     found = tuple(calls)
+    uncertain = [each.entry.call for each in found if each.state in _UNCERTAIN]
+    tasks = of_calls([call for call in uncertain if call is not None]) if uncertain else {}
+    found = tuple(
+        replace(each, state=with_task(each.state, tasks.get(each.entry.call or _NO_CALL)))
+        for each in found
+    )
     slugs = _slugs(each.entry for each in found)
     return [(each, slugs.get(each.entry.tenant, "")) for each in found]
+
+
+def with_task(state: str, task: ListedTask | None) -> str:
+    """Return the state of a call, given its task, if any: a task that works is known to go on."""
+    if task is not None and task.works and state in _UNCERTAIN:
+        return state if (state, task.status) == (OPEN, WAITING) else task.status
+    return EXPIRED if task is None and state == audit_records.DEFERRED else state
 
 
 def named_waiting(questions: Iterable[WaitingQuestion]) -> list[tuple[WaitingQuestion, str]]:
@@ -145,6 +175,22 @@ def named_waiting(questions: Iterable[WaitingQuestion]) -> list[tuple[WaitingQue
     found = tuple(questions)
     slugs = _slugs(each.entry for each in found)
     return [(each, slugs.get(each.entry.tenant, "")) for each in found]
+
+
+def still_open(questions: Iterable[WaitingQuestion]) -> list[WaitingQuestion]:
+    """Leave out questions of tasks that have an answer already.
+
+    An answer to a task is recorded when its next round begins, which may be when the last one of
+    several questions is answered.
+    """
+    found = tuple(questions)
+    calls = {each.entry.call for each in found if each.entry.delivery == Delivery.TASK}
+    known = open_questions([call for call in calls if call is not None]) if calls else frozenset()
+    return [
+        each
+        for each in found
+        if each.entry.delivery != Delivery.TASK or (each.entry.call, each.key) in known
+    ]
 
 
 def named_entries(entries: Iterable[EntryView]) -> list[tuple[EntryView, str]]:

@@ -28,6 +28,7 @@ _TONES: Mapping[str, str] = {
     "draft": "plain",
     "input_required": "info",
     "yielded": "info",
+    "deferred": "info",
     "disabled": "plain",
     "cancelled": "plain",
     "revoked": "plain",

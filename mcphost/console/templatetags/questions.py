@@ -1,4 +1,4 @@
-"""Template filters that put questions, answers, their evidence and refusals into words."""
+"""Template filters that put questions, answers, their evidence, refusals and tasks into words."""
 
 from collections.abc import Mapping
 
@@ -7,10 +7,19 @@ from django.utils.safestring import SafeString
 
 from mcphost.audit import timeline
 from mcphost.audit.entries import UNKNOWN, EntryView
-from mcphost.audit.records import ANSWER_REFUSED, MESSAGE_REFUSED, STATE_REFUSED
+from mcphost.audit.records import (
+    ANSWER_REFUSED,
+    MESSAGE_REFUSED,
+    STATE_REFUSED,
+    TASK_CANCELLED,
+    TASK_RETRIED,
+)
 from mcphost.audit.timeline import TimelineQuestion
 from mcphost.console.templatetags.console import badge, toned
 from mcphost.sealing.tokens import Reason
+from mcphost.serving.execution.audit_records import DEFERRED
+from mcphost.tasks import listing
+from mcphost.tasks.states import AnswerState, TaskState
 
 register = template.Library()
 
@@ -37,6 +46,9 @@ _FATES: Mapping[str, tuple[str, str]] = {
     timeline.INVALID: ("bad", "invalid"),
     timeline.UNASKED: ("warn", "not requested"),
     UNKNOWN: ("warn", "outcome unknown"),
+    DEFERRED: ("info", "became a task"),
+    TaskState.WORKING: ("info", "works as a task"),
+    listing.WAITING: ("info", "task waits for answers"),
     "accept": ("good", "accepted"),
     "received": ("good", "answered"),
     "decline": ("warn", "declined"),
@@ -64,6 +76,19 @@ _REFUSED: Mapping[str, str] = {
     "outside": "code outside of any call used the context of this one",
     "not-its-stream": "its stream belongs to another call or request",
 }
+_STATUSES: Mapping[str, tuple[str, str]] = {
+    TaskState.WORKING: ("info", "working"),
+    listing.WAITING: ("warn", "waits for answers"),
+    TaskState.COMPLETED: ("good", "completed"),
+    TaskState.FAILED: ("bad", "failed"),
+    TaskState.CANCELLED: ("plain", "cancelled"),
+}
+_ANSWERS: Mapping[str, tuple[str, str]] = {
+    AnswerState.OPEN: ("info", "waiting for an answer"),
+    AnswerState.ANSWERED: ("good", "answered"),
+    AnswerState.EXPIRED: ("warn", "expired"),
+}
+_ACTS: Mapping[str, str] = {TASK_CANCELLED: "was cancelled", TASK_RETRIED: "was retried"}
 _WHAT_REFUSED: Mapping[str, tuple[str, str]] = {
     STATE_REFUSED: ("state", "A state was rejected"),
     ANSWER_REFUSED: ("answer", "An answer was rejected"),
@@ -77,7 +102,7 @@ _TOLD: Mapping[str, str] = {
 _DELIVERIES: Mapping[str, str] = {
     "modern": "answers come with the client's next request",
     "legacy": "answers come in the session while the call is in progress",
-    "task": "answers are sent to a task",
+    "task": "as a task, which takes the answers",
     "playground": "tried in the playground",
     "hosted": "answered on a page of this server",
 }
@@ -88,6 +113,30 @@ def fate(word: str) -> SafeString:
     """The status of a question, an answer, a round or a call, as a badge."""
     known = _FATES.get(word)
     return badge(word) if known is None else toned(*known)
+
+
+@register.filter
+def task_status(word: str) -> SafeString:
+    """The status of a task, as a badge."""
+    return toned(*_STATUSES[word])
+
+
+@register.filter
+def status_name(word: str) -> str:
+    """The status of a task, in words."""
+    return _STATUSES[word][1]
+
+
+@register.filter
+def answer_state(word: str) -> SafeString:
+    """The state of a task's question, as a badge."""
+    return toned(*_ANSWERS[word])
+
+
+@register.filter
+def that_was_done(entry: EntryView) -> str:
+    """What a user or the client did to a task, as the end of a sentence."""
+    return _ACTS[entry.action]
 
 
 @register.filter

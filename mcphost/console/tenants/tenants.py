@@ -28,7 +28,7 @@ from mcphost.console.base import (
     show,
 )
 from mcphost.console.forms import forms
-from mcphost.console.records.filters import named_calls, named_waiting
+from mcphost.console.records.filters import named_calls, named_waiting, still_open
 from mcphost.console.tenants.counts import count
 from mcphost.tenants import services
 from mcphost.tenants.access import allowed, visible_tenants
@@ -65,6 +65,12 @@ class TenantForm(forms.ConsoleForm):
         "Other clients need no entry.",
         rows=3,
     )
+    outgoing_hosts = forms.lines(
+        "Hosts that tools may call",
+        "One per line, such as api.example.com, *.example.com or api.example.com:8443. Empty: every "
+        "host of the public internet, over https.",
+        rows=3,
+    )
     calls_per_minute = forms.number("Calls per minute", "For the whole tenant. Empty: no limit.")
     concurrent_calls = forms.number("Calls at a time", "For the whole tenant. Empty: no limit.")
 
@@ -76,6 +82,7 @@ class TenantForm(forms.ConsoleForm):
             "instructions": fields.instructions,
             "public": fields.public,
             "allowed_origins": "\n".join(fields.allowed_origins),
+            "outgoing_hosts": "\n".join(fields.outgoing_hosts),
             "calls_per_minute": fields.calls_per_minute,
             "concurrent_calls": fields.concurrent_calls,
         }
@@ -96,6 +103,7 @@ class TenantForm(forms.ConsoleForm):
             icon=icon,
             instructions=given["instructions"].replace("\r\n", "\n"),
             allowed_origins=tuple(given["allowed_origins"].split()),
+            outgoing_hosts=tuple(given["outgoing_hosts"].split()),
             public=given["public"],
             calls_per_minute=given["calls_per_minute"],
             concurrent_calls=given["concurrent_calls"],
@@ -174,7 +182,7 @@ def overview(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """Show one tenant: where clients connect, what it offers, problems, latest calls."""
     rows = catalogue.primitives(Tenant.objects.filter(pk=tenant.pk))
     own, now = frozenset({tenant.pk}), timezone.now()
-    waiting = call_list.waiting(own, now)
+    waiting = still_open(call_list.waiting(own, now))
     return show(
         request,
         "tenants/tenant.html",

@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any
 
 from mcphost.kinds.completing import Choices, completion
+from mcphost.kinds.functions.program import FunctionProgram, Parameters
+from mcphost.kinds.functions.returns import InvalidResult
+from mcphost.kinds.functions.schemas import SignatureError
 from mcphost.kinds.python.function import PythonFunction
-from mcphost.kinds.python.parameters import Parameters, is_context
-from mcphost.kinds.python.program import PythonProgram
-from mcphost.kinds.python.returns import InvalidResult
-from mcphost.kinds.python.schemas import SignatureError
+from mcphost.kinds.python.parameters import is_context
 from mcphost.runtime.call import Call
 from mcphost.runtime.journal import Journal
 from mcphost.runtime.outcomes import Complete, Outcome
@@ -59,7 +59,7 @@ def completer_of(offered: PythonFunction) -> Program | None:
     for argument, function in getattr(offered.definition, "completers", {}).items():
         if argument not in names:
             raise SignatureError(f"@complete: there is no argument {argument!r}")
-        programs[argument] = PythonProgram(_completing(offered, function))
+        programs[argument] = FunctionProgram(_completing(offered, function))
     return Completer(programs) if programs else None
 
 

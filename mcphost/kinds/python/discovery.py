@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
+from mcphost.kinds.functions.schemas import SignatureError
 from mcphost.kinds.python.completers import completer_of
 from mcphost.kinds.python.function import Definition, PythonFunction, inspect_function
-from mcphost.kinds.python.schemas import SignatureError
 from mcphost.runtime.schema import ArgumentProblem
 from mcphost.sdk.marking import ATTRIBUTE
 

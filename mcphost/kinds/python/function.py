@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 from pydantic import PydanticUserError
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
 
+from mcphost.kinds.functions.program import Parameters
+from mcphost.kinds.functions.returns import Encoder, returns_of
+from mcphost.kinds.functions.schemas import SignatureError
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.kinds.python.messages import ReturnedContents, ReturnedMessages
-from mcphost.kinds.python.parameters import Hints, Parameters, is_annotated, parameters_of
-from mcphost.kinds.python.returns import Encoder, returns_of
-from mcphost.kinds.python.schemas import SignatureError
+from mcphost.kinds.python.parameters import Hints, is_annotated, parameters_of
 from mcphost.kinds.python.string_arguments import (
     Choices,
     StringArguments,

@@ -8,13 +8,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from mcphost.kinds.kind import Compiled, KindError
+from mcphost.kinds.functions.program import FunctionProgram
+from mcphost.kinds.functions.returns import Returns
+from mcphost.kinds.kind import Compiled, Kind, KindError
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.kinds.python.completers import completer_of
 from mcphost.kinds.python.discovery import FoundFunctions, discover
 from mcphost.kinds.python.function import PythonFunction
-from mcphost.kinds.python.program import PythonProgram
-from mcphost.kinds.python.returns import Returns
 from mcphost.runtime.schema import ArgumentProblem
 from mcphost.sdk import PromptDefinition, ResourceDefinition, ToolDefinition
 
@@ -29,8 +29,8 @@ class PythonConfig(BaseModel):
     )
 
 
-class PythonKind:
-    """Implements `kinds.kind.Kind`. `configure` is called once, at start, before anything else."""
+class PythonKind(Kind):
+    """`configure` is called once, at start, before anything else."""
 
     name = "python"
     label = "Python function"
@@ -93,7 +93,7 @@ def _compile(offered: PythonFunction) -> Compiled:
         author_version=definition.version,
         requires=tuple(definition.requires),
         time_limit=definition.time_limit,
-        program=PythonProgram(offered),
+        program=FunctionProgram(offered),
         arguments=offered.arguments,
         completer=completer_of(offered),
         answer_within=definition.answer_within,
@@ -104,6 +104,8 @@ def _compile(offered: PythonFunction) -> Compiled:
         case ToolDefinition():
             schema = offered.returns.schema if isinstance(offered.returns, Returns) else None
             hints = _json(definition.annotations)
+            tasks = definition.task_support
+            said = replace(said, task_support=tasks, retries=definition.retries)
             return replace(said, output_schema=schema, annotations=hints)
         case ResourceDefinition():
             hints = _json(definition.annotations) if definition.annotations else {}

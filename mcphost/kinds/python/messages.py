@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from mcphost.kinds.python.returns import BLOCKS, InvalidResult, block_of, sized, text_block
+from mcphost.kinds.functions.returns import BLOCKS, InvalidResult, block_of, sized, text_block
 from mcphost.protocol.images import matches_mime_type
 from mcphost.runtime.outcomes import Complete
 from mcphost.sdk import BlobResource, Message, TextResource

@@ -9,7 +9,6 @@ gets dates, enums and models. With a schema given explicitly, arguments arrive a
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache, partial
 from inspect import Parameter
 from types import UnionType
@@ -19,45 +18,14 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
-from mcphost.kinds.python.schemas import SignatureError, input_validator, schema_of
+from mcphost.kinds.functions.program import InvalidArguments, Parameters, Read
+from mcphost.kinds.functions.schemas import SignatureError, input_validator, schema_of
 from mcphost.protocol.effort import EXPLAINED_BYTES
-from mcphost.runtime.schema import MOST_PROBLEMS, ArgumentProblem, Validator
+from mcphost.runtime.schema import MOST_PROBLEMS, ArgumentProblem
 from mcphost.runtime.stopping import Misfit, stopping
 from mcphost.sdk import Context, SyncContext
 
 Hints = Mapping[str, Any]
-Read = Callable[[dict[str, Any]], dict[str, Any]]
-
-
-class InvalidArguments(Exception):  # noqa: N818 - a refusal that says what happened
-    """The caller's arguments do not fit; each problem names the field."""
-
-    def __init__(self, problems: tuple[ArgumentProblem, ...]) -> None:
-        self.problems = problems
-        super().__init__("; ".join(map(str, problems)))
-
-
-@dataclass(frozen=True, slots=True)
-class Parameters:
-    """The parameters of a function. `context` names those that get the call's context."""
-
-    validator: Validator
-    read: Read
-    context: tuple[str, ...] = ()
-
-    @property
-    def schema(self) -> Mapping[str, Any]:
-        schema = self.validator.schema
-        assert isinstance(schema, Mapping)
-        return schema
-
-    def bind(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return keyword arguments for the function, without the context. Raises InvalidArguments."""
-        plain = dict(arguments)
-        problems = self.validator.problems(plain)
-        if problems:
-            raise InvalidArguments(problems)
-        return self.read(plain)
 
 
 def parameters_of(

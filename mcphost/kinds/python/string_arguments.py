@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from mcphost.kinds.python.parameters import Hints, Parameters, parameters_of
-from mcphost.kinds.python.schemas import SignatureError, input_validator
+from mcphost.kinds.functions.program import Parameters
+from mcphost.kinds.functions.schemas import SignatureError, input_validator
+from mcphost.kinds.python.parameters import Hints, parameters_of
 from mcphost.protocol.prompts import PromptArgument
 from mcphost.protocol.uri_templates import UriTemplate
 from mcphost.protocol.uris import check_uri

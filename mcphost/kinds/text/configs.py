@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
+from mcphost.kinds.kind import Strict
 from mcphost.kinds.text.content import Content
 from mcphost.kinds.text.fields import (
     Binary,
@@ -12,7 +13,6 @@ from mcphost.kinds.text.fields import (
     MimeType,
     Name,
     Paragraph,
-    Strict,
     Text,
     Uri,
     Values,

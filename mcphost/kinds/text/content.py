@@ -16,12 +16,12 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from mcphost.kinds.kind import Strict
 from mcphost.kinds.text.fields import (
     Binary,
     Line,
     MimeType,
     Paragraph,
-    Strict,
     Text,
     Uri,
     check_content,

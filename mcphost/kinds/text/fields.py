@@ -4,7 +4,7 @@ from base64 import b64decode
 from binascii import Error
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from mcphost.protocol.images import matches_mime_type
 from mcphost.protocol.mime_types import check_mime_type
@@ -13,12 +13,6 @@ from mcphost.protocol.uris import check_uri
 MAX_CHOICES = 1000
 MAX_BYTES = 1024 * 1024
 """Of one text, or of binary content before it is encoded."""
-
-
-class Strict(BaseModel):
-    """A configuration without unknown fields."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 def _text(text: str) -> str:

@@ -9,7 +9,7 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from mcphost.kinds.completing import Choices
-from mcphost.kinds.kind import Compiled, KindError
+from mcphost.kinds.kind import Compiled, Kind, KindError
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.kinds.text.configs import PromptConfig, ResourceConfig, TemplateConfig
 from mcphost.kinds.text.placeholders import count_in, names_in
@@ -34,8 +34,8 @@ _WORDS = {"union_tag_not_found": _NO_TYPE, "union_tag_invalid": _NO_TYPE}
 """Messages for validation errors that pydantic describes in its own terms."""
 
 
-class TextKind:
-    """Implements `kinds.kind.Kind`. It depends on no environment, and has nothing to choose from."""
+class TextKind(Kind):
+    """It depends on no environment, and has nothing to choose from."""
 
     name = "text"
     label = "Text"

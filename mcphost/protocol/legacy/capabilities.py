@@ -12,6 +12,9 @@ _SERVER: Mapping[str, Any] = {
     "logging": {},
     "completions": {},
 }
+_TASKS: Mapping[str, Any] = {
+    "tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
+}
 
 
 def client_capabilities(revision: Revision, said: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,7 +48,7 @@ def initialize_result(
         known += ["icons", "description", "websiteUrl"]
     result: dict[str, Any] = {
         "protocolVersion": revision.name,
-        "capabilities": dict(_SERVER),
+        "capabilities": {**_SERVER, **_TASKS} if revision.tasks else dict(_SERVER),
         "serverInfo": {name: server[name] for name in known if name in server},
     }
     if instructions:

@@ -7,6 +7,7 @@ refused alone if its id could be read: the other messages of the batch are answe
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
+from mcphost.protocol import tasks
 from mcphost.protocol.errors import ProtocolError, invalid_request, shown
 from mcphost.protocol.exchange import Meta
 from mcphost.protocol.legacy.errors import (
@@ -131,7 +132,7 @@ def fitting(opened: LegacyBody, revision: Revision) -> LegacyBody:
         raise in_post(invalid_request(message), revision.name)
 
     def check(one: LegacyRequest) -> None:
-        if one.method in NAME_FIELDS:
+        if one.method in NAME_FIELDS and one.method not in tasks.METHODS:
             required(one.params, NAME_FIELDS[one.method], str, "params")
         check_params(one.method, one.params, revision.name)
 

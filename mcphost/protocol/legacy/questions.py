@@ -24,6 +24,13 @@ def params_of(revision: Revision, method: str, params: Mapping[str, Any]) -> Jso
     return _WRITERS[method](revision, params)
 
 
+def needed(method: str, params: Mapping[str, Any]) -> str:
+    """The client capability that an input request needs, dotted."""
+    if method == "elicitation/create":
+        return "elicitation.url" if params.get("mode") == "url" else "elicitation.form"
+    return "sampling" if method == "sampling/createMessage" else "roots"
+
+
 def elicitation_id(url: str) -> str:
     """Return the `elicitationId` of a URL-mode question (2025-11-25: client/elicitation, "URL
     Mode").

@@ -35,6 +35,8 @@ def list_entry(revision: Revision, entry: Mapping[str, Any]) -> Json:
     """Return one entry of a list in the form of the revision. Drops an output schema whose root is
     not an object: clients would refuse the list."""
     kept = dict(entry)
+    if not revision.tasks:
+        kept.pop("execution", None)
     if not revision.icons:
         kept.pop("icons", None)
     if not revision.structured:

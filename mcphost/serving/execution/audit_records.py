@@ -8,9 +8,12 @@ from uuid import UUID
 from mcphost.audit import records
 from mcphost.audit.records import Ending, Leg, Record
 from mcphost.audit.redaction import REDACTED
+from mcphost.protocol.errors import ProtocolError
+from mcphost.runtime.call import Call, Client, Delivery
 from mcphost.runtime.journal import TIMED_OUT, Answer
 from mcphost.runtime.outcomes import (
     Complete,
+    Deferred,
     Failed,
     FailureKind,
     InputRequest,
@@ -19,8 +22,8 @@ from mcphost.runtime.outcomes import (
     Yielded,
 )
 from mcphost.runtime.ports import Misuse, SystemClock
-from mcphost.serving.context import TakenAnswer, Turn
-from mcphost.serving.replies import Answered, Delivered, SealedState
+from mcphost.serving.context import Incoming, TakenAnswer, Turn
+from mcphost.serving.replies import Answered, Delivered, Handle, SealedState
 
 _CLOCK = SystemClock()
 
@@ -28,8 +31,9 @@ COMPLETE = "complete"
 TOOL_ERROR = "tool_error"
 INPUT_REQUIRED = "input_required"
 YIELDED = "yielded"
+DEFERRED = "deferred"
 CANCELLED = "cancelled"
-WELL = frozenset({COMPLETE, INPUT_REQUIRED, YIELDED})
+WELL = frozenset({COMPLETE, INPUT_REQUIRED, YIELDED, DEFERRED})
 """The endings of rounds that did not fail."""
 CLIENT_ASSERTED = "client-asserted"
 """The evidence of an input response: the client's word."""
@@ -71,7 +75,7 @@ def after(
 
     `word` is `word_for` its outcome; `size` is that of the result as JSON, in bytes.
     """
-    outcome, reply, sealed = delivered
+    outcome, reply, sealed, _ = delivered
     reason, result = "", None
     if isinstance(outcome, Complete):
         result = outcome.result
@@ -84,6 +88,8 @@ def after(
     end = _record(records.ROUND_FINISHED, turn, ending, turn.primitive.version)
     if not isinstance(outcome, InputRequired):
         return (end,)
+    if isinstance(reply, Handle):  # the answers go to the task
+        turn = turn._replace(call=turn.call._replace(delivery=Delivery.TASK))
     return (end, *(_question(turn, one) for one in outcome.requests))
 
 
@@ -109,6 +115,39 @@ def repeated(turn: Turn) -> Record:
     facts = {"keys": [one.key for one in turn.resumed.taken], "claim": turn.resumed.claim}
     ending = Ending("repeated", facts=facts)
     return _record(records.ANSWER_REPEATED, turn, ending, turn.call.version)
+
+
+def task_refused(incoming: Incoming, call: UUID, number: int, error: ProtocolError) -> Record:
+    """The record of a task whose next round, the `number`th, may not run."""
+    ending = Ending(FailureKind.CRASHED.value, error.message[:REASON_LENGTH])
+    return _of_task(records.ROUND_FINISHED, incoming, call, number, ending)
+
+
+def task_cancelled(incoming: Incoming, call: UUID, number: int, tool: str) -> Record:
+    """The record of a client's cancellation of a task, after the round of this number."""
+    record = _of_task(records.TASK_CANCELLED, incoming, call, number, Ending(CANCELLED))
+    return record._replace(target=tool)
+
+
+def _of_task(action: str, incoming: Incoming, call: UUID, number: int, ending: Ending) -> Record:
+    exchange = incoming.exchange
+    info = exchange.meta.client_info
+    of_task = Call(
+        call,
+        incoming.tenant.id,
+        incoming.principal,
+        exchange.method,
+        str(exchange.params.get("name", "")),
+        {},
+        Client(str(info.get("name", "")), str(info.get("version", ""))),
+        exchange.revision,
+        exchange.era,
+        Delivery.TASK,
+        round=number,
+        trace_id=incoming.trace_id,
+    )
+    leg = Leg(incoming.leg, incoming.source, incoming.size)
+    return records.of_round(action, of_task, leg, _CLOCK.now(), ending)
 
 
 def misused(turn: Turn, misuse: Misuse) -> Record:
@@ -173,6 +212,8 @@ def word_for(outcome: Outcome) -> str:
             return INPUT_REQUIRED
         case Yielded():
             return YIELDED
+        case Deferred():
+            return DEFERRED
         case _:
             assert_never(outcome)
 

@@ -1,15 +1,16 @@
 """Run a call's request on any primitive, within the caller's limits, and return the reply."""
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from mcphost.audit.records import new_id
-from mcphost.protocol.eras import Era
 from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError
 from mcphost.runtime.call import Call, Client, Delivery
-from mcphost.runtime.journal import EMPTY
+from mcphost.runtime.journal import EMPTY, Journal
+from mcphost.runtime.outcomes import InputRequest
 from mcphost.runtime.ports import (
     Announcer,
+    Http,
     Links,
     Misuse,
     Notifier,
@@ -19,13 +20,29 @@ from mcphost.runtime.ports import (
     SystemRandomness,
     Threads,
 )
-from mcphost.serving import limits, shutdown
-from mcphost.serving.context import Incoming, Resumed, RunnablePrimitive, Turn
+from mcphost.runtime.program import TaskSupport
+from mcphost.serving import limits, load, shutdown
+from mcphost.serving.context import FRESH, Incoming, Resumed, RunnablePrimitive, Turn
 from mcphost.serving.execution import resume, rounds
 from mcphost.serving.execution.announcements import TenantAnnouncer
-from mcphost.serving.execution.deliveries import may_go_elsewhere
+from mcphost.serving.execution.deliveries import (
+    answer_by,
+    journal_before,
+    may_go_elsewhere,
+    may_publish,
+)
+from mcphost.serving.execution.held_task import HeldTask
 from mcphost.serving.execution.links import CallLinks, warm
-from mcphost.serving.execution.ports import NULL_NOTIFIER, StreamNotifier, TenantStore, threads
+from mcphost.serving.execution.outgoing import TenantHttp
+from mcphost.serving.execution.ports import (
+    NULL_NOTIFIER,
+    StreamNotifier,
+    TaskNotifier,
+    TaskStream,
+    TenantStore,
+    threads,
+)
+from mcphost.serving.execution.stored_tasks import begins_as_task, may_become_task
 from mcphost.serving.options import options
 from mcphost.serving.ports import EventStream
 from mcphost.serving.replies import Reply
@@ -34,20 +51,29 @@ from mcphost.vault.sealer import is_warm
 
 UNCERTAIN = "The server stopped while the program ran; it may have taken effect"
 
-DELIVERIES = {Era.MODERN: Delivery.MODERN, Era.LEGACY: Delivery.LEGACY}
-"""The delivery of each era."""
-
 
 class RoundPorts:
     """Implements `runtime.ports.Ports` for one round. Seldom used ports are made on first use."""
 
-    __slots__ = ("_stream", "_turn")
+    __slots__ = ("_recorded", "_stream", "_task", "_turn")
     clock = SystemClock()
     randomness = SystemRandomness()
 
     def __init__(self, turn: Turn, stream: EventStream) -> None:
+        held = turn.incoming.held
         self._turn = turn
-        self._stream = stream
+        self._task = held if isinstance(held, HeldTask) else None
+        self._stream: EventStream = stream
+        self._recorded: Callable[[], Journal] | None = None
+
+    def so_far(self) -> Journal | None:
+        recorded, self._recorded = self._recorded, None
+        return None if recorded is None else recorded()
+
+    def move(self, task: HeldTask) -> None:
+        self._task = task
+        if self._recorded is not None:  # a step has ended while the task was created
+            task.remember(self._sealed(self._recorded))
 
     @property
     def threads(self) -> Threads:
@@ -58,17 +84,28 @@ class RoundPorts:
         """What sends the notifications that the request opted in to, and no others.
 
         Progress needs a `progressToken` (spec: basic/patterns/progress), log messages a `logLevel`
-        (spec: server/utilities/logging).
+        (spec: server/utilities/logging). A task of 2026-07-28 has neither: its progress is
+        its status message. The progress of a session's task goes to the session's GET stream.
         """
-        meta = self._turn.incoming.exchange.meta
-        if meta.progress_token is None and meta.log_level is None:
-            return NULL_NOTIFIER
-        return StreamNotifier(self._stream, meta.progress_token, meta.log_level)
+        turn = self._turn
+        meta = turn.incoming.exchange.meta
+        plain: Notifier = NULL_NOTIFIER
+        if meta.progress_token is not None or meta.log_level is not None:
+            plain = StreamNotifier(self._stream, meta.progress_token, meta.log_level)
+        if turn.primitive.task_support is TaskSupport.NEVER:
+            return plain
+        token = None if turn.incoming.session is None else meta.progress_token
+        return TaskNotifier(plain, lambda: self._task, token)
 
     @property
     def limits(self) -> RoundLimits:
-        seconds = self._turn.primitive.time_limit or options().tool_seconds
-        return RoundLimits(seconds, options().result_limit)
+        turn = self._turn
+        seconds = options().tool_seconds
+        if turn.primitive.task_support is not TaskSupport.NEVER and (
+            self._task is not None or may_become_task(turn)
+        ):
+            seconds = options().tasks.round_seconds
+        return RoundLimits(turn.primitive.time_limit or seconds, options().result_limit)
 
     @property
     def announcer(self) -> Announcer:
@@ -79,11 +116,40 @@ class RoundPorts:
         return TenantStore(self._turn.call.tenant)
 
     @property
-    def links(self) -> Links:
-        return CallLinks(self._turn.incoming, self._turn.call, self._stream)
+    def http(self) -> Http:
+        incoming = self._turn.incoming
+        return TenantHttp(incoming.tenant, incoming.principal)
 
-    def leaving(self) -> bool:
-        return shutdown.draining() and may_go_elsewhere(self._turn)
+    @property
+    def links(self) -> Links:
+        stream = TaskStream(self._stream, lambda: self._task is not None)
+        return CallLinks(self._turn.incoming, self._turn.call, stream)
+
+    def leaving(self) -> str:
+        """Return why the call should continue elsewhere. For too much load only stateless calls do."""
+        turn = self._turn
+        if shutdown.draining():
+            return load.DRAIN if self._task is not None or may_go_elsewhere(turn) else ""
+        if self._task is not None or turn.call.delivery is not Delivery.MODERN:
+            return ""
+        return load.reason_to_leave(turn.incoming) if may_go_elsewhere(turn) else ""
+
+    def may_defer(self) -> bool:
+        return self._task is None and may_become_task(self._turn)
+
+    def publish(self, request: InputRequest) -> None:
+        if self._task is not None and may_publish(self._turn, request):
+            self._task.publish(request, answer_by(self._turn))
+
+    def keep(self, journal: Callable[[], Journal]) -> Awaitable[None] | None:
+        if self._task is None:
+            self._recorded = journal
+            return None
+        return self._task.keep(self._sealed(journal))
+
+    def _sealed(self, journal: Callable[[], Journal]) -> Callable[[], Awaitable[str]]:
+        turn = self._turn
+        return lambda: journal_before(turn._replace(journal=journal()))
 
     def close_stream(self) -> None:
         held = self._turn.incoming.held
@@ -142,7 +208,7 @@ def turn_of(
         Client(str(info.get("name", "")), str(info.get("version", "")), exchange.meta.capabilities),
         exchange.revision,
         exchange.era,
-        DELIVERIES[exchange.era],
+        Delivery.MODERN if held is None else held.delivery,
         trace_id=incoming.trace_id,
         version=primitive.version,
     )
@@ -153,11 +219,23 @@ def turn_of(
 
 
 async def _run_limited(turn: Turn, stream: EventStream) -> Reply:
-    if turn.resumed.state is None:
-        await limits.count_call(turn.incoming)
+    """Run a round in a place among the concurrent calls. Without a free one the call becomes a task,
+    if it may: that takes no place. A call that was sent here by another process waits for one."""
+    incoming = turn.incoming
+    if turn.resumed.state is not None:
+        await limits.place(incoming)
     else:
-        await limits.place(turn.incoming)
-    with limits.occupy(turn.incoming):
+        await limits.count_call(incoming)
+        if limits.turns_away(incoming) is not None:
+            if begins_as_task(turn):
+                return await _run(turn, stream)
+            if may_become_task(turn):
+                return await _run(turn._replace(deferred=True), stream)
+            turn = await _opened(turn)
+            state = turn.resumed.state
+            if state is not None and not state.asked:
+                await limits.place(incoming, limits.PLACE_SECONDS)
+    with limits.occupy(incoming):
         return await _run(turn, stream)
 
 
@@ -169,14 +247,19 @@ def _run(turn: Turn, stream: EventStream) -> Awaitable[Reply]:
 
 
 async def _run_resumed(turn: Turn, stream: EventStream) -> Reply:
-    await warm(turn.call.tenant)
-    if turn.call.delivery is Delivery.MODERN and resume.comes_back(turn.incoming.exchange.params):
-        turn = await _resumed(turn)
+    turn = await _opened(turn)
     return await rounds.run(turn, RoundPorts(turn, stream))
 
 
-async def _resumed(turn: Turn) -> Turn:
-    """The round to which the request's state leads. Raises ProtocolError for an invalid state."""
+async def _opened(turn: Turn) -> Turn:
+    """The round to which the request leads, with its state, if it has one.
+
+    Raises ProtocolError for an invalid state.
+    """
+    await warm(turn.call.tenant)
+    comes_back = resume.comes_back(turn.incoming.exchange.params)
+    if turn.call.delivery is not Delivery.MODERN or not comes_back or turn.resumed is not FRESH:
+        return turn
     try:
         resumed = await resume.resume(turn.incoming, turn.bound, unasked=turn.primitive.unasked)
     except InvalidState as error:

@@ -12,6 +12,8 @@ from types import MappingProxyType
 from typing import Final, Protocol, assert_never
 from uuid import UUID
 
+from mcphost.observability import counters
+from mcphost.protocol.eras import Era
 from mcphost.protocol.errors import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -26,6 +28,7 @@ from mcphost.runtime.call import Call, Delivery
 from mcphost.runtime.journal import Journal
 from mcphost.runtime.outcomes import (
     Complete,
+    Deferred,
     Failed,
     Failure,
     FailureKind,
@@ -38,8 +41,10 @@ from mcphost.runtime.questions import CapabilityMissing
 from mcphost.sealing.tokens import Purpose, Reason, SealError, key_id
 from mcphost.serving import request_state, sealing
 from mcphost.serving.context import Turn
+from mcphost.serving.execution import state_parts, stored_tasks
+from mcphost.serving.execution.state_parts import PartNotStoredError
 from mcphost.serving.options import options
-from mcphost.serving.replies import Answered, Asking, Delivered, Refused, Reply, SealedState
+from mcphost.serving.replies import Answered, Asking, Delivered, Handle, Refused, Reply, SealedState
 from mcphost.serving.request_state import AskedQuestion, RequestState
 from mcphost.vault.errors import VaultError
 
@@ -47,6 +52,8 @@ LEGS: Final = 8
 """How many HTTP requests a stateless call may take: clients give up after about ten."""
 MOST_QUESTIONS: Final = 32
 """How many input requests a session call may send, repetitions included."""
+MOST_TASK_QUESTIONS: Final = 256
+"""How many input requests a task may make, repetitions included."""
 RETRY_SECONDS: Final = 1
 CANNOT_ASK: Final = "This program requests input, which is not possible in this kind of call"
 NO_PERSON: Final = Failure(
@@ -126,8 +133,33 @@ class Sessions:
         return state_context(call)
 
 
+class Tasks:
+    """Rounds of tasks. The `legs` of a state count the input requests of the task."""
+
+    purpose = Purpose.ROW
+
+    def refuses(self, turn: Turn, requests: Requests) -> Failure | None:
+        if self.legs(turn, requests) > MOST_TASK_QUESTIONS:
+            message = (
+                f"The task was ended: it has made more than {MOST_TASK_QUESTIONS} input requests."
+            )
+            return Failure(FailureKind.ASKED_TOO_OFTEN, message)
+        return None
+
+    def legs(self, turn: Turn, requests: Requests) -> int:
+        state = turn.resumed.state
+        known = state is not None and turn.call.delivery is Delivery.TASK
+        return len(requests) + (state.legs if known and state is not None else 0)
+
+    def expires_at(self, turn: Turn, seconds: float, now: float) -> float:
+        return now + request_state.lifetime(turn.call.principal, seconds)
+
+    def context(self, call: UUID) -> bytes:
+        return state_context(call)
+
+
 POLICIES: Final[Mapping[Delivery, Policy]] = MappingProxyType(
-    {Delivery.MODERN: Stateless(), Delivery.LEGACY: Sessions()}
+    {Delivery.MODERN: Stateless(), Delivery.LEGACY: Sessions(), Delivery.TASK: Tasks()}
 )
 
 
@@ -145,14 +177,19 @@ async def deliver(turn: Turn, outcome: Outcome) -> Delivered:
             return _failed(turn, error)
         case InputRequired(requests, journal):
             return await _ask(turn, outcome, requests, journal)
-        case Yielded(journal):
+        case Yielded(journal, reason):
+            counters.rounds_shed.add(reason)
             return await _ask(turn, outcome, (), journal)
+        case Deferred(journal):
+            return await _move(turn, outcome, (), journal)
         case _:
             assert_never(outcome)
 
 
 def may_go_elsewhere(turn: Turn) -> bool:
     """Whether the call can move to another process: only once, and if its client can follow it."""
+    if turn.call.delivery is Delivery.TASK:
+        return True
     if turn.was_shed:
         return False
     if turn.call.delivery is Delivery.LEGACY:
@@ -165,24 +202,76 @@ async def _ask(turn: Turn, outcome: Outcome, requests: Requests, journal: Journa
     """Seal the state and build the reply with the input requests, or a failure."""
     policy = POLICIES[turn.call.delivery]
     problem = policy.refuses(turn, requests)
+    if problem is not None and stored_tasks.may_become_task(turn):
+        return await _move(turn, outcome, requests, journal)
     if problem is None and _lacks_person(turn.call, requests):
         problem = NO_PERSON
     if problem is not None:
         return _failed(turn, problem)
     state = _state(turn, policy, requests, journal)
-    written, context = request_state.write(state), policy.context(turn.call.id)
     try:
-        token = await sealing.seal(policy.purpose, turn.call.tenant, written, context=context)
+        token = await _sealed(turn, policy, state)
     except (SealError, VaultError) as error:
         return _failed(turn, _unsealed(error, journal))
+    except PartNotStoredError as error:
+        return _failed(turn, Failure(FailureKind.JOURNAL_TOO_LARGE, str(error), journal.largest()))
     wanted = {one.key: {"method": one.method, "params": one.params} for one in requests}
     return Delivered(outcome, Asking(wanted, token), SealedState(state, key_id(token)))
+
+
+async def _sealed(turn: Turn, policy: Policy, state: RequestState) -> str:
+    if policy.purpose is Purpose.STATE:
+        return await state_parts.seal(turn, state)
+    written, context = request_state.write(state), policy.context(turn.call.id)
+    return await sealing.seal(policy.purpose, turn.call.tenant, written, context=context)
+
+
+async def _move(turn: Turn, outcome: Outcome, requests: Requests, journal: Journal) -> Delivered:
+    """Make a task of the call, which goes on from the journal; it asks `requests`."""
+    if _lacks_person(turn.call, requests):
+        return _failed(turn, NO_PERSON)
+    policy = POLICIES[Delivery.TASK]
+    state = _state(turn, policy, requests, journal)
+    try:
+        token = await _sealed(turn, policy, state)
+        asked = await stored_tasks.questions(turn.call.tenant, requests, (), state.expires_at)
+        created = await stored_tasks.create(turn, token, asked)
+    except (SealError, VaultError) as error:
+        return _failed(turn, _unsealed(error, journal))
+    sealed = SealedState(state, key_id(token))
+    return Delivered(outcome, Handle(created.view), sealed, created.condition)
+
+
+async def journal_before(turn: Turn) -> str:
+    """The sealed state from which a process can run this very round again, as a task's.
+
+    Raises SealError, VaultError.
+    """
+    policy = POLICIES[Delivery.TASK]
+    state = _state(turn, policy, (), turn.journal)
+    return await _sealed(turn, policy, state._replace(round=state.round - 1))
+
+
+def may_publish(turn: Turn, request: InputRequest) -> bool:
+    """Whether an input request of a task can be sent: else the round's end says why not."""
+    refused = POLICIES[Delivery.TASK].refuses(turn, (request,))
+    return refused is None and not _lacks_person(turn.call, (request,))
+
+
+def answer_by(turn: Turn) -> float:
+    """Until when an input request of this round can be answered, in seconds since 1970."""
+    now = time.time()
+    return POLICIES[turn.call.delivery].expires_at(turn, _answer_seconds(turn), now)
+
+
+def _answer_seconds(turn: Turn) -> float:
+    seconds = turn.primitive.answer_within or options().answer_seconds
+    return min(seconds, options().longest_answer_seconds)
 
 
 def _state(turn: Turn, policy: Policy, requests: Requests, journal: Journal) -> RequestState:
     """The state from which the next round resumes."""
     call, now = turn.call, time.time()
-    seconds = turn.primitive.answer_within or options().answer_seconds
     return RequestState(
         bound=turn.bound,
         call=call.id,
@@ -190,7 +279,7 @@ def _state(turn: Turn, policy: Policy, requests: Requests, journal: Journal) -> 
         legs=policy.legs(turn, requests),
         shed=turn.was_shed or not requests,
         issued_at=now,
-        expires_at=policy.expires_at(turn, min(seconds, options().longest_answer_seconds), now),
+        expires_at=policy.expires_at(turn, _answer_seconds(turn), now),
         version=call.version,
         asked={one.key: AskedQuestion(one.method, one.digest) for one in requests},
         journal=journal,
@@ -238,7 +327,7 @@ def _reply(error: Failure, call: Call) -> Reply:
     (spec: server/tools, server/prompts, server/resources, utilities/completion, Error Handling)."""
     if error.kind is FailureKind.OVERLOADED:
         return Refused(over_limit(error.message, RETRY_SECONDS))
-    if error.kind is FailureKind.CAPABILITY_MISSING and call.delivery is Delivery.MODERN:
+    if error.kind is FailureKind.CAPABILITY_MISSING and call.era is Era.MODERN:
         return Refused(missing_capability(error.message, error.required or {}))
     if call.method == "tools/call":
         content = [{"type": "text", "text": error.message}]

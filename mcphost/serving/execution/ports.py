@@ -1,10 +1,10 @@
 """Ports of a round: notifications, the tenant's store, the thread pool."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from django.conf import settings
@@ -12,7 +12,8 @@ from django.db import Error
 
 from mcphost.catalogue import store
 from mcphost.protocol import messages
-from mcphost.runtime.ports import NullNotifier, Stored, StoreRefused
+from mcphost.protocol.legacy.tasks import TaskProgress
+from mcphost.runtime.ports import Notifier, NullNotifier, Stored, StoreRefused
 from mcphost.runtime.threads import ToolThreads
 from mcphost.serving.database import in_database, in_database_once
 from mcphost.serving.ports import EventStream
@@ -35,6 +36,62 @@ class StreamNotifier:
     def log(self, level: str, data: Any, logger: str | None) -> None:
         if self._minimum is not None and messages.wants(level, self._minimum):
             self._stream.send(messages.log_message(level, data, logger))
+
+
+class DescribedTask(Protocol):
+    """A task whose status message and progress can be set."""
+
+    def describe(self, message: str | None, progress: TaskProgress | None = None) -> None: ...
+
+
+class TaskNotifier:
+    """The notifications of a call that is a task, or may become one while its round runs.
+
+    A task sends no progress and no log messages (spec: io.modelcontextprotocol/tasks, "Task Status
+    Notifications"): what a program reports about its progress becomes the status message. With a
+    `token`, it is also stored as progress (2025-11-25: basic/utilities/progress).
+    """
+
+    def __init__(
+        self,
+        plain: Notifier,
+        task: Callable[[], DescribedTask | None],
+        token: str | int | None = None,
+    ) -> None:
+        self._plain = plain
+        self._task = task
+        self._token = token
+
+    def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        task = self._task()
+        if task is None:
+            self._plain.progress(progress, total, message)
+        elif self._token is not None:
+            said = TaskProgress(self._token, progress, total, message or None)
+            task.describe(message or None, said)
+        elif message:
+            task.describe(message)
+
+    def log(self, level: str, data: Any, logger: str | None) -> None:
+        if self._task() is None:
+            self._plain.log(level, data, logger)
+
+
+class TaskStream:
+    """The stream of a request whose call may become a task. A task has no stream: nothing is sent
+    then, and it is never closed."""
+
+    def __init__(self, stream: EventStream, is_task: Callable[[], bool]) -> None:
+        self._stream = stream
+        self._is_task = is_task
+
+    @property
+    def closed(self) -> bool:
+        return not self._is_task() and self._stream.closed
+
+    def send(self, message: bytes) -> None:
+        if not self._is_task():
+            self._stream.send(message)
 
 
 log = logging.getLogger(__name__)

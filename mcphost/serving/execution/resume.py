@@ -71,9 +71,14 @@ def _taken(state: RequestState, responses: Mapping[str, Any]) -> list[TakenAnswe
 
 
 def _fitting(key: str, asked: AskedQuestion, given: Mapping[str, Any]) -> Mapping[str, Any]:
-    if _MARKS[asked.method] not in given:
-        raise wrong_kind(key, asked.method)
+    check_kind(key, asked.method, given)
     return given
+
+
+def check_kind(key: str, method: str, given: Mapping[str, Any]) -> None:
+    """Refuse a response that is not a result of `method`. Raises ProtocolError (INVALID_PARAMS)."""
+    if _MARKS[method] not in given:
+        raise wrong_kind(key, method)
 
 
 def invalid_state() -> ProtocolError:

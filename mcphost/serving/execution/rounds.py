@@ -10,20 +10,28 @@ import logging
 import time
 from collections.abc import Awaitable, Coroutine, Mapping
 from functools import partial
-from typing import Any, assert_never
+from typing import Any, NamedTuple, Protocol, assert_never
 from uuid import UUID
 
 import orjson
 
 from mcphost.audit.records import Record
 from mcphost.audit.writer.writer import RecordLost, RecordRefused, writer
+from mcphost.feed.nodes import heartbeat
 from mcphost.observability import counters, tracing
 from mcphost.observability.availability import availability
 from mcphost.observability.tracing import Run, Tracer
-from mcphost.protocol.errors import INTERNAL_ERROR, UNAVAILABLE, ProtocolError, unavailable
-from mcphost.runtime.call import Call
+from mcphost.protocol.errors import (
+    INTERNAL_ERROR,
+    UNAVAILABLE,
+    ProtocolError,
+    unavailable,
+)
+from mcphost.runtime.call import Call, Delivery
+from mcphost.runtime.journal import Journal
 from mcphost.runtime.outcomes import (
     Complete,
+    Deferred,
     Failed,
     Failure,
     FailureKind,
@@ -32,16 +40,33 @@ from mcphost.runtime.outcomes import (
     Yielded,
 )
 from mcphost.runtime.ports import Misuse, Ports
+from mcphost.runtime.program import TaskSupport
+from mcphost.sealing.tokens import SealError
 from mcphost.serving import limits, replies
 from mcphost.serving.context import Held, RoundEnding, Turn
-from mcphost.serving.database import DatabaseAwayError, until_there
-from mcphost.serving.execution import audit_records, claims, resume
+from mcphost.serving.database import DatabaseAwayError, in_database, until_there
+from mcphost.serving.execution import audit_records, claims, resume, state_parts, stored_tasks
 from mcphost.serving.execution.claims import ClaimRefused, Finished, Superseded, WantedClaim, Won
-from mcphost.serving.execution.deliveries import CANNOT_ASK, deliver
-from mcphost.serving.replies import Answered, Delivered, Reply
+from mcphost.serving.execution.deliveries import CANNOT_ASK, deliver, journal_before
+from mcphost.serving.execution.held_task import HeldTask, Retries, running_tasks
+from mcphost.serving.execution.stored_tasks import CreatedTask
+from mcphost.serving.options import options
+from mcphost.serving.replies import Answered, Delivered, Handle, Reply
+from mcphost.serving.request_state import InvalidState
+from mcphost.tasks import selectors as tasks
+from mcphost.vault.errors import VaultError
 
 Measured = tuple[Outcome, int]
+Ran = tuple[Delivered, tuple[Record, ...]]
+"""The reply of a round, and the records to commit before it is sent."""
 Measuring = Coroutine[Any, Any, Measured]
+
+
+class Running(NamedTuple):
+    """A round that runs, and when it began (`time.perf_counter`)."""
+
+    work: Awaitable[Measured]
+    began: float
 
 
 async def in_span(tracer: Tracer, turn: Turn, running: Measuring) -> Measured:
@@ -64,13 +89,25 @@ def _run(turn: Turn) -> Run:
 
 NOT_NOW = "The server cannot record calls at the moment"
 UNRECORDED_END = "The tool has run, but its result could not be recorded"
+UNRECORDED_TASK = "The call could not be recorded as a task, and has not run"
 _UNSEEN = "a record for which no request waits was lost"
 
 
 log = logging.getLogger(__name__)
 
 
-async def run(turn: Turn, ports: Ports) -> Reply:
+class MovablePorts(Ports, Protocol):
+    """The ports of a round whose call may become a task while the round runs."""
+
+    def so_far(self) -> Journal | None:
+        """The journal with the steps that this round has recorded; None if it has none, or since the
+        last call of this method."""
+
+    def move(self, task: HeldTask) -> None:
+        """From now on the round is that of a task, whose journal has what `so_far` returned."""
+
+
+async def run(turn: Turn, ports: MovablePorts) -> Reply:
     """Run the round and commit its records: input responses before it runs, input requests before
     they are sent.
 
@@ -86,38 +123,60 @@ async def run(turn: Turn, ports: Ports) -> Reply:
         raise unavailable(NOT_NOW)
     if turn.incoming.held is not None:
         return await _run_held(turn, ports, turn.incoming.held)
-    if turn.is_claimed:
-        if turn.resumed.goes_on:
+    if turn.resumed.state is not None:
+        if turn.is_claimed and turn.resumed.goes_on:
             return await _run_once(turn, ports)
-        await _refuse_if_answered(turn)
-    before = audit_records.before(turn)
+        turn = await _unanswered(turn)
+    supported = turn.primitive.task_support is not TaskSupport.NEVER
+    is_task = supported and stored_tasks.begins_as_task(turn)
+    before = () if is_task and not turn.resumed.taken else audit_records.before(turn)
     if before:
         await _begin(turn, _commit(before))
     delivered, after = await _ran(turn, ports)
     try:
-        await writer.submit(after)
+        if delivered.creation is None:
+            await writer.submit(after)
+        else:
+            await stored_tasks.commit(delivered, after)
     except (RecordLost, RecordRefused) as error:
         raise _unrecorded(turn, error) from None
+    if turn.resumed.carried:
+        await state_parts.end(turn, delivered)
     return delivered.reply
 
 
-async def _run_held(turn: Turn, ports: Ports, held: Held) -> Reply:
-    """Run a round of a held call. Raises SupersededError if this process no longer owns it."""
-    await _begin(turn, _recorded(held.start(audit_records.before(turn))))
-    delivered, after = await _ran(turn, ports)
-    ending = RoundEnding(after, partial(_unrecorded, turn))
+async def _unanswered(turn: Turn) -> Turn:
+    """The turn of a round that is not claimed, with what its state does not hold. Raises
+    ProtocolError."""
+    if turn.is_claimed:
+        await _refuse_if_answered(turn)
+    return await _whole(turn)
+
+
+async def _whole(turn: Turn) -> Turn:
+    """The turn with what its state does not hold. Raises ProtocolError as for any invalid state, if
+    that is not there any more."""
     try:
-        await held.conclude(delivered, ending)
-    except (RecordLost, RecordRefused) as error:
-        raise _unrecorded(turn, error) from None
-    return delivered.reply
+        return await state_parts.load(turn)
+    except InvalidState as error:
+        await record_refusal(turn, error.reason, error.call)
+        raise resume.invalid_state() from None
+
+
+async def _run_held(turn: Turn, ports: MovablePorts, held: Held) -> Reply:
+    """Run a round of a held call. Raises SupersededError if this process no longer owns it."""
+    supported = turn.primitive.task_support is not TaskSupport.NEVER
+    is_task = supported and stored_tasks.begins_as_task(turn)
+    before = () if is_task else audit_records.before(turn)
+    await _begin(turn, _recorded(held.start(before)))
+    return await _conclude(turn, held, _ran(turn, ports))
 
 
 def _unrecorded(turn: Turn, error: RecordLost | RecordRefused) -> ProtocolError:
     return _unrecorded_end(turn, _not_recorded(error))
 
 
-async def _run_once(turn: Turn, ports: Ports) -> Reply:
+async def _run_once(turn: Turn, ports: MovablePorts) -> Reply:
     """Run the round unless any process has run it. The same input responses get the same reply.
 
     Raises ProtocolError: INVALID_PARAMS, as for an invalid state, if other input responses were
@@ -161,9 +220,9 @@ async def _record_repetition(turn: Turn) -> None:
         await _commit((audit_records.repeated(turn),))
 
 
-async def _run_won(turn: Turn, ports: Ports, won: Won) -> Reply:
+async def _run_won(turn: Turn, ports: MovablePorts, won: Won) -> Reply:
     try:
-        delivered, after = await _ran(turn, ports)
+        delivered, after = await _ran_won(turn, ports, won)
         reply = replies.write(delivered.reply)
     except BaseException:
         claims.let_go(won)
@@ -173,34 +232,110 @@ async def _run_won(turn: Turn, ports: Ports, won: Won) -> Reply:
         await _end(turn, _commit(after))
     else:
         await _end(turn, claims.conclude(won, reply, after))
+        await state_parts.end(turn, delivered)
     return delivered.reply
 
 
+async def _ran_won(turn: Turn, ports: MovablePorts, won: Won) -> Ran:
+    """Run the round, unless it has made its call a task before its process died."""
+    if won.epoch > 1 and turn.primitive.task_support is not TaskSupport.NEVER:
+        row = await in_database(tasks.of_call, turn.call.id)
+        if row is not None:
+            return Delivered(Deferred(turn.journal), Handle(stored_tasks.handle(row))), ()
+    delivered, after = await _ran(await _whole(turn), ports)
+    if delivered.creation is None:
+        return delivered, after
+    await stored_tasks.commit(delivered, after)
+    return delivered, ()
+
+
 def _had_no_room(outcome: Outcome) -> bool:
-    """Whether nothing ran for lack of capacity, so that the client may retry."""
+    """Whether no thread was free, so that the client may retry.
+
+    Steps of an async function may have run before. In a retry they run again, with the same
+    idempotency keys.
+    """
     return isinstance(outcome, Failed) and outcome.error.kind is FailureKind.OVERLOADED
 
 
-async def _ran(turn: Turn, ports: Ports) -> tuple[Delivered, tuple[Record, ...]]:
-    """Run the round; return its reply, and the records to commit before the reply is sent."""
-    counters.rounds.add()
-    kind, sort = turn.primitive.kind, turn.primitive.sort
-    began = time.perf_counter()
+async def _ran_until_slow(turn: Turn, ports: MovablePorts, work: Measuring) -> Ran:
+    """Run the round, and make its call a task if it is slow: the round then runs on."""
+    loop, began = asyncio.get_running_loop(), time.perf_counter()
+    running = loop.create_task(work)
+    created = None
     try:
+        await asyncio.wait({running}, timeout=options().tasks.after_seconds)
+        if not running.done():  # whatever happens to the request, the task is created or not
+            moving = _moved(turn, ports, Running(running, began))
+            created = await asyncio.shield(loop.create_task(moving))
+    except asyncio.CancelledError as end:
+        if created is None:
+            running.cancel(str(end))
+        raise
+    if created is None:
+        return await _ran(turn, ports, Running(running, began))
+    return Delivered(Deferred(turn.journal), Handle(created.view)), ()
+
+
+async def _moved(turn: Turn, ports: MovablePorts, running: Running) -> CreatedTask | None:
+    """Make a task of a call whose round runs; None if that is not possible now."""
+    try:
+        so_far = turn._replace(journal=ports.so_far() or turn.journal)
+        created = await stored_tasks.create(turn, await journal_before(so_far), owner=heartbeat.id)
+        if not await writer.submit_if(created.condition):
+            return None
+    except (RecordLost, RecordRefused, SealError, VaultError) as error:
+        log.warning("a slow call could not become a task: %r", error, extra=_facts(turn))
+        return None
+    counters.tasks_created.add()
+    until = created.view.created_at.timestamp() + (created.view.ttl_ms or 0) / 1000
+    call = turn.call
+    held = HeldTask(call.id, call.principal, created.taking, until)
+    held.round = call.round
+    held.retries = Retries(turn.primitive.retries)
+    ports.move(held)
+    incoming = turn.incoming._replace(held=held)
+    moved = turn._replace(incoming=incoming, call=call._replace(delivery=Delivery.TASK))
+    running_tasks.attend(held, _conclude(moved, held, _ran(moved, ports, running)))
+    return created
+
+
+async def _conclude(turn: Turn, held: Held, ended: Awaitable[Ran]) -> Reply:
+    delivered, after = await ended
+    ending = RoundEnding(after, partial(_unrecorded, turn))
+    try:
+        await held.conclude(delivered, ending)
+    except (RecordLost, RecordRefused) as error:
+        raise _unrecorded(turn, error) from None
+    return delivered.reply
+
+
+async def _ran(turn: Turn, ports: MovablePorts, running: Running | None = None) -> Ran:
+    """Run the round; return its reply, and the records to commit before the reply is sent.
+
+    With `running`, the round runs already.
+    """
+    kind, sort = turn.primitive.kind, turn.primitive.sort
+    if running is None:
+        counters.rounds.add()
         work: Measuring = _outcome(turn, ports)
         if tracing.tracer is not None:
             work = in_span(tracing.tracer, turn, work)
-        outcome, size = await work
+        if turn.primitive.task_support is TaskSupport.SLOW and stored_tasks.may_become_task(turn):
+            return await _ran_until_slow(turn, ports, work)
+        running = Running(work, time.perf_counter())
+    try:
+        outcome, size = await running.work
         if type(outcome) is Complete:
             delivered = Delivered(outcome, Answered(outcome.result))
         else:
             delivered = await deliver(turn, outcome)
     except asyncio.CancelledError as end:
-        seconds = time.perf_counter() - began
+        seconds = time.perf_counter() - running.began
         counters.round_seconds.observe(seconds, kind, sort, audit_records.CANCELLED)
         _leave(audit_records.cancelled(turn, seconds, end))
         raise
-    seconds = time.perf_counter() - began
+    seconds = time.perf_counter() - running.began
     word = audit_records.word_for(delivered.outcome)
     counters.round_seconds.observe(seconds, kind, sort, word)
     if isinstance(delivered.outcome, Failed):
@@ -217,7 +352,7 @@ async def run_unrecorded(turn: Turn, ports: Ports) -> Mapping[str, Any]:
     if tracing.tracer is not None:
         work = in_span(tracing.tracer, turn, work)
     outcome, _ = await work
-    if isinstance(outcome, InputRequired | Yielded):
+    if isinstance(outcome, InputRequired | Yielded | Deferred):
         outcome = Failed(Failure(FailureKind.CRASHED, CANNOT_ASK))
     if isinstance(outcome, Failed):
         _explain(turn, outcome.error)
@@ -277,7 +412,8 @@ def _unrecorded_end(turn: Turn, error: ProtocolError) -> ProtocolError:
     """
     if turn.primitive.read_only or error.code != UNAVAILABLE:
         return error
-    return ProtocolError(INTERNAL_ERROR, UNRECORDED_END)
+    as_task = stored_tasks.begins_as_task(turn)
+    return ProtocolError(INTERNAL_ERROR, UNRECORDED_TASK if as_task else UNRECORDED_END)
 
 
 async def _outcome(turn: Turn, ports: Ports) -> tuple[Outcome, int]:
@@ -285,6 +421,9 @@ async def _outcome(turn: Turn, ports: Ports) -> tuple[Outcome, int]:
 
     A result that cannot be encoded becomes a failure.
     """
+    supported = turn.primitive.task_support is not TaskSupport.NEVER
+    if supported and stored_tasks.begins_as_task(turn):
+        return Deferred(turn.journal, no_room=turn.deferred), 0
     try:
         outcome = await turn.primitive.program.advance(turn.call, turn.journal, ports)
     except Exception as error:

@@ -8,7 +8,6 @@ that the client missed.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from contextvars import copy_context
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -32,8 +31,9 @@ from mcphost.runtime.call import Principal
 from mcphost.serving import limits, shutdown
 from mcphost.serving.context import ClientSession, Incoming
 from mcphost.serving.database import in_database_unbounded
-from mcphost.serving.legacy import methods, questions, storage
-from mcphost.serving.legacy.cancellation import Cancel, cancellations, name_of
+from mcphost.serving.execution import stored_requests
+from mcphost.serving.legacy import methods, questions
+from mcphost.serving.legacy.cancellation import cancellations, name_of
 from mcphost.serving.legacy.held import HeldCall, NotTakenError
 from mcphost.serving.legacy.outbound_guard import Gate
 from mcphost.serving.legacy.questions import OpenRound
@@ -130,7 +130,6 @@ class SessionCall:
         "_ends",
         "_held",
         "_incoming",
-        "_known",
         "_pick_up",
         "_reason",
         "_refusal",
@@ -164,8 +163,7 @@ class SessionCall:
         self._held = HeldCall(self.outgoing)
         self._incoming = incoming._replace(held=self._held)
         # Register at once: a second request with the same id must be refused.
-        self._known = _cancellable(incoming, self._cancel)
-        self._known.__enter__()
+        cancellations.begin(self._session.id, stored.request_name, self._cancel)
         self._capacity = Capacity(incoming)
         self._context = copy_context()
         self._asked: OpenRound | None = None
@@ -240,7 +238,8 @@ class SessionCall:
     def _leave(self) -> None:
         self._ends = True
         session_uses.note(self._session.id)
-        self._known.__exit__(None, None, None)
+        name = self.outgoing.stored.request_name
+        cancellations.over(self._session.id, name, self._cancel)
         self._timer.cancel()
         presences.leave(self)
         self._capacity.give_back()
@@ -349,11 +348,9 @@ class SessionCall:
         stream = self.outgoing.stored.stream
         requests, call = await questions.prepare(stream, revision, asking, sealed)
         merges = not limits.are_set(self._incoming)
-        state = sealed.state
         self._close_asked()
-        self._asked = OpenRound(
-            call, state.journal.progress, self._held.store, state, merges=merges
-        )
+        asked, progress = questions.without_messages(call.asked), sealed.state.journal.progress
+        self._asked = OpenRound(asked, progress, self._held.store, sealed, merges=merges)
         self._held.wait(self._asked)
         await self._committed(partial(self.outgoing.ask, requests, call))
         self._go_if_leaving()
@@ -393,7 +390,7 @@ class SessionCall:
             self._settle(await self._recorded(answer))
         elif self._released:
             waiting = self._held.waiting
-            told = waiting is None or not waiting.call.asked.questions
+            told = waiting is None or not waiting.asked.questions
             await self.outgoing.release(told=told)
         else:
             await self._withdraw()
@@ -423,7 +420,7 @@ class SessionCall:
         waiting, stream = self._held.waiting, self.outgoing.stored.stream
         if waiting is None or self.outgoing.closed:
             return
-        call, number = self._held.call, waiting.call.asked.round
+        call, number = self._held.call, waiting.asked.round
         try:
             for each in await in_database_unbounded(questions.withdrawals, call, number):
                 self.outgoing.send(each)
@@ -451,20 +448,13 @@ def release_all() -> None:
         each.release()
 
 
-def _cancellable(incoming: Incoming, cancel: Cancel) -> AbstractContextManager[None]:
-    session, identifier = incoming.session, incoming.exchange.id
-    assert session is not None
-    assert identifier is not None
-    return cancellations.possible(session.id, identifier, cancel)
-
-
 def _stored(incoming: Incoming, session: ClientSession) -> StoredStream:
     assert incoming.exchange.id is not None
     return StoredStream(
         CallOwner(new_id(), heartbeat.id, 1),
         StreamRow(new_id(), session.tenant, session.id),
         name_of(session.id, incoming.exchange.id),
-        partial(storage.write, incoming),
+        partial(stored_requests.write, incoming),
         REVISIONS[session.revision].polling,
     )
 

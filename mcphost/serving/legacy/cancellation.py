@@ -3,8 +3,8 @@
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from hashlib import blake2b
 from typing import Any, Final, TypeVar
 from uuid import UUID
@@ -31,22 +31,21 @@ class Cancellations:
         self._under_way: dict[str, Cancel] = {}
         self._of_session: dict[UUID, set[str]] = {}
 
-    @contextmanager
-    def possible(self, session: UUID, request: str | int, cancel: Cancel) -> Iterator[None]:
-        """Inside the context, call `cancel` (at most once) if the client cancels the request."""
-        name = name_of(session, request)
+    def begin(self, session: UUID, name: str, cancel: Cancel) -> None:
+        """Call `cancel` (at most once) if the client cancels the request of this name, until
+        `over`."""
         self._loop = asyncio.get_running_loop()
         self._under_way[name] = cancel
-        names = self._of_session.setdefault(session, set())
-        names.add(name)
-        try:
-            yield
-        finally:
-            if self._under_way.get(name, cancel) is cancel:  # not a later request's
-                self._under_way.pop(name, None)
-                names.discard(name)
-            if not self._of_session.get(session):
-                self._of_session.pop(session, None)
+        self._of_session.setdefault(session, set()).add(name)
+
+    def over(self, session: UUID, name: str, cancel: Cancel) -> None:
+        """Forget the request whose `cancel` was given to `begin`: it is over."""
+        names = self._of_session.get(session, set())
+        if self._under_way.get(name, cancel) == cancel:  # not a later request's
+            self._under_way.pop(name, None)
+            names.discard(name)
+        if not names:
+            self._of_session.pop(session, None)
 
     def is_under_way(self, session: UUID, request: str | int) -> bool:
         """Whether this process is serving a request with that id."""

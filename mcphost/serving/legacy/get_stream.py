@@ -11,6 +11,7 @@ import logging
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from django.db import Error
@@ -43,14 +44,24 @@ log = logging.getLogger(__name__)
 _CLOCK = SystemClock()
 
 
+class ToldTask(NamedTuple):
+    """What a stream has sent of a task last: its status with the message, and its progress."""
+
+    state: tuple[str, str] | None = None
+    progress: float | None = None
+
+
+UNTOLD: Final = ToldTask()
+
+
 class SessionStream(Listener):
     """A GET stream. It sends notifications only while it is its session's newest.
 
     `unread`: the session's subscriptions are to be read once the stream is registered. `is_over`:
-    its session has ended.
+    its session has ended. `told` is what was sent of tasks, by id.
     """
 
-    __slots__ = ("gate", "is_over", "newest", "session", "stream_id", "unread")
+    __slots__ = ("gate", "is_over", "newest", "session", "stream_id", "told", "unread")
 
     def __init__(
         self, session: ClientSession, principal: Principal, stream: LongLivedStream
@@ -63,6 +74,7 @@ class SessionStream(Listener):
         self.newest = False
         self.unread = False
         self.is_over = False
+        self.told: dict[UUID, ToldTask] = {}
 
     def tell(self, topic: str) -> None:
         if self.newest:
@@ -103,6 +115,10 @@ class GetStreams:
         if not self._here[session]:
             del self._here[session]
             self._opened.pop(session, None)
+
+    def newest(self, session: UUID) -> SessionStream | None:
+        """The newest stream of a session, if it is here."""
+        return next((one for one in self._of(session).values() if one.newest), None)
 
     async def opened(self, news: Sequence[ChangeNews]) -> None:
         """Handle opened streams, of any process: each becomes its session's newest."""

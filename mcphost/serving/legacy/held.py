@@ -9,7 +9,9 @@ from mcphost.audit.records import Record
 from mcphost.audit.writer.writer import RecordLost, writer
 from mcphost.calls.session_calls import SupersededError
 from mcphost.calls.states import CallState
+from mcphost.runtime.call import Delivery
 from mcphost.serving.context import FRESH, Resumed, RoundEnding
+from mcphost.serving.execution import stored_tasks
 from mcphost.serving.legacy.questions import Given, OpenRound
 from mcphost.serving.legacy.stream import Outgoing
 from mcphost.serving.replies import Asking, Delivered, SealedState
@@ -42,6 +44,8 @@ class HeldCall:
         "uncertain",
         "waiting",
     )
+
+    delivery = Delivery.LEGACY
 
     def __init__(self, outgoing: Outgoing) -> None:
         self._outgoing = outgoing
@@ -127,13 +131,15 @@ class HeldCall:
         Raises RecordLost, RecordRefused.
         """
         waiting = self.waiting
-        number = self.round if waiting is None else waiting.call.asked.round + 1
+        number = self.round if waiting is None else waiting.asked.round + 1
         condition = self._outgoing.stored.answer(answer, number, CallState.WAITING)
         return await self._outgoing.commit(condition)
 
     async def conclude(self, delivered: Delivered, ending: RoundEnding) -> None:
         reply = delivered.reply
-        if isinstance(reply, Asking):
+        if delivered.creation is not None:
+            await stored_tasks.commit(delivered, ending.records)
+        elif isinstance(reply, Asking):
             assert delivered.sealed is not None
             self.asking, self.ending = (reply, delivered.sealed), ending
         elif self._outgoing.streaming:

@@ -10,14 +10,16 @@ from typing import Any, Final
 from mcphost.calls import sessions
 from mcphost.protocol.errors import OVER_LIMIT, ProtocolError, invalid_params, method_not_found
 from mcphost.protocol.legacy import results
+from mcphost.protocol.legacy.tasks import created
 from mcphost.protocol.messages import LOG_LEVELS
 from mcphost.protocol.resources import resource_not_found
-from mcphost.protocol.results import INPUT_REQUIRED
+from mcphost.protocol.results import INPUT_REQUIRED, TASK
 from mcphost.protocol.revisions import REVISIONS
 from mcphost.protocol.uris import normalize
 from mcphost.serving import limits, policy
 from mcphost.serving.context import ClientSession, Incoming
 from mcphost.serving.database import in_database
+from mcphost.serving.legacy import tasks
 from mcphost.serving.legacy.session import gone, set_log_level
 from mcphost.serving.lookups import offering
 from mcphost.serving.methods.dispatch import HANDLERS
@@ -26,7 +28,9 @@ from mcphost.serving.ports import EventStream
 
 Handler = Callable[[Incoming, ClientSession], Awaitable[Mapping[str, Any]]]
 
-SHARED: Final = frozenset(HANDLERS) - {"server/discover"}
+STATELESS: Final = frozenset({"server/discover", "tasks/get", "tasks/update", "tasks/cancel"})
+"""The methods that sessions do not have."""
+SHARED: Final = frozenset(HANDLERS) - STATELESS
 """The methods whose requests are the same in all revisions."""
 
 
@@ -38,6 +42,8 @@ async def dispatch(
     An InputRequired result is returned in the form of the stateless revision. Raises ProtocolError.
     """
     method = incoming.exchange.method
+    if method in OF_TASKS and REVISIONS[session.revision].tasks:
+        return await OF_TASKS[method](incoming, session)
     if method in OWN:
         return await OWN[method](incoming, session)
     if method not in SHARED:
@@ -45,6 +51,8 @@ async def dispatch(
     result = await HANDLERS[method](incoming, stream)
     if result.get("resultType") == INPUT_REQUIRED:
         return result
+    if result.get("resultType") == TASK:
+        return created(result)
     return results.convert_result(REVISIONS[session.revision], method, result)
 
 
@@ -107,3 +115,10 @@ OWN: Final[Mapping[str, Handler]] = {
     "resources/unsubscribe": _unsubscribe,
 }
 """The methods that only sessions have."""
+OF_TASKS: Final[Mapping[str, Handler]] = {
+    "tasks/get": tasks.get,
+    "tasks/list": tasks.list_tasks,
+    "tasks/cancel": tasks.cancel,
+    "tasks/result": tasks.result,
+}
+"""The methods of the tasks of revision 2025-11-25."""

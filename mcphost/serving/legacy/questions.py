@@ -18,7 +18,7 @@ import orjson
 
 from mcphost.audit.records import new_id
 from mcphost.audit.writer.writer import RecordLost, RecordRefused
-from mcphost.calls import questions
+from mcphost.calls import questions, session_calls
 from mcphost.calls.questions import QuestionStatus, RoundQuestions, StoredQuestion
 from mcphost.calls.session_calls import WaitingCall
 from mcphost.calls.states import QuestionState
@@ -46,6 +46,8 @@ LONGEST_ERROR: Final = 500
 """How much of a client's error message is kept."""
 
 _CLOCK = SystemClock()
+_NO_CONTEXT: Final = Context()
+"""The context of all timers here: each with its own would hold that of its round."""
 
 log = logging.getLogger(__name__)
 
@@ -94,8 +96,8 @@ class Given:
 class OpenRound(Waiter):
     """The input requests of one round that a call of this process waits for, until `close`.
 
-    `call` is what is stored of them; `progress` is what the call had reported before. `state` is
-    None if another process sent the requests: then this one reads the rows. `store` commits a
+    `asked` are the requests, `progress` is what the call had reported before. `sealed` is None if
+    another process sent the requests: then this one reads the rows. `store` commits a
     response apart from the start of the next round. `merges`: that start commits the response to
     the last request, `last`. Only for the event loop's thread, except `notify`.
     """
@@ -107,54 +109,54 @@ class OpenRound(Waiter):
         "_open",
         "_rests_for",
         "_said",
-        "_state",
+        "_sealed",
         "_store",
         "_storing",
         "_tick",
         "_timer",
-        "call",
+        "asked",
         "last",
         "progress",
     )
 
     def __init__(
         self,
-        call: WaitingCall,
+        asked: RoundQuestions,
         progress: float | None,
         store: Callable[[Given], Awaitable[bool]],
-        state: RequestState | None = None,
+        sealed: SealedState | None = None,
         *,
         merges: bool = False,
     ) -> None:
         super().__init__()
-        self.call = call
+        self.asked = asked
         self.progress = progress or 0.0
         self.last: Given | None = None
-        self._state = state
+        self._sealed = sealed
         self._store = store
         self._merges = merges
-        self._open = {one.id for one in call.asked.questions}
+        self._open = {one.id for one in asked.questions}
         self._said: dict[UUID, bytes] = {}
         self._storing = 0
-        self._elsewhere = state is None
+        self._elsewhere = sealed is None
         self._expired = False
         self._rests_for: Callable[[], None] | None = None
         self._tick: Callable[[], object] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        for each in call.asked.questions:
+        for each in asked.questions:
             _open_rounds[each.id] = self
         waiters.add(self._key, self)
 
     @property
     def _key(self) -> tuple[UUID, str]:
-        return self.call.asked.tenant, self.call.asked.call.hex
+        return self.asked.tenant, self.asked.call.hex
 
     def close(self) -> None:
         """Accept no more responses here. A last one that was not committed is stored as a row."""
         self._rests_for = None
         self._stop_timer()
         waiters.remove(self._key, self)
-        for each in self.call.asked.questions:
+        for each in self.asked.questions:
             _open_rounds.pop(each.id, None)
         if self.last is not None:  # interrupted before it was committed
             self.last.settle(outcome=False)
@@ -198,7 +200,7 @@ class OpenRound(Waiter):
             return self._resumed()  # if the rows have changed elsewhere, its commit will tell
         if self._storing:
             return None
-        asked = self.call.asked
+        asked = self.asked
         if self._expired:
             self._expired, self._elsewhere = False, True
             await in_database_unbounded(questions.expire, asked.call, asked.round)
@@ -206,7 +208,7 @@ class OpenRound(Waiter):
             return None if self._open else self._resumed()
         if await in_database_unbounded(questions.any_open, asked.call, asked.round):
             return None
-        return await take_in(asked.tenant, asked.call, self.call.journal)
+        return await take_in(asked.tenant, asked.call)
 
     def rest(self, wake: Callable[[], None], tick: Callable[[], object] | None) -> bool:
         """Call `wake` when `look` may have another result, and until then `tick` every 15 seconds.
@@ -220,15 +222,15 @@ class OpenRound(Waiter):
         return True
 
     def _set_timer(self) -> None:
-        left = (self.call.asked.expires_at - _CLOCK.now()).total_seconds()
+        left = (self.asked.expires_at - _CLOCK.now()).total_seconds()
         if left <= 0:  # by the database's clock they are still open
             left = LOOK_SECONDS
         elif self._tick is not None:
             left = min(left, TICK_SECONDS)
-        self._timer = self._loop.call_later(left, self._time, context=Context())
+        self._timer = self._loop.call_later(left, self._time, context=_NO_CONTEXT)
 
     def _time(self) -> None:
-        if _CLOCK.now() >= self.call.asked.expires_at:
+        if _CLOCK.now() >= self.asked.expires_at:
             self._expired = True
             self._wake()
             return
@@ -266,14 +268,15 @@ class OpenRound(Waiter):
         return self
 
     def _resumed(self) -> Resumed:
-        assert self._state is not None
-        state, known = self._state, self._state.journal
+        assert self._sealed is not None
+        state = self._sealed.state
+        known = state.journal
         taken = []
-        for each in self.call.asked.questions:
+        for each in self.asked.questions:
             answer = _answer(self._said[each.id], each.digest, state.version)
             taken.append(TakenAnswer(each.key, each.method, answer))
             known = known.with_answer(each.key, answer)
-        return Resumed(state, known, tuple(taken), key_id(self.call.journal))
+        return Resumed(state, known, tuple(taken), self._sealed.key_id)
 
 
 _open_rounds: Final[dict[UUID, OpenRound]] = {}
@@ -283,7 +286,7 @@ _open_rounds: Final[dict[UUID, OpenRound]] = {}
 def open_round(question: UUID, session: UUID) -> OpenRound | None:
     """The round of a call of this process that waits for this input request of the session."""
     found = _open_rounds.get(question)
-    return None if found is None or found.call.asked.session != session else found
+    return None if found is None or found.asked.session != session else found
 
 
 async def prepare(
@@ -308,7 +311,7 @@ async def prepare(
     return requests, WaitingCall(asking.state, asked)
 
 
-async def take_in(tenant: UUID, call: UUID, journal: str) -> Resumed:
+async def take_in(tenant: UUID, call: UUID) -> Resumed:
     """Return what the next round resumes from, with the input responses to the last round.
 
     Raises SealError and VaultError as `answered`. Raises asyncio.CancelledError if the call was
@@ -316,17 +319,23 @@ async def take_in(tenant: UUID, call: UUID, journal: str) -> Resumed:
     input requests for expired ones.
     """
     try:
-        return await in_database_unbounded(_resumed, tenant, call, journal)
+        return await in_database_unbounded(_resumed, tenant, call)
     except CalledOffError:
         raise asyncio.CancelledError(CANCELLED_REASON) from None
 
 
-def waiting_of(stream: StreamRow, call: UUID, journal: str) -> tuple[WaitingCall, float | None]:
+def waiting_of(stream: StreamRow, call: UUID, journal: str) -> tuple[RoundQuestions, float | None]:
     """Restore what a call waits for that another process began, and its progress."""
     state = _state(stream.tenant, call, journal)
     until = datetime.fromtimestamp(state.expires_at, UTC)
     asked = RoundQuestions(stream.tenant, stream.session, call, state.round, (), until)
-    return WaitingCall(journal, asked), state.journal.progress
+    return asked, state.journal.progress
+
+
+def without_messages(asked: RoundQuestions) -> RoundQuestions:
+    """The same, without the ids of the requests sent, which are not needed while a call waits."""
+    slim = tuple(each._replace(message="") for each in asked.questions)
+    return asked._replace(questions=slim)
 
 
 def withdrawals(call: UUID, number: int) -> list[bytes]:
@@ -343,7 +352,10 @@ def withdrawals(call: UUID, number: int) -> list[bytes]:
     ]
 
 
-def _resumed(tenant: UUID, call: UUID, journal: str) -> Resumed:
+def _resumed(tenant: UUID, call: UUID) -> Resumed:
+    journal = session_calls.journal(call)
+    if not journal:
+        raise CalledOffError
     state = _state(tenant, call, journal)
     statuses = questions.statuses(call, state.round)
     if any(each.state is QuestionState.CANCELLED for each in statuses):

@@ -5,12 +5,10 @@ and raises the database's errors.
 """
 
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
-
-import orjson
 
 from mcphost.audit.writer.conditions import Condition
 from mcphost.calls import session_calls
@@ -23,87 +21,9 @@ from mcphost.calls.session_calls import (
 )
 from mcphost.calls.states import CallState
 from mcphost.calls.streams import Batch, Event, StreamRow
-from mcphost.protocol.eras import Era
-from mcphost.protocol.exchange import Exchange, Meta
-from mcphost.protocol.headers import Headers
-from mcphost.runtime.call import Client, Principal, PrincipalKind
 from mcphost.sealing.tokens import Purpose, Reason, SealError
-from mcphost.serving.context import ClientSession, Incoming, Quota
 from mcphost.serving.options import options
-from mcphost.tenants.selectors import TenantSnapshot
 from mcphost.vault import sealer, selectors
-
-
-def write(incoming: Incoming) -> bytes:
-    """Encode a request for sealing.
-
-    It includes the principal, which is compared with the current one at a takeover.
-    """
-    exchange, principal, session = incoming.exchange, incoming.principal, incoming.session
-    assert session is not None
-    client = session.client
-    written = {
-        "id": exchange.id,
-        "method": exchange.method,
-        "params": exchange.params,
-        "meta": exchange.meta._asdict(),
-        "principal": [principal.kind, principal.id, principal.token_id, sorted(principal.scopes)],
-        "session": {
-            "id": session.id,
-            "who": session.who,
-            "revision": session.revision,
-            "client": [client.name, client.version, client.capabilities],
-            "log_level": session.log_level,
-            "expires_at": session.expires_at,
-        },
-        "quota": list(incoming.quota),
-        "leg": incoming.leg,
-        "source": incoming.source,
-        "size": incoming.size,
-        "trace_id": incoming.trace_id,
-    }
-    return orjson.dumps(written, default=dict)
-
-
-def read(written: bytes, tenant: TenantSnapshot) -> Incoming:
-    """Decode what `write` wrote. The principal has the scopes of that time, and no label."""
-    said: dict[str, Any] = orjson.loads(written)
-    kind, id, token_id, scopes = said["principal"]
-    session = _session(said["session"], tenant.id)
-    return Incoming(
-        UUID(said["leg"]),
-        Exchange(
-            said["id"],
-            said["method"],
-            said["params"],
-            Meta(**said["meta"]),
-            Era.LEGACY,
-            session.revision,
-        ),
-        Headers([]),
-        Principal(
-            PrincipalKind(kind), tenant.id, id=id, token_id=token_id, scopes=frozenset(scopes)
-        ),
-        tenant,
-        Quota(*said["quota"]),
-        said["source"],
-        said["size"],
-        said["trace_id"],
-        session,
-    )
-
-
-def _session(said: dict[str, Any], tenant: UUID) -> ClientSession:
-    return ClientSession(
-        UUID(said["id"]),
-        tenant,
-        said["who"],
-        said["revision"],
-        Client(*said["client"]),
-        said["log_level"],
-        expires_at=datetime.fromisoformat(said["expires_at"]),
-    )
-
 
 PICK_UP = timedelta(hours=1)
 """How long a client may take to fetch missed events once its call is over."""

@@ -24,7 +24,7 @@ from mcphost.feed.loop import ChangeNews
 from mcphost.observability.availability import availability
 from mcphost.protocol.errors import over_limit
 from mcphost.runtime.call import Principal
-from mcphost.serving.database import in_database, in_database_unbounded
+from mcphost.serving.database import commit_patiently, in_database, in_database_unbounded
 from mcphost.serving.events import Relay, waiters
 from mcphost.serving.legacy.outbound_guard import Gate
 from mcphost.serving.legacy.storage import NumberedMessages, StoredStream, event_id
@@ -100,7 +100,6 @@ MOST_BYTES: Final = 4 * 1024 * 1024
 """Bytes that may wait to be written before notifications are dropped."""
 MOST_AT_ONCE: Final = 200
 TOLD_AT_ONCE: Final = 500
-AGAIN_SECONDS: Final = 0.5
 """The pause before messages that the database did not take are written again."""
 
 log = logging.getLogger(__name__)
@@ -148,19 +147,6 @@ async def _in_time(done: "asyncio.Future[bool]", seconds: float) -> bool:
     if not (done.done() or availability.away):
         await asyncio.wait([done])
     return done.done()
-
-
-async def commit_patiently(condition: Condition) -> bool:
-    """Commit what the owner of a call writes, as soon as the database can be reached; return whether
-    the condition took hold. Raises RecordRefused, and RecordLost in a process that stops."""
-    while True:
-        await availability.wait()
-        try:
-            return await writer.submit_if(condition)
-        except RecordLost:
-            if not writer.is_running():
-                raise
-        await asyncio.sleep(AGAIN_SECONDS)
 
 
 class Outgoing:

@@ -27,15 +27,15 @@ from mcphost.protocol.revisions import REVISIONS
 from mcphost.runtime.call import Principal
 from mcphost.serving import revocation, shutdown
 from mcphost.serving.context import Incoming
-from mcphost.serving.database import in_database_unbounded
+from mcphost.serving.database import commit_patiently, in_database_unbounded
 from mcphost.serving.events import Relay
+from mcphost.serving.execution import stored_requests
 from mcphost.serving.legacy import questions, storage
 from mcphost.serving.legacy.call import SessionCall
 from mcphost.serving.legacy.held import HeldCall
 from mcphost.serving.legacy.questions import OpenRound
 from mcphost.serving.legacy.session import principal_in
 from mcphost.serving.legacy.storage import StoredStream
-from mcphost.serving.legacy.stream import commit_patiently
 from mcphost.tenants import selectors as tenants
 
 ENDED: Final = "the client ended the session"
@@ -121,7 +121,7 @@ async def _take_up(taken_over: TakenOver) -> None:
     written = await in_database_unbounded(
         storage.unseal, stream.tenant, taken_over.call.id.bytes, taken_over.call.request
     )
-    incoming = storage.read(written, tenant)
+    incoming = stored_requests.read(written, tenant)
     incoming = incoming._replace(leg=new_id())  # records distinguish both processes' runs
     now = await _present(incoming)
     ended = await in_database_unbounded(sessions.find, stream.session, stream.tenant) is None
@@ -158,10 +158,10 @@ async def _pick_up(
     """
     tenant, call = taken_over.stream.tenant, taken_over.call.id
     if taken_over.journal and taken_over.state is not CallState.RUNNING:
-        waiting, progress = await in_database_unbounded(
+        asked, progress = await in_database_unbounded(
             questions.waiting_of, taken_over.stream, call, taken_over.journal
         )
-        held.wait(OpenRound(waiting, progress, held.store))
+        held.wait(OpenRound(asked, progress, held.store))
     if ended or taken_over.state is CallState.CANCELLED:
         raise asyncio.CancelledError(ENDED if ended else CANCELLED_REASON)
     refusal = revocation.refusal(before, now)
@@ -170,7 +170,7 @@ async def _pick_up(
     if held.waiting is not None:
         return
     if taken_over.journal:
-        held.go_on(await questions.take_in(tenant, call, taken_over.journal), begun=True)
+        held.go_on(await questions.take_in(tenant, call), begun=True)
     else:
         held.uncertain = True
 

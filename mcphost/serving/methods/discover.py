@@ -6,6 +6,7 @@ from typing import Any
 
 from mcphost.protocol import results
 from mcphost.protocol.eras import SUPPORTED
+from mcphost.protocol.tasks import EXTENSION
 from mcphost.serving.context import Incoming
 from mcphost.serving.policy import cache_scope
 from mcphost.serving.ports import EventStream
@@ -13,6 +14,7 @@ from mcphost.serving.replies import server_info
 
 CAPABILITIES: Mapping[str, Any] = {
     "completions": {},
+    "extensions": {EXTENSION: {}},
     "logging": {},
     "prompts": {"listChanged": True},
     "resources": {"listChanged": True, "subscribe": True},

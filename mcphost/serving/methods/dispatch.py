@@ -5,7 +5,7 @@ from typing import Any
 
 from mcphost.protocol.errors import method_not_found
 from mcphost.serving.context import Incoming
-from mcphost.serving.methods import completion, discover, prompts, resources, tools
+from mcphost.serving.methods import completion, discover, prompts, resources, tasks, tools
 from mcphost.serving.ports import EventStream, LongLivedStream
 from mcphost.serving.subscriptions.listen import listen
 
@@ -22,6 +22,9 @@ HANDLERS: Mapping[str, Handler] = {
     "resources/templates/list": resources.list_templates,
     "resources/read": resources.read_resource,
     "completion/complete": completion.complete,
+    "tasks/get": tasks.get_task,
+    "tasks/update": tasks.update_task,
+    "tasks/cancel": tasks.cancel_task,
 }
 
 LONG_LIVED: Mapping[str, LongLivedHandler] = {"subscriptions/listen": listen}

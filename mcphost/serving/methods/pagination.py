@@ -12,6 +12,7 @@ from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError, invalid_param
 from mcphost.protocol.legacy.results import list_entry
 from mcphost.protocol.revisions import REVISIONS
 from mcphost.runtime.call import Principal
+from mcphost.runtime.program import TaskSupport
 from mcphost.sealing.tokens import Purpose, SealError
 from mcphost.serving import policy, sealing
 from mcphost.serving.context import Incoming
@@ -70,6 +71,8 @@ class ListedPrimitive(Protocol):
     def listing(self) -> Mapping[str, Any]: ...
     @property
     def encoded(self) -> bytes: ...
+    @property
+    def task_support(self) -> TaskSupport: ...
 
 
 E = TypeVar("E", bound=ListedPrimitive)
@@ -134,13 +137,26 @@ def _prepared(
     size = _size(shown)
     legacy = REVISIONS.get(incoming.exchange.revision)
     listed = [
-        one.encoded if legacy is None else orjson.dumps(list_entry(legacy, one.listing))
+        one.encoded if legacy is None else orjson.dumps(list_entry(legacy, _listed(one)))
         for one in shown[:size]
     ]
     last = key(shown[size - 1]) if len(shown) > size else ""
     return PreparedPage(
         b"[%b]" % b",".join(listed), last, same_for_all=not any(one.scopes for one in entries)
     )
+
+
+def _listed(one: ListedPrimitive) -> Mapping[str, Any]:
+    """The entry with what only the session-based revisions list (2025-11-25: server/tools)."""
+    support = _TASK_SUPPORT.get(one.task_support)
+    return one.listing if support is None else {**one.listing, "execution": support}
+
+
+_TASK_SUPPORT: Mapping[TaskSupport, Mapping[str, str]] = {
+    TaskSupport.SLOW: {"taskSupport": "optional"},
+    TaskSupport.ALWAYS: {"taskSupport": "optional"},
+    TaskSupport.REQUIRED: {"taskSupport": "required"},
+}
 
 
 def _size(entries: Sequence[ListedPrimitive]) -> int:

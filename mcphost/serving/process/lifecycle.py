@@ -15,16 +15,22 @@ from mcphost.kinds.python.stacks import tool_on
 from mcphost.observability import counters, health, tracing
 from mcphost.observability.availability import availability
 from mcphost.observability.loop_watch import LoopWatch
-from mcphost.serving import database, shutdown
+from mcphost.serving import database, load, shutdown
 from mcphost.serving.database import waiting
 from mcphost.serving.execution import claims
 from mcphost.serving.execution.announcements import announcements
+from mcphost.serving.execution.held_task import running_tasks
 from mcphost.serving.execution.ports import threads
 from mcphost.serving.legacy import takeover
+from mcphost.serving.legacy.task_notices import session_task_notices
+from mcphost.serving.options import options
 from mcphost.serving.process import startup_checks
 from mcphost.serving.process.housekeeping import Housekeeping
 from mcphost.serving.process.startup_checks import KeyCheck
 from mcphost.serving.replies import VERSION
+from mcphost.serving.tasks.job_worker import job_worker
+from mcphost.serving.tasks.notices import notices
+from mcphost.serving.tasks.runner import runner
 
 STOP_SECONDS = 10.0
 SEND_SECONDS = 5.0
@@ -58,7 +64,7 @@ class _Parts:
     """The components of a serving process, from one start to its stop."""
 
     def __init__(self) -> None:
-        self._watch = LoopWatch(tool_on)
+        self._watch = LoopWatch(tool_on, lag=load.lag)
         self._housekeeping = Housekeeping()
 
     def start(self) -> None:
@@ -77,6 +83,8 @@ class _Parts:
         counters.measure("records_waiting", writer.waiting)
         counters.measure("database_waiting", waiting)
         counters.measure("change_log_silent_seconds", feed.silent)
+        load.measure()
+        counters.measure("task_rounds_running", lambda: len(running_tasks))
         counters.measure("threads_busy", lambda: threads().busy)
         counters.measure("threads_idle", lambda: threads().idle)
         counters.measure("threads_lost", lambda: threads().lost)
@@ -128,7 +136,12 @@ def ensure_started() -> None:
         return
     with _lock:
         takeover.attach()
+        runner.attach()
+        notices.attach()
+        session_task_notices.attach()
         announcements.attach()  # tools announce from threads, too
+        if options().tasks.worker_in_server:
+            job_worker.attach()
         if _parts is None:
             parts = _Parts()
             parts.start()

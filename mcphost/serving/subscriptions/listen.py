@@ -3,23 +3,28 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from mcphost.catalogue.selectors import Offering
 from mcphost.protocol import subscriptions
 from mcphost.protocol.errors import invalid_params, invalid_request
 from mcphost.protocol.subscriptions import LISTS, Filter
+from mcphost.protocol.tasks import task_id
 from mcphost.protocol.uris import MAX_LENGTH, normalize
 from mcphost.runtime.call import Principal
 from mcphost.serving import limits, policy
 from mcphost.serving.context import Incoming
+from mcphost.serving.database import in_database
 from mcphost.serving.lookups import Scopes, offering
 from mcphost.serving.options import options
 from mcphost.serving.ports import LongLivedStream
 from mcphost.serving.replies import server_info
+from mcphost.serving.request_state import who
 from mcphost.serving.revocation import presences
 from mcphost.serving.shutdown import draining
 from mcphost.serving.subscriptions import registry
 from mcphost.serving.subscriptions.registry import Listener, YieldTimer, listeners
+from mcphost.tasks import selectors as tasks
 
 LOOKS = 3
 """How often the offering is read at most, should it change all the time."""
@@ -63,8 +68,9 @@ async def _attend(incoming: Incoming, wanted: Filter, stream: LongLivedStream) -
     asked = wanted.uris if principal.may(policy.CALL) else ()
     served, readable = await look_at(principal, asked)
     uris = {normal: one.uri for normal, one in readable.items()}
-    listener = Listener(_id(incoming), principal, stream, lists, uris)
-    honoured = Filter(tuple(lists), tuple(uris.values()))
+    followed = await _own_tasks(incoming, wanted.tasks) if principal.may(policy.CALL) else {}
+    listener = Listener(_id(incoming), principal, stream, lists, uris, frozenset(followed.values()))
+    honoured = Filter(tuple(lists), tuple(uris.values()), tuple(followed))
     stream.send(subscriptions.acknowledged(_id(incoming), honoured))
     if not honoured or draining():
         return
@@ -78,11 +84,22 @@ async def _attend(incoming: Incoming, wanted: Filter, stream: LongLivedStream) -
         listeners.leave(listener)
 
 
+async def _own_tasks(incoming: Incoming, ids: Sequence[str]) -> dict[str, UUID]:
+    """Those of the tasks that are the caller's."""
+    wanted = {id: task for id in ids if (task := task_id(id)) is not None}
+    if not wanted:
+        return {}
+    caller = who(incoming.principal)
+    era, tenant = incoming.exchange.era, incoming.tenant.id
+    own = await in_database(tasks.owned, tuple(wanted.values()), tenant, caller, era)
+    return {id: task for id, task in wanted.items() if task in own}
+
+
 def _wanted(params: Mapping[str, Any]) -> Filter:
     """The requested filter. Raises ProtocolError (INVALID_PARAMS) if it is empty or too large."""
     wanted = Filter.read(params["notifications"])
     if not wanted:
-        fields = ", ".join((*LISTS.values(), "resourceSubscriptions"))
+        fields = ", ".join((*LISTS.values(), "resourceSubscriptions", "taskIds"))
         raise invalid_params(f"params.notifications requests nothing; its fields are {fields}")
     most = options().listeners.uris
     if len(wanted.uris) > most:

@@ -96,14 +96,14 @@ ChangeHandler = Callable[[Sequence[ChangeNews]], Awaitable[None]]
 
 
 class Listener:
-    """One subscription: to lists by name, and to resources by URI.
+    """One subscription: to lists by name, to resources by URI, and to tasks by id.
 
     `uris` maps the normal form of each URI to the client's form. `id` is in every message unless it
     is None. The listener is registered in `presences`, too: its stream ends when its caller loses
     access.
     """
 
-    __slots__ = ("id", "lists", "principal", "stream", "uris")
+    __slots__ = ("id", "lists", "principal", "stream", "tasks", "uris")
 
     def __init__(
         self,
@@ -112,12 +112,14 @@ class Listener:
         stream: LongLivedStream,
         lists: Sequence[str],
         uris: Mapping[str, str],
+        tasks: frozenset[UUID] = frozenset(),
     ) -> None:
         self.id = id
         self.principal = principal
         self.stream = stream
         self.lists = lists
         self.uris = uris
+        self.tasks = tasks
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -202,12 +204,17 @@ class TenantChanges(NamedTuple):
 
 
 class Listeners:
-    """The registry. Only for the event loop's thread, except `on_change` and `on_gap`."""
+    """The registry. Only for the event loop's thread, except `on_change` and `on_gap`.
+
+    `followed` is called with the tasks of a new subscription.
+    """
 
     def __init__(self) -> None:
         self._groups: dict[UUID, dict[Scopes, Group]] = {}
         self._counts = InUse()
         self._handlers: dict[str, ChangeHandler] = {}
+        self._by_task: dict[UUID, set[Listener]] = {}
+        self.followed: Callable[[frozenset[UUID]], None] = _unheard
         self._relay: Relay[ChangeNews] = Relay(self._tell, _pause)
 
     def __len__(self) -> int:
@@ -249,6 +256,18 @@ class Listeners:
         if group is None:
             group = groups[principal.scopes] = Group(principal.scopes)
         group.add(listener, offering, read)
+        for task in listener.tasks:
+            self._by_task.setdefault(task, set()).add(listener)
+        if listener.tasks:
+            self.followed(listener.tasks)
+
+    def of_task(self, task: UUID) -> tuple[Listener, ...]:
+        """The subscriptions to this task."""
+        return tuple(self._by_task.get(task, ()))
+
+    def tasks(self) -> tuple[UUID, ...]:
+        """All tasks that are subscribed to."""
+        return tuple(self._by_task)
 
     def replace_topics(self, listener: Listener, uris: Mapping[str, str]) -> None:
         """Replace the resources to which a joined listener is subscribed.
@@ -276,6 +295,10 @@ class Listeners:
         groups = self._groups[principal.tenant]
         group = groups[principal.scopes]
         group.discard(listener)
+        for task in listener.tasks:
+            self._by_task[task].discard(listener)
+            if not self._by_task[task]:
+                del self._by_task[task]
         if not group.members:
             del groups[principal.scopes]
         if not groups:
@@ -351,6 +374,10 @@ def _pause() -> float:
     the change by then, or the client would keep an outdated response without another notification.
     """
     return options().settling_seconds
+
+
+def _unheard(_: frozenset[UUID]) -> None:
+    return None
 
 
 listeners = Listeners()

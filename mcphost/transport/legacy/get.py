@@ -53,14 +53,14 @@ async def _listen(
     """Send the session's notifications until the client disconnects or the server ends it."""
     stream = wire.stream()
 
-    async def listen() -> bytes:
+    async def listen() -> None:
         async with open_get_stream(session, admitted.principal, request.source, stream):
             stream.open()
             if not draining():
                 await stream.stay()
-        return sse.retry(RETRY_MS) if wire.polling else b""
 
-    return await until_end(stream, listen())
+    last = sse.retry(RETRY_MS) if wire.polling else b""
+    return await until_end(stream, listen(), lambda: last)
 
 
 class _Follower:
@@ -94,14 +94,13 @@ async def _resume(
     opening = loop.call_later(REFUSED_WITHIN_SECONDS, stream.open)
     presences.enter(follower)
 
-    async def see() -> bytes:
-        last = await reader.over()
+    async def see() -> None:
+        await stream.stay()
         if following.done() and not stream.opened:
             following.result()
-        return last
 
     try:
-        return await until_end(stream, see())
+        return await until_end(stream, see(), reader.last)
     finally:
         presences.leave(follower)
         opening.cancel()

@@ -45,7 +45,7 @@ from mcphost.serving.legacy.session import NoSession
 from mcphost.serving.replies import error_for, server_info
 from mcphost.transport import errors
 from mcphost.transport.authentication import Admitted
-from mcphost.transport.legacy.stream_response import HttpWire, answer, answer_batch
+from mcphost.transport.legacy.stream_response import HttpWire, Shown, answer, answer_batch
 from mcphost.transport.request import HttpRequest
 from mcphost.transport.response import send_empty, send_json
 from mcphost.transport.tracing import in_span
@@ -72,8 +72,8 @@ def label(body: LegacyBody) -> str:
     return body.requests[0].method if body.requests else NOTIFICATION
 
 
-async def post(posted: Post, wire: HttpWire) -> int:
-    """Answer a POST; return the HTTP status. Raises SessionError if the whole POST is refused."""
+async def post(posted: Post, wire: HttpWire) -> int | Shown:
+    """Answer a POST; return the HTTP status, or the streams that it shows. Raises SessionError if the whole POST is refused."""
     try:
         if any(one.method == INITIALIZE for one in posted.body.requests):
             return await _initialize(posted, wire)
@@ -178,7 +178,7 @@ def _as_answer(error: Exception, body: LegacyBody) -> ProtocolError:
 
 def _answer(
     posted: Post, session: ClientSession, body: LegacyBody, wire: HttpWire
-) -> Awaitable[int]:
+) -> Awaitable[int | Shown]:
     incoming = [_incoming(posted, session, one) for one in body.requests]
     refused = [_refused(error) for error in body.refused]
     wire = wire._replace(polling=REVISIONS[session.revision].polling)
@@ -191,8 +191,9 @@ def _answer(
 
 
 async def _answer_one(incoming: Incoming, session: ClientSession, wire: HttpWire) -> int:
-    """Begin the call in the span of its request."""
-    return await answer(_begin(incoming, session), wire)
+    """Begin the call in the span of its request, and show it there."""
+    answered = await answer(_begin(incoming, session), wire)
+    return await answered.until_end() if isinstance(answered, Shown) else answered
 
 
 def _begin(incoming: Incoming, session: ClientSession) -> SessionCall:

@@ -5,7 +5,7 @@ is connected; after a disconnect the client gets the rest by GET.
 """
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from mcphost.protocol import sse
@@ -64,18 +64,39 @@ class StreamReader:
         if not self._parts:
             self._stream.leave()
 
-    async def over(self) -> bytes:
-        """Wait until it ends; return the last frame. A disconnect cancels the work."""
-        await self._stream.stay()
+    def last(self) -> bytes:
+        """The last frame, once it has ended."""
         return self._last
 
 
-async def until_end(stream: LongStream, work: Awaitable[bytes]) -> int:
-    """Keep the response open until `work` returns its last frame.
+class Shown(NamedTuple):
+    """A response that shows the streams of calls. It is awaited by the endpoint itself: the code
+    that began the calls has returned, so a waiting call does not keep its variables."""
+
+    stream: LongStream
+    reader: StreamReader
+    calls: Sequence[SessionCall]
+
+    async def until_end(self) -> int:
+        """Keep the response open until the calls' streams end; return the status, or
+        DISCONNECTED."""
+        try:
+            return await until_end(self.stream, self.stream.stay(), self.reader.last)
+        finally:
+            for call in self.calls:
+                call.outgoing.detach(self.reader)
+
+
+async def until_end(
+    stream: LongStream, work: Awaitable[object], last: Callable[[], bytes] = bytes
+) -> int:
+    """Keep the response open until `work` is done, and end it with the frame `last`. A disconnect
+    cancels the work.
 
     Return the status, or DISCONNECTED."""
     try:
-        await stream.close(await work)
+        await work
+        await stream.close(last())
     except asyncio.CancelledError:
         if not stream.lost:
             raise
@@ -86,12 +107,12 @@ async def until_end(stream: LongStream, work: Awaitable[bytes]) -> int:
     return 200
 
 
-async def answer(call: SessionCall, wire: HttpWire) -> int:
-    """Answer the single request of a POST; return the HTTP status."""
+async def answer(call: SessionCall, wire: HttpWire) -> int | Shown:
+    """Answer the single request of a POST; return the HTTP status, or its stream."""
     settled = await _settled([call])
     answered = settled[0]
     if answered is None:
-        return await _show([call], (), wire)
+        return _show([call], (), wire)
     if not answered.body:
         await send_empty(wire.send, 202, wire.headers)
         return 202
@@ -102,8 +123,8 @@ async def answer(call: SessionCall, wire: HttpWire) -> int:
 
 async def answer_batch(
     calls: Sequence[SessionCall], refused: Sequence[bytes], wire: HttpWire
-) -> int:
-    """Answer the requests of a batch together; `refused` are the errors of those not begun.
+) -> int | Shown:
+    """As `answer`, for the requests of a batch; `refused` are the errors of those not begun.
 
     Once one of them streams, all do, and each is answered by its own event.
     """
@@ -111,7 +132,7 @@ async def answer_batch(
     bodies = [*refused, *(one.body for one in settled if one is not None and one.body)]
     streaming = [call for call, one in zip(calls, settled, strict=True) if one is None]
     if streaming:
-        return await _show(streaming, bodies, wire)
+        return _show(streaming, bodies, wire)
     if not bodies:
         await send_empty(wire.send, 202, wire.headers)
         return 202
@@ -150,8 +171,8 @@ async def _any_streams(calls: Sequence[SessionCall]) -> None:
             one.cancel()
 
 
-async def _show(calls: Sequence[SessionCall], bodies: Sequence[bytes], wire: HttpWire) -> int:
-    """Stream the calls' messages, after the responses that are ready already."""
+def _show(calls: Sequence[SessionCall], bodies: Sequence[bytes], wire: HttpWire) -> Shown:
+    """Begin to stream the calls' messages, after the responses that are ready already."""
     stream = wire.stream()
     reader = StreamReader(stream, wire.polling, len(calls))
     stream.open()
@@ -159,8 +180,4 @@ async def _show(calls: Sequence[SessionCall], bodies: Sequence[bytes], wire: Htt
         stream.send(body)
     for call in calls:
         call.outgoing.attach(reader)
-    try:
-        return await until_end(stream, reader.over())
-    finally:
-        for call in calls:
-            call.outgoing.detach(reader)
+    return Shown(stream, reader, calls)

@@ -6,8 +6,10 @@ shutdown has phases (`serving.shutdown`); a second signal starts the last phase 
 
 1. *Notice.* `/readyz` answers 503, everything is served; responses close their connections, so that
    proxies use another server.
-2. *Drain.* No new connections; accepted requests are served. Listen and GET streams end.
-3. *Cut.* Requests that have not ended by themselves are cancelled with an error.
+2. *Drain.* No new connections; accepted requests are served. Listen and GET streams end. Rounds of
+   tasks, which have no connection, go on to the end of their step.
+3. *Cut.* Requests that have not ended by themselves are cancelled with an error, rounds of tasks are
+   cancelled and left to other processes.
 """
 
 import asyncio
@@ -26,6 +28,7 @@ from typing import Any, NamedTuple, Protocol, cast
 from uvicorn import Config, Server
 
 from mcphost.serving import shutdown as drain
+from mcphost.serving.execution.held_task import running_tasks
 
 ECHO_SECONDS = 1.0
 """Another SIGTERM within this time is the same one: `make` passes on one sent to the group."""
@@ -166,7 +169,8 @@ class GracefulServer(Server):
         return protocol
 
     async def _settle(self, seconds: float) -> None:
-        """Wait at most `seconds` until all requests are answered; close idle connections."""
+        """Wait at most `seconds` until all requests are answered and no round of a task runs; close
+        idle connections."""
         began = time.monotonic()
         while self._is_open() and not self.force_exit:
             spent = time.monotonic() - began
@@ -176,7 +180,7 @@ class GracefulServer(Server):
             await asyncio.sleep(LOOK_SECONDS)
 
     def _is_open(self) -> bool:
-        return bool(self.server_state.connections or self.server_state.tasks)
+        return bool(self.server_state.connections or self.server_state.tasks or len(running_tasks))
 
     def _close_idle(self, *, fresh_too: bool) -> None:
         idle = {
@@ -197,6 +201,8 @@ class GracefulServer(Server):
         left = len(self.server_state.tasks)
         if left:
             log.warning("drain ended: cancelling unfinished requests: %d", left)
+        if len(running_tasks):
+            log.warning("drain ended: cutting rounds of tasks: %d", len(running_tasks))
         drain.cut()
         await self._await_end()
         for connection in self._connections():

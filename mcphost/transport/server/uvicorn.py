@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable
 from enum import Enum
 from typing import Any, NamedTuple, cast
 
@@ -106,6 +107,35 @@ class WriteFlow(FlowControl):
         super().pause_writing()
 
 
+class BodyEvent:
+    """An `asyncio.Event` for the one task that reads a request's body and waits for a disconnect.
+
+    The queue of waiters in asyncio's own takes 600 bytes.
+    """
+
+    __slots__ = ("_set", "_waiter")
+
+    def __init__(self) -> None:
+        self._set = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    def set(self) -> None:
+        self._set = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def clear(self) -> None:
+        self._set = False
+
+    def wait(self) -> "Awaitable[None]":
+        """Wait until it is set. Cancelled with its task."""
+        if self._waiter is None or self._waiter.done():
+            self._waiter = asyncio.get_running_loop().create_future()
+            if self._set:
+                self._waiter.set_result(None)
+        return self._waiter
+
+
 class TimeoutHttpProtocol(HttpToolsProtocol):
     """HTTP protocol with time-outs: closes the connection of a client that is too slow.
 
@@ -178,7 +208,10 @@ class TimeoutHttpProtocol(HttpToolsProtocol):
                 raise HeadersTooLargeError
         self._awaited = Awaited.BODY
         self._steps += 1
+        before = self.cycle
         super().on_headers_complete()
+        if self.cycle is not before:  # not so for trailers
+            self.cycle.message_event = cast("asyncio.Event", BodyEvent())
         # The parser reports the trailers of a chunked body like headers. They must not be added to
         # the headers that the application has (RFC 9110 section 6.5.1).
         self.headers = []

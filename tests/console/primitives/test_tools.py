@@ -258,14 +258,20 @@ def test_tools_of_other_tenants_are_unknown_here(
 
 @pytest.mark.parametrize(
     ("who", "said"),
-    [("operator", "Ask the platform"), ("staff", "grant this tenant a function")],
+    [("operator", "Ask the platform"), ("staff", "Grant one first")],
 )
 def test_a_tenant_without_functions_says_who_can_help(
     request: pytest.FixtureRequest, who: str, said: str
 ) -> None:
     kinds.discover()
     client: Client = request.getfixturevalue(who)
-    assert said in client.get(TOOLS).content.decode()
+    assert said in client.get(f"{NEW}?kind=python").content.decode()
+
+
+def test_a_tenant_without_functions_begins_with_a_request(operator: Client) -> None:
+    kinds.discover()
+    assert "Register the first tool" in operator.get(TOOLS).content.decode()
+    assert operator.get(NEW).context["form"].kind == "http"
 
 
 def test_a_tenant_with_functions_but_no_tools_offers_the_first_one(

@@ -280,7 +280,6 @@ def test_a_new_one_is_written_here_or_made_by_a_function(operator: Client, acme:
     assert "No function is granted" in page.content.decode()
     # The only granted function is a tool, so there is nothing to choose for a prompt.
     assert len(page.context["form"].part.fields["function"].choices) == 1
-    assert operator.get(path("tool", "new/")).context["ways"] == ()
 
 
 def test_the_menu_counts_what_there_is(operator: Client, acme: Things) -> None:

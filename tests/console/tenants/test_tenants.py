@@ -59,6 +59,20 @@ def test_an_owner_edits_what_is_theirs_to_edit(owner: Client) -> None:
     assert form.initial["allowed_origins"] == "\n".join(row.allowed_origins)
 
 
+def test_the_hosts_that_tools_may_call_are_shown_and_kept(owner: Client) -> None:
+    hosts = "api.example.com\nhttp://127.0.0.1:9000"
+    owner.post(SETTINGS, {"title": "Acme", "outgoing_hosts": hosts})
+    assert Tenant.objects.get(slug="acme").outgoing_hosts == hosts.split()
+    assert hosts in owner.get(SETTINGS).content.decode()
+
+
+def test_every_field_of_the_settings_is_on_the_page(owner: Client) -> None:
+    response = owner.get(SETTINGS)
+    names = set(response.context["form"].fields) - {"remove_icon"}
+    page = response.content.decode()
+    assert [name for name in names if f'data-field="{name}"' not in page] == []
+
+
 def test_problems_of_settings_stand_beside_their_fields(owner: Client) -> None:
     response = owner.post(
         SETTINGS, {"title": "", "allowed_origins": "nonsense", "calls_per_minute": "0"}

@@ -215,6 +215,9 @@ PAGES = {
     "dashboard": "/admin/",
     "tools": f"{TENANT}tools/",
     "tool-form": f"{TENANT}tools/new/",
+    "http-form": f"{TENANT}tools/new/?kind=http",
+    "script-form": f"{TENANT}tools/new/?kind=script",
+    "import": f"{TENANT}tools/import/",
     "tokens": f"{TENANT}tokens/",
     "records": f"{TENANT}records/",
     "refusals": f"{TENANT}refusals/",
@@ -229,7 +232,7 @@ PAGES = {
 }
 
 
-DARK = ("dashboard", "tools", "tool-form", "records", "members")
+DARK = ("dashboard", "tools", "tool-form", "http-form", "script-form", "records", "members")
 BACKGROUND = "getComputedStyle(document.querySelector('#main')).backgroundColor"
 
 

@@ -12,5 +12,6 @@ session-based revisions, whatever change of a list they are told of ("heard"). T
 line that they read is a tool to call, {"call", "arguments"}; they write whatever they are asked
 meanwhile ("asked"), each time read an answer to that, and write what came of it in the end: "done",
 the result with the "progress" that was told of; or "raised". With "watch": true they also write each
-"progress" as it comes.
+"progress" as it comes. Those that follow tasks (`…_tasks_caller`) have words of
+their own.
 """

@@ -15,8 +15,8 @@ from uuid import UUID
 import pytest
 from asgiref.sync import sync_to_async
 
+from mcphost.kinds.functions.program import FunctionProgram
 from mcphost.kinds.python.completers import completer_of
-from mcphost.kinds.python.program import PythonProgram
 from mcphost.runtime.call import Call
 from mcphost.runtime.journal import EMPTY
 from mcphost.runtime.memory import MemoryLinks, MemoryStore
@@ -49,6 +49,7 @@ USES: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
         "announce_list": lambda ctx: ctx.announce_list("tools"),
         "ask_form": lambda ctx: ctx.ask_form("who", "Who?", Name),
         "ask_url": lambda ctx: ctx.ask_url("page", "Open this", "https://example.com/"),
+        "become_task": lambda ctx: ctx.become_task(),
         "call_id": lambda ctx: ctx.call_id,
         "client": lambda ctx: ctx.client,
         "close_stream": lambda ctx: ctx.close_stream(),
@@ -121,6 +122,7 @@ class Party:
             announcer=self,
             store=self.store,
             links=MemoryLinks(),
+            may_defer=lambda: True,
             close_stream=lambda: self.closed.append(True),
             misused=lambda misuse, other: self.misuses.append((misuse, other)),
         )
@@ -241,7 +243,7 @@ def _as_prompt(work: Work) -> Program:
     async def runs(ctx: Context) -> str:
         return await work.in_coroutine(ctx)
 
-    return PythonProgram(seen(runs))
+    return FunctionProgram(seen(runs))
 
 
 def _as_plain_prompt(work: Work) -> Program:
@@ -249,7 +251,7 @@ def _as_plain_prompt(work: Work) -> Program:
     def runs(ctx: SyncContext) -> str:
         return work.in_thread(ctx)
 
-    return PythonProgram(seen(runs))
+    return FunctionProgram(seen(runs))
 
 
 def _as_resource(work: Work) -> Program:
@@ -257,7 +259,7 @@ def _as_resource(work: Work) -> Program:
     async def runs(ctx: Context) -> str:
         return await work.in_coroutine(ctx)
 
-    return PythonProgram(seen(runs))
+    return FunctionProgram(seen(runs))
 
 
 def _as_completer(work: Work) -> Program:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.kinds.python.schemas import SignatureError
+from mcphost.kinds.functions.schemas import SignatureError
 from mcphost.sdk import tool
 from tests.kinds.rounds import result, seen
 

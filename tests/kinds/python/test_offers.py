@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field, SecretStr
 
+from mcphost.kinds.functions.schemas import SignatureError
 from mcphost.kinds.kind import Compiled
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.kinds.python.kind import PythonKind, _compile
-from mcphost.kinds.python.schemas import SignatureError
 from mcphost.runtime.journal import EMPTY
 from mcphost.runtime.outcomes import Complete, Failed, FailureKind, Outcome
 from mcphost.sdk import (

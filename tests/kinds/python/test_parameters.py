@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from mcphost.kinds.python.parameters import InvalidArguments, parameters_of
-from mcphost.kinds.python.schemas import SignatureError
+from mcphost.kinds.functions.program import InvalidArguments
+from mcphost.kinds.functions.schemas import SignatureError
+from mcphost.kinds.python.parameters import parameters_of
 from mcphost.protocol.schemas import check_schema
 from mcphost.sdk import Context, tool
 from tests.kinds.rounds import seen

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcphost.runtime.outcomes import Complete, InputRequired, Yielded
+from mcphost.runtime.outcomes import Complete, Deferred, InputRequired, Yielded
 from mcphost.sdk import Context
 from tests.kinds.asking import Driven, Name, accept
 from tests.kinds.rounds import ports
@@ -32,6 +32,11 @@ class Ask:
 
 
 @dataclass(frozen=True)
+class BecomeTask:
+    turns: int
+
+
+@dataclass(frozen=True)
 class Draw:
     what: str
 
@@ -47,6 +52,7 @@ class Several:
 LEAVES = st.one_of(
     st.builds(Step, st.sampled_from("ab"), st.integers(0, 1), st.integers(0, 3)),
     st.builds(Ask, st.integers(0, 3)),
+    st.builds(BecomeTask, st.integers(0, 3)),
     st.builds(Draw, st.sampled_from(["now", "uuid", "random"])),
 )
 PROGRAMS = st.recursive(
@@ -75,6 +81,10 @@ class Run:
             case Ask(turns):
                 await pause(turns)
                 return (await ctx.elicit(path, "What?", Name)).name
+            case BecomeTask(turns):
+                await pause(turns)
+                await ctx.become_task()
+                return "task"
             case Draw(what):
                 self.drawn.setdefault(path, set()).add(drawn(ctx, what))
                 return what
@@ -122,6 +132,8 @@ def expected(part: Any, path: str = "0") -> Any:
             return part.argument * 10
         case Ask():
             return path
+        case BecomeTask():
+            return "task"
         case Draw():
             return part.what
         case Several():
@@ -137,18 +149,25 @@ def steps_of(part: Any) -> int:
 
 
 @settings(max_examples=200, deadline=None)
-@given(program=PROGRAMS, random=st.randoms(use_true_random=False), leaves=st.booleans())
+@given(
+    program=PROGRAMS,
+    random=st.randoms(use_true_random=False),
+    leaves=st.booleans(),
+    defers=st.booleans(),
+)
 def test_a_program_driven_round_by_round_ends_like_one_that_is_not_interrupted(
-    program: Any, random: Any, leaves: bool
+    program: Any, random: Any, leaves: bool, defers: bool
 ) -> None:
-    asyncio.run(drive(program, random, leaves))
+    asyncio.run(drive(program, random, leaves, defers))
 
 
-async def drive(program: Any, random: Any, leaves: bool) -> None:
+async def drive(program: Any, random: Any, leaves: bool, defers: bool) -> None:
     """Answer some of the questions of each round, early or late, until the program is finished."""
     run = Run()
     outside = ports()._replace(
-        clock=Ticking(), leaving=lambda: leaves and bool(random.getrandbits(1))
+        clock=Ticking(),
+        leaving=lambda: leaves and bool(random.getrandbits(1)),
+        may_defer=lambda: defers,
     )
 
     async def function(ctx: Context) -> dict[str, Any]:
@@ -162,7 +181,7 @@ async def drive(program: Any, random: Any, leaves: bool) -> None:
                 keys = [one.key for one in requests]
                 chosen = random.sample(keys, random.randint(1, len(keys)))
                 outcome = await driven.advance(**{key: accept(name=key) for key in chosen})
-            case Yielded():
+            case Yielded() | Deferred():
                 outcome = await driven.advance()
             case _:
                 break

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from mcphost.kinds.python.schemas import SignatureError
+from mcphost.kinds.functions.schemas import SignatureError
 from mcphost.runtime import deadlines
 from mcphost.runtime.outcomes import Complete, Failed
 from mcphost.runtime.ports import Stored

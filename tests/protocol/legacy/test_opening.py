@@ -322,6 +322,14 @@ def test_params_are_those_of_the_method_in_every_revision(revision, method, para
     assert caught.value.request_id == 1
 
 
+@pytest.mark.parametrize("revision", SESSION_BASED)
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
+def test_methods_of_the_extension_are_unknown_in_a_session(revision, method):
+    message = {**LIST, "method": method, "params": {"inputResponses": 5}}
+    (one,) = fitting(posted(message), REVISIONS[revision]).requests
+    assert one.method == method
+
+
 def test_a_request_of_a_batch_whose_params_are_wrong_is_refused_alone():
     note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     wrong = {**LIST, "id": 2, "params": {"cursor": 5}}

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from mcphost.protocol.legacy.questions import NotCarried, elicitation_id, params_of
+from mcphost.protocol.legacy.questions import NotCarried, elicitation_id, needed, params_of
 from mcphost.protocol.revisions import REVISIONS
 from tests.wire import SESSION_BASED
 
@@ -95,3 +95,17 @@ def test_a_list_of_one_block_is_that_block_before() -> None:
 def test_what_one_block_cannot_hold_is_not_carried(content) -> None:
     with pytest.raises(NotCarried):
         sampled(SECOND, messages=[{"role": "user", "content": content}])
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "capability"),
+    [
+        ("elicitation/create", {"mode": "url"}, "elicitation.url"),
+        ("elicitation/create", {"mode": "form"}, "elicitation.form"),
+        ("elicitation/create", {}, "elicitation.form"),
+        ("sampling/createMessage", {}, "sampling"),
+        ("roots/list", {}, "roots"),
+    ],
+)
+def test_the_capability_that_an_input_request_needs(method: str, params, capability: str) -> None:
+    assert needed(method, params) == capability

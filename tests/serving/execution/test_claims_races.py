@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import monotonic
 from typing import IO
 from uuid import UUID
 
@@ -148,6 +149,23 @@ def test_the_round_of_a_process_that_was_killed_is_run_by_another(cast: Cast) ->
     assert sorted(targets()) == ["answer 0", "end 0"]
 
 
+def _wait_for_its_last_commit() -> None:
+    """Wait until PostgreSQL is done with what a killed process sent last."""
+    if connection.vendor != "postgresql":
+        return
+    ends = monotonic() + 20
+    busy = (
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+        "AND pid <> pg_backend_pid() AND state <> 'idle'"
+    )
+    with connection.cursor() as cursor:
+        while monotonic() < ends:
+            cursor.execute(busy)
+            if cursor.fetchone() == (0,):
+                return
+    pytest.fail("PostgreSQL still works for the killed process")
+
+
 @pytest.mark.parametrize("count", [1, 150])
 def test_killed_anywhere_no_round_that_ended_runs_again_and_every_other_can(
     cast: Cast, count: int
@@ -158,6 +176,7 @@ def test_killed_anywhere_no_round_that_ended_runs_again_and_every_other_can(
         killed.send_signal(signal.SIGKILL)
         lines += [line.split() for line in said.readlines() if line.endswith("\n")]
         killed.wait(20)
+    _wait_for_its_last_commit()
     told = {(word, int(number)) for word, number in lines}
     last = max(number for _, number in told) + 20
     before = Counter(targets())

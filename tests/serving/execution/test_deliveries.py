@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from mcphost.observability import counters
 from mcphost.protocol.errors import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -12,10 +13,12 @@ from mcphost.protocol.errors import (
     OVER_LIMIT,
     ProtocolError,
 )
+from mcphost.protocol.tasks import TaskStatus
 from mcphost.runtime.call import Principal, PrincipalKind
 from mcphost.runtime.journal import EMPTY, Answer, Journal
 from mcphost.runtime.outcomes import (
     Complete,
+    Deferred,
     Failed,
     Failure,
     FailureKind,
@@ -28,7 +31,7 @@ from mcphost.sealing.tokens import Purpose, key_id
 from mcphost.serving import request_state
 from mcphost.serving.context import Resumed, Turn
 from mcphost.serving.execution import deliveries
-from mcphost.serving.replies import Answered, Asking, Refused
+from mcphost.serving.replies import Answered, Asking, Handle, Refused
 from mcphost.vault import sealer
 from mcphost.vault.errors import NoActiveKeyError
 from tests.kinds.rounds import TENANT
@@ -146,13 +149,23 @@ async def test_questions_go_out_with_all_that_the_next_round_needs() -> None:
 
 @pytest.mark.django_db(transaction=True)
 async def test_a_call_that_wants_to_go_on_elsewhere_asks_nothing_and_does_so_once() -> None:
-    reply = (await deliveries.deliver(_asked(2), Yielded(EMPTY))).reply
+    before = counters.rounds_shed.series["lag",].value
+    reply = (await deliveries.deliver(_asked(2), Yielded(EMPTY, "lag"))).reply
+    assert counters.rounds_shed.series["lag",].value == before + 1
     assert isinstance(reply, Asking)
     assert reply.requests == {}
     assert _opened(reply).shed is True
     assert deliveries.may_go_elsewhere(_asked(2))
     assert not deliveries.may_go_elsewhere(_asked(2, shed=True))
     assert not deliveries.may_go_elsewhere(_asked(deliveries.LEGS))
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_call_that_becomes_a_task_is_answered_with_a_handle() -> None:
+    delivered = await deliveries.deliver(_turn(), Deferred(EMPTY))
+    assert isinstance(delivered.reply, Handle)
+    assert delivered.reply.task.status is TaskStatus.WORKING
+    assert delivered.creation is not None
 
 
 @pytest.mark.django_db(transaction=True)
@@ -168,11 +181,20 @@ async def test_the_last_leg_asks_nothing_more() -> None:
 
 @pytest.mark.django_db(transaction=True)
 async def test_a_journal_that_does_not_fit_says_what_takes_the_room() -> None:
-    journal = Journal({"k": (Answer("d", "1", {"text": "x"}),)}, {"load": "x" * 70_000})
+    journal = Journal({"k": (Answer("d", "1", {"text": "x" * 70_000}),)}, {"load": "x"})
     delivered = await deliveries.deliver(_asked(), InputRequired((QUESTION,), journal))
     assert isinstance(delivered.outcome, Failed)
     assert delivered.outcome.error.kind is FailureKind.JOURNAL_TOO_LARGE
-    assert "'load', with 70002 bytes" in delivered.outcome.error.detail
+    assert "the answer to 'k', with 70011 bytes" in delivered.outcome.error.detail
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_paused_program_that_does_not_fit_is_left_out() -> None:
+    given = {"k": (Answer("d", "1", {"text": "x" * 20_000}),)}
+    journal = Journal(given, {"step": 1}, paused={"image": "x" * 35_000})
+    reply = (await deliveries.deliver(_asked(), InputRequired((QUESTION,), journal))).reply
+    assert isinstance(reply, Asking)
+    assert _opened(reply).journal == Journal(given, {"step": 1})
 
 
 @pytest.mark.django_db(transaction=True)

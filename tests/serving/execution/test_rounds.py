@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from mcphost.audit import records
 from mcphost.audit.models import Entry
 from mcphost.audit.ports import payload_cipher, set_payload_cipher
 from mcphost.audit.writer.writer import writer
@@ -14,6 +15,7 @@ from mcphost.protocol.errors import INTERNAL_ERROR, UNAVAILABLE, ProtocolError
 from mcphost.runtime.journal import EMPTY
 from mcphost.runtime.outcomes import (
     Complete,
+    Deferred,
     Failed,
     Failure,
     FailureKind,
@@ -23,7 +25,7 @@ from mcphost.runtime.outcomes import (
 )
 from mcphost.serving.context import Turn
 from mcphost.serving.database import in_database
-from mcphost.serving.execution import rounds
+from mcphost.serving.execution import audit_records, rounds
 from mcphost.serving.replies import Answered, Reply
 from tests.audit.ciphers import XorCipher
 from tests.kinds.rounds import ports
@@ -115,7 +117,7 @@ async def test_a_result_that_is_not_json_is_a_failure_and_not_an_answer() -> Non
         (Complete({"content": [], "isError": True}), "tool_error", ""),
         (Failed(Failure(FailureKind.TIMED_OUT, "too late")), "timed_out", "too late"),
         (InputRequired((), EMPTY), "input_required", ""),
-        (Yielded(EMPTY), "yielded", ""),
+        (Yielded(EMPTY, "lag"), "yielded", ""),
     ],
 )
 async def test_each_outcome_is_recorded_in_a_word(outcome: Outcome, word: str, reason: str) -> None:
@@ -124,6 +126,26 @@ async def test_each_outcome_is_recorded_in_a_word(outcome: Outcome, word: str, r
 
     await rounds.run(turn(ends), ports())
     assert await _recorded() == [("round.finished", word, reason)]
+
+
+def test_a_round_that_makes_its_call_a_task_has_ended_well_and_its_call_has_not() -> None:
+    word = audit_records.word_for(Deferred(EMPTY))
+    assert word == "deferred"
+    assert word in audit_records.WELL
+    assert word in records.GOES_ON
+
+
+async def test_an_unrecorded_round_cannot_make_its_call_a_task() -> None:
+    async def defers() -> Outcome:
+        return Deferred(EMPTY)
+
+    with pytest.raises(ProtocolError) as refusal:
+        completing = turn(defers)
+        completing = completing._replace(
+            call=completing.call._replace(method="completion/complete")
+        )
+        await rounds.run_unrecorded(completing, ports())
+    assert refusal.value.code == INTERNAL_ERROR
 
 
 async def test_nothing_runs_while_nothing_can_be_recorded() -> None:

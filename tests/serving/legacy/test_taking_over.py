@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from mcphost.serving.database import in_database
 from mcphost.serving.legacy import call as calls
 from mcphost.serving.legacy import questions as asking_module
 from mcphost.serving.legacy import storage, takeover
-from mcphost.serving.legacy.cancellation import cancellations
+from mcphost.serving.legacy.cancellation import cancellations, name_of
 from mcphost.tenants import selectors as tenants
 from tests.cast import Cast
 from tests.serving.legacy.callers import Caller, Shown, accept, true
@@ -126,13 +127,14 @@ async def test_an_id_that_is_used_again_is_its_sessions_still(asking: Cast) -> N
     caller = await Caller.at(asking)
     ended: list[str] = []
     session = caller.session.id
-    first = cancellations.possible(session, 1, lambda: ended.append("first"))
-    second = cancellations.possible(session, 1, lambda: ended.append("second"))
-    with first:
-        await cancellations.cancel(caller.session, 1)
-        second.__enter__()
+    name = name_of(session, 1)
+    first, second = partial(ended.append, "first"), partial(ended.append, "second")
+    cancellations.begin(session, name, first)
+    await cancellations.cancel(caller.session, 1)
+    cancellations.begin(session, name, second)
+    cancellations.over(session, name, first)
     cancellations._end(session)
-    second.__exit__(None, None, None)
+    cancellations.over(session, name, second)
     assert ended == ["first", "second"]
     assert session not in cancellations._of_session
 

@@ -30,6 +30,7 @@ async def test_discover_tells_versions_capabilities_and_who_we_are(served: Cast)
     ]
     assert reply.result["capabilities"] == {
         "completions": {},
+        "extensions": {"io.modelcontextprotocol/tasks": {}},
         "logging": {},
         "prompts": {"listChanged": True},
         "resources": {"listChanged": True, "subscribe": True},
@@ -60,7 +61,7 @@ async def test_what_a_private_tenant_says_is_cached_for_its_caller_only(served: 
 
 @pytest.mark.requirement("http.unknown-method")
 async def test_a_method_that_is_not_served_is_a_404_with_its_id(served: Cast) -> None:
-    for method in ("initialize", "ping", "logging/setLevel", "tasks/get", "nonsense"):
+    for method in ("initialize", "ping", "logging/setLevel", "tasks/list", "nonsense"):
         reply = await ask("acme", method, token=served.owner.mcp_token)
         assert (reply.status, reply.error["code"]) == (404, -32601)
         assert reply.last["id"] == 1

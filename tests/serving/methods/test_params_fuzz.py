@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcphost.protocol.errors import HTTP_STATUS, INTERNAL_ERROR
+from mcphost.protocol.tasks import EXTENSION
 from mcphost.serving.methods.dispatch import HANDLERS
 from tests.cast import Cast
 from tests.mcp import ask
@@ -34,6 +35,7 @@ REFS = st.fixed_dictionaries({"type": st.just("ref/prompt"), "name": NAMES}) | (
     st.fixed_dictionaries({"type": st.just("ref/resource"), "uri": URIS})
 )
 PAGE: Fields = ({}, {"cursor": TEXT})
+OF_TASK = {"taskId": TEXT | st.just("0" * 32)}
 SOUND: Mapping[str, Fields] = {
     "server/discover": ({}, {}),
     "tools/list": PAGE,
@@ -47,6 +49,9 @@ SOUND: Mapping[str, Fields] = {
         {"ref": REFS, "argument": st.fixed_dictionaries({"name": NAMES, "value": TEXT})},
         {"context": st.fixed_dictionaries({}, optional={"arguments": ARGUMENTS})},
     ),
+    "tasks/get": (OF_TASK, {}),
+    "tasks/update": ({**OF_TASK, "inputResponses": st.dictionaries(NAMES, JSON, max_size=2)}, {}),
+    "tasks/cancel": (OF_TASK, {}),
 }
 QUICKLY = settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -54,7 +59,8 @@ QUICKLY = settings(
 
 
 async def _served_or_refused(offered: Cast, method: str, params: dict[str, Any]) -> None:
-    reply = await ask("acme", method, params, offered.owner.mcp_token)
+    can = {"extensions": {EXTENSION: {}}}
+    reply = await ask("acme", method, params, offered.owner.mcp_token, capabilities=can)
     assert reply.status < 500
     if "error" in reply.last:
         assert reply.error["code"] != INTERNAL_ERROR

@@ -21,6 +21,7 @@ from mcphost.identity.last_use import last_use
 from mcphost.identity.models import Token
 from mcphost.serving.process import housekeeping
 from mcphost.serving.process.housekeeping import Housekeeping
+from mcphost.serving.tasks import upkeep
 from mcphost.vault.lifecycle import rotate
 from mcphost.vault.services import ensure_ring
 from tests.cast import Cast
@@ -46,7 +47,7 @@ class Listening(logging.Handler):
 @pytest.fixture
 def errors() -> Iterator[Listening]:
     handler = Listening()
-    logger = logging.getLogger(housekeeping.__name__)
+    logger = logging.getLogger(upkeep.__name__)
     logger.addHandler(handler)
     yield handler
     logger.removeHandler(handler)
@@ -102,7 +103,8 @@ def test_expired_sign_ins_of_browsers_are_deleted_in_short_transactions(
         for number, days in enumerate([-1] * 1100 + [1])
     )
     portions: list[int] = []
-    monkeypatch.setattr(housekeeping, "CHORES", housekeeping.CHORES[-1:])
+    monkeypatch.setattr(housekeeping, "CHORES", ())
+    monkeypatch.setattr(upkeep, "CHORES", upkeep.CHORES[-1:])
     prune = browser_sessions.prune
     monkeypatch.setattr(browser_sessions, "prune", lambda: portions.append(prune()) or portions[-1])
     keeping = Housekeeping()

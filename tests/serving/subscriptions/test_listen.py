@@ -33,6 +33,7 @@ from tests.mcp import ask, begun, call, headers_for, listening, request, send
 pytestmark = pytest.mark.django_db(transaction=True)
 
 TOOLS = "tools/list_changed"
+FOLLOWS_TASKS = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
 
 
 def publish(tenant: UUID, name: str, *scopes: str) -> None:
@@ -170,6 +171,28 @@ async def test_resources_that_the_caller_cannot_read_are_left_out(served: Cast) 
     wanted = {"toolsListChanged": True, "resourceSubscriptions": ["test://nowhere", "nonsense"]}
     async with listening("acme", served.owner.mcp_token, **wanted) as heard:
         assert heard.honoured == {"toolsListChanged": True}
+
+
+async def test_tasks_of_which_no_notifications_are_sent_are_left_out(served: Cast) -> None:
+    owner = served.owner.mcp_token
+    async with listening("acme", owner, 1, FOLLOWS_TASKS, taskIds=["t-1"]) as heard:
+        assert heard.honoured == {}
+        await heard.ended()
+    wanted = {"taskIds": ["t-1"], "toolsListChanged": True}
+    async with listening("acme", owner, 1, FOLLOWS_TASKS, **wanted) as heard:
+        assert heard.honoured == {"toolsListChanged": True}
+        await in_database(publish, served.acme.id, "news")
+        assert await heard.told() == TOOLS
+
+
+async def test_a_client_that_cannot_follow_tasks_is_told_so_before_a_stream_opens(
+    served: Cast,
+) -> None:
+    wanted = {"notifications": {"taskIds": ["t-1"], "toolsListChanged": True}}
+    reply = await ask("acme", "subscriptions/listen", wanted, served.owner.mcp_token)
+    assert (reply.status, reply.error["code"], reply.streamed) == (400, -32021, False)
+    assert reply.error["data"] == {"requiredCapabilities": FOLLOWS_TASKS}
+    assert reply.last["id"] == 1
 
 
 async def test_anybody_may_listen_at_a_public_tenant(served: Cast) -> None:

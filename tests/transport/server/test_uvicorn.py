@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.transport.server.uvicorn import HEADER_BYTES, Cork
+from mcphost.transport.server.uvicorn import HEADER_BYTES, BodyEvent, Cork
 from tests.transport.running import GET, LAST, PATIENCE, Line, answer, end, running
 
 
@@ -273,3 +273,31 @@ async def test_nothing_is_written_to_a_connection_that_is_gone() -> None:
 async def test_everything_else_is_the_transports_own() -> None:
     cork, _ = _corked()
     assert cork.get_extra_info("peername") == ("192.0.2.1", 1)
+
+
+async def test_a_body_event_wakes_its_waiter_and_stays_set_until_it_is_cleared() -> None:
+    event = BodyEvent()
+    waiting = asyncio.ensure_future(event.wait())
+    assert not waiting.done()
+    event.set()
+    event.set()
+    async with asyncio.timeout(PATIENCE):
+        await waiting
+        await event.wait()
+    event.clear()
+    assert not event.wait().done()
+
+
+async def test_a_wait_for_a_body_that_was_cancelled_is_waited_for_anew() -> None:
+    event = BodyEvent()
+
+    async def wait() -> None:
+        await event.wait()
+
+    first = asyncio.create_task(wait())
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.wait([first], timeout=PATIENCE)
+    event.set()
+    async with asyncio.timeout(PATIENCE):
+        await event.wait()

@@ -1,14 +1,14 @@
-"""One round of a Python function: arguments in, an outcome out, and no task left running."""
+"""One round of a function: arguments in, an outcome out, and no task left running."""
 
 import asyncio
 import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
+from mcphost.kinds.functions.returns import Encoder, InvalidResult
 from mcphost.kinds.primitive_types import PrimitiveType
-from mcphost.kinds.python.function import PythonFunction
-from mcphost.kinds.python.parameters import InvalidArguments
-from mcphost.kinds.python.returns import InvalidResult
 from mcphost.runtime.call import Call
 from mcphost.runtime.deadlines import Deadline, OutOfTime
 from mcphost.runtime.journal import Journal
@@ -16,6 +16,7 @@ from mcphost.runtime.outcomes import Complete, Failed, Failure, FailureKind, Out
 from mcphost.runtime.own_cancellations import OwnCancellations
 from mcphost.runtime.ports import Ports
 from mcphost.runtime.rounds import Place, Round
+from mcphost.runtime.schema import ArgumentProblem, Validator
 from mcphost.runtime.started_coroutine import StartedCoroutine
 from mcphost.runtime.threads import PoolExhausted
 from mcphost.runtime.tool_tasks import Unwound
@@ -23,11 +24,81 @@ from mcphost.sdk.context import RUNNING, Context
 from mcphost.sdk.errors import CapabilityMissing, ToolError
 from mcphost.sdk.sync import SyncContext
 
+Read = Callable[[dict[str, Any]], dict[str, Any]]
+
 SECONDS = 60.0
 MOST_DETAIL = 20_000
 
 
-class PythonProgram:
+class InvalidArguments(Exception):  # noqa: N818 - a refusal that says what happened
+    """The caller's arguments do not fit; each problem names the field."""
+
+    def __init__(self, problems: tuple[ArgumentProblem, ...]) -> None:
+        self.problems = problems
+        super().__init__("; ".join(map(str, problems)))
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """The parameters of a function. `context` names those that get the call's context."""
+
+    validator: Validator
+    read: Read
+    context: tuple[str, ...] = ()
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        schema = self.validator.schema
+        assert isinstance(schema, Mapping)
+        return schema
+
+    def bind(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return keyword arguments for the function, without the context. Raises InvalidArguments."""
+        plain = dict(arguments)
+        problems = self.validator.problems(plain)
+        if problems:
+            raise InvalidArguments(problems)
+        return self.read(plain)
+
+
+class Declared(Protocol):
+    """What the author of a function declares of its rounds.
+
+    `requires` are client capabilities. `time_limit` is in seconds, per round. `threads` limits the
+    calls of a blocking function that run at once in one tenant.
+    """
+
+    @property
+    def requires(self) -> Sequence[str]: ...
+    @property
+    def time_limit(self) -> float | None: ...
+    @property
+    def threads(self) -> int | None: ...
+
+
+class RunnableFunction(Protocol):
+    """A function that a kind runs. `waits` is true for a coroutine function.
+
+    `reference` names it among all functions.
+    """
+
+    @property
+    def reference(self) -> str: ...
+    @property
+    def function(self) -> Callable[..., Any]: ...
+    @property
+    def definition(self) -> Declared: ...
+    @property
+    def parameters(self) -> Parameters: ...
+    @property
+    def returns(self) -> Encoder: ...
+    @property
+    def waits(self) -> bool: ...
+    @property
+    def primitive_type(self) -> PrimitiveType: ...
+
+
+class FunctionProgram:
     """Runs one function. Has no state of any call, so one instance may serve all tenants at once.
 
     The time limit of a round is `ports.limits.seconds`, else the author's, else a minute. A
@@ -37,7 +108,7 @@ class PythonProgram:
 
     __slots__ = ("_place", "_primitive_type", "_seconds", "_tool")
 
-    def __init__(self, tool: PythonFunction) -> None:
+    def __init__(self, tool: RunnableFunction) -> None:
         self._tool = tool
         self._primitive_type = tool.primitive_type
         self._seconds = tool.definition.time_limit or SECONDS
@@ -47,8 +118,8 @@ class PythonProgram:
         """Run the function once. All it does becomes an outcome; cancellation passes through.
 
         Tasks that it leaves behind are cancelled and have ended before the outcome is returned. The
-        outcome is the first that applies: a real error, a question without an answer, the process
-        is shutting down, the function's return value.
+        outcome is the first that applies: a real error, a question without an answer, the call
+        becomes a task, the process is shutting down, the function's return value.
         """
         round = Round(call, journal, ports, self._place)
         context = Context(round)
@@ -108,6 +179,8 @@ class PythonProgram:
             real = error.split((Unwound, asyncio.CancelledError))[1]
         elif round.unwinds and isinstance(error, Unwound | asyncio.CancelledError):
             real = None
+        if isinstance(real, PoolExhausted) and round.ports.may_defer():
+            return round.deferred()
         return None if real is None else _failed(real, self._primitive_type)
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Never, NoReturn, Protocol, Union, get_args, g
 import orjson
 from pydantic import TypeAdapter
 
-from mcphost.kinds.python.schemas import output_validator, schema_of
+from mcphost.kinds.functions.schemas import output_validator, schema_of
 from mcphost.runtime.outcomes import Complete
 from mcphost.runtime.schema import Validator
 from mcphost.sdk.content import (

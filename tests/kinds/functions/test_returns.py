@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field, field_serializer
 from typing_extensions import TypedDict
 
-from mcphost.kinds.python.returns import InvalidResult, Returns, returns_of
-from mcphost.kinds.python.schemas import SignatureError
+from mcphost.kinds.functions.returns import InvalidResult, Returns, returns_of
+from mcphost.kinds.functions.schemas import SignatureError
 from mcphost.sdk import (
     Annotations,
     Audio,

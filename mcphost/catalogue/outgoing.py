@@ -1,0 +1,73 @@
+"""What a configuration sends to other services: whether the tenant's secrets and hosts allow it.
+
+A call would be refused otherwise, when its author is not there to read why.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+
+from mcphost.catalogue import kinds
+from mcphost.egress.addresses import AllowedHost, Target, secret_hosts
+from mcphost.kinds.kind import Sending
+from mcphost.tenants.models import Tenant
+from mcphost.vault.secrets.fields import SecretRules
+from mcphost.vault.secrets.selectors import tenant_secrets
+
+_EVERYWHERE = ("*",)
+_PLACES = {"header": "in a header", "query": "in the query", "body": "in the body"}
+
+
+def problems(tenant_id: UUID, kind: str, config: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return why calls would be refused, as far as it is known before one, by `config.<field>`."""
+    found: dict[str, list[str]] = {}
+    sent = kinds.sendings_of(kind, config)
+    if sent:
+        known = {row.name: row.rules for row in tenant_secrets(tenant_id)}
+        hosts = Tenant.objects.values_list("outgoing_hosts", flat=True).get(pk=tenant_id)
+        for each in sent:
+            told = _about_secret(each, known) if each.secret else _about_host(each, hosts)
+            for sentence in told:
+                found.setdefault(f"config.{each.field}", []).append(sentence)
+    return found
+
+
+def _about_host(sending: Sending, hosts: list[str]) -> Iterator[str]:
+    target = Target.parse(sending.url)
+    if any(AllowedHost.parse(entry).matches(target) for entry in hosts or _EVERYWHERE):
+        return
+    allowed = (
+        "is not among the hosts that tools of this tenant may call"
+        if hosts
+        else "cannot be called: without a list of hosts, tools may call https on port 443 only"
+    )
+    entry = target.origin if target.scheme == "http" else target.authority
+    yield (
+        f"{target.origin} {allowed}. Add {entry} to Hosts that tools may call, in the tenant's "
+        "settings."
+    )
+
+
+def _about_secret(sending: Sending, known: Mapping[str, SecretRules]) -> Iterator[str]:
+    name, rules = sending.secret, known.get(sending.secret)
+    if rules is None:
+        yield f"There is no secret {name!r}. Store it under Secrets, or name another one."
+        return
+    if sending.url:
+        target = Target.parse(sending.url)
+        ports = settings.MCPHOST_EGRESS_LOOPBACK_PORTS
+        allowed = (host for entry in rules.hosts for host in secret_hosts(entry, ports))
+        if target.scheme != "https" and target.port not in ports:
+            yield f"The secret {name!r} is sent over https only."
+        elif not any(host.matches(target) for host in allowed):
+            yield (
+                f"The secret {name!r} may not be sent to {target.authority}. Add this host to the "
+                "secret, under Secrets."
+            )
+    if sending.place and sending.place not in rules.places:
+        yield (
+            f"The secret {name!r} may not be {_PLACES[sending.place]}. Add this place to the "
+            "secret, under Secrets."
+        )

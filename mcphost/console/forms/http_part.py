@@ -1,0 +1,331 @@
+"""The part of a tool's form for the kind `http`: the request, its questions, and the response."""
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any, ClassVar, Final
+
+from django.core.exceptions import ValidationError
+from pydantic import ValidationError as ConfigError
+
+from mcphost.console.forms import forms
+from mcphost.console.forms.json_texts import CODE, json_object, json_text, parse_json
+from mcphost.console.forms.kind_parts import FormInput, FormPart
+from mcphost.console.forms.prompts import plain
+from mcphost.console.forms.rows import RowForm, Rows
+from mcphost.kinds.http.configs import MOST_SECONDS, HttpToolConfig, RequestConfig, ResponseConfig
+
+METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
+BODIES: Final = (("", "None"), ("json", "JSON"), ("form", "Form fields"), ("text", "Text"))
+CONTENTS: Final = (
+    ("auto", "By the media type"),
+    ("text", "Text"),
+    ("json", "Structured JSON"),
+    ("image", "Image"),
+    ("resource_link", "Links to resources"),
+)
+BY_METHOD: Final = (("", "By the method"), ("yes", "Yes"), ("no", "No"))
+_LISTS: Final = {
+    "form": "a=1,2",
+    "spaceDelimited": "a=1 2",
+    "pipeDelimited": "a=1|2",
+    "deepObject": "a[x]=1",
+    "json": "JSON",
+}
+WRITTEN: Final = tuple(
+    (f"{style}:{explode}", label)
+    for style, one in _LISTS.items()
+    for explode, label in ((True, f"{one} ({style}, exploded)"), (False, f"{one} ({style})"))
+)
+"""How a list or an object is written: the style and `explode` of OpenAPI."""
+NO_ARGUMENTS: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {},
+    "required": [],
+    "additionalProperties": False,
+}
+_VALUE_HINT = "A text with placeholders, such as {arguments.city}."
+
+
+class FieldRow(RowForm):
+    """A parameter of the query, or a field of a form."""
+
+    TELLING = ("name", "value")
+    PLACES: ClassVar[Mapping[str, str]] = {"style": "written", "explode": "written"}
+
+    name = forms.text("Name", spellcheck="false")
+    value = forms.text("Value", _VALUE_HINT, spellcheck="false")
+    written = forms.select("Lists and objects", choices=WRITTEN)
+
+    def wanted(self) -> dict[str, Any]:
+        """Return the field in the format of the kind's configuration."""
+        given = self.cleaned_data
+        style, _, explode = (given["written"] or "form:True").partition(":")
+        return {
+            "name": given["name"],
+            "value": given["value"],
+            "style": style,
+            "explode": explode == "True",
+        }
+
+    @staticmethod
+    def starting(field: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the initial values of a row."""
+        written = f"{field.get('style', 'form')}:{field.get('explode', True)}"
+        return {"name": field["name"], "value": field["value"], "written": written}
+
+
+class HeaderRow(RowForm):
+    """A header."""
+
+    TELLING = ("name", "value")
+
+    name = forms.text("Name", spellcheck="false")
+    value = forms.text("Value", "Such as Bearer {secrets.api_key}.", spellcheck="false")
+
+    def wanted(self) -> dict[str, Any]:
+        """Return the header in the format of the kind's configuration."""
+        return {"name": self.cleaned_data["name"], "value": self.cleaned_data["value"]}
+
+
+class RequestQuestionRow(RowForm):
+    """A question that is asked before the request."""
+
+    TELLING = ("key", "message", "requested_schema", "when")
+
+    key = forms.text("Key", "Its answer is {answers.<key>.<field>}.", spellcheck="false")
+    message = forms.lines("Message", "What the user reads. It may have placeholders.", rows=2)
+    requested_schema = json_object(
+        "Schema of the answer",
+        'Such as {"type": "object", "properties": {"comment": {"type": "string"}}}.',
+        required=True,
+    )
+    when = json_object(
+        "Only if",
+        'Values that must be there, such as {"arguments.state": ["closed"]}. Empty: always.',
+        rows=2,
+    )
+
+    def wanted(self) -> dict[str, Any]:
+        """Return the question in the format of the kind's configuration."""
+        given = self.cleaned_data
+        return {
+            "key": given["key"],
+            "message": plain(given["message"]),
+            "requested_schema": given["requested_schema"],
+            "when": given["when"] or {},
+        }
+
+    @staticmethod
+    def starting(question: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the initial values of a row."""
+        when = question.get("when")
+        return {
+            **question,
+            "requested_schema": json_text(question["requested_schema"]),
+            "when": json_text(when) if when else "",
+        }
+
+
+class HttpPart(FormPart):
+    """An HTTP request. `secrets` are the names of the tenant's secrets."""
+
+    template = "forms/part_http.html"
+
+    method = forms.select("Method", choices=[(each, each) for each in METHODS])
+    url = forms.text(
+        "Address",
+        "Such as https://api.example.com/orders/{arguments.id}. Without a query.",
+        inputmode="url",
+        spellcheck="false",
+    )
+    body = forms.select("Body", choices=BODIES)
+    body_json = forms.lines(
+        "JSON",
+        'Its texts may have placeholders. "{arguments.items}" alone becomes the value itself.',
+        8,
+        **CODE,
+    )
+    body_text = forms.lines("Text", "It may have placeholders, but not for secrets.", 8, **CODE)
+    media_type = forms.text("Media type of the text", "Empty: text/plain.", spellcheck="false")
+    input_schema = json_object(
+        "Schema of the arguments", "A JSON Schema of an object. Each property is an argument.", 10
+    )
+    output_schema = json_object(
+        "Schema of the result", "Empty: none. If there is one, results must match it.", 4
+    )
+    select = forms.text(
+        "Expression",
+        "JMESPath that selects a part of a JSON response, such as items[].name. Empty: all of it.",
+        spellcheck="false",
+    )
+    content = forms.select("Result", choices=CONTENTS)
+    statuses = forms.text(
+        "Statuses that are errors", "Such as 404 and 5xx, separated by spaces.", spellcheck="false"
+    )
+    timeout_seconds = forms.seconds(
+        "Time-out", f"Seconds for the request, at most {MOST_SECONDS:g}. Empty: 30."
+    )
+    retries = forms.number("Retries", "0 to 3 more attempts. Empty: 2.")
+    redirects = forms.number("Redirects", "How many are followed, 0 to 5. Empty: none.")
+    repeatable = forms.select(
+        "May be repeated",
+        "Whether an attempt without a response may be repeated.",
+        choices=BY_METHOD,
+    )
+    read_only = forms.select("Read-only", "The call changes nothing.", choices=BY_METHOD)
+    destructive = forms.select("Destructive", "It may destroy something.", choices=BY_METHOD)
+    idempotent = forms.select("Idempotent", "Twice is the same as once.", choices=BY_METHOD)
+    tasks = forms.tasks()
+
+    def __init__(self, sent: FormInput, before: Mapping[str, Any], secrets: Sequence[str]) -> None:
+        super().__init__(*sent, initial=_starting(before))
+        self._before = before
+        self.secrets = [f"{{secrets.{name}}}" for name in secrets]
+        request = before.get("request", {})
+        body = request.get("body") or {}
+        self.query = _field_rows("query", sent, request.get("query", ()))
+        self.body_fields = _field_rows("fields", sent, body.get("fields", ()))
+        headers = [dict(each) for each in request.get("headers", ())]
+        self.headers = Rows(HeaderRow, "headers", sent, headers)
+        questions = [RequestQuestionRow.starting(each) for each in before.get("questions", ())]
+        self.questions = Rows(RequestQuestionRow, "questions", sent, questions)
+
+    @property
+    def _rows(self) -> Mapping[str, Rows[Any]]:
+        """The rows by the path of their list in the configuration."""
+        return {
+            "request.query": self.query,
+            "request.headers": self.headers,
+            "request.body.fields": self.body_fields,
+            "questions": self.questions,
+        }
+
+    def is_valid(self) -> bool:
+        valid = [super().is_valid(), *(rows.is_valid() for rows in self._rows.values())]
+        return all(valid)
+
+    @property
+    def wrong(self) -> bool:
+        return super().wrong or any(rows.wrong for rows in self._rows.values())
+
+    def clean_body_json(self) -> Any:
+        """Return the JSON of the body; None if the body is of another type."""
+        text = self.cleaned_data["body_json"]
+        if self.cleaned_data.get("body") != "json":
+            return None
+        if not text.strip():
+            raise ValidationError("Write the JSON of the body.")
+        return parse_json(text)
+
+    def place_at(self, path: Sequence[str], problems: Sequence[str]) -> None:
+        dotted = ".".join(path)
+        for prefix, rows in self._rows.items():
+            if f"{dotted}.".startswith(f"{prefix}."):
+                rows.place(dotted.removeprefix(prefix).strip(".").split("."), problems)
+                return
+        if path[:2] == ["request", "body"]:
+            field = _BODY_FIELDS.get(self.cleaned_data.get("body", ""), "body")
+            path = [field, *(step for step in path if step == "media_type")]
+        renamed = {"errors": "statuses"}
+        super().place_at([renamed.get(step, step) for step in path], problems)
+
+    def config(self) -> dict[str, Any]:
+        config = self._written()
+        return dict(self._before) if _same(config, self._before) else config
+
+    def _written(self) -> dict[str, Any]:
+        given, before = self.cleaned_data, deepcopy(dict(self._before))
+        schema = given["input_schema"]
+        return before | {
+            "input_schema": dict(NO_ARGUMENTS) if schema is None else schema,
+            "output_schema": given["output_schema"],
+            "questions": [row.wanted() for row in self.questions],
+            "request": before.get("request", {}) | self._request(),
+            "response": before.get("response", {})
+            | {
+                "select": given["select"],
+                "content": given["content"] or "auto",
+                "errors": given["statuses"].replace(",", " ").split(),
+            },
+            "read_only": _CHOSEN[given["read_only"]],
+            "destructive": _CHOSEN[given["destructive"]],
+            "idempotent": _CHOSEN[given["idempotent"]],
+            "tasks": given["tasks"] or "never",
+        }
+
+    def _request(self) -> dict[str, Any]:
+        given = self.cleaned_data
+        numbers = {
+            name: RequestConfig.model_fields[name].default if given[name] is None else given[name]
+            for name in ("timeout_seconds", "retries", "redirects")
+        }
+        return {
+            "method": given["method"] or "GET",
+            "url": given["url"],
+            "query": [row.wanted() for row in self.query],
+            "headers": [row.wanted() for row in self.headers],
+            "body": self._body(),
+            "repeatable": _CHOSEN[given["repeatable"]],
+            **numbers,
+        }
+
+    def _body(self) -> dict[str, Any] | None:
+        given = self.cleaned_data
+        match given["body"]:
+            case "json":
+                return {"type": "json", "value": given["body_json"]}
+            case "form":
+                return {"type": "form", "fields": [row.wanted() for row in self.body_fields]}
+            case "text":
+                media_type = given["media_type"] or "text/plain"
+                return {"type": "text", "text": plain(given["body_text"]), "media_type": media_type}
+            case _:
+                return None
+
+
+_CHOSEN: Final[Mapping[str, bool | None]] = {"": None, "yes": True, "no": False}
+_BODY_FIELDS: Final = {"json": "body_json", "text": "body_text"}
+
+
+def _field_rows(
+    prefix: str, sent: FormInput, before: Sequence[Mapping[str, Any]]
+) -> Rows[FieldRow]:
+    return Rows(FieldRow, prefix, sent, [FieldRow.starting(each) for each in before])
+
+
+def _starting(before: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the initial values of the fields."""
+    request, response = before.get("request", {}), before.get("response", {})
+    body = request.get("body") or {}
+    output = before.get("output_schema")
+    hints = {name: before.get(name) for name in ("read_only", "destructive", "idempotent")}
+    errors = response.get("errors", ResponseConfig().errors)
+    return {
+        **{name: request.get(name) for name in ("method", "timeout_seconds")},
+        **{name: request.get(name) for name in ("retries", "redirects")},
+        "url": request.get("url", ""),
+        "body": body.get("type", ""),
+        "body_json": json_text(body["value"]) if "value" in body else "",
+        "body_text": body.get("text", ""),
+        "media_type": body.get("media_type", ""),
+        "input_schema": json_text(before.get("input_schema", NO_ARGUMENTS)),
+        "output_schema": "" if output is None else json_text(output),
+        "select": response.get("select", ""),
+        "content": response.get("content", "auto"),
+        "statuses": " ".join(errors),
+        **{name: _word(hint) for name, hint in hints.items()},
+        "repeatable": _word(request.get("repeatable")),
+        "tasks": before.get("tasks", "never"),
+    }
+
+
+def _word(chosen: bool | None) -> str:
+    return next(word for word, value in _CHOSEN.items() if value is chosen)
+
+
+def _same(config: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
+    """Return whether two configurations mean the same, so that nothing is to be saved."""
+    try:
+        return HttpToolConfig.model_validate(config) == HttpToolConfig.model_validate(before)
+    except ConfigError:
+        return False

@@ -1,0 +1,211 @@
+"""Pages for the secrets of a tenant: the list, and forms that take a value but never show one."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.http import Http404, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
+from django.views.decorators.http import require_safe
+
+from mcphost.catalogue.selectors import SecretUse, secret_uses
+from mcphost.console.base import SignedInRequest, actor, form_input, of_tenant, page_of, show
+from mcphost.console.forms import forms
+from mcphost.console.words import WORDS
+from mcphost.tenants.models import Tenant
+from mcphost.tenants.roles import Permission
+from mcphost.vault.secrets import services
+from mcphost.vault.secrets.fields import PLACES, VALUE_LEAST, VALUE_LIMIT
+from mcphost.vault.secrets.selectors import SecretRow, tenant_secret, tenant_secrets
+
+_PLACES = {
+    "header": "in a header",
+    "query": "in the query of the address",
+    "body": "in the body",
+}
+_NAME_HINT = (
+    "How tools refer to it, such as weather_key: lower-case letters, digits and underscores. It "
+    "cannot be changed."
+)
+_VALUE_HINT = (
+    f"{VALUE_LEAST} to {VALUE_LIMIT} characters. It is stored encrypted and never shown again."
+)
+_HOSTS_HINT = (
+    "The only hosts that it is sent to, one per line: exact names such as api.example.com, with a "
+    "port if that is not 443."
+)
+
+
+def _value(label: str) -> Any:
+    return forms.password(label, _VALUE_HINT, autocomplete="off")
+
+
+class RulesForm(forms.ConsoleForm):
+    """Where a secret may be sent."""
+
+    hosts = forms.lines("Hosts", _HOSTS_HINT, rows=3, spellcheck="false")
+    places = forms.checkboxes("Places", "The parts of a request that may contain it.")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["places"].choices = [  # type: ignore[attr-defined]
+            (place, _PLACES[place]) for place in PLACES
+        ]
+
+    def wanted(self) -> dict[str, list[str]]:
+        """Return the rules, as the services take them."""
+        given = self.cleaned_data
+        return {"hosts": given["hosts"].split(), "places": given["places"]}
+
+
+class SecretForm(RulesForm):
+    """A new secret."""
+
+    name = forms.text("Name", _NAME_HINT, autofocus=True, spellcheck="false")
+    value = _value("Value")
+    field_order = ("name", "value")
+
+
+class RotateForm(forms.ConsoleForm):
+    """A new value."""
+
+    value = _value("New value")
+
+
+class DeleteForm(forms.ConsoleForm):
+    """The confirmation of a deletion, by typing the secret's name."""
+
+    name = forms.text("Type the name to confirm", required=True)
+
+    def __init__(self, secret: SecretRow, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._name = secret.name
+
+    def clean_name(self) -> str:
+        if self.cleaned_data["name"] != self._name:
+            raise ValidationError("This is not the secret's name.")
+        return self._name
+
+
+@of_tenant(Permission.VIEW_TOOLS)
+@require_safe
+def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
+    """List the secrets: names, rules, times, and what uses them."""
+    uses = secret_uses(tenant.pk)
+    rows = tenant_secrets(tenant.pk)
+    known = {row.name for row in rows}
+    return show(
+        request,
+        "tenants/secrets.html",
+        "Secrets",
+        secrets=[(row, _linked(tenant, uses.get(row.name, ()))) for row in rows],
+        missing=[(name, _linked(tenant, uses[name])) for name in sorted(uses.keys() - known)],
+    )
+
+
+@of_tenant(Permission.MANAGE_SECRETS)
+@sensitive_post_parameters("value")
+@sensitive_variables()
+def add(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
+    """Store a secret. No page shows the value again, not even with an error."""
+    form = SecretForm(*form_input(request))
+    if request.method == "POST" and form.is_valid():
+        name, value = form.cleaned_data["name"], form.cleaned_data["value"]
+        made = form.attempt(
+            lambda: services.create_secret(
+                tenant.pk, name, value, **form.wanted(), actor=actor(request)
+            )
+        )
+        if made is not None:
+            messages.success(request, f"Secret {name} is stored.")
+            return redirect("admin:secrets", tenant.slug)
+    return _form(request, tenant, form, "New secret", verb="Store secret")
+
+
+@of_tenant(Permission.MANAGE_SECRETS)
+@sensitive_post_parameters("value")
+@sensitive_variables()
+def rotate(request: SignedInRequest, tenant: Tenant, secret_id: UUID) -> HttpResponseBase:
+    """Replace a secret's value."""
+    secret = _secret(tenant, secret_id)
+    form = RotateForm(*form_input(request))
+    if request.method == "POST" and form.is_valid():
+        value = form.cleaned_data["value"]
+        if form.attempt(
+            lambda: services.rotate_secret(tenant.pk, secret_id, value, actor=actor(request))
+        ):
+            messages.success(request, f"Secret {secret.name} has a new value.")
+            return redirect("admin:secrets", tenant.slug)
+    return _form(request, tenant, form, f"Rotate {secret.name}", verb="Replace the value")
+
+
+@of_tenant(Permission.MANAGE_SECRETS)
+def edit(request: SignedInRequest, tenant: Tenant, secret_id: UUID) -> HttpResponseBase:
+    """Change where a secret may be sent."""
+    secret = _secret(tenant, secret_id)
+    initial = {"hosts": "\n".join(secret.rules.hosts), "places": secret.rules.places}
+    form = RulesForm(*form_input(request), initial=initial)
+    if request.method == "POST" and form.is_valid():
+        wanted = form.wanted()
+        if form.attempt(
+            lambda: services.change_secret(tenant.pk, secret_id, **wanted, actor=actor(request))
+        ):
+            messages.success(request, "Saved.")
+            return redirect("admin:secrets", tenant.slug)
+    return _form(request, tenant, form, f"Hosts and places of {secret.name}", verb="Save")
+
+
+@of_tenant(Permission.MANAGE_SECRETS)
+def delete(request: SignedInRequest, tenant: Tenant, secret_id: UUID) -> HttpResponseBase:
+    """Delete a secret for good, confirmed by its name."""
+    secret = _secret(tenant, secret_id)
+    form = DeleteForm(secret, *form_input(request))
+    confirmed = request.method == "POST" and form.is_valid()
+    who = actor(request)
+    if confirmed and form.attempt(lambda: services.delete_secret(tenant.pk, secret_id, actor=who)):
+        messages.success(request, f"Secret {secret.name} is deleted.")
+        return redirect("admin:secrets", tenant.slug)
+    used = ", ".join(use.name for use in secret_uses(tenant.pk).get(secret.name, ()))
+    return show(
+        request,
+        "confirm.html",
+        f"Delete {secret.name}",
+        page_of(tenant, "secrets", "Secrets"),
+        form=form,
+        verb="Delete permanently",
+        back=reverse("admin:secrets", args=[tenant.slug]),
+        explanation=(
+            f"Its value is erased and cannot be restored. Used by: {used or 'nothing'}. It can be "
+            "deleted only while nothing published uses it."
+        ),
+    )
+
+
+def _form(
+    request: SignedInRequest, tenant: Tenant, form: forms.ConsoleForm, title: str, *, verb: str
+) -> HttpResponseBase:
+    return show(
+        request,
+        "tenants/secret_form.html",
+        title,
+        page_of(tenant, "secrets", "Secrets"),
+        form=form,
+        verb=verb,
+        back=reverse("admin:secrets", args=[tenant.slug]),
+    )
+
+
+def _secret(tenant: Tenant, secret_id: UUID) -> SecretRow:
+    found = tenant_secret(tenant.pk, secret_id)
+    if found is None:
+        raise Http404
+    return found
+
+
+def _linked(tenant: Tenant, uses: Sequence[SecretUse]) -> list[tuple[SecretUse, str]]:
+    """Return each use with the URL of its page."""
+    return [(use, reverse(WORDS[use.sort].detail, args=[tenant.slug, use.id])) for use in uses]

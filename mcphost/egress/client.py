@@ -1,0 +1,365 @@
+"""The client: sends requests under a tenant's policy, within limits.
+
+    egress = Egress(loopback_ports=settings.MCPHOST_EGRESS_LOOPBACK_PORTS)
+    response = await egress.send(request, policy, reveal)
+    await egress.aclose()
+
+Environment variables for proxies are not read, and cookies are not kept.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from ssl import SSLContext, SSLError
+from typing import Final
+
+import httpcore2
+
+from mcphost.egress.addresses import AllowedHost, Target
+from mcphost.egress.connecting import CheckedBackend, Resolve, system_resolve
+from mcphost.egress.errors import (
+    EgressAddressError,
+    EgressConnectionError,
+    EgressError,
+    EgressRequestError,
+    EgressResponseError,
+    EgressSecretError,
+    EgressTimeoutError,
+)
+from mcphost.egress.masking import Mask
+from mcphost.egress.messages import (
+    REDIRECTS,
+    FilledRequest,
+    OutgoingRequest,
+    ReceivedResponse,
+    build,
+    redirected,
+)
+from mcphost.egress.reading import header_text, read_body
+from mcphost.egress.secret_values import Filler, Secret
+
+TRANSIENT: Final = frozenset({502, 503, 504})
+"""Statuses after which a repeatable request is sent again."""
+IDLE_SECONDS: Final = 30.0
+"""How long a connection is kept, and a tenant's pool after its last request."""
+RESOLVER_THREADS: Final = 32
+MASKED_AT_ONCE: Final = 16 * 1024
+"""Bytes of a body that are searched for secrets on the event loop."""
+
+Reveal = Callable[[str], Awaitable[Secret | None]]
+"""Returns the secret with a name, or None. Called once for each handle's name, before sending."""
+KnownAt = Callable[[Target], Awaitable[Iterable[Secret]]]
+"""Returns all secrets that may be sent to a target: another request may have brought it one."""
+
+
+async def no_secrets(name: str) -> Secret | None:
+    """The `Reveal` of requests without secrets: it knows none."""
+    return None
+
+
+async def none_known(target: Target) -> Iterable[Secret]:
+    """The `KnownAt` of tenants without secrets."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class EgressLimits:
+    """Limits of one request with its redirects and repetitions, in seconds, bytes and counts.
+
+    `response_bytes` counts the body both as it was sent and after decompression. `read_seconds` is
+    the longest silence of a service. `attempts` counts the first one.
+    """
+
+    total_seconds: float = 30.0
+    connect_seconds: float = 5.0
+    read_seconds: float = 15.0
+    request_bytes: int = 4 * 1024 * 1024
+    response_bytes: int = 4 * 1024 * 1024
+    header_bytes: int = 32 * 1024
+    redirects: int = 5
+    attempts: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class EgressPolicy:
+    """What a tenant's requests may reach, and their limits. Connections are shared by `tenant`."""
+
+    tenant: str
+    hosts: tuple[AllowedHost, ...]
+    limits: EgressLimits = EgressLimits()
+
+    def check(self, target: Target) -> None:
+        """Raise EgressAddressError if no entry allows the scheme, host and port of a target."""
+        if not any(host.matches(target) for host in self.hosts):
+            raise EgressAddressError(f"{target.origin} is not among the allowed hosts.")
+
+
+@dataclass(slots=True)
+class _TenantPool:
+    connections: httpcore2.AsyncConnectionPool
+    slots: asyncio.Semaphore
+    users: int = 0
+    last_used: float = 0.0
+
+
+@dataclass(slots=True)
+class _Sending:
+    """One request on its way: what it may do, its secrets, and the mask that grows with them."""
+
+    request: OutgoingRequest
+    target: Target
+    policy: EgressPolicy
+    secrets: Mapping[str, Secret]
+    known_at: KnownAt
+    end: float
+    mask: Mask = field(default_factory=lambda: Mask(()))
+    hidden: set[str] = field(default_factory=set)
+
+    async def build(self, request: OutgoingRequest, target: Target) -> FilledRequest:
+        """Return what is sent to a target; from now on, what it may have of secrets is masked."""
+        self.hide(secret.value for secret in await self.known_at(target))
+        filler = Filler(self.secrets, target)
+        message = build(request, target, filler, self.policy.limits.request_bytes)
+        self.hide(message.credentials if self.secrets else ())
+        return message
+
+    def hide(self, values: Iterable[str]) -> None:
+        new = set(values) - self.hidden
+        if new:
+            self.hidden |= new
+            self.mask = Mask(self.hidden)
+
+
+class Egress:
+    """Sends requests. It belongs to one event loop, and never shares connections among tenants.
+
+    `loopback_ports`: ports of this machine's loopback addresses that may be reached, too.
+    `tls`: verifies services; by default with the machine's certificate authorities.
+    `per_tenant`: requests of one tenant at once; others wait, within their own time limit.
+    """
+
+    def __init__(
+        self,
+        *,
+        loopback_ports: frozenset[int] = frozenset(),
+        tls: SSLContext | None = None,
+        resolve: Resolve = system_resolve,
+        per_tenant: int = 16,
+    ) -> None:
+        self._loopback_ports = loopback_ports
+        self._tls = tls or httpcore2.default_ssl_context()
+        self._resolve = resolve
+        self._per_tenant = per_tenant
+        self._threads = ThreadPoolExecutor(RESOLVER_THREADS, thread_name_prefix="egress-dns")
+        # One: threads that compute take turns with the event loop.
+        self._masking = ThreadPoolExecutor(1, thread_name_prefix="egress-mask")
+        self._pools: dict[str, _TenantPool] = {}
+
+    async def send(
+        self,
+        request: OutgoingRequest,
+        policy: EgressPolicy,
+        reveal: Reveal = no_secrets,
+        known_at: KnownAt = none_known,
+    ) -> ReceivedResponse:
+        """Send a request and return the whole response. Raise EgressError if there is none.
+
+        Every status is a response, also 4xx and 5xx. Redirects are followed under the same policy.
+        In the response the request's secrets are masked, and those that its service may know.
+        """
+        target = Target.parse(request.url)
+        policy.check(target)
+        pool = await self._pool(policy.tenant)
+        pool.users += 1
+        try:
+            async with asyncio.timeout(policy.limits.total_seconds) as limit:
+                secrets = await _revealed(request, reveal)
+                end = limit.when() or 0.0
+                sending = _Sending(request, target, policy, secrets, known_at, end)
+                sending.hide(secret.value for secret in secrets.values())
+                async with pool.slots:
+                    response = await _send(pool.connections, sending)
+                return await self._masked(response, sending.mask)
+        except TimeoutError:
+            raise EgressTimeoutError(
+                f"{target.origin} did not answer within {policy.limits.total_seconds:g} s."
+            ) from None
+        finally:
+            pool.users -= 1
+            pool.last_used = asyncio.get_running_loop().time()
+
+    async def aclose(self) -> None:
+        """Close all connections. Requests under way fail."""
+        for threads in (self._threads, self._masking):
+            threads.shutdown(wait=False, cancel_futures=True)
+        while self._pools:
+            await self._pools.popitem()[1].connections.aclose()
+
+    async def _masked(self, response: ReceivedResponse, mask: Mask) -> ReceivedResponse:
+        """Return the response without secrets. A large body does not keep the event loop."""
+        if len(response.body) <= MASKED_AT_ONCE:
+            return _masked(response, mask)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._masking, _masked, response, mask)
+
+    async def _pool(self, tenant: str) -> _TenantPool:
+        """Return a tenant's pool, and close those that were not used for a while."""
+        now = asyncio.get_running_loop().time()
+        pool = self._pools.get(tenant)
+        if pool is None:
+            pool = self._pools[tenant] = self._new_pool(tenant)
+        pool.last_used = now
+        idle = [
+            name
+            for name, other in self._pools.items()
+            if not other.users and now - other.last_used > IDLE_SECONDS
+        ]
+        for closing in [self._pools.pop(name) for name in idle]:
+            await closing.connections.aclose()
+        return pool
+
+    def _new_pool(self, tenant: str) -> _TenantPool:
+        backend = CheckedBackend(tenant, self._resolve, self._threads, self._loopback_ports)
+        connections = httpcore2.AsyncConnectionPool(
+            ssl_context=self._tls,
+            max_connections=self._per_tenant,
+            keepalive_expiry=IDLE_SECONDS,
+            network_backend=backend,
+        )
+        return _TenantPool(connections, asyncio.Semaphore(self._per_tenant))
+
+
+async def _revealed(request: OutgoingRequest, reveal: Reveal) -> Mapping[str, Secret]:
+    found: dict[str, Secret] = {}
+    for name in dict.fromkeys(handle.name for handle in request.handles()):
+        secret = await reveal(name)
+        if secret is None:
+            raise EgressSecretError(f"There is no secret {name!r}.")
+        found[name] = secret
+    return found
+
+
+async def _send(connections: httpcore2.AsyncConnectionPool, sending: _Sending) -> ReceivedResponse:
+    """Send a request, again where it may be; mask the message of an error, not the response."""
+    attempts = sending.policy.limits.attempts if sending.request.may_repeat else 1
+    try:
+        for attempt in range(1, attempts):
+            pause = random.uniform(0.05, 0.15) * 2**attempt  # noqa: S311
+            try:
+                response = await _follow(connections, sending)
+            except EgressConnectionError:
+                pass
+            else:
+                pause = max(pause, _retry_after(response))
+                left = sending.end - asyncio.get_running_loop().time()
+                if response.status not in TRANSIENT or pause >= left:
+                    return response
+            await asyncio.sleep(pause)
+        return await _follow(connections, sending)
+    except EgressError as error:
+        raise type(error)(sending.mask.text(str(error))) from None
+
+
+def _retry_after(response: ReceivedResponse) -> float:
+    seconds = response.header("retry-after") or ""
+    return float(seconds) if seconds.isascii() and seconds.isdigit() else 0.0
+
+
+async def _follow(
+    connections: httpcore2.AsyncConnectionPool, sending: _Sending
+) -> ReceivedResponse:
+    """Send a request and those that its redirects ask for."""
+    request, target = sending.request, sending.target
+    for _ in range(sending.policy.limits.redirects + 1):
+        message = await sending.build(request, target)
+        response = await _exchange(connections, message, sending.policy.limits)
+        location = response.header("location")
+        if response.status not in REDIRECTS or location is None:
+            return response
+        request, following = redirected(request, message.target, response.status, location)
+        leaves = following.origin != message.target.origin
+        if leaves and sending.mask.latin(location) != location:
+            raise EgressResponseError(f"{target.origin} redirects with a secret in the URL.")
+        target = following
+        sending.policy.check(target)
+    raise EgressResponseError(
+        f"{sending.target.origin} redirects more than {sending.policy.limits.redirects} times."
+    )
+
+
+async def _exchange(
+    connections: httpcore2.AsyncConnectionPool, message: FilledRequest, limits: EgressLimits
+) -> ReceivedResponse:
+    """Send one message and read its response, nothing masked yet."""
+    target = message.target
+    failure: EgressError
+    try:
+        return await _receive(connections, message, limits)
+    except httpcore2.TimeoutException:
+        failure = EgressTimeoutError(f"{target.origin} did not answer in time.")
+    except httpcore2.LocalProtocolError:
+        failure = EgressRequestError("The request is not valid HTTP.")
+    except httpcore2.RemoteProtocolError:
+        failure = EgressConnectionError(
+            f"{target.origin} broke the connection, or does not speak HTTP."
+        )
+    except httpcore2.ConnectError as error:
+        failure = EgressConnectionError(
+            f"The certificate of {target.origin} is not valid, or it does not speak TLS."
+            if _is_tls(error)
+            else f"{target.origin} cannot be connected to."
+        )
+    except httpcore2.NetworkError:
+        failure = EgressConnectionError(f"{target.origin} broke the connection.")
+    raise failure
+
+
+def _is_tls(error: BaseException | None) -> bool:
+    while error is not None and not isinstance(error, SSLError):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+async def _receive(
+    connections: httpcore2.AsyncConnectionPool, message: FilledRequest, limits: EgressLimits
+) -> ReceivedResponse:
+    target = message.target
+    timeouts = {
+        "connect": limits.connect_seconds,
+        "read": limits.read_seconds,
+        "write": limits.read_seconds,
+        "pool": limits.total_seconds,
+    }
+    response = await connections.handle_async_request(
+        httpcore2.Request(
+            message.method,
+            httpcore2.URL(
+                scheme=target.scheme, host=target.host, port=target.port, target=target.path
+            ),
+            headers=list(message.headers),
+            content=message.body,
+            extensions={"timeout": timeouts},
+        )
+    )
+    try:
+        if response.status < 200:
+            raise EgressResponseError(f"{target.origin} answers with status {response.status}.")
+        headers = header_text(response.headers, limits.header_bytes)
+        received = ReceivedResponse(response.status, headers, b"", target.url)
+        body = await read_body(response, received, limits.response_bytes)
+        return replace(received, body=body)
+    finally:
+        await response.aclose()
+
+
+def _masked(response: ReceivedResponse, mask: Mask) -> ReceivedResponse:
+    if not mask:
+        return response
+    return ReceivedResponse(
+        response.status,
+        tuple((mask.latin(name), mask.latin(value)) for name, value in response.headers),
+        mask.bytes(response.body),
+        mask.text(response.url),
+    )

@@ -1,0 +1,106 @@
+"""Reading responses within limits. What is too large is refused, never cut."""
+
+import zlib
+from collections.abc import Sequence
+from typing import Final
+
+import httpcore2
+
+from mcphost.egress.errors import EgressResponseError
+from mcphost.egress.messages import ReceivedResponse
+
+_GZIP: Final = 31
+_ZLIB: Final = 15
+_RAW_DEFLATE: Final = -15
+MOST_MEMBERS: Final = 256
+"""Parts of a compressed body (RFC 1952, section 2.2). An empty one has 20 bytes, and costs far more."""
+MOST_HEADERS: Final = 256
+"""Each is searched for secrets, which costs more than its few bytes."""
+_WINDOWS: Final = {"identity": None, "gzip": _GZIP, "x-gzip": _GZIP, "deflate": _ZLIB}
+
+
+def header_text(headers: Sequence[tuple[bytes, bytes]], limit: int) -> tuple[tuple[str, str], ...]:
+    """Return headers as text, with names in lower case. Raises EgressResponseError for too many."""
+    if len(headers) > MOST_HEADERS:
+        raise EgressResponseError(f"The response has more than {MOST_HEADERS} headers.")
+    if sum(len(name) + len(value) for name, value in headers) > limit:
+        raise EgressResponseError(f"The headers of the response have more than {limit} bytes.")
+    return tuple(
+        (name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in headers
+    )
+
+
+async def read_body(response: httpcore2.Response, head: ReceivedResponse, limit: int) -> bytes:
+    """Read and decompress a body of at most `limit` bytes, as sent and as decompressed."""
+    length = head.header("content-length") or ""
+    if length.isdigit() and int(length) > limit and head.status not in (204, 304):
+        raise too_large(limit)
+    decoder = _decoder(head.header("content-encoding") or "identity", limit)
+    received = 0
+    async for part in response.aiter_stream():
+        received += len(part)
+        if received > limit:
+            raise too_large(limit)
+        decoder.feed(part)
+    return decoder.finish()
+
+
+def too_large(limit: int) -> EgressResponseError:
+    return EgressResponseError(f"The body of the response has more than {limit} bytes.")
+
+
+def _decoder(encoding: str, limit: int) -> "BodyDecoder":
+    coding = encoding.strip().lower()
+    if coding not in _WINDOWS:
+        raise EgressResponseError("The response has a Content-Encoding other than gzip or deflate.")
+    return BodyDecoder(limit, _WINDOWS[coding])
+
+
+class BodyDecoder:
+    """Collects a body, and stops before more than `limit` bytes are decompressed.
+
+    `bits` is the window of zlib, or None for a body that is not compressed.
+    """
+
+    def __init__(self, limit: int, bits: int | None) -> None:
+        self._limit = limit
+        self._bits = bits
+        self._stream = None if bits is None else zlib.decompressobj(bits)
+        self._body = bytearray()
+        self._begun = False
+        self._members = 1
+
+    def feed(self, part: bytes) -> None:
+        if self._stream is None:
+            self._body += part
+            return
+        try:
+            self._decompress(part)
+        except zlib.error:
+            raise EgressResponseError("The response is not compressed as it says.") from None
+
+    def finish(self) -> bytes:
+        """Return the whole body."""
+        if self._begun and self._stream is not None and not self._stream.eof:
+            raise EgressResponseError("The response ends inside its compressed content.")
+        return bytes(self._body)
+
+    def _decompress(self, part: bytes) -> None:
+        if part and not self._begun:
+            self._begun = True
+            # Some services send deflate without the header of zlib.
+            if self._bits == _ZLIB and part[0] & 0x0F != 8:
+                self._bits = _RAW_DEFLATE
+                self._stream = zlib.decompressobj(_RAW_DEFLATE)
+        while part:
+            assert self._stream is not None and self._bits is not None
+            if self._stream.eof:
+                self._members += 1
+                if self._members > MOST_MEMBERS:
+                    raise EgressResponseError("The response is compressed in too many pieces.")
+                self._stream = zlib.decompressobj(self._bits)
+            room = self._limit - len(self._body)
+            self._body += self._stream.decompress(part, room + 1)
+            if len(self._body) > self._limit:
+                raise too_large(self._limit)
+            part = self._stream.unconsumed_tail or self._stream.unused_data

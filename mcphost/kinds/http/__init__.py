@@ -1,0 +1,1 @@
+"""The kind `http`: tools that are requests to an HTTP API."""

@@ -1,0 +1,284 @@
+"""The configuration of an HTTP tool, stored in a catalogue row.
+
+It is data: a request with placeholders (`http.templates`), questions to ask before it, and how its
+response becomes the tool's result.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, Self
+from urllib.parse import urlsplit
+
+import jmespath
+from jmespath.exceptions import JMESPathError
+from pydantic import AfterValidator, Field, model_validator
+
+from mcphost.egress.addresses import Target
+from mcphost.egress.errors import EgressRequestError
+from mcphost.egress.messages import RESERVED_HEADERS
+from mcphost.kinds.http.templates import (
+    SECRETS,
+    JsonTemplate,
+    Placeholder,
+    TemplateError,
+    TextTemplate,
+)
+from mcphost.kinds.kind import Strict
+from mcphost.runtime.program import TaskSupport
+
+SAFE: Final = frozenset({"GET", "HEAD"})
+IDEMPOTENT: Final = SAFE | {"PUT", "DELETE"}
+"""Methods that may be repeated (RFC 9110, section 9.2)."""
+MOST_FIELDS: Final = 64
+MOST_QUESTIONS: Final = 16
+MOST_TEXT: Final = 64 * 1024
+MOST_SECONDS: Final = 120.0
+
+_OURS: Final = RESERVED_HEADERS | {"idempotency-key"}
+"""Headers that the platform sets, or that concern one connection only."""
+_HEADER: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_STATUS: Final = re.compile(r"[1-5](?:[0-9]{2}|xx)")
+
+
+def _template(text: str) -> str:
+    try:
+        TextTemplate(text)
+    except TemplateError as error:
+        raise ValueError(f"{error}.") from None
+    return text
+
+
+def _without_secrets(text: str) -> str:
+    _template(text)
+    if any(each.root == SECRETS for each in TextTemplate(text).placeholders):
+        raise ValueError("A secret may stand in headers, in the query, and in a JSON or form body.")
+    return text
+
+
+def _header_name(name: str) -> str:
+    if not _HEADER.fullmatch(name):
+        raise ValueError("A header's name is 1 to 128 of A-Z, a-z, 0-9 and !#$%&'*+-.^_`|~.")
+    if name.lower() in _OURS:
+        raise ValueError(f"The platform sets {name} itself, or it may not be set.")
+    return name
+
+
+def _header_value(text: str) -> str:
+    if _CONTROL.search(text) or not text.isascii():
+        raise ValueError("A header's value is one line of ASCII characters.")
+    return _template(text)
+
+
+def _url(text: str) -> str:
+    _without_secrets(text)
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        raise ValueError("The address is malformed.") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("Give a whole address, such as https://api.example.com/orders.")
+    if "{" in f"{parts.scheme}{parts.netloc}":
+        raise ValueError("The host must not have placeholders: secrets and limits depend on it.")
+    if "@" in parts.netloc:
+        raise ValueError("The address must not have a user name or a password: use a header.")
+    if parts.query or parts.fragment or "?" in text or "#" in text:
+        raise ValueError("The address has no query and no fragment: add parameters below.")
+    if _CONTROL.search(text) or " " in text:
+        raise ValueError("The address must not have spaces or control characters.")
+    try:
+        Target.parse(text)
+    except EgressRequestError as error:
+        raise ValueError(str(error)) from None
+    return text
+
+
+def _expression(text: str) -> str:
+    try:
+        if text:
+            jmespath.compile(text)
+    except (JMESPathError, ValueError, RecursionError):
+        raise ValueError("This is no JMESPath expression.") from None
+    return text
+
+
+def _status(text: str) -> str:
+    if not _STATUS.fullmatch(text):
+        raise ValueError("A status is a number such as 404, or a class such as 4xx.")
+    return text
+
+
+Text = Annotated[str, Field(max_length=MOST_TEXT), AfterValidator(_template)]
+PlainText = Annotated[str, Field(max_length=MOST_TEXT), AfterValidator(_without_secrets)]
+HeaderName = Annotated[str, AfterValidator(_header_name)]
+HeaderValue = Annotated[str, Field(max_length=8192), AfterValidator(_header_value)]
+Url = Annotated[str, Field(max_length=8192), AfterValidator(_url)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
+Status = Annotated[str, AfterValidator(_status)]
+Expression = Annotated[str, Field(max_length=1000), AfterValidator(_expression)]
+Style = Literal["form", "spaceDelimited", "pipeDelimited", "deepObject", "json"]
+
+
+class FieldConfig(Strict):
+    """A parameter of the query, or a field of a form. Left out if its value is missing.
+
+    A value that is only a placeholder may be a list or an object, written by `style` and `explode`
+    as OpenAPI says (3.1, "Style Values"), or as JSON.
+    """
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    value: Text
+    style: Style = "form"
+    explode: bool = True
+
+
+class HeaderConfig(Strict):
+    """A header. Left out if its value is missing."""
+
+    name: HeaderName
+    value: HeaderValue
+
+
+class JsonBodyConfig(Strict):
+    """A body of JSON: any JSON, whose strings are templates."""
+
+    type: Literal["json"]
+    value: Any
+
+    @model_validator(mode="after")
+    def _readable(self) -> Self:
+        try:
+            JsonTemplate(self.value)
+        except TemplateError as error:
+            raise ValueError(f"{error}.") from None
+        return self
+
+
+class FormBodyConfig(Strict):
+    """A body of URL-encoded fields."""
+
+    type: Literal["form"]
+    fields: Annotated[list[FieldConfig], Field(min_length=1, max_length=MOST_FIELDS)]
+
+
+class TextBodyConfig(Strict):
+    """A body of text."""
+
+    type: Literal["text"]
+    text: PlainText
+    media_type: Annotated[str, Field(pattern=r"^[a-z0-9.+-]+/[a-z0-9.+-]+$")] = "text/plain"
+
+
+Body = Annotated[JsonBodyConfig | FormBodyConfig | TextBodyConfig, Field(discriminator="type")]
+
+
+class QuestionConfig(Strict):
+    """A question that is asked before the request.
+
+    `when` has conditions, all of which must hold: the path of a value, and the values of which it
+    must have one. Without any it is always asked. `requested_schema` is a form's.
+    """
+
+    key: Name
+    message: PlainText
+    requested_schema: dict[str, Any]
+    when: Annotated[dict[str, list[Any]], Field(max_length=8)] = {}
+
+    @model_validator(mode="after")
+    def _conditions(self) -> Self:
+        for path in self.when:
+            condition(path)
+        return self
+
+
+def condition(path: str) -> Placeholder:
+    """Read the path of a condition. Raises ValueError."""
+    try:
+        only = TextTemplate(f"{{{path}}}").only
+    except TemplateError:
+        only = None
+    if only is None or only.root == SECRETS:
+        raise ValueError(f"{path!r} is no path such as arguments.state or answers.reason.comment.")
+    return only
+
+
+class RequestConfig(Strict):
+    """The request. Placeholders in the path of the URL are encoded as one segment each."""
+
+    method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] = "GET"
+    url: Url
+    query: Annotated[list[FieldConfig], Field(max_length=MOST_FIELDS)] = []
+    headers: Annotated[list[HeaderConfig], Field(max_length=MOST_FIELDS)] = []
+    body: Body | None = None
+    timeout_seconds: Annotated[float, Field(gt=0, le=MOST_SECONDS)] = 30.0
+    retries: Annotated[int, Field(ge=0, le=3)] = 2
+    repeatable: bool | None = None
+    redirects: Annotated[int, Field(ge=0, le=5)] = 0
+
+    @model_validator(mode="after")
+    def _fits_method(self) -> Self:
+        if self.body is not None and self.method in SAFE:
+            raise ValueError(f"A {self.method} request has no body.")
+        return self
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether the method changes nothing (RFC 9110, section 9.2.1)."""
+        return self.method in SAFE
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether an attempt without a response may be repeated."""
+        return self.method in IDEMPOTENT if self.repeatable is None else self.repeatable
+
+
+class ResponseConfig(Strict):
+    """How the response becomes the result.
+
+    `select` is a JMESPath expression over a JSON body; without one the whole body is the result.
+    `content` is what it becomes: by the media type ("auto"), text, structured JSON, an image, or a
+    link to a resource. Statuses in `errors` are errors, such as "404" and "4xx".
+    """
+
+    select: Expression = ""
+    content: Literal["auto", "text", "json", "image", "resource_link"] = "auto"
+    errors: Annotated[list[Status], Field(max_length=64)] = ["4xx", "5xx"]
+    most_bytes: Annotated[int, Field(gt=0, le=8 * 1024 * 1024)] = 1024 * 1024
+
+    def is_error(self, status: int) -> bool:
+        return f"{status}" in self.errors or f"{status // 100}xx" in self.errors
+
+
+class HttpToolConfig(Strict):
+    """An HTTP tool. `read_only`, `destructive` and `idempotent` are hints; None: by the method.
+
+    `source` is the operation of an OpenAPI document that it was imported from.
+    """
+
+    source: Annotated[str, Field(max_length=2048)] = ""
+    input_schema: dict[str, Any] = {"type": "object", "properties": {}}
+    output_schema: dict[str, Any] | None = None
+    questions: Annotated[list[QuestionConfig], Field(max_length=MOST_QUESTIONS)] = []
+    request: RequestConfig
+    response: ResponseConfig = ResponseConfig()
+    read_only: bool | None = None
+    destructive: bool | None = None
+    idempotent: bool | None = None
+    tasks: TaskSupport = TaskSupport.NEVER
+
+    @property
+    def annotations(self) -> Mapping[str, bool]:
+        """The hints as `ToolAnnotations` has them."""
+        method = self.request.method
+        hints = {
+            "readOnlyHint": self.read_only,
+            "destructiveHint": self.destructive,
+            "idempotentHint": self.idempotent,
+        }
+        by_method = {
+            "readOnlyHint": method in SAFE,
+            "destructiveHint": method in ("PUT", "PATCH", "DELETE"),
+            "idempotentHint": method in IDEMPOTENT,
+        }
+        told = {name: by_method[name] if hint is None else hint for name, hint in hints.items()}
+        return {**told, "openWorldHint": True}

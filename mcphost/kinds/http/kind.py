@@ -1,0 +1,217 @@
+"""The kind `http`: tools that send a request to an HTTP API, written as data in the admin."""
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import orjson
+from mcp_types import ToolAnnotations
+from pydantic import BaseModel, ValidationError
+
+from mcphost.kinds.functions.program import Parameters
+from mcphost.kinds.functions.returns import ANYTHING, Returns
+from mcphost.kinds.functions.schemas import SignatureError, input_validator, output_validator
+from mcphost.kinds.http.configs import HttpToolConfig, condition
+from mcphost.kinds.http.program import Asked, HttpProgram, HttpTool, Search
+from mcphost.kinds.http.requests import RequestTemplate
+from mcphost.kinds.http.templates import (
+    ANSWERS,
+    ARGUMENTS,
+    SECRETS,
+    Placeholder,
+    TextTemplate,
+    names,
+)
+from mcphost.kinds.kind import Compiled, Kind, KindError, Sending
+from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.runtime.questions import QuestionRefused
+from mcphost.runtime.schema import ArgumentProblem
+from mcphost.sdk import ToolDefinition
+from mcphost.sdk.questions import form
+
+MOST_COMPILED = 4096
+CONTEXT = "ctx"
+GIVEN = "arguments"
+
+
+class HttpKind(Kind):
+    """Implements `kinds.kind.Kind`. `search` evaluates JMESPath expressions."""
+
+    name = "http"
+    label = "HTTP request"
+    primitive_types: Collection[PrimitiveType] = (PrimitiveType.TOOL,)
+    can_ask = True
+    can_stream = False
+
+    def __init__(self, search: Search) -> None:
+        self._search = search
+        self._compiled = lru_cache(MOST_COMPILED)(self._compile)
+
+    def config_model(self, primitive_type: PrimitiveType) -> type[BaseModel]:
+        """Return the model: questions, a request, and what becomes of the response."""
+        return HttpToolConfig
+
+    def compile(
+        self, config: Mapping[str, Any], primitive_type: PrimitiveType = PrimitiveType.TOOL
+    ) -> Compiled:
+        """Compile a configuration. Raises KindError with problems by field, such as
+        `request.url`."""
+        return self._compiled(orjson.dumps(config, option=orjson.OPT_SORT_KEYS))
+
+    def check(self) -> Sequence[ArgumentProblem]:
+        return ()
+
+    def choices(self) -> Sequence[tuple[str, str]]:
+        return ()
+
+    def sendings_of(self, config: Mapping[str, Any]) -> Sequence[Sending]:
+        """Return the request, and each secret in it; nothing if the configuration cannot be read."""
+        try:
+            request = HttpToolConfig.model_validate(config).request
+        except ValidationError:
+            return ()
+        parts = RequestTemplate(request).parts
+        secrets = [
+            Sending(f"request.{part.field}", request.url, each.steps[0], part.place)
+            for part in parts
+            for each in part.placeholders
+            if each.root == SECRETS
+        ]
+        return (Sending("request.url", request.url), *secrets)
+
+    def _compile(self, written: bytes) -> Compiled:
+        config = _read(orjson.loads(written))
+        schemas = _Schemas(config)
+        _check_questions(config)
+        request = RequestTemplate(config.request)
+        _check_names(config, request)
+        seconds = config.request.timeout_seconds * 2 + 5
+        definition = ToolDefinition(
+            annotations=ToolAnnotations.model_validate(dict(config.annotations)),
+            time_limit=seconds,
+            tasks=config.tasks,
+        )
+        tool = HttpTool(
+            definition=definition,
+            parameters=schemas.parameters,
+            returns=schemas.returns,
+            questions=tuple(map(Asked.of, config.questions)),
+            request=request,
+            sending=config.request,
+            response=config.response,
+            search=self._search,
+        )
+        return Compiled(
+            name="",
+            input_schema=schemas.parameters.schema,
+            output_schema=schemas.returns.schema,
+            program=HttpProgram(tool),
+            annotations=config.annotations,
+            author_version=hashlib.sha256(written).hexdigest(),
+            time_limit=seconds,
+            task_support=config.tasks,
+        )
+
+
+class _Schemas:
+    """The compiled schemas of a configuration. Raises KindError."""
+
+    def __init__(self, config: HttpToolConfig) -> None:
+        problems: dict[str, list[str]] = {}
+        try:
+            validator = input_validator(config.input_schema)
+            self.parameters = Parameters(validator, _given, (CONTEXT,))
+        except SignatureError as error:
+            problems["input_schema"] = [_sentence(error)]
+        try:
+            schema = config.output_schema
+            self.returns = Returns(ANYTHING, None if schema is None else output_validator(schema))
+        except SignatureError as error:
+            problems["output_schema"] = [_sentence(error)]
+        if problems:
+            raise KindError(problems)
+
+
+def _given(plain: dict[str, Any]) -> dict[str, Any]:
+    return {GIVEN: plain}
+
+
+def _read(config: Mapping[str, Any]) -> HttpToolConfig:
+    try:
+        return HttpToolConfig.model_validate(config)
+    except ValidationError as error:
+        problems: dict[str, list[str]] = {}
+        for each in error.errors(include_url=False, include_context=False, include_input=False):
+            message = each["msg"].removeprefix("Value error, ")
+            problems.setdefault(_path(each["loc"]), []).append(message)
+        raise KindError(problems) from None
+
+
+def _path(location: Sequence[int | str]) -> str:
+    """Return the path of a field, without pydantic's step for the type of the body."""
+    steps = list(map(str, location))
+    if steps[:2] == ["request", "body"]:
+        del steps[2:3]
+    return ".".join(steps)
+
+
+def _check_questions(config: HttpToolConfig) -> None:
+    """Refuse questions that could not be asked. Raises KindError."""
+    problems: dict[str, list[str]] = {}
+    keys: set[str] = set()
+    for number, each in enumerate(config.questions):
+        at = f"questions.{number}"
+        if each.key in keys:
+            problems[f"{at}.key"] = [f"There are two questions with the key {each.key!r}."]
+        try:
+            form(each.key, each.message, each.requested_schema)
+        except QuestionRefused as error:
+            problems[f"{at}.requested_schema"] = [_sentence(error)]
+        used = {
+            "when": list(map(condition, each.when)),
+            "message": TextTemplate(each.message).placeholders,
+        }
+        for field, placeholders in used.items():
+            late = [key for key in names(placeholders, ANSWERS) if key not in keys]
+            if late:
+                problems[f"{at}.{field}"] = [f"There is no earlier question {late[0]!r}."]
+        keys.add(each.key)
+    if problems:
+        raise KindError(problems)
+
+
+def _check_names(config: HttpToolConfig, request: RequestTemplate) -> None:
+    """Refuse placeholders for arguments and answers that cannot exist. Raises KindError."""
+    arguments = _argument_names(config.input_schema)
+    fields = {each.key: each.requested_schema.get("properties", {}) for each in config.questions}
+    problems: dict[str, list[str]] = {}
+    for part in request.parts:
+        sentences = []
+        for each in part.placeholders:
+            if each.root == ARGUMENTS and arguments is not None and each.steps[0] not in arguments:
+                sentences.append(f"There is no argument {each.steps[0]!r} ({{{each}}}).")
+            elif each.root == ANSWERS and not _has_field(fields, each):
+                sentences.append(
+                    f"There is no answer {{{each}}}: name a question and one of its fields."
+                )
+        if sentences:
+            problems[f"request.{part.field}"] = list(dict.fromkeys(sentences))
+    if problems:
+        raise KindError(problems)
+
+
+def _argument_names(schema: Mapping[str, Any]) -> Collection[str] | None:
+    """Return the names of the arguments; None if the schema does not list them in one place."""
+    composed = ("$ref", "allOf", "anyOf", "oneOf", "patternProperties")
+    return None if any(each in schema for each in composed) else schema.get("properties", {})
+
+
+def _has_field(fields: Mapping[str, Any], placeholder: Placeholder) -> bool:
+    key, *rest = placeholder.steps
+    return key in fields and (not rest or rest[0] in fields[key])
+
+
+def _sentence(error: Exception) -> str:
+    text = str(error)
+    return f"{text[:1].upper()}{text[1:]}".rstrip(".") + "."

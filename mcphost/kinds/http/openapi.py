@@ -1,0 +1,518 @@
+"""Read an OpenAPI document (3.0 or 3.1), and make configurations of HTTP tools of its operations.
+
+Nothing is fetched, and references outside the document are not followed. An operation that cannot
+become a tool says why.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qsl, urljoin, urlsplit
+
+import orjson
+import yaml
+from pydantic import ValidationError
+
+from mcphost.kinds.http.configs import MOST_FIELDS, SAFE, HttpToolConfig
+from mcphost.kinds.http.openapi_schemas import References, Schemas, UnsupportedError
+from mcphost.protocol.schemas import check_schema
+
+MOST_BYTES: Final = 16 * 1024 * 1024
+MOST_OPERATIONS: Final = 5_000
+MOST_DEPTH: Final = 200
+MOST_NODES: Final = 2_000_000
+"""How many values a document may have, once its YAML aliases are written out."""
+METHODS: Final = ("get", "head", "post", "put", "patch", "delete")
+BODY: Final = "body"
+"""The argument with the request's body."""
+
+_IGNORED_HEADERS: Final = frozenset({"accept", "content-type", "authorization"})
+"""A parameter of this name has no effect (OpenAPI 3.1, "Parameter Object")."""
+_UNFIT: Final = re.compile(r"[^A-Za-z0-9_-]+")
+_VARIABLE: Final = re.compile(r"\{([^{}]+)\}")
+_PLAIN_STEP: Final = re.compile(r"[A-Za-z0-9_$@-]+")
+_STYLES: Final = {"query": "form", "path": "simple", "header": "simple", "cookie": "form"}
+_TEXTS: Final = re.compile(r"text/[a-z0-9.+-]+|application/xml")
+
+
+class OpenApiError(ValueError):
+    """This is no OpenAPI document that can be read. The message is for the operator."""
+
+
+class Credential(NamedTuple):
+    """A security scheme of the document that an operation uses, and what its secret must be."""
+
+    scheme: str
+    secret: str
+    expected: str
+
+
+class Operation(NamedTuple):
+    """An operation of a document. `config` is None if it cannot become a tool: `problem` says why.
+
+    `source` is its method and path, which stay the same when the document changes.
+    """
+
+    source: str
+    name: str
+    title: str
+    description: str
+    config: Mapping[str, Any] | None
+    problem: str = ""
+    credentials: tuple[Credential, ...] = ()
+
+
+def read(data: bytes) -> Mapping[str, Any]:
+    """Parse a document of JSON or YAML. Raises OpenApiError."""
+    if len(data) > MOST_BYTES:
+        raise OpenApiError(f"The document has more than {MOST_BYTES >> 20} MiB.")
+    try:
+        document = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        document = _read_yaml(data)
+    if not isinstance(document, Mapping):
+        raise OpenApiError("This is not an OpenAPI document: it is not an object.")
+    if "swagger" in document:
+        raise OpenApiError("This is a Swagger 2.0 document: convert it to OpenAPI 3 first.")
+    version = str(document.get("openapi", ""))
+    if not version.startswith(("3.0", "3.1")):
+        raise OpenApiError("This is not an OpenAPI 3.0 or 3.1 document: its `openapi` is missing.")
+    if not isinstance(document.get("paths"), Mapping):
+        raise OpenApiError("The document has no paths.")
+    return document
+
+
+class _Loader(yaml.CSafeLoader):
+    """Reads YAML as JSON has it: dates stay texts."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [one for one in resolvers if one[0] != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _read_yaml(data: bytes) -> Any:
+    try:
+        _check_depth(data)
+        document = yaml.load(data, _Loader)  # noqa: S506 - a safe loader
+        _count(document)
+        return orjson.loads(orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" (line {mark.line + 1})" if mark is not None else ""
+        raise OpenApiError(f"This is neither JSON nor YAML{where}.") from None
+    except (TypeError, RecursionError, UnicodeDecodeError):
+        raise OpenApiError("This YAML has values that JSON does not have.") from None
+
+
+def _check_depth(data: bytes) -> None:
+    """Refuse what the loader would need too much stack for. Raises OpenApiError, YAMLError."""
+    depth = 0
+    for event in yaml.parse(data, _Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > MOST_DEPTH:
+            raise OpenApiError("The document is nested too deep.")
+
+
+def _count(document: Any) -> None:
+    """Refuse aliases that would make a small document large. Raises OpenApiError."""
+    left = MOST_NODES
+    level = [document]
+    while level:
+        parts = (part.values() if isinstance(part, dict) else part for part in level)
+        level = [child for part in parts for child in part if isinstance(child, dict | list)]
+        left -= len(level)
+        if left < 0:
+            raise OpenApiError("The document has too many values.")
+
+
+def operations(
+    document: Mapping[str, Any], base_url: str = "", secrets: Mapping[str, str] | None = None
+) -> list[Operation]:
+    """Return the operations of a document, in its order.
+
+    `base_url` replaces the document's servers, or completes a relative one. `secrets` are names of
+    secrets by security scheme; without one the scheme's own name is used.
+    """
+    reader = _Reader(document, base_url, secrets or {})
+    found = []
+    names: set[str] = set()
+    for path, method, item in _listed(document):
+        operation = reader.operation(path, method, item)
+        found.append(operation._replace(name=_unused(operation.name, names)))
+        if len(found) > MOST_OPERATIONS:
+            raise OpenApiError(f"The document has more than {MOST_OPERATIONS} operations.")
+    return found
+
+
+def _listed(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    references = References(document)
+    for path, item in document["paths"].items():
+        try:
+            found = references.follow(item)
+        except UnsupportedError:
+            continue
+        if isinstance(found, Mapping):
+            yield from ((path, method, found) for method in METHODS if method in found)
+
+
+def _unused(name: str, names: set[str]) -> str:
+    number, unused = 1, name
+    while unused in names:
+        number += 1
+        unused = f"{name[:60]}_{number}"
+    names.add(unused)
+    return unused
+
+
+class _Argument(NamedTuple):
+    """An argument of the tool, and the parameter of the request that it becomes."""
+
+    name: str
+    placeholder: str
+    parameter: Mapping[str, Any]
+    place: str
+    schema: Any
+    required: bool
+    is_json: bool
+
+
+class _Reader:
+    """Reads the operations of one document."""
+
+    def __init__(
+        self, document: Mapping[str, Any], base_url: str, secrets: Mapping[str, str]
+    ) -> None:
+        self._document = document
+        self._base_url = base_url
+        self._secrets = secrets
+        self._references = References(document)
+
+    def operation(self, path: str, method: str, item: Mapping[str, Any]) -> Operation:
+        operation = item[method]
+        source = f"{method.upper()} {path}"
+        if not isinstance(operation, Mapping):
+            return Operation(source, _name(source), "", "", None, "It is not an object.")
+        texts = [operation.get(key) for key in ("summary", "description")]
+        title, description = (text.strip() if isinstance(text, str) else "" for text in texts)
+        said = Operation(
+            source,
+            _name(operation.get("operationId") or source),
+            title[:200],
+            (description or title)[:2000],
+            None,
+        )
+        try:
+            config, credentials = self._config(path, method, item, operation)
+            HttpToolConfig.model_validate(config)
+        except UnsupportedError as error:
+            problem = f"{error}"
+            return said._replace(problem=f"{problem[:1].upper()}{problem[1:]}.")
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(map(str, first["loc"]))
+            return said._replace(problem=f"{where}: {first['msg'].removeprefix('Value error, ')}")
+        return said._replace(config=config, credentials=credentials)
+
+    def _config(
+        self,
+        path: str,
+        method: str,
+        item: Mapping[str, Any],
+        operation: Mapping[str, Any],
+    ) -> tuple[dict[str, Any], tuple[Credential, ...]]:
+        schemas = Schemas(self._references)
+        arguments = self._arguments(item, operation, schemas)
+        body, body_argument = self._body(operation, schemas, method)
+        plain, _, query = path.partition("?")
+        constant = [{"name": n, "value": v} for n, v in parse_qsl(query, keep_blank_values=True)]
+        request: dict[str, Any] = {
+            "method": method.upper(),
+            "url": self._url(plain, item, operation, arguments),
+            "query": constant + [_field(each) for each in arguments if each.place == "query"],
+            "headers": [_header(each) for each in arguments if each.place == "header"],
+        }
+        cookies = [each for each in arguments if each.place == "cookie"]
+        if len(cookies) > 1 or any(not each.required for each in cookies):
+            raise UnsupportedError("it has optional cookies")
+        if body is not None:
+            request["body"] = body
+        credentials = self._authorize(operation, request, cookies)
+        if body_argument is not None:
+            arguments.append(body_argument)
+        schema = _input_schema(arguments, schemas)
+        problems = check_schema(schema, role="input")
+        if problems:
+            first = problems[0]
+            raise UnsupportedError(f"its input schema cannot be used: {first.message}")
+        source = f"{method.upper()} {path}"
+        return {"source": source, "input_schema": schema, "request": request}, credentials
+
+    def _arguments(
+        self, item: Mapping[str, Any], operation: Mapping[str, Any], schemas: Schemas
+    ) -> list[_Argument]:
+        parameters: dict[tuple[str, str], Mapping[str, Any]] = {}
+        for listed in (item.get("parameters"), operation.get("parameters")):
+            for each in listed if isinstance(listed, list) else ():
+                found = self._references.follow(each)
+                if not isinstance(found, Mapping) or not isinstance(found.get("name"), str):
+                    raise UnsupportedError("a parameter has no name")
+                parameters[found["name"], str(found.get("in"))] = found
+        if len(parameters) > MOST_FIELDS:
+            raise UnsupportedError(f"it has more than {MOST_FIELDS} parameters")
+        names: set[str] = {BODY}
+        return [
+            self._argument(parameter, schemas, names)
+            for (name, place), parameter in parameters.items()
+            if not (place == "header" and name.lower() in _IGNORED_HEADERS)
+        ]
+
+    def _argument(
+        self, parameter: Mapping[str, Any], schemas: Schemas, names: set[str]
+    ) -> _Argument:
+        wire, place = parameter["name"], str(parameter.get("in"))
+        if place not in _STYLES:
+            raise UnsupportedError(f"the parameter {wire!r} is in {place!r}")
+        content = parameter.get("content")
+        is_json = isinstance(content, Mapping)
+        if isinstance(content, Mapping):
+            media = content.get("application/json")
+            if not isinstance(media, Mapping):
+                raise UnsupportedError(f"the parameter {wire!r} is not JSON")
+            schema = media.get("schema", True)
+        else:
+            schema = parameter.get("schema", True)
+        converted = schemas.convert(schema)
+        if isinstance(converted, dict) and isinstance(parameter.get("description"), str):
+            converted.setdefault("description", parameter["description"][:1000])
+        name = wire if wire not in names else f"{place}_{wire}"
+        name = _unused(name.replace('"', "'").replace("{", "(").replace("}", ")"), names)
+        required = place == "path" or parameter.get("required") is True
+        placeholder = f"{{arguments.{_step(name)}}}"
+        return _Argument(name, placeholder, parameter, place, converted, required, is_json)
+
+    def _url(
+        self,
+        path: str,
+        item: Mapping[str, Any],
+        operation: Mapping[str, Any],
+        arguments: Sequence[_Argument],
+    ) -> str:
+        in_path = {each.parameter["name"]: each for each in arguments if each.place == "path"}
+
+        def placed(match: re.Match[str]) -> str:
+            argument = in_path.get(match[1])
+            if argument is None:
+                raise UnsupportedError(f"the path has no parameter for {match[0]}")
+            style = argument.parameter.get("style", "simple")
+            if style != "simple" and _holds_several(argument.schema):
+                raise UnsupportedError(f"{match[1]!r} is a list or an object in style {style}")
+            prefix = {"simple": "", "label": ".", "matrix": f";{match[1]}="}.get(style)
+            if prefix is None:
+                raise UnsupportedError(f"the style {style!r} is not one of a path")
+            return f"{prefix}{argument.placeholder}"
+
+        return f"{self._base(item, operation)}{_VARIABLE.sub(placed, path)}"
+
+    def _base(self, item: Mapping[str, Any], operation: Mapping[str, Any]) -> str:
+        listed = operation.get("servers") or item.get("servers") or self._document.get("servers")
+        url = ""
+        if isinstance(listed, list) and listed and isinstance(listed[0], Mapping):
+            url = _server(listed[0])
+        try:
+            if self._base_url:
+                own = urlsplit(url)
+                url = self._base_url if own.scheme or not url else urljoin(self._base_url, url)
+            scheme = urlsplit(url).scheme
+        except ValueError:
+            raise UnsupportedError(
+                f"the address of its server cannot be read: {url[:200]}"
+            ) from None
+        if not scheme:
+            raise UnsupportedError("the document does not say where the API is: give its address")
+        return url.rstrip("/")
+
+    def _body(
+        self, operation: Mapping[str, Any], schemas: Schemas, method: str
+    ) -> tuple[dict[str, Any] | None, _Argument | None]:
+        found = self._references.follow(operation.get("requestBody"))
+        if found is None:
+            return None, None
+        content = found.get("content") if isinstance(found, Mapping) else None
+        if not isinstance(content, Mapping):
+            raise UnsupportedError("its body has no content")
+        required = found.get("required") is True
+        if method.upper() in SAFE:
+            if required:
+                raise UnsupportedError(f"a body is not possible with {method.upper()}")
+            return None, None
+        by_type = {name.partition(";")[0].strip().lower(): media for name, media in content.items()}
+        for name, media in by_type.items():
+            body = _body_of(name, media)
+            if body is not None:
+                schema = schemas.convert(media.get("schema", True))
+                argument = _Argument(
+                    BODY, f"{{arguments.{BODY}}}", {}, BODY, schema, required, True
+                )
+                if body["type"] == "form":
+                    body["fields"] = self._form_fields(media)
+                    if not body["fields"] and not required:
+                        return None, None
+                return body, argument
+        raise UnsupportedError(f"a body of {', '.join(by_type) or 'no type'} is not supported")
+
+    def _form_fields(self, media: Mapping[str, Any]) -> list[dict[str, Any]]:
+        schema = self._references.follow(media.get("schema"))
+        properties = schema.get("properties", {}) if isinstance(schema, Mapping) else None
+        if not isinstance(properties, Mapping):
+            raise UnsupportedError("its form does not say which fields it has")
+        encoding = media.get("encoding") or {}
+        fields = []
+        for name in properties:
+            how = encoding.get(name) or {}
+            style = how.get("style", "form")
+            fields.append(
+                {
+                    "name": name,
+                    "value": f"{{arguments.{BODY}.{_step(name)}}}",
+                    "style": style,
+                    "explode": how.get("explode", style == "form"),
+                }
+            )
+        return fields
+
+    def _authorize(
+        self,
+        operation: Mapping[str, Any],
+        request: dict[str, Any],
+        cookies: Sequence[_Argument],
+    ) -> tuple[Credential, ...]:
+        """Add the credentials of the first security requirement that can be met."""
+        required = operation.get("security", self._document.get("security"))
+        written = [f"{each.parameter['name']}={each.placeholder}" for each in cookies]
+        credentials: list[Credential] = []
+        for name in self._schemes(required):
+            scheme = self._scheme(name)
+            secret = self._secrets.get(name) or _UNFIT.sub("_", name).strip("_") or "secret"
+            expected, place, field = _credential(scheme)
+            value = field.format(f"{{secrets.{secret}}}")
+            if place == "cookie":
+                written.append(value)
+            else:
+                request[place].append({"name": scheme.get("name", "Authorization"), "value": value})
+            credentials.append(Credential(name, secret, expected))
+        if written:
+            request["headers"].append({"name": "Cookie", "value": "; ".join(written)})
+        return tuple(credentials)
+
+    def _schemes(self, required: Any) -> Sequence[str]:
+        if not isinstance(required, list) or not required:
+            return ()
+        problems = []
+        for alternative in required:
+            if not isinstance(alternative, Mapping):
+                continue
+            try:
+                for name in alternative:
+                    _credential(self._scheme(name))
+            except UnsupportedError as error:
+                problems.append(error)
+            else:
+                return tuple(alternative)
+        raise problems[0] if problems else UnsupportedError("its security cannot be read")
+
+    def _scheme(self, name: str) -> Mapping[str, Any]:
+        components = self._document.get("components")
+        schemes = components.get("securitySchemes") if isinstance(components, Mapping) else None
+        found = schemes.get(name) if isinstance(schemes, Mapping) else None
+        scheme = self._references.follow(found)
+        if not isinstance(scheme, Mapping):
+            raise UnsupportedError(f"there is no security scheme {name!r}")
+        return scheme
+
+
+def _credential(scheme: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return what a scheme's secret must be, where it goes, and how it is written there."""
+    kind, place = scheme.get("type"), scheme.get("in")
+    match kind:
+        case "apiKey" if place in ("header", "query"):
+            where = "headers" if place == "header" else "query"
+            return "the API key", where, "{}"
+        case "apiKey" if place == "cookie":
+            return "the API key", "cookie", f"{scheme.get('name')}={{}}"
+        case "http" if str(scheme.get("scheme")).lower() == "bearer":
+            return "the bearer token", "headers", "Bearer {}"
+        case "http" if str(scheme.get("scheme")).lower() == "basic":
+            return "user:password in Base64", "headers", "Basic {}"
+        case "oauth2" | "openIdConnect":
+            return "an access token", "headers", "Bearer {}"
+        case _:
+            raise UnsupportedError(f"security of type {kind!r} is not supported")
+
+
+def _server(server: Mapping[str, Any]) -> str:
+    variables = server.get("variables") or {}
+
+    def default(match: re.Match[str]) -> str:
+        variable = variables.get(match[1]) if isinstance(variables, Mapping) else None
+        return str(variable.get("default", "")) if isinstance(variable, Mapping) else match[0]
+
+    return _VARIABLE.sub(default, str(server.get("url", "")))
+
+
+def _body_of(media_type: str, media: Any) -> dict[str, Any] | None:
+    """Return the body for a media type, without its fields; None if it is not supported."""
+    if not isinstance(media, Mapping):
+        return None
+    if media_type in ("application/json", "*/*") or media_type.endswith("+json"):
+        return {"type": "json", "value": f"{{arguments.{BODY}}}"}
+    if media_type == "application/x-www-form-urlencoded":
+        return {"type": "form"}
+    if _TEXTS.fullmatch(media_type):
+        return {"type": "text", "text": f"{{arguments.{BODY}}}", "media_type": media_type}
+    return None
+
+
+def _field(argument: _Argument) -> dict[str, Any]:
+    parameter = argument.parameter
+    style = "json" if argument.is_json else parameter.get("style", "form")
+    explode = parameter.get("explode", style == "form")
+    name, value = parameter["name"], argument.placeholder
+    return {"name": name, "value": value, "style": style, "explode": explode}
+
+
+def _header(argument: _Argument) -> dict[str, Any]:
+    if _holds_several(argument.schema):
+        raise UnsupportedError(f"the header {argument.parameter['name']!r} is a list or an object")
+    return {"name": argument.parameter["name"], "value": argument.placeholder}
+
+
+def _holds_several(schema: Any) -> bool:
+    kind = schema.get("type") if isinstance(schema, Mapping) else None
+    kinds = kind if isinstance(kind, list) else [kind]
+    return "array" in kinds or "object" in kinds
+
+
+def _input_schema(arguments: Sequence[_Argument], schemas: Schemas) -> dict[str, Any]:
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {each.name: each.schema for each in arguments},
+        "required": [each.name for each in arguments if each.required],
+        "additionalProperties": False,
+    }
+    if schemas.definitions:
+        schema["$defs"] = schemas.definitions
+    return schema
+
+
+def _step(name: str) -> str:
+    return name if _PLAIN_STEP.fullmatch(name) else f'"{name}"'
+
+
+def _name(text: Any) -> str:
+    """Return a tool's name made of an operation's id, or of its method and path."""
+    return _UNFIT.sub("_", str(text)).strip("_")[:64] or "operation"

@@ -1,0 +1,236 @@
+"""How a service's response becomes a tool's result, or its questions.
+
+A service that wants input replies with the media type ASKS and a small JSON document. It is then
+called again with the media type ANSWERS.
+"""
+
+import codecs
+import re
+from base64 import b64decode, b64encode
+from binascii import Error
+from collections.abc import Mapping, Sequence
+from email.message import Message
+from typing import Annotated, Any, Final, NamedTuple
+
+import orjson
+from pydantic import AnyUrl, BaseModel, ConfigDict, Field, ValidationError
+
+from mcphost.kinds.http.configs import ResponseConfig
+from mcphost.sdk.content import (
+    NOTHING,
+    Audio,
+    BlobResource,
+    Content,
+    EmbeddedResource,
+    Image,
+    ResourceLink,
+    Result,
+    Text,
+)
+
+ASKS: Final = "application/vnd.mcphost.input-required+json"
+"""The media type of a response that asks questions."""
+ANSWERS: Final = "application/vnd.mcphost.input-responses+json"
+"""The media type of a request with the answers."""
+MOST_STATE: Final = 16 * 1024
+MOST_REQUESTS: Final = 16
+MOST_SHOWN: Final = 2_000
+"""How many characters of an error's body the caller is shown."""
+_NO_CHARSETS: Final = frozenset(
+    {"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"}
+)
+"""Encodings of Python that take very long, fail, or make what is not Unicode text."""
+
+
+class BadReplyError(Exception):
+    """The response is not what the configuration or its media type promises. The message is for the
+    caller, and quotes no value of the response: only names of fields."""
+
+
+class Response(NamedTuple):
+    """A response: its status, its media type without parameters, and its body."""
+
+    status: int
+    media_type: str
+    charset: str
+    body: bytes
+    url: str
+
+    @property
+    def is_json(self) -> bool:
+        return self.media_type == "application/json" or self.media_type.endswith("+json")
+
+    @property
+    def text(self) -> str:
+        try:
+            charset = codecs.lookup(self.charset).name
+            if charset not in _NO_CHARSETS:
+                return self.body.decode(charset, "replace")
+        except (LookupError, ValueError):
+            pass
+        return self.body.decode("utf-8", "replace")
+
+    @property
+    def json(self) -> Any:
+        """The body as JSON. Raises BadReplyError."""
+        try:
+            return orjson.loads(self.body)
+        except orjson.JSONDecodeError:
+            raise BadReplyError(
+                "The service's response is not the JSON that it should be"
+            ) from None
+
+
+def media_type_of(header: str) -> tuple[str, str]:
+    """Return the media type and the charset of a `Content-Type` header."""
+    message = Message()
+    message["Content-Type"] = header or "application/octet-stream"
+    return message.get_content_type(), message.get_content_charset("utf-8")
+
+
+class AskedForm(BaseModel):
+    """A question of a service: a form."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    message: Annotated[str, Field(min_length=1, max_length=4_000)]
+    requestedSchema: dict[str, Any]  # noqa: N815 - as MCP names it
+
+
+Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,48}$")]
+
+
+class AskingReply(BaseModel):
+    """What a service that wants input replies with. It gets `state` back with the answers."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    requests: Annotated[dict[Key, AskedForm], Field(min_length=1, max_length=MOST_REQUESTS)]
+    state: Annotated[str, Field(max_length=MOST_STATE)] = ""
+
+
+def read_asking(response: Response) -> AskingReply:
+    """Read a response of the media type ASKS. Raises BadReplyError."""
+    try:
+        return AskingReply.model_validate_json(response.body)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))[:200] or "the document"
+        raise BadReplyError(
+            f"The service asked for input in a form that cannot be read: {where}: {first['msg']}"
+        ) from None
+
+
+def error_of(response: Response) -> Result:
+    """Return the result for a status that is an error, with the beginning of what it says."""
+    shown = response.text.strip() if _is_text(response) else ""
+    text = f"The service answered with status {response.status}"
+    if shown:
+        cut = "…" if len(shown) > MOST_SHOWN else ""
+        text = f"{text}:\n{shown[:MOST_SHOWN]}{cut}"
+    return Result([Text(type="text", text=text)], is_error=True)
+
+
+def result_of(response: Response, config: ResponseConfig, selected: Any = NOTHING) -> Any:
+    """Return the tool's result. `selected` is what the expression selected, if there is one.
+
+    Raises BadReplyError for a body that cannot become it.
+    """
+    whole = selected is NOTHING
+    match config.content:
+        case "auto" if whole:
+            return _by_media_type(response)
+        case "auto" | "json":
+            return Result(structured=response.json if whole else selected)
+        case "text":
+            return Result([_text(response.text if whole else _as_text(selected))])
+        case "image":
+            return Result([_image(response) if whole else _selected_image(selected)])
+        case _:
+            return Result(_links(response.json if whole else selected))
+
+
+def _by_media_type(response: Response) -> Result:
+    kind = response.media_type.partition("/")[0]
+    if not response.body:
+        return Result([_text(f"The service answered with status {response.status}")])
+    if response.is_json:
+        return Result(structured=response.json)
+    if _is_text(response):
+        return Result([_text(response.text)])
+    data = b64encode(response.body).decode()
+    if kind == "image":
+        return Result([Image(type="image", data=data, mime_type=response.media_type)])
+    if kind == "audio":
+        return Result([Audio(type="audio", data=data, mime_type=response.media_type)])
+    blob = BlobResource(uri=response.url, mime_type=response.media_type, blob=data)
+    return Result([EmbeddedResource(type="resource", resource=blob)])
+
+
+def _is_text(response: Response) -> bool:
+    return (
+        response.media_type.startswith("text/")
+        or response.is_json
+        or response.media_type in ("application/xml", "application/x-www-form-urlencoded")
+        or response.media_type.endswith("+xml")
+    )
+
+
+def _text(text: str) -> Text:
+    return Text(type="text", text=text)
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return "" if value is None else orjson.dumps(value).decode()
+
+
+def _image(response: Response) -> Image:
+    if not response.media_type.startswith("image/"):
+        raise BadReplyError("The service's response is not the image that it should be")
+    data = b64encode(response.body).decode()
+    return Image(type="image", data=data, mime_type=response.media_type)
+
+
+_SIGNATURES: Final[Mapping[bytes, str]] = {
+    rb"\x89PNG": "image/png",
+    rb"\xff\xd8\xff": "image/jpeg",
+    rb"GIF8": "image/gif",
+    rb"RIFF....WEBP": "image/webp",
+}
+
+
+def _selected_image(selected: Any) -> Image:
+    try:
+        data = b64decode(selected, validate=True) if isinstance(selected, str) else b""
+    except (Error, ValueError):
+        data = b""
+    found = (kind for start, kind in _SIGNATURES.items() if re.match(start, data, re.DOTALL))
+    mime_type = next(found, None)
+    if mime_type is None:
+        raise BadReplyError("What the expression selects is not an image in Base64")
+    return Image(type="image", data=selected, mime_type=mime_type)
+
+
+def _links(found: Any) -> Sequence[Content]:
+    each = found if isinstance(found, list) else [found]
+    return [_link(one) for one in each]
+
+
+def _link(one: Any) -> ResourceLink:
+    given = {"uri": one} if isinstance(one, str) else one
+    try:
+        if not isinstance(given, Mapping):
+            raise TypeError
+        uri = str(AnyUrl(str(given["uri"])))
+        name = str(given.get("name") or uri)
+        optional = {key: given[key] for key in ("title", "description") if key in given}
+        mime_type = given.get("mimeType")
+        return ResourceLink(
+            type="resource_link", uri=uri, name=name, mime_type=mime_type, **optional
+        )
+    except (KeyError, TypeError, ValueError):
+        raise BadReplyError(
+            "A link to a resource is an address, or an object with uri and name"
+        ) from None

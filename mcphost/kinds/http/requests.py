@@ -1,0 +1,183 @@
+"""The request of an HTTP tool, with the values of a call."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+import orjson
+
+from mcphost.egress.messages import IDEMPOTENCY_KEY, FormBody, JsonBody, OutgoingRequest
+from mcphost.egress.secret_values import Text
+from mcphost.kinds.http.configs import (
+    FieldConfig,
+    FormBodyConfig,
+    JsonBodyConfig,
+    RequestConfig,
+    TextBodyConfig,
+)
+from mcphost.kinds.http.templates import (
+    SECRETS,
+    JsonTemplate,
+    Missing,
+    Placeholder,
+    TextTemplate,
+    Values,
+    as_text,
+)
+from mcphost.sdk import ToolError
+
+_BETWEEN: Final = {"form": ",", "spaceDelimited": " ", "pipeDelimited": "|", "deepObject": ","}
+
+
+class RequestPart(NamedTuple):
+    """A part of a request: its path in the configuration, and where the request has it."""
+
+    field: str
+    place: str
+    placeholders: Sequence[Placeholder]
+
+
+class RequestTemplate:
+    """The templates of a request, parsed once."""
+
+    def __init__(self, config: RequestConfig) -> None:
+        self._config = config
+        self._url = TextTemplate(config.url)
+        self._query = [(each, TextTemplate(each.value)) for each in config.query]
+        self._headers = [(each.name, TextTemplate(each.value)) for each in config.headers]
+        self._body = _BodyTemplate(config.body)
+
+    @property
+    def parts(self) -> Sequence[RequestPart]:
+        """The parts that may have placeholders."""
+        return (
+            RequestPart("url", "", self._url.placeholders),
+            *_parts("query", "query", self._query),
+            *_parts("headers", "header", self._headers),
+            *self._body.parts,
+        )
+
+    def fill(self, values: Values, idempotency_key: str) -> OutgoingRequest:
+        """Return the request. Raises ToolError for a value that the URL's path must not have."""
+        headers = list(_present(self._headers, values))
+        given = {name.lower() for name, _ in headers}
+        media_type = self._body.media_type
+        if media_type and "content-type" not in given:
+            headers.append(("Content-Type", media_type))
+        if not self._config.is_safe:
+            headers.append((IDEMPOTENCY_KEY, idempotency_key))
+        return OutgoingRequest(
+            url=self._path(values),
+            method=self._config.method,
+            headers=tuple(headers),
+            query=tuple(_fields(self._query, values)),
+            content=self._body.fill(values),
+            repeatable=self._config.may_repeat,
+        )
+
+    def json_body(self, values: Values) -> Any:
+        """Return the JSON body for a request with answers; None if the body is not JSON."""
+        content = self._body.fill(values)
+        return content.value if isinstance(content, JsonBody) else None
+
+    def _path(self, values: Values) -> str:
+        missing = next(
+            (p for p in self._url.placeholders if isinstance(p.value(values), Missing)), 0
+        )
+        if missing:
+            raise ToolError(f"{missing} is missing: the address needs it")
+        filled = self._url.fill(values, _segment)
+        assert isinstance(filled, str)
+        return filled
+
+
+class _BodyTemplate:
+    def __init__(self, config: JsonBodyConfig | FormBodyConfig | TextBodyConfig | None) -> None:
+        self._config = config
+        self._json = JsonTemplate(config.value) if isinstance(config, JsonBodyConfig) else None
+        fields = config.fields if isinstance(config, FormBodyConfig) else ()
+        self._fields = [(each, TextTemplate(each.value)) for each in fields]
+        self._text = TextTemplate(config.text) if isinstance(config, TextBodyConfig) else None
+
+    @property
+    def parts(self) -> Iterator[RequestPart]:
+        if self._json is not None:
+            yield RequestPart("body.value", "body", self._json.placeholders)
+        yield from _parts("body.fields", "body", self._fields)
+        if self._text is not None:
+            yield RequestPart("body.text", "body", self._text.placeholders)
+
+    @property
+    def media_type(self) -> str:
+        return self._config.media_type if isinstance(self._config, TextBodyConfig) else ""
+
+    def fill(self, values: Values) -> bytes | JsonBody | FormBody | None:
+        if self._json is not None:
+            filled = self._json.fill(values)
+            return None if isinstance(filled, Missing) else JsonBody(filled)
+        if self._text is not None:
+            text = self._text.fill(values, as_text)
+            return None if isinstance(text, Missing) else str(text).encode()
+        return FormBody(tuple(_fields(self._fields, values))) if self._fields else None
+
+
+def _parts(
+    field: str, place: str, templates: Sequence[tuple[Any, TextTemplate]]
+) -> Iterator[RequestPart]:
+    for number, (_, template) in enumerate(templates):
+        yield RequestPart(f"{field}.{number}.value", place, template.placeholders)
+
+
+def _segment(value: Any) -> str:
+    """Write a value as one segment of a path: a list as OpenAPI's style `simple`."""
+    if isinstance(value, list) and value:
+        return ",".join(map(_segment, value))
+    text = "" if isinstance(value, list) else quote(as_text(value), safe="")
+    if text in ("", ".", ".."):
+        raise ToolError("A value in the address must not be empty, '.' or '..'")
+    return text
+
+
+def _present(
+    templates: Iterable[tuple[str, TextTemplate]], values: Values
+) -> Iterator[tuple[str, Text]]:
+    for name, template in templates:
+        filled = template.fill(values, as_text)
+        if not isinstance(filled, Missing):
+            yield name, filled
+
+
+def _fields(
+    templates: Iterable[tuple[FieldConfig, TextTemplate]], values: Values
+) -> Iterator[tuple[str, Text]]:
+    for field, template in templates:
+        only = template.only
+        if only is None or only.root == SECRETS:
+            yield from _present([(field.name, template)], values)
+        else:
+            value = only.value(values)
+            if not isinstance(value, Missing):
+                yield from _styled(field, value)
+
+
+def _styled(field: FieldConfig, value: Any) -> Iterator[tuple[str, Text]]:
+    """Write a value by its style (OpenAPI 3.1, "Style Values")."""
+    if field.style == "json":
+        yield field.name, orjson.dumps(value).decode()
+    elif isinstance(value, Mapping):
+        members = {name: each for name, each in value.items() if each is not None}
+        if field.style == "deepObject":
+            yield from ((f"{field.name}[{name}]", as_text(v)) for name, v in members.items())
+        elif field.explode:
+            yield from ((name, as_text(each)) for name, each in members.items())
+        else:
+            flat = [text for name, each in members.items() for text in (name, as_text(each))]
+            yield field.name, _BETWEEN[field.style].join(flat)
+    elif isinstance(value, list):
+        texts = [as_text(each) for each in value]
+        if field.explode:
+            yield from ((field.name, text) for text in texts)
+        elif texts:
+            yield field.name, _BETWEEN[field.style].join(texts)
+    else:
+        yield field.name, as_text(value)

@@ -1,0 +1,1 @@
+"""The kind `script`: Python pasted by a tenant, run in a sandbox."""

@@ -1,0 +1,77 @@
+"""What an editor suggests while a script is written: functions of the server, and names of the sandbox."""
+
+import ast
+from collections.abc import Mapping
+from typing import Any, Final
+
+from mcphost.kinds.script.surroundings import DESCRIBED, stubs
+
+_KEYWORDS: Final = """
+    False None True and as assert async await break class continue def elif else except finally for
+    from global if import in is lambda match nonlocal not or pass raise return try while with
+"""
+_BUILTINS: Final = """
+    abs all any bin bool bytes chr dict divmod enumerate float frozenset hash hex int isinstance iter
+    len list max min next oct ord pow print range repr reversed round set slice sorted str sum tuple
+    type zip
+    Exception AssertionError AttributeError IndexError KeyError LookupError NotImplementedError
+    OverflowError RuntimeError StopIteration TimeoutError TypeError ValueError ZeroDivisionError
+"""
+_MODULES: Final = """
+    asyncio base64 bisect collections copy csv dataclasses datetime decimal functools hashlib
+    itertools json math random re time typing unicodedata
+"""
+KEYWORDS: Final = tuple(_KEYWORDS.split())
+"""Those that the sandbox accepts: it has no `del` and no `yield`."""
+BUILTINS: Final = tuple(_BUILTINS.split())
+"""Those that the sandbox has and its type checker knows."""
+MODULES: Final = tuple(_MODULES.split())
+"""Modules that a script can import."""
+
+
+def offered() -> Mapping[str, Any]:
+    """Return what scripts can use, as JSON.
+
+    `functions` have `name`, `signature` and `about`. `objects` are variables; `members` are theirs
+    and those of classes such as `Response`, by name. `keywords`, `builtins` and `modules` are names.
+    """
+    about = {call.partition("(")[0]: text for call, text in DESCRIBED}
+    functions: list[Mapping[str, str]] = []
+    members: dict[str, list[Mapping[str, str]]] = {}
+    objects: list[str] = []
+    for node in ast.parse(stubs(waits=False)).body:
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                functions += _described(node, about.get(node.name, ""))
+            case ast.ClassDef(name=name, body=body):
+                members[name] = [each for one in body for each in _described(one)]
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Name(id=kind)):
+                objects.append(name)
+                members[name] = [
+                    {**one, "about": f"Send a {one['name'].upper()} request."}
+                    for one in members.pop(kind)
+                ]
+            case _:  # imports
+                pass
+    return {
+        "functions": functions,
+        "objects": objects,
+        "members": members,
+        "keywords": KEYWORDS,
+        "builtins": BUILTINS,
+        "modules": MODULES,
+    }
+
+
+def _described(node: ast.stmt, about: str = "") -> list[Mapping[str, str]]:
+    """Return the name, the signature and the description of a function or an attribute."""
+    match node:
+        case ast.FunctionDef(name=name, args=given) | ast.AsyncFunctionDef(name=name, args=given):
+            given.args = [one for one in given.args if one.arg != "self"]
+            returns = "" if node.returns is None else f" -> {ast.unparse(node.returns)}"
+            signature = f"({ast.unparse(given).replace('=', ' = ')}){returns}"
+        case ast.AnnAssign(target=ast.Name(id=name), annotation=written):
+            signature = ast.unparse(written)
+        case _:
+            return []
+    return [{"name": name, "signature": signature, "about": about}]

@@ -1,0 +1,209 @@
+"""The functions of the server that a script may call, in one round."""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, cast
+
+import orjson
+
+from mcphost.egress.errors import EgressError
+from mcphost.kinds.script.requests import NAME, Requests
+from mcphost.runtime.history import MISSING, Changed
+from mcphost.runtime.outcomes import Complete, Failed, Failure, FailureKind, Outcome
+from mcphost.runtime.questions import CapabilityMissing, Question, QuestionRefused, Unanswered
+from mcphost.runtime.rounds import Round
+from mcphost.runtime.steps import Misused
+from mcphost.sdk import questions
+from mcphost.sdk.context import accepted
+from mcphost.sdk.errors import ToolError, answer_error
+from mcphost.sdk.questions import FormAnswer
+
+MOST_REQUESTS: Final = 50
+"""How many HTTP requests one call may send."""
+MOST_SAID: Final = 256 * 1024
+"""How much a script may print, log and report in one round, in bytes."""
+LONGEST_SLEEP: Final = 10.0
+SLEEPS: Final = ("system.sleep", "system.async_sleep")
+
+_TYPES: Final = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
+
+log = logging.getLogger(__name__)
+
+
+class Raised(Exception):  # noqa: N818 - what the script gets
+    """An exception to be raised in the sandbox."""
+
+    def __init__(self, type: str, message: str) -> None:
+        self.type = type
+        self.message = message
+        super().__init__(message)
+
+
+class CallOver(Exception):  # noqa: N818 - what happened
+    """The call ends here, whatever the script would do."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+        super().__init__()
+
+
+class Functions:
+    """What `elicit`, `http.get` and the others do. `refusals` are the texts that callers may read
+    when a script does not catch them."""
+
+    def __init__(self, round: Round, requests: Requests) -> None:
+        self._round = round
+        self._requests = requests
+        self.sent = 0
+        self._said = 0
+        self.refusals: set[str] = set()
+        self._here: Mapping[str, Callable[..., Any]] = {
+            "elicit": self._elicit,
+            "ask": self._ask,
+            "sample": self._sample,
+            "secret": self._secret,
+            "progress": self._progress,
+            "log": self._log,
+            "fail": self._fail,
+        }
+        self._waiting: Mapping[str, Callable[..., Awaitable[Any]]] = {
+            "_http": self._http,
+            **dict.fromkeys(SLEEPS, self._sleep),
+        }
+
+    def call(self, name: str, args: list[Any]) -> Any:
+        """Return the value of a call: MISSING for a question that must be asked, an awaitable for a
+        call that takes time. Raises Raised, CallOver."""
+        function = self._here.get(name) or self._waiting[name]
+        try:
+            bound = inspect.signature(function).bind(*args[0], **args[1])
+        except TypeError as error:
+            raise Raised("TypeError", f"{name.strip('_')}(): {error}") from None
+        try:
+            return function(*bound.args, **bound.kwargs)
+        except (QuestionRefused, Misused, Changed) as error:
+            raise Raised("RuntimeError", str(error)) from None
+        except CapabilityMissing as missing:
+            failure = Failure(
+                FailureKind.CAPABILITY_MISSING, str(missing), required=missing.required
+            )
+            raise CallOver(Failed(failure)) from None
+        except Unanswered as why:
+            raise self._refused(answer_error(why)) from None
+        except ToolError as refusal:
+            raise self._refused(refusal) from None
+
+    def say(self, text: str) -> None:
+        """Send what the script has printed. Raises CallOver."""
+        self._count(text)
+        self._round.channel.log("info", text, "print")
+
+    def _count(self, *said: Any) -> None:
+        """Count what is sent to the caller. Raises CallOver once it is too much."""
+        self._said += len(orjson.dumps(said))
+        if self._said > MOST_SAID:
+            text = "The tool printed or returned too much."
+            raise CallOver(Failed(Failure(FailureKind.CRASHED, text, f"{self._said} bytes")))
+
+    def _refused(self, refusal: ToolError) -> Raised:
+        self.refusals.add(str(refusal))
+        return Raised("RuntimeError", str(refusal))
+
+    def _elicit(self, key: str, message: str, fields: Any) -> Any:
+        answer = self._form(key, message, fields)
+        return answer if answer is MISSING else accepted(key, answer)
+
+    def _ask(self, key: str, message: str, fields: Any) -> Any:
+        answer = self._form(key, message, fields)
+        return answer if answer is MISSING else _plain(answer)
+
+    def _form(self, key: str, message: str, fields: Any) -> Any:
+        return self._answer(questions.form(key, message, form_schema(fields)))
+
+    def _sample(
+        self, key: str, prompt: str, *, max_tokens: int = 1000, system: str | None = None
+    ) -> Any:
+        options: Any = {} if system is None else {"system_prompt": system}
+        said = self._answer(questions.sampling(key, prompt, max_tokens=max_tokens, **options))
+        if said is MISSING:
+            return said
+        return getattr(said.content, "text", "")
+
+    def _answer(self, question: Question[Any]) -> Any:
+        return self._round.recording.answer(question)
+
+    def _secret(self, name: str) -> str:
+        if not isinstance(cast(Any, name), str) or NAME.fullmatch(name) is None:
+            raise Raised("ValueError", f"{name!r} is not the name of a secret")
+        return self._requests.handle(name)
+
+    def _progress(
+        self, progress: float, total: float | None = None, message: str | None = None
+    ) -> None:
+        self._count(message)
+        try:
+            self._round.channel.progress(progress, total, message)
+        except (ValueError, TypeError) as error:
+            raise Raised("ValueError", str(error)) from None
+
+    def _log(self, data: Any, level: str = "info") -> None:
+        self._count(data)
+        try:
+            self._round.channel.log(level, data, None)
+        except ValueError as error:
+            raise Raised("ValueError", str(error)) from None
+
+    def _fail(self, message: str) -> None:
+        raise CallOver(refusal(str(message)))
+
+    async def _sleep(self, seconds: float) -> None:
+        await asyncio.sleep(min(float(seconds), LONGEST_SLEEP))
+
+    async def _http(self, *request: Any) -> Any:
+        self.sent += 1
+        if self.sent > MOST_REQUESTS:
+            raise Raised("RuntimeError", f"a call sends at most {MOST_REQUESTS} requests")
+        step = self._round.recording.step
+        try:
+            return await step(
+                "http", self._requests.send, [list(request)], {}, self._round.in_thread
+            )
+        except (EgressError, Misused) as error:
+            raise Raised("RuntimeError", str(error)) from None
+        except Exception:
+            log.exception("a request of a script failed")
+            raise Raised("RuntimeError", "the request failed") from None
+
+
+def form_schema(fields: Any) -> Any:
+    """Return the JSON Schema of a form: `fields` itself, or one of the short form.
+
+    In the short form each field has a type (`str`, `int`, `float`, `bool`), a list of choices, or a
+    JSON Schema. The sandbox writes a type as its name.
+    """
+    if not isinstance(fields, dict) or isinstance(fields.get("properties"), dict):
+        return fields
+    properties = {name: _field(field) for name, field in fields.items()}
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def _field(field: Any) -> Any:
+    match field:
+        case list():
+            return {"type": "string", "enum": field}
+        case {"type": str(name)} if name in _TYPES:
+            return {**field, "type": _TYPES[name]}
+        case _:
+            return field
+
+
+def _plain(answer: FormAnswer[Any]) -> dict[str, Any]:
+    return {"action": answer.action, "content": answer.content}
+
+
+def refusal(text: str) -> Complete:
+    """Return a result with an error that the caller should read."""
+    clean = text.encode("utf-8", "backslashreplace").decode()
+    return Complete({"content": [{"type": "text", "text": clean}], "isError": True})

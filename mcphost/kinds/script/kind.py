@@ -1,0 +1,147 @@
+"""The kind `script`: Python pasted by a tenant, run in a sandbox."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from mcp_types import ToolAnnotations
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from mcphost.kinds.kind import Compiled, Kind, KindError
+from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.kinds.script.program import Script, ScriptProgram
+from mcphost.kinds.script.signature import (
+    MOST_CHARACTERS,
+    ScriptProblem,
+    Signature,
+    signature_of,
+)
+from mcphost.kinds.script.surroundings import stubs
+from mcphost.runtime.program import TaskSupport
+from mcphost.runtime.schema import ArgumentProblem
+from mcphost.sandbox.pool import Sandbox
+from mcphost.sandbox.processes import WorkerLost
+
+
+class ScriptConfig(BaseModel):
+    """The configuration of a script in a catalogue row."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    code: str = Field(
+        title="Code",
+        description="Python with one public function: that is the tool.",
+        min_length=1,
+        max_length=MOST_CHARACTERS,
+    )
+    annotations: ToolAnnotations = Field(
+        default_factory=ToolAnnotations,
+        title="Annotations",
+        description="What the tool does, for clients: `readOnlyHint`, `idempotentHint`, …",
+    )
+    tasks: TaskSupport = Field(
+        TaskSupport.NEVER,
+        title="As a task",
+        description="When a call becomes a task, which outlives its request.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What a look at a script finds: problems, each with `line`, `column` and `message`, and the
+    schema of its arguments, None while its function cannot be read."""
+
+    problems: Sequence[Mapping[str, Any]]
+    input_schema: Mapping[str, Any] | None
+
+
+class ScriptKind(Kind):
+    """Implements `kinds.kind.Kind`. All scripts of the process share one sandbox."""
+
+    name = "script"
+    label = "Script"
+    primitive_types: Collection[PrimitiveType] = (PrimitiveType.TOOL,)
+    can_ask = True
+    can_stream = True
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+        self._compiled = lru_cache(maxsize=4096)(self._compile)
+
+    def config_model(self, primitive_type: PrimitiveType) -> type[BaseModel]:
+        return ScriptConfig
+
+    def compile(
+        self, config: Mapping[str, Any], primitive_type: PrimitiveType = PrimitiveType.TOOL
+    ) -> Compiled:
+        """Compile a script, without checking its types. Raises KindError."""
+        read = _read(config)
+        hints = read.annotations.model_dump_json(by_alias=True, exclude_none=True)
+        return self._compiled(read.code, hints, read.tasks)
+
+    def inspect(self, config: Mapping[str, Any]) -> Mapping[str, list[str]]:
+        """Return the problems of a script that is to be saved, by field: what `compile` refuses, and
+        what the type checker finds. Blocks for a moment."""
+        try:
+            found = self.look(_read(config).code)
+        except KindError as error:
+            return error.problems
+        except WorkerLost as lost:
+            return {"code": [f"The script could not be checked: {lost}"]}
+        problems = [_at(one["line"], one["column"], one["message"]) for one in found.problems]
+        return {"code": problems} if problems else {}
+
+    def look(self, code: str) -> Inspection:
+        """Return what `inspect` finds in the code, for an editor. Blocks. Raises WorkerLost."""
+        try:
+            signature = signature_of(code)
+        except ScriptProblem as problem:
+            at = {"line": problem.line, "column": problem.column, "message": str(problem)}
+            return Inspection([at], None)
+        found = self.sandbox.check(code, stubs(waits=signature.waits))
+        return Inspection(found, signature.input_schema)
+
+    def check(self) -> Sequence[ArgumentProblem]:
+        return ()
+
+    def choices(self) -> Sequence[tuple[str, str]]:
+        return ()
+
+    def _compile(self, code: str, hints: str, tasks: TaskSupport) -> Compiled:
+        signature = _signature(code)
+        annotations = ToolAnnotations.model_validate_json(hints)
+        return Compiled(
+            name=signature.name,
+            input_schema=signature.input_schema,
+            output_schema=signature.output_schema,
+            description=signature.description,
+            annotations=annotations.model_dump(mode="json", by_alias=True, exclude_none=True),
+            program=ScriptProgram(Script(code, signature), self.sandbox),
+            task_support=tasks,
+        )
+
+
+def _read(config: Mapping[str, Any]) -> ScriptConfig:
+    try:
+        return ScriptConfig.model_validate(config)
+    except ValidationError as error:
+        problems: dict[str, list[str]] = {}
+        for each in error.errors(include_url=False, include_context=False, include_input=False):
+            problems.setdefault(".".join(map(str, each["loc"])), []).append(each["msg"])
+        raise KindError(problems) from None
+
+
+def _signature(code: str) -> Signature:
+    try:
+        return signature_of(code)
+    except ScriptProblem as problem:
+        raise KindError({"code": [_at(problem.line, problem.column, str(problem))]}) from None
+
+
+def _at(line: int, column: int, message: str) -> str:
+    return f"Line {line}, column {column}: {message}"
+
+
+script_kind = ScriptKind(Sandbox())
+"""The instance that the platform uses."""

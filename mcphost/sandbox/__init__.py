@@ -1,0 +1,1 @@
+"""Killable processes that run what tenants wrote: scripts and JMESPath expressions."""

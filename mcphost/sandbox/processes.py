@@ -1,0 +1,181 @@
+"""One worker process, seen from the server: started, spoken to, killed."""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import sysconfig
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from mcphost.sandbox.frames import HEAD, BrokenFrame, frame, length_of, message_of
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+BINARY: Final = Path(sysconfig.get_path("scripts")) / "monty"
+FIRST_USER: Final = 65100
+"""The user ids of workers, one for each place in the pool, in a range that no package uses."""
+START_SECONDS: Final = 30.0
+KILL_SECONDS: Final = 10.0
+CHUNK: Final = 1 << 16
+
+_PROGRAM: Final = (
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); "
+    "from mcphost.sandbox.worker import main; main(*sys.argv[1:])"
+)
+_CLEAN: Final = frozenset({"error", "recursion", "result", "calls"})
+
+
+class WorkerLost(Exception):  # noqa: N818 - what happened
+    """A worker process ended, was silent for too long (`late`), or sent what cannot be read.
+
+    `unheard`: it ended before it had sent anything of its job, so that another can do it.
+    """
+
+    def __init__(self, message: str, *, late: bool = False, unheard: bool = False) -> None:
+        self.late = late
+        self.unheard = unheard
+        super().__init__(message)
+
+
+class SandboxWorker:
+    """A running worker, for one tenant at most, with one job at a time.
+
+    `place` is its number in the pool. `busy_seconds` is how long its jobs took in all. `reusable`
+    is whether its last job left it as it was. The constructor blocks until the worker is ready; it
+    raises WorkerLost.
+    """
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+        self.tenant = ""
+        self.jobs = 0
+        self.busy_seconds = 0.0
+        self.reusable = True
+        self._since = 0.0
+        self._heard = False
+        self._unread = b""
+        ours, theirs = socket.socketpair()
+        self._socket = ours
+        with theirs:
+            number = str(theirs.fileno())
+            user = str(FIRST_USER + place)
+            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+                [sys.executable, "-I", "-B", "-c", _PROGRAM, str(ROOT), number, user, str(BINARY)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                env={},
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+            )
+        try:
+            self.status: dict[str, Any] = self.receive_here(START_SECONDS)["status"]
+        except (WorkerLost, KeyError):
+            self.kill()
+            self.wait()
+            raise WorkerLost("a worker process did not start") from None
+        ours.setblocking(False)
+
+    @property
+    def process_id(self) -> int:
+        return self._process.pid
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the process has ended, and has been reaped by this."""
+        return self._process.poll() is not None
+
+    def kill(self) -> None:
+        """Kill the process and its interpreter, whatever they do. `is_gone` reaps it later."""
+        self._socket.close()
+        self.reusable = False
+        if self._process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def wait(self) -> None:
+        """Wait until a killed process has ended, which takes a moment."""
+        self._process.wait(KILL_SECONDS)
+
+    async def begin(self, job: dict[str, Any]) -> None:
+        """Send a job. Raises BrokenFrame, and then nothing has been sent; WorkerLost."""
+        written = frame(job)
+        self.jobs += 1
+        self.reusable = False
+        self._since = time.monotonic()
+        self._heard = False
+        await self._send(written)
+
+    async def reply(self, message: dict[str, Any]) -> None:
+        """Send a message of a job that has begun. Raises BrokenFrame, WorkerLost."""
+        await self._send(frame(message))
+
+    async def receive(self, seconds: float) -> dict[str, Any]:
+        """Return the next message of the worker. Raises WorkerLost."""
+        try:
+            async with asyncio.timeout(seconds):
+                message = message_of(await self._read(length_of(await self._read(HEAD))))
+        except TimeoutError:
+            raise WorkerLost(f"a worker was silent for {seconds:g} seconds", late=True) from None
+        except (OSError, BrokenFrame) as error:
+            raise WorkerLost(str(error), unheard=not self._heard) from None
+        self._heard = True
+        if message.get("is") in ("done", "paused", "failed", "unloadable"):
+            self.busy_seconds += time.monotonic() - self._since
+            self.reusable = message["is"] in ("done", "paused") or message.get("why") in _CLEAN
+        return message
+
+    def ask_here(self, job: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """Do one job in this thread, which blocks. Raises WorkerLost."""
+        self._socket.settimeout(seconds)
+        try:
+            self._socket.sendall(frame(job))
+        except (OSError, BrokenFrame) as error:
+            raise WorkerLost(str(error)) from None
+        return self.receive_here(seconds)
+
+    def receive_here(self, seconds: float) -> dict[str, Any]:
+        """As `receive`, in this thread, which blocks."""
+        self._socket.settimeout(seconds)
+        try:
+            return message_of(self._read_here(length_of(self._read_here(HEAD))))
+        except TimeoutError:
+            raise WorkerLost(f"a worker was silent for {seconds:g} seconds", late=True) from None
+        except (OSError, BrokenFrame) as error:
+            raise WorkerLost(str(error)) from None
+
+    async def _send(self, written: bytes) -> None:
+        try:
+            await asyncio.get_running_loop().sock_sendall(self._socket, written)
+        except OSError as error:
+            raise WorkerLost(str(error), unheard=not self._heard) from None
+
+    async def _read(self, count: int) -> bytes:
+        loop = asyncio.get_running_loop()
+        parts = [self._unread]
+        have = len(self._unread)
+        while have < count:
+            part = await loop.sock_recv(self._socket, max(CHUNK, count - have))
+            parts.append(self._checked(part))
+            have += len(part)
+        read = b"".join(parts)
+        self._unread = read[count:]
+        return read[:count]
+
+    def _read_here(self, count: int) -> bytes:
+        parts = []
+        while count:
+            part = self._checked(self._socket.recv(min(count, CHUNK)))
+            parts.append(part)
+            count -= len(part)
+        return b"".join(parts)
+
+    def _checked(self, part: bytes) -> bytes:
+        if not part:
+            raise WorkerLost("a worker process ended", unheard=not self._heard)
+        return part

@@ -1,0 +1,276 @@
+"""Scripts in a worker: the conversation between the interpreter and the server.
+
+The interpreter stops wherever the script calls a function of the server. The worker sends the calls
+and waits for answers, or for the word to pause.
+"""
+
+import base64
+import math
+import os
+import signal
+import zlib
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, Final
+
+import orjson
+from pydantic_monty import (
+    FunctionSnapshot,
+    FutureSnapshot,
+    Monty,
+    MontyClassProxy,
+    MontyComplete,
+    MontyCrashedError,
+    MontyError,
+    MontyRuntimeError,
+    MontySession,
+    MontySyntaxError,
+    MontyTypingError,
+    NameLookupSnapshot,
+)
+
+Message = dict[str, Any]
+Snapshot = FunctionSnapshot | NameLookupSnapshot | FutureSnapshot | MontyComplete
+
+LARGEST_IMAGE: Final = 16 * 1024 * 1024
+LARGEST_INTEGER: Final = 2**63
+DEEPEST: Final = 100
+LONGEST_TEXT: Final = 4000
+LARGEST_CALL: Final = 256 * 1024
+"""The arguments of one call of the server, in bytes of JSON."""
+SLEEP: Final = "system.sleep"
+SLEEP_BESIDE: Final = "system.async_sleep"
+"""The calls of `time.sleep` and of `asyncio.sleep`, which are those of functions of the server."""
+
+
+class LastMessage(Exception):  # noqa: N818 - what happens next
+    """The process must end after this message."""
+
+    def __init__(self, message: Message) -> None:
+        self.message = message
+        super().__init__()
+
+
+class NotPlain(Exception):  # noqa: N818 - a refusal that says what happened
+    """A value of the script is not JSON."""
+
+
+def plain(value: Any, depth: int = 0) -> Any:
+    """Convert a value of the interpreter to JSON. Types become their names. Raises NotPlain."""
+    if depth > DEEPEST:
+        raise NotPlain("the value is nested too deep")
+    match value:
+        case None | bool() | str():
+            return value
+        case int() | float():
+            return _number(value)
+        case list() | tuple() | set() | frozenset():
+            return [plain(one, depth + 1) for one in value]
+        case dict():
+            if not all(isinstance(key, str) for key in value):
+                raise NotPlain("the value has a key that is not a text")
+            return {key: plain(one, depth + 1) for key, one in value.items()}
+        case type():
+            return {"type": value.__name__}
+        case MontyClassProxy():
+            return plain(value.attributes, depth + 1)
+        case _:
+            raise NotPlain(f"the value has a {type(value).__name__}, which is not JSON")
+
+
+def _number(value: int | float) -> int | float:
+    if isinstance(value, int) and not -LARGEST_INTEGER <= value < LARGEST_INTEGER:
+        raise NotPlain("the value has an integer of more than 64 bits")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise NotPlain("the value has a number that is NaN or infinite")
+    return value
+
+
+class ScriptJob:
+    """One round of one script. `job` is the message that began it."""
+
+    def __init__(
+        self, job: Message, send: Callable[[Message], None], receive: Callable[[], Message]
+    ) -> None:
+        self._job = job
+        self._send = send
+        self._receive = receive
+        self._now = frozenset(job["now"])
+        self._later = frozenset({*job["later"], SLEEP_BESIDE})
+        self._calls: list[Message] = []
+        self._printed = 0
+        self._interpreter = 0
+        self._dumps = False
+        self._flooded = False
+
+    def run(self, monty: Monty) -> Message:
+        """Run to the end, or until the server says to pause. Raises LastMessage."""
+        options = {"datetime": datetime.fromisoformat(self._job["time"])}
+        policy: Any = {**options, "random_start": {"seed": self._job["seed"]}}
+        with monty.checkout(
+            limits=self._job["limits"], os_policy=policy, print_flush_interval=0.05
+        ) as session:
+            self._interpreter = session.worker_pid or 0
+            try:
+                return self._converse(self._begun(session))
+            except MontyCrashedError as crash:
+                why, text = ("output", "") if self._flooded else ("crash", str(crash))
+                raise LastMessage({"is": "failed", "why": why, "message": text}) from None
+            except MontyError as error:
+                return failure(error)
+
+    def _begun(self, session: MontySession) -> Snapshot:
+        image = self._job.get("image")
+        if image is None:
+            if self._job["prelude"]:
+                session.feed_run(self._job["prelude"], print_callback=self._print)
+            given = {"_arguments": self._job["arguments"]}
+            code = self._job["source"] + "\n\n" + self._job["entry"]
+            return session.feed_start(code, inputs=given, print_callback=self._print)
+        try:
+            unpacked = zlib.decompressobj()
+            state = unpacked.decompress(base64.b64decode(image), LARGEST_IMAGE)
+            return session.load_snapshot(state, print_callback=self._print)
+        except (MontyError, zlib.error, ValueError) as error:
+            raise LastMessage({"is": "unloadable", "message": str(error)[:LONGEST_TEXT]}) from None
+
+    def _converse(self, snapshot: Snapshot) -> Message:
+        while not isinstance(snapshot, MontyComplete):
+            match snapshot:
+                case NameLookupSnapshot():
+                    snapshot = self._name(snapshot)
+                case FunctionSnapshot():
+                    outcome = self._call(snapshot)
+                    if isinstance(outcome, dict):
+                        return outcome
+                    snapshot = outcome
+                case FutureSnapshot():
+                    answers = self._asked(snapshot.pending_call_ids)
+                    if answers is None:
+                        return self._paused(snapshot)
+                    snapshot = snapshot.resume({int(id): one for id, one in answers.items()})
+        try:
+            return {"is": "done", "value": plain(snapshot.output)}
+        except NotPlain as error:
+            return {"is": "failed", "why": "result", "message": str(error)}
+
+    def _name(self, snapshot: NameLookupSnapshot) -> Snapshot:
+        name = snapshot.variable_name
+        if snapshot.object_id is not None or name not in self._now | self._later:
+            return snapshot.resume()
+
+        def stand_in() -> None: ...
+
+        stand_in.__name__ = name
+        return snapshot.resume(value=stand_in)
+
+    def _call(self, snapshot: FunctionSnapshot) -> "Snapshot | Message":
+        """Answer a call, or return the message of a pause."""
+        name = snapshot.function_name
+        if snapshot.is_os_function and name not in (SLEEP, SLEEP_BESIDE):
+            return snapshot.resume_not_handled()
+        if not snapshot.is_os_function and name not in self._now | self._later:
+            return snapshot.resume(
+                {"exc_type": "NameError", "message": f"name {name!r} is not defined"}
+            )
+        try:
+            args = plain([list(snapshot.args), dict(snapshot.kwargs)])
+            if len(orjson.dumps(args)) > LARGEST_CALL:
+                raise NotPlain(f"the arguments have more than {LARGEST_CALL} bytes")
+        except NotPlain as error:
+            return snapshot.resume({"exc_type": "TypeError", "message": f"{name}: {error}"})
+        self._calls.append({"id": snapshot.call_id, "name": name, "args": args})
+        if name in self._later:
+            return snapshot.resume({"future": ...})
+        answers = self._asked([snapshot.call_id])
+        if answers is None:
+            return self._paused(snapshot)
+        return snapshot.resume(answers[str(snapshot.call_id)])
+
+    def _asked(self, pending: list[int]) -> Mapping[str, Any] | None:
+        """Return the answers of the server; None if it says to pause."""
+        calls, self._calls = self._calls, []
+        self._send({"is": "waiting", "calls": calls, "pending": pending})
+        reply = self._receive()
+        self._dumps = reply.get("dump", False)
+        answers: Mapping[str, Any] | None = reply.get("answers")
+        return answers
+
+    def _paused(self, snapshot: FunctionSnapshot | FutureSnapshot) -> Message:
+        """Return the interpreter's state, compressed; empty if it is not wanted, or too large."""
+        state = snapshot.dump() if self._dumps else b""
+        if len(state) > LARGEST_IMAGE:
+            state = b""
+        image = base64.b64encode(zlib.compress(state, 6)).decode() if state else ""
+        return {"is": "paused", "image": image}
+
+    def _print(self, stream: str, text: str) -> None:
+        """Pass output on, up to the limit. A script that prints more loses its interpreter: an
+        exception here would be raised only at the script's end."""
+        self._printed += len(text)
+        if self._printed <= self._job["printed"]:
+            self._send({"is": "printed", "text": text})
+        elif not self._flooded:
+            self._flooded = True
+            with suppress(ProcessLookupError):
+                os.kill(self._interpreter, signal.SIGKILL)
+
+
+def failure(error: MontyError) -> Message:
+    """Return the message of a script's error: its kind, its text and the lines it came from."""
+    inner = error.exception()
+    name = type(inner).__name__
+    text = str(error)
+    frames: list[Message] = []
+    if isinstance(error, MontyRuntimeError | MontySyntaxError):
+        text = error.display("msg") or ""
+        frames = [
+            {"line": f.line, "column": f.column, "function": f.function_name or ""}
+            for f in error.traceback()[-20:]
+        ]
+    why = {"MemoryError": "memory", "RecursionError": "recursion"}.get(name, "error")
+    if name == "TimeoutError" and "limit exceeded" in text:
+        why = "time"
+    if isinstance(inner, RuntimeError) and "suspension" in text:
+        why = "calls"
+    return {
+        "is": "failed",
+        "why": why,
+        "type": name,
+        "message": text[:LONGEST_TEXT],
+        "trace": frames,
+    }
+
+
+def check(job: Message, monty: Monty) -> Message:
+    """Type-check a script, then run its module level. Returns the problems with their places."""
+    problems: list[Message] = []
+    with monty.checkout(
+        limits=job["limits"],
+        type_check=True,
+        type_check_stubs=job["stubs"],
+        type_check_format="json",
+    ) as session:
+        try:
+            session.feed_run(job["source"], external_lookup={}, print_callback=_dropped)
+        except MontyTypingError as found:
+            problems = [_problem(one) for one in orjson.loads(found.display())]
+        except MontyCrashedError as crash:
+            end = {"is": "failed", "why": "crash", "message": str(crash)}
+            raise LastMessage(end) from None
+        except MontyError as error:
+            told = failure(error)
+            at = (told["trace"] or [{"line": 1, "column": 1}])[-1]
+            text = f"{told['type']}: {told['message']}"
+            problems = [{"line": at["line"], "column": at["column"], "message": text}]
+    return {"is": "done", "value": problems}
+
+
+def _problem(found: Message) -> Message:
+    at = found["location"]
+    return {"line": at["row"], "column": at["column"], "message": found["message"][:500]}
+
+
+def _dropped(stream: str, text: str) -> None:
+    return None

@@ -1,0 +1,91 @@
+"""Outgoing HTTP requests of a tenant's tools: where they may go, and the tenant's secrets."""
+
+import asyncio
+from functools import cache
+from typing import Final
+
+from django.conf import settings
+
+from mcphost.egress.addresses import AllowedHost, Target, secret_hosts
+from mcphost.egress.client import Egress, EgressLimits, EgressPolicy
+from mcphost.egress.errors import EgressSecretError
+from mcphost.egress.messages import OutgoingRequest, ReceivedResponse
+from mcphost.egress.secret_values import Secret, SecretPlace
+from mcphost.runtime.call import Principal, PrincipalKind
+from mcphost.serving import lookups
+from mcphost.tenants.selectors import TenantSnapshot
+from mcphost.vault.errors import VaultError
+from mcphost.vault.secrets.usable import UsableSecret
+
+EVERYWHERE: Final = (AllowedHost.parse("*"),)
+
+
+class TenantHttp:
+    """Implements `runtime.ports.Http` for the calls of one caller."""
+
+    __slots__ = ("_principal", "_tenant")
+
+    def __init__(self, tenant: TenantSnapshot, principal: Principal) -> None:
+        self._tenant = tenant
+        self._principal = principal
+
+    async def send(self, request: OutgoingRequest, limits: EgressLimits) -> ReceivedResponse:
+        """Send a request and return the whole response. Raises EgressError."""
+        hosts = _hosts(self._tenant.outgoing_hosts) if self._tenant.outgoing_hosts else EVERYWHERE
+        policy = EgressPolicy(self._tenant.id.hex, hosts, limits)
+        return await sender.get().send(request, policy, self._reveal, self._known_at)
+
+    async def _reveal(self, name: str) -> Secret | None:
+        if self._principal.kind is PrincipalKind.ANONYMOUS:
+            raise EgressSecretError("Secrets are not used for callers without a credential.")
+        try:
+            found = await lookups.secret(self._tenant.id, name)
+            if found is None:
+                return None
+            return _revealed(found)
+        except VaultError:
+            raise EgressSecretError(f"The secret {name!r} cannot be read.") from None
+
+    async def _known_at(self, target: Target) -> list[Secret]:
+        if target.scheme != "https" and target.port not in settings.MCPHOST_EGRESS_LOOPBACK_PORTS:
+            return []  # no secret goes there
+        try:
+            found = await lookups.secrets_of_host(self._tenant.id, target.authority)
+            return [_revealed(secret) for secret in found]
+        except VaultError:
+            raise EgressSecretError("The secrets of this tenant cannot be read.") from None
+
+
+class _Sender:
+    """The process's sender. It belongs to one event loop: a server has one, tests have several."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._egress: Egress | None = None
+
+    def get(self) -> Egress:
+        loop = asyncio.get_running_loop()
+        if self._egress is None or self._loop is not loop:
+            self._loop = loop
+            self._egress = Egress(loopback_ports=settings.MCPHOST_EGRESS_LOOPBACK_PORTS)
+        return self._egress
+
+    async def close(self) -> None:
+        """Close all connections, at the end of the process."""
+        egress, self._egress = self._egress, None
+        if egress is not None and self._loop is asyncio.get_running_loop():
+            await egress.aclose()
+
+
+sender: Final = _Sender()
+
+
+def _revealed(secret: UsableSecret) -> Secret:
+    ports = settings.MCPHOST_EGRESS_LOOPBACK_PORTS
+    hosts = tuple(host for entry in secret.hosts for host in secret_hosts(entry, ports))
+    return Secret(secret.reveal(), hosts, frozenset(map(SecretPlace, secret.places)))
+
+
+@cache
+def _hosts(entries: tuple[str, ...]) -> tuple[AllowedHost, ...]:
+    return tuple(map(AllowedHost.parse, entries))

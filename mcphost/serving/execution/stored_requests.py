@@ -1,0 +1,98 @@
+"""Encode a request for a row, so that another process can go on with its call.
+
+Rows are sealed by the code that writes them.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from mcphost.protocol.eras import REVISION, Era
+from mcphost.protocol.exchange import Exchange, Meta
+from mcphost.protocol.headers import Headers
+from mcphost.runtime.call import Client, Principal, PrincipalKind
+from mcphost.serving.context import ClientSession, Incoming, Quota
+from mcphost.serving.request_state import InvalidState
+from mcphost.tenants.selectors import TenantSnapshot
+
+
+def write(incoming: Incoming) -> bytes:
+    """Encode a request for sealing.
+
+    It includes the principal, which is compared with the current one when the call goes on.
+    """
+    exchange, principal, session = incoming.exchange, incoming.principal, incoming.session
+    written = {
+        "id": exchange.id,
+        "method": exchange.method,
+        "params": exchange.params,
+        "meta": exchange.meta._asdict(),
+        "principal": [principal.kind, principal.id, principal.token_id, sorted(principal.scopes)],
+        "session": None if session is None else _written_session(session),
+        "quota": list(incoming.quota),
+        "leg": incoming.leg,
+        "source": incoming.source,
+        "size": incoming.size,
+        "trace_id": incoming.trace_id,
+        "host": incoming.headers.get("host"),
+    }
+    return orjson.dumps(written, default=dict)
+
+
+def read(written: bytes, tenant: TenantSnapshot) -> Incoming:
+    """Decode what `write` wrote. The principal has the scopes of that time, and no label.
+
+    Raises InvalidState for an unknown format.
+    """
+    try:
+        return _read(orjson.loads(written), tenant)
+    except (ValueError, TypeError, LookupError, AttributeError):
+        raise InvalidState("not written as requests are") from None
+
+
+def _read(said: Mapping[str, Any], tenant: TenantSnapshot) -> Incoming:
+    kind, id, token_id, scopes = said["principal"]
+    session = None if said["session"] is None else _session(said["session"], tenant.id)
+    host = said.get("host")
+    era, revision = (Era.MODERN, REVISION) if session is None else (Era.LEGACY, session.revision)
+    return Incoming(
+        UUID(said["leg"]),
+        Exchange(said["id"], said["method"], said["params"], Meta(**said["meta"]), era, revision),
+        Headers([] if host is None else [(b"host", host.encode("latin-1"))]),
+        Principal(
+            PrincipalKind(kind), tenant.id, id=id, token_id=token_id, scopes=frozenset(scopes)
+        ),
+        tenant,
+        Quota(*said["quota"]),
+        said["source"],
+        said["size"],
+        said["trace_id"],
+        session,
+    )
+
+
+def _written_session(session: ClientSession) -> dict[str, Any]:
+    client = session.client
+    return {
+        "id": session.id,
+        "who": session.who,
+        "revision": session.revision,
+        "client": [client.name, client.version, client.capabilities],
+        "log_level": session.log_level,
+        "expires_at": session.expires_at,
+    }
+
+
+def _session(said: dict[str, Any], tenant: UUID) -> ClientSession:
+    return ClientSession(
+        UUID(said["id"]),
+        tenant,
+        said["who"],
+        said["revision"],
+        Client(*said["client"]),
+        said["log_level"],
+        expires_at=datetime.fromisoformat(said["expires_at"]),
+    )

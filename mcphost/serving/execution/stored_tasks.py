@@ -1,0 +1,281 @@
+"""What is stored of tasks: sealed when it is written, and read for clients and for the next round."""
+
+import math
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+import orjson
+
+from mcphost.audit.records import Record, new_id
+from mcphost.audit.writer.conditions import Condition
+from mcphost.audit.writer.writer import writer
+from mcphost.observability import counters
+from mcphost.protocol import results
+from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError, over_limit
+from mcphost.protocol.legacy.tasks import TASK, TaskProgress, wanted_ttl
+from mcphost.protocol.revisions import REVISIONS
+from mcphost.protocol.tasks import TaskStatus, TaskView, declared
+from mcphost.runtime.call import Delivery
+from mcphost.runtime.journal import TIMED_OUT, Answer
+from mcphost.runtime.outcomes import Deferred, InputRequest
+from mcphost.runtime.ports import SystemClock
+from mcphost.runtime.program import TaskSupport
+from mcphost.sealing.tokens import Purpose
+from mcphost.serving import limits, request_state, sealing
+from mcphost.serving.context import Incoming, Turn
+from mcphost.serving.execution import stored_requests
+from mcphost.serving.options import options
+from mcphost.serving.replies import Answered, Delivered, Refused
+from mcphost.tasks import changes
+from mcphost.tasks.changes import NO_OWNER, MostTasks, NewQuestion, NewTask, TaskOwner
+from mcphost.tasks.selectors import QuestionRow, TaskRow
+from mcphost.tasks.states import AnswerState
+
+REQUEST: Final = b"request"
+MESSAGE: Final = b"message"
+PROGRESS: Final = b"progress"
+OUTCOME: Final = b"outcome"
+ANSWER: Final = b"answer"
+"""What is sealed: parts of the contexts."""
+LONGEST_MESSAGE: Final = 500
+"""How much of a status message is kept, in characters."""
+UNREADABLE: Final = "The task can no longer be read"
+_LOST: Final = {"code": INTERNAL_ERROR, "message": "The error could not be stored"}
+_BITS: Final = 128
+RETRY_SECONDS: Final = 10
+
+_CLOCK = SystemClock()
+
+
+class CreatedTask(NamedTuple):
+    """A task to be created by `condition`: its first state for the client, and its first taking."""
+
+    condition: Condition
+    view: TaskView
+    taking: TaskOwner
+
+
+def may_become_task(turn: Turn) -> bool:
+    """Whether this call may go on as a task: its tool allows that, and its client can follow it.
+
+    Spec: io.modelcontextprotocol/tasks, "Capability Negotiation".
+    """
+    if turn.primitive.task_support is TaskSupport.NEVER:
+        return False
+    call = turn.call
+    return call.delivery is Delivery.MODERN and declared(call.client.capabilities)
+
+
+def begins_as_task(turn: Turn) -> bool:
+    """Whether this call is a task without running first. In a session that is what its request
+    says."""
+    if turn.deferred:
+        return True
+    if turn.call.delivery is Delivery.LEGACY:
+        return wants_task(turn.incoming) and turn.primitive.task_support is not TaskSupport.NEVER
+    always = (TaskSupport.ALWAYS, TaskSupport.REQUIRED)
+    return turn.primitive.task_support in always and may_become_task(turn)
+
+
+def wants_task(incoming: Incoming) -> bool:
+    """Whether a session's request asks to become a task (2025-11-25: basic/utilities/tasks)."""
+    revision = REVISIONS.get(incoming.exchange.revision)
+    return revision is not None and revision.tasks and TASK in incoming.exchange.params
+
+
+async def create(
+    turn: Turn, journal: str, asked: Sequence[NewQuestion] = (), owner: UUID = NO_OWNER
+) -> CreatedTask:
+    """Prepare a task that goes on from the sealed `journal`, after the round of this turn.
+
+    With an `owner`, the round still runs there. Raises SealError, VaultError.
+    """
+    call, incoming = turn.call, turn.incoming
+    task = UUID(bytes=secrets.token_bytes(_BITS // 8))
+    seconds = request_state.lifetime(call.principal, options().tasks.seconds)
+    if wants_task(incoming):
+        seconds = min(seconds, (wanted_ttl(incoming.exchange.params) or math.inf) / 1000)
+    seconds = math.floor(seconds * 1000) / 1000  # as the client is told
+    written = stored_requests.write(_without_state(incoming))
+    sealed = await seal(call.tenant, task, REQUEST, written)
+    now = _CLOCK.now()
+    new = NewTask(
+        id=task,
+        tenant=call.tenant,
+        who=request_state.who(call.principal),
+        holder=limits.holder(call.principal, incoming.source),
+        era=call.era,
+        call=call.id,
+        tool=call.target,
+        request=sealed,
+        journal=journal,
+        round=call.round,
+        created_at=now,
+        expires_at=now + timedelta(seconds=seconds),
+        session=None if incoming.session is None else incoming.session.id,
+    )
+    most = MostTasks(options().tasks.per_caller, options().tasks.per_tenant)
+    view = TaskView(task.hex, TaskStatus.WORKING, now, now, round(seconds * 1000), _poll_ms())
+    taking = TaskOwner(task, call.tenant, owner, 1)
+    return CreatedTask(changes.create(new, most, owner, asked), view, taking)
+
+
+async def commit(delivered: Delivered, records: Sequence[Record]) -> None:
+    """Create the task of a reply with a `creation`, with the records of the round that ends.
+
+    Raises ProtocolError (OVER_LIMIT) if its caller or tenant has too many; RecordLost, RecordRefused.
+    """
+    creation, outcome = delivered.creation, delivered.outcome
+    assert creation is not None
+    if not await writer.submit_if(creation, records):
+        raise over_limit("Too many tasks are working", RETRY_SECONDS)
+    counters.tasks_created.add()
+    if isinstance(outcome, Deferred) and outcome.no_room:
+        counters.tasks_of_load.add()
+
+
+def _without_state(incoming: Incoming) -> Incoming:
+    """The request without what its rounds have learned: that is in the journal."""
+    exchange = incoming.exchange
+    left_out = ("requestState", "inputResponses")
+    params = {name: value for name, value in exchange.params.items() if name not in left_out}
+    return incoming._replace(exchange=exchange._replace(params=params))
+
+
+async def questions(
+    tenant: UUID, requests: Iterable[InputRequest], known: Sequence[str], expires_at: float
+) -> list[NewQuestion]:
+    """Prepare the rows of input requests. `known` are the author's keys that the task has used.
+
+    A key is used for one request only (spec: io.modelcontextprotocol/tasks, "Task Update
+    Requests"): the author's own first, then `key#2` and so on. Raises SealError, VaultError.
+    """
+    until = datetime.fromtimestamp(expires_at, UTC)
+    rows = []
+    for one in requests:
+        identifier, times = new_id(), known.count(one.key) + 1
+        written = orjson.dumps({"method": one.method, "params": one.params})
+        sealed = await seal(tenant, identifier, REQUEST, written)
+        key = one.key if times == 1 else f"{one.key}#{times}"
+        rows.append(NewQuestion(identifier, key, one.key, one.digest, one.method, sealed, until))
+    return rows
+
+
+async def view(row: TaskRow, server: Mapping[str, Any]) -> TaskView:
+    """The state of a task for its client, whose result is what the call would have returned.
+
+    `server` is its `serverInfo`. Raises SealError, VaultError.
+    """
+    status, left = TaskStatus(row.state), row.expires_at - row.created_at
+    requests = {one.key: await request(row.tenant, one) for one in row.open}
+    outcome: Mapping[str, Any] = {"error": _LOST} if status is TaskStatus.FAILED else {}
+    if row.outcome:
+        outcome = orjson.loads(await unseal(row.tenant, row.id, OUTCOME, row.outcome))
+    result = outcome.get("result")
+    return TaskView(
+        row.id.hex,
+        TaskStatus.INPUT_REQUIRED if requests else status,
+        row.created_at,
+        row.changed_at,
+        round(left / timedelta(milliseconds=1)),
+        _poll_ms(),
+        await _message(row),
+        requests,
+        None if result is None else results.complete(result, server),
+        outcome.get("error"),
+    )
+
+
+def handle(row: TaskRow) -> TaskView:
+    """The first state of a task, for the client that repeats the request that created it."""
+    left = round((row.expires_at - row.created_at) / timedelta(milliseconds=1))
+    at = row.created_at
+    return TaskView(row.id.hex, TaskStatus.WORKING, at, at, left, _poll_ms())
+
+
+async def outcome(taking: TaskOwner, ended: Answered | Refused) -> str:
+    """The end of a task, sealed. Raises SealError (too large), VaultError."""
+    if isinstance(ended, Answered):
+        said: Mapping[str, Any] = {"result": ended.result}
+    else:
+        said = {"error": _error(ended.error)}
+    return await seal(taking.tenant, taking.task, OUTCOME, orjson.dumps(said))
+
+
+def _error(error: ProtocolError) -> dict[str, Any]:
+    written: dict[str, Any] = {"code": error.code, "message": error.message}
+    if error.data is not None:
+        written["data"] = dict(error.data)
+    return written
+
+
+async def store_answer(
+    row: TaskRow, question: UUID, result: Mapping[str, Any], failure: str = ""
+) -> None:
+    """Store the answer to a question of a task; a second one has no effect.
+
+    `failure` is as in `runtime.journal.Answer`. Raises RecordLost, RecordRefused, SealError,
+    VaultError.
+    """
+    said = orjson.dumps([result, failure])
+    sealed = await seal(row.tenant, question, ANSWER, said)
+    await writer.submit_if(changes.answer(question, row.id, row.tenant, sealed))
+
+
+async def read_answer(row: TaskRow, asked: QuestionRow, version: str) -> Answer:
+    """The answer to a question, which the `version` of the program asked. Raises SealError,
+    VaultError."""
+    if asked.state is AnswerState.EXPIRED:
+        return Answer(asked.digest, version, {}, TIMED_OUT)
+    result, failure = orjson.loads(await unseal(row.tenant, asked.id, ANSWER, asked.answer))
+    return Answer(asked.digest, version, result, failure)
+
+
+async def message(taking: TaskOwner, text: str) -> str:
+    """A status message, sealed. Raises SealError, VaultError."""
+    short = text[:LONGEST_MESSAGE]
+    return await seal(taking.tenant, taking.task, MESSAGE, short.encode("utf-8", "replace"))
+
+
+async def sealed_progress(taking: TaskOwner, said: TaskProgress) -> str:
+    """A report of progress, sealed. Raises SealError, VaultError."""
+    short = None if said.message is None else said.message[:LONGEST_MESSAGE]
+    return await seal(taking.tenant, taking.task, PROGRESS, orjson.dumps([*said[:3], short]))
+
+
+async def progress(row: TaskRow) -> TaskProgress | None:
+    """The last progress for the client of a task that works. Raises SealError, VaultError."""
+    if not row.progress:
+        return None
+    return TaskProgress(*orjson.loads(await unseal(row.tenant, row.id, PROGRESS, row.progress)))
+
+
+async def seal(tenant: UUID, about: UUID, what: bytes, payload: bytes) -> str:
+    """Seal a text for the row of a task or question. Raises SealError, VaultError."""
+    return await sealing.seal(Purpose.ROW, tenant, payload, context=about.bytes + what)
+
+
+async def unseal(tenant: UUID, about: UUID, what: bytes, sealed: str) -> bytes:
+    """Open what `seal` sealed. Raises SealError, VaultError."""
+    return await sealing.unseal(Purpose.ROW, tenant, sealed, context=about.bytes + what)
+
+
+async def request(tenant: UUID, asked: QuestionRow) -> Mapping[str, Any]:
+    """The method and params of a question. Raises SealError, VaultError."""
+    written: Mapping[str, Any] = orjson.loads(
+        await unseal(tenant, asked.id, REQUEST, asked.request)
+    )
+    return written
+
+
+async def _message(row: TaskRow) -> str:
+    if not row.message:
+        return ""
+    return (await unseal(row.tenant, row.id, MESSAGE, row.message)).decode()
+
+
+def _poll_ms() -> int:
+    return max(1, round(options().tasks.poll_seconds * 1000))

@@ -1,0 +1,336 @@
+"""The tasks of sessions of revision 2025-11-25 (spec: basic/utilities/tasks).
+
+A task's question is sent only on the stream of a `tasks/result` of that task: to the outbound guard
+it is a request of that call, and the answer comes back as to any other. A question is sent by the
+latest such request. Earlier ones wait for the task's end only.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import Context
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+import orjson
+from django.db import Error
+
+from mcphost.audit.writer.writer import RecordLost, RecordRefused
+from mcphost.calls import questions, session_calls
+from mcphost.protocol.canonical import digest
+from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError, unavailable
+from mcphost.protocol.legacy import tasks as written
+from mcphost.protocol.legacy.questions import needed
+from mcphost.protocol.legacy.results import convert_result
+from mcphost.protocol.params import required
+from mcphost.protocol.revisions import REVISIONS
+from mcphost.protocol.tasks import TaskView, unknown_task
+from mcphost.runtime.journal import EMPTY, TIMED_OUT
+from mcphost.runtime.outcomes import InputRequest, InputRequired
+from mcphost.sealing.tokens import Purpose, SealError, key_id
+from mcphost.serving import policy, request_state, sealing, shutdown
+from mcphost.serving.context import ClientSession, Held, Incoming, RoundEnding
+from mcphost.serving.database import DatabaseAwayError, in_database
+from mcphost.serving.events import Waiter, waiters
+from mcphost.serving.execution import stored_tasks
+from mcphost.serving.execution.deliveries import state_context
+from mcphost.serving.methods import pagination, tasks
+from mcphost.serving.options import options
+from mcphost.serving.replies import Asking, Delivered, SealedState
+from mcphost.serving.request_state import AskedQuestion, RequestState, who
+from mcphost.tasks import selectors, services
+from mcphost.tasks.selectors import QuestionRow, TaskRow
+from mcphost.tasks.states import TaskState
+from mcphost.vault.errors import VaultError
+
+CARRIED_SECONDS: Final = 0.1
+"""How soon a request looks again for questions that another one is about to send."""
+SENT_SECONDS: Final = 3.0
+"""How long it waits for that."""
+LOOK_SECONDS: Final = 15.0
+"""How often a blocked `tasks/result` reads its task, besides when that changes."""
+CANCELLED: Final = "The task was cancelled"
+
+
+async def get(incoming: Incoming, session: ClientSession) -> Mapping[str, Any]:
+    """`tasks/get`: the state of a task, without its result."""
+    return written.task(await tasks.view(await _found(incoming), incoming))
+
+
+async def cancel(incoming: Incoming, session: ClientSession) -> Mapping[str, Any]:
+    """`tasks/cancel`: cancel a task, and return its state. Raises ProtocolError once it has ended."""
+    row = await _found(incoming)
+    if row.state is not TaskState.WORKING or not await tasks.cancel(incoming, row):
+        raise written.has_ended(await tasks.view(await _found(incoming), incoming))
+    return written.task(await tasks.view(await _found(incoming), incoming))
+
+
+async def list_tasks(incoming: Incoming, session: ClientSession) -> Mapping[str, Any]:
+    """`tasks/list`: a page of the caller's tasks, the oldest first."""
+    principal, exchange = incoming.principal, incoming.exchange
+    policy.require_scope(principal, policy.CALL)
+    after = None
+    if "cursor" in exchange.params:
+        cursor = required(exchange.params, "cursor", str, "params")
+        at, id = orjson.loads(await pagination.read(principal, exchange.method, cursor))
+        after = datetime.fromisoformat(at), UUID(id)
+    size = options().page_size
+    rows = await in_database(
+        selectors.page_of, principal.tenant, who(principal), exchange.era, after, size + 1
+    )
+    shown = [written.task(view) for row in rows[:size] if (view := await _listed(row, incoming))]
+    page: dict[str, Any] = {"tasks": shown}
+    if len(rows) > size:
+        last = rows[size - 1]
+        position = orjson.dumps([last.created_at.isoformat(), last.id.hex]).decode()
+        page["nextCursor"] = await pagination.issue(principal, exchange.method, position)
+    return page
+
+
+async def result(incoming: Incoming, session: ClientSession) -> Mapping[str, Any]:
+    """`tasks/result`: wait for the end of a task and return its result.
+
+    Meanwhile sends the task's questions on the stream of this request. Raises the error of a task
+    that failed.
+    """
+    held = incoming.held
+    assert held is not None
+    await held.start(())
+    row = await _found(incoming)
+    await _take_answers(row, held)
+    try:
+        await in_database(services.carry, row.id, held.call)
+        return await _wait(incoming, session, held, row)
+    except asyncio.CancelledError:  # before it streams, other requests cannot see that it is over
+        _looking.add(leaving := asyncio.get_running_loop().create_task(_leave(row, held.call)))
+        leaving.add_done_callback(_looking.discard)
+        raise
+
+
+async def _wait(
+    incoming: Incoming, session: ClientSession, held: Held, row: TaskRow
+) -> Mapping[str, Any]:
+    """Wait for the task's end and return its result; an empty one once its questions are sent."""
+    give_up_at, unsent = time.monotonic() + SENT_SECONDS, _Unsent()
+    with waiters.expecting((row.tenant, row.id.hex)) as waiter, _blocked(waiter):
+        while not shutdown.draining():
+            found = await in_database(selectors.find, row.id, row.tenant)
+            if found is None:
+                raise unknown_task()
+            if found.state is not TaskState.WORKING:
+                return await _ended(found, incoming)
+            carries = await _carries(found, held.call, session, late=unsent.for_long(found))
+            if carries and await _takes(found, held.call, late=time.monotonic() > give_up_at):
+                await _ask(incoming, held, found)
+                return {}
+            await waiter.wait(CARRIED_SECONDS if carries else LOOK_SECONDS)
+    raise unavailable("The server is about to stop; send the request again")
+
+
+class _Unsent:
+    """Since when the questions of a task have been seen unsent, although another request carries them."""
+
+    __slots__ = ("_since",)
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+
+    def for_long(self, row: TaskRow) -> bool:
+        """Whether that is for longer than a request needs to send them."""
+        if not row.open or any(one.sender is not None for one in row.open):
+            self._since = None
+            return False
+        now = time.monotonic()
+        self._since = now if self._since is None else self._since
+        return now > self._since + SENT_SECONDS
+
+
+async def _leave(row: TaskRow, call: UUID) -> None:
+    """Let the next request that can send the task's questions do so instead of this one."""
+    with suppress(Error, DatabaseAwayError):  # then the next does so once they are late
+        if await in_database(services.carry_instead, row.id, None, call):
+            waiters.notify((row.tenant, row.id.hex))
+
+
+async def _listed(row: TaskRow, incoming: Incoming) -> TaskView | None:
+    """The state of a task; None if it can no longer be read."""
+    with suppress(ProtocolError):
+        return await tasks.view(row, incoming)
+    return None
+
+
+async def _found(incoming: Incoming) -> TaskRow:
+    required(incoming.exchange.params, "taskId", str, "params")
+    return await tasks.found(incoming)
+
+
+async def _ended(row: TaskRow, incoming: Incoming) -> Mapping[str, Any]:
+    view = await tasks.view(row, incoming)
+    if view.error is not None:
+        raise ProtocolError(view.error["code"], view.error["message"], view.error.get("data"))
+    if view.result is None:
+        raise ProtocolError(INTERNAL_ERROR, CANCELLED)
+    revision = REVISIONS[incoming.exchange.revision]
+    return written.related(convert_result(revision, "tools/call", view.result), view.id)
+
+
+async def _take_answers(row: TaskRow, held: Held) -> None:
+    """Store the answers that came on the stream."""
+    for one in held.resumed.taken:
+        if one.answer.failure == TIMED_OUT:  # or a later request has taken the question
+            continue
+        question = UUID(hex=one.answer.question)
+        try:
+            await stored_tasks.store_answer(row, question, one.answer.result, one.answer.failure)
+        except (RecordLost, RecordRefused, SealError, VaultError) as error:
+            raise tasks.not_stored(error) from None
+
+
+async def _ask(incoming: Incoming, held: Held, row: TaskRow) -> None:
+    """End this round of the request with the task's questions."""
+    requests = {one.key: await _request(row, one) for one in row.open}
+    state = _state(incoming, held, row)
+    try:
+        token = await sealing.seal(
+            Purpose.ROW,
+            row.tenant,
+            request_state.write(state),
+            context=state_context(held.call),
+        )
+    except (SealError, VaultError) as error:
+        raise tasks.not_stored(error) from None
+    asked = tuple(InputRequest(key, one["method"], one["params"]) for key, one in requests.items())
+    delivered = Delivered(
+        InputRequired(asked, EMPTY), Asking(requests, token), SealedState(state, key_id(token))
+    )
+    await held.conclude(delivered, RoundEnding((), tasks.not_stored))
+    _Watch(row, held.call)
+
+
+async def _can_ask(row: TaskRow, session: ClientSession) -> bool:
+    """Whether the client of this session can answer all open questions of the task."""
+    for one in row.open:
+        asked = await stored_tasks.request(row.tenant, one)
+        if not session.client.can(needed(asked["method"], asked["params"])):
+            return False
+    return True
+
+
+async def _carries(row: TaskRow, call: UUID, session: ClientSession, *, late: bool) -> bool:
+    """Whether this request sends the task's questions: the latest that can, unless it is over, or
+    `late`: a request of a process that has died may have left no trace.
+
+    So that of a client that has disconnected sends none, and however many wait, one of them polls.
+    """
+    if not row.open:
+        return False
+    can, before = await _can_ask(row, session), row.carrier
+    if before == call:
+        if not can:
+            await in_database(services.carry_instead, row.id, None, call)
+            waiters.notify((row.tenant, row.id.hex))
+        return can
+    if not can:
+        return False
+    if not (late or before is None or await in_database(session_calls.is_over, before)):
+        return False
+    return await in_database(services.carry_instead, row.id, call, before)
+
+
+async def _takes(row: TaskRow, call: UUID, *, late: bool) -> bool:
+    """Take the task's open questions, from the request that has sent them, if any.
+
+    What was sent expires before it is sent again: so a question is on one stream at a time. A sender
+    that has sent none is about to, unless it is over, or it is `late` for that: its process has died.
+    """
+    for one in row.open:
+        if one.sender not in (None, call):
+            sent = await in_database(questions.expire_digests, row.tenant, [one.id.hex])
+            if not (sent or late or await in_database(session_calls.is_over, one.sender)):
+                return False
+    return await in_database(services.send, row.open, call)
+
+
+async def _request(row: TaskRow, asked: QuestionRow) -> Mapping[str, Any]:
+    one = await stored_tasks.request(row.tenant, asked)
+    return {**one, "params": written.related(one["params"], row.id.hex)}
+
+
+def _state(incoming: Incoming, held: Held, row: TaskRow) -> RequestState:
+    """The state of this request while it waits for the answers to all open questions."""
+    exchange, now = incoming.exchange, time.time()
+    number = 1 if held.resumed.state is None else held.resumed.state.round + 1
+    arguments = digest({"taskId": row.id.hex})
+    return RequestState(
+        bound=request_state.StateBinding(
+            who(incoming.principal), exchange.method, row.id.hex, arguments
+        ),
+        call=held.call,
+        round=number,
+        legs=0,
+        shed=False,
+        issued_at=now,
+        expires_at=min(one.expires_at for one in row.open).timestamp(),
+        version="",
+        asked={one.key: AskedQuestion(one.method, one.id.hex) for one in row.open},
+        journal=EMPTY,
+        claim=number + 1,
+    )
+
+
+@contextmanager
+def _blocked(waiter: Waiter) -> Iterator[None]:
+    """Let the drain wake a waiting request inside the context."""
+    _waiting.add(waiter)
+    try:
+        yield
+    finally:
+        _waiting.discard(waiter)
+
+
+def end_all() -> None:
+    """End all requests that wait for a task, at shutdown: their clients send them again."""
+    for waiter in tuple(_waiting):
+        waiter.notify()
+
+
+_waiting: Final[set[Waiter]] = set()
+"""The requests that wait. Only for the event loop's thread."""
+
+
+class _Watch(Waiter):
+    """Ends the wait of a `tasks/result` for answers that its task needs no more.
+
+    The request rests, as every call of a session that waits for answers. Its questions expire, so
+    that it goes on and finds what became of the task.
+    """
+
+    __slots__ = ("_asked", "_call", "_key")
+
+    def __init__(self, row: TaskRow, call: UUID) -> None:
+        super().__init__()
+        self._asked = {one.id for one in row.open}
+        self._call = call
+        self._key = (row.tenant, row.id.hex)
+        waiters.add(self._key, self)
+
+    def _wake(self) -> None:
+        loop = self._loop
+        _looking.add(task := loop.create_task(self._look(), context=Context()))
+        task.add_done_callback(_looking.discard)
+
+    async def _look(self) -> None:
+        tenant, task = self._key
+        row = await in_database(selectors.find, UUID(hex=task), tenant)
+        left = set() if row is None else {one.id for one in row.open}
+        gone = self._asked - left
+        if gone:
+            await in_database(questions.expire_digests, tenant, [one.hex for one in gone])
+        if gone or not await in_database(questions.any_of_call, self._call):
+            waiters.discard(self._key, self)
+
+
+_looking: Final[set["asyncio.Task[None]"]] = set()
+"""The looks under way, referenced so that they are not collected."""

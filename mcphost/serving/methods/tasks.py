@@ -1,0 +1,130 @@
+"""`tasks/get`, `tasks/update` and `tasks/cancel` (extension io.modelcontextprotocol/tasks)."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from mcphost.audit.writer.writer import RecordLost, RecordRefused, writer
+from mcphost.observability import counters
+from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError, unavailable
+from mcphost.protocol.params import check_responses
+from mcphost.protocol.tasks import (
+    TaskView,
+    acknowledged_task,
+    declared,
+    extension_missing,
+    task_id,
+    task_result,
+    unknown_task,
+)
+from mcphost.sealing.tokens import SealError
+from mcphost.serving import limits, policy
+from mcphost.serving.context import Incoming
+from mcphost.serving.database import BatchReader
+from mcphost.serving.execution import audit_records, resume, stored_tasks
+from mcphost.serving.ports import EventStream
+from mcphost.serving.replies import server_info
+from mcphost.serving.request_state import who
+from mcphost.tasks import changes, selectors
+from mcphost.tasks.selectors import QuestionRow, TaskKey, TaskRow
+from mcphost.tasks.states import TaskState
+from mcphost.vault.errors import VaultError
+
+log = logging.getLogger(__name__)
+
+tasks_of_callers = BatchReader(selectors.find_all)
+"""What clients poll: many at a time."""
+
+
+async def get_task(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]:
+    """Return the state of a task of the caller, with its open questions or its result."""
+    row = await _found(incoming)
+    return task_result(await view(row, incoming), _server(incoming))
+
+
+async def update_task(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]:
+    """Store answers to the open questions of a task. Answers to other keys are ignored.
+
+    Returns once they are stored; the task goes on when all its questions have answers.
+    """
+    row = await _found(incoming)
+    responses = incoming.exchange.params["inputResponses"]
+    check_responses({one.key: responses[one.key] for one in row.open if one.key in responses})
+    given = [(one, responses[one.key]) for one in row.open if one.key in responses]
+    for asked, response in given:
+        resume.check_kind(asked.key, asked.method, response)
+    await asyncio.gather(*(_store(row, asked, response) for asked, response in given))
+    return acknowledged_task(_server(incoming))
+
+
+async def cancel_task(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]:
+    """Cancel a task, and the round that runs. Does nothing once it has ended."""
+    row = await _found(incoming)
+    if row.state is TaskState.WORKING:
+        await cancel(incoming, row)
+    return acknowledged_task(_server(incoming))
+
+
+async def _found(incoming: Incoming) -> TaskRow:
+    if not declared(incoming.exchange.meta.capabilities):
+        raise extension_missing()
+    return await found(incoming)
+
+
+async def found(incoming: Incoming) -> TaskRow:
+    """The task that the request names.
+
+    Raises ProtocolError: the same for ids of no task, of other callers, of expired tasks and of
+    clients of another revision.
+    """
+    exchange, principal = incoming.exchange, incoming.principal
+    policy.require_scope(principal, policy.CALL)
+    task = task_id(exchange.params["taskId"])
+    if task is None:
+        raise unknown_task()
+    caller = who(principal)
+    await limits.count_poll(task.hex, caller)
+    row = await tasks_of_callers.get(TaskKey(task, incoming.tenant.id, caller, exchange.era))
+    if row is None:
+        raise unknown_task()
+    return row
+
+
+async def view(row: TaskRow, incoming: Incoming) -> TaskView:
+    """The state of a task for its client. Raises ProtocolError if it can no longer be read."""
+    try:
+        return await stored_tasks.view(row, _server(incoming))
+    except (SealError, VaultError) as error:
+        log.error("a task can no longer be read: %r", error, extra={"call": str(row.call)})
+        raise ProtocolError(INTERNAL_ERROR, stored_tasks.UNREADABLE) from None
+
+
+async def _store(row: TaskRow, asked: QuestionRow, response: Mapping[str, Any]) -> None:
+    try:
+        await stored_tasks.store_answer(row, asked.id, response)
+    except (RecordLost, RecordRefused, SealError, VaultError) as error:
+        raise not_stored(error) from None
+
+
+async def cancel(incoming: Incoming, row: TaskRow) -> bool:
+    """Cancel a task, and the round that runs; False if it has ended. Raises ProtocolError."""
+    record = audit_records.task_cancelled(incoming, row.call, row.round, row.tool)
+    try:
+        was_working = await writer.submit_if(changes.cancel(row.id, row.tenant), (record,))
+    except (RecordLost, RecordRefused) as error:
+        raise not_stored(error) from None
+    if was_working:
+        counters.tasks_ended.add(TaskState.CANCELLED)
+    return was_working
+
+
+def not_stored(error: Exception) -> ProtocolError:
+    """The error for a request whose change could not be stored."""
+    if isinstance(error, RecordLost):
+        return unavailable("The server could not record this")
+    return ProtocolError(INTERNAL_ERROR, "This cannot be recorded, and a retry will not help")
+
+
+def _server(incoming: Incoming) -> Mapping[str, Any]:
+    return server_info(incoming.tenant.title, incoming.tenant.icon)

@@ -1,0 +1,98 @@
+"""A process that runs rounds of tasks and serves no requests, from its start to its end."""
+
+import asyncio
+import logging
+import os
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Final
+
+from uvicorn.loops.auto import auto_loop_factory
+
+from mcphost.feed.nodes import heartbeat
+from mcphost.serving import shutdown
+from mcphost.serving.execution.held_task import running_tasks
+from mcphost.serving.execution.outgoing import sender
+from mcphost.serving.process import lifecycle
+from mcphost.serving.tasks.job_worker import job_worker
+
+CUT_SECONDS: Final = 2.0
+"""How long rounds that were cut may take to free their tasks."""
+EXIT_SECONDS: Final = 5.0
+"""How long tools' threads may keep the process alive after its end."""
+
+Beside = AbstractAsyncContextManager[object]
+NOTHING: Final[Beside] = nullcontext()
+
+log = logging.getLogger(__name__)
+
+
+class WorkerProcess:
+    """Works until SIGTERM or Ctrl-C, then drains: it begins no rounds, and those under way leave at
+    their next step, or are cut after `drain_seconds`. A second signal cuts them at once."""
+
+    def __init__(self, drain_seconds: float, beside: Beside = NOTHING) -> None:
+        self._drain_seconds = drain_seconds
+        self._beside = beside
+        self._told = asyncio.Event()
+        self._hurry = asyncio.Event()
+
+    async def run(self) -> None:
+        """Work until a signal, in a process that runs nothing else but what is `beside`."""
+        loop = asyncio.get_running_loop()
+        for each in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(each, self._stop)
+        heartbeat.drain()  # other processes can send no calls here
+        lifecycle.ensure_started()
+        job_worker.attach()
+        async with self._beside:
+            log.info("the worker has started")
+            await self._told.wait()
+            await self._leave()
+        # In a separate thread: tools that never return may block all of asyncio's threads.
+        with ThreadPoolExecutor(1, thread_name_prefix="mcphost-stop") as pool:
+            await loop.run_in_executor(pool, lifecycle.stop)
+
+    async def _leave(self) -> None:
+        log.info("the worker drains")
+        shutdown.give_notice()
+        shutdown.begin()
+        await self._settle(self._drain_seconds)
+        if len(running_tasks):
+            log.warning("drain ended: cutting rounds of tasks: %d", len(running_tasks))
+        shutdown.cut()
+        self._hurry.clear()
+        await self._settle(CUT_SECONDS)
+        await job_worker.ended()
+        await sender.close()
+
+    def _stop(self) -> None:
+        if self._told.is_set():
+            self._hurry.set()
+        self._told.set()
+
+    async def _settle(self, seconds: float) -> None:
+        """Wait at most `seconds` until no round runs."""
+        ends = [
+            asyncio.create_task(running_tasks.all_over()),
+            asyncio.create_task(self._hurry.wait()),
+        ]
+        await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        for end in ends:
+            end.cancel()
+
+
+def work(drain_seconds: float, beside: Beside = NOTHING) -> None:
+    """Run a worker in this process, until a signal. What is `beside` runs on its event loop.
+
+    Raises vault.errors.MasterKeyMismatch when the process's master key is not the platform's.
+    """
+    lifecycle.prepare()
+    last_resort = threading.Timer(EXIT_SECONDS, os._exit, (0,))
+    last_resort.daemon = True
+    with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:  # as uvicorn chooses it
+        runner.run(WorkerProcess(drain_seconds, beside).run())
+        last_resort.start()
+    last_resort.cancel()

@@ -1,0 +1,1 @@
+"""Tasks while they work: their rounds, and the notifications of their changes."""

@@ -1,0 +1,305 @@
+"""Run the rounds of tasks in this process.
+
+The task's row is the truth. Whatever wakes this module, a change, a freed place or the regular look,
+it reads the row, and takes the task by compare-and-set: a wake-up that is lost or comes twice does no
+harm.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from mcphost.audit.records import new_id
+from mcphost.audit.writer.writer import RecordLost
+from mcphost.calls.session_calls import SupersededError
+from mcphost.feed.loop import ChangeNews
+from mcphost.feed.nodes import heartbeat
+from mcphost.observability import counters
+from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError, invalid_params, shown
+from mcphost.protocol.legacy.tasks import TaskProgress
+from mcphost.runtime.call import Principal, PrincipalKind
+from mcphost.sealing.tokens import Purpose, SealError, key_id
+from mcphost.serving import lookups, request_state, revocation, sealing, shutdown
+from mcphost.serving.context import Incoming, Resumed, TakenAnswer
+from mcphost.serving.database import AWAY, in_database
+from mcphost.serving.events import Relay
+from mcphost.serving.execution import audit_records, rounds, stored_requests, stored_tasks
+from mcphost.serving.execution.calls import RoundPorts, turn_of
+from mcphost.serving.execution.deliveries import state_context
+from mcphost.serving.execution.held_task import HeldTask, Retries, running_tasks
+from mcphost.serving.execution.links import warm
+from mcphost.serving.limits import InUse
+from mcphost.serving.options import options
+from mcphost.serving.request_state import InvalidState
+from mcphost.tasks import listing, selectors, services
+from mcphost.tasks.changes import TaskOwner
+from mcphost.tasks.jobs import Places, hand_out
+from mcphost.tasks.selectors import TaskRow
+from mcphost.tasks.states import TaskState
+from mcphost.vault.errors import VaultError
+
+MOST_ATTEMPTS: Final = 5
+"""How many processes may die while they run one round, before its task fails."""
+GIVEN_UP: Final = "The server stopped several times while this ran"
+CANCELLED_REASON: Final = "the task was cancelled"
+
+log = logging.getLogger(__name__)
+
+
+class TenantGoneError(Exception):
+    """The tenant of a task no longer exists."""
+
+
+class RestoredTask(NamedTuple):
+    """A stored request, and the state from which the next round resumes.
+
+    The request's principal is as it was; `now` is as it is, None if it has lost its access.
+    `progress` is what earlier rounds have reported.
+    """
+
+    incoming: Incoming
+    now: Principal | None
+    resumed: Resumed
+    progress: TaskProgress | None
+
+
+class NoStream:
+    """The stream of a task's rounds: a task has none."""
+
+    closed = False
+
+    def send(self, message: bytes) -> None:
+        """Drop the message."""
+
+
+class Runner:
+    """Takes tasks and runs their rounds. On the event loop, except `put`, `look` and `on_…`."""
+
+    def __init__(self) -> None:
+        self._places = InUse()
+        self._occupied: dict[UUID, Sequence[str]] = {}
+        self._relay: Relay[UUID | None] = Relay(self._begin_all)
+        self._cancelled: Relay[UUID] = Relay(self._cancel_all)
+        self._left = False
+        self._beginning: set[UUID] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def attach(self) -> None:
+        """Run tasks on the running loop from now on. A server has one loop; tests have several."""
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:  # the rounds of an earlier one have ended with it
+            self._loop = loop
+            self._places.clear()
+            self._occupied.clear()
+            self._beginning.clear()
+            running_tasks.forget()
+        self._relay.attach()
+        self._cancelled.attach()
+        running_tasks.freed = self._freed
+
+    def look(self) -> None:
+        """Find tasks that wait for a process. In a database thread, every few seconds."""
+        services.expire_questions()
+        counters.tasks_taken_over.add(services.free_orphans(heartbeat.id))
+        services.ready()
+        self._relay.put(None)
+        _measure()
+
+    def on_due(self, news: ChangeNews) -> None:
+        """A task may wait for a process. From the change log's thread."""
+        self._relay.put(UUID(news.object_id))
+
+    def on_cancelled(self, news: ChangeNews) -> None:
+        """A task was cancelled. From the change log's thread."""
+        self._cancelled.put(UUID(news.object_id))
+
+    def on_gap(self) -> None:
+        """Changes may have been missed. From the change log's thread."""
+        self._relay.put(None)
+
+    def _freed(self, held: HeldTask) -> None:
+        places = self._occupied.pop(held.taking.task, None)
+        if places is not None:
+            self._places.give_back(places)
+        if held.parked:
+            self._relay.put(held.taking.task)
+        if held.again_in is not None:
+            asyncio.get_running_loop().call_later(held.again_in, self._relay.put, None)
+        if self._left or options().tasks.queued:  # another task waits for the place, or may do
+            self._left = False
+            self._relay.put(None)
+
+    async def _cancel_all(self, tasks: Sequence[UUID]) -> None:
+        for task in tasks:
+            running_tasks.cancel(task, CANCELLED_REASON)
+
+    async def run(self, task: UUID) -> None:
+        """Run the next round of a task, if one waits for a process, and wait until it is over.
+
+        A cancellation ends the wait, not the round.
+        """
+        await self._begin(task)
+        await running_tasks.over(task)
+
+    async def _begin_all(self, woken: Sequence[UUID | None]) -> None:
+        limits = options().tasks
+        found = dict.fromkeys(task for task in woken if task is not None)
+        if limits.queued:
+            places = Places(limits.rounds_per_tenant, limits.rounds_per_tool)
+            await in_database(hand_out, tuple(found), places)
+            return
+        if None in woken and not shutdown.draining():
+            due = await in_database(selectors.due, limits.rounds_per_tenant, limits.rounds)
+            # There may be more than these: look again when a place is free.
+            self._left |= len(due) >= min(limits.rounds_per_tenant, limits.rounds)
+            found |= dict.fromkeys(due)
+        for task in found:
+            try:
+                await self._begin(task)
+            except (*AWAY, RecordLost):
+                raise
+            except Exception:  # the next look finds it again; the others do not wait for that
+                log.exception("a round of a task could not begin")
+
+    async def _begin(self, task: UUID) -> None:
+        """Begin the next round of a task here, unless that has just been done by another wake-up."""
+        if task in self._beginning or task in running_tasks or shutdown.draining():
+            return
+        self._beginning.add(task)
+        try:
+            await self._begin_alone(task)
+        finally:
+            self._beginning.remove(task)
+
+    async def _begin_alone(self, task: UUID) -> None:
+        row = await in_database(selectors.find, task)
+        if row is None or row.state is not TaskState.WORKING or row.open or row.is_owned:
+            return
+        places = self._places_of(row)
+        if places is None:
+            self._left = True
+            await in_database(services.make_due, (task,))
+            return
+        taking = TaskOwner(row.id, row.tenant, heartbeat.id, row.epoch + 1)
+        until = row.expires_at.timestamp()
+        try:
+            restored = await _restored(row)
+        except (SealError, VaultError, InvalidState, TenantGoneError) as error:
+            log.error("a task can no longer be read: %r", error, extra={"call": str(row.call)})
+            await _give_up(HeldTask(row.call, _no_caller(row), taking, until))
+            return
+        if shutdown.draining():
+            return
+        principal = restored.now or restored.incoming.principal
+        held = HeldTask(row.call, principal, taking, until, row.questions, restored.progress)
+        self._places.take(places)
+        self._occupied[task] = places
+        refused = _refusal(row, restored)
+        if refused is not None:  # a loss of access must not cut off what ends the task for it
+            work = _refuse(row, held, restored.incoming, refused)
+            running_tasks.attend(held, work, may_be_revoked=False)
+            return
+        running_tasks.attend(held, _run(row, held, restored, principal))
+
+    def _places_of(self, row: TaskRow) -> Sequence[str] | None:
+        """The places that a round of this task takes; None if one of them is not free."""
+        limits = options().tasks
+        most = {
+            "": limits.rounds,
+            f"{row.tenant}": limits.rounds_per_tenant,
+            f"{row.tenant} {row.tool}": limits.rounds_per_tool,
+        }
+        full = any(self._places[key] >= limit for key, limit in most.items())
+        return None if full else tuple(most)
+
+
+runner = Runner()
+
+
+def _measure() -> None:
+    now = listing.count_working()
+    counters.tasks_working.value = now.working
+    counters.tasks_waiting.value = now.waiting
+    counters.tasks_due.value = now.due
+
+
+async def _restored(row: TaskRow) -> RestoredTask:
+    """Read the task. Raises SealError, VaultError, InvalidState, TenantGoneError: it can
+    never go on."""
+    tenant = await lookups.tenant(row.tenant)
+    if tenant is None:
+        raise TenantGoneError
+    written = await stored_tasks.unseal(row.tenant, row.id, stored_tasks.REQUEST, row.request)
+    incoming = stored_requests.read(written, tenant)
+    incoming = incoming._replace(leg=new_id())  # records distinguish the rounds
+    now = await revocation.current(incoming.principal, tenant)
+    return RestoredTask(incoming, now, await _resumed(row), await stored_tasks.progress(row))
+
+
+async def _resumed(row: TaskRow) -> Resumed:
+    context = state_context(row.call)
+    state = request_state.read(
+        await sealing.unseal(Purpose.ROW, row.tenant, row.journal, context=context)
+    )
+    number = state.round + 1
+    settled = [each for each in row.questions if each.is_settled and each.taken in (None, number)]
+    taken = [
+        TakenAnswer(
+            each.author_key,
+            each.method,
+            await stored_tasks.read_answer(row, each, state.version),
+        )
+        for each in settled
+    ]
+    journal = state.journal
+    for one in taken:
+        journal = journal.with_answer(one.key, one.answer)
+    return Resumed(state, journal, tuple(taken), key_id(row.journal))
+
+
+def _refusal(row: TaskRow, restored: RestoredTask) -> ProtocolError | None:
+    """Why the next round of a task may not run, if so."""
+    if row.attempts >= MOST_ATTEMPTS:
+        return ProtocolError(INTERNAL_ERROR, GIVEN_UP)
+    return revocation.refusal(restored.incoming.principal, restored.now)
+
+
+async def _run(row: TaskRow, held: HeldTask, restored: RestoredTask, now: Principal) -> None:
+    """Run the next round of a task, with the rights that its caller has now."""
+    incoming, _, resumed, _ = restored
+    tool = lookups.tool(await lookups.offering(row.tenant), row.tool, now.scopes)
+    if tool is None:
+        unknown = invalid_params(f"Unknown tool: {shown(row.tool)}")
+        await _refuse(row, held, incoming, unknown)
+        return
+    held.resume(resumed)
+    held.retries = Retries(tool.retries, row.retries)
+    arguments = incoming.exchange.params.get("arguments") or {}
+    turn = turn_of(incoming._replace(principal=now, held=held), tool, row.tool, arguments)
+    await warm(row.tenant)
+    await rounds.run(turn, RoundPorts(turn, NoStream()))
+
+
+async def _refuse(row: TaskRow, held: HeldTask, incoming: Incoming, error: ProtocolError) -> None:
+    """End a task whose next round may not run."""
+    held.round = row.round + 1
+    await held.start(())
+    await held.fail(error, (audit_records.task_refused(incoming, row.call, held.round, error),))
+
+
+async def _give_up(held: HeldTask) -> None:
+    """End a task that cannot be read."""
+    with suppress(SupersededError):
+        await held.start(())
+        await held.fail(_unreadable())
+
+
+def _unreadable() -> ProtocolError:
+    return ProtocolError(INTERNAL_ERROR, stored_tasks.UNREADABLE)
+
+
+def _no_caller(row: TaskRow) -> Principal:
+    return Principal(PrincipalKind.ANONYMOUS, row.tenant)

@@ -1,0 +1,80 @@
+"""Periodic work on the shared database, which one process does for all.
+
+It deletes what has expired and moves the key ring on. Each chore does what is due at that moment,
+whenever it last ran: a run that is late catches up, and two at once do no harm. The jobs of the queue
+call it where tasks are queued (`job_worker`), else each process's housekeeping does.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from django.db import InterfaceError, OperationalError, connections
+from django.utils import timezone
+
+from mcphost.calls import links, questions, session_calls, sessions, state_parts, streams
+from mcphost.identity import attempts, browser_sessions
+from mcphost.tasks import services as tasks
+from mcphost.vault.lifecycle import rotate_if_old, run_due_transitions
+
+Chore = Callable[[], object]
+PORTIONS_AT_ONCE: Final = 100
+
+log = logging.getLogger(__name__)
+
+
+def _forget_links() -> None:
+    links.prune(timezone.now())
+
+
+def _prune_expired() -> None:
+    _in_portions(streams.prune, session_calls.prune, questions.prune, attempts.prune, tasks.prune)
+    _in_portions(state_parts.prune)
+
+
+def _prune_sessions() -> None:
+    _in_portions(sessions.prune, sessions.prune_streams)
+
+
+def _prune_browser_sessions() -> None:
+    _in_portions(browser_sessions.prune)
+
+
+def _in_portions(*prunes: Callable[[], int]) -> None:
+    """Prune in short transactions, so that others are not blocked, until nothing is left.
+
+    At most PORTIONS_AT_ONCE transactions for each function.
+    """
+    for prune in prunes:
+        portions = 1
+        while prune() == streams.PRUNED_AT_ONCE and portions < PORTIONS_AT_ONCE:
+            portions += 1
+
+
+CHORES: tuple[Chore, ...] = (
+    rotate_if_old,
+    run_due_transitions,
+    _forget_links,
+    _prune_sessions,
+    _prune_expired,
+    _prune_browser_sessions,
+)
+"""All chores, in order."""
+
+
+def run(chores: Iterable[Chore]) -> str:
+    """Run each chore: an exception in one does not prevent the others. In a database thread.
+
+    Return the name of the error if the database was unreachable, else an empty text.
+    """
+    away = ""
+    for chore in chores:
+        try:
+            chore()
+        except (OperationalError, InterfaceError) as error:
+            away = type(error).__name__
+            connections.close_all()
+        except Exception:
+            log.exception("periodic work goes on after an error")
+            connections.close_all()
+    return away

@@ -1,0 +1,218 @@
+"""Tasks for display: lists, one task, and counts. Nothing that is sealed is read."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from django.db.models import Count, Q, QuerySet
+from django.db.models.functions import Now
+
+from mcphost.tasks.changes import NO_OWNER
+from mcphost.tasks.models import Task, TaskQuestion
+from mcphost.tasks.selectors import ASKED
+from mcphost.tasks.states import AnswerState, TaskState
+
+WAITING: Final = "waiting"
+"""The status of a task that works and has an open question."""
+STATUSES: Final = (
+    TaskState.WORKING.value,
+    WAITING,
+    TaskState.COMPLETED.value,
+    TaskState.FAILED.value,
+    TaskState.CANCELLED.value,
+)
+PAGE: Final = 50
+READ_AT_ONCE: Final = 500
+RECENTLY: Final = timedelta(days=1)
+
+
+class ListedQuestion(NamedTuple):
+    """A question of a task that works."""
+
+    task: UUID
+    key: str
+    method: str
+    round: int
+    state: AnswerState
+    asked_at: datetime
+    settled_at: datetime | None
+    expires_at: datetime
+
+
+class ListedTask(NamedTuple):
+    """A task, with its questions while it works.
+
+    Pages identify it by its call: the id of an anonymous caller's task is all that it takes to
+    follow the task.
+    """
+
+    id: UUID
+    tenant: UUID
+    call: UUID
+    tool: str
+    state: str
+    round: int
+    owner: UUID
+    epoch: int
+    attempts: int
+    due_at: datetime | None
+    taken_at: datetime
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime
+    questions: tuple[ListedQuestion, ...] = ()
+
+    @property
+    def status(self) -> str:
+        """The state, or WAITING."""
+        return WAITING if self.works and self.open else self.state
+
+    @property
+    def works(self) -> bool:
+        """Whether it has not ended."""
+        return self.state == TaskState.WORKING
+
+    @property
+    def is_owned(self) -> bool:
+        """Whether a process runs it."""
+        return self.owner != NO_OWNER
+
+    @property
+    def open(self) -> tuple[ListedQuestion, ...]:
+        """The questions that have no answer yet."""
+        return tuple(each for each in self.questions if each.state == AnswerState.OPEN)
+
+
+class TaskPage(NamedTuple):
+    """A page of tasks; `after` is the call of the last one, None on the last page."""
+
+    tasks: tuple[ListedTask, ...]
+    after: UUID | None
+
+
+class TaskTally(NamedTuple):
+    """How many tasks of a tenant work, wait for answers, and have failed recently."""
+
+    working: int = 0
+    waiting: int = 0
+    failed: int = 0
+
+
+class WorkingTasks(NamedTuple):
+    """How many tasks work, in all; how many of them wait for answers, or for a process."""
+
+    working: int
+    waiting: int
+    due: int
+
+
+_TASK = tuple(name for name in ListedTask._fields if name != "questions")
+
+
+def page(
+    tenant: UUID, status: str = "", tool: str = "", after: UUID | None = None, limit: int = PAGE
+) -> TaskPage:
+    """A page of a tenant's tasks, the newest first, after the task of the call `after`."""
+    found = _narrowed(Task.objects.filter(tenant=tenant, expires_at__gt=Now()), status)
+    if tool:
+        found = found.filter(tool=tool)
+    if after is not None:
+        last = Task.objects.filter(tenant=tenant, call=after).values_list("created_at", "id")
+        created_at, id = last.first() or (None, None)
+        older = Q(created_at__lt=created_at) | Q(created_at=created_at, id__lt=id)
+        found = found.filter(older) if created_at is not None else found.none()
+    rows = _listed(found.order_by("-created_at", "-id")[: limit + 1])
+    return TaskPage(rows[:limit], rows[limit - 1].call if len(rows) > limit else None)
+
+
+def every(tenant: UUID | None = None, status: str = "") -> Iterator[ListedTask]:
+    """The tasks of a tenant, or of all, the oldest first."""
+    found = _narrowed(Task.objects.filter(expires_at__gt=Now()), status)
+    if tenant is not None:
+        found = found.filter(tenant=tenant)
+    ids = list(found.order_by("created_at", "id").values_list("id", flat=True))
+    for start in range(0, len(ids), READ_AT_ONCE):
+        some = Task.objects.filter(id__in=ids[start : start + READ_AT_ONCE])
+        yield from _listed(some.order_by("created_at", "id"))
+
+
+def find(task: UUID) -> ListedTask | None:
+    """One task, unless it has expired."""
+    return next(iter(_listed(Task.objects.filter(id=task, expires_at__gt=Now()))), None)
+
+
+def of_call(call: UUID, tenant: UUID) -> ListedTask | None:
+    """The task that the call has become; None if there is none of this tenant, or not any more."""
+    return next(iter(_listed(_of_calls((call,)).filter(tenant=tenant))), None)
+
+
+def of_calls(calls: Collection[UUID]) -> Mapping[UUID, ListedTask]:
+    """The tasks that these calls have become, by call."""
+    return {each.call: each for each in _listed(_of_calls(calls))}
+
+
+def open_questions(calls: Collection[UUID]) -> frozenset[tuple[UUID, str]]:
+    """The open questions of the tasks that these calls have become: calls and the author's keys."""
+    by_task = dict(_of_calls(calls).values_list("id", "call"))
+    asked = TaskQuestion.objects.filter(task__in=by_task, state=AnswerState.OPEN)
+    return frozenset((by_task[id], key) for id, key in asked.values_list("task", "author_key"))
+
+
+def tallies(tenants: Collection[UUID] | None) -> Mapping[UUID, TaskTally]:
+    """The counts of tenants that have such tasks. None: of all tenants."""
+    recent = Q(state=TaskState.FAILED, updated_at__gt=Now() - RECENTLY)
+    found = Task.objects.filter(Q(state=TaskState.WORKING) | recent, expires_at__gt=Now())
+    if tenants is not None:
+        found = found.filter(tenant__in=tenants)
+    works = Q(state=TaskState.WORKING)
+    counted = (
+        found.order_by()
+        .values("tenant")
+        .annotate(
+            working=Count("id", filter=works & ~Q(ASKED)),
+            waiting=Count("id", filter=works & Q(ASKED)),
+            failed=Count("id", filter=recent),
+        )
+    )
+    names = ("tenant", *TaskTally._fields)
+    return {tenant: TaskTally(*counts) for tenant, *counts in counted.values_list(*names)}
+
+
+def count_working() -> WorkingTasks:
+    """Count the tasks of all tenants that work."""
+    working = Task.objects.filter(state=TaskState.WORKING, expires_at__gt=Now())
+    counts = working.order_by().aggregate(
+        working=Count("id"),
+        waiting=Count("id", filter=Q(ASKED)),
+        due=Count("id", filter=Q(due_at__isnull=False)),
+    )
+    return WorkingTasks(**counts)
+
+
+def _of_calls(calls: Collection[UUID]) -> "QuerySet[Task]":
+    return Task.objects.filter(call__in=calls, expires_at__gt=Now())
+
+
+def _narrowed(tasks: "QuerySet[Task]", status: str) -> "QuerySet[Task]":
+    if not status:
+        return tasks
+    if status not in (WAITING, TaskState.WORKING):
+        return tasks.filter(state=status)
+    asks = Q(ASKED)
+    return tasks.filter(asks if status == WAITING else ~asks, state=TaskState.WORKING)
+
+
+def _listed(tasks: "QuerySet[Task]") -> tuple[ListedTask, ...]:
+    rows = [ListedTask(*each) for each in tasks.values_list(*_TASK)]
+    asked = _questions(each.id for each in rows)
+    return tuple(each._replace(questions=tuple(asked.get(each.id, ()))) for each in rows)
+
+
+def _questions(tasks: Iterable[UUID]) -> Mapping[UUID, list[ListedQuestion]]:
+    found = TaskQuestion.objects.filter(task__in=list(tasks)).order_by("asked_at", "id")
+    by_task: dict[UUID, list[ListedQuestion]] = {}
+    for each in found.values_list(*ListedQuestion._fields):
+        row = ListedQuestion(*each)
+        by_task.setdefault(row.task, []).append(row._replace(state=AnswerState(row.state)))
+    return by_task

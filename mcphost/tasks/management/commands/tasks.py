@@ -1,0 +1,169 @@
+"""`manage.py tasks`: list, show, cancel and retry tasks."""
+
+from argparse import ArgumentParser
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
+from django.utils import timezone
+
+from mcphost.audit.records import TASK_CANCELLED, TASK_RETRIED, Actor
+from mcphost.audit.services import record
+from mcphost.feed import nodes
+from mcphost.tasks import listing, services
+from mcphost.tasks.listing import ListedQuestion, ListedTask
+from mcphost.tenants.models import Tenant
+
+ACTOR: Final = Actor.system("manage.py tasks")
+_COLUMNS: Final = ("TASK", "TENANT", "TOOL", "STATUS", "AGE", "OWNER", "ATTEMPTS", "DUE (UTC)")
+_QUESTIONS: Final = ("QUESTION", "METHOD", "STATE", "ROUND", "ASKED (UTC)", "EXPIRES (UTC)")
+
+
+class Command(BaseCommand):
+    """Shows and changes tasks. Running processes are notified through the change log."""
+
+    help = "List tasks, show one without its contents, cancel one, or try one again now."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+        listed = verbs.add_parser("list", help="list the tasks that have not expired")
+        listed.add_argument("--tenant", help="a tenant's slug (default: all tenants)")
+        listed.add_argument("--state", choices=listing.STATUSES)
+        for verb, text in (
+            ("show", "show where a task stands, and its questions without their contents"),
+            ("cancel", "cancel a task, and the round that runs"),
+            ("retry", "begin the next round of a task now that waits to be tried again"),
+        ):
+            one = verbs.add_parser(verb, help=text)
+            one.add_argument("task", type=_id, help="the id of the task, as shown by `list`")
+
+    def handle(self, *args: Any, verb: str, **options: Any) -> None:
+        getattr(self, f"_{verb}")(options)
+
+    def _list(self, options: dict[str, Any]) -> None:
+        tenant = None if options["tenant"] is None else _tenant(options["tenant"])
+        slugs, names = _slugs(), nodes.names()
+        found = listing.every(tenant, options["state"] or "")
+        rows = [_cells(task, slugs, names) for task in found]
+        if rows:
+            self._print([_COLUMNS, *rows])
+        else:
+            self.stdout.write("No tasks.")
+
+    def _show(self, options: dict[str, Any]) -> None:
+        task = _found(options["task"])
+        for name, cell in zip(_COLUMNS, _cells(task, _slugs(), nodes.names()), strict=True):
+            self.stdout.write(f"{name.capitalize().replace('(utc)', '(UTC)')}: {cell or '-'}")
+        for name, cell in (
+            ("Call", str(task.call)),
+            ("Round", str(task.round)),
+            ("Last change (UTC)", _time(task.updated_at)),
+            ("Expires (UTC)", _time(task.expires_at)),
+        ):
+            self.stdout.write(f"{name}: {cell}")
+        asked = [_asked(question) for question in task.questions]
+        if asked:
+            self.stdout.write("")
+            self._print([_QUESTIONS, *asked])
+
+    def _cancel(self, options: dict[str, Any]) -> None:
+        task = _found(options["task"])
+        if not _done(services.cancel, TASK_CANCELLED, task):
+            raise CommandError(f"Task {task.id.hex} has ended: it is {_found(task.id).status}.")
+        self.stdout.write(f"Task {task.id.hex} is cancelled.")
+
+    def _retry(self, options: dict[str, Any]) -> None:
+        task = _found(options["task"])
+        if not _done(services.retry, TASK_RETRIED, task):
+            raise CommandError(f"Task {task.id.hex} cannot be retried: {_reason(_found(task.id))}.")
+        self.stdout.write(f"Task {task.id.hex} is due now.")
+
+    def _print(self, table: Sequence[Sequence[str]]) -> None:
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        for cells in table:
+            self.stdout.write("  ".join(map(str.ljust, cells, widths)).rstrip())
+
+
+@transaction.atomic
+def _done(what: Callable[[UUID, UUID], bool], action: str, task: ListedTask) -> bool:
+    """Change a task, and record that. Without its id, which is all that an anonymous caller needs."""
+    if not what(task.id, task.tenant):
+        return False
+    record(action, actor=ACTOR, tenant=task.tenant, target=task.tool, call=task.call)
+    return True
+
+
+def _cells(task: ListedTask, slugs: dict[UUID, str], names: Mapping[UUID, str]) -> tuple[str, ...]:
+    return (
+        task.id.hex,
+        slugs.get(task.tenant, str(task.tenant)),
+        task.tool,
+        task.status,
+        _age(timezone.now() - task.created_at),
+        _owner(task, names),
+        str(task.attempts),
+        _time(task.due_at),
+    )
+
+
+def _asked(question: ListedQuestion) -> tuple[str, ...]:
+    return (
+        question.key,
+        question.method,
+        question.state.value,
+        str(question.round),
+        _time(question.asked_at),
+        _time(question.expires_at),
+    )
+
+
+def _reason(task: ListedTask) -> str:
+    if task.works and task.open:
+        return "it waits for an answer"
+    if task.works:
+        return f"it runs at {_owner(task, nodes.names())}"
+    return f"it is {task.status}"
+
+
+def _owner(task: ListedTask, names: Mapping[UUID, str]) -> str:
+    return names.get(task.owner, str(task.owner)) if task.is_owned else ""
+
+
+def _found(id: UUID) -> ListedTask:
+    task = listing.find(id)
+    if task is None:
+        raise CommandError(f"There is no task {id.hex}, or it has expired.")
+    return task
+
+
+def _id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise CommandError(f"{text!r} is not the id of a task.") from None
+
+
+def _tenant(slug: str) -> UUID:
+    found = Tenant.objects.filter(slug=slug).values_list("id", flat=True).first()
+    if found is None:
+        raise CommandError(f"There is no tenant {slug!r}.")
+    return found
+
+
+def _slugs() -> dict[UUID, str]:
+    return dict(Tenant.objects.values_list("id", "slug"))
+
+
+def _age(age: timedelta) -> str:
+    seconds = max(0, int(age.total_seconds()))
+    for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds // length} {unit}"
+    return f"{seconds} s"
+
+
+def _time(at: datetime | None) -> str:
+    return "" if at is None else f"{at:%Y-%m-%d %H:%M:%S}"

@@ -1,0 +1,1 @@
+"""Secrets that tenants store for their tools: named, encrypted, sent to the hosts that they name."""

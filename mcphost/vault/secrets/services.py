@@ -1,0 +1,143 @@
+"""Changes of tenants' secrets: each one transaction, one entry, one change in the change log.
+
+The caller checks permissions. An entry never contains a value, nor its length. Raises InvalidError,
+and UnknownTenantError if the tenant does not exist or is closed.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from django.views.decorators.debug import sensitive_variables
+
+from mcphost.audit.records import Actor
+from mcphost.audit.services import record
+from mcphost.feed.services import announce
+from mcphost.tenants.errors import InvalidError
+from mcphost.tenants.services import open_tenant
+from mcphost.vault.models import BY_LIMIT, StoredSecret
+from mcphost.vault.secrets.fields import check_new, check_rules, check_value
+from mcphost.vault.secrets.ports import published_uses
+from mcphost.vault.secrets.values import bound, seal_value
+from mcphost.vault.services import ensure_tenant
+
+MOST_SECRETS: Final = 100
+
+NEWS: Final = "secret"
+"""The name of the change in the change log. Its object id: the secret's name."""
+
+
+@sensitive_variables()
+@transaction.atomic
+def create_secret(
+    tenant_id: UUID,
+    name: str,
+    value: str,
+    *,
+    hosts: Iterable[str],
+    places: Iterable[str],
+    actor: Actor,
+) -> UUID:
+    """Store a secret; return its id. A name can be used again once its secret was deleted."""
+    open_tenant(tenant_id)
+    rules = check_new(name, value, hosts, places)
+    if StoredSecret.objects.filter(tenant=tenant_id).count() >= MOST_SECRETS:
+        raise InvalidError({"name": [f"A tenant can have at most {MOST_SECRETS} secrets."]})
+    row = StoredSecret(
+        tenant=tenant_id,
+        name=name,
+        hosts=list(rules.hosts),
+        places=list(rules.places),
+        created_at=timezone.now(),
+        created_by=_by(actor),
+    )
+    row.sealed = _sealed(row, value)
+    try:
+        with transaction.atomic():
+            row.save(force_insert=True)
+    except IntegrityError:
+        raise InvalidError({"name": ["This tenant has a secret of this name."]}) from None
+    _record("secret.created", row, actor, _rules_of(row))
+    return row.id
+
+
+@sensitive_variables()
+@transaction.atomic
+def rotate_secret(tenant_id: UUID, secret_id: UUID, value: str, *, actor: Actor) -> bool:
+    """Replace the value, for every use from now on; False if the secret is gone."""
+    row = _locked(tenant_id, secret_id)
+    if row is None:
+        return False
+    check_value(value)
+    row.version += 1
+    row.sealed = _sealed(row, value)
+    row.rotated_at, row.rotated_by = timezone.now(), _by(actor)
+    row.save(update_fields=["version", "sealed", "rotated_at", "rotated_by"])
+    _record("secret.rotated", row, actor, {"version": row.version})
+    return True
+
+
+@transaction.atomic
+def change_secret(
+    tenant_id: UUID, secret_id: UUID, *, hosts: Iterable[str], places: Iterable[str], actor: Actor
+) -> bool:
+    """Change where a secret may be sent; False if it is gone. Writes only a difference."""
+    row = _locked(tenant_id, secret_id)
+    if row is None:
+        return False
+    rules = check_rules(hosts, places)
+    before = _rules_of(row)
+    row.hosts, row.places = list(rules.hosts), list(rules.places)
+    if _rules_of(row) != before:
+        row.save(update_fields=["hosts", "places"])
+        _record("secret.changed", row, actor, {**_rules_of(row), "before": before})
+    return True
+
+
+@transaction.atomic
+def delete_secret(tenant_id: UUID, secret_id: UUID, *, actor: Actor) -> bool:
+    """Delete a secret and its value; False if it is gone already.
+
+    Raises InvalidError, on `name`, while something published uses it.
+    """
+    row = _locked(tenant_id, secret_id)
+    if row is None:
+        return False
+    if used := published_uses(tenant_id, row.name):
+        names = ", ".join(used)
+        sentence = (
+            f"Published and using this secret: {names}. Disable them, or publish them without it."
+        )
+        raise InvalidError({"name": [sentence]})
+    StoredSecret.objects.filter(pk=row.pk).delete()
+    _record("secret.deleted", row, actor, {})
+    return True
+
+
+def _locked(tenant_id: UUID, secret_id: UUID) -> StoredSecret | None:
+    open_tenant(tenant_id)
+    rows = StoredSecret.objects.select_for_update()
+    return rows.filter(tenant=tenant_id, pk=secret_id).first()
+
+
+@sensitive_variables()
+def _sealed(row: StoredSecret, value: str) -> bytes:
+    place = bound(row.tenant, row.id, row.version, row.name)
+    return seal_value(value, place, ensure_tenant(row.tenant).payload_key)
+
+
+def _rules_of(row: StoredSecret) -> dict[str, Any]:
+    return {"hosts": row.hosts, "places": row.places}
+
+
+def _by(actor: Actor) -> str:
+    return (actor.label or actor.kind)[:BY_LIMIT]
+
+
+def _record(action: str, row: StoredSecret, actor: Actor, facts: Mapping[str, Any]) -> None:
+    """Write the entry, and have every process read the tenant's secrets again."""
+    named = {"name": row.name, **facts}
+    record(action, actor=actor, tenant=row.tenant, target=str(row.pk), facts=named)
+    announce(NEWS, tenant=row.tenant, object_id=row.name)

@@ -1,0 +1,120 @@
+"""What a tool sends is compared with the tenant's secrets and hosts before it is published."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from mcphost.catalogue import services
+from mcphost.catalogue.errors import Invalid
+from mcphost.catalogue.fields import PrimitiveFields
+from mcphost.tenants.errors import InvalidError
+from mcphost.tenants.fields import TenantFields
+from mcphost.tenants.services import update_tenant
+from mcphost.vault.secrets.services import change_secret, delete_secret
+from tests.catalogue.kit import ACTOR
+from tests.vault.secrets.kit import NAME, stored
+
+pytestmark = pytest.mark.django_db
+
+URL = "https://api.example.com/orders"
+
+
+def fields(url: str = URL, **request: Any) -> PrimitiveFields:
+    keyed = {"headers": [{"name": "X-Key", "value": f"{{secrets.{NAME}}}"}]}
+    config = {"request": {"url": url, **(request or keyed)}}
+    return PrimitiveFields(name="order", kind="http", description="Reads.", config=config)
+
+
+def draft(tenant: UUID, given: PrimitiveFields) -> UUID:
+    return services.create(tenant, given, ACTOR).id
+
+
+def refused(primitive: UUID) -> Mapping[str, Any]:
+    with pytest.raises(Invalid) as caught:
+        services.publish(primitive, ACTOR)
+    return caught.value.problems
+
+
+def allow(tenant: UUID, *hosts: str) -> None:
+    update_tenant(tenant, TenantFields(title="Acme", outgoing_hosts=hosts), actor=ACTOR)
+
+
+def test_a_secret_must_be_there(acme: UUID) -> None:
+    made = draft(acme, fields())
+    assert refused(made) == {
+        "config.request.headers.0.value": [
+            f"There is no secret {NAME!r}. Store it under Secrets, or name another one."
+        ]
+    }
+    stored(acme)
+    assert services.publish(made, ACTOR).state == "published"
+
+
+def test_a_secret_of_another_tenant_is_none(acme: UUID, globex: UUID) -> None:
+    stored(globex)
+    assert "There is no secret" in str(refused(draft(acme, fields())))
+
+
+@pytest.mark.parametrize(
+    ("url", "rules", "words"),
+    [
+        (URL, {"hosts": ["other.example"]}, "may not be sent to api.example.com. Add this host"),
+        (URL, {"hosts": ["api.example.com:8443"]}, "may not be sent to api.example.com"),
+        (URL, {"places": ["query", "body"]}, "may not be in a header. Add this place"),
+        ("http://api.example.com/", {}, "is sent over https only"),
+    ],
+)
+def test_a_secret_must_be_allowed_to_go_there(
+    acme: UUID, url: str, rules: dict[str, Any], words: str
+) -> None:
+    stored(acme, **rules)
+    allow(acme, "*", "http://api.example.com")
+    (sentence,) = refused(draft(acme, fields(url)))["config.request.headers.0.value"]
+    assert words in sentence
+
+
+@pytest.mark.parametrize(
+    ("url", "hosts", "words"),
+    [
+        (URL, ["other.example"], "among the hosts that tools of this tenant may call. Add api.example.com "),
+        ("https://api.example.com:8443/", [], "port 443 only. Add api.example.com:8443 to Hosts"),
+        ("http://api.example.com/", [], "Add http://api.example.com to Hosts that tools may call"),
+    ],
+)  # fmt: skip
+def test_the_host_must_be_allowed(acme: UUID, url: str, hosts: list[str], words: str) -> None:
+    allow(acme, *hosts)
+    made = draft(acme, fields(url, method="GET"))
+    (sentence,) = refused(made)["config.request.url"]
+    assert words in sentence
+    allow(acme, "*", "https://*:8443", "http://*")
+    services.publish(made, ACTOR)
+
+
+def test_what_is_enabled_again_needs_its_secret_too(acme: UUID) -> None:
+    secret = stored(acme)
+    made = draft(acme, fields())
+    services.publish(made, ACTOR)
+    with pytest.raises(InvalidError, match="order"):
+        delete_secret(acme, secret, actor=ACTOR)
+    services.disable(made, ACTOR)
+    assert delete_secret(acme, secret, actor=ACTOR)
+    with pytest.raises(Invalid, match="There is no secret"):
+        services.enable(made, ACTOR)
+
+
+def test_saving_is_not_refused(acme: UUID) -> None:
+    made = draft(acme, fields())
+    changed = replace(fields(), description="Reads one.")
+    assert services.update(made, changed, ACTOR).state == "draft"
+
+
+def test_the_secret_may_be_narrowed_but_then_nothing_is_published_with_it(acme: UUID) -> None:
+    secret = stored(acme)
+    made = draft(acme, fields())
+    services.publish(made, ACTOR)
+    change_secret(acme, secret, hosts=["other.example"], places=["header"], actor=ACTOR)
+    services.update(made, replace(fields(), description="Another."), ACTOR)
+    assert "may not be sent" in str(refused(made))

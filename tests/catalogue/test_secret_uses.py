@@ -1,0 +1,114 @@
+"""Which primitives use a secret: by their working copies and by what is published."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from mcphost.catalogue import compiling, kinds, selectors, services
+from mcphost.catalogue.fields import PrimitiveFields
+from mcphost.catalogue.rows import SecretUse
+from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.kinds.python.kind import PythonKind
+from mcphost.kinds.text.kind import TextKind
+from mcphost.tenants.errors import InvalidError
+from mcphost.vault.secrets.services import create_secret, delete_secret
+from tests.catalogue.kit import ACTOR, Shelf
+
+pytestmark = pytest.mark.django_db
+
+
+class Naming(Shelf):
+    """A shelf whose functions use secrets, whether they are on it or not."""
+
+    names = {"demo.echo": ("weather_key",), "demo.add": ("weather_key", "map_key")}
+
+    def secrets_of(self, config: Mapping[str, Any]) -> Collection[str]:
+        return self.names.get(str(config.get("function")), ())
+
+
+@pytest.fixture
+def shelf(monkeypatch: pytest.MonkeyPatch) -> Naming:
+    shelf = Naming()
+    for reference in ("demo.echo", "demo.add", "demo.clock"):
+        shelf.put(reference)
+    monkeypatch.setitem(kinds.KINDS, "python", shelf)
+    compiling.forget_all()
+    return shelf
+
+
+def tool(tenant: UUID, name: str, function: str = "demo.echo") -> UUID:
+    return services.create(tenant, fields(name, function), ACTOR).id
+
+
+def fields(name: str, function: str) -> PrimitiveFields:
+    return PrimitiveFields(name=name, config={"function": function})
+
+
+def uses(tenant: UUID, secret: str = "weather_key") -> list[tuple[str, bool, bool]]:
+    found = selectors.secret_uses(tenant).get(secret, ())
+    return [(use.name, use.live, use.published) for use in found]
+
+
+def test_a_draft_uses_a_secret_by_its_working_copy(acme: UUID, globex: UUID) -> None:
+    made = tool(acme, "forecast")
+    tool(acme, "clock", "demo.clock")
+    assert selectors.secret_uses(acme) == {
+        "weather_key": [SecretUse(made, PrimitiveType.TOOL, "forecast", False, False)]
+    }
+    assert selectors.published_uses(acme, "weather_key") == []
+    assert selectors.secret_uses(globex) == {}
+
+
+def test_a_published_version_uses_it_until_another_one_is_published(acme: UUID) -> None:
+    made = tool(acme, "forecast")
+    services.publish(made, ACTOR)
+    services.update(made, fields("forecast", "demo.clock"), ACTOR)
+    assert uses(acme) == [("forecast", True, True)]
+    assert selectors.published_uses(acme, "weather_key") == ["forecast"]
+    services.publish(made, ACTOR)
+    assert uses(acme) == []
+
+
+def test_what_is_disabled_still_uses_it_but_is_not_published(acme: UUID) -> None:
+    made = tool(acme, "forecast", "demo.add")
+    services.publish(made, ACTOR)
+    services.disable(made, ACTOR)
+    assert uses(acme) == uses(acme, "map_key") == [("forecast", True, False)]
+    assert selectors.published_uses(acme, "map_key") == []
+
+
+def test_a_working_copy_is_no_publication(acme: UUID) -> None:
+    made = tool(acme, "forecast", "demo.clock")
+    services.publish(made, ACTOR)
+    services.update(made, fields("forecast", "demo.echo"), ACTOR)
+    assert uses(acme) == [("forecast", False, False)]
+
+
+def test_what_cannot_be_served_any_more_still_uses_it(acme: UUID, shelf: Naming) -> None:
+    services.publish(tool(acme, "forecast"), ACTOR)
+    del shelf.functions["demo.echo"]
+    assert uses(acme) == [("forecast", True, True)]
+
+
+def test_a_kind_that_is_gone_uses_nothing(acme: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
+    services.publish(tool(acme, "forecast"), ACTOR)
+    monkeypatch.delitem(kinds.KINDS, "python")
+    assert uses(acme) == []
+
+
+def test_functions_and_texts_use_no_secrets() -> None:
+    assert not PythonKind().secrets_of({"function": "demo.echo"})
+    assert not TextKind().secrets_of({"text": "weather_key"})
+
+
+def test_the_vault_is_told_what_is_published(acme: UUID) -> None:
+    rules = {"hosts": ["api.example.com"], "places": ["header"]}
+    secret = create_secret(acme, "weather_key", "a-secret-value", **rules, actor=ACTOR)
+    made = tool(acme, "forecast")
+    services.publish(made, ACTOR)
+    with pytest.raises(InvalidError, match="forecast"):
+        delete_secret(acme, secret, actor=ACTOR)
+    services.disable(made, ACTOR)
+    assert delete_secret(acme, secret, actor=ACTOR)

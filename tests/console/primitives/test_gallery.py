@@ -1,0 +1,194 @@
+"""Tests of the gallery: picking a template fills in the form of a new tool, and saves nothing."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from django.test import Client
+
+from mcphost.audit.records import Actor
+from mcphost.catalogue import kinds
+from mcphost.catalogue.models import Primitive
+from mcphost.console.primitives.gallery import FOLDER, templates
+from mcphost.tenants.services import update_tenant
+from tests.cast import Cast
+from tests.console.forms.sent import SentForm
+from tests.console.things import Things
+
+TOOLS = "/admin/t/acme/tools/"
+NEW = f"{TOOLS}new/"
+EVERY = sorted(templates())
+NEEDING = [key for key in EVERY if templates()[key].address]
+MINE = "https://shop.example.com/v1"
+
+ROOT = Path(__file__).resolve().parents[3]
+
+pytestmark = pytest.mark.django_db
+
+
+def picking(key: str, **query: str) -> dict[str, str]:
+    return {"template": key, **query}
+
+
+def allow(cast: Cast, *hosts: str) -> None:
+    fields = replace(cast.acme.fields, outgoing_hosts=hosts)
+    update_tenant(cast.acme.id, fields, actor=Actor.system("tests"))
+
+
+def test_every_file_of_the_folder_is_a_template() -> None:
+    assert sorted(path.stem for path in FOLDER.iterdir()) == EVERY
+    assert {each.kind for each in templates().values()} == {"http", "script"}
+    assert len({each.name for each in templates().values()}) == len(EVERY)
+
+
+def test_the_document_lists_every_template() -> None:
+    lines = (ROOT / "docs" / "kinds.md").read_text().splitlines()
+    for each in templates().values():
+        assert f"| {each.title} | {each.kind} | {each.about} |" in lines
+
+
+@pytest.mark.parametrize("key", EVERY)
+def test_a_template_has_texts_and_passes_all_checks_of_its_kind(key: str) -> None:
+    template = templates()[key]
+    fields = template.fields()
+    assert template.title and template.about.endswith(".")
+    assert kinds.inspect_config(fields.kind, fields.config) == {}
+    compiled = kinds.compile_config(fields.kind, fields.config)
+    assert fields.description or compiled.description
+    properties = compiled.input_schema["properties"]
+    assert all("description" in each or "enum" in each for each in properties.values())
+    if fields.kind == "script":
+        assert compiled.name == fields.name
+        assert {"readOnlyHint", "openWorldHint"} <= compiled.annotations.keys()
+
+
+@pytest.mark.parametrize("key", [key for key in EVERY if templates()[key].kind == "script"])
+def test_the_code_of_a_template_is_formatted(key: str) -> None:
+    code = templates()[key].config["code"]
+    assert max(map(len, code.splitlines())) <= 100
+    command = [sys.executable, "-m", "ruff", "format", "--isolated", "--line-length=100", "-"]
+    done = subprocess.run(command, input=code, text=True, capture_output=True, check=True)
+    assert done.stdout == code
+
+
+@pytest.mark.parametrize("key", NEEDING)
+def test_the_address_of_a_template_is_plain_to_see_and_replaced_everywhere(key: str) -> None:
+    template = templates()[key]
+    if template.kind == "script":
+        assert f'\nAPI = "{template.address}"\n' in f"\n{template.config['code']}"
+    assert str(template.config).count(template.address) == 1
+    filled = str(template.fields(MINE).config)
+    assert filled.count(MINE) == 1
+    assert template.address not in filled
+
+
+def test_the_page_of_a_new_tool_lists_all_templates_until_a_choice_is_made(
+    operator: Client, acme: Things
+) -> None:
+    page = operator.get(NEW)
+    assert page.context["gallery_open"]
+    text = page.content.decode()
+    for key, template in templates().items():
+        assert f'href="?template={key}"' in text
+        assert template.title in text
+    assert not operator.get(f"{NEW}?kind=script").context["gallery_open"]
+
+
+@pytest.mark.parametrize("key", EVERY)
+def test_picking_a_template_fills_in_the_form_and_saves_nothing(
+    operator: Client, acme: Things, key: str
+) -> None:
+    before = Primitive.objects.count()
+    template = templates()[key]
+    page = operator.get(NEW, picking(key))
+    form = page.context["form"]
+    assert form.kind == template.kind
+    assert form["name"].value() == template.name
+    assert template.title in page.content.decode()
+    assert [way.kind for way in page.context["ways"] if way.chosen] == [template.kind]
+    assert Primitive.objects.count() == before
+
+
+@pytest.mark.parametrize("key", EVERY)
+def test_saving_what_is_filled_in_saves_the_template(
+    operator: Client, acme: Things, key: str
+) -> None:
+    template = templates()[key]
+    address = MINE if template.address else ""
+    page = operator.get(NEW, picking(key, address=f"{address}/") if address else picking(key))
+    saved = operator.post(NEW, SentForm(page.content.decode()).fields)
+    assert saved.status_code == 302, saved.context["form"].errors
+    tool = Primitive.objects.get(tenant__slug="acme", name=template.name)
+    wanted = template.fields(address)
+    assert (tool.kind, tool.state) == (wanted.kind, "draft")
+    assert tool.time_limit_seconds == wanted.time_limit_seconds
+    model = kinds.KINDS[wanted.kind].config_model(wanted.sort)
+    assert model.model_validate(tool.config) == model.model_validate(wanted.config)
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("", "must begin with https://"),
+        ("shop", "must begin with https://"),
+        ("ftp://shop.example.com", "must begin with https://"),
+        ("https://shop.example.com/?a=b", "no query"),
+        ("https://shop.example.com/#a", "no query"),
+        ('https://shop.example.com"', "not a valid name"),
+        ("https://user:word@shop.example.com", "user name"),
+        ("https://other.example.com", "not among the hosts"),
+        ("http://shop.example.com", "not among the hosts"),
+    ],
+)
+def test_a_wrong_address_is_refused_beside_its_field_and_not_filled_in(
+    operator: Client, acme: Things, cast: Cast, address: str, said: str
+) -> None:
+    allow(cast, "shop.example.com")
+    page = operator.get(NEW, picking("approval", address=address))
+    assert page.status_code == 200
+    assert said in " ".join(page.context["picked"].form.errors["address"])
+    assert page.context["form"].part["code"].value() == templates()["approval"].config["code"]
+
+
+def test_an_address_cannot_break_out_of_the_code(operator: Client, acme: Things) -> None:
+    hostile = 'https://shop.example.com/"+secret("a")+"{{arguments.a}}'
+    page = operator.get(NEW, picking("approval", address=hostile))
+    code = page.context["form"].part["code"].value()
+    assert code.startswith('API = "https://shop.example.com/%22+secret(%22a%22)+%22%7B%7Barguments')
+
+
+def test_an_address_of_the_allowed_hosts_is_filled_in(
+    operator: Client, acme: Things, cast: Cast
+) -> None:
+    allow(cast, "*.example.com")
+    page = operator.get(NEW, picking("search", address=MINE))
+    assert page.context["form"].part["url"].value() == f"{MINE}/orders"
+    assert page.context["picked"].form.errors == {}
+
+
+def test_what_a_user_sends_is_shown_again_without_the_template(
+    operator: Client, acme: Things
+) -> None:
+    page = operator.get(NEW, picking("expenses"))
+    fields = {**SentForm(page.content.decode()).fields, "name": "not a name"}
+    again = operator.post(NEW, fields)
+    assert again.status_code == 200
+    assert again.context["form"]["name"].errors
+    assert SentForm(again.content.decode()).fields["code"] == fields["code"]
+
+
+def test_a_template_that_there_is_not_is_not_found(operator: Client, acme: Things) -> None:
+    for key in ("nothing", "../approval", ""):
+        assert operator.get(NEW, picking(key)).status_code == 404
+
+
+def test_other_primitives_have_no_gallery(operator: Client, acme: Things) -> None:
+    page = operator.get("/admin/t/acme/prompts/new/?template=approval")
+    assert page.status_code == 200
+    assert "Use this template" not in page.content.decode()
+
+
+def test_an_auditor_picks_nothing(auditor: Client, acme: Things) -> None:
+    assert auditor.get(NEW, picking("approval")).status_code == 403

@@ -1,0 +1,378 @@
+"""Tests of tools that are HTTP requests, written in the console."""
+
+import json
+from html import escape
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from mcphost.catalogue import selectors, services
+from mcphost.catalogue.fields import PrimitiveFields
+from mcphost.catalogue.models import Primitive
+from mcphost.console.forms.json_texts import MOST_DEPTH
+from mcphost.vault.secrets.services import create_secret
+from tests.console.things import ACTOR, Things
+
+TOOLS = "/admin/t/acme/tools/"
+NEW = f"{TOOLS}new/"
+EVIL = "<script>alert(1)</script>{{ 7*7 }}"
+ONE_ARGUMENT = {"type": "object", "properties": {"id": {"type": "string"}}}
+A_FORM = {"type": "object", "properties": {"comment": {"type": "string"}}}
+
+pytestmark = pytest.mark.django_db
+
+
+def form(**changes: Any) -> dict[str, Any]:
+    return {
+        "kind": "http",
+        "name": "order",
+        "description": "Reads an order.",
+        "method": "GET",
+        "url": "https://api.example.com/orders/{arguments.id}",
+        "input_schema": json.dumps(ONE_ARGUMENT),
+        "statuses": "4xx 5xx",
+        **changes,
+    }
+
+
+def written() -> Primitive:
+    return Primitive.objects.get(tenant__slug="acme", name="order")
+
+
+def shown(page: Any) -> dict[str, Any]:
+    """Return what a browser would send of a form, as it is shown."""
+    whole = page.context["form"]
+    part = whole.part
+    rows = [
+        row
+        for each in (part.query, part.headers, part.body_fields, part.questions)
+        for row in each.filled
+    ]
+    fields = {bound.html_name: bound.value() for each in (whole, part, *rows) for bound in each}
+    return {name: value for name, value in fields.items() if value not in (None, False)}
+
+
+def test_a_request_is_written_published_and_offered(operator: Client, acme: Things) -> None:
+    fields = form(
+        **{
+            "method": "POST",
+            "query-0-name": "page",
+            "query-0-value": "1",
+            "query-0-written": "form:False",
+            "headers-0-name": "X-Key",
+            "headers-0-value": "{secrets.api_key}",
+            "body": "json",
+            "body_json": '{"why": "{answers.reason.comment}"}',
+            "questions-0-key": "reason",
+            "questions-0-message": "Why?",
+            "questions-0-requested_schema": json.dumps(A_FORM),
+            "questions-0-when": '{"arguments.id": ["1"]}',
+            "select": "items[0]",
+            "content": "json",
+            "statuses": "404, 5xx",
+            "timeout_seconds": "2.5",
+            "retries": "0",
+            "redirects": "1",
+            "repeatable": "no",
+            "read_only": "yes",
+            "destructive": "no",
+            "tasks": "slow",
+            "_publish": "",
+        }
+    )
+    create_secret(
+        acme.tenant,
+        "api_key",
+        "a-value-of-it",
+        hosts=["api.example.com"],
+        places=["header"],
+        actor=ACTOR,
+    )
+    operator.post(NEW, fields)
+    tool = written()
+    assert (tool.kind, tool.state) == ("http", "published")
+    assert tool.config == {
+        "input_schema": ONE_ARGUMENT,
+        "output_schema": None,
+        "questions": [
+            {
+                "key": "reason",
+                "message": "Why?",
+                "requested_schema": A_FORM,
+                "when": {"arguments.id": ["1"]},
+            }
+        ],
+        "request": {
+            "method": "POST",
+            "url": "https://api.example.com/orders/{arguments.id}",
+            "query": [{"name": "page", "value": "1", "style": "form", "explode": False}],
+            "headers": [{"name": "X-Key", "value": "{secrets.api_key}"}],
+            "body": {"type": "json", "value": {"why": "{answers.reason.comment}"}},
+            "timeout_seconds": 2.5,
+            "retries": 0,
+            "redirects": 1,
+            "repeatable": False,
+        },
+        "response": {"select": "items[0]", "content": "json", "errors": ["404", "5xx"]},
+        "read_only": True,
+        "destructive": False,
+        "idempotent": None,
+        "tasks": "slow",
+    }
+    assert "order" in [each.name for each in selectors.offering(acme.tenant).tools]
+
+
+IMPORTED: dict[str, Any] = {
+    "source": "POST /orders",
+    "input_schema": ONE_ARGUMENT,
+    "request": {
+        "method": "POST",
+        "url": "https://api.example.com/orders",
+        "query": [
+            {"name": "a", "value": "{arguments.id}", "style": "pipeDelimited", "explode": False},
+            {"name": "b", "value": "{arguments.id}", "style": "deepObject", "explode": True},
+        ],
+        "body": {
+            "type": "form",
+            "fields": [{"name": "c", "value": "{arguments.id}", "style": "json", "explode": False}],
+        },
+    },
+    "response": {"most_bytes": 1000},
+}
+
+
+def imported(acme: Things, config: dict[str, Any] = IMPORTED) -> str:
+    fields = PrimitiveFields("order", config, kind="http", description="Reads an order.")
+    return f"{TOOLS}{services.create(acme.tenant, fields, ACTOR).id}/edit/"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        IMPORTED["request"]["body"],
+        {"type": "json", "value": "{arguments.id}"},
+        {"type": "json", "value": None},
+        {"type": "text", "text": "{arguments.id}\n", "media_type": "text/csv"},
+        None,
+    ],
+)
+def test_a_form_that_is_saved_as_it_is_shown_changes_nothing(
+    operator: Client, acme: Things, body: Any
+) -> None:
+    config = {**IMPORTED, "request": {**IMPORTED["request"], "body": body}}
+    page = imported(acme, config)
+    assert operator.post(page, shown(operator.get(page))).status_code == 302
+    assert written().config == config
+
+
+def test_what_the_form_does_not_show_survives_a_change(operator: Client, acme: Things) -> None:
+    page = imported(acme)
+    fields = {**shown(operator.get(page)), "url": "https://api.example.com/v2/orders"}
+    assert operator.post(page, fields).status_code == 302
+    config = written().config
+    assert config["source"] == "POST /orders"
+    assert config["response"]["most_bytes"] == 1000
+    assert config["request"]["query"] == IMPORTED["request"]["query"]
+    assert config["request"]["body"] == IMPORTED["request"]["body"]
+    assert config["request"]["url"] == "https://api.example.com/v2/orders"
+
+
+@pytest.mark.parametrize(
+    ("changes", "where", "said"),
+    [
+        ({"url": "orders"}, lambda part: part.errors["url"], "whole address"),
+        ({"url": ""}, lambda part: part.errors["url"], "whole address"),
+        (
+            {"query-7-name": "a", "query-7-value": "{nonsense}"},
+            lambda part: part.query.filled[0].errors["value"],
+            "no placeholder",
+        ),
+        (
+            {"headers-0-name": "Host", "headers-0-value": "a"},
+            lambda part: part.headers.filled[0].errors["name"],
+            "platform sets Host",
+        ),
+        (
+            {"input_schema": '{\n  "type": }'},
+            lambda part: part.errors["input_schema"],
+            "(line 2, column 11)",
+        ),
+        ({"input_schema": "[]"}, lambda part: part.errors["input_schema"], "JSON object"),
+        ({"input_schema": '{"type": 3}'}, lambda part: part.errors["input_schema"], ""),
+        ({"output_schema": "{"}, lambda part: part.errors["output_schema"], "line 1, column 2"),
+        (
+            {"input_schema": '{"a": "\\u0000"}'},
+            lambda part: part.errors["input_schema"],
+            "u0000",
+        ),
+        (
+            {"input_schema": '{"a": "\\ud800"}'},
+            lambda part: part.errors["input_schema"],
+            "surrogate",
+        ),
+        ({"input_schema": '{"a": NaN}'}, lambda part: part.errors["input_schema"], "NaN"),
+        (
+            {"input_schema": f'{{"a": {"9" * 5000}}}'},
+            lambda part: part.errors["input_schema"],
+            "64 bits",
+        ),
+        (
+            {"input_schema": '{"a":' * (MOST_DEPTH + 1) + "1" + "}" * (MOST_DEPTH + 1)},
+            lambda part: part.errors["input_schema"],
+            "deeper than",
+        ),
+        (
+            {"input_schema": '{"a":' * 100_000},
+            lambda part: part.errors["input_schema"],
+            "deeper than",
+        ),
+        (
+            {"method": "POST", "body": "json", "body_json": '{"a": tru}'},
+            lambda part: part.errors["body_json"],
+            "line 1, column 7",
+        ),
+        (
+            {"method": "POST", "body": "json", "body_json": '"{nonsense}"'},
+            lambda part: part.errors["body_json"],
+            "no placeholder",
+        ),
+        (
+            {"method": "POST", "body": "json"},
+            lambda part: part.errors["body_json"],
+            "Write the JSON",
+        ),
+        (
+            {"method": "POST", "body": "form", "fields-0-name": "a", "fields-0-value": "{b}"},
+            lambda part: part.body_fields.filled[0].errors["value"],
+            "no placeholder",
+        ),
+        ({"method": "POST", "body": "form"}, lambda part: part.body_fields.errors, "at least 1"),
+        (
+            {"method": "POST", "body": "text", "body_text": "{secrets.a}"},
+            lambda part: part.errors["body_text"],
+            "A secret may stand",
+        ),
+        (
+            {"method": "POST", "body": "text", "body_text": "a", "media_type": "A"},
+            lambda part: part.errors["media_type"],
+            "match",
+        ),
+        (
+            {"body": "text", "body_text": "a"},
+            lambda part: part.non_field_errors(),
+            "GET request has no body",
+        ),
+        (
+            {"url": "https://api.example.com/{arguments.other}"},
+            lambda part: part.errors["url"],
+            "no argument 'other'",
+        ),
+        ({"statuses": "teapot"}, lambda part: part.errors["statuses"], "A status is"),
+        ({"timeout_seconds": "1000"}, lambda part: part.errors["timeout_seconds"], "120"),
+        ({"retries": "9"}, lambda part: part.errors["retries"], "3"),
+        (
+            {"questions-0-key": "a", "questions-0-message": "b"},
+            lambda part: part.questions.filled[0].errors["requested_schema"],
+            "required",
+        ),
+        (
+            {
+                "questions-0-key": "a",
+                "questions-0-message": "b",
+                "questions-0-requested_schema": '{"type": "array"}',
+            },
+            lambda part: part.questions.filled[0].errors["requested_schema"],
+            "",
+        ),
+        (
+            {
+                "questions-3-key": "a",
+                "questions-3-message": "b",
+                "questions-3-requested_schema": json.dumps(A_FORM),
+                "questions-3-when": '{"answers.b.comment": [1]}',
+            },
+            lambda part: part.questions.filled[0].errors["when"],
+            "no earlier question 'b'",
+        ),
+    ],
+)
+def test_what_is_wrong_stands_where_it_is_wrong_and_what_was_typed_is_kept(
+    operator: Client, acme: Things, changes: dict[str, str], where: Any, said: str
+) -> None:
+    fields = form(**changes)
+    page = operator.post(NEW, {**fields, "_publish": ""})
+    assert page.status_code == 200
+    assert said in " ".join(where(page.context["form"].part))
+    text = page.content.decode()
+    assert "Nothing was saved" in text
+    for value in changes.values():
+        assert escape(value).replace("&#x27;", "&#39;") in text
+    assert not Primitive.objects.filter(name="order").exists()
+
+
+def test_hostile_texts_are_escaped_in_the_form_and_on_the_page(
+    operator: Client, acme: Things
+) -> None:
+    fields = form(
+        **{
+            "input_schema": json.dumps({**ONE_ARGUMENT, "title": EVIL}),
+            "query-0-name": EVIL,
+            "query-0-value": EVIL.replace("{", "(").replace("}", ")"),
+        }
+    )
+    assert operator.post(NEW, fields).status_code == 302
+    for path in ("", "edit/"):
+        text = operator.get(f"{TOOLS}{written().id}/{path}").content.decode()
+        assert "<script>alert(1)" not in text
+        assert "&lt;script&gt;alert(1)" in text
+
+
+def test_the_form_names_the_secrets_of_its_tenant_only(
+    operator: Client, acme: Things, globex: Things
+) -> None:
+    text = operator.get(f"{NEW}?kind=http").content.decode()
+    assert "{secrets.canary_acme_secret}" in text
+    assert "globex" not in text
+
+
+def test_a_new_tool_begins_with_a_choice_of_kind(operator: Client, acme: Things) -> None:
+    page = operator.get(NEW)
+    assert [way.kind for way in page.context["ways"]] == ["http", "script", "python"]
+    assert [way.kind for way in page.context["ways"] if way.chosen] == ["python"]
+    for kind in ("http", "script"):
+        page = operator.get(f"{NEW}?kind={kind}")
+        assert [way.kind for way in page.context["ways"] if way.chosen] == [kind]
+        assert page.context["form"].kind == kind
+
+
+def test_an_auditor_cannot_write_one(auditor: Client, acme: Things) -> None:
+    assert auditor.post(NEW, form()).status_code == 403
+    assert not Primitive.objects.filter(name="order").exists()
+
+
+def test_publishing_says_beside_the_field_that_its_secret_is_missing_and_saving_warns(
+    operator: Client, acme: Things
+) -> None:
+    header = {"headers-0-name": "X-Key", "headers-0-value": "{secrets.api_key}"}
+    page = operator.post(NEW, form(**header, _publish=""))
+    (row,) = page.context["form"].part.headers.filled
+    assert row.errors["value"] == [
+        "There is no secret 'api_key'. Store it under Secrets, or name another one."
+    ]
+    assert not Primitive.objects.filter(name="order").exists()
+    saved = operator.post(NEW, form(**header), follow=True)
+    assert written().state == "draft"
+    assert "Cannot be published:" in saved.content.decode()
+    assert "There is no secret" in saved.content.decode()
+
+
+def test_what_concerns_the_whole_request_is_shown_above_its_fields(
+    operator: Client, acme: Things
+) -> None:
+    page = operator.post(NEW, form(body="json", body_json="{}"))
+    text = page.content.decode()
+    assert page.context["form"].part.non_field_errors() == ["A GET request has no body."]
+    assert text.count("A GET request has no body.") == 1
+    assert text.index("<h2>Request</h2>") < text.index("A GET request has no body.")
+    assert text.index("A GET request has no body.") < text.index('data-field="method"')

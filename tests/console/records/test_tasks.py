@@ -1,0 +1,319 @@
+"""The pages of tasks: the list, one task, cancelling and retrying; and calls that are tasks."""
+
+import os
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from mcphost.audit.models import Entry
+from mcphost.audit.records import TASK_CANCELLED, TASK_RETRIED
+from mcphost.feed.nodes import heartbeat
+from mcphost.runtime.call import Delivery
+from mcphost.tasks.models import Task
+from mcphost.tasks.states import AnswerState, TaskState
+from tests.audit.asking import Story
+from tests.cast import Cast
+from tests.console.conftest import Browser
+from tests.console.records.test_calls import badges, shown
+from tests.console.things import Things, told
+from tests.tasks.rows import a_question, a_task
+
+TASKS = "/admin/t/acme/tasks/"
+RECORDS = "/admin/t/acme/records/"
+
+pytestmark = pytest.mark.django_db
+
+
+def page_of(task: Task) -> str:
+    return f"{TASKS}{task.call}/"
+
+
+def listed(client: Client, query: str = "") -> list[str]:
+    """Return the tools of the listed tasks."""
+    page = client.get(f"{TASKS}{query}")
+    assert page.status_code == 200
+    return [each.tool for each in page.context["tasks"]]
+
+
+def a_story(acme: Things, tool: str = "deploy") -> Story:
+    """Return a call that has become a task in its first round; the second begins."""
+    story = Story.of(acme.tenant, tool, at=timezone.now() - timedelta(minutes=5))
+    story.start()
+    story.end("deferred")
+    story.call = story.call._replace(delivery=Delivery.TASK)
+    story.back()
+    return story
+
+
+def task_of(story: Story, **columns: Any) -> Task:
+    return a_task(story.call.tenant, story.call.id, tool=story.call.target, **columns)
+
+
+def test_tasks_are_listed_newest_first_with_state_process_and_questions(
+    auditor: Client, acme: Things
+) -> None:
+    now = timezone.now()
+    story = a_story(acme)
+    told(story)
+    asks = task_of(story, created_at=now - timedelta(minutes=5))
+    a_question(asks, "colour")
+    a_question(asks, "size", state=AnswerState.ANSWERED)
+    heartbeat.beat()
+    a_task(acme.tenant, tool="ship", owner=heartbeat.id, attempts=2)
+    assert listed(auditor) == ["ship", "deploy"]
+    text = shown(auditor, TASKS)
+    assert "waits for answers" in text
+    assert "colour" in text
+    assert "size" not in text
+    assert story.call.principal.label in text
+    name = auditor.get(TASKS).context["processes"][heartbeat.id]
+    assert name in text
+
+
+def test_retry_is_offered_for_tasks_that_could_run(operator: Client, acme: Things) -> None:
+    heartbeat.beat()
+    idle, asks = a_task(acme.tenant), a_task(acme.tenant)
+    runs = a_task(acme.tenant, owner=heartbeat.id)
+    a_question(asks)
+    ended = a_task(acme.tenant, state=TaskState.FAILED)
+    offered = {
+        each.id: [verb for verb in ("Retry…", "Cancel…") if verb in shown(operator, page_of(each))]
+        for each in (idle, runs, asks, ended)
+    }
+    assert offered == {
+        idle.id: ["Retry…", "Cancel…"],
+        runs.id: ["Cancel…"],
+        asks.id: ["Cancel…"],
+        ended.id: [],
+    }
+
+
+def test_a_process_that_writes_no_heartbeats_has_a_name_too(auditor: Client, acme: Things) -> None:
+    """The only process of a server writes none."""
+    a_task(acme.tenant, owner=heartbeat.id)
+    assert str(os.getpid()) in shown(auditor, TASKS)
+
+
+def test_a_task_of_a_process_that_is_gone_says_so(auditor: Client, acme: Things) -> None:
+    a_task(acme.tenant, owner=uuid4())
+    assert "its process has ended" in shown(auditor, TASKS)
+
+
+def test_nothing_sealed_and_no_id_of_a_task_is_on_the_pages(auditor: Client, acme: Things) -> None:
+    """The id of an anonymous caller's task is all that it takes to follow the task."""
+    task = a_task(acme.tenant)
+    a_question(task)
+    for path in (TASKS, page_of(task)):
+        page = auditor.get(path).content.decode()
+        assert "sealed" not in page
+        assert str(task.id) not in page
+        assert task.id.hex not in page
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("?state=waiting", ["asks"]),
+        ("?state=working", ["works"]),
+        ("?state=failed", ["fails"]),
+        ("?tool=works", ["works"]),
+        ("?state=failed&tool=works", []),
+        ("?state=asleep", []),
+        ("?after=nonsense", []),
+        ("?tool=%00", ["fails", "asks", "works"]),
+    ],
+)
+def test_tasks_are_narrowed_by_state_and_tool(
+    auditor: Client, acme: Things, query: str, found: list[str]
+) -> None:
+    now = timezone.now()
+    a_task(acme.tenant, tool="works", created_at=now - timedelta(minutes=3))
+    a_question(a_task(acme.tenant, tool="asks", created_at=now - timedelta(minutes=2)))
+    a_task(acme.tenant, tool="fails", state=TaskState.FAILED)
+    assert listed(auditor, query) == found
+
+
+def test_a_filter_that_does_not_exist_is_named(auditor: Client, acme: Things) -> None:
+    assert "The filter state has no value 'asleep'." in shown(auditor, f"{TASKS}?state=asleep")
+    assert "There is no page 'x'." in shown(auditor, f"{TASKS}?after=x")
+
+
+def test_older_tasks_are_on_the_next_page(auditor: Client, acme: Things) -> None:
+    now = timezone.now()
+    for age in range(51):
+        a_task(acme.tenant, tool=f"tool-{age}", created_at=now - timedelta(seconds=age))
+    page = auditor.get(f"{TASKS}?state=working")
+    assert len(page.context["tasks"]) == 50
+    assert listed(auditor, f"?{page.context['older']}") == ["tool-50"]
+
+
+def test_the_page_of_a_task_has_its_questions_and_the_rounds_of_its_call(
+    auditor: Client, acme: Things
+) -> None:
+    story = a_story(acme)
+    story.start()
+    story.ask("colour")
+    told(story)
+    task = task_of(story)
+    a_question(task, "colour", round=2)
+    text = shown(auditor, page_of(task))
+    for part in ("Round 1", "Round 2", "became a task", "waiting for an answer", "colour"):
+        assert part in text
+    assert f"{RECORDS}{story.call.id}/" in auditor.get(page_of(task)).content.decode()
+    assert "Which colour?" not in text
+    assert "not stored" not in text
+
+
+def test_a_task_of_which_nothing_is_recorded_yet_has_a_page(auditor: Client, acme: Things) -> None:
+    assert "No round of the task has been recorded yet." in shown(
+        auditor, page_of(a_task(acme.tenant))
+    )
+
+
+def test_an_operator_cancels_a_task(operator: Client, cast: Cast, acme: Things) -> None:
+    story = a_story(acme)
+    story.start()
+    story.ask("colour")
+    told(story)
+    task = task_of(story, round=2)
+    a_question(task)
+    path = f"{page_of(task)}cancel/"
+    assert "This cannot be undone" in shown(operator, path)
+    task.refresh_from_db()
+    assert task.state == TaskState.WORKING
+    assert operator.post(path).status_code == 302
+    task.refresh_from_db()
+    assert task.state == TaskState.CANCELLED
+    entry = Entry.objects.get(action=TASK_CANCELLED)
+    assert (entry.tenant, entry.call) == (acme.tenant, task.call)
+    assert (entry.target, entry.actor_id) == ("deploy", str(cast.operator.user.pk))
+    name = cast.operator.user.get_username()
+    for page in (page_of(task), f"{RECORDS}{task.call}/"):
+        assert f"The task was cancelled by {name}" in shown(operator, page)
+    assert ("plain", "cancelled") in badges(operator, f"{RECORDS}{task.call}/")
+    assert "No question is waiting" in shown(operator, "/admin/")
+
+
+def test_a_task_that_has_ended_is_not_cancelled_and_nothing_is_recorded(
+    operator: Client, acme: Things
+) -> None:
+    task = a_task(acme.tenant, state=TaskState.COMPLETED)
+    reply = operator.post(f"{page_of(task)}cancel/", follow=True)
+    assert "The task had already ended." in reply.content.decode()
+    assert not Entry.objects.filter(action=TASK_CANCELLED).exists()
+    assert "Cancel…" not in reply.content.decode()
+
+
+def test_an_operator_retries_a_task_that_pauses(operator: Client, acme: Things) -> None:
+    later = timezone.now() + timedelta(hours=1)
+    task = a_task(acme.tenant, attempts=4, due_at=later)
+    operator.post(f"{page_of(task)}retry/")
+    task.refresh_from_db()
+    assert task.attempts == 0
+    assert task.due_at is not None
+    assert task.due_at < later
+    assert Entry.objects.get(action=TASK_RETRIED).call == task.call
+
+
+def test_a_task_that_waits_for_answers_is_not_retried(operator: Client, acme: Things) -> None:
+    task = a_task(acme.tenant)
+    a_question(task)
+    reply = operator.post(f"{page_of(task)}retry/", follow=True)
+    assert "The task cannot run now" in reply.content.decode()
+    assert not Entry.objects.filter(action=TASK_RETRIED).exists()
+
+
+@pytest.mark.parametrize("verb", ["cancel", "retry"])
+def test_auditors_only_look(auditor: Client, acme: Things, verb: str) -> None:
+    task = a_task(acme.tenant, due_at=timezone.now() + timedelta(hours=1))
+    assert f"{verb}/" not in auditor.get(page_of(task)).content.decode()
+    for reply in (auditor.get(f"{page_of(task)}{verb}/"), auditor.post(f"{page_of(task)}{verb}/")):
+        assert reply.status_code == 403
+    assert Task.objects.get(id=task.id).nonce == "first"
+    assert Task.objects.get(id=task.id).due_at == task.due_at
+
+
+def test_the_task_of_another_tenant_has_no_page(
+    cast: Cast, acme: Things, globex: Things, browse: Browser
+) -> None:
+    task = a_task(acme.tenant)
+    stranger = browse(cast.stranger)
+    for verb in ("", "cancel/", "retry/"):
+        path = f"/admin/t/globex/tasks/{task.call}/{verb}"
+        assert stranger.get(path).status_code == 404
+    assert stranger.post(f"/admin/t/globex/tasks/{task.call}/cancel/").status_code == 404
+    assert Task.objects.get(id=task.id).state == TaskState.WORKING
+
+
+@pytest.mark.parametrize(
+    ("open_", "said"), [(False, "works as a task"), (True, "task waits for answers")]
+)
+def test_a_call_whose_task_runs_is_not_of_unknown_outcome(
+    auditor: Client, acme: Things, open_: bool, said: str
+) -> None:
+    story = a_story(acme)
+    story.start()
+    told(story)
+    task = task_of(story, owner=uuid4())
+    if open_:
+        a_question(task)
+    assert ("info", said) in badges(auditor, RECORDS)
+    page = f"{RECORDS}{story.call.id}/"
+    assert ("info", said) in badges(auditor, page)
+    assert "its end is not recorded: it is still running, or its process died.</p></div>" not in (
+        auditor.get(page).content.decode()
+    )
+    assert page_of(task) in auditor.get(page).content.decode()
+
+
+def test_a_call_that_became_a_task_and_whose_task_is_gone_has_expired(
+    auditor: Client, acme: Things
+) -> None:
+    told(a_story(acme))
+    assert ("warn", "expired") in badges(auditor, RECORDS)
+
+
+def test_a_question_of_a_task_waits_until_it_is_answered(auditor: Client, acme: Things) -> None:
+    story = a_story(acme)
+    story.start()
+    story.ask("colour", "size")
+    told(story)
+    task = task_of(story)
+    colour, _ = a_question(task, "colour#2", author_key="colour"), a_question(task, "size")
+
+    def waiting() -> list[str]:
+        return sorted(each.key for each, _ in auditor.get("/admin/").context["waiting"])
+
+    assert waiting() == ["colour", "size"]
+    assert "· task" in shown(auditor, "/admin/")
+    colour.state = AnswerState.ANSWERED
+    colour.save()
+    assert waiting() == ["size"]
+    task.delete()
+    assert waiting() == []
+
+
+def test_the_delivery_of_a_task_is_told(auditor: Client, acme: Things) -> None:
+    story = a_story(acme)
+    story.start()
+    story.ask("colour")
+    told(story)
+    text = shown(auditor, f"{RECORDS}{story.call.id}/")
+    assert "; then as a task, which takes the answers" in text
+
+
+def test_the_dashboard_counts_the_tasks_of_tenants_that_one_may_see(
+    auditor: Client, staff: Client, acme: Things, globex: Things
+) -> None:
+    assert "Failed in the last day" not in shown(auditor, "/admin/")
+    a_task(acme.tenant)
+    a_question(a_task(acme.tenant))
+    a_task(globex.tenant, state=TaskState.FAILED)
+    (mine,) = auditor.get("/admin/").context["tasks"]
+    assert (mine[0], *mine[1]) == ("acme", 1, 1, 0)
+    both = staff.get("/admin/").context["tasks"]
+    assert [(slug, *count) for slug, count in both] == [("acme", 1, 1, 0), ("globex", 0, 0, 1)]

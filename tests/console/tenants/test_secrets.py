@@ -1,0 +1,356 @@
+import base64
+import json
+import re
+import sys
+import traceback
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.signals import got_request_exception
+from django.db import connection
+from django.http import HttpRequest
+from django.test import Client
+from django.utils import timezone
+from django.views.debug import ExceptionReporter
+from pytest_django import Settings
+
+from mcphost.audit.models import Entry
+from mcphost.catalogue import compiling, kinds, services
+from mcphost.catalogue.fields import PrimitiveFields
+from mcphost.kinds.python.kind import PythonKind, python_kind
+from mcphost.vault import selectors as keys
+from mcphost.vault.errors import DamagedSecretError
+from mcphost.vault.models import StoredSecret
+from mcphost.vault.secrets.fields import NAME_RULE, VALUE_RULE
+from mcphost.vault.secrets.selectors import forget_everything, load_secret, secret_uses
+from tests.cast import Cast, Person
+from tests.console.conftest import Browser
+from tests.console.things import ACTOR, Things
+from tests.plugins.canaries import CANARY
+
+SECRETS = "/admin/t/acme/secrets/"
+NEW = f"{SECRETS}new/"
+NEW_SECRET = {
+    "name": "weather_key",
+    "value": "a-secret-value",
+    "hosts": "api.example.com\r\nb.example.com:8443",
+    "places": ["header", "query"],
+}
+HOSTILE = "<script>alert(1)</script>\"'&{{ 7 }}"
+
+pytestmark = pytest.mark.django_db
+
+
+def made(client: Client, **fields: Any) -> StoredSecret:
+    assert client.post(NEW, {**NEW_SECRET, **fields}).status_code == 302
+    return StoredSecret.objects.get(name=fields.get("name", "weather_key"))
+
+
+def page(client: Client, path: str = SECRETS) -> str:
+    response = client.get(path)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def value_of(cast: Cast, name: str = "weather_key") -> str:
+    found = load_secret(cast.acme.id, name)
+    assert found is not None
+    return found.reveal()
+
+
+def pages_of(secret: StoredSecret) -> list[str]:
+    return [f"{SECRETS}{secret.pk}/{verb}/" for verb in ("rotate", "edit", "delete")]
+
+
+@pytest.mark.parametrize("role", ["owner", "operator", "staff"])
+def test_owners_operators_and_staff_store_secrets(role: str, cast: Cast, browse: Browser) -> None:
+    person: Person = getattr(cast, role)
+    client = browse(person)
+    assert "No secrets yet" in page(client)
+    made(client)
+    text = page(client)
+    for shown in ("weather_key", "api.example.com", "b.example.com:8443", "header, query", role):
+        assert shown in text
+    assert NEW_SECRET["value"] not in text
+    assert value_of(cast) == NEW_SECRET["value"]
+
+
+def test_the_value_is_typed_into_a_field_that_hides_and_forgets_it(owner: Client) -> None:
+    for path in (NEW, pages_of(made(owner))[0]):
+        form = page(owner, path)
+        field = form[form.index('name="value"') - 60 :][:400]
+        assert 'type="password"' in field
+        assert 'autocomplete="off"' in field
+        assert 'value="' not in field.replace('name="value"', "")
+        refused = owner.post(path, {**NEW_SECRET, "name": "No Name", "value": "tooshrt"})
+        assert refused.status_code == 200
+        assert b"tooshrt" not in refused.content
+    refused = owner.post(NEW, {**NEW_SECRET, "hosts": ""})
+    assert "weather_key" in refused.content.decode()
+    assert "The value was not kept." in refused.content.decode()
+    assert NEW_SECRET["value"] not in refused.content.decode()
+    assert not any("secret" in key for key in owner.session.keys())  # noqa: SIM118
+
+
+def test_problems_stand_beside_their_fields(owner: Client) -> None:
+    made(owner)
+    wrong = {"name": "No", "value": "a\nb", "hosts": "https://x.example", "places": ["cookie"]}
+    errors = owner.post(NEW, wrong).context["form"].errors
+    assert "places" in errors
+    errors = owner.post(NEW, {**wrong, "places": []}).context["form"].errors
+    assert errors["name"] == [NAME_RULE]
+    assert errors["value"] == [VALUE_RULE]
+    assert set(errors) == {"name", "value", "hosts", "places"}
+    assert list(owner.post(NEW, NEW_SECRET).context["form"].errors) == ["name"]
+    assert StoredSecret.objects.count() == 1
+
+
+def test_a_secret_is_rotated_edited_and_deleted(operator: Client, cast: Cast) -> None:
+    secret = made(operator)
+    rotate, edit, delete = pages_of(secret)
+    assert (
+        "has a new value"
+        in operator.post(rotate, {"value": "another-secret-value"}, follow=True).content.decode()
+    )
+    assert value_of(cast) == "another-secret-value"
+    form = page(operator, edit)
+    assert "api.example.com\nb.example.com:8443" in form
+    assert re.findall(r'name="places" value="(\w+)"[^>]* checked>', form) == ["header", "query"]
+    rules = {"hosts": "c.example.com", "places": ["body"]}
+    assert "Saved." in operator.post(edit, rules, follow=True).content.decode()
+    listed = page(operator)
+    assert "c.example.com" in listed
+    assert "api.example.com" not in listed
+    assert value_of(cast) == "another-secret-value"
+    assert "cannot be restored" in page(operator, delete)
+    for typed in ("", "weather_ke", "WEATHER_KEY"):
+        assert list(operator.post(delete, {"name": typed}).context["form"].errors) == ["name"]
+    done = operator.post(delete, {"name": "weather_key"}, follow=True)
+    assert "Secret weather_key is deleted." in done.content.decode()
+    for path in (rotate, edit, delete):
+        assert operator.post(path, {**rules, "name": "x", "value": "y"}).status_code == 404
+    actions = Entry.objects.filter(action__startswith="secret.").order_by("id")
+    assert [each.action for each in actions] == [
+        "secret.created",
+        "secret.rotated",
+        "secret.changed",
+        "secret.deleted",
+    ]
+    assert {each.actor_label for each in actions} == {"operator"}
+
+
+def test_an_auditor_sees_names_and_last_use_and_no_form(
+    owner: Client, auditor: Client, cast: Cast
+) -> None:
+    secret = made(owner)
+    assert "never" in page(auditor)
+    value_of(cast)
+    secret_uses.flush(timezone.now())
+    text = page(auditor)
+    assert "weather_key" in text
+    assert "just now" in text
+    assert str(secret.pk) not in text
+    assert "/secrets/new/" not in text
+    for path in (NEW, *pages_of(secret)):
+        assert auditor.get(path).status_code == 403
+        assert auditor.post(path, {**NEW_SECRET, "name": "weather_key"}).status_code == 403
+    assert value_of(cast) == NEW_SECRET["value"]
+    assert "Secrets" in page(auditor, "/admin/t/acme/")
+
+
+def test_members_and_strangers_get_nothing(owner: Client, cast: Cast, browse: Browser) -> None:
+    secret = made(owner)
+    for path in (SECRETS, NEW, *pages_of(secret)):
+        for client, status in (
+            (browse(cast.member), 302),
+            (Client(), 302),
+            (browse(cast.stranger), 403),
+        ):
+            for response in (client.get(path), client.post(path, NEW_SECRET)):
+                assert response.status_code == status
+                assert b"weather_key" not in response.content
+    assert StoredSecret.objects.count() == 1
+
+
+def test_secrets_of_other_tenants_are_unknown_here(
+    owner: Client, cast: Cast, browse: Browser
+) -> None:
+    stranger = browse(cast.stranger)
+    stranger.post("/admin/t/globex/secrets/new/", {**NEW_SECRET, "name": "theirs"})
+    theirs = StoredSecret.objects.get(name="theirs")
+    before = StoredSecret.objects.values().get(pk=theirs.pk)
+    for path in pages_of(theirs):
+        assert owner.get(path).status_code == 404
+        assert owner.post(path, {**NEW_SECRET, "name": "theirs"}).status_code == 404
+    assert StoredSecret.objects.values().get(pk=theirs.pk) == before
+    assert "theirs" not in page(owner)
+
+
+@pytest.mark.parametrize("field", ["name", "hosts", "places"])
+@pytest.mark.parametrize("text", [HOSTILE, "a\0b", "x" * 100_000, "\u202egnp.exe", "'; DROP TABLE"])
+def test_hostile_strings_are_refused_and_shown_as_text(
+    owner: Client, field: str, text: str
+) -> None:
+    response = owner.post(NEW, {**NEW_SECRET, field: text})
+    assert response.status_code == 200
+    assert list(response.context["form"].errors) == [field]
+    assert "<script>alert" not in response.content.decode()
+    assert not StoredSecret.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "text", ["a-value\0more", "a-value\r\nX: 1", "\u202egnp.exe", "x" * 100_000]
+)
+def test_a_hostile_value_is_refused(owner: Client, text: str) -> None:
+    response = owner.post(NEW, {**NEW_SECRET, "value": text})
+    assert list(response.context["form"].errors) == ["value"]
+    assert text[:50] not in response.content.decode()
+    assert not StoredSecret.objects.exists()
+
+
+@pytest.mark.parametrize("text", [HOSTILE, "'; DROP TABLE", "${jndi:ldap://x}", "%s%n %(a)s {0}"])
+def test_a_value_is_stored_as_it_was_typed(owner: Client, cast: Cast, text: str) -> None:
+    made(owner, value=text)
+    assert value_of(cast) == text
+    assert text not in page(owner)
+
+
+def test_a_form_without_fields_changes_nothing(owner: Client, cast: Cast) -> None:
+    secret = made(owner)
+    for path in (NEW, *pages_of(secret)):
+        response = owner.post(path, {})
+        assert response.status_code == 200
+        assert response.context["form"].errors
+    assert value_of(cast) == NEW_SECRET["value"]
+
+
+class Naming(PythonKind):
+    """Python functions of which `probe.echo` uses a secret."""
+
+    def secrets_of(self, config: Mapping[str, Any]) -> Collection[str]:
+        return ["weather_key"] if config.get("function") == "probe.echo" else []
+
+
+@pytest.fixture
+def naming(acme: Things, monkeypatch: pytest.MonkeyPatch) -> Iterator[Things]:
+    """Acme, whose published tool uses the secret `weather_key`."""
+    kind = Naming()
+    vars(kind).update(vars(python_kind))  # the functions that are loaded already
+    monkeypatch.setitem(kinds.KINDS, "python", kind)  # type: ignore[arg-type]
+    compiling.forget_all()
+    yield acme
+    compiling.forget_all()
+
+
+def test_the_page_says_which_tools_use_a_secret(naming: Things, owner: Client) -> None:
+    assert "No secret is called <code>weather_key</code>" in page(owner)
+    secret = made(owner)
+    draft = PrimitiveFields(name="draft_of_it", config={"function": "probe.echo"})
+    services.create(naming.tenant, draft, ACTOR)
+    text = page(owner)
+    assert "No secret is called" not in text
+    assert f'<a href="/admin/t/acme/tools/{naming.tool}/">canary-acme-tool</a>,' in text
+    assert 'draft_of_it</a> <span class="c-quiet">(working copy)</span>' in text
+    delete = pages_of(secret)[2]
+    asked = page(owner, delete)
+    assert "canary-acme-tool, draft_of_it" in asked
+    errors = owner.post(delete, {"name": "weather_key"}).context["form"].errors
+    assert "canary-acme-tool" in errors["name"][0]
+    assert "draft_of_it" not in errors["name"][0]
+    services.disable(naming.tool, ACTOR)
+    assert '<span class="c-quiet">(disabled)</span>' in page(owner)
+    assert owner.post(delete, {"name": "weather_key"}).status_code == 302
+    assert not StoredSecret.objects.filter(tenant=naming.tenant, name="weather_key").exists()
+
+
+@pytest.fixture
+def reports() -> Iterator[list[str]]:
+    """What Django would send to administrators for each server error."""
+    found: list[str] = []
+
+    def report(request: HttpRequest, **_: Any) -> None:
+        reporter = ExceptionReporter(request, *sys.exc_info())
+        found.extend((reporter.get_traceback_html(), reporter.get_traceback_text()))
+
+    got_request_exception.connect(report)
+    yield found
+    got_request_exception.disconnect(report)
+
+
+@pytest.mark.parametrize("form", ["new", "rotate"])
+def test_the_report_of_a_server_error_contains_no_value(
+    owner: Client, reports: list[str], settings: Settings, form: str
+) -> None:
+    rotate = pages_of(made(owner))[0]
+    path = NEW if form == "new" else rotate
+    owner.raise_request_exception = False
+    keys.forget_everything()
+    settings.MCPHOST_MASTER_KEY = lambda: b"another master key, 32 bytes lg."
+    response = owner.post(path, {**NEW_SECRET, "name": "other", "value": CANARY})
+    assert response.status_code == 500
+    assert [CANARY in each for each in reports] == [False, False]
+    assert "weather_key" in reports[0] or "api.example.com" in reports[0]
+    assert CANARY not in response.content.decode()
+
+
+def encoded(value: str) -> list[bytes]:
+    """The value as it is, in hexadecimal, and at each offset in Base64."""
+    plain = value.encode()
+    shifted = [base64.b64encode(b"x" * offset + plain)[4:-4] for offset in range(3)]
+    return [plain, plain[::-1], plain.hex().encode(), *shifted]
+
+
+def stored_bytes() -> bytes:
+    """Everything in the database: its file and its log, or every row of every table."""
+    if connection.vendor == "sqlite":
+        main = Path(connection.settings_dict["NAME"])
+        return b"".join(path.read_bytes() for path in main.parent.glob(f"{main.name}*"))
+    found = []
+    with connection.cursor() as cursor:
+        for table in connection.introspection.table_names(cursor):
+            cursor.execute(f'SELECT * FROM "{table}"')
+            for row in cursor.fetchall():
+                found += [
+                    bytes(value) if isinstance(value, memoryview) else str(value).encode()
+                    for value in row
+                ]
+    return b"\n".join(found)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_value_is_in_no_page_entry_error_session_or_file(
+    acme: Things, cast: Cast, browse: Browser
+) -> None:
+    """The log is searched for it after every test."""
+    owner, auditor = browse(cast.owner), browse(cast.auditor)
+    owner.raise_request_exception = False
+    shown = [owner.post(NEW, {**NEW_SECRET, "value": CANARY}, follow=True)]
+    secret = StoredSecret.objects.get(name="weather_key")
+    rotate, edit, delete = pages_of(secret)
+    shown += [
+        owner.post(rotate, {"value": f"{CANARY}-2"}, follow=True),
+        owner.post(rotate, {"value": f"{CANARY}\r\nX-More: 1"}),
+        owner.post(NEW, {**NEW_SECRET, "value": f"{CANARY}-3"}),
+        owner.post(NEW, {**NEW_SECRET, "name": "other", "value": f"{CANARY}\0"}),
+        owner.post(delete, {"name": "no", "value": CANARY}),
+    ]
+    assert value_of(cast) == f"{CANARY}-2"
+    StoredSecret.objects.filter(pk=secret.pk).update(version=7)
+    forget_everything()
+    with pytest.raises(DamagedSecretError) as damaged:
+        value_of(cast)
+    assert CANARY not in "".join(traceback.format_exception(damaged.value))
+    shown += [client.get(path) for client in (owner, auditor) for path in (SECRETS, edit, rotate)]
+    shown += [owner.get("/admin/t/acme/changes/"), owner.get("/admin/t/acme/records/")]
+    for response in shown:
+        for form in encoded(CANARY):
+            assert form not in response.content
+            assert form.decode() not in str(response.headers)
+    entries = json.dumps([str(entry) for entry in Entry.objects.values()])
+    everything = stored_bytes()
+    assert b"weather_key" in everything
+    for form in encoded(CANARY):
+        assert form.decode() not in entries
+        assert form not in everything

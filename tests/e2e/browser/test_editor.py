@@ -1,0 +1,249 @@
+"""The script editor in a real browser: colours, completion, errors in place, and the way out."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.e2e.browser.conftest import PHONE, Visit, shoot
+from tests.e2e.browser.mcp import ask
+from tests.e2e.processes import Server
+
+NEW = "/admin/t/demo/tools/new/?kind=script"
+SCRIPT = '''\
+def order(item: str, count: int = 1) -> str:
+    """Order an item, after asking.
+
+    Args:
+        item: What is ordered.
+    """
+    # Ask first: an order cannot be undone.
+    answer = elicit("sure", f"Order {count} of {item}?", {"sure": bool})
+    if not answer["sure"]:
+        fail("Nothing was ordered.")
+    return f"{count} of {item}"
+'''
+WRONG = SCRIPT.replace('return f"{count} of {item}"', "return count")
+PROBLEM = "Return type does not match returned value"
+# The relative luminance of WCAG 2, of the text and of the nearest background that is not transparent.
+CONTRASTS = """() => {
+  const light = (colour) => {
+    const canvas = document.createElement("canvas").getContext("2d");
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    const [r, g, b] = [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3)
+      .map((each) => each / 255).map((each) => each <= 0.03928 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const editor = document.querySelector(".cm-editor");
+  const back = light(getComputedStyle(editor).backgroundColor);
+  return [...editor.querySelectorAll(".cm-line span, .cm-said")].map((node) => {
+    const text = light(getComputedStyle(node).color);
+    return [node.textContent, (Math.max(text, back) + 0.05) / (Math.min(text, back) + 0.05)];
+  });
+}"""
+
+
+# Each number of a line stands beside its line.
+ALIGNED = """() => {
+  const top = (node) => node.getBoundingClientRect().top;
+  const lines = [...document.querySelectorAll(".cm-line")].map(top);
+  const numbers = [...document.querySelectorAll(".cm-lineNumbers .cm-gutterElement")]
+    .filter((node) => node.getBoundingClientRect().height).map(top);
+  return lines.length > 5 && lines.length === numbers.length
+    && lines.every((line, at) => Math.abs(line - numbers[at]) < 2);
+}"""
+
+
+def open_editor(page: Page) -> None:
+    page.goto(NEW)
+    expect(code(page)).to_be_visible()
+
+
+def code(page: Page):  # type: ignore[no-untyped-def]
+    """The editor, by the label of its field."""
+    return page.get_by_role("textbox", name="Code")
+
+
+def write(page: Page, text: str) -> None:
+    """Replace the script, as a paste does."""
+    code(page).click()
+    page.keyboard.press("Control+A")
+    page.keyboard.press("Delete")
+    page.keyboard.insert_text(text)
+
+
+def accept(page: Page) -> None:
+    """Accept what is suggested: Tab is ignored in the first moment, so that it is not meant for the text."""
+    offers = page.locator(".cm-tooltip-autocomplete")
+    for _ in range(100):
+        if not offers.count():
+            return
+        page.keyboard.press("Tab")
+    pytest.fail("Tab accepted nothing")
+
+
+def stored(page: Page) -> str:
+    """What the form would send."""
+    return str(page.locator("textarea[name=code]").input_value())
+
+
+def test_a_mistake_is_marked_at_its_line_corrected_and_the_script_is_stored_as_typed(
+    visit: Visit, server: Server
+) -> None:
+    page = visit("admin")
+    open_editor(page)
+    write(page, WRONG)
+    assert stored(page) == WRONG
+    status = page.locator("[data-status]")
+    expect(status).to_contain_text(f"1 problem. Line 11, column 12: {PROBLEM}")
+    expect(page.locator(".cm-said")).to_contain_text(PROBLEM)
+    expect(page.locator(".cm-lintRange-error")).to_have_text("count")
+    expect(page.locator(".cm-lint-marker-error")).to_have_count(1)
+    expect(page.locator("[data-arguments]")).to_contain_text('"item"')
+    shoot(page, "editor-problem")
+    page.get_by_label("Name", exact=True).fill("order")
+    page.get_by_role("button", name="Save and publish").click()
+    expect(page.locator("[data-field=code] .c-error")).to_contain_text("Line 11, column 12")
+    expect(page.locator(".cm-said")).to_contain_text(PROBLEM)
+    assert stored(page) == WRONG
+    code(page).scroll_into_view_if_needed()
+    page.wait_for_function(ALIGNED)
+    shoot(page, "editor-refused")
+
+    write(page, SCRIPT)
+    expect(status).to_have_text("Checked: no problems.")
+    expect(page.locator(".cm-said, .c-error")).to_have_count(0)
+    shoot(page, "editor-good")
+    page.get_by_role("button", name="Save and publish").click()
+    expect(page.get_by_role("heading", name="order")).to_be_visible()
+    page.get_by_role("link", name="Edit").click()
+    expect(code(page)).to_be_visible()
+    assert stored(page) == SCRIPT
+    _, listed = ask(server.url, server.token, "tools/list")
+    (tool,) = [each for each in listed["result"]["tools"] if each["name"] == "order"]
+    assert tool["inputSchema"]["properties"]["item"]["description"] == "What is ordered."
+
+
+def test_functions_members_and_secrets_are_completed(visit: Visit) -> None:
+    page = visit("admin")
+    page.goto("/admin/t/demo/secrets/new/")
+    page.get_by_label("Name").fill("editor_key")
+    page.get_by_label("Value").fill("a-value-that-nobody-completes")
+    page.get_by_label("Hosts").fill("api.example.com")
+    page.get_by_label("in a header").check()
+    page.get_by_role("button", name="Store secret").click()
+    expect(page.get_by_role("row", name="editor_key")).to_be_visible()
+    open_editor(page)
+    assert "a-value-that-nobody-completes" not in page.content()
+    write(page, "def f() -> str:\n    ")
+    offers = page.locator(".cm-tooltip-autocomplete")
+    page.keyboard.type("eli")
+    expect(offers.get_by_role("option").first).to_have_text("elicit")
+    expect(offers).to_contain_text("(key: str, message: str, fields: dict[str, Any])")
+    expect(offers).to_contain_text("Ask the user")
+    shoot(page, "editor-completion")
+    accept(page)
+    assert stored(page).endswith("    elicit()")
+    page.keyboard.press("Control+A")
+    page.keyboard.press("Delete")
+    page.keyboard.type("reply = http.po")
+    expect(offers.get_by_role("option").first).to_have_text("post")
+    accept(page)
+    page.keyboard.type('"https://api.example.com", headers={"Authorization": secret("edit')
+    expect(offers.get_by_role("option")).to_have_text(["editor_key"])
+    accept(page)
+    assert 'secret("editor_key")' in stored(page)
+    page.keyboard.press("End")
+    page.keyboard.press("Enter")
+    page.keyboard.type("reply.st")
+    expect(offers.get_by_role("option").first).to_contain_text("status")
+
+
+def test_tab_indents_and_after_escape_it_leaves(visit: Visit) -> None:
+    page = visit("admin")
+    open_editor(page)
+    write(page, "pass")
+    page.keyboard.press("Home")
+    page.keyboard.press("Tab")
+    assert stored(page) == "    pass"
+    page.keyboard.press("Escape")
+    page.keyboard.press("Tab")
+    expect(code(page)).not_to_be_focused()
+    assert stored(page) == "    pass"
+    page.keyboard.press("Shift+Tab")
+    expect(code(page)).to_be_focused()
+    page.keyboard.press("Control+Z")
+    assert stored(page) == "pass"
+    page.locator("label", has_text="Code").click()
+    expect(code(page)).to_be_focused()
+
+
+def test_the_search_is_not_part_of_the_form(visit: Visit) -> None:
+    page = visit("admin")
+    open_editor(page)
+    code(page).click()
+    page.keyboard.press("Control+F")
+    expect(page.get_by_role("textbox", name="Find")).to_be_focused()
+    page.keyboard.type("greet")
+    expect(page.locator(".cm-searchMatch")).not_to_have_count(0)
+    fields = page.evaluate("[...new FormData(document.querySelector('.c-form')).keys()]")
+    assert "code" in fields
+    assert "search" not in fields
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("kind=script"))
+
+
+def test_without_a_check_or_without_scripts_the_field_still_works(
+    visit: Visit, server: Server
+) -> None:
+    page = visit("admin")
+    page.route("**/tools/check/", lambda route: route.fulfill(status=404))
+    open_editor(page)
+    write(page, WRONG)
+    expect(page.locator("[data-status]")).to_contain_text("the check is unavailable")
+    page.get_by_role("button", name="Save draft").click()
+    expect(page.locator(".cm-said")).to_contain_text(PROBLEM)
+    page.unroute("**/tools/check/")
+
+    page.route("**/editor.js", lambda route: route.fulfill(body="", content_type="text/javascript"))
+    page.goto(NEW)
+    page.get_by_label("Code").fill(WRONG)
+    page.get_by_role("button", name="Save draft").click()
+    expect(page.locator(".c-error")).to_contain_text("Line 11, column 12")
+    assert page.get_by_label("Code").input_value() == WRONG
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_colours_can_be_read_and_it_fits_a_phone(visit: Visit, theme: str) -> None:
+    page = visit("admin", theme=theme)
+    open_editor(page)
+    write(page, WRONG)
+    expect(page.locator(".cm-said")).to_be_visible()
+    contrasts = page.evaluate(CONTRASTS)
+    assert len(contrasts) > 20
+    assert [each for each in contrasts if each[1] < 4.5] == []
+    shoot(page, f"editor-{theme}")
+    phone = visit("admin", size=PHONE, theme=theme)
+    open_editor(phone)
+    write(phone, WRONG)
+    expect(phone.locator(".cm-said")).to_be_visible()
+    shoot(phone, f"phone-editor-{theme}")
+    assert phone.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+def test_styles_need_the_nonce_of_the_page(visit: Visit) -> None:
+    page = visit("admin")
+    answer = page.goto(NEW)
+    assert answer is not None
+    policy = answer.headers["content-security-policy"]
+    nonce = re.search(r"style-src-elem 'self' 'nonce-([\w-]{22})'", policy)
+    assert nonce is not None
+    assert page.locator("[data-script-editor]").get_attribute("data-nonce") == nonce[1]
+    expect(code(page)).to_be_visible()
+    nonces = page.evaluate("[...document.querySelectorAll('style')].map((each) => each.nonce)")
+    assert len(nonces) >= 2
+    assert set(nonces) == {nonce[1]}
+    again = page.goto(NEW)
+    assert again is not None
+    assert nonce[1] not in again.headers["content-security-policy"]

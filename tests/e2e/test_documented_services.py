@@ -1,0 +1,332 @@
+"""The services of docs/http-tools.md and the tool that calls them, as they are written there."""
+
+import http.client
+import json
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.environment import node_folder
+from mcphost.kinds.http.configs import HttpToolConfig
+from tests.e2e.admin import Admin, Form
+from tests.e2e.asking import Asker, accept, wait_until
+from tests.e2e.callers import command
+from tests.e2e.node_client import NODE
+from tests.e2e.processes import ROOT, Server, free_port, manage, serving
+from tests.e2e.relay import ANSWERS, Relay, relaying
+from tests.e2e.talking import Talk, conversing
+
+PAGE = (ROOT / "docs" / "http-tools.md").read_text()
+PACKAGES = Path(__file__).parent / "node_services"
+TOKEN = "a-token-to-try"
+TOOL = "place_order"
+SESSION, STATELESS = "2025-11-25", "2026-07-28"
+REVISIONS = {"python": SESSION, "fastmcp": STATELESS}
+"""The clients, and the revision that each speaks."""
+CONFIG = """
+import json
+from mcphost.catalogue.models import Primitive
+print(json.dumps(Primitive.objects.get(name="place_order").live.snapshot["config"]))
+"""
+STOP_SECONDS = 20
+PAGES = {
+    "*Settings*": "settings/",
+    "*Secrets*, *Store secret*": "secrets/new/",
+    "*Tools*, *New tool*, *An HTTP request*": "tools/new/?kind=http",
+}
+
+
+def _program(language: str) -> str:
+    (program,) = re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    return str(program)
+
+
+def _flask(folder: Path, port: int) -> list[str]:
+    (folder / "orders.py").write_text(_program("python"))
+    return [sys.executable, "-m", "flask", "--app", "orders", "run", "--port", str(port)]
+
+
+def _express(folder: Path, port: int) -> list[str]:
+    packages = node_folder(PACKAGES)
+    (folder / "node_modules").symlink_to(packages / "node_modules")
+    (folder / "orders.mjs").write_text(_program("javascript"))
+    return [str(NODE), "orders.mjs"]
+
+
+SERVICES = {"flask": _flask, "express": _express}
+
+
+@dataclass(frozen=True)
+class Place:
+    """A service behind a relay, and the data folder of a server that may call it."""
+
+    relay: Relay
+    database: Path
+    home: Path
+    port: int
+
+    @contextmanager
+    def life(self, ending: signal.Signals = signal.SIGTERM) -> Iterator[Server]:
+        """A server over the folder, on the same port in each of its lives."""
+        ports = {"MCPHOST_EGRESS_LOOPBACK_PORTS": str(self.relay.port)}
+        with serving("uvicorn", self.home, ending, self.port, **ports) as server:
+            yield server
+
+    def placed(self, item: str) -> list[dict[str, Any]]:
+        """The orders of an item that the service has stored."""
+        with closing(sqlite3.connect(self.database)) as database:
+            rows = database.execute("SELECT details FROM orders").fetchall()
+        orders = [json.loads(details) for (details,) in rows]
+        return [order for order in orders if order["item"] == item]
+
+
+@contextmanager
+def _placed(name: str, folder: Path) -> Iterator[Place]:
+    """A service, and a data folder with the tool, set up in the admin."""
+    with _running(name, folder) as port, relaying(port) as relay:
+        made = Place(relay, folder / "orders.db", folder / "home", free_port())
+        initialised = manage(made.home, "init", "--demo")
+        assert initialised.returncode == 0, initialised.stderr
+        with made.life() as server:
+            _set_up(server, relay.port)
+        yield made
+
+
+@pytest.fixture(scope="module", params=SERVICES)
+def place(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Place]:
+    """Each of the two services, with the data folder of `server`."""
+    with _placed(request.param, tmp_path_factory.mktemp(request.param)) as made:
+        yield made
+
+
+@pytest.fixture(params=SERVICES)
+def own_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    """The same for a test that starts and ends its servers itself."""
+    with _placed(request.param, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def server(place: Place) -> Iterator[Server]:
+    with place.life() as started:
+        yield started
+
+
+@contextmanager
+def _running(name: str, folder: Path) -> Iterator[int]:
+    """The port of a service, which answers by now."""
+    port = free_port()
+    settings = {"ORDERS_TOKEN": TOKEN, "ORDERS_STATE_KEY": "only-the-service-has-it"}
+    log = folder / "service.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            SERVICES[name](folder, port),
+            cwd=folder,
+            env={**settings, "PORT": str(port), "PATH": "/usr/bin:/bin"},
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        wait_until(lambda: process.poll() is not None or _answers(port))
+        assert process.poll() is None, log.read_text()
+        yield port
+    finally:
+        process.terminate()
+        process.wait(STOP_SECONDS)
+    assert "Traceback" not in log.read_text(), log.read_text()
+
+
+def _answers(port: int) -> bool:
+    try:
+        return bool(_sent(port, {}))
+    except OSError:
+        return False
+
+
+def _sent(port: int, body: Any, media_type: str = "application/json", **headers: str) -> Any:
+    """A request to the service by hand; its status and its JSON."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    fields = {"Content-Type": media_type, **named}
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=STOP_SECONDS)) as line:
+        line.request("POST", "/orders", json.dumps(body), fields)
+        response = line.getresponse()
+        return response.status, json.loads(response.read())
+
+
+def _set_up(server: Server, port: int) -> None:
+    """Fill in the admin's forms as the table of the page says, with another port."""
+    admin = Admin(server.port, (server.home / "admin-password").read_text().strip())
+    for page, fields in _documented_forms(port).items():
+        path = f"/admin/t/demo/{PAGES[page]}"
+        form = Form(admin.get(path))
+        for label, value in fields.items():
+            group, _, field = label.rpartition(": ")
+            form.fill(field, value, group.lower())
+        pressed = {"_publish": ""} if "tools" in path else {}
+        admin.post(path, **form.fields, **pressed)
+
+
+def _documented_forms(port: int) -> dict[str, dict[str, str]]:
+    forms: dict[str, dict[str, str]] = {}
+    table = PAGE.split("| page | field | value |\n| --- | --- | --- |\n")[1].split("\n\n")[0]
+    page = ""
+    for row in table.splitlines():
+        named, label, value = (cell.strip() for cell in row.strip("|").split("|"))
+        page = named or page
+        forms.setdefault(page, {})[label] = value.strip("`").replace(":9000", f":{port}")
+    return forms
+
+
+@pytest.fixture(params=REVISIONS)
+def talk(request: pytest.FixtureRequest, server: Server, tmp_path: Path) -> Iterator[Talk]:
+    """A client that has connected and has found the tool."""
+    revision = REVISIONS[request.param]
+    asked = {"revision": revision} if revision == SESSION else {}
+    argv = command(request.param)
+    with conversing(argv, tmp_path, url=server.url, token=server.token, **asked) as talk:
+        met = talk.hear("met")
+        assert met["revision"] == revision
+        assert TOOL in met["tools"]
+        yield talk
+
+
+@pytest.fixture
+def item(request: pytest.FixtureRequest) -> str:
+    """What this test orders and no other."""
+    return str(request.node.name)
+
+
+def _asked(talk: Talk, item: str) -> None:
+    """Call the tool, and be asked for the slot."""
+    talk.say({"call": TOOL, "arguments": {"item": item, "amount": 3}})
+    question = talk.hear("asked")
+    assert question["message"] == f"When should 3 of {item} be delivered?"
+    assert question["requestedSchema"]["properties"]["slot"]["enum"] == ["morning", "evening"]
+
+
+def _result(talk: Talk) -> Mapping[str, Any]:
+    done: Mapping[str, Any] = talk.hear("done")
+    assert not done.get("isError"), done
+    result: Mapping[str, Any] = done["structuredContent"]
+    return result
+
+
+def test_the_forms_make_the_documented_configuration(place: Place, server: Server) -> None:
+    shown = manage(server.home, "shell", "-v", "0", "-c", CONFIG)
+    assert shown.returncode == 0, shown.stderr
+    documented = re.findall(r"^```json\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)[-1]
+    documented = documented.replace(":9000", f":{place.relay.port}")
+    stored = HttpToolConfig.model_validate_json(shown.stdout)
+    assert stored == HttpToolConfig.model_validate_json(documented)
+
+
+def test_an_order_is_placed_in_the_slot_that_the_user_chose(
+    place: Place, talk: Talk, item: str
+) -> None:
+    place.relay.seen.clear()
+    _asked(talk, item)
+    assert place.placed(item) == []
+    talk.say(accept(slot="evening"))
+    order = {"item": item, "amount": 3, "slot": "evening"}
+    result = _result(talk)
+    assert result == {"placed": True, "number": result["number"], **order}
+    assert place.placed(item) == [order]
+    first, second = place.relay.seen
+    assert second.media_type == ANSWERS
+    assert first.key != second.key
+    assert json.loads(second.body)["request"] == json.loads(first.body)
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+def test_a_user_who_does_not_answer_orders_nothing(
+    place: Place, talk: Talk, item: str, action: str
+) -> None:
+    _asked(talk, item)
+    talk.say({"action": action})
+    assert _result(talk) == {"placed": False, "reason": f"The user's answer: {action}."}
+    assert place.placed(item) == []
+
+
+def test_a_response_that_is_lost_is_asked_for_again_and_the_service_acts_once(
+    place: Place, talk: Talk, item: str
+) -> None:
+    _asked(talk, item)
+    place.relay.seen.clear()
+    place.relay.losses = 2
+    talk.say(accept(slot="morning"))
+    assert _result(talk)["placed"] is True
+    attempts = place.relay.seen
+    assert len(attempts) == 3
+    assert len(set(attempts)) == 1, "the same key and the same body"
+    assert len(place.placed(item)) == 1
+
+
+def test_a_forged_state_is_refused(place: Place, talk: Talk, item: str) -> None:
+    place.relay.forges = True
+    try:
+        _asked(talk, item)
+        talk.say(accept(slot="morning"))
+        done = talk.hear("done")
+    finally:
+        place.relay.forges = False
+    assert done["isError"]
+    assert "status 400" in done["content"][0]["text"]
+    assert "This service did not sign the state." in done["content"][0]["text"]
+    assert place.placed(item) == []
+
+
+def test_a_service_refuses_what_the_platform_does_not_send(place: Place) -> None:
+    port, order = place.relay.service, {"item": "by hand", "amount": 1}
+    bearer = {"Authorization": f"Bearer {TOKEN}"}
+    assert _sent(port, order, Idempotency_Key="1")[0] == 401
+    assert _sent(port, order, Idempotency_Key="1", Authorization="Bearer no")[0] == 401
+    assert _sent(port, order, **bearer)[0] == 400
+    assert _sent(port, {}, **bearer, Idempotency_Key="1")[0] == 400
+    status, asked = _sent(port, order, **bearer, Idempotency_Key="1")
+    assert status == 200
+
+    def answered(key: str, slot: str) -> Any:
+        body = {"state": asked["state"], "responses": {"slot": accept(slot=slot)}}
+        return _sent(port, body, ANSWERS, **bearer, Idempotency_Key=key)
+
+    assert answered("2", "noon")[0] == 400
+    assert answered("2", "morning") == answered("2", "morning")
+    assert answered("2", "evening")[0] == 422
+    assert len(place.placed("by hand")) == 1
+
+
+def test_the_service_acts_once_although_the_server_is_killed_before_its_response(
+    own_place: Place, item: str
+) -> None:
+    """The client repeats its request, and the next process sends the answers under the same key."""
+    place = own_place
+    asker = Asker(TOOL, {"item": item, "amount": 1})
+    answers = {"slot": accept(slot="morning")}
+    relay = place.relay
+    with ThreadPoolExecutor(1) as pool:
+        with place.life(signal.SIGKILL) as server:
+            state = asker.leg(server)["requestState"]
+            relay.seen.clear()
+            relay.holds.clear()
+            lost = pool.submit(asker.leg, server, state, answers)
+            wait_until(lambda: len(place.placed(item)) == 1)
+        relay.holds.set()
+        assert lost.exception(STOP_SECONDS) is not None
+    with place.life() as server:
+        result = asker.leg(server, state, answers)
+    assert result["structuredContent"]["placed"] is True
+    first, second = relay.seen
+    assert first == second
+    assert len(place.placed(item)) == 1

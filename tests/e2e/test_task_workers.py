@@ -1,0 +1,297 @@
+"""Tasks that two nodes and three workers run, while workers are killed, Redis is away and PostgreSQL
+restarts.
+
+`CHAOS_TASKS` is the number of tasks with the queue of jobs, `CHAOS_SEED` what is random about the
+disturbances.
+"""
+
+import asyncio
+import os
+import random
+import re
+import shutil
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any, LiteralString, NamedTuple
+
+import httpx2
+import psycopg
+import pytest
+
+from tests.e2e import nodes, raw
+from tests.e2e.asking import accept, at, wait_until
+from tests.e2e.nodes import Service
+from tests.e2e.postgresql import Postgres, postgres
+from tests.e2e.processes import ROOT, Server
+from tests.e2e.test_task_clients import PROBE, PUBLISH
+from tests.e2e.workers import Worker
+
+MANY = int(os.environ.get("CHAOS_TASKS") or 200)
+FEW = 60
+SEED = int(os.environ.get("CHAOS_SEED") or 1)
+AT_ONCE = 150
+"""How many clients follow a task at the same time."""
+WORKERS = 3
+REDIS_AWAY_SECONDS = 10
+PATIENCE = 600
+POLL_SECONDS = 0.5
+COLOURS = ("red", "green", "blue")
+TERMINAL = ("completed", "failed", "cancelled")
+ABLE = {
+    f"{raw.PREFIX}clientCapabilities": {
+        "elicitation": {"form": {}},
+        "extensions": {f"{raw.PREFIX}tasks": {}},
+    }
+}
+
+Seen = Mapping[str, Any]
+
+
+@pytest.fixture(scope="module")
+def cluster(machine: None) -> Iterator[Postgres]:
+    with postgres() as started:
+        yield started
+
+
+@pytest.fixture(params=[("procrastinate", MANY), ("embedded", FEW)], ids=lambda each: each[0])
+def crowd(request: pytest.FixtureRequest) -> tuple[str, int]:
+    """The engine, and how many tasks it has."""
+    engine, count = request.param
+    return engine, count
+
+
+@pytest.fixture
+def service(cluster: Postgres, crowd: tuple[str, int], tmp_path: Path) -> Iterator[Service]:
+    """Two nodes over the database that is restarted."""
+    tools = tmp_path / "tools"
+    shutil.copytree(ROOT / "tools", tools, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(PROBE, tools)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TEST_DATABASE_URL", cluster.url)
+        with nodes.service(
+            tmp_path,
+            MCPHOST_TASK_ENGINE=crowd[0],
+            MCPHOST_TASK_WORKER_IN_SERVER="0",
+            MCPHOST_TOOLS_PATH=str(tools),
+            EFFECTS=str(tmp_path / "effects"),
+        ) as two:
+            two.manage("shell", "-c", PUBLISH)
+            yield two
+
+
+@pytest.fixture
+def workers(service: Service) -> Iterator[Sequence[Worker]]:
+    """Workers that take tasks."""
+    home = service.first.home
+    made = [Worker(home, f"worker-{number}", service.settings) for number in range(WORKERS)]
+    with ExitStack() as ends:
+        for worker in made:
+            ends.callback(worker.close)
+            worker.start()
+        yield made
+
+
+class Effect(NamedTuple):
+    """A line of the tool: a step of a task began, or the code after the step went on."""
+
+    step: tuple[str, str]
+    what: str
+    value: str
+    key: str = ""
+
+
+def effects(service: Service) -> list[Effect]:
+    """What the tool has written down, in order."""
+    path = Path(service.settings["EFFECTS"])
+    lines = path.read_text().splitlines() if path.exists() else []
+    words = map(str.split, lines)
+    return [Effect((number, step), *more) for number, step, *more in words]
+
+
+class Caller:
+    """The client of one task, which uses the two nodes in turn."""
+
+    def __init__(self, http: httpx2.AsyncClient, servers: Sequence[Server], number: int) -> None:
+        self._http, self._servers, self._number = http, servers, number
+        self._sent = number
+        self._colour = COLOURS[number % len(COLOURS)]
+        self.task = ""
+
+    async def text(self) -> str:
+        """Call, answer the one question, and wait for the result, which has to be this task's."""
+        arguments = {"name": "works_and_asks", "arguments": {"number": self._number}}
+        self.task = (await self._send("tools/call", arguments))["taskId"]
+        asked = await self._until(("input_required",))
+        question = asked["inputRequests"]["colour"]["params"]["message"]
+        first = re.fullmatch(rf"Which colour for {self._number} after (\w+)\?", question)
+        assert first, question
+        answer = {"colour": accept(colour=self._colour)}
+        await self._send("tasks/update", {"taskId": self.task, "inputResponses": answer})
+        text = _text(await self._until(TERMINAL))
+        assert text.startswith(f"{self._number} {first[1]} {self._colour} "), text
+        return text
+
+    async def text_again(self) -> str:
+        """The result, from the other node."""
+        return _text(await self._send("tasks/get", {"taskId": self.task}))
+
+    async def _until(self, statuses: Sequence[str]) -> Seen:
+        while True:
+            seen = await self._send("tasks/get", {"taskId": self.task})
+            if seen["status"] in statuses:
+                return seen
+            assert seen["status"] not in TERMINAL, seen
+            await asyncio.sleep(POLL_SECONDS)  # between polls, as a client does
+
+    async def _send(self, method: str, params: Mapping[str, Any]) -> Seen:
+        """Send a request to the next node, and again if that could not be reached or is unready."""
+        message = raw.request(method, params, **ABLE)
+        while True:
+            self._sent += 1
+            server = self._servers[self._sent % len(self._servers)]
+            fields = raw.headers(message, server.token)
+            fields["Mcp-Name"] = params.get("taskId") or params["name"]
+            try:
+                reply = await self._http.post(server.url, json=message, headers=fields)
+            except httpx2.TransportError:
+                assert method != "tools/call"  # this would be another call
+            else:
+                told = raw.last_message(reply.headers["content-type"], reply.content)
+                if reply.status_code == 200:
+                    result: Seen = told["result"]
+                    return result
+                assert reply.status_code in (429, 503), told
+            await asyncio.sleep(POLL_SECONDS)
+
+
+def _text(seen: Seen) -> str:
+    assert seen["status"] == "completed", seen
+    text: str = seen["result"]["content"][0]["text"]
+    return text
+
+
+class Disturbances:
+    """What happens to the service while tasks run."""
+
+    def __init__(self, service: Service, workers: Sequence[Worker], cluster: Postgres) -> None:
+        self._service, self._workers, self._cluster = service, workers, cluster
+        self._random = random.Random(SEED)
+        self._database = asyncio.Lock()
+        self.over = asyncio.Event()
+        self.kills = 0
+
+    async def kill_workers(self) -> None:
+        """Kill a worker when another step has begun, and start it again; and so on until it is over."""
+        while not self.over.is_set():
+            await asyncio.sleep(self._random.uniform(0.5, 3))
+            await asyncio.to_thread(self._a_step_begins)
+            worker = self._random.choice(self._workers)
+            await asyncio.to_thread(worker.kill)
+            self.kills += 1
+            async with self._database:  # a worker does not start without
+                await asyncio.to_thread(worker.start)
+
+    def _a_step_begins(self) -> None:
+        before = len(effects(self._service))
+        wait_until(lambda: len(effects(self._service)) > before or self.over.is_set())
+
+    async def take_redis_away(self) -> None:
+        """Stop Redis for ten seconds."""
+        await asyncio.to_thread(self._service.redis.stop)
+        await asyncio.sleep(REDIS_AWAY_SECONDS)
+        await asyncio.to_thread(self._service.redis.start)
+
+    async def restart_the_database(self) -> None:
+        """Crash PostgreSQL, and start it again."""
+        async with self._database:
+            await asyncio.to_thread(self._cluster.restart, "immediate")
+
+
+async def all_texts(callers: Sequence[Caller], disturbances: Disturbances) -> list[str]:
+    """The results of all tasks. Redis goes after a quarter of them, the database after one half.
+
+    No worker is killed once nine tenths have ended: the few rounds that are left would be hit again and
+    again, and a round that five processes have not survived fails its task.
+    """
+    room, ended = asyncio.Semaphore(AT_ONCE), 0
+    moments = {len(callers) // 4: asyncio.Event(), len(callers) // 2: asyncio.Event()}
+
+    async def text(caller: Caller) -> str:
+        nonlocal ended
+        async with room:
+            found = await caller.text()
+        ended += 1
+        if ended in moments:
+            moments[ended].set()
+        if ended >= 0.9 * len(callers):
+            disturbances.over.set()
+        return found
+
+    async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
+        group.create_task(disturbances.kill_workers())
+        texts = [group.create_task(text(caller)) for caller in callers]
+        quarter, half = moments.values()
+        await quarter.wait()
+        redis = group.create_task(disturbances.take_redis_away())
+        await half.wait()
+        await disturbances.restart_the_database()
+        await redis
+        await asyncio.wait(texts)
+    return [each.result() for each in texts]
+
+
+def no_recorded_step_ran_again(seen: Sequence[Effect]) -> None:
+    """Once the code after a step has gone on, the step never begins again, and its value stays."""
+    recorded: dict[tuple[str, str], str] = {}
+    keys: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for effect in seen:
+        if effect.what == "began":
+            assert effect.step not in recorded, effect
+            keys[effect.step].add(effect.key)
+        else:
+            assert recorded.setdefault(effect.step, effect.value) == effect.value, effect
+    assert all(len(each) == 1 for each in keys.values()), "a step had two idempotency keys"
+    assert len(set().union(*keys.values())) == len(keys), "two steps had one idempotency key"
+
+
+def ended_calls(service: Service) -> list[int]:
+    """How many ends the records have of each call."""
+    ends: LiteralString = (
+        "SELECT count(*) FROM audit_entry "
+        "WHERE action = 'round.finished' AND outcome = 'complete' GROUP BY call"
+    )
+    url = service.settings["DATABASE_URL"].replace("postgres:", "postgresql:", 1)
+    with closing(psycopg.connect(url, autocommit=True)) as link:
+        return [count for (count,) in link.execute(ends).fetchall()]
+
+
+async def test_every_task_ends_once_with_its_own_result(
+    service: Service, workers: Sequence[Worker], cluster: Postgres, crowd: tuple[str, int]
+) -> None:
+    servers = [at(service, node) for node in (service.first, service.second)]
+    _, count = crowd
+    disturbances = Disturbances(service, workers, cluster)
+    limits = httpx2.Limits(max_connections=AT_ONCE)
+    async with httpx2.AsyncClient(limits=limits, timeout=60) as http:
+        callers = [Caller(http, servers, number) for number in range(count)]
+        texts = await all_texts(callers, disturbances)
+        assert [await caller.text_again() for caller in callers] == texts
+    seen = effects(service)
+    no_recorded_step_ran_again(seen)
+    told = {
+        ((number, step), value)
+        for number, first, _, second in map(str.split, texts)
+        for step, value in (("first", first), ("second", second))
+    }
+    assert len(told) == 2 * count
+    assert {(each.step, each.value) for each in seen if each.what == "recorded"} == told
+    assert ended_calls(service) == [1] * count
+    begun = sum(each.what == "began" for each in seen)
+    print(f"{disturbances.kills} workers killed; {begun} steps begun for {len(told)}")
+    for worker in workers:
+        await asyncio.to_thread(worker.stop)
+    assert service.manage("tasks", "list", "--state", "working").strip() == "No tasks."
+    listed = service.manage("tasks", "list", "--state", "completed")
+    assert len(listed.splitlines()) == count + 1

@@ -1,0 +1,28 @@
+"""Where the secrets of a tenant may be sent."""
+
+import pytest
+
+from mcphost.egress.addresses import Target, secret_hosts
+
+PORTS = frozenset({9000})
+
+
+@pytest.mark.parametrize(
+    ("entry", "url", "may"),
+    [
+        ("api.example.com", "https://api.example.com/", True),
+        ("api.example.com", "http://api.example.com/", False),
+        ("api.example.com:9000", "http://api.example.com:9000/", False),
+        ("127.0.0.1:9000", "http://127.0.0.1:9000/", True),
+        ("127.0.0.1:9000", "https://127.0.0.1:9000/", True),
+        ("localhost:9000", "http://localhost:9000/", True),
+        ("127.0.0.1:9001", "http://127.0.0.1:9001/", False),
+        ("127.0.0.1:9000", "http://127.0.0.1:9001/", False),
+        ("127.0.0.1:9000", "http://localhost:9000/", False),
+    ],
+)
+def test_a_secret_travels_without_tls_only_to_a_loopback_port_that_is_open(
+    entry: str, url: str, may: bool
+) -> None:
+    target = Target.parse(url)
+    assert any(host.matches(target) for host in secret_hosts(entry, PORTS)) is may

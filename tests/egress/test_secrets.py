@@ -1,0 +1,435 @@
+"""Tests of secrets: where they may go, and that no form of one comes back."""
+
+import asyncio
+import base64
+import html
+import json
+import re
+from collections.abc import Awaitable, Callable
+from urllib.parse import quote, quote_plus
+
+import orjson
+import pytest
+
+from mcphost.egress.addresses import AllowedHost, Target
+from mcphost.egress.client import no_secrets
+from mcphost.egress.errors import EgressError, EgressRequestError, EgressSecretError
+from mcphost.egress.masking import MASKED, Mask
+from mcphost.egress.messages import FormBody, JsonBody, OutgoingRequest
+from mcphost.egress.secret_values import (
+    Secret,
+    SecretHandle,
+    SecretPlace,
+    Template,
+)
+from tests.egress.conftest import Arrived, Service, answer, echo, local, opened, running, write
+
+VALUE = 'p&q/r+s "t\\u=ü<w>~%41'
+KEY = SecretHandle("key")
+
+
+def revealing(
+    service: Service, value: str = VALUE, places: frozenset[SecretPlace] = frozenset(SecretPlace)
+) -> Callable[[str], Awaitable[Secret | None]]:
+    """Return a `Reveal` that knows `key`, for one service."""
+    host = AllowedHost.parse(f"http://127.0.0.1:{service.port}")
+
+    async def reveal(name: str) -> Secret | None:
+        return Secret(value, (host,), places) if name == "key" else None
+
+    return reveal
+
+
+def url(service: Service, path: str = "/") -> str:
+    return f"http://127.0.0.1:{service.port}{path}"
+
+
+ASCII = "s3cr3t/value+with=signs"
+REQUESTS: dict[str, tuple[dict[str, object], Callable[[Arrived], bool]]] = {
+    "header": (
+        {"headers": (("X-Key", KEY),)},
+        lambda arrived: arrived.headers["x-key"] == ASCII,
+    ),
+    "part of a header": (
+        {"headers": (("Authorization", Template(("Bearer ", KEY))),)},
+        lambda arrived: arrived.headers["authorization"] == f"Bearer {ASCII}",
+    ),
+    "basic": (
+        {"basic": ("user", KEY)},
+        lambda arrived: (
+            base64.b64decode(arrived.headers["authorization"].split()[1]).decode()
+            == f"user:{ASCII}"
+        ),
+    ),
+    "query": (
+        {"query": (("key", KEY), ("n", "1"))},
+        lambda arrived: arrived.path == f"/?key={quote(ASCII, safe='')}&n=1",
+    ),
+    "json": (
+        {"method": "POST", "content": JsonBody({"a": [KEY, {"b": Template(("x", KEY))}], "c": 1})},
+        lambda arrived: (
+            json.loads(arrived.body) == {"a": [ASCII, {"b": f"x{ASCII}"}], "c": 1}
+            and arrived.headers["content-type"] == "application/json"
+        ),
+    ),
+    "form": (
+        {"method": "POST", "content": FormBody((("key", KEY), ("n", "a b")))},
+        lambda arrived: arrived.body == f"key={quote(ASCII, safe='')}&n=a+b".encode(),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+async def test_a_service_gets_the_value_and_its_echo_is_masked(name: str):
+    fields, correct = REQUESTS[name]
+    async with running(echo) as service, opened(service) as egress:
+        request = OutgoingRequest(url(service), **fields)
+        received = await egress.send(request, local(service), revealing(service, ASCII))
+    assert correct(service.arrived[0])
+    seen = repr(received)
+    assert "[secret]" in seen
+    assert ASCII not in seen
+    assert "s3cr3t" not in seen
+    for offset in range(3):
+        assert base64.b64encode(b"x" * offset + ASCII.encode()).decode()[4:-4] not in seen
+
+
+FORMS = {
+    "raw": VALUE.encode(),
+    "latin-1": VALUE.encode("latin-1"),
+    "percent": quote(VALUE, safe="").encode(),
+    "percent, lower case": re.sub(
+        "%..", lambda match: match[0].lower(), quote(VALUE, safe="")
+    ).encode(),
+    "percent, slashes kept": quote(VALUE).encode(),
+    "percent, twice": quote(quote(VALUE, safe=""), safe="").encode(),
+    "form": quote_plus(VALUE).encode(),
+    "percent, every byte": "".join(f"%{byte:02X}" for byte in VALUE.encode()).encode(),
+    "JSON": json.dumps(VALUE)[1:-1].encode(),
+    "JSON, not ASCII": orjson.dumps(VALUE)[1:-1],
+    "JSON, slashes escaped": json.dumps(VALUE)[1:-1].replace("/", "\\/").encode(),
+    "JSON, HTML-safe": json.dumps(VALUE)[1:-1]
+    .replace("&", "\\u0026")
+    .replace("<", "\\u003C")
+    .replace(">", "\\u003e")
+    .encode(),
+    "JSON in JSON": json.dumps(json.dumps(VALUE))[3:-3].encode(),
+    "JSON, every character": "".join(f"\\u{ord(c):04x}" for c in VALUE).encode(),
+    "HTML": html.escape(VALUE).encode(),
+    "HTML, numbers": "".join(
+        c if c.isascii() and c.isalnum() else f"&#{ord(c)};" for c in VALUE
+    ).encode(),
+    "Base64": base64.b64encode(VALUE.encode()),
+    "Base64, URL": base64.urlsafe_b64encode(VALUE.encode()).rstrip(b"="),
+    "Base64, percent": quote(base64.b64encode(VALUE.encode()), safe="").encode(),
+    "hex": VALUE.encode().hex().encode(),
+    "hex, upper case": VALUE.encode().hex().upper().encode(),
+    "UTF-16": VALUE.encode("utf-16-le"),
+    "UTF-16, big": VALUE.encode("utf-16-be"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("around", [b"", b"abc"])
+def test_every_form_of_a_value_is_masked(form: str, around: bytes):
+    content = around + FORMS[form] + around
+    assert Mask([VALUE]).bytes(content) == around + MASKED + around
+
+
+@pytest.mark.parametrize("offset", range(4))
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
+def test_a_value_inside_longer_base64_is_masked(offset: int, encode: Callable[[bytes], bytes]):
+    content = encode(b"x" * offset + VALUE.encode() + b"and more")
+    masked = Mask([VALUE]).bytes(content)
+    assert MASKED in masked
+    assert len(masked) <= len(content) - len(VALUE) + len(MASKED)
+
+
+def test_a_value_that_contains_another_is_masked_whole():
+    masked = Mask(["secret-value", "secret-value-longer"]).bytes(b"secret-value-longer")
+    assert masked == MASKED
+
+
+def test_other_text_is_left_as_it_is():
+    text = "p&q/r+s, caf\udce9 %2F \\u0041"
+    assert Mask([VALUE]).text(text) == text
+    assert Mask([]).text(text) == text
+
+
+def test_a_value_without_letters_is_masked():
+    assert Mask(["-/-/-/-/"]).bytes(b"a -%2f-\\/-/-/ b") == b"a " + MASKED + b" b"
+
+
+async def test_a_value_that_is_split_over_chunks_and_writes_is_masked():
+    async def chunked(request: Arrived, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for byte in b"<" + ASCII.encode() + b">":
+            writer.write(b"1\r\n%c\r\n" % byte)
+            await writer.drain()
+        writer.write(b"0\r\n\r\n")
+
+    async with running(chunked) as service, opened(service) as egress:
+        request = OutgoingRequest(url(service), headers=(("X-Key", KEY),))
+        received = await egress.send(request, local(service), revealing(service, ASCII))
+    assert received.body == b"<" + MASKED + b">"
+
+
+async def test_the_url_of_a_response_has_no_secret():
+    async with running(answer()) as service, opened(service) as egress:
+        request = OutgoingRequest(url(service, "/a?x=1"), query=(("key", KEY),))
+        received = await egress.send(request, local(service), revealing(service))
+    assert received.url == url(service, "/a?x=1&key=[secret]")
+
+
+async def test_a_header_of_the_response_that_is_not_ascii_is_masked():
+    async def handler(request: Arrived, writer: asyncio.StreamWriter) -> None:
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Name: <\xc3\xbcber-secret>\r\n\r\n"
+        )
+
+    async with running(handler) as service, opened(service) as egress:
+        request = OutgoingRequest(url(service), query=(("key", KEY),))
+        received = await egress.send(request, local(service), revealing(service, "über-secret"))
+    assert received.header("X-Name") == "<[secret]>"
+
+
+@pytest.mark.parametrize("place", SecretPlace)
+async def test_a_secret_goes_only_to_its_places(place: SecretPlace):
+    parts: dict[SecretPlace, dict[str, object]] = {
+        SecretPlace.HEADER: {"headers": (("X-Key", KEY),)},
+        SecretPlace.QUERY: {"query": (("key", KEY),)},
+        SecretPlace.BODY: {"method": "POST", "content": JsonBody([KEY])},
+    }
+    async with running(answer()) as service, opened(service) as egress:
+        others = frozenset(SecretPlace) - {place}
+        request = OutgoingRequest(url(service), **parts[place])
+        with pytest.raises(EgressSecretError, match=rf"may not be in the {place.value}"):
+            await egress.send(request, local(service), revealing(service, places=others))
+        await egress.send(
+            request, local(service), revealing(service, ASCII, places=frozenset({place}))
+        )
+    assert len(service.arrived) == 1
+
+
+async def test_basic_authentication_is_a_header():
+    async with running(answer()) as service, opened(service) as egress:
+        request = OutgoingRequest(url(service), basic=("user", KEY))
+        reveal = revealing(service, places=frozenset({SecretPlace.BODY}))
+        with pytest.raises(EgressSecretError, match="may not be in the header"):
+            await egress.send(request, local(service), reveal)
+
+
+async def test_a_secret_goes_only_to_its_hosts():
+    async with running(answer()) as own, running(answer()) as other, opened(own, other) as egress:
+        request = OutgoingRequest(url(other), headers=(("X-Key", KEY),))
+        with pytest.raises(EgressSecretError, match="may not go to") as caught:
+            await egress.send(request, local(own, other), revealing(own))
+    assert VALUE not in str(caught.value)
+    assert other.arrived == []
+
+
+async def test_an_unknown_secret_is_refused():
+    async with running(answer()) as service, opened(service) as egress:
+        request = OutgoingRequest(url(service), headers=(("X-Key", KEY),))
+        with pytest.raises(EgressSecretError, match="There is no secret 'key'"):
+            await egress.send(request, local(service), no_secrets)
+    assert service.arrived == []
+
+
+async def test_a_secret_is_revealed_once_and_not_for_a_host_that_is_not_allowed():
+    asked: list[str] = []
+
+    async def reveal(name: str) -> Secret | None:
+        asked.append(name)
+        return await revealing(service, ASCII)(name)
+
+    async with running(answer()) as service, opened(service) as egress:
+        request = OutgoingRequest(url(service), headers=(("A", KEY), ("B", KEY)), basic=("u", KEY))
+        with pytest.raises(EgressError):
+            await egress.send(request, local(), reveal)
+        assert asked == []
+        await egress.send(request, local(service), reveal)
+    assert asked == ["key"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "value"),
+    [
+        ({"headers": (("X-Key", KEY),)}, "line one\r\nX-Injected: 1"),
+        ({"headers": (("X-Key", KEY),)}, "snowman \N{SNOWMAN}"),
+        ({"basic": (KEY, "password")}, "user:with-colon"),
+        ({"method": "POST", "content": JsonBody({"a": KEY, "b": object()})}, "a-secret-value"),
+        ({"query": (("a\ud800", KEY),)}, "a-secret-value"),
+        ({"method": "POST", "content": FormBody((("a", KEY), ("b", "\ud800")))}, "a-secret-value"),
+    ],
+)
+async def test_an_error_about_a_value_does_not_quote_it(fields: dict[str, object], value: str):
+    async with running(answer()) as service, opened(service) as egress:
+        with pytest.raises(EgressRequestError) as caught:
+            await egress.send(
+                OutgoingRequest(url(service), **fields), local(service), revealing(service, value)
+            )
+    for part in value.split():
+        assert part not in str(caught.value)
+    assert service.arrived == []
+
+
+def test_a_handle_and_a_secret_never_become_text_with_the_value():
+    assert "the-value" not in repr(Secret("the-value", (), frozenset()))
+    with pytest.raises(TypeError):
+        str(KEY)
+    with pytest.raises(TypeError):
+        f"Bearer {KEY}"
+
+
+def test_a_secret_that_cannot_be_masked_or_sent_is_refused():
+    with pytest.raises(ValueError, match="at least 8 characters"):
+        Secret("1234567", (), frozenset())
+    with pytest.raises(ValueError, match="must be Unicode text"):
+        Secret("12345678\ud800", (), frozenset())
+
+
+REDIRECTED = [
+    {"headers": (("X-Key", KEY), ("Accept", "text/plain"))},
+    {"headers": (("Authorization", Template(("Bearer ", KEY))),)},
+    {"headers": (("Accept", Template(("text/plain;", KEY))),)},
+    {"headers": (("Authorization", "Bearer plain"), ("Cookie", "a=b"), ("X-Api-Key", "plain"))},
+    {"basic": ("user", KEY)},
+    {"basic": ("user", "plain")},
+    {"query": (("key", KEY),)},
+]
+
+
+@pytest.mark.parametrize("fields", REDIRECTED)
+async def test_a_redirect_takes_no_credential_to_another_origin(fields: dict[str, object]):
+    async with (
+        running(echo) as other,
+        running(answer(307, Location=url(other, "/new"))) as service,
+        opened(service, other) as egress,
+    ):
+        request = OutgoingRequest(url(service), **fields)
+        received = await egress.send(request, local(service, other), revealing(service, ASCII))
+    assert received.url == url(other, "/new")
+    assert set(other.arrived[0].headers) <= {"host", "user-agent", "accept", "accept-encoding"}
+    assert ASCII not in repr(other.arrived)
+    assert "plain" not in repr(other.arrived).replace("text/plain", "")
+
+
+async def test_a_redirect_to_the_same_origin_takes_headers_with_it():
+    async def handler(request: Arrived, writer: asyncio.StreamWriter) -> None:
+        if request.path == "/old?key=s3cr3t%2Fvalue%2Bwith%3Dsigns":
+            write(writer, 308, b"", Location="new")
+        else:
+            write(writer, 200, b"")
+
+    async with running(handler) as service, opened(service) as egress:
+        request = OutgoingRequest(
+            url(service, "/old"), query=(("key", KEY),), headers=(("X-Key", KEY),)
+        )
+        await egress.send(request, local(service), revealing(service, ASCII))
+    assert service.arrived[1].path == "/new"
+    assert service.arrived[1].headers["x-key"] == ASCII
+
+
+async def test_a_body_with_a_secret_does_not_follow_a_redirect_to_another_origin():
+    async with (
+        running(answer()) as other,
+        running(answer(307, Location=url(other))) as service,
+        opened(service, other) as egress,
+    ):
+        request = OutgoingRequest(url(service), "POST", content=FormBody((("key", KEY),)))
+        with pytest.raises(EgressError, match="redirects a body with a secret"):
+            await egress.send(request, local(service, other), revealing(service))
+    assert other.arrived == []
+
+
+async def test_a_redirect_with_an_echoed_secret_in_its_url_is_refused():
+    async with running(answer()) as other:
+        location = url(other, f"/?stolen={quote(ASCII, safe='')}")
+        async with (
+            running(answer(302, Location=location)) as service,
+            opened(service, other) as egress,
+        ):
+            request = OutgoingRequest(url(service), headers=(("X-Key", KEY),))
+            with pytest.raises(EgressError, match="redirects with a secret") as caught:
+                await egress.send(request, local(service, other), revealing(service, ASCII))
+    assert other.arrived == []
+    assert "s3cr3t" not in str(caught.value)
+
+
+async def test_an_error_that_names_an_echoed_host_is_masked():
+    async def handler(request: Arrived, writer: asyncio.StreamWriter) -> None:
+        write(writer, 302, b"", Location="http://lower-case-value.example/")
+
+    async with running(handler) as service, opened(service) as egress:
+        request = OutgoingRequest(url(service), headers=(("X-Key", KEY),))
+        with pytest.raises(EgressError) as caught:
+            await egress.send(request, local(service), revealing(service, "lower-case-value"))
+    assert "lower-case-value" not in str(caught.value)
+
+
+async def test_a_secret_that_another_request_brought_to_the_service_is_masked():
+    """It echoes what an earlier request of the call had, maybe of another process."""
+    earlier = Secret(VALUE, (), frozenset())
+    asked: list[str] = []
+
+    async def known_at(target: Target) -> list[Secret]:
+        asked.append(target.origin)
+        return [earlier] if target.path == "/later" else []
+
+    content = f"<{VALUE}>".encode()
+    redirect = answer(302, b"", Location="/later", X_Echo="none")
+    handlers = {"/": redirect, "/later": answer(200, content, X_Echo=quote(VALUE, safe=""))}
+
+    async def handler(request: Arrived, writer: asyncio.StreamWriter) -> None:
+        await handlers[request.path](request, writer)
+
+    async with running(handler) as service, opened(service) as egress:
+        request = OutgoingRequest(url(service))
+        received = await egress.send(request, local(service), no_secrets, known_at)
+    assert (received.body, received.header("X-Echo")) == (b"<[secret]>", "[secret]")
+    assert asked == [f"http://127.0.0.1:{service.port}"] * 2
+
+
+@pytest.mark.parametrize("size", [100, 100_000])
+async def test_large_and_small_bodies_are_masked(size: int):
+    content = f"{VALUE}\n".encode() * size
+    async with running(answer(200, content)) as service, opened(service) as egress:
+        request = OutgoingRequest(url(service), headers=(("X-Key", KEY),))
+        reveal = revealing(service, ASCII)
+        assert (await egress.send(request, local(service), reveal)).body == content
+        content = content.replace(VALUE.encode(), b"[secret]")
+
+        async def known_at(target: Target) -> list[Secret]:
+            return [Secret(VALUE, (), frozenset())]
+
+        received = await egress.send(request, local(service), reveal, known_at)
+    assert received.body == content
+
+
+@pytest.mark.parametrize(
+    ("value", "content"),
+    [
+        ("\\" * 20 + "a-secret", b"secret" + b"\\" * 2**20),
+        ("+" * 20 + "a-secret", b"secret" + b"\\" * 2**20),
+        ("-a" * 2000 + "b", b"-a" * 2**19),
+        ("%" * 20 + "a-secret", b"secret" + b"%25" * 2**18),
+        ("&" * 20 + "a-secret", b"secret" + b"&amp;" * 2**17 + b"&#" + b"0" * 2**20),
+    ],
+)  # fmt: skip
+def test_no_value_makes_masking_slow(value: str, content: bytes):
+    """A pattern that tries out all escapes would run for hours, or longer than the universe."""
+    assert Mask([value]).bytes(content) == content
+
+
+@pytest.mark.parametrize(
+    ("content", "masked"),
+    [
+        (rb'{"a": "x\"quoted\"/value\""}', rb'{"a": "x[secret]\""}'),
+        (rb'{"a": "\u0022quoted%5C%22%2Fvalue"}', rb'{"a": "[secret]"}'),
+        (b"%2522quoted%2522%252Fvalue", b"[secret]"),
+        (b"%22%71uoted&quot;/value", b"[secret]"),
+    ],
+)
+def test_what_is_masked_ends_where_its_escapes_end(content: bytes, masked: bytes):
+    assert Mask(['"quoted"/value']).bytes(content) == masked

@@ -1,0 +1,294 @@
+"""HTTP tools that ask: before the request, and what the service asks."""
+
+import asyncio
+from typing import Any
+
+import orjson
+import pytest
+
+from mcphost.kinds.http.program import MOST_TURNS
+from mcphost.kinds.http.replies import ANSWERS, ASKS
+from tests.egress.conftest import Arrived, Service, write
+from tests.kinds.asking import CANCEL, DECLINE, accept
+from tests.kinds.http.driving import REFUND, DrivenHttp, asking, in_turn
+from tests.kinds.outgoing import base, outgoing
+
+OK = b'{"ok": true}'
+
+
+def tool(service: Service, **others: Any) -> dict[str, Any]:
+    body = {"type": "json", "value": {"id": "{arguments.id}"}}
+    request = {"url": f"{base(service)}/refund", "method": "POST", "body": body}
+    return {**others, "request": {**request, **others.pop("request", {})}}
+
+
+def body(service: Service, number: int) -> Any:
+    return orjson.loads(service.arrived[number].body)
+
+
+QUESTIONS = [
+    {
+        "key": "reason",
+        "message": "Why {arguments.id}?",
+        "requested_schema": REFUND,
+        "when": {"arguments.state": ["paid", "sent"]},
+    },
+    {
+        "key": "sure",
+        "message": "Sure, because of {answers.reason.reason}?",
+        "requested_schema": REFUND,
+        "when": {"answers.reason.reason": ["broken"], "arguments.state": ["sent"]},
+    },
+]
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "asked"),
+    [
+        ("new", "", []),
+        (None, "", []),
+        ("paid", "broken", ["reason"]),
+        ("sent", "late", ["reason"]),
+        ("sent", "broken", ["reason", "sure"]),
+    ],
+)
+async def test_questions_before_the_request_have_conditions(
+    state: str | None, reason: str, asked: list[str]
+):
+    value = {"why": "{answers.reason.reason}", "sure": "{answers.sure.reason}"}
+    async with outgoing(in_turn(OK)) as (service, http):
+        config = tool(
+            service, questions=QUESTIONS, request={"body": {"type": "json", "value": value}}
+        )
+        driven = DrivenHttp(config, http, {"id": 7, "state": state})
+        answers: dict[str, Any] = {}
+        for key in asked:
+            assert await driven.asks(**answers) == [key]
+            answers = {key: accept(reason=reason)}
+        assert await driven.completes(**answers) == {"ok": True}
+    names = {"reason": "why", "sure": "sure"}
+    assert [body(service, 0)] == [{names[key]: reason for key in asked}]
+
+
+async def test_a_question_has_the_values_of_the_call_in_its_message():
+    async with outgoing(in_turn(OK)) as (service, http):
+        driven = DrivenHttp(tool(service, questions=QUESTIONS), http, {"id": 7, "state": "sent"})
+        first = await driven.advance()
+        assert first.requests[0].params["message"] == "Why 7?"  # type: ignore[union-attr]
+        second = await driven.advance(reason=accept(reason="broken"))
+        assert second.requests[0].params["message"] == "Sure, because of broken?"  # type: ignore[union-attr]
+
+
+async def test_the_service_asks_and_gets_the_answer_with_its_state():
+    async with outgoing(in_turn(asking("s-1", why="Why?"), OK)) as (service, http):
+        driven = DrivenHttp(tool(service), http, {"id": 7})
+        assert await driven.asks() == ["why"]
+        assert await driven.completes(why=accept(reason="late")) == {"ok": True}
+    first, second = service.arrived
+    assert body(service, 0) == {"id": 7}
+    assert second.headers["content-type"] == ANSWERS
+    assert body(service, 1) == {
+        "state": "s-1",
+        "responses": {"why": {"action": "accept", "content": {"reason": "late"}}},
+        "request": {"id": 7},
+    }
+    assert first.path == second.path
+    assert first.headers["idempotency-key"] != second.headers["idempotency-key"]
+
+
+async def test_answers_are_sent_again_under_their_key_if_the_request_may_be_repeated():
+    async with outgoing(in_turn(asking("s", why="Why?"), 503, OK)) as (service, http):
+        driven = DrivenHttp(tool(service, request={"repeatable": True}), http)
+        await driven.asks()
+        assert await driven.completes(why=accept(reason="late")) == {"ok": True}
+    _, first, again = service.arrived
+    assert first.body == again.body
+    assert first.headers["idempotency-key"] == again.headers["idempotency-key"]
+
+
+async def test_answers_are_sent_once_if_the_method_says_so():
+    async with outgoing(in_turn(asking("s", why="Why?"), 503, OK)) as (service, http):
+        driven = DrivenHttp(tool(service), http)
+        await driven.asks()
+        assert "status 503" in await driven.refuses(why=accept(reason="late"))
+    assert len(service.arrived) == 2
+
+
+@pytest.mark.parametrize("answer", [DECLINE, CANCEL])
+async def test_the_service_is_told_that_a_question_was_not_answered(answer: dict[str, Any]):
+    async with outgoing(in_turn(asking("s", why="Why?"), OK)) as (service, http):
+        driven = DrivenHttp(tool(service), http)
+        await driven.asks()
+        assert await driven.completes(why=answer) == {"ok": True}
+    assert body(service, 1)["responses"] == {"why": answer}
+
+
+async def test_the_service_gets_only_answers_that_match_and_only_their_fields():
+    async with outgoing(in_turn(asking("s", why="Why?"), OK)) as (service, http):
+        driven = DrivenHttp(tool(service), http)
+        await driven.asks()
+        assert await driven.asks(why=accept(reason=7)) == ["why"]
+        assert len(service.arrived) == 1
+        await driven.completes(why=accept(reason="late", more="not asked for"))
+    assert body(service, 1)["responses"]["why"]["content"] == {"reason": "late"}
+
+
+async def test_the_service_gets_other_fields_if_its_schema_allows_them():
+    form = {"message": "Why?", "requestedSchema": {**REFUND, "additionalProperties": True}}
+    async with outgoing(in_turn(asking("s", why=form), OK)) as (service, http):
+        driven = DrivenHttp(tool(service), http)
+        await driven.asks()
+        await driven.completes(why=accept(reason="late", more="yes"))
+    content = {"reason": "late", "more": "yes"}
+    assert body(service, 1)["responses"]["why"]["content"] == content
+
+
+@pytest.mark.parametrize("status", [201, 409])
+async def test_questions_are_known_by_their_media_type_whatever_the_status(status: int):
+    async def handler(request: Arrived, writer: asyncio.StreamWriter) -> None:
+        write(writer, status, asking("s", why="Why?"), Content_Type=ASKS)
+
+    async with outgoing(handler) as (service, http):
+        assert await DrivenHttp(tool(service), http).asks() == ["why"]
+
+
+@pytest.mark.parametrize(
+    ("message", "field"),
+    [("See https://x.example/", "reason"), ("Your password?", "reason"), ("Why?", "api_key")],
+)
+async def test_a_form_with_an_address_or_for_a_secret_is_refused(message: str, field: str):
+    schema = {"type": "object", "properties": {field: {"type": "string"}}}
+    form = {"message": message, "requestedSchema": schema}
+    async with outgoing(in_turn(asking("s", why=form))) as (service, http):
+        refused = await DrivenHttp(tool(service), http).refuses()
+    assert refused.startswith("The service asked what no form may ask: ")
+
+
+async def test_the_service_asks_several_questions_side_by_side():
+    async with outgoing(in_turn(asking("s", a="A?", b="B?"), OK)) as (service, http):
+        driven = DrivenHttp(tool(service), http)
+        assert sorted(await driven.asks()) == ["a", "b"]
+        assert await driven.asks(b=accept(reason="2")) == ["a"]
+        assert len(service.arrived) == 1
+        await driven.completes(a=DECLINE)
+    assert body(service, 1)["responses"] == {
+        "a": {"action": "decline"},
+        "b": {"action": "accept", "content": {"reason": "2"}},
+    }
+
+
+async def test_the_service_may_ask_under_one_key_again():
+    turns = [asking(f"s-{n}", why=f"Why {n}?") for n in range(3)]
+    async with outgoing(in_turn(*turns, OK)) as (service, http):
+        driven = DrivenHttp(tool(service), http)
+        assert await driven.asks() == ["why"]
+        assert await driven.asks(why=accept(reason="0")) == ["why-2"]
+        assert await driven.asks(**{"why-2": accept(reason="1")}) == ["why-3"]
+        await driven.completes(**{"why-3": accept(reason="2")})
+    sent = [body(service, number) for number in (1, 2, 3)]
+    assert [each["state"] for each in sent] == ["s-0", "s-1", "s-2"]
+    reasons = [each["responses"]["why"]["content"]["reason"] for each in sent]
+    assert reasons == ["0", "1", "2"]
+    assert len({each.headers["idempotency-key"] for each in service.arrived}) == 4
+
+
+async def test_the_same_question_with_the_same_state_again_is_another_turn():
+    same = asking("s", why="Why?")
+    async with outgoing(in_turn(same, same, OK)) as (service, http):
+        driven = DrivenHttp(tool(service), http)
+        await driven.asks()
+        assert await driven.asks(why=accept(reason="x")) == ["why-2"]
+        assert await driven.completes(**{"why-2": accept(reason="x")}) == {"ok": True}
+    assert len(service.arrived) == 3
+    assert len({each.headers["idempotency-key"] for each in service.arrived}) == 3
+
+
+async def test_the_service_may_use_the_key_of_a_question_before():
+    questions = [{"key": "why", "message": "Why?", "requested_schema": REFUND}]
+    async with outgoing(in_turn(asking("s", why="Really?"), OK)) as (service, http):
+        driven = DrivenHttp(tool(service, questions=questions), http)
+        assert await driven.asks() == ["why"]
+        assert await driven.asks(why=accept(reason="a")) == ["why-2"]
+        await driven.completes(**{"why-2": accept(reason="b")})
+    assert body(service, 1)["responses"]["why"]["content"] == {"reason": "b"}
+
+
+async def test_a_service_that_asks_too_often_ends_the_call():
+    async with outgoing(in_turn(asking("s", why="Why?"))) as (service, http):
+        driven = DrivenHttp(tool(service), http)
+        (key,) = await driven.asks()
+        for _ in range(MOST_TURNS - 1):
+            (key,) = await driven.asks(**{key: accept(reason="x")})
+        refused = await driven.refuses(**{key: accept(reason="x")})
+    assert refused == f"The service asked more than {MOST_TURNS} times"
+    assert len(service.arrived) == MOST_TURNS + 1
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+async def test_a_safe_request_cannot_be_answered(method: str):
+    async with outgoing(in_turn(asking("s", why="Why?"))) as (service, http):
+        config = {"request": {"url": base(service), "method": method}}
+        assert "use POST" in await DrivenHttp(config, http).refuses()
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"type": "array"},
+        {"type": "object", "properties": {"a": {"type": "object", "properties": {}}}},
+        {"type": "object", "properties": {"a": {"$ref": "https://x.example/"}}},
+    ],
+)
+async def test_a_question_that_no_form_can_ask_is_refused(schema: dict[str, Any]):
+    bad = {"message": "Why?", "requestedSchema": schema}
+    async with outgoing(in_turn(asking("s", good="Why?", bad=bad))) as (service, http):
+        refused = await DrivenHttp(tool(service), http).refuses()
+    assert refused.startswith("The service asked what no form may ask: ")
+
+
+async def test_questions_that_cannot_be_read_are_refused():
+    async with outgoing(in_turn(b'{"requests": []}')) as (service, http):
+        refused = await DrivenHttp(tool(service), http).refuses()
+    assert refused.startswith("The service asked for input in a form that cannot be read")
+
+
+async def test_a_form_keeps_its_other_fields_and_secrets_with_the_answers():
+    headers = [
+        {"name": "Authorization", "value": "{secrets.key}"},
+        {"name": "Content-Type", "value": "application/vnd.x+json"},
+    ]
+    async with outgoing(in_turn(asking("s", why="Why?"), OK), key="sesame-open") as (service, http):
+        driven = DrivenHttp(tool(service, request={"headers": headers}), http)
+        await driven.asks()
+        await driven.completes(why=accept(reason="x"))
+    second = service.arrived[1].headers
+    assert (second["authorization"], second["content-type"]) == ("sesame-open", ANSWERS)
+    assert "sesame" not in str(driven.journal)
+
+
+async def test_without_a_json_body_the_service_gets_none_back():
+    fields = [{"name": "a", "value": "1"}]
+    async with outgoing(in_turn(asking("s", why="Why?"), OK)) as (service, http):
+        config = tool(service, request={"body": {"type": "form", "fields": fields}})
+        driven = DrivenHttp(config, http)
+        await driven.asks()
+        await driven.completes(why=accept(reason="x"))
+    assert body(service, 1)["request"] is None
+
+
+@pytest.mark.parametrize(
+    ("method", "repeatable", "sent"),
+    [("POST", None, 2), ("PUT", None, 2), ("POST", False, 2), ("POST", True, 4), ("PUT", True, 4)],
+)
+async def test_answers_are_sent_again_only_if_the_author_says_that_the_request_may_be_repeated(
+    method: str, repeatable: bool | None, sent: int
+):
+    async with outgoing(in_turn(asking("s", why="Why?"), 503)) as (service, http):
+        config = tool(service, request={"method": method, "repeatable": repeatable})
+        driven = DrivenHttp(config, http)
+        await driven.asks()
+        assert "status 503" in await driven.refuses(why=accept(reason="late"))
+    assert len(service.arrived) == sent
+    keys = [each.headers["idempotency-key"] for each in service.arrived]
+    assert len(set(keys)) == 2 and len(set(keys[1:])) == 1

@@ -1,0 +1,258 @@
+"""Configurations of HTTP tools: what is refused, in which field, and with which words."""
+
+from typing import Any
+
+import pytest
+
+from mcphost.kinds.http.kind import HttpKind
+from mcphost.kinds.kind import KindError
+from mcphost.sandbox.pool import SearchFailed
+
+URL = "https://api.example.com/orders"
+FORM = {"type": "object", "properties": {"ok": {"type": "boolean"}}}
+
+
+async def _no_search(tenant: str, expression: str, data: Any) -> Any:
+    raise SearchFailed("not here")
+
+
+KIND = HttpKind(_no_search)
+
+
+def config(request: dict[str, Any] | None = None, **others: Any) -> dict[str, Any]:
+    return {"request": {"url": URL, **(request or {})}, **others}
+
+
+def problems(written: dict[str, Any]) -> dict[str, list[str]]:
+    with pytest.raises(KindError) as refused:
+        KIND.compile(written)
+    return dict(refused.value.problems)
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("", "whole address"),
+        ("/orders", "whole address"),
+        ("ftp://x.example/", "whole address"),
+        ("https://{arguments.host}/", "host must not have placeholders"),
+        ("https://x.example:{arguments.port}/", "host must not have placeholders"),
+        ("https://ada:pass@x.example/", "user name or a password"),
+        ("https://x.example/?a=1", "no query and no fragment"),
+        ("https://x.example/?", "no query and no fragment"),
+        ("https://x.example/#a", "no query and no fragment"),
+        ("https://x.example/a b", "spaces or control"),
+        ("https://x.example/a\nb", "spaces or control"),
+        ("https://x.example/a\\b", "backslashes"),
+        ("https://[x.example/", "malformed"),
+        ("https://x.example:0/", "port of the URL"),
+        ("https://x.example:99999/", "port of the URL"),
+        ("https://x_.-.example/", "not a valid name"),
+        ("https://127.1/", "four decimal numbers"),
+        ("https://x.example/{secrets.key}", "A secret may stand in headers"),
+        ("https://x.example/{city}", "is no placeholder"),
+        ("https://x.example/" + "a" * 8192, "at most 8192"),
+    ],
+)
+def test_an_address_is_refused(url: str, words: str):
+    found = problems(config({"url": url}))
+    assert list(found) == ["request.url"] and words in found["request.url"][0]
+
+
+@pytest.mark.parametrize(
+    ("request_", "field", "words"),
+    [
+        ({"method": "TRACE"}, "request.method", "'GET', 'HEAD'"),
+        ({"other": 1}, "request.other", "Extra inputs"),
+        (
+            {"method": "GET", "body": {"type": "json", "value": 1}},
+            "request",
+            "GET request has no body",
+        ),
+        ({"headers": [{"name": "X Y", "value": "1"}]}, "request.headers.0.name", "1 to 128"),
+        (
+            {"headers": [{"name": "Host", "value": "x"}]},
+            "request.headers.0.name",
+            "sets Host itself",
+        ),
+        (
+            {"headers": [{"name": "Idempotency-Key", "value": "x"}]},
+            "request.headers.0.name",
+            "sets Idempotency-Key itself",
+        ),
+        (
+            {"headers": [{"name": "Accept-Encoding", "value": "br"}]},
+            "request.headers.0.name",
+            "sets Accept-Encoding itself",
+        ),
+        (
+            {"headers": [{"name": "X", "value": "a\nb"}]},
+            "request.headers.0.value",
+            "one line of ASCII",
+        ),
+        (
+            {"headers": [{"name": "X", "value": "ü"}]},
+            "request.headers.0.value",
+            "one line of ASCII",
+        ),
+        (
+            {"headers": [{"name": "X", "value": "{a}"}]},
+            "request.headers.0.value",
+            "is no placeholder",
+        ),
+        ({"query": [{"name": "", "value": "x"}]}, "request.query.0.name", "at least 1 character"),
+        (
+            {"query": [{"name": "a", "value": "x", "style": "matrix"}]},
+            "request.query.0.style",
+            "'form', 'spaceDelimited'",
+        ),
+        (
+            {"method": "POST", "body": {"type": "json", "value": {"a": "{secrets.a.b}"}}},
+            "request.body",
+            "a secret has a name and no parts",
+        ),
+        (
+            {"method": "POST", "body": {"type": "form", "fields": []}},
+            "request.body.fields",
+            "at least 1",
+        ),
+        (
+            {"method": "POST", "body": {"type": "text", "text": "{secrets.key}"}},
+            "request.body.text",
+            "A secret may stand in headers",
+        ),
+        (
+            {"method": "POST", "body": {"type": "text", "text": "x", "media_type": "text"}},
+            "request.body.media_type",
+            "match pattern",
+        ),
+        ({"timeout_seconds": 0}, "request.timeout_seconds", "greater than 0"),
+        ({"timeout_seconds": 121}, "request.timeout_seconds", "less than or equal to 120"),
+        ({"retries": 4}, "request.retries", "less than or equal to 3"),
+        ({"redirects": 6}, "request.redirects", "less than or equal to 5"),
+    ],
+)
+def test_a_request_is_refused(request_: dict[str, Any], field: str, words: str):
+    found = problems(config(request_))
+    assert list(found) == [field] and words in found[field][0]
+
+
+@pytest.mark.parametrize(
+    ("response", "field", "words"),
+    [
+        ({"select": "a["}, "select", "no JMESPath expression"),
+        ({"select": "(" * 999}, "select", "no JMESPath expression"),
+        ({"content": "html"}, "content", "'auto'"),
+        ({"errors": ["4x"]}, "errors.0", "a number such as 404"),
+        ({"most_bytes": 0}, "most_bytes", "greater than 0"),
+    ],
+)
+def test_a_response_is_refused(response: dict[str, Any], field: str, words: str):
+    found = problems(config(response=response))
+    assert list(found) == [f"response.{field}"] and words in found[f"response.{field}"][0]
+
+
+def asked(key: str = "sure", **others: Any) -> dict[str, Any]:
+    return {"key": key, "message": "Sure?", "requested_schema": FORM, **others}
+
+
+@pytest.mark.parametrize(
+    ("questions", "field", "words"),
+    [
+        ([asked("no key")], "0.key", "match pattern"),
+        ([asked(), asked()], "1.key", "two questions with the key 'sure'"),
+        ([asked(requested_schema={"type": "array"})], "0.requested_schema", "."),
+        ([asked(message="{secrets.key}?")], "0.message", "A secret may stand in"),
+        ([asked(when={"secrets.key": [1]})], "0", "is no path such as"),
+        ([asked(when={"a b": [1]})], "0", "is no path such as"),
+        ([asked(when={"answers.sure.ok": [True]})], "0.when", "no earlier question 'sure'"),
+        ([asked(when={'answers."x.y".ok': [True]})], "0.when", "no earlier question 'x.y'"),
+        ([asked(message="{answers.other.ok}")], "0.message", "no earlier question 'other'"),
+    ],
+)
+def test_a_question_is_refused(questions: list[Any], field: str, words: str):
+    found = problems(config(questions=questions))
+    assert list(found) == [f"questions.{field}"] and words in found[f"questions.{field}"][0]
+
+
+def test_a_condition_may_name_an_earlier_question_whose_key_has_a_dot():
+    when = {'answers."x.y".ok': [True]}
+    KIND.compile(config(questions=[asked("x.y"), asked("b", when=when)]))
+
+
+@pytest.mark.parametrize("field", ["input_schema", "output_schema"])
+def test_a_schema_is_refused(field: str):
+    found = problems(config(**{field: {"type": "no type"}}))
+    assert list(found) == [field]
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("{arguments.city}", "no argument 'city'"),
+        ("{answers.sure.comment}", "no answer {answers.sure.comment}"),
+        ("{answers.other.ok}", "no answer {answers.other.ok}"),
+    ],
+)
+def test_a_placeholder_without_a_value_is_refused(value: str, words: str):
+    request = {"query": [{"name": "q", "value": value}]}
+    found = problems(config(request, questions=[asked()]))
+    assert list(found) == ["request.query.0.value"] and words in found["request.query.0.value"][0]
+
+
+def test_a_composed_input_schema_may_have_any_argument():
+    request = {"query": [{"name": "q", "value": "{arguments.city}"}]}
+    KIND.compile(config(request, input_schema={"type": "object", "allOf": [{"type": "object"}]}))
+
+
+@pytest.mark.parametrize(
+    ("method", "read_only", "destructive", "idempotent"),
+    [
+        ("GET", True, False, True),
+        ("HEAD", True, False, True),
+        ("POST", False, False, False),
+        ("PUT", False, True, True),
+        ("PATCH", False, True, False),
+        ("DELETE", False, True, True),
+    ],
+)
+def test_hints_follow_from_the_method_unless_they_are_given(
+    method: str, read_only: bool, destructive: bool, idempotent: bool
+):
+    hints = KIND.compile(config({"method": method})).annotations
+    assert hints == {
+        "readOnlyHint": read_only,
+        "destructiveHint": destructive,
+        "idempotentHint": idempotent,
+        "openWorldHint": True,
+    }
+    given = KIND.compile(config({"method": method}, read_only=True)).annotations
+    assert given["readOnlyHint"] is True and given["destructiveHint"] is destructive
+
+
+def test_the_secrets_of_a_configuration_are_known():
+    body = {"type": "json", "value": {"k": ["x {secrets.c}"]}}
+    request = {
+        "method": "POST",
+        "headers": [{"name": "Authorization", "value": "Bearer {secrets.a}"}],
+        "query": [{"name": "k", "value": "{secrets.b}"}],
+        "body": body,
+    }
+    assert KIND.secrets_of(config(request)) == {"a", "b", "c"}
+    assert KIND.secrets_of({"request": 5}) == frozenset()
+    assert [
+        (each.field, each.secret, each.place) for each in KIND.sendings_of(config(request))
+    ] == [
+        ("request.url", "", ""),
+        ("request.query.0.value", "b", "query"),
+        ("request.headers.0.value", "a", "header"),
+        ("request.body.value", "c", "body"),
+    ]
+
+
+def test_another_configuration_is_another_version():
+    one, same, other = (
+        KIND.compile(config({"timeout_seconds": seconds})) for seconds in (10, 10, 20)
+    )
+    assert one.author_version == same.author_version != other.author_version
+    assert one.time_limit < other.time_limit

@@ -1,0 +1,431 @@
+"""Tests of OpenAPI documents that become HTTP tools."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from mcphost.kinds.http.configs import HttpToolConfig
+from mcphost.kinds.http.openapi import OpenApiError, Operation, operations, read
+from mcphost.protocol.schemas import check_schema
+from mcphost.runtime.schema import Validator
+
+PET = {"$ref": "#/components/schemas/Pet"}
+JSON = "application/json"
+
+
+def document(paths: dict[str, Any], version: str = "3.1.0", **more: Any) -> dict[str, Any]:
+    return {
+        "openapi": version,
+        "info": {"title": "Pets", "version": "1"},
+        "servers": [{"url": "https://api.example.com/v1/"}],
+        "paths": paths,
+        **more,
+    }
+
+
+def one(operation: dict[str, Any], *, path: str = "/pets", method: str = "get", **more: Any):
+    (found,) = operations(document({path: {method: operation}}, **more))
+    return found
+
+
+def config(operation: dict[str, Any], **more: Any) -> HttpToolConfig:
+    found = one(operation, **more)
+    assert found.config is not None, found.problem
+    return HttpToolConfig.model_validate(found.config)
+
+
+def problem(operation: dict[str, Any], **more: Any) -> str:
+    found = one(operation, **more)
+    assert found.config is None
+    return found.problem
+
+
+def parameter(name: str, place: str, schema: Any = None, **more: Any) -> dict[str, Any]:
+    return {"name": name, "in": place, "schema": schema or {"type": "string"}, **more}
+
+
+def body(schema: Any, media_type: str = JSON, **more: Any) -> dict[str, Any]:
+    return {"content": {media_type: {"schema": schema}}, **more}
+
+
+def test_an_operation_becomes_a_tool() -> None:
+    found = one(
+        {
+            "operationId": "find pets!",
+            "summary": "Find pets",
+            "description": "Finds pets by their tag.",
+            "parameters": [
+                parameter("petId", "path", {"type": "integer"}, required=True),
+                parameter("tag", "query", description="The tag"),
+                parameter("X-Trace", "header"),
+                parameter("Accept", "header"),
+            ],
+        },
+        path="/pets/{petId}",
+    )
+    assert found[:4] == ("GET /pets/{petId}", "find_pets", "Find pets", "Finds pets by their tag.")
+    assert found.config == {
+        "source": "GET /pets/{petId}",
+        "input_schema": {
+            "type": "object",
+            "properties": {
+                "petId": {"type": "integer"},
+                "tag": {"type": "string", "description": "The tag"},
+                "X-Trace": {"type": "string"},
+            },
+            "required": ["petId"],
+            "additionalProperties": False,
+        },
+        "request": {
+            "method": "GET",
+            "url": "https://api.example.com/v1/pets/{arguments.petId}",
+            "query": [
+                {"name": "tag", "value": "{arguments.tag}", "style": "form", "explode": True}
+            ],
+            "headers": [{"name": "X-Trace", "value": "{arguments.X-Trace}"}],
+        },
+    }
+
+
+def test_a_tool_without_an_id_is_named_by_its_method_and_path() -> None:
+    assert one({}, path="/pets/{a}/x", method="delete", parameters=[]).name == "DELETE_pets_a_x"
+
+
+def test_names_are_unique() -> None:
+    paths = {f"/{n}": {"get": {"operationId": "same"}} for n in range(3)}
+    names = [each.name for each in operations(document(paths))]
+    assert names == ["same", "same_2", "same_3"]
+
+
+def test_parameters_of_the_path_item_are_replaced_by_those_of_the_operation() -> None:
+    item = {
+        "parameters": [parameter("a", "query"), parameter("b", "query")],
+        "get": {"parameters": [parameter("a", "query", {"type": "integer"})]},
+    }
+    (found,) = operations(document({"/x": item}))
+    assert found.config is not None
+    assert found.config["input_schema"]["properties"] == {
+        "a": {"type": "integer"},
+        "b": {"type": "string"},
+    }
+
+
+def test_parameters_of_one_name_become_different_arguments() -> None:
+    read = config(
+        {
+            "parameters": [
+                parameter("id", "path", required=True),
+                parameter("id", "query"),
+                parameter("body", "query"),
+                parameter('odd "{name}"', "query"),
+            ]
+        },
+        path="/x/{id}",
+    )
+    assert list(read.input_schema["properties"]) == [
+        "id",
+        "query_id",
+        "query_body",
+        "odd '(name)'",
+    ]
+    assert [each.value for each in read.request.query] == [
+        "{arguments.query_id}",
+        "{arguments.query_body}",
+        "{arguments.\"odd '(name)'\"}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "style", "explode"),
+    [
+        ({}, "form", True),
+        ({"explode": False}, "form", False),
+        ({"style": "pipeDelimited"}, "pipeDelimited", False),
+        ({"style": "deepObject", "explode": True}, "deepObject", True),
+    ],
+)
+def test_style_and_explode_of_the_query(given: dict[str, Any], style: str, explode: bool) -> None:
+    (field,) = config({"parameters": [{**parameter("ids", "query"), **given}]}).request.query
+    assert (field.style, field.explode) == (style, explode)
+
+
+def test_a_parameter_with_content_is_json() -> None:
+    given = {"name": "where", "in": "query", "content": {JSON: {"schema": {"type": "object"}}}}
+    (field,) = config({"parameters": [given]}).request.query
+    assert field.style == "json"
+
+
+@pytest.mark.parametrize(
+    ("style", "url"),
+    [
+        ("simple", "/x/{arguments.id}"),
+        ("label", "/x/.{arguments.id}"),
+        ("matrix", "/x/;id={arguments.id}"),
+    ],
+)
+def test_style_of_the_path(style: str, url: str) -> None:
+    given = parameter("id", "path", required=True, style=style)
+    assert config({"parameters": [given]}, path="/x/{id}").request.url.endswith(url)
+
+
+def test_a_query_in_the_path_becomes_fields() -> None:
+    read = config({}, path="/x?Action=List&v=")
+    assert read.request.url == "https://api.example.com/v1/x"
+    assert [(each.name, each.value) for each in read.request.query] == [
+        ("Action", "List"),
+        ("v", ""),
+    ]
+
+
+def test_a_json_body_is_one_argument() -> None:
+    read = config(
+        {"requestBody": body(PET, required=True)},
+        method="post",
+        components={"schemas": {"Pet": {"type": "object"}}},
+    )
+    assert read.request.body is not None
+    assert read.request.body.model_dump() == {"type": "json", "value": "{arguments.body}"}
+    assert read.input_schema["required"] == ["body"]
+    assert read.input_schema["properties"]["body"] == {"$ref": "#/$defs/Pet"}
+    assert read.input_schema["$defs"] == {"Pet": {"type": "object"}}
+
+
+def test_a_form_body_has_a_field_for_each_property() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "array"}}}
+    form = "application/x-www-form-urlencoded"
+    content = {form: {"schema": schema, "encoding": {"b": {"style": "form", "explode": False}}}}
+    read = config({"requestBody": {"content": content}}, method="post")
+    assert read.request.body is not None
+    assert read.request.body.model_dump() == {
+        "type": "form",
+        "fields": [
+            {"name": "a", "value": "{arguments.body.a}", "style": "form", "explode": True},
+            {"name": "b", "value": "{arguments.body.b}", "style": "form", "explode": False},
+        ],
+    }
+
+
+def test_properties_of_responses_only_are_left_out() -> None:
+    schema = {
+        "type": "object",
+        "required": ["id", "name"],
+        "properties": {"id": {"type": "string", "readOnly": True}, "name": {"type": "string"}},
+    }
+    read = config({"requestBody": body(schema)}, method="put")
+    assert read.input_schema["properties"]["body"] == {
+        "type": "object",
+        "required": ["name"],
+        "properties": {"name": {"type": "string"}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fits", "misfit"),
+    [
+        ({"type": "string", "nullable": True}, {"type": ["string", "null"]}, None, 1),
+        (
+            {"type": "string", "enum": ["a"], "nullable": True},
+            {"type": ["string", "null"], "enum": ["a", None]},
+            None,
+            "b",
+        ),
+        ({"allOf": [{"type": "string"}], "nullable": True}, None, None, 1),
+        (
+            {"type": "number", "minimum": 0, "exclusiveMinimum": True},
+            {"type": "number", "exclusiveMinimum": 0},
+            0.5,
+            0,
+        ),
+        (
+            {"type": "number", "maximum": 1, "exclusiveMaximum": False},
+            {"type": "number", "maximum": 1},
+            1,
+            2,
+        ),
+        ({"type": "string", "example": "x"}, {"type": "string", "examples": ["x"]}, "y", 1),
+        ({"type": "string", "pattern": "(?=x)"}, {"type": "string"}, "y", 1),
+        ({"type": "string", "pattern": "^x"}, {"type": "string", "pattern": "^x"}, "x", "y"),
+        ({"type": "string", "x-own": 1, "xml": {}}, {"type": "string"}, "y", 1),
+    ],
+)
+def test_schemas_of_3_0_become_2020_12(old: Any, new: Any, fits: Any, misfit: Any) -> None:
+    read = config({"parameters": [parameter("a", "query", old)]}, version="3.0.3")
+    schema = read.input_schema["properties"]["a"]
+    assert new is None or schema == new
+    validator = Validator(schema)
+    assert not validator.problems(fits)
+    assert validator.problems(misfit)
+
+
+def test_a_recursive_schema_stays_finite() -> None:
+    tree = {"type": "object", "properties": {"children": {"type": "array", "items": {}}}}
+    tree["properties"]["children"]["items"] = {"$ref": "#/components/schemas/a~1tree"}
+    read = config(
+        {"requestBody": body({"$ref": "#/components/schemas/a~1tree"})},
+        method="post",
+        components={"schemas": {"a/tree": tree}},
+    )
+    assert check_schema(read.input_schema, role="input") == ()
+    validator = Validator(read.input_schema)
+    assert not validator.problems({"body": {"children": [{"children": []}]}})
+    assert validator.problems({"body": {"children": [{"children": 1}]}})
+
+
+SCHEMES = {
+    "key": {"type": "apiKey", "in": "header", "name": "X-Key"},
+    "query": {"type": "apiKey", "in": "query", "name": "k"},
+    "cookie": {"type": "apiKey", "in": "cookie", "name": "sid"},
+    "my token": {"type": "http", "scheme": "Bearer"},
+    "basic": {"type": "http", "scheme": "basic"},
+    "oauth": {"type": "oauth2", "flows": {}},
+    "mtls": {"type": "mutualTLS"},
+}
+
+
+@pytest.mark.parametrize(
+    ("scheme", "place", "name", "value"),
+    [
+        ("key", "headers", "X-Key", "{secrets.key}"),
+        ("query", "query", "k", "{secrets.query}"),
+        ("cookie", "headers", "Cookie", "sid={secrets.cookie}"),
+        ("my token", "headers", "Authorization", "Bearer {secrets.my_token}"),
+        ("basic", "headers", "Authorization", "Basic {secrets.basic}"),
+        ("oauth", "headers", "Authorization", "Bearer {secrets.oauth}"),
+    ],
+)
+def test_security_schemes_become_secrets(scheme: str, place: str, name: str, value: str) -> None:
+    found = one({"security": [{scheme: []}]}, components={"securitySchemes": SCHEMES})
+    assert found.config is not None
+    (written,) = found.config["request"][place]
+    assert (written["name"], written["value"]) == (name, value)
+    assert [each.scheme for each in found.credentials] == [scheme]
+
+
+def test_the_secret_of_a_scheme_may_have_another_name() -> None:
+    made = document({"/x": {"get": {}}}, components={"securitySchemes": SCHEMES})
+    made["security"] = [{"mtls": []}, {"key": [], "basic": []}]
+    (found,) = operations(made, secrets={"key": "prod_key"})
+    assert found.config is not None
+    assert [each["value"] for each in found.config["request"]["headers"]] == [
+        "{secrets.prod_key}",
+        "Basic {secrets.basic}",
+    ]
+
+
+def test_an_operation_may_need_no_credentials() -> None:
+    found = one({"security": []}, components={"securitySchemes": SCHEMES}, security=[{"key": []}])
+    assert found.credentials == ()
+
+
+@pytest.mark.parametrize(
+    ("servers", "base", "expected"),
+    [
+        ([{"url": "https://{h}.example.com/{v}", "variables": {"h": {"default": "eu"}, "v": {}}}], "",
+         "https://eu.example.com/"),
+        ([{"url": "/v2"}], "https://host.example.com/docs/openapi.json", "https://host.example.com/v2"),
+        ([{"url": "https://a.example.com"}], "https://b.example.com/x", "https://b.example.com/x"),
+        ([], "https://b.example.com/", "https://b.example.com"),
+    ],
+)  # fmt: skip
+def test_where_the_api_is(servers: Any, base: str, expected: str) -> None:
+    (found,) = operations(document({"/pets": {"get": {}}}, servers=servers), base)
+    assert found.config is not None
+    assert found.config["request"]["url"] == f"{expected.rstrip('/')}/pets"
+
+
+@pytest.mark.parametrize(
+    ("operation", "more", "said"),
+    [
+        ({}, {"servers": [{"url": "/v1"}]}, "The document does not say where the API is"),
+        ({}, {"servers": [{"url": "http://["}]}, "The address of its server cannot be read"),
+        ({"parameters": [{"$ref": "other.yaml#/x"}]}, {}, "outside the document"),
+        ({"parameters": [{"$ref": "#/components/parameters/none"}]}, {}, "refers to nothing"),
+        (
+            {"parameters": [{"$ref": "#/components/parameters/a"}]},
+            {"components": {"parameters": {"a": {"$ref": "#/components/parameters/a"}}}},
+            "refers to itself",
+        ),
+        (
+            {"parameters": [parameter("a", "query", PET)]},
+            {"components": {"schemas": {"Pet": PET}}},
+            "refers to itself",
+        ),
+        (
+            {"requestBody": body({}, "multipart/form-data")},
+            {"method": "post"},
+            "multipart/form-data",
+        ),
+        ({"requestBody": body({}, required=True)}, {"method": "get"}, "not possible with GET"),
+        ({"parameters": [parameter("a", "cookie")]}, {}, "optional cookies"),
+        ({"parameters": [parameter("a", "header", {"type": "array"})]}, {}, "The header 'a'"),
+        ({"parameters": [{"in": "query"}]}, {}, "A parameter has no name"),
+        ({}, {"path": "/x/{id}"}, "no parameter for {id}"),
+        ({"security": [{"mtls": []}]}, {"components": {"securitySchemes": SCHEMES}}, "mutualTLS"),
+        ({"security": [{"none": []}]}, {}, "no security scheme 'none'"),
+        (
+            {"parameters": [parameter("a", "query", {"enum": ["x" * 70_000]})]},
+            {},
+            "Its input schema cannot be used",
+        ),
+        ("text", {}, "It is not an object."),
+    ],
+)
+def test_an_unsupported_operation_says_why(operation: Any, more: dict[str, Any], said: str) -> None:
+    assert said in problem(operation, **more)
+
+
+def test_one_operation_that_is_unsupported_stops_no_other() -> None:
+    paths = {"/a": {"get": {"requestBody": body({}, required=True)}, "post": {}}}
+    found = operations(document(paths))
+    assert [each.config is None for each in found] == [True, False]
+
+
+def test_documents_are_json_or_yaml() -> None:
+    made = document({"/a": {"get": {}}})
+    written = b"openapi: 3.0.0\ninfo: {version: 2024-01-01}\npaths:\n  /a:\n    get: {responses: {200: {}}}\n"
+    assert read(orjson.dumps(made)) == made
+    assert read(written)["info"] == {"version": "2024-01-01"}
+    assert [each.source for each in operations(read(written), "https://a.example.com")] == [
+        "GET /a"
+    ]
+
+
+BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"{chr(98 + n)}: &{chr(98 + n)} [{','.join([f'*{chr(97 + n)}'] * 10)}]\n" for n in range(8)
+)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"[]", "not an object"),
+        (b"{}", "`openapi` is missing"),
+        (b'{"swagger": "2.0"}', "Swagger 2.0"),
+        (b'{"openapi": "3.1.0"}', "no paths"),
+        (b'{"openapi": "4.0.0", "paths": {}}', "not an OpenAPI 3.0 or 3.1"),
+        (b"a: [", "neither JSON nor YAML (line 2)"),
+        (b"\xff\xfe\x00", "neither JSON nor YAML"),
+        (b"!!python/object/apply:os.system ['true']", "neither JSON nor YAML"),
+        (b"a: !!binary aGk=", "JSON does not have"),
+        (b"a: &a [*a]", "too many values"),
+        (BOMB.encode(), "too many values"),
+        (b"[" * 100_000, "nested too deep"),
+        (b"".join(b" " * n + b"a:\n" for n in range(300)), "nested too deep"),
+        (b"[" * 100_000 + b"]" * 100_000, "nested too deep"),
+        (b" " * (16 * 1024 * 1024 + 1), "more than 16 MiB"),
+    ],
+)
+def test_what_is_no_document_is_said(data: bytes, said: str) -> None:
+    with pytest.raises(OpenApiError) as caught:
+        read(data)
+    assert said in str(caught.value)
+
+
+def test_paths_of_any_shape_are_survived() -> None:
+    paths = {"/a": None, "/b": [], "/c": {"$ref": "x"}, "/d": {"get": None}, "/e": {"get": {}}}
+    found: list[Operation] = operations(document(paths))
+    assert [(each.source, each.config is None) for each in found] == [
+        ("GET /d", True),
+        ("GET /e", False),
+    ]

@@ -1,0 +1,298 @@
+"""Calls of HTTP tools to real services: results, errors, limits, repetitions and secrets."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+import pytest
+
+from mcphost.runtime.outcomes import FailureKind
+from mcphost.runtime.ports import RoundLimits
+from mcphost.sandbox.pool import Sandbox
+from tests.egress.conftest import Arrived, Handler, Service, answer, echo, opened, running, write
+from tests.kinds.asking import DECLINE, accept
+from tests.kinds.http.driving import REFUND, DrivenHttp, by_body, in_turn
+from tests.kinds.outgoing import Outgoing, base, outgoing
+
+KEY = "sesame/open &you"
+JSON = {"Content_Type": "application/json"}
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    pool = Sandbox(1, wait_seconds=30)
+    yield pool
+    pool.close()
+
+
+def tool(service: Service, method: str = "GET", **others: Any) -> dict[str, Any]:
+    """Return a configuration; `response` and others of the tool are told from the request's."""
+    outer = ("response", "questions", "output_schema", "input_schema")
+    config = {name: others.pop(name) for name in outer if name in others}
+    return {**config, "request": {"url": f"{base(service)}/orders", "method": method, **others}}
+
+
+async def test_a_call_sends_the_request_and_returns_the_response():
+    async with outgoing(answer(body=b'{"left": 7}', **JSON)) as (service, http):
+        query = [{"name": "city", "value": "{arguments.city}"}]
+        driven = DrivenHttp(tool(service, query=query), http, {"city": "Bern"})
+        assert await driven.completes() == {"left": 7}
+    (arrived,) = service.arrived
+    assert (arrived.method, arrived.path) == ("GET", "/orders?city=Bern")
+
+
+async def test_a_json_body_is_sent_with_its_media_type():
+    async with outgoing(answer(body=b"{}", **JSON)) as (service, http):
+        body = {"type": "json", "value": {"n": "{arguments.n}"}}
+        await DrivenHttp(tool(service, "POST", body=body), http, {"n": 2}).completes()
+    (arrived,) = service.arrived
+    assert orjson.loads(arrived.body) == {"n": 2}
+    assert arrived.headers["content-type"] == "application/json"
+
+
+async def test_arguments_must_fit_the_input_schema():
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    async with outgoing(answer()) as (service, http):
+        failure = await DrivenHttp(tool(service, input_schema=schema), http, {"n": "x"}).fails()
+    assert failure.kind is FailureKind.INVALID_ARGUMENTS
+    assert not service.arrived
+
+
+@pytest.mark.parametrize("body", [b'{"left": "x"}', b"5"])
+async def test_a_response_must_fit_the_output_schema(body: bytes):
+    schema = {
+        "type": "object",
+        "properties": {"left": {"type": "integer"}},
+        "required": ["left"],
+    }
+    async with outgoing(answer(body=body, **JSON)) as (service, http):
+        refused = await DrivenHttp(tool(service, output_schema=schema), http).refuses()
+    assert refused.startswith("The service's response is not what was promised: ")
+
+
+async def test_text_where_an_output_schema_promises_data_is_refused():
+    schema = {"type": "object"}
+    async with outgoing(answer(body=b"x", Content_Type="text/plain")) as (service, http):
+        refused = await DrivenHttp(tool(service, output_schema=schema), http).refuses()
+    assert "not what was promised" in refused
+
+
+async def test_an_error_status_is_an_error_and_need_not_fit_the_schema():
+    async with outgoing(answer(404, b'{"why": "gone"}', **JSON)) as (service, http):
+        refused = await DrivenHttp(tool(service, output_schema={"type": "object"}), http).refuses()
+    assert refused == 'The service answered with status 404:\n{"why": "gone"}'
+
+
+async def test_an_expression_selects_what_is_returned(sandbox: Sandbox):
+    body = b'{"items": [{"n": 1, "x": 0}, {"n": 2}]}'
+    async with outgoing(answer(body=body, **JSON)) as (service, http):
+        config = tool(service, response={"select": "items[].n"})
+        assert await DrivenHttp(config, http, search=sandbox.search).completes() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("select", "words"),
+    [
+        ("abs(@)", "cannot be mapped: In function abs()"),
+        ("nothing(@)", "cannot be mapped: Unknown function"),
+        ("|".join(["[@, @]"] * 40), "cannot be mapped: "),
+    ],
+)
+async def test_an_expression_that_fails_or_explodes_is_an_error_of_the_call(
+    sandbox: Sandbox, select: str, words: str
+):
+    async with outgoing(answer(body=b'{"a": 1}', **JSON)) as (service, http):
+        config = tool(service, response={"select": select})
+        refused = await DrivenHttp(config, http, search=sandbox.search).refuses()
+        assert words in refused
+        plain = tool(service, response={"select": "a"})
+        assert await DrivenHttp(plain, http, search=sandbox.search).completes() == 1
+
+
+async def test_an_expression_over_what_is_no_json_is_an_error(sandbox: Sandbox):
+    async with outgoing(answer(body=b"<a>", Content_Type="text/html")) as (service, http):
+        config = tool(service, response={"select": "a"})
+        refused = await DrivenHttp(config, http, search=sandbox.search).refuses()
+    assert refused == "The service's response is not the JSON that it should be"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 300 + b"]" * 300,
+        b'{"a": 1e999}',
+        b'{"a": 123456789012345678901234567890}',
+        b'"\\ud800"',
+    ],
+)
+async def test_strange_json_never_breaks_a_call(body: bytes):
+    async with outgoing(answer(body=body, **JSON)) as (service, http):
+        result = await DrivenHttp(tool(service), http).result()
+    assert result["content"][0]["type"] == "text"
+
+
+async def test_a_response_that_takes_too_long_is_an_error():
+    async def silent(request: Arrived, writer: asyncio.StreamWriter) -> None:
+        await asyncio.Event().wait()
+
+    async with outgoing(silent) as (service, http):
+        config = tool(service, timeout_seconds=0.2, retries=0)
+        refused = await DrivenHttp(config, http).refuses()
+    assert "did not answer" in refused
+
+
+async def test_a_response_that_is_too_large_is_an_error():
+    async with outgoing(answer(body=b"x" * 101)) as (service, http):
+        config = tool(service, response={"most_bytes": 100})
+        refused = await DrivenHttp(config, http).refuses()
+    assert "more than 100 bytes" in refused
+
+
+async def test_a_result_that_is_too_large_is_an_error():
+    async with outgoing(answer(body=b"x" * 500, Content_Type="text/plain")) as (service, http):
+        driven = DrivenHttp(tool(service), http, limits=RoundLimits(20, result_bytes=100))
+        refused = await driven.refuses()
+    assert refused == "The result is too large: more than 100 bytes."
+
+
+@pytest.mark.parametrize(
+    ("method", "config", "attempts"),
+    [
+        ("GET", {}, 3),
+        ("GET", {"retries": 0}, 1),
+        ("GET", {"retries": 1}, 2),
+        ("GET", {"repeatable": False}, 1),
+        ("PUT", {}, 3),
+        ("DELETE", {}, 3),
+        ("POST", {}, 1),
+        ("PATCH", {}, 1),
+        ("POST", {"repeatable": True}, 3),
+    ],
+)
+async def test_only_what_may_be_repeated_is_sent_again(
+    method: str, config: dict[str, Any], attempts: int
+):
+    async with outgoing(answer(503, b"")) as (service, http):
+        assert "status 503" in await DrivenHttp(tool(service, method, **config), http).refuses()
+    assert len(service.arrived) == attempts
+    keys = {each.headers.get("idempotency-key") for each in service.arrived}
+    assert len(keys) == 1 and (keys == {None}) == (method == "GET")
+
+
+async def test_a_second_attempt_may_succeed():
+    async with outgoing(in_turn(503, b'{"n": 1}')) as (service, http):
+        assert await DrivenHttp(tool(service), http).completes() == {"n": 1}
+
+
+async def test_two_calls_have_two_idempotency_keys():
+    async with outgoing(answer()) as (service, http):
+        for _ in range(2):
+            await DrivenHttp(tool(service, "POST"), http).result()
+    assert len({each.headers["idempotency-key"] for each in service.arrived}) == 2
+
+
+def moved(location: str) -> Handler:
+    async def handler(request: Arrived, writer: asyncio.StreamWriter) -> None:
+        if request.path == "/orders":
+            write(writer, 307, b"", Location=location)
+        else:
+            await echo(request, writer)
+
+    return handler
+
+
+@pytest.mark.parametrize("redirects", [0, 1])
+async def test_redirects_are_followed_only_if_the_author_says_so(redirects: int):
+    async with outgoing(moved("/new")) as (service, http):
+        driven = DrivenHttp(tool(service, redirects=redirects), http)
+        if redirects:
+            await driven.result()
+        else:
+            assert "redirects more than 0 times" in await driven.refuses()
+    assert len(service.arrived) == 1 + redirects
+
+
+async def test_a_redirect_to_another_service_takes_no_secret_there():
+    headers = [{"name": "Authorization", "value": "{secrets.key}"}]
+    async with (
+        running(echo) as other,
+        running(moved(f"{base(other)}/away")) as service,
+        opened(service, other) as egress,
+    ):
+        http = Outgoing(egress, service, other, key=KEY)
+        await DrivenHttp(tool(service, headers=headers, redirects=1), http).result()
+    assert service.arrived[0].headers["authorization"] == KEY
+    assert [each.path for each in other.arrived] == ["/away"]
+    assert "authorization" not in other.arrived[0].headers
+
+
+async def test_a_secret_that_is_sent_back_is_masked():
+    def echoed(request: Arrived) -> bytes:
+        return orjson.dumps([request.path, request.headers, request.body.decode()])
+
+    async with outgoing(by_body(echoed), key=KEY) as (service, http):
+        config = tool(
+            service,
+            "POST",
+            headers=[{"name": "Authorization", "value": "Bearer {secrets.key}"}],
+            query=[{"name": "k", "value": "{secrets.key}"}],
+            body={"type": "form", "fields": [{"name": "f", "value": "{secrets.key}"}]},
+        )
+        path, headers, body = await DrivenHttp(config, http).completes()
+    assert service.arrived[0].headers["authorization"] == f"Bearer {KEY}"
+    assert service.arrived[0].body == b"f=sesame%2Fopen+%26you"
+    assert (path, body) == ("/orders?k=[secret]", "f=[secret]")
+    assert headers["authorization"] == "Bearer [secret]"
+
+
+async def test_a_secret_in_an_error_of_the_service_is_masked():
+    async def handler(request: Arrived, writer: asyncio.StreamWriter) -> None:
+        write(writer, 401, request.headers["x-key"].encode(), Content_Type="text/plain")
+
+    async with outgoing(handler, key=KEY) as (service, http):
+        config = tool(service, headers=[{"name": "X-Key", "value": "{secrets.key}"}])
+        refused = await DrivenHttp(config, http).refuses()
+    assert refused == "The service answered with status 401:\n[secret]"
+
+
+async def test_a_secret_that_does_not_exist_is_named():
+    async with outgoing(answer()) as (service, http):
+        config = tool(service, headers=[{"name": "X-Key", "value": "{secrets.other}"}])
+        assert await DrivenHttp(config, http).refuses() == "There is no secret 'other'."
+    assert not service.arrived
+
+
+async def test_a_service_that_cannot_be_reached_is_an_error():
+    async with outgoing(answer()) as (service, http):
+        config = tool(service)
+        config["request"]["url"] = "https://x.example/"
+        assert "not among the allowed hosts" in await DrivenHttp(config, http).refuses()
+
+
+async def test_an_argument_that_fits_no_header_is_an_error():
+    headers = [{"name": "X-A", "value": "{arguments.a}"}]
+    async with outgoing(answer()) as (service, http):
+        driven = DrivenHttp(tool(service, headers=headers), http, {"a": "x\r\nX-B: y"})
+        assert "invalid characters" in await driven.refuses()
+    assert not service.arrived
+
+
+async def test_a_request_is_sent_once_for_all_rounds():
+    """The response is recorded: a round after it does not send the request again."""
+    async with outgoing(in_turn(b'{"n": 1}')) as (service, http):
+        questions = [{"key": "why", "message": "Why?", "requested_schema": REFUND}]
+        driven = DrivenHttp(tool(service, "POST", questions=questions), http)
+        assert await driven.asks() == ["why"]
+        assert not service.arrived
+        assert await driven.completes(why=accept(reason="late")) == {"n": 1}
+    assert len(service.arrived) == 1
+
+
+async def test_a_declined_question_sends_nothing():
+    async with outgoing(answer()) as (service, http):
+        questions = [{"key": "why", "message": "Why?", "requested_schema": REFUND}]
+        driven = DrivenHttp(tool(service, "POST", questions=questions), http)
+        await driven.asks()
+        assert "declined" in await driven.refuses(why=DECLINE)
+    assert not service.arrived

@@ -1,0 +1,250 @@
+"""Responses: what becomes of each, and which are refused."""
+
+from base64 import b64encode
+from typing import Any
+
+import orjson
+import pytest
+
+from mcphost.kinds.functions.returns import Returns
+from mcphost.kinds.http.configs import ResponseConfig
+from mcphost.kinds.http.replies import (
+    ASKS,
+    MOST_REQUESTS,
+    MOST_SHOWN,
+    MOST_STATE,
+    BadReplyError,
+    Response,
+    error_of,
+    media_type_of,
+    read_asking,
+    result_of,
+)
+
+PNG = b"\x89PNG\r\n\x1a\n..."
+URL = "https://x.example/a"
+FORM = {"message": "Why?", "requestedSchema": {"type": "object", "properties": {}}}
+
+
+def response(body: bytes, content_type: str = "application/json", status: int = 200) -> Response:
+    return Response(status, *media_type_of(content_type), body, URL)
+
+
+def made(value: Any) -> Any:
+    return Returns().encode(value, 1_000_000).result
+
+
+def result(body: bytes, content_type: str, content: str = "auto") -> Any:
+    config = ResponseConfig.model_validate({"content": content})
+    return made(result_of(response(body, content_type), config))
+
+
+def selected(value: Any, content: str) -> Any:
+    config = ResponseConfig.model_validate({"content": content, "select": "x"})
+    return made(result_of(response(b"{}"), config, value))
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("", ("application/octet-stream", "utf-8")),
+        ("application/json", ("application/json", "utf-8")),
+        ("Text/HTML; Charset=ISO-8859-1", ("text/html", "iso-8859-1")),
+        ("nonsense", ("text/plain", "utf-8")),
+        ("text/plain; charset*=utf-8''%ff", ("text/plain", "utf-8")),
+    ],
+)
+def test_the_media_type_is_read(header: str, expected: tuple[str, str]):
+    assert media_type_of(header) == expected
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "application/problem+json; a=b"])
+def test_json_becomes_structured_content(content_type: str):
+    assert result(b'{"a": [1, null]}', content_type) == {
+        "content": [{"type": "text", "text": '{"a":[1,null]}'}],
+        "structuredContent": {"a": [1, None]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "text"),
+    [
+        (b"plain", "text/plain", "plain"),
+        (b"<a/>", "application/xml", "<a/>"),
+        (b"<a/>", "image/svg+xml", "<a/>"),
+        ("ü".encode("latin-1"), "text/plain; charset=latin-1", "ü"),
+        ("ü".encode(), "text/plain; charset=nonsense", "ü"),
+        ("ü".encode(), "text/plain; charset=idna", "ü"),
+        ("ü".encode(), "text/plain; charset=hex", "ü"),
+        (b"\\ud800", "text/plain; charset=unicode-escape", "\\ud800"),
+        (b"a-b", "text/plain; charset=punycode", "a-b"),
+        (b"+2AA-", "text/plain; charset=utf-7", "+2AA-"),
+        (b"\xff", "text/plain", "\ufffd"),
+        (b"", "application/json", "The service answered with status 200"),
+        (b"", "image/png", "The service answered with status 200"),
+    ],
+)
+def test_text_becomes_text(body: bytes, content_type: str, text: str):
+    assert result(body, content_type) == {"content": [{"type": "text", "text": text}]}
+
+
+def test_images_audio_and_other_bytes_become_content_of_their_own():
+    data = b64encode(PNG).decode()
+    assert result(PNG, "image/png")["content"] == [
+        {"type": "image", "data": data, "mimeType": "image/png"}
+    ]
+    assert result(PNG, "audio/wav")["content"] == [
+        {"type": "audio", "data": data, "mimeType": "audio/wav"}
+    ]
+    (other,) = result(PNG, "application/pdf")["content"]
+    assert other == {
+        "type": "resource",
+        "resource": {"uri": URL, "mimeType": "application/pdf", "blob": data},
+    }
+
+
+@pytest.mark.parametrize("content", ["json", "resource_link"])
+@pytest.mark.parametrize("body", [b"", b"{", b"NaN", b"\xff", b"[" * 5000])
+def test_what_should_be_json_and_is_not_is_refused(content: str, body: bytes):
+    with pytest.raises(BadReplyError, match="not the JSON that it should be"):
+        result(body, "text/plain", content)
+
+
+def test_json_that_is_not_called_so_may_be_taken_as_json():
+    assert result(b"[1]", "text/plain", "json")["structuredContent"] == [1]
+
+
+def test_text_may_be_taken_of_anything():
+    assert result(b'{"a": 1}', "application/json", "text")["content"][0]["text"] == '{"a": 1}'
+    assert selected("x", "text")["content"][0]["text"] == "x"
+    assert selected({"a": 1}, "text")["content"][0]["text"] == '{"a":1}'
+    assert selected(None, "text")["content"][0]["text"] == ""
+
+
+def test_what_is_selected_becomes_structured_content():
+    assert selected([1], "auto")["structuredContent"] == [1]
+    assert selected(None, "json")["structuredContent"] is None
+
+
+def test_an_image_must_be_one():
+    assert result(PNG, "image/png", "image")["content"][0]["mimeType"] == "image/png"
+    with pytest.raises(BadReplyError, match="not the image"):
+        result(PNG, "text/html", "image")
+
+
+@pytest.mark.parametrize(
+    ("start", "mime_type"),
+    [
+        (b"\x89PNG", "image/png"),
+        (b"\xff\xd8\xff", "image/jpeg"),
+        (b"GIF89a", "image/gif"),
+        (b"RIFF....WEBP", "image/webp"),
+    ],
+)
+def test_an_image_may_be_selected_in_base64(start: bytes, mime_type: str):
+    data = b64encode(start).decode()
+    assert selected(data, "image")["content"] == [
+        {"type": "image", "data": data, "mimeType": mime_type}
+    ]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, 5, "", "?", "ü", b64encode(b"<html>").decode(), b64encode(b"RIFF....WAVE").decode()],
+)
+def test_what_is_selected_and_is_no_image_is_refused(value: Any):
+    with pytest.raises(BadReplyError, match="not an image in Base64"):
+        selected(value, "image")
+
+
+def test_links_are_addresses_or_objects():
+    assert selected("https://x.example/b", "resource_link")["content"] == [
+        {"type": "resource_link", "uri": "https://x.example/b", "name": "https://x.example/b"}
+    ]
+    one = {"uri": "docs:a", "name": "A", "title": "T", "mimeType": "text/plain", "other": 1}
+    assert selected([one], "resource_link")["content"] == [
+        {
+            "type": "resource_link",
+            "uri": "docs:a",
+            "name": "A",
+            "title": "T",
+            "mimeType": "text/plain",
+        }
+    ]
+    assert selected([], "resource_link")["content"] == []
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, 5, "no address", {}, {"uri": 5}, {"uri": "docs:a", "title": 5}, [["docs:a"]]],
+)
+def test_what_is_no_link_is_refused(value: Any):
+    with pytest.raises(BadReplyError, match="address, or an object with uri and name"):
+        selected(value, "resource_link")
+
+
+@pytest.mark.parametrize(
+    ("errors", "status", "expected"),
+    [
+        (["4xx", "5xx"], 404, True),
+        (["4xx", "5xx"], 503, True),
+        (["4xx", "5xx"], 302, False),
+        (["404"], 404, True),
+        (["404"], 400, False),
+        ([], 500, False),
+    ],
+)
+def test_the_author_says_which_statuses_are_errors(errors: list[str], status: int, expected: bool):
+    assert ResponseConfig.model_validate({"errors": errors}).is_error(status) is expected
+
+
+def test_an_error_shows_the_beginning_of_what_the_service_says():
+    said = made(error_of(response(b" no such order \n", "text/plain", 404)))
+    assert said["isError"] is True
+    assert said["content"][0]["text"] == "The service answered with status 404:\nno such order"
+    long = made(error_of(response(b"x" * 5000, "text/plain", 500)))["content"][0]["text"]
+    assert long.endswith("x…") and long.count("x") == MOST_SHOWN
+    binary = made(error_of(response(PNG, "image/png", 500)))
+    assert binary["content"][0]["text"] == "The service answered with status 500"
+
+
+def test_questions_are_read():
+    body = orjson.dumps({"requests": {"why": FORM}, "state": "s1"})
+    read = read_asking(response(body, ASKS))
+    assert (read.state, list(read.requests)) == ("s1", ["why"])
+    assert read_asking(response(orjson.dumps({"requests": {"why": FORM}}), ASKS)).state == ""
+
+
+SECRET = "do-not-quote"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"do-not-quote",
+        b"{",
+        b"\xff",
+        b"[" * 5000,
+        {},
+        {"requests": {}},
+        {"requests": []},
+        {"requests": {"why": SECRET}},
+        {"requests": {"why": {**FORM, "message": ""}}},
+        {"requests": {"why": {**FORM, "message": SECRET * 1000}}},
+        {"requests": {"why": {**FORM, "mode": "url"}}},
+        {"requests": {"why": {"message": "Why?"}}},
+        {"requests": {"no key": FORM}},
+        {"requests": {"k" * 49: FORM}},
+        {"requests": {"": FORM}},
+        {"requests": {f"k{n}": FORM for n in range(MOST_REQUESTS + 1)}},
+        {"requests": {"why": FORM}, "state": "s" * (MOST_STATE + 1)},
+        {"requests": {"why": FORM}, "state": {"a": SECRET}},
+        {"requests": {"why": FORM}, "result": SECRET},
+    ],
+)
+def test_questions_that_cannot_be_read_are_refused_without_a_value(body: Any):
+    raw = body if isinstance(body, bytes) else orjson.dumps(body)
+    with pytest.raises(BadReplyError, match="asked for input in a form") as refused:
+        read_asking(response(raw, ASKS))
+    assert SECRET not in str(refused.value)

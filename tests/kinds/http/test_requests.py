@@ -1,0 +1,191 @@
+"""Requests of HTTP tools: what becomes of the values of a call."""
+
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from mcphost.egress.messages import FormBody, JsonBody, OutgoingRequest
+from mcphost.egress.secret_values import SecretHandle, Template
+from mcphost.kinds.http.configs import RequestConfig
+from mcphost.kinds.http.requests import RequestTemplate
+from mcphost.sdk import ToolError
+
+OBJECT = {"role": "admin", "level": 3, "none": None}
+
+
+def filled(
+    answers: dict[str, Any] | None = None, /, arguments: Any = None, **config: Any
+) -> OutgoingRequest:
+    given = {"url": "https://x.example/", **config}
+    template = RequestTemplate(RequestConfig.model_validate(given))
+    return template.fill({"arguments": arguments or {}, "answers": answers or {}}, "key-1")
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        ("plain", "/a/plain/b"),
+        ("a/b", "/a/a%2Fb/b"),
+        ("../c", "/a/..%2Fc/b"),
+        ("ü ?#%", "/a/%C3%BC%20%3F%23%25/b"),
+        ("%2e%2e", "/a/%252e%252e/b"),
+        ("...", "/a/.../b"),
+        (7, "/a/7/b"),
+        (True, "/a/true/b"),
+        (["x", "y,z", 1], "/a/x,y%2Cz,1/b"),
+        ({"b": 1}, "/a/%7B%22b%22%3A1%7D/b"),
+    ],
+)
+def test_a_value_in_the_address_is_one_segment(value: Any, path: str):
+    request = filled(url="https://x.example/a/{arguments.v}/b", arguments={"v": value})
+    assert urlsplit(request.url).path == path
+
+
+@pytest.mark.parametrize("value", ["", ".", "..", [], [""], ["a", ".."], [[]]])
+def test_a_value_that_changes_the_path_is_refused(value: Any):
+    with pytest.raises(ToolError, match="must not be empty"):
+        filled(url="https://x.example/a/{arguments.v}/b", arguments={"v": value})
+
+
+@pytest.mark.parametrize("arguments", [{}, {"v": None}])
+def test_a_missing_value_in_the_address_is_refused(arguments: dict[str, Any]):
+    with pytest.raises(ToolError, match=r"arguments\.v is missing"):
+        filled(url="https://x.example/{arguments.v}", arguments=arguments)
+
+
+@pytest.mark.parametrize(
+    ("style", "explode", "value", "expected"),
+    [
+        ("form", True, "a b", [("q", "a b")]),
+        ("form", True, 1.5, [("q", "1.5")]),
+        ("form", True, False, [("q", "false")]),
+        ("form", True, ["a", 1], [("q", "a"), ("q", "1")]),
+        ("form", False, ["a", 1], [("q", "a,1")]),
+        ("form", True, [], []),
+        ("form", False, [], []),
+        ("form", True, OBJECT, [("role", "admin"), ("level", "3")]),
+        ("form", False, OBJECT, [("q", "role,admin,level,3")]),
+        ("spaceDelimited", False, ["a", "b"], [("q", "a b")]),
+        ("spaceDelimited", True, ["a", "b"], [("q", "a"), ("q", "b")]),
+        ("pipeDelimited", False, ["a", "b"], [("q", "a|b")]),
+        ("pipeDelimited", False, OBJECT, [("q", "role|admin|level|3")]),
+        ("deepObject", True, OBJECT, [("q[role]", "admin"), ("q[level]", "3")]),
+        ("json", True, OBJECT, [("q", '{"role":"admin","level":3,"none":null}')]),
+        ("json", True, "a", [("q", '"a"')]),
+        ("json", True, [], [("q", "[]")]),
+        ("form", True, None, []),
+        ("json", True, None, []),
+    ],
+)
+def test_a_parameter_is_written_by_its_style(
+    style: str, explode: bool, value: Any, expected: list[tuple[str, str]]
+):
+    field = {"name": "q", "value": "{arguments.v}", "style": style, "explode": explode}
+    request = filled(query=[field], arguments={"v": value})
+    assert list(request.query) == expected
+    body = {"type": "form", "fields": [field]}
+    form = filled(method="POST", body=body, arguments={"v": value})
+    assert form.content == FormBody(tuple(expected))
+
+
+def test_a_value_among_text_is_written_as_text():
+    query = [{"name": "q", "value": "on {arguments.v}!"}]
+    assert filled(query=query, arguments={"v": ["a"]}).query == (("q", 'on ["a"]!'),)
+
+
+def test_headers_have_values_and_those_without_one_are_left_out():
+    headers = [
+        {"name": "X-A", "value": "a {arguments.a}"},
+        {"name": "X-B", "value": "{arguments.b}"},
+        {"name": "X-C", "value": "{answers.q.c} {arguments.b}"},
+        {"name": "X-D", "value": "{answers.q.c}"},
+    ]
+    request = filled({"q": {"c": 2}}, headers=headers, arguments={"a": 1})
+    assert request.headers == (("X-A", "a 1"), ("X-D", "2"))
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_unsafe_methods_have_an_idempotency_key(method: str):
+    assert ("Idempotency-Key", "key-1") in filled(method=method).headers
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_safe_methods_have_none(method: str):
+    assert filled(method=method).headers == ()
+
+
+@pytest.mark.parametrize(
+    ("method", "repeatable", "expected"),
+    [
+        ("GET", None, True),
+        ("PUT", None, True),
+        ("DELETE", None, True),
+        ("POST", None, False),
+        ("PATCH", None, False),
+        ("POST", True, True),
+        ("GET", False, False),
+    ],
+)
+def test_what_may_be_repeated_follows_from_the_method_unless_it_is_given(
+    method: str, repeatable: bool | None, expected: bool
+):
+    assert filled(method=method, repeatable=repeatable).may_repeat is expected
+
+
+def test_a_json_body_has_values_with_their_types_and_leaves_out_missing_ones():
+    value = {
+        "n": "{arguments.n}",
+        "list": ["{arguments.list}", "{arguments.no}", 1, None],
+        "text": "{arguments.n} of {arguments.list}",
+        "gone": "{arguments.no}",
+        "half": "{arguments.n} {arguments.no}",
+        "{arguments.n}": True,
+    }
+    body = {"type": "json", "value": value}
+    request = filled(method="POST", body=body, arguments={"n": 2, "list": [{"a": None}]})
+    assert request.content == JsonBody(
+        {
+            "n": 2,
+            "list": [[{"a": None}], 1, None],
+            "text": '2 of [{"a":null}]',
+            "{arguments.n}": True,
+        }
+    )
+
+
+def test_a_json_body_that_is_a_missing_value_is_none():
+    body = {"type": "json", "value": "{arguments.no}"}
+    assert filled(method="POST", body=body).content is None
+
+
+def test_a_text_body_has_its_media_type_unless_a_header_gives_it():
+    body = {"type": "text", "text": "<a>{arguments.n}</a>", "media_type": "application/xml"}
+    request = filled(method="POST", body=body, arguments={"n": "ü"})
+    assert request.content == "<a>ü</a>".encode()
+    assert ("Content-Type", "application/xml") in request.headers
+    given = [{"name": "content-type", "value": "text/xml"}]
+    own = filled(method="POST", body=body, headers=given, arguments={"n": 1})
+    assert [value for name, value in own.headers if name.lower() == "content-type"] == ["text/xml"]
+    assert filled(method="POST", body=body).content is None
+
+
+def test_a_secret_stays_a_handle_in_the_request():
+    key = SecretHandle("key")
+    request = filled(
+        method="POST",
+        headers=[{"name": "Authorization", "value": "Bearer {secrets.key}"}],
+        query=[{"name": "k", "value": "{secrets.key}"}],
+        body={"type": "json", "value": {"a": ["{secrets.key}", "x{secrets.key}"]}},
+    )
+    assert request.headers[0] == ("Authorization", Template(("Bearer ", key)))
+    assert request.query == (("k", Template((key,))),)
+    assert request.content == JsonBody({"a": [Template((key,)), Template(("x", key))]})
+    assert [each.name for each in request.handles()] == ["key"] * 4
+
+
+def test_a_caller_cannot_name_a_secret():
+    body = {"type": "json", "value": {"a": "{arguments.v}", "b": "x {arguments.v}"}}
+    request = filled(method="POST", body=body, arguments={"v": "{secrets.key}"})
+    assert request.content == JsonBody({"a": "{secrets.key}", "b": "x {secrets.key}"})
+    assert not list(request.handles())

@@ -1,0 +1,270 @@
+"""Functions whose calls become tasks: what the round returns, and what runs again in the task."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mcphost.kinds.kind import Compiled
+from mcphost.kinds.python.kind import _compile
+from mcphost.runtime.call import Delivery
+from mcphost.runtime.outcomes import Complete, Deferred, Failed, FailureKind, InputRequest
+from mcphost.runtime.ports import Ports
+from mcphost.runtime.program import TaskSupport
+from mcphost.runtime.threads import ToolThreads
+from mcphost.sdk import Context, SyncContext, prompt, resource, tool
+from tests.kinds.asking import Driven, Name, accept, asking_call
+from tests.kinds.rounds import Notes, failure, ports, seen
+
+
+def deferring(notes: Notes | None = None) -> Ports:
+    outside: Ports = ports(notes, seconds=10)._replace(may_defer=lambda: True)
+    return outside
+
+
+def driven(function: Callable[..., Any], outside: Ports | None = None) -> Driven:
+    return Driven(function, outside=outside or deferring())
+
+
+def compiled(function: Callable[..., Any]) -> Compiled:
+    return _compile(seen(function))
+
+
+@pytest.mark.parametrize("support", list(TaskSupport))
+def test_a_tool_says_when_its_calls_become_tasks(support: TaskSupport) -> None:
+    @tool(tasks=support)
+    async def function() -> None: ...
+
+    assert compiled(function).task_support is support
+    assert compiled(function).retries == 0
+
+
+def test_a_tool_says_how_often_a_round_of_its_tasks_may_run_again() -> None:
+    @tool(tasks="always", retries=3)
+    async def function() -> None: ...
+
+    assert compiled(function).retries == 3
+
+
+def test_no_call_of_anything_else_becomes_a_task() -> None:
+    @tool
+    async def plain() -> None: ...
+
+    @prompt
+    async def asks() -> str:
+        return ""
+
+    @resource("notes://today")
+    async def reads() -> str:
+        return ""
+
+    for function in (plain, asks, reads):
+        assert compiled(function).task_support is TaskSupport.NEVER
+
+
+async def test_a_function_that_becomes_a_task_runs_again_and_its_steps_do_not() -> None:
+    began: list[int] = []
+    saved: list[str] = []
+
+    async def save(what: str) -> str:
+        saved.append(what)
+        return what
+
+    async def function(ctx: Context) -> str:
+        began.append(ctx.round)
+        await ctx.step("save", save, "before")
+        await ctx.become_task()
+        return await ctx.step("save", save, "after")
+
+    call = driven(function)
+    await call.defers()
+    assert saved == ["before"]
+    assert await call.completes() == "after"
+    assert (began, saved) == ([1, 2], ["before", "after"])
+
+
+async def test_a_blocking_function_becomes_a_task() -> None:
+    began: list[int] = []
+
+    def function(ctx: SyncContext) -> str:
+        began.append(ctx.round)
+        ctx.become_task()
+        return "done"
+
+    call = driven(function)
+    await call.defers()
+    assert await call.completes() == "done"
+    assert began == [1, 2]
+
+
+async def test_where_no_call_becomes_a_task_the_function_goes_on() -> None:
+    async def function(ctx: Context) -> str:
+        await ctx.become_task()
+        return f"round {ctx.round}"
+
+    assert await driven(function, ports(seconds=10)).completes() == "round 1"
+
+
+async def test_a_function_that_swallows_it_becomes_a_task_all_the_same() -> None:
+    async def function(ctx: Context) -> str:
+        with contextlib.suppress(BaseException):
+            await ctx.become_task()
+        return f"round {ctx.round}"
+
+    call = driven(function)
+    await call.defers()
+    assert await call.completes() == "round 2"
+
+
+async def test_a_real_error_beside_it_wins() -> None:
+    async def fails() -> None:
+        raise ValueError("real")
+
+    async def function(ctx: Context) -> None:
+        await asyncio.gather(ctx.become_task(), fails())
+
+    outcome = await driven(function).advance()
+    assert isinstance(outcome, Failed)
+    assert outcome.error.kind is FailureKind.CRASHED
+    assert "ValueError: real" in outcome.error.detail
+
+
+async def test_inside_a_step_it_is_the_authors_error() -> None:
+    async def function(ctx: Context) -> None:
+        await ctx.step("work", ctx.become_task)
+
+    outcome = await driven(function).advance()
+    assert isinstance(outcome, Failed)
+    assert "inside another step" in outcome.error.detail
+
+
+async def test_code_beside_it_is_unwound_with_it_and_ends() -> None:
+    tidied: list[str] = []
+
+    async def waits() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            tidied.append("beside")
+
+    async def function(ctx: Context) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(waits())
+            group.create_task(ctx.become_task())
+
+    assert isinstance(await driven(function).advance(), Deferred)
+    assert tidied == ["beside"]
+
+
+async def test_a_question_beside_a_long_step_of_a_task_is_asked_before_the_step_ends() -> None:
+    published: list[InputRequest] = []
+    asked, worked = asyncio.Event(), []
+
+    def publish(one: InputRequest) -> None:
+        published.append(one)
+        asked.set()
+
+    async def works() -> str:
+        await asked.wait()  # would never end if the question were only in the round's outcome
+        worked.append("once")
+        return "worked"
+
+    async def function(ctx: Context) -> str:
+        who, done = await asyncio.gather(ctx.elicit("who", "Who?", Name), ctx.step("work", works))
+        return f"{who.name} {done}"
+
+    call = driven(function, deferring()._replace(publish=publish))  # type: ignore[attr-defined]
+    call.call = call.call._replace(delivery=Delivery.TASK)
+    assert await call.asks() == ["who"]
+    assert [(one.key, one.digest) for one in published] == list(call.asked.items())
+    assert await call.completes(who=accept(name="Ada")) == "Ada worked"
+    assert (worked, len(published)) == (["once"], 1)
+
+
+async def test_a_task_reports_its_progress_with_messages() -> None:
+    async def function(ctx: Context) -> None:
+        ctx.progress(1, 3, "getting ready")
+        await ctx.become_task()
+        ctx.progress(2, 3, "printing")
+        ctx.info("almost there")
+
+    notes = Notes()
+    call = driven(function, deferring(notes))
+    await call.defers()
+    assert notes.progressed == [(1, 3, "getting ready")]
+    await call.completes_with_nothing()
+    assert notes.progressed == [(1, 3, "getting ready"), (2, 3, "printing")]
+    assert notes.logged == [("info", "almost there", None)]
+
+
+async def test_a_call_that_begins_as_a_task_reports_its_progress() -> None:
+    @tool(tasks="always")
+    async def function(ctx: Context) -> str:
+        await ctx.become_task()
+        ctx.progress(1, message="printing")
+        return f"round {ctx.round}"
+
+    notes = Notes()
+    task = asking_call()._replace(delivery=Delivery.TASK)
+    outcome = await compiled(function).program.advance(
+        task, driven(function).journal, deferring(notes)
+    )
+    assert isinstance(outcome, Complete)
+    assert notes.progressed == [(1, None, "printing")]
+
+
+async def test_a_function_that_finds_no_thread_becomes_a_task_if_it_may() -> None:
+    gate, begun = threading.Event(), threading.Event()
+    ran: list[str] = []
+
+    @tool(threads=1, tasks="slow")
+    def function() -> str:
+        begun.set()
+        assert gate.wait(10)
+        ran.append("ran")
+        return "ran"
+
+    outside: Ports = ports(threads=ToolThreads(1))
+    first = asyncio.create_task(driven(function, outside).advance())
+    assert await asyncio.to_thread(begun.wait, 10)
+    waiting = driven(function, outside._replace(may_defer=lambda: True))  # type: ignore[attr-defined]
+    deferred = await waiting.advance()
+    assert isinstance(deferred, Deferred)
+    assert deferred.no_room
+    assert (await failure(function, outside=outside)).kind is FailureKind.OVERLOADED
+    gate.set()
+    assert isinstance(await first, Complete)
+    assert isinstance(await waiting.advance(), Complete)
+    assert ran == ["ran", "ran"]
+
+
+async def test_a_step_that_finds_no_thread_leaves_the_steps_before_it_to_the_task() -> None:
+    gate, begun = threading.Event(), threading.Event()
+    ran: list[str] = []
+
+    @tool(tasks="slow")
+    async def function(ctx: Context) -> str:
+        await ctx.step("one", one)
+        return await ctx.step("two", two)
+
+    async def one() -> None:
+        ran.append("one")
+
+    def two() -> str:
+        ran.append("two")
+        return "two"
+
+    threads = ToolThreads(1)
+    holding = asyncio.create_task(
+        threads.run(str(asking_call().tenant), lambda: begun.set() or gate.wait(10))
+    )
+    assert await asyncio.to_thread(begun.wait, 10)
+    call = driven(function, ports(threads=threads)._replace(may_defer=lambda: True))  # type: ignore[attr-defined]
+    assert isinstance(await call.advance(), Deferred)
+    gate.set()
+    await holding
+    assert isinstance(await call.advance(), Complete)
+    assert ran == ["one", "two"]

@@ -1,0 +1,231 @@
+"""Scripts that attack: each costs its own call, and nothing else."""
+
+import asyncio
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from mcphost.kinds.script.functions import MOST_REQUESTS
+from mcphost.kinds.script.program import MOST_PRINTED
+from mcphost.runtime.outcomes import Complete, Failed, FailureKind
+from mcphost.sandbox.frames import LARGEST
+from mcphost.sandbox.pool import Sandbox
+from tests.kinds.asking import asking_call
+from tests.kinds.rounds import TENANT
+from tests.kinds.script.driving import DrivenScript, compiled
+from tests.sandbox.processes import children_of, until
+
+SECRET = "a secret of the server"
+OWNED = "mcphost-owned"
+HELLO = "def f() -> str:\n return 'hello'"
+
+ENDLESS = {
+    "a loop": "while True: pass",
+    "a loop that catches": "while True:\n  try:\n   while True: pass\n  except BaseException: pass",
+    "a loop in finally": "try:\n  return 1\n finally:\n  while True: pass",
+    "a loop of calls": "while True: log('x')",
+    "a comprehension": "return sum(1 for i in range(10**12))",
+}
+LARGE = {
+    "a list": "x = []\n while True: x.append('x' * 1000)",
+    "a text": "x = 'x'\n while True: x += x",
+    "a dict": "x = {}\n while True: x[len(x)] = [0] * 100",
+    "a power": "return 2 ** (10 ** 9)",
+    "a repetition": "return 'x' * 10 ** 10",
+    "a format": "return '%1000000000d' % 1",
+    "a padding": "return f'{1:>1000000000}'",
+    "a joined text": "return ','.join(['x' * 10**6] * 10**6)",
+    "a replaced text": "return ('x' * 10**6).replace('x', 'y' * 10**6)",
+    "bytes": "return bytes(10**10)",
+    "a product": "import itertools\n return list(itertools.product(range(1000), repeat=4))",
+    "a factorial": "import math\n return math.factorial(10**7)",
+    "a shift": "return 1 << (10**11)",
+    "digits": "return str(10 ** 10**7)",
+    "a decimal": "import decimal\n return decimal.Decimal(10) ** 10**9",
+    "regular matches": "import re\n return re.findall('', 'x' * 10**8)",
+    "base64": "import base64\n return base64.b64encode(b'x' * 10**9)",
+    "sorted": "return sorted(range(10**10))",
+}
+DEEP = {
+    "recursion": "def g(n): return g(n + 1)\n return g(0)",
+    "mutual recursion": "a = lambda: b()\n b = lambda: a()\n return a()",
+    "a deep repr": "x = []\n for _ in range(10**5): x = [x]\n return str(x)",
+    "a deep comparison": "x, y = [], []\n for _ in range(10**5): x, y = [x], [y]\n return x == y",
+    "a deep result": "x = []\n for _ in range(10**4): x = [x]\n return x",
+    "a circle": "x = {}\n x['x'] = x\n return x",
+    "a deep argument": "x = []\n for _ in range(10**4): x = [x]\n log(x)",
+}
+WRITES = {
+    "prints": f"for _ in range(10**9): print('x' * {MOST_PRINTED // 8})",
+    "one print": f"print('x' * {4 * MOST_PRINTED})",
+    "a large result": f"return 'x' * {2 * LARGEST}",
+    "a large log": f"log('x' * {2 * LARGEST})",
+    "many logs": "for _ in range(900): log('x' * 1000)",
+    "many reports": "for n in range(900): progress(n, 1000, 'x' * 1000)",
+    "a large question": f"elicit('a', 'x' * {2 * LARGEST}, {{'name': str}})",
+}
+HOST = {
+    "a file": "return open('/etc/passwd').read()",
+    "a written file": "open('/tmp/mcphost-owned', 'w').write('x')",
+    "a path": "from pathlib import Path\n return Path('/etc/passwd').read_text()",
+    "a folder": "import os\n return os.listdir('/')",
+    "the environment": "import os\n return dict(os.environ)",
+    "a variable": "import os\n return os.getenv('MCPHOST_SECRET_KEY')",
+    "a command": "import os\n os.system('id')",
+    "a process": "import subprocess\n subprocess.run(['id'])",
+    "a socket": "import socket\n socket.socket()",
+    "urllib": "import urllib.request\n urllib.request.urlopen('http://127.0.0.1')",
+    "ctypes": "import ctypes\n return ctypes.CDLL(None)",
+    "an import": "return __import__('os').system('id')",
+    "classes": "return ().__class__.__base__.__subclasses__()",
+    "frames": "import sys\n return sys._getframe().f_globals",
+    "a function's globals": "return elicit.__globals__",
+    "a function's code": "return (lambda: 0).__code__",
+    "eval": 'return eval(\'__import__("os").system("id")\')',
+    "exec": "exec('import socket')",
+    "builtins": "return __builtins__",
+    "a format string": "return '{0.__class__.__init__.__globals__}'.format(log)",
+    "a module": "import mcphost.settings",
+    "the worker": "import pydantic_monty",
+    "the inner request": "return _answers",
+    "exit": "exit(0)",
+    "os._exit": "import os\n os._exit(0)",
+    "a signal": "import signal\n signal.raise_signal(9)",
+}
+EVERY = {**ENDLESS, **LARGE, **DEEP, **WRITES, **HOST}
+
+
+def written() -> list[str]:
+    return [one.name for one in Path("/tmp").iterdir()]
+
+
+def script(body: str) -> str:
+    return f"def f():\n {body}"
+
+
+@pytest.mark.parametrize("name", EVERY)
+async def test_an_attack_fails_and_the_next_call_works(
+    sandbox: Sandbox, name: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("MCPHOST_SECRET_KEY", SECRET)
+    outcome = await DrivenScript(script(EVERY[name]), sandbox).advance()
+    assert isinstance(outcome, Failed | Complete), outcome
+    text = str(outcome)
+    assert SECRET not in text and "root:" not in text and "uid=" not in text
+    if name not in HARMLESS:
+        assert isinstance(outcome, Failed), outcome
+    assert await DrivenScript(HELLO, sandbox).completes() == "hello"
+    assert OWNED not in written()
+
+
+HARMLESS = {"a deep comparison", "a circle", "a deep repr", "a variable", "builtins"}
+"""These end, and show nothing."""
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+async def test_an_endless_script_is_stopped(sandbox: Sandbox, name: str):
+    failure = await DrivenScript(script(ENDLESS[name]), sandbox).fails()
+    assert failure.kind in (FailureKind.TIMED_OUT, FailureKind.CRASHED)
+
+
+async def test_a_regular_expression_takes_no_exponential_time(sandbox: Sandbox):
+    body = "import re\n return bool(re.match('(a+)+$', 'a' * 5000 + 'b'))"
+    assert await DrivenScript(script(body), sandbox).completes() is False
+
+
+async def test_a_script_that_outlasts_its_round_is_killed(sandbox: Sandbox):
+    source = "import time\ndef f():\n while True: time.sleep(10)"
+    before = set(children_of())
+    failure = await DrivenScript(source, sandbox, seconds=0.3).fails()
+    assert failure.kind is FailureKind.TIMED_OUT
+    await until(lambda: sandbox.in_use == 0)
+    assert await DrivenScript(HELLO, sandbox).completes() == "hello"
+    assert len(children_of()) <= max(len(before), 4)
+
+
+async def test_a_cancelled_call_kills_its_script(sandbox: Sandbox):
+    source = "def f():\n while True: pass"
+    program = compiled(source, sandbox)
+    driven = DrivenScript(source, sandbox)
+    running = asyncio.create_task(program.advance(driven.call, driven.journal, driven.outside))
+    await until(lambda: sandbox.in_use == 1)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    await until(lambda: sandbox.in_use == 0)
+    assert await DrivenScript(HELLO, sandbox).completes() == "hello"
+
+
+async def test_a_killed_interpreter_costs_its_call_only(sandbox: Sandbox):
+    source = "import time\ndef f():\n while True: log('on')"
+    driven = DrivenScript(source, sandbox)
+    running = asyncio.create_task(driven.fails())
+    await until(lambda: bool(driven.notes.logged))
+    for worker in children_of():
+        for interpreter in children_of(worker):
+            os.kill(interpreter, signal.SIGKILL)
+    failure = await running
+    assert failure.kind is FailureKind.CRASHED
+    assert await DrivenScript(HELLO, sandbox).completes() == "hello"
+
+
+async def test_a_call_sends_a_limited_number_of_requests(sandbox: Sandbox):
+    source = """
+    def f() -> int:
+        sent = 0
+        try:
+            while True:
+                http.get(f"https://x.example/{sent}")
+                sent += 1
+        except RuntimeError:
+            return sent
+    """
+    driven = DrivenScript(source, sandbox)
+    assert await driven.completes() == MOST_REQUESTS
+    assert len(driven.http.requests) == MOST_REQUESTS
+
+
+async def test_a_large_argument_is_refused(sandbox: Sandbox):
+    call = asking_call({"text": "x" * LARGEST})
+    failure = await DrivenScript("def f(text: str): return 1", sandbox, call).fails()
+    assert failure.kind is FailureKind.CRASHED
+    assert await DrivenScript(HELLO, sandbox).completes() == "hello"
+
+
+async def test_attacks_of_one_tenant_delay_no_call_of_another(sandbox: Sandbox):
+    """The other tenant has its calls answered while all attacks still run."""
+    other = asking_call()._replace(tenant=TENANT.__class__(int=7))
+    assert await DrivenScript(HELLO, sandbox, other).completes() == "hello"
+    attacks = [
+        asyncio.create_task(DrivenScript(script(ENDLESS["a loop"]), sandbox).advance())
+        for _ in range(2)
+    ]
+    await until(lambda: sandbox.in_use == 2)
+    for _ in range(20):
+        assert await DrivenScript(HELLO, sandbox, other).completes() == "hello"
+    assert not any(attack.done() for attack in attacks)
+    for attack in attacks:
+        attack.cancel()
+    await asyncio.gather(*attacks, return_exceptions=True)
+
+
+async def test_the_event_loop_stays_free_while_a_script_floods(sandbox: Sandbox):
+    longest, ended = 0.0, False
+
+    async def watch() -> None:
+        nonlocal longest
+        while not ended:
+            began = time.process_time()
+            await asyncio.sleep(0)
+            longest = max(longest, time.process_time() - began)
+            await asyncio.sleep(0.001)
+
+    watching = asyncio.create_task(watch())
+    for name in ("prints", "a large result", "a loop of calls"):
+        await DrivenScript(script(EVERY[name]), sandbox).advance()
+    ended = True
+    await watching
+    assert longest < 0.25  # of this process's own time, which a busy machine does not stretch

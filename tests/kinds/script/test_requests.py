@@ -1,0 +1,215 @@
+"""Outgoing requests of scripts, over real connections, and the secrets in them."""
+
+import asyncio
+from collections.abc import Callable
+
+import orjson
+import pytest
+
+from mcphost.kinds.script.requests import LIMITS
+from mcphost.sandbox.pool import Sandbox
+from tests.egress.conftest import (
+    Arrived,
+    Handler,
+    answer,
+    echo,
+    opened,
+    running,
+    write,
+)
+from tests.kinds.asking import accept, asking_call
+from tests.kinds.outgoing import Outgoing, base, outgoing
+from tests.kinds.script.driving import DrivenScript
+
+KEY = "sesame/open &you"
+
+
+async def test_a_request_goes_over_the_wire_and_its_response_comes_back(sandbox: Sandbox):
+    source = """
+    def f(base: str) -> list:
+        got = http.post(base + "/a?b=1", params={"c": "d e"}, json={"n": [1, None]}, headers={"X-A": "b"})
+        return [got.status, got.ok, got.headers["x-made"], got.json()]
+    """
+    async with outgoing(answer(201, b'{"id": 7}', X_Made="yes")) as (service, http):
+        driven = DrivenScript(source, sandbox, asking_call({"base": base(service)}), http=http)
+        assert await driven.completes() == [201, True, "yes", {"id": 7}]
+    (arrived,) = service.arrived
+    assert (arrived.method, arrived.path) == ("POST", "/a?b=1&c=d%20e")
+    assert orjson.loads(arrived.body) == {"n": [1, None]}
+    assert arrived.headers["content-type"] == "application/json"
+    assert arrived.headers["x-a"] == "b" and arrived.headers["idempotency-key"]
+
+
+@pytest.mark.parametrize("method", ["get", "put", "patch", "delete", "head"])
+async def test_every_method_can_be_sent(sandbox: Sandbox, method: str):
+    source = f"def f(base: str) -> int:\n return http.{method}(base, data='x').status"
+    async with outgoing(answer(body=b"")) as (service, http):
+        driven = DrivenScript(source, sandbox, asking_call({"base": base(service)}), http=http)
+        assert await driven.completes() == 200
+    (arrived,) = service.arrived
+    assert (arrived.method, arrived.body) == (method.upper(), b"x")
+    assert ("idempotency-key" in arrived.headers) == (method not in ("get", "head"))
+
+
+async def test_a_secret_is_in_the_request_and_nowhere_in_the_sandbox(sandbox: Sandbox):
+    source = """
+    def f(base: str) -> dict:
+        key = secret("key")
+        got = http.post(base, params={"k": key}, headers={"Authorization": "Bearer " + key}, json={"a": [key]})
+        elicit("go", "Go on?", {"ok": bool})
+        return {"handle": key, "text": got.text, "header": got.headers["x-echo"]}
+    """
+    async with outgoing(echo, key=KEY) as (service, http):
+        driven = DrivenScript(source, sandbox, asking_call({"base": base(service)}), http=http)
+        await driven.asks()
+        journal = str(driven.journal)
+        done = await driven.completes(go=accept(ok=True))
+    (arrived,) = service.arrived
+    assert arrived.headers["authorization"] == f"Bearer {KEY}"
+    assert orjson.loads(arrived.body) == {"a": [KEY]}
+    assert arrived.path == "/?k=sesame%2Fopen%20%26you"
+    assert done["header"] == "Bearer [secret]"
+    assert done["text"].count("[secret]") == 3  # in the path, the header and the body
+    assert not any(part in f"{done}{journal}" for part in (KEY, "sesame"))
+
+
+def redirecting(location: Callable[[Arrived], str]) -> Handler:
+    async def handler(request: Arrived, writer: asyncio.StreamWriter) -> None:
+        if request.path.startswith("/start"):
+            write(writer, 302, b"", Location=location(request))
+        else:
+            await echo(request, writer)
+
+    return handler
+
+
+TELLING = """
+def f(base: str) -> str:
+    try:
+        got = http.get(base + "/start", params={"k": secret("key")}, headers={"Authorization": secret("key")})
+        return got.text + str(got.headers) + str(got.status)
+    except RuntimeError as error:
+        return "refused: " + str(error)
+"""
+
+
+async def test_a_redirect_within_the_service_shows_no_secret(sandbox: Sandbox):
+    handler = redirecting(lambda request: f"/next?{request.path.partition('?')[2]}")
+    async with outgoing(handler, key=KEY) as (service, http):
+        driven = DrivenScript(TELLING, sandbox, asking_call({"base": base(service)}), http=http)
+        told = await driven.completes()
+    assert service.arrived[1].headers["authorization"] == KEY
+    assert "sesame" in service.arrived[1].path
+    assert "[secret]" in told and "sesame" not in told
+
+
+@pytest.mark.parametrize("carrying", [True, False])
+async def test_a_redirect_to_another_service_takes_no_secret_there(
+    sandbox: Sandbox, carrying: bool
+):
+    async with running(echo) as other:
+
+        def away(request: Arrived) -> str:
+            query = request.path.partition("?")[2] if carrying else ""
+            return f"{base(other)}/away?{query}"
+
+        async with running(redirecting(away)) as service, opened(service, other) as egress:
+            http = Outgoing(egress, service, other, key=KEY)
+            call = asking_call({"base": base(service)})
+            told = await DrivenScript(TELLING, sandbox, call, http=http).completes()
+    assert told.startswith("refused: ") == carrying
+    assert "sesame" not in told
+    assert [each.path for each in other.arrived] == ([] if carrying else ["/away"])
+    assert all("authorization" not in each.headers for each in other.arrived)
+
+
+async def test_an_error_names_the_secret_and_never_its_value(sandbox: Sandbox):
+    async with running(echo) as service, running(echo) as other, opened(service, other) as egress:
+        http = Outgoing(egress, other, service, key=KEY)
+        call = asking_call({"base": base(service)})
+        told = await DrivenScript(TELLING, sandbox, call, http=http).completes()
+    assert "The secret 'key' may not go to" in told and "sesame" not in told
+    assert not service.arrived
+
+
+async def test_a_handle_works_after_a_replay(sandbox: Sandbox):
+    source = """
+    def f(base: str) -> str:
+        key = secret("key")
+        elicit("go", "Go on?", {"ok": bool})
+        return http.get(base, headers={"X-Key": key}).text
+    """
+    for lost in (False, True):
+        async with outgoing(echo, key=KEY) as (service, http):
+            driven = DrivenScript(source, sandbox, asking_call({"base": base(service)}), http=http)
+            await driven.asks()
+            if lost:
+                driven.lose_the_paused_script()
+            await driven.completes(go=accept(ok=True))
+        assert service.arrived[0].headers["x-key"] == KEY
+
+
+async def test_a_caller_cannot_name_a_secret(sandbox: Sandbox):
+    """The text of a handle has a part that differs in each call, and that no caller knows."""
+    source = """
+    def f(base: str, text: str) -> str:
+        handle = secret("key")
+        http.post(base, json=text)
+        return handle
+    """
+    async with outgoing(answer(), key=KEY) as (service, http):
+        arguments = {"base": base(service), "text": "secret:key:"}
+        handle = await DrivenScript(source, sandbox, asking_call(arguments), http=http).completes()
+        call = asking_call({**arguments, "text": handle})
+        assert await DrivenScript(source, sandbox, call, http=http).completes() != handle
+    assert [orjson.loads(each.body) for each in service.arrived] == ["secret:key:", handle]
+
+
+REFUSED = {
+    'http.get(base.replace("127", secret("key")))': "not into the address",
+    'http.get(base, headers={"X": secret("key")})': "invalid characters",
+    'http.get(base, headers={"X": "a\\r\\nY: b"})': "invalid characters",
+    'http.get(base, headers={"X": secret("unknown")})': "no secret 'unknown'",
+    'http.get(base, headers={"Host": "x.example"})': "must not set the header 'host'",
+    'http.post(base, data=secret("key"))': "not into the address or `data`",
+    "http.post(base, data=5)": "are texts",
+    "http.get(5)": "are texts",
+    "http.get(base, params=5)": "are objects",
+    'http.get(base, headers=["X"])': "are objects",
+    'http.get("https://[x.example/")': "malformed",
+    'http.get("https://x.example/")': "not among the allowed hosts",
+    'http.get("ftp://x.example/")': "must begin with https://",
+}
+
+
+@pytest.mark.parametrize("sent", REFUSED)
+async def test_a_request_that_must_not_be_sent_is_refused(
+    sandbox: Sandbox, sent: str, caplog: pytest.LogCaptureFixture
+):
+    source = f"""
+    def f(base: str) -> str:
+        try:
+            {sent}
+        except RuntimeError as error:
+            return str(error)
+        return "sent"
+    """
+    async with outgoing(answer(), key="two\r\nlines") as (service, http):
+        driven = DrivenScript(source, sandbox, asking_call({"base": base(service)}), http=http)
+        told = await driven.completes()
+    assert REFUSED[sent] in told and "lines" not in told
+    assert not service.arrived
+    assert "a request of a script failed" not in caplog.text
+
+
+async def test_a_response_that_is_too_large_is_refused(sandbox: Sandbox):
+    source = """
+    def f(base: str) -> str:
+        try:
+            return http.get(base).text
+        except RuntimeError as error:
+            return str(error)
+    """
+    async with outgoing(answer(body=b"x" * (LIMITS.response_bytes + 1))) as (service, http):
+        driven = DrivenScript(source, sandbox, asking_call({"base": base(service)}), http=http)
+        assert "more than" in await driven.completes()

@@ -1,0 +1,528 @@
+"""Scripts that ask: where they stop, how they go on, and what a replay does instead."""
+
+import asyncio
+import os
+import signal
+from typing import Any
+
+import pytest
+
+from mcphost.egress.errors import EgressAddressError
+from mcphost.runtime.outcomes import FailureKind, InputRequired, Yielded
+from mcphost.runtime.ports import RoundLimits
+from mcphost.sandbox.pool import Sandbox
+from tests.kinds.asking import CANCEL, DECLINE, accept, asking_call
+from tests.kinds.script.driving import DrivenScript, responded
+from tests.sandbox.processes import children_of
+
+LOOP = """
+def order(items: list[str]) -> dict:
+    basket = []
+    for number, item in enumerate(items):
+        got = http.post("https://shop.example/" + item, json={"number": number})
+        answer = elicit(f"count-{number}", f"How many of {item}?", {"count": int})
+        basket.append([item, answer["count"], got.json()["number"]])
+    return {"basket": basket}
+"""
+TWICE = """
+def greet() -> str:
+    first = elicit("first", "First name?", {"name": str})["name"]
+    last = elicit("last", f"{first} who?", {"name": str})["name"]
+    return f"{first} {last}"
+"""
+BESIDE = """
+import asyncio
+
+async def greet() -> list[str]:
+    async def one(key):
+        return (await elicit(key, f"{key} name?", {"name": str}))["name"]
+    page, first, last = await asyncio.gather(http.get("https://x.example/"), one("first"), one("last"))
+    sure = await elicit("sure", f"Is it {first} {last}?", {"sure": bool})
+    return [first, last, str(page.status), str(sure["sure"])]
+"""
+
+
+async def test_a_script_completes(sandbox: Sandbox):
+    call = asking_call({"b": 2})
+    driven = DrivenScript(
+        "def add(a: int = 1, b: int = 1) -> dict:\n return {'sum': a + b}", sandbox, call
+    )
+    assert await driven.completes() == {"sum": 3}
+
+
+@pytest.mark.parametrize(
+    ("value", "given"),
+    [
+        ("'text'", "text"),
+        ("None", ""),
+        ("[1, (2, {3})]", [1, [2, [3]]]),
+        ("True", True),
+        ("1.5", 1.5),
+    ],
+)
+async def test_a_result_becomes_json(sandbox: Sandbox, value: str, given: Any):
+    assert await DrivenScript(f"def f():\n return {value}", sandbox).completes() == given
+
+
+async def test_a_dataclass_becomes_an_object(sandbox: Sandbox):
+    source = """
+    from dataclasses import dataclass
+    @dataclass
+    class Point:
+        x: int
+        y: int
+    def f() -> Point:
+        return Point(1, 2)
+    """
+    assert await DrivenScript(source, sandbox).completes() == {"x": 1, "y": 2}
+
+
+async def test_a_script_goes_on_where_it_asked(sandbox: Sandbox):
+    driven = DrivenScript(TWICE, sandbox)
+    assert await driven.asks() == ["first"]
+    assert await driven.asks(first=accept(name="Ada")) == ["last"]
+    assert await driven.completes(last=accept(name="Lovelace")) == "Ada Lovelace"
+
+
+async def test_a_script_asks_in_a_loop_and_keeps_its_local_state(sandbox: Sandbox):
+    driven = DrivenScript(LOOP, sandbox, asking_call({"items": ["ink", "paper"]}))
+    assert await driven.asks() == ["count-0"]
+    assert await driven.asks(**{"count-0": accept(count=2)}) == ["count-1"]
+    done = await driven.completes(**{"count-1": accept(count=5)})
+    assert done == {"basket": [["ink", 2, 1], ["paper", 5, 2]]}
+    assert len(driven.http.requests) == 2
+
+
+async def test_nothing_runs_again_in_a_script_that_goes_on(sandbox: Sandbox):
+    source = """
+    def f() -> str:
+        print("before")
+        progress(1)
+        elicit("a", "A?", {"name": str})
+        print("after")
+        return "done"
+    """
+    driven = DrivenScript(source, sandbox)
+    await driven.asks()
+    assert await driven.completes(a=accept(name="x")) == "done"
+    assert [text for _, text, _ in driven.notes.logged] == ["before\n", "after\n"]
+
+
+@pytest.mark.parametrize("lost", [False, True])
+async def test_questions_side_by_side_are_asked_in_one_round(sandbox: Sandbox, lost: bool):
+    driven = DrivenScript(BESIDE, sandbox)
+    assert sorted(await driven.asks()) == ["first", "last"]
+    assert driven.journal.paused is not None
+    if lost:
+        driven.lose_the_paused_script()
+    answers = {"first": accept(name="Ada"), "last": accept(name="Lovelace")}
+    assert await driven.asks(**answers) == ["sure"]
+    assert await driven.completes(sure=accept(sure=True)) == ["Ada", "Lovelace", "200", "True"]
+    assert len(driven.http.requests) == 1
+
+
+async def test_what_is_not_answered_is_asked_again(sandbox: Sandbox):
+    driven = DrivenScript(BESIDE, sandbox)
+    await driven.asks()
+    assert await driven.asks(first=accept(name="Ada")) == ["last"]
+    assert await driven.asks(last=accept(name="Lovelace")) == ["sure"]
+
+
+async def test_each_round_may_run_in_another_process():
+    driven = None
+    answers: list[dict[str, Any]] = [{}, {"first": accept(name="Ada")}, {"last": accept(name="L")}]
+    for number, given in enumerate(answers):
+        sandbox = Sandbox(1, wait_seconds=30)
+        driven = driven or DrivenScript(TWICE, sandbox)
+        driven.sandbox = sandbox
+        if number < 2:
+            await driven.asks(**given)
+            assert driven.journal.paused is not None
+        else:
+            assert await driven.completes(**given) == "Ada L"
+        sandbox.close()
+
+
+@pytest.mark.parametrize("rounds", [(0,), (1,), (0, 1)])
+async def test_a_replay_gives_the_same_result(sandbox: Sandbox, rounds: tuple[int, ...]):
+    """A paused script that is lost (too large, or of another sandbox) is replayed."""
+    driven = DrivenScript(LOOP, sandbox, asking_call({"items": ["ink", "paper"]}))
+    await driven.asks()
+    if 0 in rounds:
+        driven.lose_the_paused_script()
+    await driven.asks(**{"count-0": accept(count=2)})
+    if 1 in rounds:
+        driven.lose_the_paused_script()
+    done = await driven.completes(**{"count-1": accept(count=5)})
+    assert done == {"basket": [["ink", 2, 1], ["paper", 5, 2]]}
+    assert len(driven.http.requests) == 2
+
+
+async def test_a_script_that_was_changed_in_between_is_replayed(sandbox: Sandbox):
+    driven = DrivenScript(TWICE, sandbox)
+    await driven.asks()
+    driven.change(TWICE.replace('f"{first} {last}"', 'f"{last}, {first}"'), "2")
+    assert await driven.asks(first=accept(name="Ada")) == ["last"]
+    assert await driven.completes(last=accept(name="Lovelace")) == "Lovelace, Ada"
+
+
+@pytest.mark.parametrize("image", ["", "AAAA", "eJwDAAAAAAE=", "not base64!"])
+async def test_a_paused_script_that_cannot_be_loaded_is_replayed(sandbox: Sandbox, image: str):
+    driven = DrivenScript(TWICE, sandbox)
+    await driven.asks()
+    assert driven.journal.paused is not None
+    driven.journal.paused["image"] = image  # type: ignore[index]
+    assert await driven.asks(first=accept(name="Ada")) == ["last"]
+    assert await driven.completes(last=accept(name="Lovelace")) == "Ada Lovelace"
+
+
+async def test_a_script_too_large_to_be_kept_is_replayed(sandbox: Sandbox):
+    source = """
+    import random
+    def f() -> dict:
+        junk = [random.random() for _ in range(20_000)]
+        elicit("a", "A?", {"name": str})
+        return {"sum": sum(junk)}
+    """
+    driven = DrivenScript(source, sandbox)
+    await driven.asks()
+    assert driven.journal.paused is None
+    done = await driven.completes(a=accept(name="x"))
+    again = await driven.completes()
+    assert done == again and 0 < done["sum"] < 20_000
+
+
+async def test_time_and_randomness_are_the_same_in_a_replay(sandbox: Sandbox):
+    source = """
+    import random, time
+    from datetime import datetime, timezone
+    def f() -> list:
+        seen = [random.random(), time.time(), str(datetime.now(timezone.utc))]
+        elicit("a", f"{seen}?", {"name": str})
+        return seen
+    """
+    driven = DrivenScript(source, sandbox)
+    await driven.asks()
+    driven.lose_the_paused_script()
+    assert len(await driven.completes(a=accept(name="x"))) == 3
+
+
+async def test_a_declined_question_ends_the_call_with_a_text_for_the_caller(sandbox: Sandbox):
+    for answer, text in ((DECLINE, "declined"), (CANCEL, "dismissed")):
+        driven = DrivenScript(TWICE, sandbox)
+        await driven.asks()
+        assert text in await driven.refuses(first=answer)
+
+
+async def test_a_script_can_catch_a_declined_question_in_a_later_round_too(sandbox: Sandbox):
+    source = """
+    def f() -> str:
+        try:
+            elicit("a", "A?", {"name": str})
+        except RuntimeError as error:
+            name = elicit("b", "B?", {"name": str})["name"]
+            if name == "raise":
+                raise error
+            return name
+        return "a"
+    """
+    driven = DrivenScript(source, sandbox)
+    await driven.asks()
+    assert await driven.asks(a=DECLINE) == ["b"]
+    assert await driven.completes(b=accept(name="other")) == "other"
+    driven = DrivenScript(source, sandbox)
+    await driven.asks()
+    await driven.asks(a=DECLINE)
+    assert "declined" in await driven.refuses(b=accept(name="raise"))
+
+
+async def test_ask_gives_what_the_user_did(sandbox: Sandbox):
+    source = """
+    def f() -> dict:
+        return ask("a", "A?", {"name": str})
+    """
+    driven = DrivenScript(source, sandbox)
+    await driven.asks()
+    assert await driven.completes(a=DECLINE) == {"action": "decline", "content": None}
+
+
+async def test_an_answer_that_does_not_fit_is_asked_for_again(sandbox: Sandbox):
+    driven = DrivenScript(TWICE, sandbox)
+    await driven.asks()
+    outcome = await driven.advance(first=accept(name=7))
+    assert isinstance(outcome, InputRequired)
+    assert outcome.invalid.keys() == {"first"}
+    assert await driven.asks(first=accept(name="Ada")) == ["last"]
+
+
+async def test_fields_have_types_choices_or_schemas(sandbox: Sandbox):
+    source = """
+    def f() -> dict:
+        fields = {"n": int, "x": float, "ok": bool, "size": ["s", "m"], "t": {"type": "string", "maxLength": 3}}
+        return elicit("a", "A?", fields)
+    """
+    driven = DrivenScript(source, sandbox)
+    outcome = await driven.advance()
+    assert isinstance(outcome, InputRequired)
+    schema = outcome.requests[0].params["requestedSchema"]
+    assert schema["required"] == ["n", "x", "ok", "size", "t"]
+    assert schema["properties"]["size"] == {"type": "string", "enum": ["s", "m"]}
+    given = {"n": 1, "x": 2.5, "ok": True, "size": "m", "t": "abc"}
+    driven.asked = {one.key: one.digest for one in outcome.requests}
+    assert await driven.completes(a=accept(**given)) == given
+
+
+async def test_a_whole_schema_may_have_optional_fields(sandbox: Sandbox):
+    source = """
+    def f() -> dict:
+        return elicit("a", "A?", {"type": "object", "properties": {"name": {"type": "string"}}})
+    """
+    driven = DrivenScript(source, sandbox)
+    await driven.asks()
+    assert await driven.completes(a=accept()) == {}
+
+
+async def test_a_model_is_asked_for_text(sandbox: Sandbox):
+    source = """
+    def f() -> str:
+        return sample("s", "A haiku?", max_tokens=50, system="Be brief.")
+    """
+    driven = DrivenScript(source, sandbox)
+    assert await driven.asks() == ["s"]
+    content = {"type": "text", "text": "An old silent pond"}
+    said = {"role": "assistant", "content": content, "model": "m"}
+    assert await driven.completes(s=said) == "An old silent pond"
+
+
+async def test_a_client_without_the_capability_is_told_which_it_needs(sandbox: Sandbox):
+    driven = DrivenScript(TWICE, sandbox, asking_call(roots={}))
+    failure = await driven.fails()
+    assert failure.kind is FailureKind.CAPABILITY_MISSING
+    assert failure.required == {"elicitation": {"form": {}}}
+
+
+async def test_fail_ends_the_call_with_a_text_for_the_caller(sandbox: Sandbox):
+    source = """
+    def f() -> str:
+        try:
+            fail("There is no such order.")
+        except BaseException:
+            return "caught"
+    """
+    assert await DrivenScript(source, sandbox).refuses() == "There is no such order."
+
+
+async def test_an_error_of_the_script_is_for_the_log_only(sandbox: Sandbox):
+    failure = await DrivenScript("def f() -> str:\n raise ValueError('inner')", sandbox).fails()
+    assert failure.kind is FailureKind.CRASHED
+    assert "inner" not in failure.message
+    assert "line 2 in f" in failure.detail and "inner" in failure.detail
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        'elicit("not a key", "A?", {"name": str})',
+        'elicit("password", "Your password?", {"password": str})',
+        'elicit("a", "A?", {"nested": {"type": "object"}})',
+        'elicit("a")',
+        'elicit("a", "A?", 5)',
+        'sample("a", "x", max_tokens=0)',
+        'secret("no name")',
+        'progress("x")',
+        'log("x", level="loud")',
+        "http.get(5)",
+        'unknown("x")',
+        '[elicit("twice", "A?", {"name": str}), elicit("twice", "A?", {"name": str})]',
+    ],
+)
+async def test_a_mistake_of_the_author_is_an_error_in_the_script(sandbox: Sandbox, asked: str):
+    source = f"""
+    def f() -> str:
+        try:
+            {asked}
+        except (RuntimeError, TypeError, ValueError, NameError) as error:
+            return "refused"
+        return "accepted"
+    """
+    driven = DrivenScript(source, sandbox)
+    outcome = await driven.advance()
+    if isinstance(outcome, InputRequired):
+        driven.asked = {one.key: one.digest for one in outcome.requests}
+        assert await driven.completes(twice=accept(name="x")) == "refused"
+    else:
+        assert await driven.completes() == "refused"
+
+
+@pytest.mark.parametrize("lost", [False, True])
+async def test_a_key_is_for_one_question_of_the_call(sandbox: Sandbox, lost: bool):
+    source = """
+    def f() -> str:
+        for _ in range(2):
+            elicit("same", "A?", {"name": str})
+        return "done"
+    """
+    driven = DrivenScript(source, sandbox)
+    await driven.asks()
+    if lost:
+        driven.lose_the_paused_script()
+    failure = await driven.fails(same=accept(name="x"))
+    assert "asked twice" in failure.detail
+
+
+async def test_arguments_must_fit_the_schema(sandbox: Sandbox):
+    driven = DrivenScript("def f(a: int): return a", sandbox, asking_call({"a": "x"}))
+    failure = await driven.fails()
+    assert failure.kind is FailureKind.INVALID_ARGUMENTS
+    assert "a:" in failure.message
+
+
+@pytest.mark.parametrize("value", ["object()", "float('nan')", "2**70", "{1: 2}", "b'x'"])
+async def test_a_result_that_is_not_json_is_an_error(sandbox: Sandbox, value: str):
+    failure = await DrivenScript(f"def f():\n return {value}", sandbox).fails()
+    assert failure.kind in (FailureKind.INVALID_RESULT, FailureKind.CRASHED)
+
+
+async def test_a_result_must_fit_the_return_annotation(sandbox: Sandbox):
+    failure = await DrivenScript("def f() -> list[int]:\n return ['x']", sandbox).fails()
+    assert failure.kind is FailureKind.INVALID_RESULT
+
+
+async def test_a_failed_request_is_an_error_that_a_script_can_catch(sandbox: Sandbox):
+    class Broken:
+        def __init__(self, error: Exception) -> None:
+            self._error = error
+
+        async def send(self, request: object, limits: object) -> Any:
+            raise self._error
+
+    source = """
+    def f() -> str:
+        try:
+            http.get("https://x.example/")
+        except RuntimeError as error:
+            return str(error)
+        return "sent"
+    """
+    refused = DrivenScript(source, sandbox, http=Broken(EgressAddressError("not allowed")))
+    assert await refused.completes() == "not allowed"
+    broken = DrivenScript(source, sandbox, http=Broken(OSError("/srv/secret/path")))
+    assert await broken.completes() == "the request failed"
+
+
+async def test_requests_side_by_side_are_sent_together(sandbox: Sandbox):
+    class Meeting:
+        """Responds once two requests are under way."""
+
+        def __init__(self) -> None:
+            self.both = asyncio.Barrier(2)
+
+        async def send(self, request: Any, limits: object) -> Any:
+            await self.both.wait()
+            return responded(request, request.url.encode())
+
+    source = """
+    import asyncio
+    async def f() -> list:
+        pages = await asyncio.gather(http.get("https://a.example/"), http.get("https://b.example/"))
+        return [page.text for page in pages]
+    """
+    driven = DrivenScript(source, sandbox, http=Meeting())
+    assert await driven.completes() == ["https://a.example/", "https://b.example/"]
+
+
+async def test_a_process_that_shuts_down_hands_the_call_over_after_a_request(sandbox: Sandbox):
+    leaving = ["the process shuts down"]
+    source = """
+    def f() -> int:
+        one = http.get("https://x.example/").json()["number"]
+        return one + http.get("https://y.example/").json()["number"]
+    """
+    driven = DrivenScript(source, sandbox, leaving=lambda: leaving[0])
+    assert isinstance(await driven.advance(), Yielded)
+    leaving[0] = ""
+    assert await driven.completes() == 3
+    assert len(driven.http.requests) == 2
+
+
+async def test_progress_and_logs_reach_the_caller(sandbox: Sandbox):
+    source = """
+    def f() -> str:
+        progress(1, 2, "half")
+        log({"a": 1}, level="warning")
+        return "done"
+    """
+    driven = DrivenScript(source, sandbox)
+    await driven.completes()
+    assert driven.notes.progressed == [(1, 2, "half")]
+    assert driven.notes.logged == [("warning", {"a": 1}, None)]
+
+
+async def test_a_script_may_sleep(sandbox: Sandbox):
+    source = """
+    import asyncio, time
+    async def f() -> str:
+        time.sleep(0.01)
+        await asyncio.gather(asyncio.sleep(0.01), asyncio.sleep(0.01))
+        return "awake"
+    """
+    assert await DrivenScript(source, sandbox).completes() == "awake"
+
+
+async def test_a_tenant_with_too_many_calls_is_told_so():
+    sandbox = Sandbox(1, wait_seconds=0.1)
+    try:
+        driven = DrivenScript("def f(): return 1", sandbox)
+        async with sandbox.worker(str(driven.call.tenant)):
+            assert (await driven.fails()).kind is FailureKind.OVERLOADED
+    finally:
+        sandbox.close()
+
+
+async def test_a_result_has_a_limit(sandbox: Sandbox):
+    driven = DrivenScript("def f(): return 'x' * 1000", sandbox, seconds=20)
+    driven.outside = driven.outside._replace(limits=RoundLimits(20, result_bytes=100))
+    failure = await driven.fails()
+    assert failure.kind is FailureKind.INVALID_RESULT
+    assert "more than 100 bytes" in failure.message
+
+
+async def test_a_question_that_nothing_waits_for_is_asked_all_the_same(sandbox: Sandbox):
+    source = """
+    async def f() -> str:
+        elicit("a", "A?", {"name": str})
+        log("it goes on")
+        return "done"
+    """
+    driven = DrivenScript(source, sandbox)
+    assert await driven.asks() == ["a"]
+    assert await driven.completes(a=accept(name="x")) == "done"
+
+
+async def test_an_error_wins_over_a_question_beside_it(sandbox: Sandbox):
+    source = """
+    import asyncio
+    async def f() -> str:
+        async def wrong():
+            raise ValueError("wrong")
+        await asyncio.gather(elicit("a", "A?", {"name": str}), wrong())
+        return "done"
+    """
+    failure = await DrivenScript(source, sandbox).fails()
+    assert failure.kind is FailureKind.CRASHED
+    assert "wrong" in failure.detail
+
+
+async def test_a_worker_that_dies_in_the_middle_costs_the_call(sandbox: Sandbox):
+    class Killer:
+        """Kills all workers while a request is under way."""
+
+        async def send(self, request: Any, limits: object) -> Any:
+            for worker in children_of():
+                os.kill(worker, signal.SIGKILL)
+            return responded(request)
+
+    source = "def f():\n http.get('https://x.example/')"
+    failure = await DrivenScript(source, sandbox, http=Killer()).fails()
+    assert failure.kind is FailureKind.CRASHED
+    assert await DrivenScript("def f(): return 'on'", sandbox).completes() == "on"

@@ -1,0 +1,135 @@
+"""The tool that a script declares: its name, its texts and its schemas."""
+
+from typing import Any
+
+import pytest
+
+from mcphost.kinds.script.signature import MOST_CHARACTERS, ScriptProblem, signature_of
+
+WHOLE = '''
+from dataclasses import dataclass
+from typing import Literal, Optional
+
+@dataclass
+class Item:
+    name: str
+    tags: list[str]
+
+def _helper(): pass
+
+def order(count: int, note: str | None = None, *, size: Literal["s", "m"] = "m", more: Optional[dict[str, float]] = None) -> Item:
+    """Order
+    something.
+
+    At once.
+
+    Args:
+        count: How many,
+            at least one.
+        size (str): Its size.
+
+    Returns:
+        item: What was ordered.
+    """
+'''
+
+
+def test_a_signature_becomes_schemas_and_texts():
+    found = signature_of(WHOLE)
+    assert (found.name, found.waits, found.description) == ("order", False, "Order something.")
+    assert found.input_schema == {
+        "type": "object",
+        "properties": {
+            "count": {"type": "integer", "description": "How many, at least one."},
+            "note": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None},
+            "size": {"enum": ["s", "m"], "default": "m", "description": "Its size."},
+            "more": {
+                "anyOf": [
+                    {"type": "object", "additionalProperties": {"type": "number"}},
+                    {"type": "null"},
+                ],
+                "default": None,
+            },
+        },
+        "required": ["count"],
+        "additionalProperties": False,
+    }
+    assert found.output_schema == {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string"},
+            "tags": {"type": "array", "items": {"type": "string"}},
+        },
+        "required": ["name", "tags"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("annotation", "schema"),
+    [
+        ("", {}),
+        (": Any", {}),
+        (": typing.Any", {}),
+        (": object", {}),
+        (": bool", {"type": "boolean"}),
+        (": float", {"type": "number"}),
+        (": list", {"type": "array"}),
+        (": dict", {"type": "object"}),
+        (": int | str | None", {"anyOf": [{"type": t} for t in ("integer", "string", "null")]}),
+        (": Union[int, str]", {"anyOf": [{"type": "integer"}, {"type": "string"}]}),
+        (": int | Any", {}),
+        (": Literal[1, 'a', True, None]", {"enum": [1, "a", True, None]}),
+        (
+            ": list[list[int]]",
+            {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
+        ),
+    ],
+)
+def test_an_annotation_becomes_a_schema(annotation: str, schema: dict[str, Any]):
+    found = signature_of(f"def f(a{annotation}): pass")
+    assert found.input_schema["properties"]["a"] == schema
+
+
+@pytest.mark.parametrize("annotation", ["", " -> str", " -> None", " -> Any"])
+def test_a_text_has_no_output_schema(annotation: str):
+    assert signature_of(f"def f(){annotation}: pass").output_schema is None
+
+
+def test_an_async_function_waits():
+    found = signature_of("async def f(): pass")
+    assert found.waits
+    assert found.input_schema == {"type": "object", "properties": {}, "additionalProperties": False}
+
+
+WRONG = {
+    "no function": ("x = 1", 1, 1),
+    "private only": ("def _f(): pass", 1, 1),
+    "two functions": ("def a(): pass\n\ndef b(): pass", 3, 1),
+    "syntax": ("def f():\n  x = = 1", 2, 7),
+    "positional": ("def f(a, /): pass", 1, 7),
+    "more": ("def f(*rest): pass", 1, 8),
+    "keywords": ("def f(**rest): pass", 1, 9),
+    "unknown type": ("def f(a: Foo): pass", 1, 10),
+    "unknown generic": ("def f(a: set[int]): pass", 1, 10),
+    "keys of numbers": ("def f(a: dict[int, str]): pass", 1, 10),
+    "a dataclass as argument": ("class A:\n  x: int\ndef f(a: A): pass", 3, 10),
+    "a default that runs": ("def f(a=len('x')): pass", 1, 9),
+    "a default that is no JSON": ("def f(a=(1, 2)): pass", 1, 9),
+    "a dataclass of itself": ("class A:\n  x: A\ndef f() -> A: pass", 2, 1),
+    "nested too deep": (f"def f(a: {'list[' * 30}int{']' * 30}): pass", 1, 1),
+    "too long": ("#" * (MOST_CHARACTERS + 1), 1, 1),
+    "a null": ("def f(): pass\0", 1, 1),
+    "parentheses": ("(" * 60_000, 1, 201),
+    "signs": ("-" * 60_000 + "1", 1, 1),
+    "a sum": ("1" + "+1" * 30_000, 1, 1),
+    "calls": ("f" + "()" * 30_000, 1, 1),
+    "indents": ("\n".join(" " * i + "if 1:" for i in range(300)), 101, 1),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_script_that_is_no_tool_is_refused_with_the_place(name: str):
+    source, line, column = WRONG[name]
+    with pytest.raises(ScriptProblem) as problem:
+        signature_of(source)
+    assert (problem.value.line, problem.value.column) == (line, column), problem.value

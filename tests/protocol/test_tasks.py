@@ -1,0 +1,249 @@
+"""Tests of the messages of the tasks extension, each validated against its schema."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import orjson
+import pytest
+
+from mcphost.protocol import tasks
+from mcphost.protocol.messages import error_response, response
+from mcphost.protocol.results import complete
+from mcphost.protocol.subscriptions import SUBSCRIPTION_ID
+from mcphost.protocol.tasks import (
+    EXTENSION,
+    TERMINAL,
+    TaskStatus,
+    TaskView,
+    acknowledged_task,
+    declared,
+    extension_missing,
+    task_handle,
+    task_notification,
+    task_result,
+    unknown_task,
+)
+from tests.wire import NAME_PARAMS, check_message, check_response, check_type
+
+SERVER = {"name": "tests", "version": "1"}
+INFO = "io.modelcontextprotocol/serverInfo"
+CREATED = datetime(2026, 7, 28, 9, 30, 5, 123_999, UTC)
+UPDATED = datetime(2026, 7, 28, 9, 31, tzinfo=UTC)
+QUESTION = {
+    "method": "elicitation/create",
+    "params": {
+        "mode": "form",
+        "message": "What is your name?",
+        "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}},
+    },
+}
+RESULT = complete({"content": [{"type": "text", "text": "Hello"}], "isError": True}, SERVER)
+ERROR = {"code": -32603, "message": "The tool is gone", "data": {"reason": "withdrawn"}}
+
+BASE: dict[str, Any] = {
+    "taskId": "t-1",
+    "createdAt": "2026-07-28T09:30:05.123Z",
+    "lastUpdatedAt": "2026-07-28T09:31:00.000Z",
+    "ttlMs": 60_000,
+    "pollIntervalMs": 500,
+}
+PAYLOADS: dict[TaskStatus, dict[str, Any]] = {
+    TaskStatus.WORKING: {},
+    TaskStatus.INPUT_REQUIRED: {"inputRequests": {"name#2": QUESTION}},
+    TaskStatus.COMPLETED: {"result": RESULT},
+    TaskStatus.FAILED: {"error": ERROR},
+    TaskStatus.CANCELLED: {},
+}
+FULL = TaskView(
+    "t-1",
+    TaskStatus.WORKING,
+    CREATED,
+    UPDATED,
+    60_000,
+    500,
+    requests={"name#2": QUESTION},
+    result=RESULT,
+    error=ERROR,
+)
+"""A view with all payloads, of which only that of its status may be sent."""
+
+every_status = pytest.mark.parametrize("status", TaskStatus)
+
+
+def viewed(**changes: Any) -> TaskView:
+    return FULL._replace(**changes)
+
+
+def got(view: TaskView) -> dict[str, Any]:
+    """The result of `tasks/get`, checked and decoded."""
+    result: dict[str, Any] = check_response("tasks/get", response(1, task_result(view, SERVER)))[
+        "result"
+    ]
+    return result
+
+
+def handed(view: TaskView) -> dict[str, Any]:
+    """The result of `tools/call` that is a task, checked and decoded."""
+    result: dict[str, Any] = check_response("tools/call", response(1, task_handle(view, SERVER)))[
+        "result"
+    ]
+    return result
+
+
+def test_all_statuses_are_those_of_the_schema() -> None:
+    assert [str(status) for status in TaskStatus] == [
+        "working",
+        "input_required",
+        "completed",
+        "failed",
+        "cancelled",
+    ]
+    for status in TaskStatus:
+        check_type("TaskStatus", status.value, "tasks")
+    assert frozenset(TaskStatus) - TERMINAL == {TaskStatus.WORKING, TaskStatus.INPUT_REQUIRED}
+
+
+@every_status
+def test_a_handle_names_the_task_and_nothing_of_its_outcome(status: TaskStatus) -> None:
+    assert handed(viewed(status=status)) == {
+        **BASE,
+        "resultType": "task",
+        "status": status.value,
+        "_meta": {INFO: SERVER},
+    }
+
+
+@every_status
+@pytest.mark.requirement("tasks.payload")
+def test_a_task_has_the_payload_of_its_status_and_no_other(status: TaskStatus) -> None:
+    assert got(viewed(status=status)) == {
+        **BASE,
+        **PAYLOADS[status],
+        "resultType": "complete",
+        "status": status.value,
+        "_meta": {INFO: SERVER},
+    }
+
+
+@every_status
+@pytest.mark.parametrize("subscription", [1, "1", ""])
+def test_a_notification_has_the_task_as_it_would_be_got_under_the_id_of_the_subscription(
+    status: TaskStatus, subscription: str | int
+) -> None:
+    message = check_message(task_notification(subscription, viewed(status=status)))
+    assert message["method"] == "notifications/tasks"
+    task = got(viewed(status=status))
+    del task["resultType"]
+    assert message["params"] == {**task, "_meta": {SUBSCRIPTION_ID: subscription}}
+    assert type(message["params"]["_meta"][SUBSCRIPTION_ID]) is type(subscription)
+
+
+def test_the_result_of_the_call_is_kept_as_it_was() -> None:
+    given = {
+        "content": [],
+        "structuredContent": {"rows": [1, None]},
+        "resultType": "complete",
+        "_meta": {"com.example/cost": 3, INFO: {"name": "upstream", "version": "0"}},
+    }
+    assert got(viewed(status=TaskStatus.COMPLETED, result=given))["result"] == given
+
+
+@every_status
+def test_a_status_message_is_sent_if_there_is_one(status: TaskStatus) -> None:
+    view = viewed(status=status, message="Half of it")
+    notified = check_message(task_notification(1, view))["params"]
+    for task in (handed(view), got(view), notified):
+        assert task["statusMessage"] == "Half of it"
+    silent = viewed(status=status)
+    notified = check_message(task_notification(1, silent))["params"]
+    for task in (handed(silent), got(silent), notified):
+        assert "statusMessage" not in task
+
+
+def test_a_task_that_never_expires_says_null() -> None:
+    view = viewed(ttl_ms=None)
+    notified = check_message(task_notification(1, view))["params"]
+    for task in (handed(view), got(view), notified):
+        assert task["ttlMs"] is None
+
+
+@pytest.mark.parametrize(
+    ("moment", "text"),
+    [
+        (CREATED, "2026-07-28T09:30:05.123Z"),
+        (datetime(2026, 7, 28, tzinfo=UTC), "2026-07-28T00:00:00.000Z"),
+        (
+            datetime(2026, 7, 28, 1, 2, 3, 4000, timezone(timedelta(hours=2))),
+            "2026-07-27T23:02:03.004Z",
+        ),
+    ],
+)
+def test_times_are_in_utc_to_the_millisecond(moment: datetime, text: str) -> None:
+    task = got(viewed(created_at=moment, updated_at=moment))
+    assert (task["createdAt"], task["lastUpdatedAt"]) == (text, text)
+
+
+@pytest.mark.parametrize(
+    ("status", "missing"), [(TaskStatus.COMPLETED, "result"), (TaskStatus.FAILED, "error")]
+)
+def test_an_end_without_its_payload_cannot_be_sent(status: TaskStatus, missing: str) -> None:
+    view = viewed(status=status, **{missing: None})
+    with pytest.raises(ValueError, match=f"{status} needs its {missing}"):
+        task_result(view, SERVER)
+    assert handed(view)["status"] == status
+
+
+def test_a_view_needs_no_payload() -> None:
+    view = TaskView("t-1", TaskStatus.INPUT_REQUIRED, CREATED, UPDATED, None, 500)
+    assert got(view)["inputRequests"] == {}
+    assert "statusMessage" not in got(view)
+
+
+@pytest.mark.parametrize("method", ["tasks/update", "tasks/cancel"])
+def test_an_acknowledgement_says_nothing_of_the_task(method: str) -> None:
+    message = check_response(method, response(1, acknowledged_task(SERVER)))
+    assert message["result"] == {"resultType": "complete", "_meta": {INFO: SERVER}}
+
+
+# --- the extension ---
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "is_declared"),
+    [
+        ({"extensions": {EXTENSION: {}}}, True),
+        ({"extensions": {EXTENSION: {"later": 1}, "com.example/x": {}}}, True),
+        ({}, False),
+        ({"extensions": {}}, False),
+        ({"extensions": {"com.example/x": {}}}, False),
+        ({EXTENSION: {}}, False),
+        # The tasks of 2025-11-25, which are another feature.
+        ({"tasks": {"requests": {"tools": {"call": {}}}}}, False),
+    ],
+)
+def test_a_client_declares_the_extension_by_its_name(
+    capabilities: dict[str, Any], is_declared: bool
+) -> None:
+    assert declared(capabilities) is is_declared
+
+
+def test_a_client_without_the_extension_gets_its_name() -> None:
+    error = extension_missing()
+    assert (error.code, error.status) == (-32021, 400)
+    message = check_message(error_response(error.with_id(1)))
+    assert message["error"]["data"] == {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
+    assert EXTENSION in error.message
+
+
+def test_every_task_that_cannot_be_had_is_refused_with_the_frozen_error() -> None:
+    error = unknown_task()
+    assert (error.code, error.status) == (-32602, 400)
+    assert orjson.loads(error_response(error.with_id(7))) == {
+        "jsonrpc": "2.0",
+        "id": 7,
+        "error": {"code": -32602, "message": "The task does not exist or has expired"},
+    }
+
+
+def test_the_header_names_the_task_in_every_method_of_tasks() -> None:
+    assert {method for method, field in NAME_PARAMS.items() if field == "taskId"} == tasks.METHODS

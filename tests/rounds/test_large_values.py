@@ -1,0 +1,273 @@
+"""Values that do not fit into a request state: where they are, who can use them, and for how long."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from textwrap import dedent
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.utils import timezone
+from pytest_django import Settings
+
+from mcphost.audit.models import Entry
+from mcphost.calls.models import StatePart
+from mcphost.catalogue import services
+from mcphost.catalogue.fields import PrimitiveFields
+from mcphost.sealing import tokens
+from mcphost.sealing.tokens import Binding, Purpose
+from mcphost.serving import request_state
+from mcphost.serving.database import in_database
+from mcphost.serving.execution.outgoing import sender
+from mcphost.serving.request_state import RequestState
+from mcphost.serving.tasks import upkeep
+from mcphost.tenants.fields import TenantFields
+from mcphost.tenants.services import update_tenant
+from mcphost.vault import sealer
+from tests.cast import ACTOR, Cast
+from tests.egress.conftest import Arrived, read_request, write
+from tests.mcp import Reply
+from tests.rounds.legs import Asker, accept, asked, calling, done, failed, frozen, state_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SIZE = 60_000
+GIVES_UP = "Too much is stored for calls that wait for an answer. Try again later."
+SOURCE = """
+def collect(pages: int) -> dict:
+    sizes = []
+    for number in range(pages):
+        text = http.post("BASE", json={"number": number}).text
+        answer = elicit(f"next-{number}", "Go on?", {"name": str})
+        sizes.append([text[:6], len(text), answer["name"]])
+    return {"sizes": sizes}
+"""
+
+
+@dataclass
+class Pages:
+    """A service with long pages, and the script that fetches them at `acme` and `globex`."""
+
+    cast: Cast
+    base: str = ""
+    keys: list[str] = field(default_factory=list)
+    scripts: list[UUID] = field(default_factory=list)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while request := await read_request(reader, 1):
+                self._respond(request, writer)
+        finally:
+            writer.close()
+
+    def _respond(self, request: Arrived, writer: asyncio.StreamWriter) -> None:
+        self.keys.append(request.headers["idempotency-key"])
+        text = f"page-{len(self.keys)}".encode()
+        write(writer, 200, text.ljust(SIZE, b"x"), Content_Type="text/plain")
+
+    def publish(self, **annotations: bool) -> None:
+        for tenant in (self.cast.acme, self.cast.globex):
+            open_to = TenantFields(title="T", outgoing_hosts=(self.base,))
+            update_tenant(tenant.id, open_to, actor=ACTOR)
+            row = services.create(tenant.id, self._fields("", annotations), ACTOR)
+            self.scripts.append(services.publish(row.id, ACTOR).id)
+
+    def upgrade(self) -> None:
+        """Publish other code that does the same: a paused script of before cannot go on."""
+        services.update(self.scripts[0], self._fields("\n# upgraded", {}), ACTOR)
+        services.publish(self.scripts[0], ACTOR)
+
+    def _fields(self, more: str, annotations: Mapping[str, bool]) -> PrimitiveFields:
+        code = dedent(SOURCE).strip().replace("BASE", f"{self.base}/") + more
+        config = {"code": code, "annotations": dict(annotations)}
+        return PrimitiveFields("collect", config, kind="script", description="Collect.")
+
+
+@pytest.fixture
+async def pages(asking: Cast, settings: Settings) -> AsyncIterator[Pages]:
+    service = Pages(asking)
+    server = await asyncio.start_server(service.serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    settings.MCPHOST_EGRESS_LOOPBACK_PORTS = frozenset({port})
+    service.base = f"http://127.0.0.1:{port}"
+    yield service
+    await sender.close()
+    server.close()
+
+
+def collecting(cast: Cast, pages: int = 2) -> Asker:
+    return calling(cast.owner.mcp_token, "collect", pages=pages)
+
+
+async def go_on(asker: Asker, reply: Reply, name: str = "x") -> Reply:
+    """Answer what is asked."""
+    answers = {key: accept(name=name) for key in asked(reply)}
+    return await asker.leg(state_of(reply), answers)
+
+
+async def rows() -> int:
+    return await in_database(StatePart.objects.count)
+
+
+async def test_large_responses_are_kept_beside_the_state_until_the_call_ends(
+    asking: Cast, pages: Pages
+) -> None:
+    await in_database(pages.publish)
+    asker = collecting(asking)
+    first = await asker.leg()
+    sizes = [len(state_of(first))]
+    assert await rows() == 1
+    second = await go_on(asker, first, "a")
+    sizes.append(len(state_of(second)))
+    assert max(sizes) < 16 * 1024
+    assert await rows() == 2
+    last = await go_on(asker, second, "b")
+    assert last.result["structuredContent"] == {
+        "sizes": [["page-1", SIZE, "a"], ["page-2", SIZE, "b"]]
+    }
+    assert await rows() == 0
+    assert done(await go_on(asker, second, "b")) == done(
+        last
+    )  # the client repeats its last request
+    assert len(set(pages.keys)) == len(pages.keys) == 2
+
+
+async def test_a_replay_finds_them(asking: Cast, pages: Pages) -> None:
+    await in_database(pages.publish)
+    asker = collecting(asking)
+    first = await asker.leg()
+    await in_database(pages.upgrade)
+    second = await go_on(asker, first, "a")
+    last = await go_on(asker, second, "b")
+    assert last.result["structuredContent"]["sizes"] == [
+        ["page-1", SIZE, "a"],
+        ["page-2", SIZE, "b"],
+    ]
+    assert len(pages.keys) == 2
+
+
+async def test_where_the_last_request_may_run_again_they_are_kept_for_a_moment(
+    asking: Cast, pages: Pages
+) -> None:
+    await in_database(lambda: pages.publish(readOnlyHint=True))
+    asker = collecting(asking, 1)
+    first = await asker.leg()
+    assert done(await go_on(asker, first)) == done(await go_on(asker, first))
+    soon = timezone.now() + timedelta(minutes=3)
+    assert await in_database(StatePart.objects.filter(expires_at__lt=soon).count) == 1
+
+
+async def test_what_is_small_takes_no_row(asking: Cast, pages: Pages) -> None:
+    await in_database(pages.publish)
+    asked(await collecting(asking, 1).leg())
+    assert await rows() == 1
+    small = calling(asking.owner.mcp_token, "paint", what="it")
+    asked(await small.leg())
+    assert await rows() == 1
+
+
+def _expire() -> None:
+    StatePart.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+
+
+def _swap() -> None:
+    """Exchange what two rows have, as a person with access to the database might."""
+    one, two = StatePart.objects.order_by("id")
+    one.content, two.content = two.content, one.content
+    StatePart.objects.bulk_update([one, two], ["content"])
+
+
+def _delete() -> None:
+    StatePart.objects.all().delete()
+
+
+@pytest.mark.parametrize("harm", [_expire, _delete, _swap])
+async def test_without_them_the_state_is_refused_like_an_expired_one(
+    asking: Cast, pages: Pages, harm: Any
+) -> None:
+    await in_database(pages.publish)
+    asker = collecting(asking).but(id=1)
+    second = await go_on(asker, await asker.leg())
+    await in_database(harm)
+    refused = await go_on(asker, second)
+    assert frozen(refused) == frozen(await asker.leg("forged", {}))
+    assert len(pages.keys) == 2
+    assert await in_database(Entry.objects.filter(action="state.refused").count) == 2
+
+
+async def test_expired_rows_are_deleted_by_the_upkeep(asking: Cast, pages: Pages) -> None:
+    await in_database(pages.publish)
+    await collecting(asking).leg()
+    await in_database(lambda: upkeep.run(upkeep.CHORES))
+    assert await rows() == 1
+    await in_database(_expire)
+    await in_database(lambda: upkeep.run(upkeep.CHORES))
+    assert await rows() == 0
+
+
+async def test_rows_last_as_long_as_the_newest_state(asking: Cast, pages: Pages) -> None:
+    await in_database(pages.publish)
+    asker = collecting(asking)
+    first = await asker.leg()
+
+    def near() -> None:
+        StatePart.objects.update(expires_at=timezone.now() + timedelta(minutes=1))
+
+    await in_database(near)
+    asked(await go_on(asker, first))
+    later = timezone.now() + timedelta(minutes=20)
+    assert await in_database(StatePart.objects.filter(expires_at__gt=later).count) == 2
+
+
+@pytest.mark.parametrize(
+    "limit", ["MCPHOST_STATE_PARTS_PER_TENANT", "MCPHOST_STATE_PART_BYTES_PER_TENANT"]
+)
+async def test_a_tenant_has_limits_and_others_are_not_concerned(
+    asking: Cast, pages: Pages, settings: Settings, limit: str
+) -> None:
+    await in_database(pages.publish)
+    setattr(settings, limit, 1 if "PARTS" in limit else 2 * SIZE)
+    asked(await collecting(asking).leg())
+    assert failed(await collecting(asking).leg()) == GIVES_UP
+    assert await rows() == 1
+    token = asking.stranger.mcp_token
+    other = Asker(token, {"name": "collect", "arguments": {"pages": 1}}, tenant="globex")
+    asked(await other.leg())
+
+
+async def _opened(tenant: UUID, token: str) -> RequestState:
+    return request_state.read(await in_database(sealer.unseal, Purpose.STATE, tenant, token))
+
+
+async def _sealed(tenant: UUID, state: RequestState) -> str:
+    keys = await in_database(sealer.fetch, tenant)
+    binding = Binding(Purpose.STATE, tenant, keys.salt)
+    written = request_state.write(state)
+    return tokens.seal(written, binding, keys.ring.active, secrets.token_bytes(24))
+
+
+@pytest.mark.parametrize("other", ["tenant", "caller", "call"])
+async def test_no_other_tenant_caller_or_call_can_use_them(
+    asking: Cast, pages: Pages, other: str
+) -> None:
+    """Even if a state could be made that names them."""
+    await in_database(pages.publish)
+    stolen = await _opened(asking.acme.id, state_of(await collecting(asking).leg()))
+    match other:
+        case "tenant":
+            token, tenant = asking.stranger.mcp_token, asking.globex
+        case "caller":
+            token, tenant = asking.operator.mcp_token, asking.acme
+        case _:
+            token, tenant = asking.owner.mcp_token, asking.acme
+    arguments = {"name": "collect", "arguments": {"pages": 2}}
+    asker = Asker(token, arguments, tenant=tenant.slug)
+    mine = await _opened(tenant.id, state_of(await asker.leg()))
+    good = await _sealed(tenant.id, mine)
+    forged = await _sealed(tenant.id, mine._replace(parts=stolen.parts))
+    answers = {"next-0": accept(name="x")}
+    frozen(await asker.leg(forged, answers))
+    asked(await asker.leg(good, answers))

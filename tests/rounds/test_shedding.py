@@ -1,0 +1,285 @@
+"""A call that has just recorded a step leaves a process with too much to do, where there is another
+(SEP-2322, Load Shedding)."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+
+import pytest
+from pytest_django import Settings
+
+from mcphost.audit.writer.writer import WriterLimits, writer
+from mcphost.feed.nodes import Heartbeat, heartbeat
+from mcphost.observability import counters
+from mcphost.serving import limits, load
+from mcphost.serving.database import in_database
+from mcphost.serving.process import lifecycle
+from mcphost.tenants.fields import TenantFields
+from mcphost.tenants.services import update_tenant
+from tests.cast import ACTOR, Cast
+from tests.rounds.conftest import module
+from tests.rounds.legs import Asker, calling, done, state_of
+from tests.rounds.programs import Program
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PATIENCE = 60.0
+BLOCK = 0.15
+LAG = 0.05
+"""The limit in these tests: less than what is left of a block when the watch looks."""
+STEPS: Program = [["step", "a", 1], ["step", "b", 2]]
+
+
+@pytest.fixture(autouse=True)
+async def _stopped(asking: Cast) -> AsyncIterator[None]:
+    """Stop the threads that wake the event loop before it is closed."""
+    yield
+    await asyncio.to_thread(lifecycle.stop)
+    load.lag.reset()
+
+
+@pytest.fixture
+def other(asking: Cast) -> Iterator[Heartbeat]:
+    """Another process that serves, of which this one knows."""
+    other = Heartbeat()
+    _beat(other)
+    yield other
+    other.leave()
+    heartbeat.leave()
+
+
+@pytest.fixture
+def asker(asking: Cast) -> Asker:
+    return calling(asking.owner.mcp_token, "interpret", program=STEPS)
+
+
+@pytest.fixture
+def late(settings: Settings) -> None:
+    settings.MCPHOST_SHED_LAG_SECONDS = LAG
+
+
+def _beat(other: Heartbeat) -> None:
+    other.beat()
+    heartbeat.beat()
+
+
+def _during_steps(act: Callable[[], Awaitable[None]]) -> None:
+    """Do this in each step, just before it is recorded."""
+    module("interpreter").after_effect = act
+
+
+def _ran() -> list[str]:
+    return [name for name, *_ in module("interpreter").effects]
+
+
+def _shed(reason: str) -> float:
+    return counters.rounds_shed.series[reason,].value
+
+
+async def _overload() -> None:
+    """Block the event loop until it counts as too late."""
+    async with asyncio.timeout(PATIENCE):
+        while not load.lag.is_over():
+            threading.Event().wait(BLOCK)
+            await asyncio.sleep(0)
+
+
+async def _recovers() -> None:
+    async with asyncio.timeout(PATIENCE):
+        while load.lag.is_over():  # noqa: ASYNC110 - between looks at what a thread measures
+            await asyncio.sleep(BLOCK)
+
+
+async def _limit(cast: Cast, calls: int) -> None:
+    fields = TenantFields(title="Acme", concurrent_calls=calls)
+    await in_database(update_tenant, cast.acme.id, fields, actor=ACTOR)
+
+
+async def test_a_late_event_loop_sends_a_call_away_once_and_its_steps_run_once(
+    asker: Asker, other: Heartbeat, late: None
+) -> None:
+    before = _shed("lag")
+    _during_steps(_overload)
+    first = await asker.leg()
+    assert "inputRequests" not in first.result
+    assert _ran() == ["a"]
+    assert done(await asker.leg(state_of(first)))  # on this process, which is still overloaded
+    assert _ran() == ["a", "b"]
+    assert _shed("lag") == before + 1
+
+
+async def test_a_process_that_has_recovered_sends_no_call_away(
+    asker: Asker, other: Heartbeat, late: None
+) -> None:
+    async def overloads_and_recovers() -> None:
+        await _overload()
+        await _recovers()
+
+    _during_steps(overloads_and_recovers)
+    assert done(await asker.leg())
+
+
+async def test_without_another_process_no_call_leaves(asker: Asker, late: None) -> None:
+    _during_steps(_overload)
+    assert done(await asker.leg())
+
+
+@pytest.mark.parametrize("why", ["overloaded", "draining", "left"])
+async def test_no_call_is_sent_where_it_would_not_be_served_better(
+    asker: Asker, other: Heartbeat, late: None, why: str
+) -> None:
+    if why == "overloaded":
+        other.overloaded = lambda: True
+    if why == "draining":
+        other.drain()
+    if why == "left":
+        await in_database(other.leave)
+        await in_database(heartbeat.beat)
+    else:
+        await in_database(_beat, other)
+    _during_steps(_overload)
+    assert done(await asker.leg())
+
+
+async def test_a_limit_of_0_is_off(asker: Asker, other: Heartbeat, settings: Settings) -> None:
+    async def overloads() -> None:
+        settings.MCPHOST_SHED_LAG_SECONDS = LAG
+        await _overload()
+        settings.MCPHOST_SHED_LAG_SECONDS = 0.0
+
+    _during_steps(overloads)
+    assert done(await asker.leg())
+
+
+async def test_with_a_full_queue_of_the_writer_no_call_leaves(
+    asker: Asker, other: Heartbeat, late: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def overloads() -> None:
+        await _overload()
+        monkeypatch.setattr(writer, "_limits", WriterLimits(waiting=1))
+
+    _during_steps(overloads)
+    assert done(await asker.leg())
+
+
+async def test_an_overloaded_process_says_so_to_the_others(
+    asker: Asker, other: Heartbeat, late: None
+) -> None:
+    async def overloads() -> None:
+        await _overload()
+        await in_database(heartbeat.beat)
+        await in_database(other.beat)
+
+    assert other.free() == 0
+    await in_database(other.beat)
+    assert other.free() == 1
+    _during_steps(overloads)
+    await asker.leg()
+    assert other.free() == 0
+
+
+async def test_a_full_share_sends_a_call_away_when_another_was_refused(
+    asking: Cast, asker: Asker, other: Heartbeat
+) -> None:
+    async def is_refused() -> None:
+        assert (await asker.leg()).status == 429
+
+    await _limit(asking, 2)  # one of them here
+    before = _shed("share")
+    _during_steps(is_refused)
+    first = await asker.leg()
+    assert "inputRequests" not in first.result
+    assert done(await asker.leg(state_of(first)))  # once per call
+    assert _ran() == ["a", "b"]
+    assert _shed("share") == before + 1
+
+
+async def test_a_full_share_that_has_turned_no_call_away_keeps_its_calls(
+    asking: Cast, asker: Asker, other: Heartbeat
+) -> None:
+    await _limit(asking, 2)
+    assert done(await asker.leg())
+
+
+async def test_shares_that_count_for_no_time_are_never_over(
+    asking: Cast, asker: Asker, other: Heartbeat, settings: Settings
+) -> None:
+    async def is_refused() -> None:
+        assert (await asker.leg()).status == 429
+
+    settings.MCPHOST_SHED_SHARE_SECONDS = 0.0
+    await _limit(asking, 2)
+    _during_steps(is_refused)
+    assert done(await asker.leg())
+
+
+async def test_a_share_that_has_room_again_keeps_its_calls(
+    asking: Cast, asker: Asker, other: Heartbeat
+) -> None:
+    async def holds() -> None:
+        running.set()
+        await release.wait()
+
+    async def is_refused() -> None:
+        if not release.is_set():
+            assert (await asker.leg()).status == 429
+            release.set()
+            await holding
+
+    running, release = asyncio.Event(), asyncio.Event()
+    await _limit(asking, 4)  # two of them here
+    _during_steps(holds)
+    holding = asyncio.create_task(calling(asker.token, "interpret", program=STEPS[:1]).leg())
+    async with asyncio.timeout(PATIENCE):
+        await running.wait()
+    _during_steps(is_refused)
+    assert done(await asker.leg())
+    assert limits.shares_over() == 1
+
+
+async def _sent_away(asking: Cast, asker: Asker) -> str:
+    """The state of a call that was sent away for a full share."""
+
+    async def is_refused() -> None:
+        assert (await asker.leg()).status == 429
+
+    await _limit(asking, 2)
+    _during_steps(is_refused)
+    return state_of(await asker.leg())
+
+
+async def test_a_call_that_was_sent_away_waits_for_a_place_where_it_arrives(
+    asking: Cast, asker: Asker, other: Heartbeat
+) -> None:
+    async def holds() -> None:
+        running.set()
+        await release.wait()
+
+    running, release = asyncio.Event(), asyncio.Event()
+    state = await _sent_away(asking, asker)
+    _during_steps(holds)
+    holding = asyncio.create_task(asker.but(id=1).leg())
+    async with asyncio.timeout(PATIENCE):
+        await running.wait()
+    limits._turned_away.clear()
+    arriving = asyncio.create_task(asker.but(id=2).leg(state))
+    async with asyncio.timeout(PATIENCE):
+        while not limits.shares_over():  # noqa: ASYNC110 - nothing else tells that a call waits
+            await asyncio.sleep(0.01)
+    assert not arriving.done()
+    release.set()
+    assert done(await arriving)
+    await holding
+
+
+async def test_it_is_refused_when_there_is_none_in_time_and_may_try_again(
+    asking: Cast, asker: Asker, other: Heartbeat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def comes_back() -> None:
+        assert (await asker.leg(state)).status == 429
+
+    monkeypatch.setattr(limits, "PLACE_SECONDS", 0.0)
+    state = await _sent_away(asking, asker)
+    _during_steps(comes_back)
+    await asker.leg()
+    assert done(await asker.leg(state))

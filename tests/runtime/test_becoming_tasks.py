@@ -1,0 +1,290 @@
+"""A call becomes a task: the round ends, and what was asked in it is published at once."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from mcphost.runtime.call import Delivery
+from mcphost.runtime.journal import EMPTY, UNASKED, Answer, Journal
+from mcphost.runtime.notification_channel import CallEnded
+from mcphost.runtime.outcomes import InputRequest
+from mcphost.runtime.ports import FixedPorts, Ports
+from mcphost.runtime.questions import CapabilityMissing
+from mcphost.runtime.rounds import Round
+from mcphost.runtime.steps import Misused
+from mcphost.runtime.threads import ToolThreads
+from mcphost.runtime.tool_tasks import Unwound
+from tests.kinds.rounds import a_call, ports
+from tests.runtime.rounds import (
+    VERSION,
+    a_round,
+    answer,
+    deferred,
+    keys,
+    question,
+    required,
+)
+
+TASK = a_call(elicitation={})._replace(version=VERSION, delivery=Delivery.TASK)
+
+
+class Desk:
+    """The ports of a round: whether its call may become a task, and what was published."""
+
+    def __init__(self, *, defers: bool = True, leaves: bool = False) -> None:
+        self.published: list[InputRequest] = []
+        self.asked_whether = 0
+        self._defers = defers
+        self._leaves = leaves
+
+    @property
+    def ports(self) -> Ports:
+        return FixedPorts(
+            threads=ToolThreads(4),
+            leaving=lambda: "drain" if self._leaves else "",
+            may_defer=self._may_defer,
+            publish=self.published.append,
+        )
+
+    def _may_defer(self) -> bool:
+        self.asked_whether += 1
+        return self._defers
+
+
+class Work:
+    """A step that ends when the test says so, and counts its runs."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+        self.may_end = asyncio.Event()
+        self.runs = 0
+
+    async def run(self) -> str:
+        self.runs += 1
+        self.begun.set()
+        await self.may_end.wait()
+        return "worked"
+
+    def step(self, round: Round) -> Coroutine[Any, Any, Any]:
+        return round.step("work", self.run, (), {})
+
+
+async def ended(*works: Coroutine[Any, Any, Any]) -> list[Any]:
+    """Run code of a round side by side; return the results and errors."""
+    async with asyncio.timeout(10):
+        return await asyncio.gather(*works, return_exceptions=True)
+
+
+async def unwinds(work: Coroutine[Any, Any, Any]) -> None:
+    with pytest.raises(Unwound):
+        await work
+
+
+async def test_a_round_that_makes_its_call_a_task_ends_there_with_its_journal() -> None:
+    async def noted() -> str:
+        return "noted"
+
+    with a_round(outside=Desk().ports) as round:
+        await round.step("note", noted, (), {})
+        await unwinds(round.become_task())
+        assert round.stopped
+        assert round.unwinds
+        journal = deferred(round).journal
+    assert list(journal.recorded.values()) == ["noted"]
+    assert journal.answers == {}
+
+
+async def test_a_round_that_found_no_thread_leaves_its_journal_to_the_task() -> None:
+    async def noted() -> str:
+        return "noted"
+
+    with a_round(outside=Desk().ports) as round:
+        await round.step("note", noted, (), {})
+        outcome = round.deferred()
+    assert outcome.no_room
+    assert list(outcome.journal.recorded.values()) == ["noted"]
+
+
+async def test_a_task_goes_on_where_it_was_and_leaves_no_trace_of_it() -> None:
+    desk = Desk()
+    with a_round(outside=desk.ports) as round:
+        await unwinds(round.become_task())
+        journal = deferred(round).journal
+    assert journal == EMPTY
+    for _ in range(2):
+        with a_round(journal, desk.ports, TASK) as round:
+            await round.become_task()
+            await round.become_task()
+            assert not round.stopped
+    assert desk.asked_whether == 1, "a task has no need to know"
+
+
+async def test_a_call_that_cannot_become_a_task_goes_on() -> None:
+    desk = Desk(defers=False)
+    with a_round(outside=desk.ports) as round:
+        await round.become_task()
+        assert not round.stopped
+    assert desk.asked_whether == 1
+
+
+async def test_a_question_counts_more_and_the_next_round_makes_the_call_a_task() -> None:
+    desk, name = Desk(), question("name")
+    with a_round(outside=desk.ports) as round:
+        first = [round.become_task(), round.ask(name)]
+        assert all(isinstance(end, Unwound) for end in await ended(*first))
+        outcome = required(round)
+    assert keys(outcome) == ["name"]
+    journal = outcome.journal.with_answer("name", answer(name, "Ada"))
+    with a_round(journal, desk.ports) as round:
+        assert await round.ask(name) == "Ada"
+        await unwinds(round.become_task())
+        assert deferred(round).journal.answers == journal.answers
+
+
+async def test_that_the_process_leaves_counts_less() -> None:
+    async def noted() -> str:
+        return "noted"
+
+    desk = Desk(leaves=True)
+    with a_round(outside=desk.ports) as round:
+        await ended(round.become_task(), round.step("note", noted, (), {}))
+        assert list(deferred(round).journal.recorded.values()) == ["noted"]
+
+
+async def test_steps_beside_it_are_waited_for_and_recorded() -> None:
+    desk, work = Desk(), Work()
+    with a_round(outside=desk.ports) as round:
+        running = asyncio.create_task(ended(work.step(round), round.become_task()))
+        await work.begun.wait()
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert not running.done()
+        work.may_end.set()
+        assert (await running)[0] == "worked"
+        journal = deferred(round).journal
+    with a_round(journal, desk.ports, TASK) as round:
+        assert await work.step(round) == "worked"
+    assert work.runs == 1
+
+
+async def test_after_it_nothing_is_begun_in_its_round() -> None:
+    with a_round(outside=Desk().ports) as round:
+        await unwinds(round.become_task())
+        await unwinds(round.become_task())
+        await unwinds(round.ask(question("late")))
+        assert deferred(round).journal == EMPTY
+
+
+async def test_inside_a_step_it_is_refused_and_nothing_is_deferred() -> None:
+    with a_round(outside=Desk().ports) as round:
+        with pytest.raises(Misused, match="the call is made a task inside another step"):
+            await round.step("work", round.become_task, (), {})
+        assert not round.stopped
+
+
+async def test_after_the_call_it_is_refused() -> None:
+    with a_round(outside=Desk().ports) as round:
+        recording = round.recording
+        round.channel.end()
+        with pytest.raises(CallEnded):
+            await recording.become_task()
+
+
+async def test_a_thread_and_another_event_loop_make_the_call_a_task_too() -> None:
+    def blocks(round: Round) -> None:
+        round.blocking(round.become_task())
+
+    def with_a_loop(round: Round) -> None:
+        asyncio.run(round.become_task())
+
+    for function in (blocks, with_a_loop):
+        with a_round(outside=Desk().ports) as round:
+            await unwinds(asyncio.to_thread(function, round))
+            assert deferred(round).journal == EMPTY
+
+
+async def test_a_question_is_published_while_a_step_beside_it_runs_and_the_step_runs_once() -> None:
+    desk, work, name = Desk(), Work(), question("name", "Who?")
+    with a_round(EMPTY, desk.ports, TASK) as round:
+        running = asyncio.create_task(ended(round.ask(name), work.step(round)))
+        await work.begun.wait()
+        assert desk.published == [
+            InputRequest("name", "elicitation/create", {"message": "Who?"}, name.digest)
+        ]
+        assert not running.done()
+        work.may_end.set()
+        assert isinstance((await running)[0], Unwound)
+        outcome = required(round)
+    assert list(outcome.requests) == desk.published, "published once, and as it is asked in the end"
+    journal = outcome.journal.with_answer("name", answer(name, "Ada"))
+    with a_round(journal, desk.ports, TASK) as round:
+        assert await ended(round.ask(name), work.step(round)) == ["Ada", "worked"]
+        assert not round.stopped
+    assert (work.runs, len(desk.published)) == (1, 1)
+
+
+async def test_each_question_without_an_answer_is_published_once() -> None:
+    desk = Desk()
+    with a_round(outside=desk.ports) as round:
+        await ended(*(round.ask(question(key)) for key in "abc"))
+        with pytest.raises(Unwound):
+            await round.ask(question("d"))
+    assert [one.key for one in desk.published] == ["a", "b", "c"]
+
+
+async def test_an_invalid_answer_publishes_its_question_again() -> None:
+    desk, name = Desk(), question("name")
+    given = Journal().with_answer("name", Answer(name.digest, VERSION, {"text": 7}))
+    with a_round(given, desk.ports) as round:
+        await unwinds(round.ask(name))
+    assert [one.key for one in desk.published] == ["name"]
+
+
+async def test_what_is_not_asked_is_not_published() -> None:
+    desk, name = Desk(), question("name")
+    given = Journal().with_answer("name", Answer(UNASKED, VERSION, {"text": "Ada"}))
+    with a_round(given, desk.ports) as round:
+        assert await round.ask(name) == "Ada"
+        with pytest.raises(Misused):
+            await round.ask(name)
+        with pytest.raises(CapabilityMissing):
+            await round.ask(question("summary", capability="sampling"))
+    assert desk.published == []
+
+
+async def test_a_question_of_a_thread_is_published_on_the_event_loop() -> None:
+    loops: list[asyncio.AbstractEventLoop] = []
+    outside = ports()._replace(publish=lambda one: loops.append(asyncio.get_running_loop()))
+
+    def asks(round: Round) -> None:
+        round.blocking(round.ask(question("name")))
+
+    with a_round(outside=outside) as round:
+        await unwinds(asyncio.to_thread(asks, round))
+    assert loops == [asyncio.get_running_loop()]
+
+
+async def test_what_publishing_starts_is_no_part_of_the_tool() -> None:
+    started: list[asyncio.Task[str]] = []
+    go_on = asyncio.Event()
+
+    async def tell() -> str:
+        await go_on.wait()
+        return "told"
+
+    def publish(one: InputRequest) -> None:
+        started.append(asyncio.create_task(tell()))
+
+    call = a_call(elicitation={})._replace(version=VERSION)
+    round = Round(call, EMPTY, ports()._replace(publish=publish))
+    round.tasks.enter()
+    try:
+        await unwinds(round.ask(question("name")))
+        assert not round.tasks.left
+        await round.tasks.end()
+        go_on.set()
+    finally:
+        round.tasks.leave()
+    assert await started[0] == "told"

@@ -1,0 +1,86 @@
+"""What a worker can and cannot do, as the system sees it."""
+
+import os
+
+import pytest
+
+from mcphost.sandbox.pool import Sandbox
+from tests.sandbox.processes import (
+    environment_of,
+    interfaces_of,
+    interpreter_of,
+    limits_of,
+    network_of,
+    opened_by,
+    status_of,
+)
+
+ROOT = os.geteuid() == 0
+"""Only root may give a worker a user and a network of its own."""
+
+
+async def processes(sandbox: Sandbox) -> list[int]:
+    """Return a worker and its interpreter."""
+    async with sandbox.worker("acme") as worker:
+        worker.reusable = True
+        return [worker.process_id, interpreter_of(worker.process_id)]
+
+
+async def test_a_worker_and_its_interpreter_have_limits_that_cannot_be_raised(sandbox: Sandbox):
+    for process in await processes(sandbox):
+        limits = limits_of(process)
+        assert limits["Max processes"] == ["0", "0"]
+        assert limits["Max file size"] == ["0", "0"]
+        assert limits["Max core file size"] == ["0", "0"]
+        assert limits["Max open files"] == ["64", "64"]
+        assert limits["Max cpu time"] == ["120", "120"]
+        assert limits["Max address space"] == [str(768 * 1024 * 1024)] * 2
+
+
+async def test_a_worker_and_its_interpreter_can_gain_no_privileges(sandbox: Sandbox):
+    for process in await processes(sandbox):
+        assert status_of(process)["NoNewPrivs"] == "1"
+    assert sandbox.status["no_new_privileges"] is True
+
+
+async def test_a_worker_gets_no_environment(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ANYTHING", "anything")
+    async with sandbox.worker("with a secret around") as worker:
+        assert environment_of(worker.process_id) == b""
+        assert environment_of(interpreter_of(worker.process_id)) == b""
+
+
+async def test_a_worker_has_no_file_of_the_server_open(sandbox: Sandbox):
+    for process in await processes(sandbox):
+        harmless = ("socket:", "pipe:", "anon_inode:", "/dev/null")
+        assert [one for one in opened_by(process) if not one.startswith(harmless)] == []
+
+
+async def test_a_worker_is_a_user_without_groups_and_capabilities_where_that_is_permitted(
+    sandbox: Sandbox,
+):
+    for process in await processes(sandbox):
+        status = status_of(process)
+        users = {*status["Uid"].split(), *status["Gid"].split()}
+        if ROOT:
+            assert len(users) == 1 and "0" not in users
+            assert status["Groups"] == ""
+            assert int(status["CapEff"], 16) == int(status["CapPrm"], 16) == 0
+        else:
+            assert users >= {str(os.getuid())}
+    assert sandbox.status["own_user"] is ROOT
+
+
+async def test_two_workers_are_two_users_where_that_is_permitted(sandbox: Sandbox):
+    async with sandbox.worker("acme") as one, sandbox.worker("globex") as other:
+        users = {status_of(worker.process_id)["Uid"] for worker in (one, other)}
+    assert len(users) == (2 if ROOT else 1)
+
+
+async def test_a_worker_has_no_network_where_that_is_permitted(sandbox: Sandbox):
+    for process in await processes(sandbox):
+        if sandbox.status["no_network"]:
+            assert network_of(process) != network_of("self")
+            assert interfaces_of(process) == ["lo"]
+        else:
+            assert network_of(process) == network_of("self")

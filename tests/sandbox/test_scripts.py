@@ -1,0 +1,160 @@
+"""The worker's side of a script, without a worker around it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pydantic_monty import Monty
+
+from mcphost.sandbox.expressions import search
+from mcphost.sandbox.frames import HEAD, LARGEST, BrokenFrame, frame, length_of, message_of
+from mcphost.sandbox.scripts import DEEPEST, LastMessage, NotPlain, ScriptJob, check, plain
+
+LIMITS = {
+    "max_feed_duration_secs": 1.0,
+    "max_memory": 32 * 1024 * 1024,
+    "max_recursion_depth": 100,
+    "max_suspensions": 20,
+}
+
+
+@pytest.fixture(scope="module")
+def monty() -> Iterator[Monty]:
+    with Monty(min_processes=1, max_processes=1) as pool:
+        yield pool
+
+
+class Talk:
+    """The server's side: replies in order, and what the worker has sent."""
+
+    def __init__(self, *replies: dict[str, Any]) -> None:
+        self._replies = list(replies)
+        self.sent: list[dict[str, Any]] = []
+
+    def run(self, monty: Monty, source: str, **more: Any) -> dict[str, Any]:
+        job = {
+            "source": source,
+            "entry": "f()",
+            "prelude": "",
+            "arguments": {},
+            "now": ["now"],
+            "later": ["later"],
+            "limits": LIMITS,
+            "time": "2026-01-01T00:00:00+00:00",
+            "seed": "seed",
+            "printed": 100,
+            **more,
+        }
+        return ScriptJob(job, self.sent.append, lambda: self._replies.pop(0)).run(monty)
+
+
+def test_a_call_is_sent_and_its_answer_goes_to_the_script(monty: Monty):
+    talk = Talk({"answers": {"0": {"return_value": 5}}})
+    done = talk.run(monty, "def f():\n g = now\n return g(1, a=int) + 1")
+    assert done == {"is": "done", "value": 6}
+    (sent,) = talk.sent
+    assert sent["calls"] == [{"id": 0, "name": "now", "args": [[1], {"a": {"type": "int"}}]}]
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_paused_script_continues_in_another_session(monty: Monty, waits: bool):
+    source = "def f():\n x = 4\n return x + now()"
+    entry = "f()"
+    if waits:
+        source, entry = "async def f():\n x = 4\n return x + await later()", "await f()"
+    paused = Talk({"answers": None, "dump": True}).run(monty, source, entry=entry)
+    assert paused["is"] == "paused"
+    talk = Talk({"answers": {"0": {"return_value": 3}}})
+    assert talk.run(monty, source, image=paused["image"])["value"] == 7
+
+
+def test_a_script_that_is_stopped_leaves_nothing(monty: Monty):
+    stopped = Talk({"answers": None}).run(monty, "def f(): now()")
+    assert stopped == {"is": "paused", "image": ""}
+
+
+@pytest.mark.parametrize("image", ["AAAA", "eJwDAAAAAAE=", "*"])
+def test_what_is_no_paused_script_is_said_to_be_none(monty: Monty, image: str):
+    with pytest.raises(LastMessage) as last:
+        Talk().run(monty, "", image=image)
+    assert last.value.message["is"] == "unloadable"
+
+
+FAILURES = {
+    "raise ValueError('x')": "error",
+    "return f()": "recursion",
+    "while True: pass": "time",
+    "return 'x' * 10**9": "memory",
+    "return b'x'": "result",
+    "unknown()": "error",
+    "return unknown": "error",
+    "now(object())": "error",
+    "open('/etc/passwd')": "error",
+    "import socket": "error",
+}
+
+
+@pytest.mark.parametrize("body", FAILURES)
+def test_a_failure_has_its_reason(monty: Monty, body: str):
+    failed = Talk().run(monty, f"def f():\n {body}")
+    assert (failed["is"], failed["why"]) == ("failed", FAILURES[body]), failed
+
+
+def test_a_script_that_calls_too_often_is_stopped(monty: Monty):
+    talk = Talk(*[{"answers": {str(n): {"return_value": None}}} for n in range(30)])
+    failed = talk.run(monty, "def f():\n while True: now()")
+    assert failed["why"] == "calls"
+    assert len(talk.sent) <= 20
+
+
+def test_output_is_sent_up_to_its_limit(monty: Monty):
+    talk = Talk()
+    assert talk.run(monty, "def f():\n print('a' * 20)")["is"] == "done"
+    assert talk.sent == [{"is": "printed", "text": "a" * 20 + "\n"}]
+    with pytest.raises(LastMessage) as last:
+        Talk().run(monty, "def f():\n while True: print('a' * 200)")
+    assert last.value.message["why"] == "output"
+
+
+def test_a_prelude_runs_before_the_script(monty: Monty):
+    done = Talk().run(monty, "def f():\n return x", prelude="x = 3")
+    assert done == {"is": "done", "value": 3}
+
+
+def test_a_script_is_checked(monty: Monty):
+    job = {
+        "source": "def f() -> int:\n return g()",
+        "stubs": "def g() -> str: ...",
+        "limits": LIMITS,
+    }
+    (problem,) = check(job, monty)["value"]
+    assert (problem["line"], problem["column"]) == (2, 9)
+    (problem,) = check({**job, "source": "class A(int): pass"}, monty)["value"]
+    assert "inheritance" in problem["message"]
+    assert check({**job, "source": "print('x')"}, monty)["value"] == []
+
+
+def test_values_that_are_not_json_are_refused():
+    deep: list[Any] = []
+    for _ in range(DEEPEST + 2):
+        deep = [deep]
+    for value in (deep, 2**64, float("inf"), {1: 2}, b"x"):
+        with pytest.raises(NotPlain):
+            plain(value)
+
+
+def test_an_expression_has_a_value_or_a_reason():
+    assert search("a", {"a": 1}) == {"is": "done", "value": 1}
+    assert search("a[", {})["why"] == "error"
+    assert search("[" * 5000, {})["is"] == "failed"
+
+
+def test_a_message_has_a_length_and_is_an_object():
+    written = frame({"a": 1})
+    assert length_of(written[:HEAD]) == len(written) - HEAD
+    assert message_of(written[HEAD:]) == {"a": 1}
+    with pytest.raises(BrokenFrame):
+        length_of((LARGEST + 1).to_bytes(HEAD))
+    for broken in (b"{", b"[]"):
+        with pytest.raises(BrokenFrame):
+            message_of(broken)

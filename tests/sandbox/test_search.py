@@ -1,0 +1,58 @@
+"""JMESPath in a worker: values, mistakes, and expressions that take too much."""
+
+import asyncio
+
+import pytest
+
+from mcphost.sandbox.frames import LARGEST
+from mcphost.sandbox.pool import Sandbox, SearchFailed
+
+
+async def test_an_expression_gives_its_value(sandbox: Sandbox):
+    data = {"items": [{"id": 1}, {"id": 2}]}
+    assert await sandbox.search("acme", "items[*].id", data) == [1, 2]
+    assert await sandbox.search("acme", "nothing", data) is None
+
+
+@pytest.mark.parametrize(
+    "expression", ["items[", "nofunction(@)", 'sum(`["a"]`)', "length(`1`)", "", "a" * 3 + "||"]
+)
+async def test_a_wrong_expression_is_refused(sandbox: Sandbox, expression: str):
+    with pytest.raises(SearchFailed):
+        await sandbox.search("acme", expression, {"items": [1]})
+    assert await sandbox.search("acme", "a", {"a": 1}) == 1
+
+
+GROWS = "|".join(["[@,@,@,@,@,@,@,@]"] * 9)
+BOMBS = {
+    "many values": GROWS,
+    "a long text": "|".join(["join('',[@,@,@,@,@,@,@,@,@,@])"] * 11),
+    "nested deep": "[" * 20_000 + "]" * 20_000,
+    "many parts": "a" + ".a" * 100_000,
+    "many alternatives": "||".join(["a"] * 50_000),
+    "flattened": GROWS + "|[]" * 8 + "|length(@)",
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+async def test_an_expression_that_takes_too_much_is_stopped(sandbox: Sandbox, bomb: str):
+    with pytest.raises(SearchFailed):
+        found = await sandbox.search("acme", BOMBS[bomb], "xxxxxxxxxx")
+        assert found is None, "it is small after all"
+        raise SearchFailed("it was not too much")
+    assert await sandbox.search("acme", "a", {"a": 1}) == 1
+
+
+async def test_data_that_is_too_large_is_refused(sandbox: Sandbox):
+    with pytest.raises(SearchFailed, match="too large"):
+        await sandbox.search("acme", "@", "x" * LARGEST)
+
+
+async def test_a_bomb_delays_no_other_search(sandbox: Sandbox):
+    await sandbox.search("globex", "a", {})  # its worker is started
+    bomb = asyncio.create_task(sandbox.search("acme", GROWS, [1]))
+    others = [sandbox.search("globex", "a", {"a": number}) for number in range(20)]
+    assert await asyncio.gather(*others) == list(range(20))
+    assert not bomb.done()  # twenty others were faster than its limit of one second
+    with pytest.raises(SearchFailed):
+        await bomb

@@ -1,0 +1,171 @@
+"""One client for each delivery, with the same methods for a call of the tool."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Protocol
+
+import orjson
+
+from mcphost.serving.legacy.cancellation import cancellations
+from tests.cast import Cast
+from tests.mcp import Reply, begun
+from tests.rounds.legs import Asker, asked, calling, state_of
+from tests.serving.contracts.offers import TOOL, TURNS
+from tests.serving.legacy.callers import PATIENCE, Caller, Shown
+from tests.serving.tasks.following import Follower, Task
+
+Result = Mapping[str, Any]
+
+
+class Client(Protocol):
+    """A client with one call. `result` returns `CallToolResult`, or {"error": …} for an error
+    response."""
+
+    async def begin(self, do: str) -> None:
+        """Call the tool."""
+
+    async def asked(self, *keys: str) -> None:
+        """Wait until exactly these questions are asked and not answered."""
+
+    async def answer(self, **answers: Mapping[str, Any]) -> None:
+        """Answer questions."""
+
+    async def result(self) -> Result: ...
+
+    async def cancel(self) -> None: ...
+
+
+class Modern:
+    """A stateless client: each answer is a request of its own."""
+
+    def __init__(self, cast: Cast, stack: AsyncExitStack) -> None:
+        self._token = cast.owner.mcp_token
+        self._stack = stack
+        self._asker: Asker | None = None
+        self._reply: Reply | None = None
+
+    async def begin(self, do: str) -> None:
+        self._asker = calling(self._token, TOOL, do=do)
+        if do == "hang":
+            body = self._asker.message()
+            self._exchange = await self._stack.enter_async_context(begun("acme", body, self._token))
+        else:
+            self._reply = await self._asker.leg()
+
+    async def asked(self, *keys: str) -> None:
+        assert self._reply is not None
+        found = asked(self._reply)
+        assert {key: one["params"]["message"] for key, one in found.items()} == {
+            key: f"{key}?" for key in keys
+        }
+
+    async def answer(self, **answers: Mapping[str, Any]) -> None:
+        assert self._asker is not None and self._reply is not None
+        self._reply = await self._asker.leg(state_of(self._reply), answers)
+
+    async def result(self) -> Result:
+        if self._reply is None:
+            self._reply = await self._exchange.done()
+        return _ended(self._reply)
+
+    async def cancel(self) -> None:
+        self._exchange.hang_up()
+
+
+class Session:
+    """A client of a session: it is asked on the stream of its call."""
+
+    def __init__(self, cast: Cast, stack: AsyncExitStack) -> None:
+        self._cast = cast
+        self._answered: set[Any] = set()
+
+    async def begin(self, do: str) -> None:
+        self._caller = await Caller.at(self._cast)
+        self._call = self._caller.call(TOOL, do=do)
+        self._shown = Shown()
+        if do in TURNS:
+            assert await self._call.settled() is None
+            self._call.outgoing.attach(self._shown)
+
+    def _pending(self, shown: Shown) -> dict[str, dict[str, Any]]:
+        return {
+            one["params"]["message"].rstrip("?"): one
+            for one in shown.requests
+            if one["id"] not in self._answered
+        }
+
+    async def asked(self, *keys: str) -> None:
+        await self._shown.until(lambda shown: set(self._pending(shown)) == set(keys))
+
+    async def answer(self, **answers: Mapping[str, Any]) -> None:
+        pending = self._pending(self._shown)
+        for key, answer in answers.items():
+            self._answered.add(pending[key]["id"])
+            await self._caller.answer(pending[key], answer)
+
+    async def result(self) -> Result:
+        response = await self._call.settled()
+        last = orjson.loads(response.body) if response else (await self._shown.whole())[-1]
+        result: Result = last["result"] if "result" in last else {"error": last["error"]}
+        return result
+
+    async def cancel(self) -> None:
+        await cancellations.cancel(self._caller.session, 1)
+
+
+class Following:
+    """A client that follows tasks."""
+
+    def __init__(self, cast: Cast, stack: AsyncExitStack) -> None:
+        self._follower = Follower(cast.owner.mcp_token)
+
+    async def begin(self, do: str) -> None:
+        self._task: Task = await self._follower.begin(TOOL, do=do)
+
+    async def asked(self, *keys: str) -> None:
+        found = await self._task.asked(*(await self._own(keys)))
+        messages = sorted(one["params"]["message"] for one in found.values())
+        assert messages == sorted(f"{key}?" for key in keys)
+
+    async def _own(self, keys: tuple[str, ...]) -> list[str]:
+        """Return the keys of the task's requests, once all these questions are asked."""
+        wanted = {f"{key}?" for key in keys}
+        seen = await self._task.until(
+            lambda seen: (
+                {one["params"]["message"] for one in seen.get("inputRequests", {}).values()}
+                == wanted
+            )
+        )
+        self._keys = {
+            one["params"]["message"].rstrip("?"): own for own, one in seen["inputRequests"].items()
+        }
+        return list(seen["inputRequests"])
+
+    async def answer(self, **answers: Mapping[str, Any]) -> None:
+        await self._task.update({self._keys[key]: answer for key, answer in answers.items()})
+
+    async def result(self) -> Result:
+        seen = await self._task.ended()
+        result: Result = seen["result"] if "result" in seen else {"error": seen.get("error")}
+        return result
+
+    async def cancel(self) -> None:
+        await self._task.cancel()
+
+
+DELIVERIES = {"modern": Modern, "session": Session, "task": Following}
+
+
+def _ended(reply: Reply) -> Result:
+    if "error" in (message := reply.last):
+        return {"error": message["error"]}
+    assert reply.result["resultType"] == "complete", reply.result
+    return reply.result
+
+
+@asynccontextmanager
+async def client(cast: Cast, delivery: str) -> AsyncIterator[Client]:
+    """Yield a client; what it has under way ends with the block."""
+    async with AsyncExitStack() as stack, asyncio.timeout(4 * PATIENCE):
+        yield DELIVERIES[delivery](cast, stack)

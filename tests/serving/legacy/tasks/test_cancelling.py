@@ -1,0 +1,169 @@
+"""`tasks/cancel` in sessions: it ends what has not ended, and is refused after the end."""
+
+import pytest
+
+from mcphost.audit.models import Entry
+from mcphost.serving.database import in_database
+from tests.cast import Cast
+from tests.serving.legacy.tasks.client import (
+    RED,
+    Task,
+    TaskClient,
+    client_of,
+    refused,
+)
+from tests.serving.tasks.following import did, happened, release
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+async def _is_cancelled(task: Task) -> None:
+    """It is cancelled, and `tasks/result` says so without waiting."""
+    seen = await task.get()
+    assert seen["status"] == "cancelled"
+    reply = await task.result()
+    assert not reply.streamed
+    assert "cancelled" in reply.error["message"]
+
+
+@pytest.mark.requirement("session-tasks.cancelled")
+async def test_it_returns_the_task_as_cancelled_and_the_tool_is_cancelled(
+    client: TaskClient,
+) -> None:
+    task = await client.begin("hangs")
+    await happened("running")
+    seen = await task.cancel()
+    assert seen["status"] == "cancelled"
+    for name in ("taskId", "createdAt", "ttl", "pollInterval"):
+        assert seen[name] == task.handle[name]
+    await happened("cancelled")
+    assert await task.get() == seen
+    await _is_cancelled(task)
+    assert did() == ["hangs began"]
+
+
+async def test_a_request_that_waits_for_the_result_ends_with_an_error(client: TaskClient) -> None:
+    task = await client.begin("hangs")
+    await happened("running")
+    async with task.following() as one, task.following() as other:
+        assert (await task.get())["status"] == "working"
+        await task.cancel()
+        for each in (one, other):
+            response = await each.response()
+            assert "cancelled" in response["error"]["message"]
+    await _is_cancelled(task)
+
+
+async def test_a_question_on_a_stream_is_withdrawn_and_the_stream_ends(client: TaskClient) -> None:
+    task = await client.begin("paint")
+    await task.reaches("input_required")
+    async with task.following() as following:
+        question = await following.asked()
+        assert (await task.cancel())["status"] == "cancelled"
+        reply = await following.posted.done()
+        assert "cancelled" in reply.check().error["message"]
+        await client.answer(question, RED)
+    await _is_cancelled(task)
+    assert did() == []
+
+
+async def test_a_task_whose_question_was_on_two_streams_is_cancelled(client: TaskClient) -> None:
+    task = await client.begin("paint")
+    await task.reaches("input_required")
+    async with task.following() as one:
+        questions = [await one.asked()]
+        async with task.following() as other:
+            questions.append(await other.asked())
+            await task.cancel()
+            for each in (one, other):
+                assert "cancelled" in (await each.posted.done()).error["message"]
+        for question in questions:
+            await client.answer(question, RED)
+    await _is_cancelled(task)
+    assert did() == []
+
+
+async def test_a_question_without_a_stream_is_never_sent_after_that(client: TaskClient) -> None:
+    task = await client.begin("paint")
+    await task.reaches("input_required")
+    await task.cancel()
+    reply = await task.result()
+    assert b"elicitation" not in reply.raw
+    await _is_cancelled(task)
+
+
+async def test_a_question_that_would_come_later_never_comes(client: TaskClient) -> None:
+    task = await client.begin("paint_later")
+    await happened("running")
+    async with task.following() as following:
+        assert (await task.get())["status"] == "working"
+        await task.cancel()
+        release()
+        assert "error" in await following.response()
+        assert b"elicitation" not in following.posted.reply.raw
+    await _is_cancelled(task)
+    assert did() == []
+
+
+async def test_another_session_of_the_caller_may_cancel(tasks: Cast, client: TaskClient) -> None:
+    task = await client.begin("paint")
+    await task.reaches("input_required")
+    second = await client_of(tasks.owner)
+    async with task.following() as following:
+        await following.asked()
+        assert (await second.known(task.id).cancel())["status"] == "cancelled"
+        assert "cancelled" in (await following.posted.done()).error["message"]
+    await _is_cancelled(task)
+
+
+@pytest.mark.parametrize("tool", ["counts", "refuses", "needs_sampling"])
+@pytest.mark.requirement("session-tasks.cancelled-late")
+async def test_after_the_end_it_is_refused_and_changes_nothing(tasks: Cast, tool: str) -> None:
+    client = await client_of(tasks.owner, elicitation={})
+    task = await client.begin(tool, **({"text": "a"} if tool == "counts" else {}))
+    seen = await task.ended()
+    result = await task.result()
+    for _ in range(2):
+        reply = refused(await client.ask("tasks/cancel", taskId=task.id), -32602)
+        assert seen["status"] in reply.error["message"]
+    assert await task.get() == seen
+    assert {**(await task.result()).last, "id": 0} == {**result.last, "id": 0}
+
+
+async def test_a_second_cancellation_is_refused(client: TaskClient) -> None:
+    task = await client.begin("hangs")
+    await happened("running")
+    await task.cancel()
+    reply = refused(await client.ask("tasks/cancel", taskId=task.id), -32602)
+    assert "cancelled" in reply.error["message"]
+    await _is_cancelled(task)
+
+
+async def test_other_tasks_of_the_caller_go_on(client: TaskClient) -> None:
+    kept, cancelled = await client.begin("hangs"), await client.begin("paint")
+    await happened("running")
+    await cancelled.cancel()
+    assert (await kept.get())["status"] == "working"
+    release()
+    assert await kept.text() == "hangs"
+
+
+async def test_the_end_of_the_session_cancels_no_task(tasks: Cast) -> None:
+    first, second = await client_of(tasks.owner), await client_of(tasks.owner)
+    task = await first.begin("hangs")
+    await happened("running")
+    assert (await first.session.end()).status == 204
+    assert (await second.known(task.id).get())["status"] == "working"
+    release()
+    assert await second.known(task.id).text() == "hangs"
+
+
+async def test_a_cancellation_is_recorded(client: TaskClient) -> None:
+    task = await client.begin("hangs")
+    await happened("running")
+    await task.cancel()
+    await happened("cancelled")
+    actions = await in_database(
+        lambda: list(Entry.objects.filter(target="hangs").values_list("action", flat=True))
+    )
+    assert actions.count("task.cancelled") == 1, actions

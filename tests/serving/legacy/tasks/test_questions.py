@@ -1,0 +1,597 @@
+"""Questions of tasks in sessions: each is sent by `tasks/result` of its task, by one at a time."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from mcphost.audit.models import Entry
+from mcphost.audit.records import new_id
+from mcphost.calls.models import OpenQuestion
+from mcphost.calls.states import QuestionState
+from mcphost.serving.database import in_database
+from mcphost.serving.legacy import tasks as task_methods
+from mcphost.tasks import selectors, services
+from tests.cast import Cast
+from tests.legacy import Event, Posted
+from tests.serving.legacy.tasks.client import (
+    BLUE,
+    RED,
+    Following,
+    Task,
+    TaskClient,
+    accept,
+    client_of,
+)
+from tests.serving.tasks.following import PATIENCE, did, happened, release
+from tests.wire import RELATED_TASK, SESSION_TASKS, check_message
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+async def _asking(client: TaskClient, tool: str = "paint", **arguments: Any) -> Task:
+    """A task that has asked its first question."""
+    task = await client.begin(tool, **arguments)
+    await task.reaches("input_required")
+    return task
+
+
+def _asks_nothing(stream: Posted) -> None:
+    """Nothing came on the session's GET stream but the states of its tasks."""
+    for frame in stream.unread.split(b"\n\n")[:-1]:
+        message = check_message(Event.read(frame).data, revision=SESSION_TASKS)
+        assert message["method"] == "notifications/tasks/status", message
+
+
+# --- one question ---
+
+
+@pytest.mark.requirement("session-tasks.asked")
+async def test_a_question_comes_with_the_result_and_its_answer_continues_the_task(
+    client: TaskClient,
+) -> None:
+    task = await _asking(client, what="a wall")
+    async with task.following() as following:
+        question = await following.asked()
+        assert question["params"]["message"] == "Which colour for a wall?"
+        assert (await task.get())["status"] == "input_required"
+        await client.answer(question, RED)
+        assert await following.text() == "a wall is red"
+    assert (await task.get())["status"] == "completed"
+    assert did() == ["a wall red"]
+
+
+async def test_a_question_comes_to_a_request_that_waits_already(client: TaskClient) -> None:
+    task = await client.begin("paint_later")
+    await happened("running")
+    async with task.following() as following:
+        assert (await task.get())["status"] == "working"
+        release()
+        question = await following.asked()
+        assert (await task.get())["status"] == "input_required"
+        await client.answer(question, BLUE)
+        assert await following.text() == "it is blue"
+
+
+async def test_two_questions_come_one_after_the_other(client: TaskClient) -> None:
+    task = await _asking(client, "paint_sized")
+    async with task.following() as following:
+        first = await following.asked()
+        await client.answer(first, RED)
+        second = await following.asked()
+        assert second["id"] != first["id"]
+        assert second["params"]["message"] == "How large?"
+        await client.answer(second, accept(size=3))
+        assert await following.text() == "it is red, size 3"
+    assert did() == ["it red 3"]
+
+
+async def test_two_questions_side_by_side_are_sent_together(client: TaskClient) -> None:
+    task = await _asking(client, "both")
+    async with task.following() as following:
+        asked = {one["params"]["message"]: one for one in [await following.asked()]}
+        another = await following.asked()
+        asked[another["params"]["message"]] = another
+        await client.answer(asked["How large?"], accept(size=3))
+        assert (await task.get())["status"] == "input_required"
+        await client.answer(asked["Which colour?"], RED)
+        assert await following.text() == "red 3"
+
+
+async def test_between_two_answers_the_wait_may_be_another(client: TaskClient) -> None:
+    task = await _asking(client, "paint_sized")
+    async with task.following() as following:
+        await client.answer(await following.asked(), RED)
+        second = await following.asked()
+    async with task.following() as following:
+        again = await following.asked()
+        assert again["params"]["message"] == second["params"]["message"]
+        await client.answer(again, accept(size=4))
+        assert await following.text() == "it is red, size 4"
+    assert did() == ["it red 4"]
+
+
+async def test_a_question_beside_a_running_step_is_asked_at_once(client: TaskClient) -> None:
+    task = await client.begin("asks_while_it_works")
+    await happened("running")
+    async with task.following() as following:
+        question = await following.asked()
+        assert did() == ["work began"]
+        await client.answer(question, RED)
+        release()
+        assert await following.text() == "work red"
+    assert did() == ["work began", "work ended"]
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+async def test_an_answer_may_be_a_refusal(client: TaskClient, action: str) -> None:
+    task = await _asking(client, "survey")
+    async with task.following() as following:
+        await client.answer(await following.asked(), {"action": action})
+        assert await following.text() == action
+
+
+async def test_an_answer_that_does_not_fit_is_asked_again(client: TaskClient) -> None:
+    task = await _asking(client)
+    async with task.following() as following:
+        first = await following.asked()
+        await client.answer(first, accept(colour="mauve"))
+        second = await following.asked()
+        assert second["id"] != first["id"]
+        await client.answer(second, RED)
+        assert await following.text() == "it is red"
+    assert did() == ["it red"]
+
+
+async def test_an_error_as_the_answer_reaches_the_tool(client: TaskClient) -> None:
+    task = await _asking(client)
+    async with task.following() as following:
+        question = await following.asked()
+        error = {"code": -1, "message": "no user"}
+        body = {"jsonrpc": "2.0", "id": question["id"], "error": error}
+        assert (await client.session.send(body)).status == 202
+        response = await following.response()
+    assert response.get("error") or response["result"].get("isError")
+    assert (await task.ended())["status"] == "failed"
+    assert did() == []
+
+
+async def test_a_task_may_ask_to_open_a_page(client: TaskClient) -> None:
+    task = await _asking(client, "signs_in")
+    async with task.following() as following:
+        question = await following.asked()
+        assert question["params"]["mode"] == "url"
+        assert question["params"]["url"] == "https://example.com/sign-in"
+        await client.answer(question, {"action": "accept"})
+        assert await following.text() == "accept"
+
+
+async def test_a_client_without_forms_is_not_asked(tasks: Cast) -> None:
+    client = await client_of(tasks.owner, sampling={})
+    task = await client.begin("paint")
+    seen = await task.ended()
+    assert seen["status"] == "failed"
+    response = (await task.result()).last
+    assert response.get("error") or response["result"]["isError"]
+    assert did() == []
+
+
+# --- on no other stream ---
+
+
+async def test_no_other_stream_of_the_session_carries_a_question(client: TaskClient) -> None:
+    async with client.session.listening() as standing:
+        task = await client.begin("paint_later")
+        other = await client.begin("paint_later", what="another")
+        await happened("running")
+        async with (
+            client.session.begun(client.calling("hangs")) as plain,
+            other.following() as elsewhere,
+            task.following() as following,
+        ):
+            release()
+            mine, theirs = await following.asked(), await elsewhere.asked()
+            assert mine["params"]["message"] == "Which colour for it?"
+            assert theirs["params"]["message"] == "Which colour for another?"
+            await client.answer(mine, RED)
+            assert await following.text() == "it is red"
+            await client.answer(theirs, BLUE)
+            assert await elsewhere.text() == "another is blue"
+            reply = await plain.done()
+            assert b"elicitation" not in reply.raw
+            assert b"related-task" not in reply.raw
+        assert b"elicitation" not in standing.reply.raw
+        assert b"related-task" not in standing.reply.raw
+
+
+async def test_without_a_live_request_no_question_is_sent(client: TaskClient) -> None:
+    async with client.session.listening() as standing:
+        task = await _asking(client)
+        assert (await client.ask("ping")).result == {}
+        assert (await client.call("never", text="a")).text == "a"
+        assert (await client.ask("tasks/list")).result["tasks"][0]["status"] == "input_required"
+        _asks_nothing(standing)
+        async with task.following() as following:
+            question = await following.asked()
+            _asks_nothing(standing)
+            await client.answer(question, RED)
+            assert await following.text() == "it is red"
+        _asks_nothing(standing)
+
+
+async def test_a_task_that_waits_logs_nothing_on_other_streams(client: TaskClient) -> None:
+    async with client.session.listening() as standing:
+        task = await client.begin("progresses")
+        await happened("running")
+        release()
+        await task.ended()
+        assert b"half done" not in standing.reply.raw
+
+
+# --- one stream at a time ---
+
+
+async def test_the_second_request_sends_the_question_again_and_the_first_no_more(
+    client: TaskClient,
+) -> None:
+    task = await _asking(client, "paint_sized")
+    async with task.following() as one:
+        first = await one.asked()
+        async with task.following() as other:
+            second = await other.asked()
+            assert second["params"] == first["params"]
+            await client.answer(second, RED)
+            size = await other.asked()
+            assert size["params"]["message"] == "How large?"
+            await client.answer(size, accept(size=3))
+            assert await other.text() == "it is red, size 3"
+        reply = await one.posted.done()
+        assert reply.raw.count(b"elicitation/create") == 1
+        assert b"it is red, size 3" in reply.raw
+    assert did() == ["it red 3"]
+
+
+async def test_a_third_request_takes_the_question_from_the_second(client: TaskClient) -> None:
+    task = await _asking(client)
+    async with task.following() as one:
+        await one.asked()
+        async with task.following() as two:
+            await two.asked()
+            async with task.following() as three:
+                await client.answer(await three.asked(), RED)
+                assert await three.text() == "it is red"
+            for earlier in (one, two):
+                reply = await earlier.posted.done()
+                assert reply.raw.count(b"elicitation/create") == 1
+                assert b"it is red" in reply.raw
+
+
+async def _answered(request: Following, client: TaskClient) -> None:
+    """Answer the question on this stream, if one comes."""
+    await client.answer(await request.asked(), RED)
+
+
+@pytest.mark.parametrize("attempt", range(3))
+async def test_of_several_requests_that_come_at_once_one_carries_the_question(
+    tasks: Cast, client: TaskClient, attempt: int
+) -> None:
+    second = await client_of(tasks.owner)
+    task = await _asking(client)
+    async with (
+        task.following() as one,
+        task.following(second) as two,
+        task.following() as three,
+        task.following(second) as four,
+    ):
+        requests = (one, two, three, four)
+        clients = (client, second, client, second)
+        answering = [
+            asyncio.create_task(_answered(each, by))
+            for each, by in zip(requests, clients, strict=True)
+        ]
+        for each in requests:
+            reply = await each.posted.done()
+            assert reply.raw.count(b"elicitation/create") <= 1
+            assert b"it is red" in reply.raw
+        await asyncio.gather(*answering, return_exceptions=True)
+        assert await in_database(OpenQuestion.objects.filter(state=QuestionState.OPEN).count) == 0
+    assert did() == ["it red"]
+
+
+async def test_one_answer_counts_and_a_late_one_changes_nothing(client: TaskClient) -> None:
+    task = await _asking(client)
+    async with task.following() as one:
+        first = await one.asked()
+        async with task.following() as other:
+            second = await other.asked()
+            await client.answer(second, BLUE)
+            await client.answer(first, RED)
+            assert await other.text() == "it is blue"
+            await client.answer(second, RED)
+            await client.answer(first, RED)
+    assert await task.text() == "it is blue"
+    assert did() == ["it blue"]
+
+
+async def test_the_answer_to_the_question_as_it_was_sent_first_counts_once_at_most(
+    client: TaskClient,
+) -> None:
+    task = await _asking(client)
+    async with task.following() as one:
+        first = await one.asked()
+        async with task.following() as other:
+            second = await other.asked()
+            await client.answer(first, RED)
+            await client.answer(second, BLUE)
+            text = await other.text()
+    assert text in ("it is red", "it is blue")
+    assert did() == [text.replace(" is", "")]
+
+
+async def test_a_question_of_a_request_that_was_cancelled_comes_with_the_next(
+    client: TaskClient,
+) -> None:
+    task = await _asking(client)
+    async with task.following() as one:
+        first = await one.asked()
+        await client.session.notify("notifications/cancelled", {"requestId": one.request})
+        await one.posted.done()
+    assert (await task.get())["status"] == "input_required"
+    async with task.following() as other:
+        second = await other.asked()
+        assert second["params"] == first["params"]
+        await client.answer(first, BLUE)
+        assert (await task.get())["status"] == "input_required"
+        await client.answer(second, RED)
+        assert await other.text() == "it is red"
+    assert did() == ["it red"]
+
+
+async def test_a_request_that_is_cancelled_before_it_streams_leaves_the_questions_to_an_earlier(
+    client: TaskClient,
+) -> None:
+    task = await client.begin("paint_later")
+    await happened("running")
+    async with task.following() as earlier:
+        first = await _carrier(task, None)
+        async with task.following() as later:
+            await _carrier(task, first)
+            await client.session.notify("notifications/cancelled", {"requestId": later.request})
+            await later.posted.done()
+        release()
+        await client.answer(await earlier.asked(), RED)
+        assert await earlier.text() == "it is red"
+
+
+async def test_a_request_whose_process_died_before_it_streamed_leaves_the_questions_to_an_earlier(
+    client: TaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_methods, "SENT_SECONDS", 0.1)
+    monkeypatch.setattr(task_methods, "LOOK_SECONDS", 0.2)
+    task = await client.begin("paint_later")
+    await happened("running")
+    async with task.following() as earlier:
+        await _carrier(task, None)
+        await in_database(services.carry, UUID(hex=task.id), new_id())
+        release()
+        await client.answer(await earlier.asked(), RED)
+        assert await earlier.text() == "it is red"
+
+
+async def _carrier(task: Task, before: UUID | None) -> UUID | None:
+    """Wait until another request carries the task's questions than before; return which."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            row = await in_database(selectors.find, UUID(hex=task.id))
+            assert row is not None
+            if row.carrier != before:
+                return row.carrier
+            await asyncio.sleep(0.005)  # between looks, as clients do
+
+
+async def test_a_question_of_a_request_that_was_dropped_comes_with_the_next(
+    client: TaskClient,
+) -> None:
+    task = await _asking(client)
+    async with task.following() as one:
+        first = await one.asked()
+    await one.posted.done()
+    async with task.following() as other:
+        second = await other.asked()
+        assert second["params"] == first["params"]
+        await client.answer(second, RED)
+        assert await other.text() == "it is red"
+    assert did() == ["it red"]
+
+
+async def test_a_question_that_comes_after_the_first_request_was_dropped(
+    client: TaskClient,
+) -> None:
+    task = await client.begin("paint_later")
+    await happened("running")
+    async with task.following() as one:
+        assert (await task.get())["status"] == "working"
+    await one.posted.done()
+    async with task.following() as other:
+        release()
+        await client.answer(await other.asked(), RED)
+        assert await other.text() == "it is red"
+    assert did() == ["it red"]
+
+
+@pytest.mark.parametrize("attempt", range(4))
+async def test_of_requests_that_wait_the_latest_can_answer(
+    client: TaskClient, attempt: int
+) -> None:
+    task = await client.begin("paint_later")
+    await happened("running")
+    async with task.following() as one, task.following() as two, task.following() as three:
+        assert (await task.get())["status"] == "working"
+        async with task.following() as latest:
+            assert (await task.get())["status"] == "working"
+            release()
+            await client.answer(await latest.asked(), RED)
+            assert await latest.text() == "it is red"
+        for earlier in (one, two, three):
+            reply = await earlier.posted.done()
+            assert reply.raw.count(b"elicitation/create") <= 1
+            assert b"it is red" in reply.raw
+    assert did() == ["it red"]
+
+
+async def test_both_requests_wait_and_one_of_them_asks(client: TaskClient) -> None:
+    task = await client.begin("paint_later")
+    await happened("running")
+    async with task.following() as one, task.following() as other:
+        assert (await task.get())["status"] == "working"
+        release()
+        await task.reaches("input_required")
+        async with task.following() as last:
+            await client.answer(await last.asked(), RED)
+            assert await last.text() == "it is red"
+        for earlier in (one, other):
+            reply = await earlier.posted.done()
+            assert reply.raw.count(b"elicitation/create") <= 1
+            assert b"it is red" in reply.raw
+
+
+async def test_however_many_requests_wait_they_do_not_poll(
+    client: TaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[object] = []
+
+    def find(*which: Any) -> Any:
+        looks.append(which)
+        return selectors.find(*which)
+
+    monkeypatch.setattr(task_methods, "selectors", SimpleNamespace(find=find))
+    monkeypatch.setattr(task_methods, "CARRIED_SECONDS", 0.001)
+    task = await _asking(client)
+    async with AsyncExitStack() as stack:
+        for _ in range(10):
+            await (await stack.enter_async_context(task.following())).asked()
+        looks.clear()
+        for _ in range(20):
+            assert (await task.get())["status"] == "input_required"
+        count = len(looks)
+        assert count <= 20
+        await task.cancel()
+
+
+# --- several sessions ---
+
+
+async def test_another_session_of_the_caller_takes_the_question_over(tasks: Cast) -> None:
+    first, second = await client_of(tasks.owner), await client_of(tasks.owner)
+    task = await _asking(first)
+    async with task.following() as one, first.session.listening() as standing:
+        asked = await one.asked()
+        async with second.session.listening() as other_standing, task.following(second) as other:
+            again = await other.asked()
+            assert again["params"] == asked["params"]
+            await second.answer(again, RED)
+            assert await other.text() == "it is red"
+            assert other_standing.unread == b""  # the task is of the other session
+        _asks_nothing(standing)
+    assert await task.text() == "it is red"
+    assert did() == ["it red"]
+
+
+async def test_an_answer_from_another_session_is_not_taken(tasks: Cast) -> None:
+    client, other = await client_of(tasks.owner), await client_of(tasks.owner)
+    task = await _asking(client)
+    async with task.following() as following:
+        question = await following.asked()
+        await other.answer(question, BLUE)
+        assert (await task.get())["status"] == "input_required"
+        await client.answer(question, RED)
+        assert await following.text() == "it is red"
+    assert did() == ["it red"]
+
+
+async def test_an_answer_of_a_stranger_is_not_taken(tasks: Cast, client: TaskClient) -> None:
+    others = [await client_of(tasks.member), await client_of(tasks.stranger, "globex")]
+    task = await _asking(client)
+    async with task.following() as following:
+        question = await following.asked()
+        for other in others:
+            await other.answer(question, BLUE)
+        assert (await task.get())["status"] == "input_required"
+        await client.answer(question, RED)
+        assert await following.text() == "it is red"
+    assert did() == ["it red"]
+
+
+async def test_a_session_that_cannot_show_a_form_is_sent_none(tasks: Cast) -> None:
+    client, unable = await client_of(tasks.owner), await client_of(tasks.owner, sampling={})
+    task = await _asking(client)
+    async with task.following(unable) as blind, unable.session.listening() as standing:
+        async with task.following() as following:
+            await client.answer(await following.asked(), RED)
+            assert await following.text() == "it is red"
+        assert b"elicitation" not in standing.reply.raw
+        reply = await blind.posted.done()
+        assert b"elicitation" not in reply.raw
+        assert b"it is red" in reply.raw
+
+
+async def test_a_later_session_that_cannot_show_a_form_leaves_it_to_an_earlier(
+    tasks: Cast,
+) -> None:
+    client, unable = await client_of(tasks.owner), await client_of(tasks.owner, sampling={})
+    task = await client.begin("paint_later")
+    await happened("running")
+    async with task.following() as able:
+        assert (await task.get())["status"] == "working"
+        async with task.following(unable) as blind:
+            assert (await task.get())["status"] == "working"
+            release()
+            await client.answer(await able.asked(), RED)
+            assert await able.text() == "it is red"
+            assert await blind.text() == "it is red"
+
+
+async def test_the_end_of_the_session_that_asks_leaves_the_question_to_the_next(
+    tasks: Cast,
+) -> None:
+    first, second = await client_of(tasks.owner), await client_of(tasks.owner)
+    task = await _asking(first)
+    async with task.following() as one:
+        await one.asked()
+        assert (await first.session.end()).status == 204
+        await one.posted.done()
+    seen = await second.known(task.id).get()
+    assert seen["status"] == "input_required"
+    async with task.following(second) as other:
+        await second.answer(await other.asked(), RED)
+        assert await other.text() == "it is red"
+    assert did() == ["it red"]
+
+
+# --- what is recorded ---
+
+
+async def test_a_question_of_a_task_is_recorded_once(client: TaskClient) -> None:
+    task = await _asking(client)
+    async with task.following() as one:
+        await one.asked()
+        async with task.following() as other:
+            await client.answer(await other.asked(), RED)
+            assert await other.text() == "it is red"
+    found = await in_database(
+        lambda: list(Entry.objects.filter(target="paint").values_list("action", flat=True))
+    )
+    assert found.count("question.asked") == 1, found
+    assert found.count("answer.received") == 1, found
+
+
+@pytest.mark.requirement("session-tasks.related")
+async def test_nothing_names_a_task_where_there_is_none(client: TaskClient) -> None:
+    async with client.session.begun(client.calling("paint")) as stream:
+        question = await stream.message()
+        assert RELATED_TASK not in question["params"].get("_meta", {})
+        await client.answer(question, RED)
+        assert RELATED_TASK not in (await stream.message())["result"].get("_meta", {})

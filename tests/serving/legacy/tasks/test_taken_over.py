@@ -1,0 +1,149 @@
+"""A `tasks/result` whose process dies or stops: the task's question is not lost."""
+
+import asyncio
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.db.models import F
+
+from mcphost.calls.models import StreamedCall
+from mcphost.serving import shutdown
+from mcphost.serving.database import in_database
+from mcphost.serving.legacy import call as calls
+from mcphost.serving.legacy import takeover
+from tests.serving.legacy.callers import true
+from tests.serving.legacy.tasks.client import RED, Task, TaskClient
+from tests.serving.tasks.following import did, happened, release
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+async def _asking(client: TaskClient) -> Task:
+    task = await client.begin("paint")
+    await task.reaches("input_required")
+    return task
+
+
+async def _its_process_dies() -> None:
+    """Simulate the death of the process of the only call under way."""
+    (call,) = calls.under_way
+    call.outgoing.abandon()
+    call._give_up()
+    await true(lambda: call not in calls.under_way)
+    row = StreamedCall.objects.filter(id=call.outgoing.stored.owner.call)
+    before = F("taken_at") - timedelta(hours=1)
+    await in_database(lambda: row.update(owner=uuid4(), taken_at=before))
+
+
+async def test_an_answer_continues_the_task_though_the_process_died(client: TaskClient) -> None:
+    task = await _asking(client)
+    async with task.following() as following:
+        question = await following.asked()
+        await _its_process_dies()
+    await following.posted.done()
+    assert (await task.get())["status"] == "input_required"
+    await client.answer(question, RED)
+    assert (await task.ended())["status"] == "completed"
+    last = following.posted.last_id
+    async with client.session.begun(b"", "GET", last_event_id=last) as again:
+        assert task.text_of(await again.message()) == "it is red"
+    assert did() == ["it red"]
+
+
+async def test_a_client_that_comes_back_goes_on_with_its_request(client: TaskClient) -> None:
+    task = await _asking(client)
+    async with task.following() as following:
+        question = await following.asked()
+        await _its_process_dies()
+    await following.posted.done()
+    before = f"{following.posted.last_id.rsplit('-', 1)[0]}-1"
+    async with client.session.begun(b"", "GET", last_event_id=before) as again:
+        assert await again.message() == question
+        await client.answer(question, RED)
+        assert task.text_of(await again.message()) == "it is red"
+    assert did() == ["it red"]
+
+
+async def test_the_next_request_carries_the_question_of_a_dead_process(client: TaskClient) -> None:
+    task = await _asking(client)
+    async with task.following() as one:
+        first = await one.asked()
+        await _its_process_dies()
+    await one.posted.done()
+    async with task.following() as other:
+        second = await other.asked()
+        assert second["params"] == first["params"]
+        await client.answer(first, {"action": "decline"})
+        assert (await task.get())["status"] == "input_required"
+        await client.answer(second, RED)
+        assert await other.text() == "it is red"
+    assert did() == ["it red"]
+
+
+async def test_a_request_that_is_taken_over_later_does_not_send_the_question_again(
+    client: TaskClient,
+) -> None:
+    task = await _asking(client)
+    async with task.following() as one:
+        await one.asked()
+        await _its_process_dies()
+    await one.posted.done()
+    last = one.posted.last_id
+    async with task.following() as other:
+        question = await other.asked()
+        async with client.session.begun(b"", "GET", last_event_id=last) as again:
+            await true(lambda: len(calls.under_way) == 2)
+            await client.answer(question, RED)
+            assert await other.text() == "it is red"
+            assert task.text_of(await again.message()) == "it is red"
+        assert b"elicitation" not in again.reply.raw
+    assert did() == ["it red"]
+
+
+async def test_housekeeping_goes_on_with_a_request_that_no_client_reads(
+    client: TaskClient,
+) -> None:
+    task = await _asking(client)
+    async with task.following() as following:
+        question = await following.asked()
+        await _its_process_dies()
+    await following.posted.done()
+    await asyncio.to_thread(takeover.look)
+    await true(lambda: calls.under_way)
+    await client.answer(question, RED)
+    assert await task.text() == "it is red"
+
+
+# --- a process that stops ---
+
+
+async def test_a_request_with_a_question_is_released_when_its_process_stops(
+    client: TaskClient,
+) -> None:
+    task = await _asking(client)
+    async with task.following() as following:
+        question = await following.asked()
+        shutdown.begin()
+        await following.posted.done()
+    shutdown.reset()
+    last = following.posted.last_id
+    async with client.session.begun(b"", "GET", last_event_id=last) as again:
+        await client.answer(question, RED)
+        assert task.text_of(await again.message()) == "it is red"
+    assert did() == ["it red"]
+
+
+async def test_a_request_that_waits_for_the_end_does_not_hold_up_a_process_that_stops(
+    client: TaskClient,
+) -> None:
+    task = await client.begin("hangs")
+    await happened("running")
+    async with task.following() as following:
+        assert (await task.get())["status"] == "working"
+        shutdown.begin()
+        reply = await following.posted.done()
+        assert b'"result"' not in reply.raw
+    shutdown.reset()
+    release()
+    assert await task.text() == "hangs"

@@ -1,0 +1,3 @@
+from tests.serving.tasks.conftest import tasks
+
+__all__ = ["tasks"]

@@ -1,0 +1,406 @@
+"""Which calls become tasks, their handles, and how they end (extension of tasks: "Task Creation")."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from mcphost.audit.records import Record
+from mcphost.audit.writer.conditions import Condition
+from mcphost.audit.writer.writer import RecordLost, writer
+from tests.cast import Cast
+from tests.mcp import Reply, ask, begun, send
+from tests.rounds.conftest import module
+from tests.serving.tasks.following import (
+    ABLE,
+    EXTENSION,
+    RED,
+    TERMINAL,
+    Follower,
+    Task,
+    accept,
+    did,
+    done,
+    handle,
+    happened,
+    own,
+    release,
+    unable,
+)
+from tests.wire import check_type
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ALICE = {"name": accept(name="Alice")}
+SPARE = ("task", "result", "error", "inputRequests", "requestState", "ttl", "pollInterval")
+
+
+@pytest.fixture
+def owner(tasks: Cast) -> Follower:
+    return Follower(tasks.owner.mcp_token)
+
+
+def _time(text: str) -> datetime:
+    read = datetime.fromisoformat(text)
+    assert read.tzinfo is not None
+    return read
+
+
+@pytest.mark.parametrize("tool", ["never", "quick"])
+async def test_what_needs_no_task_is_answered_at_once(owner: Follower, tool: str) -> None:
+    for follower in (owner, owner.unable()):
+        assert done(await follower.call(tool, text="hello")) == "hello"
+    assert did() == ["hello", "hello"]
+
+
+@pytest.mark.parametrize("tool", ["always", "reads", "required"])
+async def test_it_becomes_a_task_for_a_client_that_can_follow_it(
+    owner: Follower, tool: str
+) -> None:
+    task = await owner.begin(tool, text="hello")
+    assert await task.text() == "hello"
+    assert did() == ["hello"]
+
+
+async def test_without_the_extension_it_is_a_plain_call(owner: Follower) -> None:
+    assert done(await owner.unable().call("always", text="hello")) == "hello"
+    assert did() == ["hello"]
+
+
+@pytest.mark.requirement("tasks.required")
+async def test_what_must_be_a_task_is_refused_without_the_extension(owner: Follower) -> None:
+    unable(await owner.unable().call("required", text="hello"))
+    assert did() == []
+
+
+@pytest.mark.requirement("tasks.declared")
+async def test_each_request_decides_for_itself(owner: Follower) -> None:
+    handle(await owner.call("always", text="one"))
+    assert done(await owner.unable().call("always", text="two")) == "two"
+    handle(await owner.call("always", text="three"))
+    unable(await owner.unable().call("required", text="four"))
+
+
+@pytest.mark.parametrize(
+    "capabilities",
+    [
+        {"tasks": {"requests": {"tools": {"call": {}}}}},
+        {"extensions": {}},
+        {"extensions": {EXTENSION.upper(): {}}},
+        {"experimental": {EXTENSION: {}}},
+    ],
+)
+async def test_no_other_capability_stands_for_the_extension(
+    tasks: Cast, capabilities: dict[str, Any]
+) -> None:
+    follower = Follower(tasks.owner.mcp_token, capabilities=capabilities)
+    assert done(await follower.call("always", text="hello")) == "hello"
+    unable(await follower.call("required", text="hello"))
+
+
+async def test_the_parameter_of_the_earlier_tasks_means_nothing(owner: Follower) -> None:
+    params = {"name": "never", "arguments": {"text": "a"}, "task": {"ttl": 60_000}}
+    assert done(await owner.send("tools/call", params)) == "a"
+    plain = {**params, "name": "always"}
+    assert done(await owner.unable().send("tools/call", plain)) == "a"
+
+
+@pytest.mark.requirement("tasks.named")
+async def test_the_server_names_the_extension(owner: Follower) -> None:
+    capabilities = (await owner.send("server/discover", {})).result["capabilities"]
+    assert capabilities["extensions"][EXTENSION] == {}
+    assert "tasks" not in capabilities
+
+
+@pytest.mark.requirement("tasks.result-type")
+async def test_a_handle_has_what_a_client_needs_and_nothing_else(owner: Follower) -> None:
+    given = (await owner.begin("hangs")).handle
+    assert given["status"] == "working"
+    assert re.fullmatch(r"[!-~]{22,}", given["taskId"])
+    assert _time(given["createdAt"]) <= _time(given["lastUpdatedAt"])
+    assert given["ttlMs"] is None or given["ttlMs"] > 0
+    assert given["pollIntervalMs"] > 0
+    assert not given.keys() & set(SPARE)
+
+
+@pytest.mark.requirement("tasks.unguessable")
+async def test_ids_are_not_to_be_guessed_from_one_another(owner: Follower) -> None:
+    ids = [(await owner.begin("always", text="a")).id for _ in range(5)]
+    assert len({id[:10] for id in ids}) == len({id[-10:] for id in ids}) == 5
+
+
+@pytest.mark.requirement("tasks.durable")
+async def test_a_task_is_there_as_soon_as_its_handle_is(owner: Follower) -> None:
+    for tool in ("hangs", "paint", "needs_sampling"):
+        task = await owner.begin(tool)
+        seen = await task.get()
+        assert seen["taskId"] == task.id
+        assert seen["createdAt"] == task.handle["createdAt"]
+        assert not seen.keys() & {"requestState", "task"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("always", {"text": "hello"}),
+        ("counts", {"text": "hello"}),
+        ("refuses", {}),
+        ("crashes", {}),
+    ],
+)
+@pytest.mark.requirement("tasks.completed")
+async def test_the_result_is_what_the_call_returns_without_a_task(
+    owner: Follower, tool: str, arguments: dict[str, Any]
+) -> None:
+    plain = await owner.unable().call(tool, **arguments)
+    seen = await (await owner.begin(tool, **arguments)).ended()
+    assert seen["status"] == "completed"
+    assert own(seen["result"]) == own(plain.result)
+    assert "error" not in seen
+    check_type("CallToolResult", seen["result"])
+    assert "canary" not in str(seen)
+
+
+@pytest.mark.requirement("tasks.failed")
+async def test_an_error_of_the_protocol_is_a_task_that_failed(owner: Follower) -> None:
+    plain = await owner.unable().call("needs_sampling")
+    seen = await (await owner.begin("needs_sampling")).ended()
+    assert seen["status"] == "failed"
+    assert seen["error"] == plain.error
+    assert seen["error"]["code"] == -32021
+    assert seen["statusMessage"]
+    assert "result" not in seen
+
+
+async def test_a_task_that_cannot_be_recorded_is_refused_and_has_not_run(
+    owner: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit = writer.submit_if
+
+    def losing(condition: Condition, records: Sequence[Record] = ()) -> "asyncio.Future[bool]":
+        if condition.change.name == "task_create":
+            raise RecordLost("the database is away")
+        return submit(condition, records)
+
+    monkeypatch.setattr(writer, "submit_if", losing)
+    error = (await owner.call("paint", what="the door")).error
+    assert error["code"] == -32603
+    assert error["message"] == "The call could not be recorded as a task, and has not run"
+
+
+async def test_an_unknown_tool_is_refused_and_no_task(owner: Follower) -> None:
+    assert (await owner.call("no_such_tool")).error["code"] == -32602
+
+
+async def test_progress_is_shown_as_the_status_message(owner: Follower) -> None:
+    task = await owner.begin("progresses")
+    seen = await task.until(lambda seen: seen.get("statusMessage") == "half")
+    assert seen["status"] == "working"
+    assert _time(seen["lastUpdatedAt"]) >= _time(task.handle["lastUpdatedAt"])
+    release()
+    assert await task.text() == "progresses"
+
+
+# A call that asks first, and becomes a task once it has the answer.
+
+
+async def _answered(follower: Follower) -> tuple[dict[str, Any], Reply]:
+    """The second request of `registers`, and its reply."""
+    first = await follower.call("registers")
+    assert first.result["resultType"] == "input_required"
+    assert "taskId" not in first.result
+    assert set(first.result["inputRequests"]) == {"name"}
+    params = {"name": "registers", "arguments": {}, "inputResponses": ALICE}
+    state = {"requestState": first.result["requestState"]}
+    body = follower.message("tools/call", {**params, **state})
+    return body, await send(follower.tenant, body, follower.token)
+
+
+@pytest.mark.requirement("tasks.asked-before")
+async def test_a_call_that_has_its_answer_becomes_a_task(owner: Follower) -> None:
+    _, reply = await _answered(owner)
+    task = Task(owner, handle(reply))
+    assert not task.handle.keys() & {"requestState", "inputRequests"}
+    await happened("running")
+    seen = await task.get()
+    assert not seen.keys() & {"requestState", "inputRequests"}
+    release()
+    assert await task.text() == "Alice registers"
+    assert did() == ["registers began", "registers ended"]
+
+
+async def test_the_same_request_again_gets_the_same_handle_and_runs_nothing(
+    owner: Follower,
+) -> None:
+    body, reply = await _answered(owner)
+    task = Task(owner, handle(reply))
+    await happened("running")
+    again = await send("acme", body, owner.token)
+    assert handle(again)["taskId"] == task.id
+    release()
+    assert await task.text() == "Alice registers"
+    late = await send("acme", {**body, "id": 2}, owner.token)
+    assert handle(late)["taskId"] == task.id
+    assert did() == ["registers began", "registers ended"]
+
+
+async def test_the_same_request_many_times_at_once_makes_one_task(owner: Follower) -> None:
+    first = await owner.call("registers")
+    state = first.result["requestState"]
+    params = {"name": "registers", "arguments": {}, "inputResponses": ALICE, "requestState": state}
+    body = owner.message("tools/call", params)
+    replies = await asyncio.gather(*(send("acme", body, owner.token) for _ in range(5)))
+    assert len({handle(reply)["taskId"] for reply in replies}) == 1
+    release()
+    assert await Task(owner, handle(replies[0])).text() == "Alice registers"
+    assert did() == ["registers began", "registers ended"]
+
+
+async def test_without_the_extension_the_call_goes_on_in_its_request(owner: Follower) -> None:
+    release()
+    _, reply = await _answered(owner.unable())
+    assert done(reply) == "Alice registers"
+    assert did() == ["registers began", "registers ended"]
+
+
+@pytest.mark.parametrize("tool", ["defers", "defers_in_a_thread"])
+async def test_a_tool_that_becomes_a_task_at_once_asks_there(owner: Follower, tool: str) -> None:
+    task = await owner.begin(tool)
+    await task.asked("colour")
+    await task.update(RED)
+    assert await task.text() == "red"
+
+
+# A call that turns out slow.
+
+
+async def test_a_slow_call_becomes_a_task_and_is_not_started_again(
+    owner: Follower, settings: Settings
+) -> None:
+    settings.MCPHOST_TASK_AFTER_SECONDS = 0.05
+    task = await owner.begin("slow")
+    assert did() == ["slow began"]
+    assert (await task.get())["status"] == "working"
+    release()
+    assert await task.text() == "slow"
+    assert did() == ["slow began", "slow ended"]
+
+
+async def test_a_disconnect_after_the_handle_cancels_nothing(
+    owner: Follower, settings: Settings
+) -> None:
+    settings.MCPHOST_TASK_AFTER_SECONDS = 0.05
+    body = owner.message("tools/call", {"name": "slow", "arguments": {}})
+    async with begun("acme", body, owner.token) as exchange:
+        task = Task(owner, handle(await exchange.done()))
+        exchange.hang_up()
+    assert not module("tasks").cancelled.is_set()
+    release()
+    assert await task.text() == "slow"
+
+
+async def test_a_disconnect_before_that_cancels_the_call(
+    owner: Follower, settings: Settings
+) -> None:
+    settings.MCPHOST_TASK_AFTER_SECONDS = 60
+    body = owner.message("tools/call", {"name": "slow", "arguments": {}})
+    async with begun("acme", body, owner.token) as exchange:
+        await happened("running")
+        exchange.hang_up()
+        await happened("cancelled")
+    assert exchange.reply.raw == b""
+    assert did() == ["slow began"]
+
+
+async def test_a_slow_call_ends_in_its_request_if_the_client_cannot_follow_tasks(
+    owner: Follower, settings: Settings
+) -> None:
+    settings.MCPHOST_TASK_AFTER_SECONDS = 0.05
+    body = owner.unable().message("tools/call", {"name": "slow", "arguments": {}})
+    async with begun("acme", body, owner.token) as exchange:
+        await happened("running")
+        task = await owner.begin("slow")  # another call: by now the time of the first has passed
+        release()
+        assert done(await exchange.done()) == "slow"
+    assert await task.text() == "slow"
+
+
+async def test_a_slow_call_sends_no_progress_once_it_is_a_task(
+    owner: Follower, settings: Settings
+) -> None:
+    settings.MCPHOST_TASK_AFTER_SECONDS = 0.05
+    reply = await owner.send(
+        "tools/call", {"name": "slow_and_loud", "arguments": {}}, progressToken="p"
+    )
+    assert [message["params"]["progress"] for message in reply.messages[:-1]] == [1]
+    task = Task(owner, handle(reply))
+    release()
+    assert await task.text() == "slow"
+
+
+# Callers without a credential.
+
+
+@pytest.fixture
+def anonymous(tasks: Cast) -> Follower:
+    return Follower(None, "commons")
+
+
+async def test_an_anonymous_callers_task_lasts_ten_minutes_at_most(anonymous: Follower) -> None:
+    task = await anonymous.begin("paint")
+    assert task.handle["ttlMs"] <= 600_000
+    await task.asked("colour")
+    await task.update(RED)
+    seen = await task.ended()
+    assert (seen["status"], seen["ttlMs"] <= 600_000) == ("completed", True)
+
+
+async def test_an_anonymous_caller_is_not_sent_to_a_page(anonymous: Follower) -> None:
+    task = await anonymous.begin("signs_in")
+    seen = await task.until(lambda seen: seen["status"] != "working")
+    assert seen["status"] in TERMINAL
+    assert seen["status"] == "failed" or seen["result"]["isError"]
+    assert "example.com" not in str(seen)
+
+
+async def test_nor_while_its_task_does_something_else(anonymous: Follower) -> None:
+    task = await anonymous.begin("signs_in_while_it_works")
+    await happened("running")
+    for _ in range(20):
+        assert "example.com" not in str(await task.get())
+    release()
+    seen = await task.until(lambda seen: seen["status"] != "working")
+    assert seen["status"] in TERMINAL
+    assert "example.com" not in str(seen)
+
+
+async def test_a_caller_with_a_token_is_sent_to_a_page(owner: Follower) -> None:
+    task = await owner.begin("signs_in")
+    questions = await task.asked("page")
+    assert questions["page"]["params"]["mode"] == "url"
+    await task.update({"page": {"action": "accept"}})
+    assert await task.text() == "accept"
+
+
+async def test_of_the_capabilities_those_of_the_request_that_began_it_count(
+    tasks: Cast,
+) -> None:
+    token = tasks.owner.mcp_token
+    bare = {"extensions": ABLE["extensions"]}
+    task = await Follower(token, capabilities=bare).begin("paint")
+    seen = await Task(Follower(token), task.handle).until(lambda seen: seen["status"] != "working")
+    assert seen["status"] in TERMINAL
+    assert did() == []
+
+
+async def test_methods_of_the_earlier_tasks_are_unknown(owner: Follower) -> None:
+    task = await owner.begin("always", text="a")
+    for method in ("tasks/result", "tasks/list"):
+        reply = await owner.send(method, {"taskId": task.id})
+        assert (reply.status, reply.error["code"]) == (404, -32601)
+    listed = await ask("acme", "tasks/list", {}, owner.token)
+    assert listed.error["code"] == -32601

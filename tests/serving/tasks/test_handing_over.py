@@ -1,0 +1,195 @@
+"""Calls that become tasks on the way: nothing of them is done twice, and nothing is lost."""
+
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from mcphost.serving import limits
+from tests.cast import Cast
+from tests.mcp import begun, send
+from tests.rounds.conftest import module
+from tests.serving.tasks.following import (
+    METHODS,
+    RED,
+    Follower,
+    Task,
+    accept,
+    did,
+    done,
+    handle,
+    happened,
+    release,
+    unknown,
+)
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ALICE = {"name": accept(name="Alice")}
+
+
+@pytest.fixture
+def owner(tasks: Cast, settings: Settings) -> Follower:
+    settings.MCPHOST_TASK_AFTER_SECONDS = 0.05
+    return Follower(tasks.owner.mcp_token)
+
+
+async def _answering(follower: Follower) -> dict[str, Any]:
+    """The second request of a call that asks for a name, and is slow then."""
+    params = {"name": "slow_after_its_answer", "arguments": {}}
+    first = await follower.send("tools/call", params)
+    state = {"requestState": first.result["requestState"], "inputResponses": ALICE}
+    return follower.message("tools/call", {**params, **state})
+
+
+async def test_a_tool_that_blocks_its_thread_becomes_a_task(owner: Follower) -> None:
+    task = await owner.begin("slow_in_a_thread")
+    assert (await task.get())["status"] == "working"
+    module("tasks").thread_release.set()
+    assert await task.text() == "slow"
+    assert did() == ["began", "ended"]
+
+
+async def test_a_call_that_is_slow_after_its_answer_becomes_a_task(owner: Follower) -> None:
+    body = await _answering(owner)
+    task = Task(owner, handle(await send("acme", body, owner.token)))
+    again = handle(await send("acme", body, owner.token))
+    assert again["taskId"] == task.id
+    release()
+    assert await task.text() == "Alice slow"
+    late = handle(await send("acme", body, owner.token))
+    assert late["taskId"] == task.id
+    assert did() == ["slow began", "slow ended"]
+
+
+async def test_such_a_call_is_cancelled_as_a_task(owner: Follower) -> None:
+    body = await _answering(owner)
+    task = Task(owner, handle(await send("acme", body, owner.token)))
+    await task.cancel()
+    await happened("cancelled")
+    assert (await task.ended())["status"] == "cancelled"
+    assert handle(await send("acme", body, owner.token))["taskId"] == task.id
+    assert did() == ["slow began"]
+
+
+async def test_a_client_that_left_before_gets_the_handle_when_it_comes_back(
+    owner: Follower, settings: Settings
+) -> None:
+    settings.MCPHOST_TASK_AFTER_SECONDS = 60
+    body = await _answering(owner)
+    async with begun("acme", body, owner.token) as exchange:
+        await happened("running")
+        exchange.hang_up()
+        await happened("cancelled")
+    settings.MCPHOST_TASK_AFTER_SECONDS = 0.05
+    task = Task(owner, handle(await send("acme", body, owner.token)))
+    release()
+    assert await task.text() == "Alice slow"
+    assert did() == ["slow began", "slow began", "slow ended"]
+
+
+async def test_what_has_become_a_task_asks_as_one(owner: Follower) -> None:
+    task = await owner.begin("slow_before_its_question")
+    release()
+    await task.asked("colour")
+    await task.update(RED)
+    assert await task.text() == "slow red"
+    assert did() == ["slow began", "slow ended"]
+
+
+async def test_steps_before_and_in_the_task_run_once(owner: Follower) -> None:
+    task = await owner.begin("steps_and_defers")
+    await task.asked("colour")
+    assert did() == ["one", "two"]
+    await task.update(RED)
+    assert await task.text() == "done"
+    assert did() == ["one", "two", "three"]
+
+
+async def _asked_often(follower: Follower, count: int) -> tuple[int, Any]:
+    """Answer a call with many questions as long as it asks: how often it did, and its end."""
+    params = {"name": "asks_often", "arguments": {"count": count}}
+    reply = await follower.send("tools/call", params)
+    asked = 0
+    while reply.result["resultType"] == "input_required":
+        asked += 1
+        answers = {key: accept(size=1) for key in reply.result["inputRequests"]}
+        state = {"requestState": reply.result["requestState"], "inputResponses": answers}
+        reply = await follower.send("tools/call", {**params, **state})
+    return asked, reply
+
+
+async def test_a_call_that_asks_too_often_goes_on_as_a_task(owner: Follower) -> None:
+    asked, reply = await _asked_often(owner, 10)
+    assert asked == 7
+    task = Task(owner, handle(reply))
+    for number in range(7, 10):
+        await task.asked(f"size{number}")
+        await task.update({f"size{number}": accept(size=2)})
+    assert await task.text() == "1 1 1 1 1 1 1 2 2 2"
+
+
+async def test_without_the_extension_it_ends(owner: Follower) -> None:
+    asked, reply = await _asked_often(owner.unable(), 10)
+    assert (asked, reply.result["isError"]) == (7, True)
+
+
+# Limits.
+
+
+async def test_a_caller_may_have_so_many_tasks_and_a_slow_call_is_then_none(
+    owner: Follower, settings: Settings
+) -> None:
+    settings.MCPHOST_TASKS_PER_CALLER = 1
+    first = await owner.begin("paint")
+    refused = await owner.call("paint")
+    assert (refused.status, refused.error["code"]) == (429, -31429)
+    body = owner.message("tools/call", {"name": "slow", "arguments": {}})
+    async with begun("acme", body, owner.token) as exchange:
+        await happened("running")
+        release()
+        reply = await exchange.done()
+    assert done(reply) == "slow"
+    await first.asked("colour")
+    await first.cancel()
+    await first.ended()
+    assert await (await owner.begin("always", text="a")).text() == "a"
+
+
+@pytest.mark.requirement("tasks.limited")
+async def test_a_client_that_polls_far_too_often_is_told_so(
+    owner: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task, other = await owner.begin("paint"), await owner.begin("paint")
+    await task.asked("colour")
+    monkeypatch.setattr(limits, "POLLS_PER_MINUTE", 1)
+    for method in METHODS:
+        reply = await owner.about(method, task.id)
+        assert (reply.status, reply.error["code"]) == (429, -31429)
+        assert int(reply.headers["retry-after"]) > 0
+    monkeypatch.undo()
+    assert (await other.until(lambda seen: seen["status"] == "input_required"))["taskId"]
+
+
+@pytest.mark.parametrize("tool", ["paint", "hangs", "always"])
+async def test_an_expired_task_is_unknown(tasks: Cast, settings: Settings, tool: str) -> None:
+    settings.MCPHOST_TASK_SECONDS = 1
+    follower = Follower(tasks.owner.mcp_token)
+    task = await follower.begin(tool, **({"text": "a"} if tool == "always" else {}))
+    reply = await follower.about("tasks/get", task.id)
+    while reply.status == 200:
+        reply = await follower.about("tasks/get", task.id)
+    for method in METHODS:
+        never = unknown(await follower.about(method, "A" * len(task.id)))
+        assert unknown(await follower.about(method, task.id)) == never
+
+
+async def test_a_result_that_is_too_large_ends_the_task_and_says_so(
+    owner: Follower, settings: Settings
+) -> None:
+    settings.MCPHOST_RESULT_LIMIT = 10_000
+    plain = await owner.unable().call("large", size=20_000)
+    seen = await (await owner.begin("large", size=20_000)).ended()
+    assert seen["status"] == "completed"
+    assert seen["result"]["content"] == plain.result["content"]
+    assert seen["result"]["isError"]

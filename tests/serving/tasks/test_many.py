@@ -1,0 +1,97 @@
+"""Many tasks at once: each ends once with its own result, and waits for its turn."""
+
+import asyncio
+
+import pytest
+from pytest_django import Settings
+
+from tests.cast import Cast
+from tests.serving.tasks.following import (
+    RED,
+    Follower,
+    Task,
+    accept,
+    did,
+    happened,
+    release,
+)
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def owner(tasks: Cast) -> Follower:
+    return Follower(tasks.owner.mcp_token)
+
+
+async def _sized(follower: Follower, number: int) -> str:
+    task = await follower.begin("paint_sized", what=f"door{number}")
+    await task.asked("colour")
+    await task.update(RED)
+    await task.asked("size")
+    await task.update({"size": accept(size=1 + number % 9)})
+    return await task.text()
+
+
+async def test_many_tasks_at_once_have_each_its_own_end(tasks: Cast, owner: Follower) -> None:
+    stranger = Follower(tasks.stranger.mcp_token, "globex")
+    followers = [(owner, stranger)[number % 2] for number in range(30)]
+    texts = await asyncio.gather(*(_sized(who, n) for n, who in enumerate(followers)))
+    assert texts == [f"door{n} is red, size {1 + n % 9}" for n in range(30)]
+    assert sorted(did()) == sorted(f"door{n} red {1 + n % 9}" for n in range(30))
+
+
+@pytest.mark.parametrize("limit", ["ROUNDS", "ROUNDS_PER_TENANT", "ROUNDS_PER_TOOL"])
+async def test_rounds_wait_for_a_place(owner: Follower, settings: Settings, limit: str) -> None:
+    setattr(settings, f"MCPHOST_TASK_{limit}", 1)
+    waiting = [await owner.begin("hangs") for _ in range(3)]
+    await happened("running")
+    assert {seen["status"] for seen in [await task.get() for task in waiting]} == {"working"}
+    assert did() == ["hangs began"]
+    release()
+    assert [await task.text() for task in waiting] == ["hangs"] * 3
+    assert did() == ["hangs began", "hangs ended"] * 3
+
+
+async def test_a_task_that_waits_for_its_place_is_cancelled_without_having_begun(
+    owner: Follower, settings: Settings
+) -> None:
+    settings.MCPHOST_TASK_ROUNDS = 1
+    first = await owner.begin("hangs")
+    await happened("running")
+    second = await owner.begin("always", text="never")
+    third = await owner.begin("always", text="third")
+    await second.cancel()
+    release()
+    assert await first.text() == "hangs"
+    assert await third.text() == "third"
+    assert (await second.ended())["status"] == "cancelled"
+    assert did() == ["hangs began", "hangs ended", "third"]
+
+
+async def test_tasks_that_wait_for_answers_take_no_place(
+    owner: Follower, settings: Settings
+) -> None:
+    settings.MCPHOST_TASK_ROUNDS = 1
+    waiting = [await owner.begin("paint", what=f"door{n}") for n in range(5)]
+    for task in waiting:
+        await task.asked("colour")
+    assert await (await owner.begin("always", text="a")).text() == "a"
+    await asyncio.gather(*(task.update(RED) for task in waiting))
+    texts = [await task.text() for task in waiting]
+    assert texts == [f"door{n} is red" for n in range(5)]
+
+
+async def test_of_two_tenants_one_does_not_take_all_places(
+    tasks: Cast, owner: Follower, settings: Settings
+) -> None:
+    settings.MCPHOST_TASK_ROUNDS = 2
+    settings.MCPHOST_TASK_ROUNDS_PER_TENANT = 1
+    ours: list[Task] = [await owner.begin("hangs") for _ in range(3)]
+    await happened("running")
+    theirs = await Follower(tasks.stranger.mcp_token, "globex").begin("always", text="theirs")
+    assert await theirs.text() == "theirs"
+    assert did() == ["hangs began", "theirs"]
+    release()
+    for task in ours:
+        assert await task.text() == "hangs"

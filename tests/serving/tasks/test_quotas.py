@@ -1,0 +1,49 @@
+"""Limits of tasks, reached by many requests at once."""
+
+import asyncio
+
+import pytest
+from pytest_django import Settings
+
+from mcphost.serving import limits
+from mcphost.serving.database import in_database
+from mcphost.tasks.models import Task as TaskModel
+from tests.cast import Cast
+from tests.serving.legacy.tasks.client import client_of
+from tests.serving.tasks.following import Follower
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+MOST = 3
+
+
+@pytest.mark.parametrize("of", ["CALLER", "TENANT"])
+@pytest.mark.parametrize("tool", ["paint", "defers"])
+async def test_many_calls_at_once_become_no_more_tasks_than_the_limit(
+    tasks: Cast, settings: Settings, of: str, tool: str
+) -> None:
+    setattr(settings, f"MCPHOST_TASKS_PER_{of}", MOST)
+    owner = Follower(tasks.owner.mcp_token)
+    replies = await asyncio.gather(*(owner.call(tool) for _ in range(20)))
+    assert sorted(reply.status for reply in replies) == [200] * MOST + [429] * (20 - MOST)
+    assert await in_database(TaskModel.objects.count) == MOST
+
+
+async def test_the_limit_holds_for_sessions_too(tasks: Cast, settings: Settings) -> None:
+    settings.MCPHOST_TASKS_PER_CALLER = MOST
+    client = await client_of(tasks.owner)
+    replies = await asyncio.gather(*(client.call("paint", {}) for _ in range(20)))
+    assert sum("result" in reply.last for reply in replies) == MOST
+    assert await in_database(TaskModel.objects.count) == MOST
+
+
+async def test_others_use_up_nothing_of_what_its_caller_may_ask_about_a_task(
+    tasks: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "POLLS_PER_MINUTE", MOST)
+    owner, member = Follower(tasks.owner.mcp_token), Follower(tasks.member.mcp_token)
+    task = await owner.begin("paint")
+    statuses = [(await member.about("tasks/get", task.id)).status for _ in range(MOST + 1)]
+    assert statuses[-1] == 429
+    statuses = [(await owner.about("tasks/get", task.id)).status for _ in range(MOST + 1)]
+    assert statuses == [200] * MOST + [429]

@@ -1,0 +1,119 @@
+"""Rounds of tasks that fail unexpectedly: they run again as often as their author allows."""
+
+from uuid import UUID
+
+import pytest
+
+from mcphost.audit.models import Entry
+from mcphost.serving.database import in_database
+from mcphost.serving.execution import held_task
+from mcphost.tasks.models import Task as TaskModel
+from tests.cast import Cast
+from tests.serving.tasks.following import Follower, Task, accept, did
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def owner(tasks: Cast) -> Follower:
+    return Follower(tasks.owner.mcp_token)
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No pause is long."""
+    monkeypatch.setattr(held_task, "MOST_RETRY_SECONDS", 0.01)
+
+
+def _outcomes(task: str) -> list[str]:
+    call = TaskModel.objects.get(id=UUID(task)).call
+    ends = Entry.objects.filter(action="round.finished", call=call).order_by("id")
+    return list(ends.values_list("outcome", flat=True))
+
+
+async def outcomes(task: Task) -> list[str]:
+    """How the rounds of a task ended, in the record."""
+    found: list[str] = await in_database(_outcomes, task.id)
+    return found
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_a_round_runs_again_from_its_journal(owner: Follower) -> None:
+    task = await owner.begin("fails", times=2)
+    assert await task.text() == "done"
+    first, *again = did()
+    assert first == "first"
+    assert len(again) == 3
+    assert len(set(again)) == 1, "the step has the same idempotency key each time"
+    assert await outcomes(task) == ["deferred", "crashed", "crashed", "complete"]
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_after_the_last_attempt_it_fails_as_any_other(owner: Follower) -> None:
+    task = await owner.begin("fails", times=10)
+    assert "has been logged" in await task.failure()
+    assert len(did()) == 1 + 3
+    assert await outcomes(task) == ["deferred", "crashed", "crashed", "crashed"]
+
+
+async def test_meanwhile_the_client_is_told(
+    owner: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(held_task, "MOST_RETRY_SECONDS", 0.5)
+    task = await owner.begin("fails", times=1)
+    seen = await task.until(lambda seen: "statusMessage" in seen)
+    assert seen["status"] == "working"
+    assert seen["statusMessage"] == "It failed. Attempt 2 of 3 begins in 0.5 s."
+    assert await task.text() == "done"
+
+
+async def test_the_pauses_grow(owner: Follower) -> None:
+    task = await owner.begin("fails", times=10)
+    told = []
+    for attempt in (2, 3):
+        seen = await task.until(
+            lambda seen, n=attempt: f"{n} of 3" in seen.get("statusMessage", "")
+        )
+        told.append(seen["statusMessage"].split(" begins ")[1])
+    assert told == ["in 1 s.", "in 2 s."]
+
+
+async def test_a_task_that_waits_to_be_run_again_can_be_cancelled(owner: Follower) -> None:
+    task = await owner.begin("fails", times=10)
+    await task.until(lambda seen: "statusMessage" in seen)
+    await task.cancel()
+    assert (await task.get())["status"] == "cancelled"
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_each_round_has_all_its_attempts(owner: Follower) -> None:
+    task = await owner.begin("asks_and_fails", times=2)
+    await task.asked("colour1")
+    await task.update({"colour1": accept(colour="red")})
+    await task.asked("colour2")
+    assert did() == ["red"] * 3
+    await task.update({"colour2": accept(colour="blue")})
+    assert await task.text() == " ".join(
+        [*["red"] * 3, "red", "blue", "red", "blue", "red", "blue"]
+    )
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_what_a_tool_says_to_its_caller_is_final(owner: Follower) -> None:
+    task = await owner.begin("refuses_for_good")
+    assert "out of paper" in await task.failure()
+    assert did() == ["refused"]
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_a_tool_that_does_not_allow_it_runs_once(owner: Follower) -> None:
+    task = await owner.begin("crashes")
+    await task.failure()
+    assert await outcomes(task) == ["deferred", "crashed"]
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_a_call_that_is_no_task_runs_once(owner: Follower) -> None:
+    reply = await owner.unable().call("fails_for_all")
+    assert reply.result["isError"]
+    assert did() == ["failed"]

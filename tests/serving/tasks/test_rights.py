@@ -1,0 +1,321 @@
+"""What a lost right means for a task: what it means for a plain call in the same situation."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils import timezone
+
+from mcphost.audit.records import Actor
+from mcphost.catalogue import selectors as catalogue
+from mcphost.catalogue import services as tools
+from mcphost.feed.services import announce
+from mcphost.identity import service_accounts
+from mcphost.identity.models import Token
+from mcphost.identity.services import IssuedToken, TokenRequest, issue, issue_for_service, revoke
+from mcphost.serving.database import in_database
+from mcphost.serving.execution import stored_tasks
+from mcphost.serving.tasks.runner import runner
+from mcphost.tasks import selectors, services
+from mcphost.tasks.models import TaskQuestion
+from mcphost.tasks.selectors import TaskRow
+from mcphost.tasks.states import TaskState
+from mcphost.tenants.fields import TenantFields
+from mcphost.tenants.roles import CALL_TOOLS, LIST_TOOLS, Role
+from mcphost.tenants.services import (
+    close_tenant,
+    grant_scopes,
+    remove_member,
+    set_member,
+    update_tenant,
+)
+from tests.cast import ACTOR, Cast
+from tests.serving.tasks.following import PATIENCE, RED, Follower, did, done, happened, release
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PAINT = "mcp:paint"
+SCOPES = (LIST_TOOLS, CALL_TOOLS, PAINT)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A caller, with what it takes to take its rights away."""
+
+    tenant: UUID
+    follower: Follower
+    token: str = ""
+    user: User | None = None
+    account: UUID | None = None
+
+    @property
+    def of(self) -> tuple[UUID, User]:
+        """The membership."""
+        assert self.user is not None
+        return self.tenant, self.user
+
+
+def _require(tenant: UUID) -> None:
+    """From now on the tools of this test require the scope."""
+    rows = {row.name: row for row in catalogue.primitives([tenant])}  # type: ignore[arg-type]
+    for name in ("paint", "paint_slowly"):
+        row = tools.update(rows[name].id, replace(rows[name].fields, scopes=(PAINT,)), ACTOR)
+        tools.publish(row.id, ACTOR)
+
+
+def _caller(cast: Cast, token: IssuedToken, user: User | None) -> Caller:
+    return Caller(cast.acme.id, Follower(token.plaintext), token.id, user)
+
+
+def _member(cast: Cast) -> Caller:
+    """A member to whom the scope was granted, and who took it."""
+    _require(cast.acme.id)
+    user = cast.member.user
+    grant_scopes(cast.acme.id, user, [PAINT], actor=ACTOR)
+    itself = Actor.person(user.pk, "member")
+    wanted = TokenRequest("granted", SCOPES)
+    return _caller(cast, issue(cast.acme.id, user, wanted, actor=itself), user)
+
+
+def _operator(cast: Cast) -> Caller:
+    """An operator, who may take each tool's scope without a grant."""
+    _require(cast.acme.id)
+    user = cast.operator.user
+    itself = Actor.person(user.pk, "operator")
+    wanted = TokenRequest("taken", SCOPES)
+    return _caller(cast, issue(cast.acme.id, user, wanted, actor=itself), user)
+
+
+def _plain_member(cast: Cast) -> Caller:
+    """A member, of tools that require no scope of their own."""
+    wanted = TokenRequest("plain", (LIST_TOOLS, CALL_TOOLS))
+    itself = Actor.person(cast.member.user.pk, "member")
+    user = cast.member.user
+    return _caller(cast, issue(cast.acme.id, user, wanted, actor=itself), user)
+
+
+def _unasked_member(cast: Cast) -> Caller:
+    """A member whose token was issued by a command with the scope, which no owner granted."""
+    _require(cast.acme.id)
+    user = cast.member.user
+    return _caller(
+        cast, issue(cast.acme.id, user, TokenRequest("issued", SCOPES), actor=ACTOR), user
+    )
+
+
+def _service(cast: Cast) -> Caller:
+    _require(cast.acme.id)
+    account = service_accounts.create(cast.acme.id, "robot", actor=ACTOR)
+    wanted = TokenRequest("robot", SCOPES)
+    token = issue_for_service(cast.acme.id, account, wanted, actor=ACTOR)
+    return replace(_caller(cast, token, None), account=account)
+
+
+def _anonymous(cast: Cast) -> Caller:
+    return Caller(cast.commons.id, Follower(None, "commons"))
+
+
+def _ungranted(caller: Caller) -> None:
+    grant_scopes(*caller.of, [], actor=ACTOR)
+
+
+def _lowered(caller: Caller) -> None:
+    set_member(*caller.of, Role.MEMBER, actor=ACTOR)
+
+
+def _raised(caller: Caller) -> None:
+    set_member(*caller.of, Role.OPERATOR, actor=ACTOR)
+
+
+def _removed(caller: Caller) -> None:
+    remove_member(*caller.of, actor=ACTOR)
+
+
+def _switched_off(caller: Caller) -> None:
+    assert caller.user is not None
+    caller.user.is_active = False
+    caller.user.save()
+
+
+def _revoked(caller: Caller) -> None:
+    revoke(caller.tenant, caller.token, actor=ACTOR)
+
+
+def _expired(caller: Caller) -> None:
+    """Let the token expire. Only its row says when, so each cache has to read it."""
+    gone = timezone.now() - timedelta(seconds=1)
+    with transaction.atomic():
+        Token.objects.filter(pk=caller.token).update(expires_at=gone)
+        announce("token", tenant=caller.tenant, object_id=caller.token)
+
+
+def _disabled(caller: Caller) -> None:
+    assert caller.account is not None
+    service_accounts.disable(caller.tenant, caller.account, actor=ACTOR)
+
+
+def _closed(caller: Caller) -> None:
+    close_tenant(caller.tenant, actor=ACTOR)
+
+
+def _not_public(caller: Caller) -> None:
+    update_tenant(caller.tenant, TenantFields(title="Commons", public=False), actor=ACTOR)
+
+
+def _required(caller: Caller) -> None:
+    _require(caller.tenant)
+
+
+Build = Callable[[Cast], Caller]
+TakeAway = Callable[[Caller], None]
+
+LOST: list[tuple[Build, TakeAway]] = [
+    (_member, _ungranted),
+    (_operator, _lowered),
+    (_member, _removed),
+    (_member, _switched_off),
+    (_member, _revoked),
+    (_member, _expired),
+    (_member, _closed),
+    (_unasked_member, _revoked),
+    (_service, _disabled),
+    (_service, _revoked),
+    (_service, _closed),
+    (_anonymous, _not_public),
+    (_anonymous, _closed),
+]
+"""Who, and how the access or the scope is lost."""
+TOOL_LOST: list[tuple[Build, TakeAway]] = [(_plain_member, _required)]
+"""The caller has all it had, but the tool requires more."""
+KEPT: list[tuple[Build, TakeAway]] = [
+    (_unasked_member, _ungranted),
+    (_member, _raised),
+    (_plain_member, _ungranted),
+    (_plain_member, _raised),
+]
+"""The scope does not depend on what is taken away."""
+
+
+async def _begun(cast: Cast, build: Build) -> Caller:
+    return await in_database(build, cast)
+
+
+async def _is_refused(caller: Caller, state: str) -> None:
+    """The answer to a plain call is refused. Whether by 401, 403 or as an unknown tool, is not asked."""
+    reply = await caller.follower.unable().send(
+        "tools/call",
+        {"name": "paint", "arguments": {}, "requestState": state, "inputResponses": RED},
+    )
+    assert reply.status in (400, 401, 403), reply.raw
+
+
+async def _asked_plainly(caller: Caller) -> str:
+    reply = await caller.follower.unable().call("paint")
+    assert reply.result["resultType"] == "input_required"
+    state: str = reply.result["requestState"]
+    return state
+
+
+def _answer_elsewhere(task: UUID) -> None:
+    """Let the time of the questions be over: the next round begins, whoever may still answer."""
+    asked = TaskQuestion.objects.filter(task=task)
+    asked.update(expires_at=timezone.now() - timedelta(seconds=1))
+    services.expire_questions()
+    services.ready()
+
+
+async def _ended(task: UUID) -> TaskRow:
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            row = await in_database(selectors.find, task)
+            assert row is not None
+            if row.state is not TaskState.WORKING:
+                return row
+            await asyncio.sleep(0.01)  # between looks, as clients do
+
+
+async def _has_failed(task: UUID) -> None:
+    """The task has an error, which its status message says, and no questions."""
+    row = await _ended(task)
+    assert row.state is TaskState.FAILED
+    assert not await in_database(TaskQuestion.objects.exists)
+    if row.outcome:  # a closed tenant has no keys any more
+        seen = await stored_tasks.view(row, {})
+        assert seen.error is not None
+        assert seen.message == seen.error["message"]
+
+
+@pytest.mark.parametrize(("build", "take_away"), [*LOST, *TOOL_LOST])
+async def test_a_plain_call_does_not_go_on(tasks: Cast, build: Build, take_away: TakeAway) -> None:
+    caller = await _begun(tasks, build)
+    state = await _asked_plainly(caller)
+    await in_database(take_away, caller)
+    await _is_refused(caller, state)
+    assert did() == []
+
+
+@pytest.mark.parametrize(("build", "take_away"), [*LOST, *TOOL_LOST])
+@pytest.mark.requirement("tasks.authorized")
+async def test_a_task_that_waits_for_an_answer_fails(
+    tasks: Cast, build: Build, take_away: TakeAway
+) -> None:
+    caller = await _begun(tasks, build)
+    task = await caller.follower.begin("paint")
+    await task.asked("colour")
+    await in_database(take_away, caller)
+    reply = await caller.follower.about("tasks/update", task.id)
+    if reply.status != 200:
+        await in_database(_answer_elsewhere, UUID(hex=task.id))
+        runner.on_gap()
+    await _has_failed(UUID(hex=task.id))
+    assert did() == []
+
+
+@pytest.mark.parametrize(("build", "take_away"), LOST)
+async def test_a_round_that_runs_is_ended_and_its_task_fails(
+    tasks: Cast, build: Build, take_away: TakeAway
+) -> None:
+    caller = await _begun(tasks, build)
+    task = await caller.follower.begin("paint_slowly")
+    await task.asked("colour")
+    await task.update(RED)
+    await happened("running")
+    await in_database(take_away, caller)
+    await happened("cancelled")
+    await _has_failed(UUID(hex=task.id))
+    assert did() == ["red began"]
+
+
+@pytest.mark.parametrize(("build", "take_away"), KEPT)
+async def test_what_is_not_lost_lets_a_task_go_on_as_a_plain_call(
+    tasks: Cast, build: Build, take_away: TakeAway
+) -> None:
+    caller = await _begun(tasks, build)
+    state = await _asked_plainly(caller)
+    task = await caller.follower.begin("paint")
+    await task.asked("colour")
+    running = await caller.follower.begin("paint_slowly")
+    await running.asked("colour")
+    await running.update(RED)
+    await happened("running")
+    await in_database(take_away, caller)
+    plain = {"name": "paint", "arguments": {}, "requestState": state, "inputResponses": RED}
+    assert done(await caller.follower.unable().send("tools/call", plain)) == "it is red"
+    await task.update(RED)
+    assert await task.text() == "it is red"
+    release()
+    assert await running.text() == "it is red"
+
+
+async def test_a_round_that_runs_when_its_tool_requires_more_may_end(tasks: Cast) -> None:
+    caller = await _begun(tasks, _plain_member)
+    task = await caller.follower.begin("hangs")
+    await happened("running")
+    await in_database(_required, caller)
+    release()
+    assert await task.text() == "hangs"

@@ -1,0 +1,152 @@
+"""Scripts whose calls become tasks: their questions, their expiry, and processes that die."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from datetime import timedelta
+from textwrap import dedent
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.utils import timezone
+from pytest_django import Settings
+
+from mcphost.catalogue import services as catalogue
+from mcphost.catalogue.fields import PrimitiveFields
+from mcphost.kinds.script.kind import script_kind
+from mcphost.serving.database import in_database
+from mcphost.serving.execution.held_task import running_tasks
+from mcphost.serving.tasks.runner import runner
+from mcphost.tasks import services
+from mcphost.tasks.changes import NO_OWNER
+from mcphost.tasks.models import Task as TaskModel
+from mcphost.tasks.models import TaskQuestion
+from tests.cast import ACTOR, Cast
+from tests.serving.tasks.following import Follower, accept, done, unable
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ORDER = """
+async def order(rounds: int = 1) -> dict:
+    import asyncio
+    got = []
+    for number in range(rounds):
+        await asyncio.sleep(PAUSE)
+        answer = await elicit(f"count-{number}", "How many?", {"count": int})
+        got.append(answer["count"])
+        progress(number + 1, rounds, f"{number + 1} of {rounds}")
+    return {"got": got}
+"""
+
+
+@pytest.fixture
+def owner(tasks: Cast) -> Follower:
+    return Follower(tasks.owner.mcp_token)
+
+
+async def publish(tasks: Cast, choice: str, pause: float = 0.0) -> None:
+    def save() -> None:
+        config = {"code": dedent(ORDER).strip().replace("PAUSE", str(pause)), "tasks": choice}
+        fields = PrimitiveFields("order", config, kind="script", description="Order.")
+        catalogue.publish(catalogue.create(tasks.acme.id, fields, ACTOR).id, ACTOR)
+
+    await in_database(save)
+
+
+def _free(task: UUID) -> None:
+    TaskModel.objects.filter(id=task).update(owner=NO_OWNER, due_at=timezone.now())
+
+
+def _expire() -> None:
+    TaskQuestion.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    services.expire_questions()
+    services.ready()
+
+
+async def test_a_script_that_may_be_a_task_is_one_only_for_clients_that_follow_it(
+    tasks: Cast, owner: Follower
+) -> None:
+    await publish(tasks, "always")
+    assert '"got":[]' in await (await owner.begin("order", rounds=0)).text()
+    assert '"got":[]' in done(await owner.unable().call("order", rounds=0))
+
+
+async def test_a_script_that_must_be_a_task_refuses_other_clients(
+    tasks: Cast, owner: Follower
+) -> None:
+    await publish(tasks, "required")
+    unable(await owner.unable().call("order", rounds=0))
+    assert '"got":[]' in await (await owner.begin("order", rounds=0)).text()
+
+
+async def test_a_slow_script_becomes_a_task_and_asks_there(
+    tasks: Cast, owner: Follower, settings: Settings
+) -> None:
+    settings.MCPHOST_TASK_AFTER_SECONDS = 0.05
+    await publish(tasks, "slow", pause=1.0)
+    task = await owner.begin("order")
+    assert (await task.get())["status"] == "working"
+    await task.asked("count-0")
+    await task.update({"count-0": accept(count=3)})
+    assert '"got":[3]' in await task.text()
+
+
+async def test_a_script_without_a_free_worker_becomes_a_task(
+    tasks: Cast, owner: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await publish(tasks, "slow")
+    sandbox = script_kind.sandbox
+    monkeypatch.setattr(sandbox, "_wait_seconds", 0.1)
+    async with AsyncExitStack() as taken:
+        for _ in range(sandbox.most // 2):
+            await taken.enter_async_context(sandbox.worker(str(tasks.acme.id)))
+        task = await owner.begin("order", rounds=0)
+    assert '"got":[]' in await task.text()
+
+
+async def test_a_question_that_expires_ends_the_script(tasks: Cast, owner: Follower) -> None:
+    await publish(tasks, "always")
+    task = await owner.begin("order")
+    await task.asked("count-0")
+    await in_database(_expire)
+    runner.on_gap()
+    assert "answer" in await task.failure()
+
+
+async def test_progress_is_the_status_message(tasks: Cast, owner: Follower) -> None:
+    await publish(tasks, "always")
+    task = await owner.begin("order", rounds=2)
+    await task.asked("count-0")
+    await task.update({"count-0": accept(count=3)})
+    seen = await task.until(lambda seen: "count-1" in seen.get("inputRequests", {}))
+    assert seen["statusMessage"] == "1 of 2"
+
+
+async def test_a_round_whose_process_dies_runs_again_and_asks_nothing_again(
+    tasks: Cast, owner: Follower
+) -> None:
+    await publish(tasks, "always", pause=1.0)
+    task = await owner.begin("order", rounds=2)
+    await task.asked("count-0")
+    await task.update({"count-0": accept(count=3)})
+    id = UUID(hex=task.id)
+    await _runs(id)
+    running_tasks.cancel(id, "the process is killed")
+    await in_database(_free, id)
+    runner.on_gap()
+    await task.asked("count-1")
+    await task.update({"count-1": accept(count=4)})
+    assert '"got":[3,4]' in await task.text()
+
+
+async def _runs(task: UUID) -> None:
+    """Wait until this process runs a round of the task."""
+    async with asyncio.timeout(15):
+        while True:
+            if await in_database(_has_owner, task):
+                return
+            await asyncio.sleep(0.01)  # between looks, as clients do
+
+
+def _has_owner(task: UUID) -> Any:
+    return TaskModel.objects.exclude(owner=NO_OWNER).filter(id=task).exists()

@@ -1,0 +1,95 @@
+"""Tasks whose rows can no longer be read: each ends by itself, and no other one with it."""
+
+from uuid import UUID
+
+import pytest
+
+from mcphost.sealing.tokens import Purpose
+from mcphost.serving import sealing
+from mcphost.serving.database import in_database
+from mcphost.serving.execution import stored_tasks
+from mcphost.serving.execution.deliveries import state_context
+from mcphost.serving.tasks.runner import runner
+from mcphost.tasks.models import Task as TaskModel
+from mcphost.tasks.models import TaskQuestion
+from tests.cast import Cast
+from tests.serving.legacy.tasks.client import client_of
+from tests.serving.tasks.following import RED, Follower, Task, did
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+GONE = "The task can no longer be read"
+OTHER_FORMATS = [b"[99]", b"{}", b"no JSON"]
+
+
+@pytest.fixture
+def owner(tasks: Cast) -> Follower:
+    return Follower(tasks.owner.mcp_token)
+
+
+def _write(task: Task, **columns: str) -> None:
+    TaskModel.objects.filter(id=UUID(hex=task.id)).update(**columns)
+
+
+async def _sealed(task: Task, column: str, written: bytes) -> str:
+    row = await in_database(TaskModel.objects.get, id=UUID(hex=task.id))
+    if column == "journal":
+        context = state_context(row.call)
+        return await sealing.seal(Purpose.ROW, row.tenant, written, context=context)
+    return await stored_tasks.seal(row.tenant, row.id, stored_tasks.REQUEST, written)
+
+
+@pytest.mark.parametrize("column", ["journal", "request"])
+@pytest.mark.parametrize("written", OTHER_FORMATS)
+async def test_a_task_of_another_format_fails_and_no_other_task_waits_for_it(
+    owner: Follower, column: str, written: bytes
+) -> None:
+    broken, sound = await owner.begin("paint"), await owner.begin("paint")
+    for task in (broken, sound):
+        await task.asked("colour")
+    await in_database(_write, broken, **{column: await _sealed(broken, column, written)})
+    await broken.update(RED)
+    await sound.update(RED)
+    runner.on_gap()
+    assert await sound.text() == "it is red"
+    seen = await broken.ended()
+    assert (seen["status"], seen["error"]["message"]) == ("failed", GONE)
+    assert seen["statusMessage"] == GONE
+    assert did() == ["it red"]
+
+
+async def test_an_outcome_that_cannot_be_read_is_refused_by_name(
+    owner: Follower,
+) -> None:
+    task = await owner.begin("always", text="a")
+    await task.ended()
+    await in_database(_write, task, outcome="unreadable")
+    reply = await owner.about("tasks/get", task.id)
+    assert reply.error == {"code": -32603, "message": GONE}
+    await task.cancel()
+
+
+async def test_a_question_that_cannot_be_read_is_refused_by_name_and_can_be_cancelled(
+    owner: Follower,
+) -> None:
+    task = await owner.begin("paint")
+    await task.asked("colour")
+    asked = TaskQuestion.objects.filter(task=UUID(hex=task.id))
+    await in_database(lambda: asked.update(request="unreadable"))
+    reply = await owner.about("tasks/get", task.id)
+    assert reply.error == {"code": -32603, "message": GONE}
+    await task.cancel()
+    assert (await task.get())["status"] == "cancelled"
+
+
+async def test_a_task_that_cannot_be_read_hides_no_other_of_the_list(tasks: Cast) -> None:
+    client = await client_of(tasks.owner)
+    broken, sound = await client.begin("always", text="a"), await client.begin("always", text="b")
+    for task in (broken, sound):
+        await task.ended()
+    id = UUID(hex=broken.id)
+    await in_database(TaskModel.objects.filter(id=id).update, outcome="unreadable")
+    for method in ("tasks/get", "tasks/result"):
+        reply = await client.ask(method, taskId=broken.id)
+        assert reply.last["error"] == {"code": -32603, "message": GONE}
+    assert await client.listed() == {sound.id}

@@ -1,0 +1,83 @@
+"""What users may do to tasks: cancel them, and let their next round run at once."""
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.utils import timezone
+
+from mcphost.feed.models import Change
+from mcphost.tasks import services
+from mcphost.tasks.changes import CANCELLED, CHANGED, DUE, NO_OWNER
+from mcphost.tasks.models import Task, TaskQuestion
+from mcphost.tasks.states import AnswerState, TaskState
+from tests.tasks.rows import a_question, a_task
+
+pytestmark = pytest.mark.django_db
+
+TENANT = uuid4()
+
+
+def announced(task: Task) -> list[str]:
+    changes = Change.objects.filter(tenant=TENANT, object_id=task.id.hex)
+    return list(changes.order_by("seq").values_list("what", flat=True))
+
+
+def test_a_cancelled_task_keeps_nothing_and_its_clients_and_owner_learn_of_it() -> None:
+    task = a_task(TENANT, owner=uuid4())
+    a_question(task)
+    assert services.cancel(task.id, TENANT)
+    task.refresh_from_db()
+    assert task.state == TaskState.CANCELLED
+    assert (task.request, task.journal, task.message, task.outcome) == ("", "", "", "")
+    assert (task.owner, task.due_at) == (NO_OWNER, None)
+    assert task.nonce != "first"
+    assert not TaskQuestion.objects.exists()
+    assert announced(task) == [CHANGED, CANCELLED]
+
+
+@pytest.mark.parametrize("state", [each for each in TaskState if each != TaskState.WORKING])
+def test_a_task_that_has_ended_stays_as_it_is(state: TaskState) -> None:
+    task = a_task(TENANT, state=state, outcome="sealed outcome")
+    assert not services.cancel(task.id, TENANT)
+    assert not services.retry(task.id, TENANT)
+    again = Task.objects.get(id=task.id)
+    assert (again.state, again.outcome, again.due_at) == (state, "sealed outcome", None)
+    assert announced(task) == []
+
+
+def test_a_task_of_another_tenant_is_no_task() -> None:
+    task = a_task(TENANT)
+    assert not services.cancel(task.id, uuid4())
+    assert not services.retry(task.id, uuid4())
+    assert announced(task) == []
+
+
+def test_a_retried_task_is_due_now_with_all_its_attempts() -> None:
+    later = timezone.now() + timedelta(hours=1)
+    task = a_task(TENANT, attempts=4, due_at=later)
+    assert services.retry(task.id, TENANT)
+    task.refresh_from_db()
+    assert task.attempts == 0
+    assert task.due_at is not None
+    assert task.due_at <= timezone.now()
+    assert announced(task) == [DUE]
+
+
+def test_a_task_that_runs_waits_or_has_expired_is_not_retried() -> None:
+    runs, waits = a_task(TENANT, owner=uuid4()), a_task(TENANT)
+    a_question(waits)
+    expired = a_task(TENANT, expires_at=timezone.now() - timedelta(seconds=1))
+    for task in (runs, waits, expired):
+        assert not services.retry(task.id, TENANT)
+        assert announced(task) == []
+
+
+def test_questions_of_ended_and_of_gone_tasks_are_deleted_those_of_working_ones_stay() -> None:
+    works = a_question(a_task(TENANT))
+    a_question(a_task(TENANT, state=TaskState.CANCELLED), state=AnswerState.ANSWERED)
+    gone = a_task(TENANT)
+    a_question(gone)
+    gone.delete()
+    services.prune()
+    assert list(TaskQuestion.objects.values_list("id", flat=True)) == [works.id]

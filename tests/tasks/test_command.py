@@ -1,0 +1,182 @@
+"""`manage.py tasks`."""
+
+from datetime import timedelta
+from io import StringIO
+from uuid import uuid4
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+from pytest_django import Settings
+
+from mcphost.audit.models import Entry
+from mcphost.feed.models import Change
+from mcphost.tasks.changes import CANCELLED, CHANGED, DUE, NO_OWNER
+from mcphost.tasks.models import Task, TaskQuestion
+from mcphost.tasks.states import AnswerState, TaskState
+from tests.cast import Cast
+from tests.tasks.rows import LONG_AGO, SECRET, process
+from tests.tasks.rows import a_question as question
+from tests.tasks.rows import a_task as task
+
+pytestmark = pytest.mark.django_db
+
+
+def run(*words: str) -> list[str]:
+    out = StringIO()
+    call_command("tasks", *words, stdout=out)
+    return out.getvalue().splitlines()
+
+
+def refused(*words: str) -> str:
+    with pytest.raises(CommandError) as raised:
+        run(*words)
+    return str(raised.value)
+
+
+def news(row: Task) -> list[str]:
+    """What was announced of the task."""
+    found = Change.objects.filter(object_id=row.id.hex, tenant=row.tenant).order_by("seq")
+    return list(found.values_list("what", flat=True))
+
+
+def entry(row: Task, action: str) -> Entry:
+    """The only entry of an action, which must be about the call, and must not hold the id."""
+    found = Entry.objects.get(action=action)
+    assert (found.tenant, found.call, found.target) == (row.tenant, row.call, row.tool)
+    assert (found.actor_kind, found.actor_label) == ("system", "manage.py tasks")
+    assert row.id.hex not in f"{found.target}{found.facts}{found.reason}"
+    return found
+
+
+def test_list_shows_where_each_task_stands(cast: Cast) -> None:
+    alive, dead = process("one:1"), process("two:2", dead=True)
+    hour = timezone.now() - timedelta(hours=1, minutes=5)
+    due = timezone.now()
+    first = task(cast.acme.id, created_at=hour, owner=alive, attempts=1)
+    second = task(cast.acme.id, tool="count", owner=dead, attempts=2)
+    third = task(cast.globex.id, due_at=due)
+    fourth = task(cast.globex.id)
+    question(fourth)
+    last = task(cast.globex.id, state=TaskState.FAILED, request="", journal="")
+    lines = run("list")
+    assert lines[0].split()[:6] == ["TASK", "TENANT", "TOOL", "STATUS", "AGE", "OWNER"]
+    cells = [line.split() for line in lines[1:]]
+    assert cells == [
+        [first.id.hex, "acme", "paint", "working", "1", "h", "one:1", "1"],
+        [second.id.hex, "acme", "count", "working", "0", "s", "two:2", "(dead)", "2"],
+        [third.id.hex, "globex", "paint", "working", "0", "s", "0", *f"{due:%F %T}".split()],
+        [fourth.id.hex, "globex", "paint", "waiting", "0", "s", "0"],
+        [last.id.hex, "globex", "paint", "failed", "0", "s", "0"],
+    ]
+
+
+def test_list_leaves_out_other_tenants_and_other_states(cast: Cast) -> None:
+    working, asking, done = (task(cast.acme.id) for _ in range(3))
+    question(asking)
+    question(working, key="size", state=AnswerState.ANSWERED)
+    Task.objects.filter(id=done.id).update(state=TaskState.COMPLETED)
+    foreign = task(cast.globex.id)
+    for words, wanted in (
+        (("--tenant", "globex"), [foreign]),
+        (("--tenant", "acme", "--state", "working"), [working]),
+        (("--state", "waiting"), [asking]),
+        (("--state", "completed"), [done]),
+        (("--state", "cancelled"), []),
+    ):
+        lines = run("list", *words)
+        ids = [line.split()[0] for line in lines if line != "No tasks."]
+        assert ids == (["TASK", *(row.id.hex for row in wanted)] if wanted else []), words
+    assert refused("list", "--tenant", "nowhere") == "There is no tenant 'nowhere'."
+
+
+def test_an_expired_task_is_no_task(cast: Cast) -> None:
+    row = task(cast.acme.id, expires_at=timezone.now() - timedelta(seconds=1))
+    assert run("list") == ["No tasks."]
+    for verb in ("show", "cancel", "retry"):
+        assert "has expired" in refused(verb, row.id.hex)
+    assert refused("show", "nonsense") == "'nonsense' is not the id of a task."
+
+
+def test_show_lists_the_questions_and_no_contents(cast: Cast) -> None:
+    row = task(cast.acme.id, message=SECRET, outcome=SECRET)
+    question(row, state=AnswerState.ANSWERED, answer=SECRET)
+    question(row, key="size#2", round=2)
+    lines = run("show", row.id.hex)
+    assert f"Task: {row.id.hex}" in lines
+    assert "Status: waiting" in lines
+    assert f"Call: {row.call}" in lines
+    asked = [line.split()[:4] for line in lines[-2:]]
+    assert asked == [
+        ["colour", "elicitation/create", "answered", "1"],
+        ["size#2", "elicitation/create", "open", "2"],
+    ]
+    assert SECRET not in "".join(lines)
+
+
+def test_cancel_ends_the_task_wherever_it_runs(cast: Cast) -> None:
+    row = task(cast.acme.id, owner=process("one:1"), message=SECRET)
+    question(row)
+    assert run("cancel", str(row.id)) == [f"Task {row.id.hex} is cancelled."]
+    after = Task.objects.get(id=row.id)
+    assert (after.state, after.owner) == (TaskState.CANCELLED, NO_OWNER)
+    assert SECRET not in f"{after.request}{after.journal}{after.message}"
+    assert after.nonce != row.nonce
+    assert not TaskQuestion.objects.exists()
+    assert news(row) == [CHANGED, CANCELLED]
+    entry(row, "task.cancelled")
+    assert "has ended: it is cancelled" in refused("cancel", row.id.hex)
+    entry(row, "task.cancelled")
+
+
+@pytest.mark.parametrize("state", [one for one in TaskState if one is not TaskState.WORKING])
+def test_a_task_that_has_ended_stays_as_it_is(cast: Cast, state: TaskState) -> None:
+    row = task(cast.acme.id, state=state, outcome=SECRET)
+    for verb in ("cancel", "retry"):
+        assert f"it is {state}" in refused(verb, row.id.hex)
+    assert Task.objects.filter(id=row.id, state=state, outcome=SECRET).exists()
+    assert (news(row), Entry.objects.filter(call=row.call).count()) == ([], 0)
+
+
+def test_retry_begins_at_once_what_waits_to_be_tried_again(cast: Cast) -> None:
+    later = timezone.now() + timedelta(minutes=10)
+    row = task(cast.acme.id, due_at=later, attempts=4)
+    assert run("retry", row.id.hex) == [f"Task {row.id.hex} is due now."]
+    after = Task.objects.get(id=row.id)
+    assert after.due_at is not None
+    assert after.due_at < later
+    assert after.attempts == 0
+    assert news(row) == [DUE]
+    entry(row, "task.retried")
+
+
+def test_retry_frees_the_task_of_a_dead_process(cast: Cast, settings: Settings) -> None:
+    settings.MCPHOST_ALONE = False
+    dead = process("two:2", dead=True)
+    old = timezone.now() - LONG_AGO
+    rows = [task(cast.acme.id, owner=owner, taken_at=old) for owner in (dead, uuid4())]
+    for row in rows:
+        run("retry", row.id.hex)
+        after = Task.objects.get(id=row.id)
+        assert (after.owner, after.due_at is None) == (NO_OWNER, False)
+
+
+def test_retry_leaves_what_runs_and_what_waits_for_an_answer(
+    cast: Cast, settings: Settings
+) -> None:
+    settings.MCPHOST_ALONE = False
+    old = timezone.now() - LONG_AGO
+    runs = task(cast.acme.id, owner=process("one:1"), taken_at=old)
+    young = task(cast.acme.id, owner=process("two:2", dead=True))
+    asks = task(cast.acme.id)
+    question(asks)
+    assert "it runs at one:1" in refused("retry", runs.id.hex)
+    assert "it runs at two:2 (dead)" in refused("retry", young.id.hex)
+    assert "it waits for an answer" in refused("retry", asks.id.hex)
+    assert not Task.objects.exclude(due_at=None).exists()
+
+
+def test_where_one_process_serves_no_owner_counts_as_dead(cast: Cast, settings: Settings) -> None:
+    settings.MCPHOST_ALONE = True
+    row = task(cast.acme.id, owner=uuid4(), taken_at=timezone.now() - LONG_AGO)
+    assert f"it runs at {row.owner}" in refused("retry", row.id.hex)

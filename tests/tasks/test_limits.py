@@ -1,0 +1,112 @@
+"""Limits of working tasks, as the database counts them when calls become tasks."""
+
+import sqlite3
+from datetime import timedelta
+from typing import Final
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from mcphost.audit.records import new_id
+from mcphost.audit.writer.conditions import SQLITE, Condition, array
+from mcphost.audit.writer.rows import json_bytes
+from mcphost.audit.writer.writer import Writer
+from mcphost.tasks import changes
+from mcphost.tasks.changes import MostTasks, NewTask
+from mcphost.tasks.models import Task
+from mcphost.tasks.states import TaskState
+from tests.audit.conftest import writer
+from tests.calls.made import submit
+from tests.tasks.rows import a_task
+
+__all__ = ["writer"]
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+TENANT: Final = uuid4()
+MANY: Final = MostTasks(10_000, 10_000)
+
+
+def _create(most: MostTasks, holder: str = "holder", tenant: UUID = TENANT) -> Condition:
+    now = timezone.now()
+    task = NewTask(
+        id=uuid4(),
+        tenant=tenant,
+        who="token:1",
+        holder=holder,
+        era="modern",
+        call=new_id(),
+        tool="paint",
+        request="sealed",
+        journal="",
+        round=1,
+        created_at=now,
+        expires_at=now + timedelta(hours=1),
+    )
+    return changes.create(task, most)
+
+
+def test_callers_and_tenants_are_counted_apart(writer: Writer) -> None:
+    a_task(TENANT)
+    a_task(TENANT, holder="another")
+    a_task(TENANT, state=TaskState.COMPLETED)
+    a_task(uuid4())
+    wanted = [
+        (MostTasks(3, 10), "holder", TENANT),
+        (MostTasks(2, 10), "another", TENANT),
+        (MostTasks(10, 1), "a third", uuid4()),
+    ]
+    each = [[_create(*one) for _ in range(3)] for one in wanted]
+    held = [submit(writer, *((one, []) for one in conditions)) for conditions in each]
+    assert [sum(one) for one in held] == [1, 1, 1]
+
+
+def test_the_tenant_has_a_limit_for_all_its_callers(writer: Writer) -> None:
+    a_task(TENANT)
+    conditions = [_create(MostTasks(10, 3), f"caller {number}") for number in range(4)]
+    assert sum(submit(writer, *((one, []) for one in conditions))) == 2
+
+
+@pytest.mark.parametrize("most", [MostTasks(2, 10), MostTasks(10, 2)], ids=["caller", "tenant"])
+def test_a_creation_that_is_repeated_is_recognized_at_the_limit_and_takes_no_place(
+    writer: Writer, most: MostTasks
+) -> None:
+    """As after a connection was lost during the commit."""
+    first, second, third = (_create(most) for _ in range(3))
+    assert submit(writer, (first, [])) == [True]
+    assert submit(writer, (first, []), (second, [])) == [True, True]
+    assert submit(writer, (first, []), (third, [])) == [True, False]
+    assert Task.objects.count() == 2
+
+
+def test_tasks_that_are_created_together_are_counted_with_one_look_at_those_that_work() -> None:
+    """Else 10,000 waiting tasks cost each new one a look at all of them."""
+    if connection.vendor != SQLITE:
+        return  # what is counted are the instructions of SQLite
+    for _ in range(300):
+        a_task(TENANT)
+    connection.ensure_connection()
+    one, ten = (_steps(connection.connection, number) for number in (1, 10))
+    assert ten < 3 * one
+    assert Task.objects.count() == 311
+
+
+def _steps(database: sqlite3.Connection, number: int) -> int:
+    """How many instructions SQLite executes to create so many tasks at once."""
+    (statement,) = _create(MANY).change.make[SQLITE]
+    rows = array([json_bytes(_create(MANY).values().change) for _ in range(number)])
+    seen = 0
+
+    def count() -> int:
+        nonlocal seen
+        seen += 1
+        return 0
+
+    database.set_progress_handler(count, 1)
+    try:
+        assert len(database.execute(statement, (rows,)).fetchall()) == number
+    finally:
+        database.set_progress_handler(None, 1)
+    return seen

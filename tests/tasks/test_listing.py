@@ -1,0 +1,128 @@
+"""Tasks for display: pages, filters, counts."""
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from mcphost.tasks import listing
+from mcphost.tasks.listing import STATUSES, WAITING, TaskTally, WorkingTasks
+from mcphost.tasks.models import TaskQuestion
+from mcphost.tasks.states import AnswerState, TaskState
+from tests.tasks.rows import a_question, a_task
+
+pytestmark = pytest.mark.django_db
+
+TENANT, OTHER = uuid4(), uuid4()
+NOW = timezone.now()
+
+
+def test_the_newest_come_first_in_pages() -> None:
+    calls = [
+        a_task(TENANT, created_at=NOW - timedelta(seconds=age)).call for age in (4, 3, 2, 2, 1)
+    ]
+    a_task(OTHER)
+    seen, after = [], None
+    while True:
+        page = listing.page(TENANT, after=after, limit=2)
+        seen += [each.call for each in page.tasks]
+        after = page.after
+        if after is None:
+            break
+    assert len(seen) == 5
+    assert set(seen) == set(calls)
+    assert (seen[0], seen[3:]) == (calls[4], [calls[1], calls[0]])
+
+
+def test_a_page_after_a_task_that_is_gone_or_anothers_is_empty() -> None:
+    a_task(TENANT)
+    assert listing.page(TENANT, after=uuid4()).tasks == ()
+    assert listing.page(TENANT, after=a_task(OTHER).call).tasks == ()
+
+
+def test_each_status_finds_its_tasks() -> None:
+    tasks = {str(state): a_task(TENANT, state=state).call for state in TaskState}
+    asks = a_task(TENANT)
+    a_question(asks)
+    tasks[WAITING] = asks.call
+    assert set(tasks) == set(STATUSES)
+    for status, call in tasks.items():
+        assert [each.call for each in listing.page(TENANT, status).tasks] == [call], status
+    assert {each.call: each.status for each in listing.page(TENANT).tasks} == {
+        call: status for status, call in tasks.items()
+    }
+
+
+def test_a_task_with_an_answered_question_works() -> None:
+    task = a_task(TENANT)
+    a_question(task, state=AnswerState.ANSWERED)
+    (listed,) = listing.page(TENANT).tasks
+    assert (listed.status, listed.open) == ("working", ())
+    assert [each.key for each in listed.questions] == ["colour"]
+
+
+def test_a_tool_finds_its_tasks() -> None:
+    a_task(TENANT)
+    ships = a_task(TENANT, tool="ship")
+    assert [each.call for each in listing.page(TENANT, tool="ship").tasks] == [ships.call]
+
+
+def test_an_expired_task_is_nowhere() -> None:
+    task = a_task(TENANT, expires_at=NOW - timedelta(seconds=1))
+    a_question(task)
+    assert listing.page(TENANT).tasks == ()
+    assert listing.of_call(task.call, TENANT) is None
+    assert listing.open_questions([task.call]) == frozenset()
+    assert listing.tallies(None) == {}
+    assert listing.count_working() == WorkingTasks(0, 0, 0)
+
+
+def test_the_task_of_a_call_is_found_in_its_tenant_only() -> None:
+    task = a_task(TENANT)
+    found = listing.of_call(task.call, TENANT)
+    assert found is not None
+    assert found.id == task.id
+    assert listing.of_call(task.call, OTHER) is None
+
+
+def test_open_questions_are_known_by_the_authors_key() -> None:
+    task = a_task(TENANT)
+    a_question(task, "colour#2", author_key="colour")
+    a_question(task, "size", state=AnswerState.EXPIRED)
+    assert listing.open_questions([task.call]) == {(task.call, "colour")}
+
+
+def test_counts_are_by_tenant_and_failures_count_for_a_day() -> None:
+    a_task(TENANT, due_at=NOW)
+    waits = a_task(TENANT)
+    a_question(waits)
+    a_question(waits, "size")
+    a_task(TENANT, state=TaskState.FAILED)
+    a_task(TENANT, state=TaskState.FAILED, updated_at=NOW - timedelta(days=2))
+    a_task(TENANT, state=TaskState.COMPLETED)
+    a_task(OTHER)
+    own = TaskTally(working=1, waiting=1, failed=1)
+    assert listing.tallies(None) == {TENANT: own, OTHER: TaskTally(working=1)}
+    assert listing.tallies(frozenset({TENANT})) == {TENANT: own}
+    assert listing.count_working() == WorkingTasks(working=3, waiting=1, due=1)
+
+
+def test_open_questions_are_looked_up_by_their_task_whatever_the_statistics_say() -> None:
+    """PostgreSQL once had few open questions when it counted them, and now has many."""
+    ended = [a_question(a_task(TENANT), state=AnswerState.ANSWERED).id for _ in range(300)]
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+    TaskQuestion.objects.filter(id__in=ended).update(state=AnswerState.OPEN)
+    with CaptureQueriesContext(connection) as ran:
+        assert listing.count_working().waiting == 300
+    (query,) = ran.captured_queries
+    explain = "EXPLAIN QUERY PLAN" if connection.vendor == "sqlite" else "EXPLAIN"
+    with connection.cursor() as cursor:
+        cursor.execute(f"{explain} {query['sql']}")
+        plan = "\n".join(str(line) for line in cursor.fetchall())
+    assert "tasks_question" in plan
+    assert "tasks_question_open" not in plan
+    assert "tasks_question_expires" not in plan

@@ -1,0 +1,131 @@
+"""Secrets for the serving path: cached while encrypted, dropped when a change is reported."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.utils import timezone
+
+from mcphost.feed.cache import MISS, Miss
+from mcphost.feed.loop import loop
+from mcphost.serving import lookups
+from mcphost.vault import selectors as keys
+from mcphost.vault.models import StoredSecret
+from mcphost.vault.secrets import selectors
+from mcphost.vault.secrets.selectors import cached_secret, load_secret, secret_uses
+from mcphost.vault.secrets.services import change_secret, delete_secret, rotate_secret
+from mcphost.vault.secrets.usable import UsableSecret
+from tests.cast import Cast
+from tests.conftest import Elsewhere
+from tests.vault.secrets.kit import NAME, OLGA, OTHER, VALUE, stored
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CountQueries = Callable[[int], AbstractContextManager[Any]]
+
+
+@pytest.fixture
+def acme(cast: Cast) -> UUID:
+    return cast.acme.id
+
+
+def usable(found: UsableSecret | Miss | None) -> UsableSecret:
+    assert isinstance(found, UsableSecret)
+    return found
+
+
+def test_a_secret_is_found_without_a_query_once_its_tenants_secrets_were_read(
+    acme: UUID, django_assert_num_queries: CountQueries
+) -> None:
+    stored(acme)
+    assert cached_secret(acme, NAME) is MISS
+    assert usable(load_secret(acme, NAME)).reveal() == VALUE
+    with django_assert_num_queries(0):
+        assert usable(cached_secret(acme, NAME)).reveal() == VALUE
+        assert cached_secret(acme, "unknown_key") is None
+        assert load_secret(acme, "unknown_key") is None
+
+
+def test_keys_that_are_not_in_memory_are_no_reason_to_query_on_the_event_loop(
+    acme: UUID, django_assert_num_queries: CountQueries
+) -> None:
+    stored(acme)
+    load_secret(acme, NAME)
+    keys.forget_everything()
+    with django_assert_num_queries(0):
+        assert cached_secret(acme, NAME) is MISS
+    assert usable(load_secret(acme, NAME)).reveal() == VALUE
+    assert usable(cached_secret(acme, NAME)).reveal() == VALUE
+
+
+def test_what_another_process_changes_is_read_anew_after_the_next_poll(
+    acme: UUID, cast: Cast, elsewhere: Elsewhere
+) -> None:
+    secret = stored(acme)
+    stored(cast.globex.id)
+    for tenant in (acme, cast.globex.id):
+        load_secret(tenant, NAME)
+    with elsewhere():
+        rotate_secret(acme, secret, OTHER, actor=OLGA)
+    assert usable(cached_secret(acme, NAME)).reveal() == VALUE
+    assert loop.poll()
+    assert cached_secret(acme, NAME) is MISS
+    assert usable(cached_secret(cast.globex.id, NAME)).reveal() == VALUE
+    assert usable(load_secret(acme, NAME)).reveal() == OTHER
+    with elsewhere():
+        change_secret(acme, secret, hosts=["b.example.com"], places=["body"], actor=OLGA)
+    assert loop.poll()
+    assert usable(load_secret(acme, NAME)).hosts == {"b.example.com"}
+    with elsewhere():
+        delete_secret(acme, secret, actor=OLGA)
+    assert loop.poll()
+    assert load_secret(acme, NAME) is None
+
+
+def test_the_cache_contains_no_value(acme: UUID) -> None:
+    stored(acme)
+    usable(load_secret(acme, NAME)).reveal()
+    known = selectors._cache.get(acme)
+    assert known is not MISS
+    row = known[NAME]
+    assert row.sealed == bytes(StoredSecret.objects.get().sealed)
+    assert VALUE.encode() not in row.sealed
+    assert VALUE not in repr(known)
+    assert repr(row.sealed) not in repr(known)
+
+
+async def test_serving_reads_a_secret_from_the_database_once(
+    acme: UUID, transactional_db: None
+) -> None:
+    await lookups.in_database(stored, acme)
+    assert usable(await lookups.secret(acme, NAME)).reveal() == VALUE
+    assert usable(cached_secret(acme, NAME)).reveal() == VALUE
+    assert usable(await lookups.secret(acme, NAME)).reveal() == VALUE
+    assert await lookups.secret(acme, "unknown_key") is None
+
+
+def test_the_last_use_is_noted_when_the_value_is_read_and_written_later(
+    acme: UUID, django_assert_num_queries: CountQueries
+) -> None:
+    secret = stored(acme)
+    begun = timezone.now()
+    found = usable(load_secret(acme, NAME))
+    assert secret_uses.flush(timezone.now()) == 0
+    with django_assert_num_queries(0):
+        found.reveal()
+    assert secret_uses.flush(timezone.now()) == 1
+    (row,) = selectors.tenant_secrets(acme)
+    assert row.id == secret
+    assert row.last_used_at is not None
+    assert begun - timedelta(seconds=1) <= row.last_used_at <= timezone.now()
+
+
+def test_a_use_of_a_secret_that_is_deleted_meanwhile_is_dropped(acme: UUID) -> None:
+    secret = stored(acme)
+    usable(load_secret(acme, NAME)).reveal()
+    delete_secret(acme, secret, actor=OLGA)
+    assert secret_uses.flush(timezone.now()) == 1
+    assert not StoredSecret.objects.exists()

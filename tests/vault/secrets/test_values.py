@@ -1,0 +1,142 @@
+"""A value is bound to its row: moved, changed or under other keys, it does not open."""
+
+from uuid import UUID, uuid4
+
+import pytest
+from pytest_django import Settings
+
+from mcphost.vault import selectors as keys
+from mcphost.vault.errors import DamagedSecretError
+from mcphost.vault.lifecycle import destroy_salt
+from mcphost.vault.models import StoredSecret, TenantSecret
+from mcphost.vault.payloads import VaultPayloadCipher
+from mcphost.vault.rewrapping import rewrap
+from mcphost.vault.secrets import selectors
+from mcphost.vault.secrets.selectors import load_secret
+from mcphost.vault.secrets.services import rotate_secret
+from mcphost.vault.secrets.values import bound, open_value, seal_value
+from mcphost.vault.services import ensure_ring, ensure_tenant
+from tests.cast import Cast
+from tests.vault.secrets.kit import NAME, OLGA, OTHER, VALUE, stored
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def acme(cast: Cast) -> UUID:
+    ensure_ring()
+    return cast.acme.id
+
+
+def value_of(tenant: UUID, name: str = NAME) -> str:
+    """Read the value as a process does that has just started."""
+    selectors.forget_everything()
+    keys.forget_everything()
+    found = load_secret(tenant, name)
+    assert found is not None
+    return found.reveal()
+
+
+@pytest.mark.parametrize("column", ["id", "tenant", "name", "version", "sealed"])
+def test_a_value_opens_in_its_own_row_only(acme: UUID, column: str) -> None:
+    stored(acme)
+    row = StoredSecret.objects.get()
+    tenant, name = acme, NAME
+    match column:
+        case "id":
+            row.delete()
+            row.id = uuid4()
+        case "tenant":
+            row.tenant = tenant = uuid4()
+            ensure_tenant(tenant)
+        case "name":
+            row.name = name = "other_key"
+        case "version":
+            row.version += 1
+        case "sealed":
+            row.sealed = bytes(row.sealed)[:-1] + bytes([bytes(row.sealed)[-1] ^ 1])
+    row.save()
+    with pytest.raises(DamagedSecretError) as refused:
+        value_of(tenant, name)
+    assert VALUE not in str(refused.value)
+    assert refused.value.__suppress_context__
+
+
+def test_one_place_differs_from_another_in_each_part() -> None:
+    tenant, row = uuid4(), uuid4()
+    key = ensure_tenant(tenant).payload_key
+    sealed = seal_value(VALUE, bound(tenant, row, 1, NAME), key)
+    assert open_value(sealed, bound(tenant, row, 1, NAME), key) == VALUE
+    for place in (
+        bound(uuid4(), row, 1, NAME),
+        bound(tenant, uuid4(), 1, NAME),
+        bound(tenant, row, 2, NAME),
+        bound(tenant, row, 1, NAME + "s"),
+        b"",
+    ):
+        with pytest.raises(DamagedSecretError):
+            open_value(sealed, place, key)
+
+
+def test_an_older_value_put_back_into_its_row_does_not_open(acme: UUID) -> None:
+    stored(acme)
+    older = bytes(StoredSecret.objects.get().sealed)
+    secret = StoredSecret.objects.get().id
+    rotate_secret(acme, secret, OTHER, actor=OLGA)
+    StoredSecret.objects.update(sealed=older)
+    with pytest.raises(DamagedSecretError):
+        value_of(acme)
+
+
+def test_a_payload_does_not_open_as_a_secret_nor_a_secret_as_a_payload(acme: UUID) -> None:
+    key, cipher = ensure_tenant(acme).payload_key, VaultPayloadCipher()
+    payload = cipher.commit_and_seal(acme, b"what a person answered")
+    stored(acme)
+    StoredSecret.objects.update(sealed=payload.ciphertext)
+    with pytest.raises(DamagedSecretError):
+        value_of(acme)
+    sealed = seal_value(VALUE, bound(acme, uuid4(), 1, NAME), key)
+    with pytest.raises(Exception, match="modified"):
+        cipher.open(acme, key.id, sealed)
+
+
+@pytest.mark.parametrize("stump", [b"", b"short", bytes(12), bytes(28)])
+def test_a_stump_does_not_open(acme: UUID, stump: bytes) -> None:
+    stored(acme)
+    StoredSecret.objects.update(sealed=stump)
+    with pytest.raises(DamagedSecretError):
+        value_of(acme)
+
+
+def test_the_same_value_looks_different_every_time(acme: UUID) -> None:
+    key, place = ensure_tenant(acme).payload_key, bound(acme, uuid4(), 1, NAME)
+    assert len({seal_value(VALUE, place, key) for _ in range(10)}) == 10
+
+
+def test_values_open_through_a_change_of_the_master_key(acme: UUID, settings: Settings) -> None:
+    stored(acme)
+    old = settings.MCPHOST_MASTER_KEY()
+    settings.MCPHOST_NEW_MASTER_KEY = lambda: b"n" * 32
+    rewrap(OLGA)
+    assert value_of(acme) == VALUE
+    settings.MCPHOST_MASTER_KEY, settings.MCPHOST_NEW_MASTER_KEY = (lambda: b"n" * 32), lambda: b""
+    assert value_of(acme) == VALUE
+    rewrap(OLGA)
+    assert value_of(acme) == VALUE
+    settings.MCPHOST_MASTER_KEY = lambda: old
+    with pytest.raises(Exception, match="wrapped under master key"):
+        value_of(acme)
+
+
+def test_like_payloads_values_outlive_the_salt_but_not_the_payload_key(acme: UUID) -> None:
+    stored(acme)
+    sealed = VaultPayloadCipher().commit_and_seal(acme, b"payload")
+    destroy_salt(acme, OLGA)
+    assert value_of(acme) == VALUE
+    assert VaultPayloadCipher().open(acme, sealed.key_id, sealed.ciphertext) == b"payload"
+    TenantSecret.objects.filter(tenant=acme).delete()
+    ensure_ring()
+    keys.forget_everything()
+    ensure_tenant(acme)
+    with pytest.raises(DamagedSecretError):
+        value_of(acme)
