@@ -90,14 +90,19 @@ class Wakeups:
             await work
 
     async def _reconnect(self, layer: Any) -> None:
-        while True:
+        # The end is asked for beside the cancellation: a task group whose child fails while it is
+        # cancelled raises that failure instead of the cancellation.
+        while not self._end.is_set():
             try:
                 await self._exchange(layer)
             except Exception as error:  # noqa: BLE001 - the layer raises what Redis raises
-                self._report_unreachable(error)
+                if not self._end.is_set():
+                    self._report_unreachable(error)
             finally:
                 await _flush(layer)
-            await asyncio.sleep(AGAIN_SECONDS)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(AGAIN_SECONDS):
+                    await self._end.wait()
 
     async def _exchange(self, layer: Any) -> None:
         """Receive and send wake-ups until either fails."""

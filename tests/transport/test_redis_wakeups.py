@@ -1,5 +1,6 @@
 """Wake-ups through a real Redis, which is stopped and started."""
 
+import asyncio
 import logging
 import threading
 import time
@@ -102,6 +103,36 @@ def test_redis_away_is_said_once_and_heals_by_itself(
     assert sum(text.startswith("Redis is unreachable") for text in said) == 6
     assert sum(text.startswith("Redis is reachable again") for text in said) == 4
     assert str(server.port) not in caplog.text
+
+
+class FailsWhenCancelled(RedisPubSubChannelLayer):
+    """A layer whose connection breaks in the moment in which its reader is cancelled."""
+
+    async def receive(self, channel: str) -> dict[str, object]:
+        try:
+            return await self._get_layer().receive(channel)
+        except asyncio.CancelledError:
+            raise ConnectionError from None
+
+
+def test_a_connection_that_breaks_while_the_process_stops_delays_nothing(
+    server: Redis, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.start()
+    before = set(threading.enumerate())
+    woken = threading.Event()
+    wakeups = Wakeups(lambda: FailsWhenCancelled(hosts=[server.url]), woken.set, BEACON)
+    with Process(server) as other:
+        wakeups.start()
+
+        def told() -> bool:
+            other.wakeups.send()
+            return woken.wait(0.1)
+
+        assert _becomes(told)
+        wakeups.stop(PATIENCE)
+    assert set(threading.enumerate()) <= before
+    assert "Redis is unreachable" not in caplog.text
 
 
 def test_nothing_is_started_or_said_where_processes_share_no_layer() -> None:
