@@ -5,14 +5,15 @@ SHELL := /bin/sh
 PYTHON ?= python3
 VENV := .venv/bin
 # What reaches a database is tested on PostgreSQL too.
-SQL := $(addprefix tests/,audit feed tenants vault calls tasks identity catalogue serving transport rounds)
+SQL := $(addprefix tests/,audit feed tenants vault calls tasks identity catalogue serving transport rounds \
+  console/records/test_saved_filter_races.py)
 PURE := mcphost/protocol/*,mcphost/sealing/*,mcphost/runtime/*
 # Two workers suit two cores; TESTS narrows a run: make test TESTS=tests/protocol
 WORKERS ?= 2
 TESTS ?= tests
 
 .DEFAULT_GOAL := help
-.PHONY: help up test postgresql lint conformance e2e bench editor clean lock runtime dev
+.PHONY: help up test postgresql coverage pure lint conformance e2e services browser bench screenshots editor clean lock runtime dev
 
 help: ## list these commands
 	@echo "mcphost: a hosted, multi-tenant MCP server platform"
@@ -24,19 +25,25 @@ up: ## set up what is missing, then serve on http://127.0.0.1:8000 (PORT, HOST, 
 	@$(PYTHON) -m bootstrap runtime --serve
 	@exec $(VENV)/python manage.py up
 
-test: dev ## unit and interaction tests with coverage (TESTS=tests/<room> for some of them)
-	@rm -f .coverage .coverage.*
-	env -u TEST_DATABASE_URL $(VENV)/python -m pytest $(TESTS) -n $(WORKERS) --cov --cov-report=
-	@if [ "$(TESTS)" = tests ]; then \
-	  echo "Coverage of mcphost/ (95 % or more)" && $(VENV)/coverage report --fail-under=95 && \
-	  echo "Coverage of the pure rooms (100 %)" && $(VENV)/coverage report --fail-under=100 --include='$(PURE)'; \
-	fi
+test: dev ## unit and interaction tests (TESTS=tests/<room> for some of them)
+	env -u TEST_DATABASE_URL $(VENV)/python -m pytest $(TESTS) -n $(WORKERS)
 	@if [ -n "$$TEST_DATABASE_URL" ]; then $(MAKE) --no-print-directory postgresql; \
 	elif [ -n "$$CI" ]; then echo "mcphost: in CI, TEST_DATABASE_URL has to name a PostgreSQL" >&2; exit 1; \
 	else echo; echo "NOT TESTED ON POSTGRESQL: set TEST_DATABASE_URL to one whose role may create databases"; fi
 
 postgresql: dev ## the rooms with SQL, and what stands on them, on the PostgreSQL of TEST_DATABASE_URL
-	$(VENV)/python -m pytest $(SQL) -n $(WORKERS)
+	$(VENV)/python -m pytest $(SQL) -n $(WORKERS) --only-database
+
+coverage: dev ## the same tests with their coverage, 95 % or more, and 100 % of the pure rooms; takes nearly twice as long
+	@rm -f .coverage .coverage.*
+	env -u TEST_DATABASE_URL $(VENV)/python -m pytest tests -n $(WORKERS) --cov --cov-report=
+	$(VENV)/coverage report --fail-under=95
+	$(VENV)/coverage report --fail-under=100 --include='$(PURE)'
+
+pure: dev ## coverage of the pure rooms by their own tests, 99 % or more
+	@rm -f .coverage .coverage.*
+	env -u TEST_DATABASE_URL $(VENV)/python -m pytest tests/protocol tests/sealing tests/runtime tests/rounds --cov --cov-report=
+	$(VENV)/coverage report --fail-under=99 --include='$(PURE)'
 
 lint: dev ## format, lint, types, layers and the shape of the code
 	$(VENV)/ruff format --check .
@@ -48,12 +55,19 @@ lint: dev ## format, lint, types, layers and the shape of the code
 conformance: dev ## the official MCP conformance suite against one server and against two nodes
 	$(VENV)/python -m tests.conformance.run
 
-e2e: dev ## real processes, real clients, a real browser; attacks on a running server
-	$(VENV)/python -m pytest tests/e2e tests/attacks --ignore=tests/e2e/browser
-	@if [ -d tests/e2e/browser ]; then $(VENV)/python -m pytest tests/e2e/browser; fi
+e2e: services browser ## real processes, real clients, a real browser; attacks on a running server
 
-bench: dev ## throughput and listeners, beside other servers; writes docs/benchmarks.md (SMOKE=1: a second each)
-	$(VENV)/python -m bench $(if $(SMOKE),--smoke)
+services: dev ## the part of e2e without the browser
+	$(VENV)/python -m pytest tests/e2e tests/attacks --ignore=tests/e2e/browser -n $(WORKERS) --dist loadfile
+
+browser: dev ## the part of e2e in the browser
+	$(VENV)/python -m pytest tests/e2e/browser
+
+bench: dev ## throughput and listeners, beside other servers; writes docs/benchmarks.md (SMOKE=1: a second each, without the peers that have environments of their own)
+	$(VENV)/python -m bench $(SCENARIOS) $(if $(SMOKE),--smoke --peers mcphost mcphost-postgresql sdk bare)
+
+screenshots: dev ## take the pictures of README and docs/tour.md again (needs chromium; PICTURES="calls keys" for some)
+	$(VENV)/python -m tests.screenshots $(PICTURES)
 
 editor: dev ## build static/editor again from editor/ (the script editor of the admin)
 	$(VENV)/python -m editor

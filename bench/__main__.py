@@ -1,4 +1,4 @@
-"""The command line: `python -m bench [call|ask|kinds|sessions|scale|nodes|listeners|waiting|tasks|profile ...] [--smoke]`."""
+"""The command line: `python -m bench [call|ask|kinds|sessions|scale|nodes|listeners|waiting|tasks|console|profile ...] [--smoke]`."""
 
 import argparse
 import os
@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from bench import (
     asking,
+    console,
     kinds,
     listeners,
     machine,
@@ -42,6 +43,7 @@ class Run:
     keep: bool
     smoke: bool
     load: float
+    records: Sequence[str] = ()
 
 
 def main() -> int:
@@ -49,7 +51,7 @@ def main() -> int:
     options = _options()
     plan = SMOKE if options.smoke else Plan(options.passes, options.seconds, warm_up=2)
     keep = not (options.smoke or options.no_write)
-    run = Run(plan, options.peers, keep, options.smoke, load=os.getloadavg()[0])
+    run = Run(plan, options.peers, keep, options.smoke, os.getloadavg()[0], options.record)
     try:
         require_wrk()
         postgresql.find()
@@ -149,6 +151,22 @@ def _tasks(run: Run) -> bool:
     return True
 
 
+def _console(run: Run) -> bool:
+    entries, looks = (
+        (console.SMALL_RECORD, console.FEW_LOOKS) if run.smoke else (console.RECORD, console.LOOKS)
+    )
+    over = [report.record_table(each) for each in console.record(entries, looks, run.records)]
+    beside = console.sockets(console.SMALL_CROWD if run.smoke else console.CROWD, run.plan)
+    following = console.following(run.plan, EACH_CONNECTIONS)
+    tables = [
+        report.following_table(label, each)
+        for label, each in following.items()
+        if any(each.values())
+    ]
+    _show(run, "bench console", "\n\n".join([*over, report.sockets_table(beside), *tables]))
+    return all(_no_errors(figures) for each in following.values() for figures in each.values())
+
+
 def _show(run: Run, place: str, text: str) -> None:
     print(f"\n{text}\n", flush=True)
     if run.keep:
@@ -178,6 +196,7 @@ SCENARIOS: Mapping[str, Callable[[Run], bool]] = {
     "listeners": _listeners,
     "waiting": _waiting,
     "tasks": _tasks,
+    "console": _console,
 }
 # Not part of the benchmark: it is run only where it is named.
 TOOLS: Mapping[str, Callable[[Run], bool]] = {"profile": _profile}
@@ -190,11 +209,18 @@ def _options() -> argparse.Namespace:
         "scenarios",
         nargs="*",
         help="call: beside the peers; ask: calls of two legs; kinds: functions, scripts and HTTP tools; sessions: real clients from connecting to closing; scale: over a large database; nodes: two processes against "
-        "one; listeners: how soon all hear of a change; waiting: what open questions cost; tasks: calls that outlive their requests. Without a name all of these. "
+        "one; listeners: how soon all hear of a change; waiting: what open questions cost; tasks: calls that outlive their requests; console: pages of the admin over ten million entries, live lists, summaries. Without a name all of these. "
         "profile: CPU per call of mcphost and the bare app, in less than a minute, for developers; writes nothing",
     )
     parser.add_argument("--smoke", action="store_true", help="a second each, nothing is written")
     parser.add_argument("--no-write", action="store_true", help="leave docs/ as it is")
+    parser.add_argument(
+        "--record",
+        nargs="+",
+        default=[],
+        metavar="FOLDER[=URL]",
+        help="console: records that `python -m bench.record` filled, in the folder's `home` or the database of that URL",
+    )
     parser.add_argument("--passes", type=int, default=5, help="turns per server (5)")
     parser.add_argument("--seconds", type=int, default=2, help="seconds of each turn (2)")
     parser.add_argument("--peers", nargs="+", choices=known, default=known, metavar="PEER")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench.processes import ROOT
+from tests.e2e.installing import one_at_a_time
 from tests.e2e.node_client import NODE, NPM
 
 LOCKS = ROOT / "bench"
@@ -57,10 +58,11 @@ def _kept(lock: Path, name: str, make: Callable[[Path], None]) -> Path:
     wanted = hashlib.sha256(lock.read_bytes()).hexdigest()
     folder = ROOT / "build" / name
     stamp = folder / "complete"
-    if not (stamp.exists() and stamp.read_text() == wanted):
-        print(f"making an environment in {folder} ...", file=sys.stderr, flush=True)
-        make(folder)
-        stamp.write_text(wanted)
+    with one_at_a_time(folder):
+        if not (stamp.exists() and stamp.read_text() == wanted):
+            print(f"making an environment in {folder} ...", file=sys.stderr, flush=True)
+            make(folder)
+            stamp.write_text(wanted)
     return folder
 
 
@@ -69,10 +71,12 @@ def _interpreter(folder: Path) -> Path:
 
 
 def _make_python(folder: Path, lock: Path) -> None:
-    venv.create(folder, clear=True, with_pip=True)
+    # Our own pip installs: to install another one first takes as long as most of these locks.
+    venv.create(folder, clear=True, with_pip=False)
+    into = [sys.executable, "-m", "pip", "--python", str(_interpreter(folder)), "install"]
     # The lock is complete, so pip has nothing to resolve (see fastmcp-override.in).
-    install = ["-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "-r", str(lock)]
-    _install([str(_interpreter(folder)), *install, "--retries", "1", "--timeout", "20"], folder)
+    complete = ["--quiet", "--no-deps", "--require-hashes", "-r", str(lock)]
+    _install([*into, *complete, "--retries", "1", "--timeout", "20"], folder)
 
 
 def _make_node(folder: Path, source: Path) -> None:

@@ -3,8 +3,10 @@
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import median
 
 from bench.asking import SealingFigure, claim_seconds
+from bench.console import ALONE, PageFigure, RecordFigure, SocketsFigure
 from bench.figures import Figure
 from bench.kinds import ECHO, SCRIPT
 from bench.listeners import ListenersFigure
@@ -34,6 +36,10 @@ TARGET_QUESTION = 30 * 1024
 TARGET_LATENCY = 1.5
 TARGET_SESSION = 25 * 1024
 TARGET_SET_UP = 300
+# Seconds of a page of the admin, at the server.
+TARGET_PAGE = 0.3
+# Of the CPU per call without them.
+TARGET_SUMMARIES = 1.1
 # Bytes of a process for each task that waits: nothing but what memory varies by.
 TARGET_TASK = 512
 
@@ -359,6 +365,72 @@ def conditions(facts: Mapping[str, str], plan: Plan, labels: Sequence[str]) -> s
         f"connections, in turn, after {plan.warm_up} s of warm-up."
     )
     return "\n".join([how, "", *lines, spoken])
+
+
+def record_table(figure: RecordFigure) -> str:
+    """Pages of the admin over a large record, as Markdown."""
+    lines = [
+        f"### Pages over {figure.entries:,} entries: {figure.label}",
+        "",
+        "| page | p50 ms | longest ms | first look ms | KB |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
+    lines += [
+        f"| {page.name} | {median(page.looks) * 1e3:,.0f} | {max(page.looks) * 1e3:,.0f} "
+        f"| {page.first * 1e3:,.0f} | {page.size / 1000:,.0f} |"
+        for page in figure.pages
+    ]
+    slow = [page.name for page in figure.pages if _is_slow(page)]
+    verdict = f"**missed** by {', '.join(slow)}" if slow else "**reached** by all"
+    return "\n".join([*lines, "", f"- at most {TARGET_PAGE * 1e3:.0f} ms at p50: {verdict}"])
+
+
+def _is_slow(page: PageFigure) -> bool:
+    return median(page.looks) > TARGET_PAGE
+
+
+def sockets_table(figure: SocketsFigure) -> str:
+    """Calls beside open live lists, as Markdown."""
+    without, beside = zip(*figure.samples, strict=True)
+    lines = [
+        f"### Calls beside {figure.count:,} open live lists",
+        "",
+        "| live lists | idle, of a core | CPU per call | calls/s | p50 ms | p99 ms | errors |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    rows = zip(("none", f"{figure.count:,}"), figure.idle, (without, beside), strict=True)
+    lines += [
+        f"| {name} | {idle:.1%} | {median(s.cpu_per_call for s in samples) * 1e6:,.0f} µs "
+        f"| {median(s.rate for s in samples):,.0f} | {median(s.p50 for s in samples):.2f} "
+        f"| {median(s.p99 for s in samples):.2f} | {sum(s.errors for s in samples)} |"
+        for name, idle, samples in rows
+    ]
+    memory = f"A live list takes {figure.memory:,.0f} bytes; all were told {figure.rows:,} rows."
+    return "\n".join([*lines, "", memory])
+
+
+def following_table(label: str, each: Mapping[int, Sequence[Figure]]) -> str:
+    """Calls with and without the summaries that are written beside them, as Markdown."""
+    lines = [
+        f"### Calls with and without the summaries: {label}",
+        "",
+        "| connections | summaries | CPU per call | of that without | calls/s | lowest to highest pass | of those without | p50 ms | p99 ms | errors |",
+        "| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    missed = []
+    for count, figures in each.items():
+        for figure in figures:
+            ratio = figure.cpu_ratios[ALONE]
+            lines.append(
+                f"| {count} | {figure.label} | {figure.cpu * 1e6:,.0f} µs | {ratio:.2f} | {figure.rate:,.0f} "
+                f"| {figure.low:,.0f} to {figure.high:,.0f} | {figure.ratios[ALONE]:.0%} | {figure.p50:.2f} "
+                f"| {figure.p99:.2f} | {figure.errors} |"
+            )
+            missed += [_connections(count)] if ratio > TARGET_SUMMARIES else []
+    verdict = f"**missed** with {', '.join(missed)}" if missed else "**reached**"
+    return "\n".join(
+        [*lines, "", f"- at most {TARGET_SUMMARIES} times the CPU per call: {verdict}"]
+    )
 
 
 def write(marker: str, text: str, page: Path = PAGE) -> None:

@@ -74,7 +74,10 @@ class Environment:
         self._run([interpreter, "-m", "venv", str(self.path)], "the virtual environment failed")
 
     def _install(self, lock: str) -> None:
+        # A lock is complete, so pip resolves nothing: older versions of pip look for a newer release
+        # of what another package wants with an extra, and then refuse it for lack of a hash.
         pip = [str(self.python), "-m", "pip", "--disable-pip-version-check", "install", "-qq"]
+        pip.append("--no-deps")
         self._run(
             [*pip, "--require-hashes", "--requirement", str(self.root / lock)],
             "pip could not install {0} (is the package index reachable from here?)".format(lock),

@@ -8,9 +8,10 @@ from channels.routing import ProtocolTypeRouter, URLRouter
 from django.core.asgi import get_asgi_application
 from django.urls import re_path
 
+from mcphost.console.live.routing import urlpatterns as sockets
 from mcphost.transport.django_requests import Limited
 from mcphost.transport.endpoint import endpoint
-from mcphost.transport.operations import healthz, metrics, not_found, readyz
+from mcphost.transport.operations import healthz, metrics, not_found, readyz, status
 from mcphost.transport.server.lifespan import lifespan
 
 LINK = re.compile(r"/t/[^/]+/(done|callback)/")
@@ -47,10 +48,12 @@ application = ProtocolTypeRouter(
                     _at(r"^healthz$", healthz),
                     _at(r"^readyz$", readyz),
                     _at(r"^metrics$", metrics),
+                    _at(r"^status\.json$", status),
                     _at(r"", Limited(get_asgi_application())),
                 ]
             )
         ),
+        "websocket": URLRouter(sockets),
         "lifespan": lifespan,
     }
 )

@@ -49,6 +49,8 @@ class Environment(BaseSettings):
     body_seconds: float = Field(30.0, gt=0)
     form_limit: int = Field(32 * 1024 * 1024, gt=0)
     django_requests: int = Field(8, gt=0)
+    console_sockets: int = Field(1000, ge=0)
+    console_sockets_per_user: int = Field(20, gt=0)
     processes: int = Field(1, gt=0)
     key_rotation_seconds: float = Field(0.0, ge=0)
     header_seconds: float = Field(10.0, gt=0)
@@ -89,6 +91,7 @@ class Environment(BaseSettings):
     task_rounds_per_tool: int = Field(16, gt=0)
     task_engine: str | None = Field(None, pattern="^(embedded|procrastinate)$")
     task_worker_in_server: bool = True
+    summaries_in_server: bool = True
 
     @classmethod
     def variable(cls, name: str) -> str:
@@ -235,6 +238,8 @@ MCPHOST_PORT = ENVIRONMENT.port
 MCPHOST_LOOPBACK = ENVIRONMENT.is_loopback()
 MCPHOST_EGRESS_LOOPBACK_PORTS = frozenset(map(int, _listed(ENVIRONMENT.egress_loopback_ports)))
 MCPHOST_CONFORMANCE = ENVIRONMENT.conformance
+# What the official conformance suite expects of a server lies with the tests, in a checkout.
+MCPHOST_CONFORMANCE_TOOLS = BASE / "tests" / "conformance" / "tools"
 MCPHOST_EXPOSE_DEMO = ENVIRONMENT.expose_demo
 MCPHOST_PROXIES = ENVIRONMENT.proxies
 MCPHOST_HOME = HOME.path
@@ -254,6 +259,8 @@ MCPHOST_BODY_LIMIT = ENVIRONMENT.body_limit
 MCPHOST_BODY_SECONDS = ENVIRONMENT.body_seconds
 MCPHOST_FORM_LIMIT = ENVIRONMENT.form_limit
 MCPHOST_DJANGO_REQUESTS = ENVIRONMENT.django_requests
+MCPHOST_CONSOLE_SOCKETS = ENVIRONMENT.console_sockets
+MCPHOST_CONSOLE_SOCKETS_PER_USER = ENVIRONMENT.console_sockets_per_user
 MCPHOST_PROCESSES = ENVIRONMENT.processes
 MCPHOST_KEY_ROTATION_SECONDS = ENVIRONMENT.key_rotation_seconds
 MCPHOST_HEADER_SECONDS = ENVIRONMENT.header_seconds
@@ -293,10 +300,11 @@ MCPHOST_TASK_ROUNDS = ENVIRONMENT.task_rounds
 MCPHOST_TASK_ROUNDS_PER_TENANT = ENVIRONMENT.task_rounds_per_tenant
 MCPHOST_TASK_ROUNDS_PER_TOOL = ENVIRONMENT.task_rounds_per_tool
 MCPHOST_TASK_WORKER_IN_SERVER = ENVIRONMENT.task_worker_in_server
+MCPHOST_SUMMARIES_IN_SERVER = ENVIRONMENT.summaries_in_server
 
 INSTALLED_APPS = [
     "daphne",
-    "unfold",
+    "unfold",  # its fonts
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -322,7 +330,8 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "mcphost.console.middleware.SecurityHeadersMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "mcphost.console.unseen.UnseenMiddleware",
+    "mcphost.console.static_files.StaticFilesMiddleware",
     "mcphost.console.unavailable.DatabaseAwayMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -380,41 +389,20 @@ AUTH_PASSWORD_VALIDATORS = [
 # Set up by mcphost.observability.logs when a server or a command starts.
 LOGGING_CONFIG = None
 
-INDIGO = {
-    "50": "#eef2ff",
-    "100": "#e0e7ff",
-    "200": "#c7d2fe",
-    "300": "#a5b4fc",
-    "400": "#818cf8",
-    "500": "#6366f1",
-    "600": "#4f46e5",
-    "700": "#4338ca",
-    "800": "#3730a3",
-    "900": "#312e81",
-    "950": "#1e1b4b",
-}
-UNFOLD = {
-    "SITE_TITLE": "mcphost",
-    "SITE_HEADER": "mcphost",
-    "SITE_SUBHEADER": "Hosted MCP servers",
-    "SITE_SYMBOL": "hub",
-    "SITE_URL": None,
-    "SITE_FAVICONS": [
-        {"rel": "icon", "type": "image/svg+xml", "href": "/static/console/favicon.svg"}
-    ],
-    "SHOW_HISTORY": False,
-    "SHOW_VIEW_ON_SITE": False,
-    "COLORS": {"primary": INDIGO},
-}
-
 LANGUAGE_CODE = "en-us"
 TIME_ZONE = "UTC"
 USE_TZ = True
 
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE / "static"]
-# Static files are served from their source folders, compressed or not, without `collectstatic`.
+# Static files are served from their source folders, without `collectstatic`. What CSS names, such as
+# fonts, has no version in its URL, so it is cached for an hour only.
 WHITENOISE_USE_FINDERS = True
+WHITENOISE_MAX_AGE = 3600
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "mcphost.console.static_files.VersionedStorage"},
+}
 # Static files are small. That they are read by blocking is a warning that operators cannot act on.
 warnings.filterwarnings(
     "ignore", message="StreamingHttpResponse must consume synchronous iterators"

@@ -15,7 +15,7 @@ from tests.wire import MODERN, NAME_PARAMS, check_message, check_response
 
 REVISION = "2026-07-28"
 PREFIX = "io.modelcontextprotocol/"
-PATIENCE = 10.0
+PATIENCE = 30.0
 
 
 def meta(**extra: Any) -> dict[str, Any]:

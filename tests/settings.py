@@ -19,7 +19,10 @@ from mcphost.settings import DATABASES  # noqa: E402
 
 # A database to which threads still have connections cannot be dropped at the end.
 DATABASES["default"]["CONN_MAX_AGE"] = 0
-if not os.environ["DATABASE_URL"]:
+if os.environ["DATABASE_URL"]:
+    # What tests commit need not survive a loss of power; on SQLite neither (below).
+    DATABASES["default"]["OPTIONS"]["options"] = "-c synchronous_commit=off"
+else:
     # Threads share one file, as in production; an in-memory database would be one per connection.
     DATABASES["default"]["OPTIONS"]["init_command"] += "PRAGMA synchronous=OFF;"
     DATABASES["default"]["TEST"] = {"NAME": str(_home / "test.sqlite3")}

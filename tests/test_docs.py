@@ -23,6 +23,7 @@ from mcphost.testing import (
     model_answer,
     run_through,
 )
+from tests.screenshots.pictures import FOLDER, PICTURES
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "mcphost"
@@ -40,6 +41,7 @@ INNER = [
     ROOT / "docs" / "glossary.md",
     *sorted(ROOT.glob("docs/design/*.md")),
 ]
+MOST_BYTES_OF_PICTURES = 1_500_000
 # Modules that the file map does not list, and Django's folder for commands.
 BOILERPLATE = {"__init__", "apps", "models", "wiring"}
 COMMANDS = "management/commands/"
@@ -192,6 +194,18 @@ def test_every_link_between_documents_leads_somewhere(document: Path) -> None:
         assert led.exists(), f"{_short(document)}: {target}"
         if anchor and led.suffix == ".md":
             assert anchor in _anchors(led), f"{_short(document)}: {target}"
+
+
+def test_the_pictures_are_those_that_the_script_takes_and_each_is_shown_and_small() -> None:
+    taken = {f"{picture.name}.webp" for picture in PICTURES}
+    files = [path for path in FOLDER.iterdir() if path.is_file()]
+    shown = {
+        Path(target).name
+        for document in DOCUMENTS
+        for target in re.findall(r"!\[[^]]+\]\((?:docs/)?(images/[^)]+)\)", document.read_text())
+    }
+    assert {path.name for path in files} == taken == shown
+    assert sum(path.stat().st_size for path in files) < MOST_BYTES_OF_PICTURES
 
 
 def _anchors(document: Path) -> set[str]:

@@ -12,8 +12,8 @@ from mcphost.catalogue.kinds import http_kind
 from mcphost.egress.client import EgressLimits
 from mcphost.egress.messages import OutgoingRequest, ReceivedResponse
 from mcphost.egress.secret_values import SecretHandle, Template
+from mcphost.kinds.http.asking import AskingReply
 from mcphost.kinds.http.configs import HttpToolConfig
-from mcphost.kinds.http.replies import AskingReply
 from mcphost.kinds.script.kind import ScriptKind
 from mcphost.runtime.outcomes import Complete
 from mcphost.runtime.ports import FixedPorts
@@ -59,7 +59,7 @@ class Shop:
 async def test_the_documented_scripts_run(kind: ScriptKind) -> None:
     bill, rename, stock = blocks("scripts.md", "python")
     for code in (bill, rename, stock):
-        assert kind.inspect({"code": code}) == {}
+        assert kind.inspect({"code": code}, "acme") == {}
     assert await result(kind, bill, {"total": 10.0, "guests": 4}, {}) == '{"each":2.5}'
     answers = {"new": accept(name="new", sure=True)}
     assert await result(kind, rename, {"name": "old"}, answers) == "old is now new."

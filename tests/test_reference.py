@@ -59,11 +59,13 @@ def verbs() -> set[str]:
     """Return the verbs that exist for every primitive type."""
     tree = ast.parse((ROOT / "mcphost/catalogue/services.py").read_text())
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    # The position of the verb among the arguments of the functions that record one.
+    position = {"_record": 0, "_change_state": 2}
     return {
         verb
         for call in calls
-        if ast.unparse(call.func) == "_record"
-        for verb in strings(call.args[0])
+        if (at := position.get(ast.unparse(call.func))) is not None
+        for verb in strings(call.args[at])
     }
 
 

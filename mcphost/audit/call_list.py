@@ -1,38 +1,28 @@
 """The list of calls, one row per call, and the list of questions that wait for an answer."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from uuid import UUID
 
-from django.conf import settings
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models import Count
 
 from mcphost.audit.entries import UNKNOWN, EntryView, view
-from mcphost.audit.models import Entry
-from mcphost.audit.open_calls import Loss, Losses, losses, sealed_by_lost
+from mcphost.audit.models import CallSummary, Entry
+from mcphost.audit.open_calls import Loss, Losses, losses
 from mcphost.audit.records import (
     ANSWER_RECEIVED,
+    CANCELLATIONS,
     GOES_ON,
     INPUT_REQUIRED,
     QUESTION_ASKED,
     REFUSALS,
     ROUND_FINISHED,
     ROUND_STARTED,
-    TASK_CANCELLED,
 )
-from mcphost.audit.selectors import (
-    FINAL,
-    PAGE,
-    SKEW,
-    EntryFilter,
-    call_entries,
-    chosen_entries,
-    first_id,
-    of_tenants,
-    page_of,
-)
+from mcphost.audit.selectors import PAGE, EntryFilter, call_entries
+from mcphost.audit.summaries import follower, search
 from mcphost.audit.timeline import (
     CANCELLED,
     EXPIRED,
@@ -52,7 +42,6 @@ MOST_WAITING = 200
 
 ASKED, REFUSED = "asked", "refused"
 
-_ROUNDS = (ROUND_STARTED, ROUND_FINISHED)
 _WAITED = frozenset({OPEN, EXPIRED})
 
 
@@ -77,10 +66,12 @@ class ListedCall:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """A page of calls; `after` is the cursor of the next page, None on the last."""
+    """A page of calls; `after` is the cursor of the next, older page, None on the last; `before` is that
+    of the newer page, None on the first."""
 
     calls: tuple[ListedCall, ...]
     after: UUID | None
+    before: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +90,7 @@ class WaitingQuestion:
 class _Counts:
     """Counts of a call's entries other than its rounds; answers by outcome.
 
-    `cancelled`: its task was.
+    `cancelled`: the call or its task was.
     """
 
     asked: int = 0
@@ -119,31 +110,48 @@ class _Counts:
             self.answers[outcome] = count
         elif action == QUESTION_ASKED:
             self.asked += count
-        elif action == TASK_CANCELLED:
+        elif action in CANCELLATIONS:
             self.cancelled = True
         else:
             self.refused += count
 
 
 def calls(
-    chosen: EntryFilter, now: datetime, *, after: UUID | None = None, limit: int = PAGE
+    chosen: EntryFilter,
+    now: datetime,
+    *,
+    after: UUID | None = None,
+    before: UUID | None = None,
+    limit: int = PAGE,
 ) -> Calls:
     """A page of calls, the most recently active first. Filters apply to their last round.
+
+    `after` is the cursor of an older page, `before` that of a newer one.
 
     `outcome` is a state of a row; `questions` is `asked` (any at all), an answer's outcome,
     `unasked`, `invalid`, or `refused`. A page with fewer than `limit` calls may not be the last.
     """
-    lost = losses()
-    query = _with_outcome(_lasts(), chosen.outcome, now, lost)
-    if chosen.questions:
-        query = query.filter(Exists(_with_question(chosen.questions)))
-    page, following = page_of(chosen_entries(query, chosen), after, limit)
-    rows = _rows(page, now, lost)
+    follower.catch_up(now)
+    found = search.find(chosen, now, search.Cursor(after, before, limit))
+    rows = _rows(_entries(found.lasts), now, losses())
     if chosen.outcome:
         rows = [each for each in rows if each.state == chosen.outcome]
     if chosen.questions not in ("", ASKED, REFUSED, UNASKED):
         rows = [each for each in rows if each.answers.get(chosen.questions)]
-    return Calls(tuple(rows), following)
+    return Calls(tuple(rows), found.after, found.before)
+
+
+def listed(calls: Collection[UUID], now: datetime) -> tuple[ListedCall, ...]:
+    """The rows of these calls, the most recently active first."""
+    known = CallSummary.objects.filter(call__in=calls).order_by("-last")
+    lasts = _entries(list(known.values_list("last", flat=True)))
+    return tuple(_rows(lasts, now, losses())) if lasts else ()
+
+
+def unasked(calls: Collection[UUID]) -> frozenset[UUID | None]:
+    """Return those of these calls that have received an answer to nothing that was asked."""
+    answers = Entry.objects.filter(call__in=calls, action=ANSWER_RECEIVED, facts__unasked=True)
+    return frozenset(answers.order_by().values_list("call", flat=True))
 
 
 def call(call_id: UUID, tenants: frozenset[UUID] | None, now: datetime) -> Timeline | None:
@@ -157,10 +165,11 @@ def waiting(tenants: frozenset[UUID] | None, now: datetime) -> tuple[WaitingQues
 
     Only those of the newest MOST_WAITING calls: a longer list is of no use to a reader.
     """
-    lost = losses()
-    query = of_tenants(_with_outcome(_lasts(), OPEN, now, lost), tenants)
-    lasts = [view(each) for each in query.order_by("-id")[:MOST_WAITING]]
-    rows = {row.entry.call: row for row in _rows(lasts, now, lost) if row.state == OPEN}
+    follower.catch_up(now)
+    chosen = EntryFilter(tenants, outcome=OPEN)
+    newest = search.find(chosen, now, search.Cursor(limit=MOST_WAITING))
+    lasts = _entries(newest.lasts)
+    rows = {row.entry.call: row for row in _rows(lasts, now, losses()) if row.state == OPEN}
     found = Entry.objects.filter(call__in=rows, action=QUESTION_ASKED).order_by("id")
     questions = {
         (each.call, key_of(each)): WaitingQuestion(each, expires_at)
@@ -172,67 +181,10 @@ def waiting(tenants: frozenset[UUID] | None, now: datetime) -> tuple[WaitingQues
     return tuple(sorted(questions.values(), key=lambda each: each.expires_at))
 
 
-def _lasts() -> QuerySet[Entry]:
-    """For each call the entry that determines its state: the last end of its last round, or the
-    last start if there is no end. A final result comes before rounds that only asked again."""
-    same_round = Q(round=OuterRef("round"))
-    later = (
-        Q(round__gt=OuterRef("round"))
-        | same_round & Q(action__lt=OuterRef("action"))  # "finished" comes before "started"
-        | same_round & Q(action=OuterRef("action"), id__gt=OuterRef("id"))
-    )
-    others = Entry.objects.filter(call=OuterRef("call"), action__in=_ROUNDS)
-    return Entry.objects.filter(call__isnull=False, action__in=_ROUNDS).filter(
-        FINAL & ~Exists(others.filter(later & FINAL))
-        | ~FINAL & ~Exists(others.filter(later | FINAL))
-    )
-
-
-def _with_outcome(
-    query: QuerySet[Entry], outcome: str, now: datetime, lost: Losses
-) -> QuerySet[Entry]:
-    """Pre-filter by state. `_rows` decides, because answers since the round count too."""
-    if not outcome:
-        return query
-    asked = Q(action=ROUND_FINISHED, outcome=INPUT_REQUIRED)
-    until = now.astimezone(UTC).isoformat()
-    if outcome == OPEN:
-        longest = timedelta(seconds=settings.MCPHOST_MAX_ANSWER_SECONDS)
-        oldest = first_id(now - longest - SKEW)
-        waiting = query.filter(asked, id__gte=oldest, facts__expires_at__gt=until)
-        return waiting.exclude(sealed_by_lost(lost)).exclude(Exists(_cancellations()))
-    if outcome == LOST:
-        return query.filter(asked).filter(sealed_by_lost(lost))
-    if outcome == EXPIRED:
-        return query.filter(asked, facts__expires_at__lte=until)
-    if outcome == UNKNOWN:
-        answers_since = Entry.objects.filter(
-            call=OuterRef("call"), action=ANSWER_RECEIVED, round__gt=OuterRef("round")
-        )
-        return query.filter(Q(action=ROUND_STARTED) | asked & Exists(answers_since))
-    ended = Q(action=ROUND_FINISHED, outcome=outcome)
-    return query.filter(ended | Exists(_cancellations()) if outcome == CANCELLED else ended)
-
-
-def _cancellations() -> QuerySet[Entry]:
-    """Subquery: entries that say that the outer entry's call, a task, was cancelled."""
-    return Entry.objects.filter(call=OuterRef("call"), action=TASK_CANCELLED)
-
-
-def _with_question(which: str) -> QuerySet[Entry]:
-    """Subquery: entries of the outer entry's call that match the filter `questions`."""
-    of_call = Entry.objects.filter(call=OuterRef("call"))
-    if which == ASKED:
-        return of_call.filter(action=QUESTION_ASKED)
-    if which == REFUSED:
-        return of_call.filter(action__in=REFUSALS)
-    if which == INVALID:
-        finished = of_call.filter(action=ROUND_FINISHED, facts__has_key="invalid")
-        return finished.exclude(facts__invalid={})
-    answered = of_call.filter(action=ANSWER_RECEIVED)
-    return (
-        answered.filter(facts__unasked=True) if which == UNASKED else answered.filter(outcome=which)
-    )
+def _entries(ids: Sequence[UUID]) -> list[EntryView]:
+    """The entries with these ids, in this order."""
+    found = {each.id: view(each) for each in Entry.objects.filter(id__in=ids)}
+    return [found[each] for each in ids if each in found]
 
 
 def _rows(lasts: Collection[EntryView], now: datetime, lost: Losses) -> list[ListedCall]:
@@ -268,7 +220,8 @@ def _rows(lasts: Collection[EntryView], now: datetime, lost: Losses) -> list[Lis
 def _counts(calls: Iterable[UUID | None]) -> Mapping[UUID | None, _Counts]:
     ids = set(calls)
     query = Entry.objects.filter(
-        call__in=ids, action__in=(QUESTION_ASKED, ANSWER_RECEIVED, TASK_CANCELLED, *REFUSALS)
+        call__in=ids,
+        action__in=(QUESTION_ASKED, ANSWER_RECEIVED, *CANCELLATIONS, *REFUSALS),
     )
     counted = query.order_by("outcome").values_list("call", "action", "outcome")
     found: dict[UUID | None, _Counts] = defaultdict(_Counts)

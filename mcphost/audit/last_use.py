@@ -14,8 +14,7 @@ WRITTEN_AT_ONCE = 500
 
 # Never sets an earlier time, and writes nothing if another process has just written.
 _UPDATE: Final = (
-    "UPDATE {table} SET last_used_at = %s "
-    "WHERE id = %s AND (last_used_at IS NULL OR last_used_at <= %s)"
+    "UPDATE {table} SET {column} = %s WHERE id = %s AND ({column} IS NULL OR {column} <= %s)"
 )
 
 Id = TypeVar("Id", str, UUID)
@@ -24,12 +23,13 @@ Id = TypeVar("Id", str, UUID)
 class LastUse(Generic[Id]):
     """Notes of when rows of one model were used, and of when each was last written.
 
-    The model has the columns `id` and `last_used_at`. `note` is called at every use; `flush` is called
+    The model has the columns `id` and `column`. `note` is called at every use; `flush` is called
     every few seconds by the process's housekeeping, in a thread that may wait for the database.
     """
 
-    def __init__(self, model: type[models.Model]) -> None:
+    def __init__(self, model: type[models.Model], column: str = "last_used_at") -> None:
         self._model = model
+        self._column = column
         self._noted: dict[Id, datetime] = {}
         self._written: dict[Id, datetime] = {}
 
@@ -67,4 +67,4 @@ class LastUse(Generic[Id]):
             for row_id, used_at in sorted(uses)
         ]
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.executemany(_UPDATE.format(table=table), rows)
+            cursor.executemany(_UPDATE.format(table=table, column=self._column), rows)

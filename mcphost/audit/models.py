@@ -1,4 +1,4 @@
-"""Entries, which are kept for good, and their payloads, which can be erased."""
+"""Entries, which are kept for good, their payloads, which can be erased, and summaries made of entries."""
 
 from typing import Any, NoReturn
 
@@ -72,8 +72,9 @@ class Entry(models.Model):
         base_manager_name = "objects"
         verbose_name_plural = "entries"
         # Each index slows down every call: no more than these. Call ids should be made by
-        # `records.new_id` too: each random one touches another page of the index. The three for
-        # rare entries (asking, refused, actions) cost other entries nothing.
+        # `records.new_id` too: each random one touches another page of the index. Those for rare
+        # entries (asking, refused, actions) cost other entries nothing. Without the two of a tenant
+        # SQLite, which has no statistics, would read all entries of the tenant.
         indexes = [
             models.Index(fields=["tenant", "id"], name="audit_entry_tenant"),
             models.Index(
@@ -93,6 +94,18 @@ class Entry(models.Model):
                 condition=models.Q(
                     action__in=["state.refused", "answer.refused", "message.refused"]
                 ),
+            ),
+            models.Index(
+                fields=["tenant", "id"],
+                name="audit_entry_own_refused",
+                condition=models.Q(
+                    action__in=["state.refused", "answer.refused", "message.refused"]
+                ),
+            ),
+            models.Index(
+                fields=["tenant", "id"],
+                name="audit_entry_own_verbs",
+                condition=models.Q(call__isnull=True),
             ),
             models.Index(
                 fields=["action", "id"],
@@ -132,3 +145,179 @@ class Payload(models.Model):
 
     def __str__(self) -> str:
         return str(self.entry)
+
+
+class CallSummary(models.Model):
+    """The projection of one call (`summaries.projection`): made of its entries, and made again after each.
+
+    `seq` grows with each change of any row; 0 for calls that were projected long after they ran.
+    `expires_at` and `sealed_by` are set while the call waits for an answer. `entries` is the number of
+    entries that the row was made of. `details` has counts for roll-ups, of calls that asked.
+    """
+
+    call = models.UUIDField(primary_key=True)
+    seq = models.BigIntegerField()
+    tenant = models.UUIDField(null=True)
+    last = models.UUIDField()
+    at = models.DateTimeField()
+    first_at = models.DateTimeField()
+    target = models.TextField(blank=True)
+    method = models.TextField(blank=True)
+    actor_kind = models.TextField()
+    actor_id = models.TextField(blank=True)
+    caller = models.TextField(blank=True)
+    token_id = models.TextField(null=True)  # noqa: DJ001 - see the index
+    client_name = models.TextField(blank=True)
+    delivery = models.TextField(blank=True)
+    trace_id = models.TextField(null=True)  # noqa: DJ001 - see the index
+    state = models.TextField()
+    is_error = models.BooleanField()
+    reason = models.TextField(blank=True)
+    duration_us = models.BigIntegerField(null=True)
+    expires_at = models.DateTimeField(null=True)
+    sealed_by = models.TextField(blank=True)
+    entries = models.IntegerField()
+    asked = models.IntegerField()
+    refused = models.IntegerField()
+    details = models.JSONField(null=True)
+
+    class Meta:
+        db_table = "audit_call"
+        ordering = ["-last"]
+        # Each page of a list is read from one of these, whatever else it is filtered by.
+        indexes = [
+            models.Index(fields=["last"], name="audit_call_last"),
+            models.Index(fields=["tenant", "last"], name="audit_call_tenant"),
+            models.Index(fields=["tenant", "target", "last"], name="audit_call_target"),
+            models.Index(fields=["tenant", "client_name", "last"], name="audit_call_client"),
+            models.Index(fields=["tenant", "caller", "last"], name="audit_call_caller"),
+            models.Index(fields=["actor_id", "last"], name="audit_call_actor"),
+            models.Index(
+                fields=["token_id", "last"],
+                name="audit_call_token",
+                condition=models.Q(token_id__isnull=False),
+            ),
+            models.Index(
+                fields=["trace_id", "last"],
+                name="audit_call_trace",
+                condition=models.Q(trace_id__isnull=False),
+            ),
+            models.Index(fields=["seq"], name="audit_call_seq"),
+            models.Index(
+                fields=["expires_at"],
+                name="audit_call_waiting",
+                condition=models.Q(expires_at__isnull=False),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.call)
+
+
+class CallMark(models.Model):
+    """Something by which a call is found that few calls have: a state other than `complete`, input
+    requests, an outcome of answers. `last` is that of the call."""
+
+    mark = models.TextField()
+    tenant = models.UUIDField(null=True)
+    last = models.UUIDField()
+    call = models.UUIDField()
+
+    class Meta:
+        db_table = "audit_call_mark"
+        ordering = ["-last"]
+        indexes = [
+            models.Index(fields=["mark", "last"], name="audit_mark_last"),
+            models.Index(fields=["tenant", "mark", "last"], name="audit_mark_tenant"),
+            models.Index(fields=["call"], name="audit_mark_call"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.mark} {self.call}"
+
+
+class RollUp(models.Model):
+    """Figures of the calls of one tenant in one bucket of time, by target, client or caller.
+
+    The nil UUID is the whole platform. `bucket` counts minutes, hours or days since 1970, by
+    `resolution`. `latency`, `answering` (histograms) and `endings` are counts as JSON.
+    """
+
+    tenant = models.UUIDField()
+    dimension = models.SmallIntegerField()
+    resolution = models.SmallIntegerField()
+    bucket = models.BigIntegerField()
+    name = models.TextField(blank=True)
+    client = models.TextField(blank=True)
+    calls = models.BigIntegerField()
+    errors = models.BigIntegerField()
+    asked = models.BigIntegerField()
+    last_at = models.DateTimeField(null=True)
+    latency = models.TextField()
+    answering = models.TextField()
+    endings = models.TextField()
+
+    class Meta:
+        db_table = "audit_rollup"
+        ordering = ["bucket"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant", "dimension", "resolution", "bucket", "name", "client"],
+                name="audit_rollup_bucket",
+            )
+        ]
+        indexes = [
+            models.Index(fields=["dimension", "resolution", "bucket"], name="audit_rollup_time"),
+            models.Index(fields=["dimension", "resolution", "name"], name="audit_rollup_name"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.tenant} {self.bucket} {self.name}"
+
+
+class RollUpChange(models.Model):
+    """What a batch of calls changes in roll-ups, until it is added to them (`summaries.rollups`): JSON."""
+
+    sums = models.TextField()
+
+    class Meta:
+        db_table = "audit_rollup_change"
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return str(self.pk)
+
+
+class Following(models.Model):
+    """How far the summaries are, and which process writes them: one row (`summaries.follower`).
+
+    `position`, `seen` and `checked`, `checked_seen` say which entries have been seen, in the database's own
+    terms (`summaries.unseen`). Entries with
+    ids from `missing_from` to below `missing_until` are still to be read, backwards. `current_at` is
+    when all entries committed until then had been seen. `folds` counts how often `RollUpChange` rows were
+    added to roll-ups, the last time at `folded_at`.
+    """
+
+    owner = models.UUIDField(null=True)
+    leased_until = models.DateTimeField(null=True)
+    seq = models.BigIntegerField(default=0)
+    position = models.BigIntegerField(default=0)
+    seen = models.TextField(default="", blank=True)
+    page = models.BigIntegerField(default=0)
+    checked = models.BigIntegerField(default=0)
+    checked_seen = models.TextField(default="", blank=True)
+    checked_at = models.DateTimeField(null=True)
+    missing_from = models.UUIDField(null=True)
+    missing_until = models.UUIDField(null=True)
+    losses = models.BigIntegerField(default=0)
+    current_at = models.DateTimeField(null=True)
+    pruned_at = models.DateTimeField(null=True)
+    folds = models.BigIntegerField(default=0)
+    folded_at = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "audit_following"
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"{self.position} {self.current_at}"

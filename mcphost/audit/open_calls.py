@@ -11,7 +11,7 @@ from django.db.models.fields.json import KT
 from django.db.models.functions import Cast
 
 from mcphost.audit.models import Entry
-from mcphost.audit.records import INPUT_REQUIRED, ROUND_FINISHED, TASK_CANCELLED
+from mcphost.audit.records import CANCELLATIONS, INPUT_REQUIRED, ROUND_FINISHED
 from mcphost.audit.selectors import FINAL, SKEW, first_id
 
 KEY_RETIRED: Final = "key.retired"
@@ -116,7 +116,7 @@ def _open(now: datetime, longest: timedelta) -> QuerySet[Entry]:
 def _waiting(now: datetime, longest: timedelta) -> QuerySet[Entry]:
     """The last rounds of calls that ended with a question that had not expired at `now`."""
     of_call = Entry.objects.filter(call=OuterRef("call"))
-    over = FINAL | Q(action=TASK_CANCELLED)
+    over = FINAL | Q(action__in=CANCELLATIONS)
     later = of_call.filter(Q(round__gt=OuterRef("round")) | over)
     asking = Entry.objects.filter(
         outcome=INPUT_REQUIRED, action=ROUND_FINISHED, id__gte=first_id(now - longest - SKEW)

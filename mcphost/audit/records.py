@@ -15,7 +15,12 @@ TASK_CANCELLED = "task.cancelled"
 """The task of a call was cancelled, by its client or by a user."""
 TASK_RETRIED = "task.retried"
 """A user let the next round of a task run at once."""
-OF_TASKS = (TASK_CANCELLED, TASK_RETRIED)
+CALL_CANCELLED = "call.cancelled"
+"""A user cancelled a call that waited for input. `reason` says why; the caller is told."""
+CANCELLATIONS = (TASK_CANCELLED, CALL_CANCELLED)
+"""Entries after which a call without a final result is cancelled."""
+BESIDE_ROUNDS = (TASK_CANCELLED, TASK_RETRIED, CALL_CANCELLED)
+"""What users, and the client of a task, did to a call: no round ran."""
 ROUND_STARTED = "round.started"
 """A round of a primitive that is not read-only: committed before it runs."""
 ROUND_FINISHED = "round.finished"

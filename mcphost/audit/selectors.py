@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import BooleanField, Exists, OuterRef, Q, QuerySet
+from django.db.models.expressions import RawSQL
 
 from mcphost.audit.entries import EntryView, PayloadView, view
 from mcphost.audit.models import Entry, Payload
 from mcphost.audit.ports import UnreadablePayloadError, payload_cipher
 from mcphost.audit.records import GOES_ON, REFUSALS, ROUND_FINISHED, ROUND_STARTED
+from mcphost.runtime.call import Delivery
 
 PAGE = 50
 MOST_ENTRIES = 1000
@@ -25,8 +27,9 @@ class EntryFilter:
     """Filter of entries. `tenants`: None is all tenants and the platform's entries, empty is none.
 
     `principal` is an actor's id or token id, or a part of its label; `client` a part of the
-    client's name; `call` the beginning of a call id; `since` is inclusive, `until` exclusive.
-    `outcome` and `questions` apply to lists of calls (`audit.call_list`).
+    client's name; `call` the beginning of a call id; `trace` a trace's id; `since` is inclusive,
+    `until` exclusive; `words` are words of an error's reason. `outcome`, `questions` and `words` apply
+    to lists of calls (`audit.call_list`).
     """
 
     tenants: frozenset[UUID] | None
@@ -36,36 +39,76 @@ class EntryFilter:
     principal: str = ""
     client: str = ""
     call: str = ""
+    trace: str = ""
+    words: str = ""
     since: datetime | None = None
     until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """A page of entries; `after` is the cursor of the next page, None on the last."""
+    """A page of entries; `after` is the cursor of the next, older page, None on the last; `before` is
+    that of the newer page, None on the first."""
 
     entries: tuple[EntryView, ...]
     after: UUID | None
+    before: UUID | None = None
 
 
-def verbs(chosen: EntryFilter, *, after: UUID | None = None, limit: int = PAGE) -> Entries:
+def verbs(
+    chosen: EntryFilter,
+    *,
+    after: UUID | None = None,
+    before: UUID | None = None,
+    limit: int = PAGE,
+) -> Entries:
     """Actions of users and of the platform, no calls, newest first. `outcome` is ignored."""
     query = Entry.objects.filter(call__isnull=True).exclude(action__in=REFUSALS)
-    page, following = page_of(chosen_entries(query, chosen), after, limit)
-    return Entries(tuple(page), following)
+    return _page(chosen_entries(query, chosen), after, before, limit)
 
 
-def refusals(chosen: EntryFilter, *, after: UUID | None = None, limit: int = PAGE) -> Entries:
+_REFUSED = "action IN ('" + "', '".join(REFUSALS) + "')"
+"""As the condition of the indexes has it: with parameters, SQLite would not use them."""
+
+
+def refusals(
+    chosen: EntryFilter,
+    *,
+    after: UUID | None = None,
+    before: UUID | None = None,
+    limit: int = PAGE,
+) -> Entries:
     """Refused states, answers and outgoing messages, newest first, of any call or of none."""
-    query = Entry.objects.filter(action__in=REFUSALS)
-    page, following = page_of(chosen_entries(query, chosen), after, limit)
-    return Entries(tuple(page), following)
+    query = Entry.objects.filter(RawSQL(_REFUSED, (), BooleanField()))  # noqa: S611 - constants
+    return _page(chosen_entries(query, chosen), after, before, limit)
 
 
 def call_entries(call: UUID, tenants: frozenset[UUID] | None) -> tuple[EntryView, ...]:
     """The entries of one call, oldest first, at most MOST_ENTRIES; none if not of `tenants`."""
-    query = of_tenants(Entry.objects.filter(call=call), tenants)
-    return tuple(view(entry) for entry in query.order_by("id")[:MOST_ENTRIES])
+    found = Entry.objects.filter(call=call).order_by("id")[:MOST_ENTRIES]
+    # Not in the query: SQLite, which knows nothing of its tables, would read all of the tenant's.
+    return tuple(view(each) for each in found if tenants is None or each.tenant in tenants)
+
+
+def first_call(tenant: UUID) -> EntryView | None:
+    """The first entry of a tenant's first call by a client; None before one has arrived.
+
+    Trials in the admin are no calls of clients.
+    """
+    rounds = Entry.objects.filter(tenant=tenant, action__in=(ROUND_STARTED, ROUND_FINISHED))
+    found = rounds.exclude(delivery=Delivery.PLAYGROUND).order_by("id").first()
+    return None if found is None else view(found)
+
+
+def calls_beginning(
+    digits: str, tenants: frozenset[UUID], limit: int
+) -> tuple[tuple[UUID, UUID, str], ...]:
+    """The calls of `tenants` whose ids begin with these hexadecimal digits, with tenant and target."""
+    first, last = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
+    found = Entry.objects.filter(call__range=(first, last), tenant__in=tenants)
+    rows = found.order_by("call").values_list("call", "tenant", "target").distinct()[:limit]
+    targets = {(call, tenant): target for call, tenant, target in rows if call and tenant}
+    return tuple((call, tenant, target) for (call, tenant), target in targets.items())
 
 
 def callers(calls: Collection[UUID]) -> Mapping[UUID, str]:
@@ -139,6 +182,8 @@ def chosen_entries(query: QuerySet[Entry], chosen: EntryFilter) -> QuerySet[Entr
         else:
             first, last = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
             query = query.filter(call__range=(first, last))
+    if chosen.trace:
+        query = query.filter(trace_id=chosen.trace)
     if chosen.since is not None:
         query = query.filter(at__gte=chosen.since, id__gte=first_id(chosen.since - SKEW))
     if chosen.until is not None:
@@ -161,12 +206,17 @@ def of_tenants(query: QuerySet[Entry], tenants: frozenset[UUID] | None) -> Query
     return query if tenants is None else query.filter(tenant__in=tenants)
 
 
-def page_of(
-    query: QuerySet[Entry], after: UUID | None, limit: int
-) -> tuple[list[EntryView], UUID | None]:
-    """The page of entries before the id `after`, newest first, and the `after` of the next page."""
+def _page(query: QuerySet[Entry], after: UUID | None, before: UUID | None, limit: int) -> Entries:
+    """The page of entries older than `after`, or newer than `before`; the newest come first."""
+    if before is not None:
+        newer = query.filter(id__gt=before).order_by("id")[: limit + 1]
+        found = [view(each) for each in newer]
+        page = tuple(reversed(found[:limit]))
+        more = len(found) > limit
+        return Entries(page, page[-1].id if page else None, page[0].id if more else None)
     if after is not None:
         query = query.filter(id__lt=after)
     found = [view(each) for each in query.order_by("-id")[: limit + 1]]
-    page = found[:limit]
-    return page, page[-1].id if len(found) > limit else None
+    page = tuple(found[:limit])
+    following = page[-1].id if len(found) > limit else None
+    return Entries(page, following, page[0].id if page and after is not None else None)

@@ -8,7 +8,14 @@ from django.db import transaction
 from django.utils import timezone
 
 from mcphost.audit.models import Entry, Payload
-from mcphost.audit.records import INPUT_REQUIRED, ROUND_FINISHED, Actor, new_id
+from mcphost.audit.records import (
+    CALL_CANCELLED,
+    INPUT_REQUIRED,
+    ROUND_FINISHED,
+    TASK_CANCELLED,
+    Actor,
+    new_id,
+)
 from mcphost.audit.texts import clean_json, clean_text
 
 PAYLOAD_ERASED = "payload.erased"
@@ -20,6 +27,11 @@ _SHARED_COLUMNS = (
     "trace_id",
 )  # fmt: skip
 """The columns that all entries of a call share."""
+_OF_THE_CALL = (
+    "tenant", "call", "method", "target", "target_version", "revision", "era", "delivery",
+    "client_name", "client_version", "trace_id",
+)  # fmt: skip
+"""Those of them that say nothing of who acts."""
 
 
 class NoSuchPayloadError(LookupError):
@@ -40,18 +52,37 @@ def record(
     `action` is `<noun>.<past participle>`, e.g. `tool.published`; `target` is the object of it.
     `call` is the call that the action was about, if any.
     """
+    return _written(
+        actor,
+        action=action,
+        tenant=tenant,
+        target=clean_text(target),
+        facts=clean_json(facts or {}),
+        call=call,
+    )
+
+
+def cancel_task(call: UUID, tenant: UUID, target: str, reason: str, actor: Actor) -> None:
+    """Record, in the caller's transaction, that a user cancelled the task of a call, and why."""
+    _written(
+        actor,
+        action=TASK_CANCELLED,
+        tenant=tenant,
+        target=clean_text(target),
+        reason=clean_text(reason),
+        call=call,
+    )
+
+
+def _written(actor: Actor, **columns: Any) -> UUID:
     entry = Entry.objects.create(
         id=new_id(),
         at=timezone.now(),
-        tenant=tenant,
-        call=call,
-        action=action,
         actor_kind=actor.kind,
         actor_id=clean_text(actor.id),
         actor_label=clean_text(actor.label),
         token_id=clean_text(actor.token_id),
-        target=clean_text(target),
-        facts=clean_json(facts or {}),
+        **columns,
     )
     return entry.id
 
@@ -74,6 +105,29 @@ def end_waiting(call: UUID, tenant: UUID, number: int, reason: str) -> bool:
         at=timezone.now(),
         round=number + 1,
         action=ROUND_FINISHED,
+        outcome=CANCELLED,
+        reason=clean_text(reason),
+    )
+    return True
+
+
+def cancel_call(call: UUID, tenant: UUID, reason: str, actor: Actor) -> bool:
+    """Record, in the caller's transaction, that a user cancelled a call of the tenant.
+
+    False, and nothing is written, if no such call is known.
+    """
+    last = Entry.objects.filter(call=call, tenant=tenant, action=ROUND_FINISHED).order_by("id")
+    of_call = last.values(*_OF_THE_CALL).last()
+    if of_call is None:
+        return False
+    Entry.objects.create(
+        **of_call,
+        id=new_id(),
+        at=timezone.now(),
+        action=CALL_CANCELLED,
+        actor_kind=actor.kind,
+        actor_id=clean_text(actor.id),
+        actor_label=clean_text(actor.label),
         outcome=CANCELLED,
         reason=clean_text(reason),
     )

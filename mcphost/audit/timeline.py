@@ -15,9 +15,11 @@ from mcphost.audit.open_calls import NONE, Loss, Losses
 from mcphost.audit.records import (
     ANSWER_RECEIVED,
     ANSWER_REPEATED,
+    BESIDE_ROUNDS,
+    CALL_CANCELLED,
+    CANCELLATIONS,
     GOES_ON,
     INPUT_REQUIRED,
-    OF_TASKS,
     QUESTION_ASKED,
     REFUSALS,
     ROUND_FINISHED,
@@ -35,15 +37,17 @@ REPEATED = "repeated"
 """The client retried without an answer, and was asked again."""
 NEVER = "never"
 """The call went on, or ended, without an answer."""
+STOPPED = "stopped"
+"""An operator cancelled the call, or its task, before an answer came."""
 INVALID = "invalid"
 """The answer did not fit its question."""
 UNASKED = "unasked"
 """The answer is to a question that no state had asked."""
 CANCELLED = "cancelled"
-"""The last round was cancelled, or the call's task."""
+"""The last round was cancelled, or the call, or its task."""
 
 
-_NOTHING_RAN = (*REFUSALS, ANSWER_REPEATED, *OF_TASKS)
+_NOTHING_RAN = (*REFUSALS, ANSWER_REPEATED, *BESIDE_ROUNDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +120,7 @@ class TimelineAnswer:
 @dataclass(frozen=True, slots=True)
 class TimelineQuestion:
     """One question of a round. `fate` is that of its first answer, or why it has none: `open`,
-    `expired`, `lost`, `repeated` (`again` is the round that asked again) or `never`."""
+    `expired`, `lost`, `stopped`, `repeated` (`again` is the round that asked again) or `never`."""
 
     entry: EntryView
     fate: str
@@ -146,7 +150,7 @@ class TimelineRound:
 class Timeline:
     """A whole call. `state` is the last outcome, or `open`, `expired`, `lost`, `unknown`.
 
-    `loss` is why a lost call cannot go on; `acts` are what users and the client did to its task.
+    `loss` is why a lost call cannot go on; `acts` are what users did to it, and the client to its task.
     """
 
     entries: tuple[EntryView, ...]
@@ -238,8 +242,9 @@ class _TimelineReading:
         self._attempts = _attempts(entries)
         self._asked = _of(entries, QUESTION_ASKED)
         self.answers = _of(entries, ANSWER_RECEIVED)
-        self.acts = _of(entries, *OF_TASKS)
-        self.cancelled = any(each.action == TASK_CANCELLED for each in self.acts)
+        self.acts = _of(entries, *BESIDE_ROUNDS)
+        self.cancelled = any(each.action in CANCELLATIONS for each in self.acts)
+        self._stops = [each for each in self.acts if _is_of_operator(each)]
         self._questions = {each.id: self._question(each) for each in self.answers}
         ran = [each for each in entries if each.action not in _NOTHING_RAN]
         first = {_number(each): each for each in reversed(ran)}
@@ -296,7 +301,8 @@ class _TimelineReading:
         ]
         if later:
             return TimelineQuestion(entry, REPEATED, expires_at, again=min(later))
-        return TimelineQuestion(entry, self._unanswered(_number(entry), run), expires_at)
+        fate = STOPPED if self._was_stopped(entry) else self._unanswered(_number(entry), run)
+        return TimelineQuestion(entry, fate, expires_at)
 
     def _fits(self, answer: EntryView, question: EntryView) -> bool:
         """Whether the answer belongs to that question of that round, asked by any of its runs."""
@@ -306,6 +312,13 @@ class _TimelineReading:
             and found.round == question.round
             and _identity(found) == _identity(question)
         )
+
+    def _was_stopped(self, question: EntryView) -> bool:
+        """Whether an operator cancelled the call while the question was its last."""
+        ran = [each for each in self._attempts.values() if each.outcome != CANCELLED]
+        if any(each.round > _number(question) for each in ran):
+            return False
+        return any(each.id > question.id for each in self._stops)
 
     def _unanswered(self, number: int, run: TimelineAttempt | None) -> str:
         later = any(each.round > number or each.is_final for each in self._attempts.values())
@@ -323,6 +336,11 @@ class _TimelineReading:
         asked_at = None if question is None else question.at
         fate = UNASKED if entry.facts.get("unasked") else entry.outcome
         return TimelineAnswer(entry, INVALID if why else fate, why, ran, asked_at)
+
+
+def _is_of_operator(act: EntryView) -> bool:
+    """Whether an operator cancelled the call or its task. A client does so in an HTTP request (leg)."""
+    return act.action == CALL_CANCELLED or (act.action == TASK_CANCELLED and act.leg is None)
 
 
 def _identity(entry: EntryView) -> tuple[str, str]:

@@ -17,6 +17,7 @@ from mcphost.calls.models import Claim
 from mcphost.calls.states import ClaimState, before
 from mcphost.feed import nodes
 
+NO_OWNER: Final = UUID(int=0)
 KEPT_LONGER: Final = 120.0
 """Seconds added to the time asked for: machines' clocks differ, and a state is accepted for a
 minute after its end."""
@@ -211,6 +212,41 @@ def find_claim(call: UUID, number: int, tenant: UUID) -> FoundClaim | None:
         row.lapsed,
         row.lapsed and nodes.can_judge() and not nodes.lives(row.owner),
     )
+
+
+CANCELLED: Final = "cancelled"
+"""Stands for the answers of the rounds of a cancelled call. The digest of answers is another text."""
+
+
+def cancel(call: UUID, tenant: UUID, last: int, seconds: float) -> bool:
+    """Claim all rounds of a call, up to the number `last`, that no request has claimed: none of them
+    will run. False if a round is claimed that has not ended.
+
+    In the caller's transaction: roll it back if this returns False. A request that claims one of the
+    rounds meanwhile waits for that transaction's end.
+    """
+    nonce = token_hex(16)
+    until = Now() + timedelta(seconds=seconds + KEPT_LONGER)
+    Claim.objects.bulk_create(
+        [
+            Claim(
+                call=call,
+                round=number,
+                tenant=tenant,
+                answers=CANCELLED,
+                nonce=nonce,
+                owner=NO_OWNER,
+                epoch=1,
+                state=ClaimState.FINISHED,
+                taken_at=Now(),
+                expires_at=until,
+            )
+            for number in range(1, last + 1)
+        ],
+        ignore_conflicts=True,
+    )
+    others = Claim.objects.filter(call=call).exclude(nonce=nonce)
+    return not others.exclude(state=ClaimState.FINISHED).exists()
 
 
 PRUNED_AT_ONCE = 500

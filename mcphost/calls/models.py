@@ -11,7 +11,7 @@ class Claim(models.Model):
 
     `round` counts the rounds that used answers, or needed none: a round that only asks again passes
     its number on (`serving.request_state.State.claim`). `answers` is the digest of the answers that
-    the round uses: other ones are refused for good. `owner` is the process (`feed.nodes`) that runs
+    the round uses: other ones are refused for good; of a cancelled call, `claims.CANCELLED`. `owner` is the process (`feed.nodes`) that runs
     it, `nonce` is new each time that a process takes it, `epoch` counts how often that was.
     `outcome` is opaque here, and empty until the round ends. Times are the database's.
     """
@@ -61,6 +61,22 @@ class StatePart(models.Model):
 
     def __str__(self) -> str:
         return f"{self.call} {self.id}"
+
+
+class CancelledCall(models.Model):
+    """A call that a user cancelled while it waited for input. `reason` is what its caller is told."""
+
+    call = models.UUIDField(primary_key=True)
+    tenant = models.UUIDField()
+    reason = models.TextField()
+    expires_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        db_table = "calls_cancelledcall"
+        ordering = ["expires_at", "call"]
+
+    def __str__(self) -> str:
+        return str(self.call)
 
 
 class OpenedLink(models.Model):

@@ -237,6 +237,20 @@ def find(session: UUID, tenant: UUID) -> SessionRow | None:
     return None if row is None else SessionRow(*row)
 
 
+def count_open(
+    tenant: UUID | None = None, since: datetime | None = None, until: datetime | None = None
+) -> int:
+    """Count the sessions that go on: of a tenant, or of all; begun between two times, if given."""
+    found = Session.objects.filter(ended_at=None, expires_at__gt=Now())
+    if tenant is not None:
+        found = found.filter(tenant=tenant)
+    if since is not None:
+        found = found.filter(created_at__gte=since)
+    if until is not None:
+        found = found.filter(created_at__lt=until)
+    return found.count()
+
+
 def set_log_level(session: UUID, level: str) -> None:
     """Set the lowest level of log messages that the client wants."""
     Session.objects.filter(id=session).update(log_level=level)

@@ -18,6 +18,7 @@ from mcphost.audit.redaction import Redactor
 from mcphost.catalogue import kinds
 from mcphost.catalogue.cache import FilledCache
 from mcphost.catalogue.listing import ListingTexts, describe
+from mcphost.catalogue.ordering import property_order
 from mcphost.catalogue.redaction import ResultRedactor
 from mcphost.kinds.kind import Compiled
 from mcphost.kinds.primitive_types import PrimitiveType
@@ -86,6 +87,8 @@ class _Code:
 @dataclass(frozen=True, slots=True)
 class _ShapeKey:
     digest: str
+    order: str
+    """That of properties: forms show them in it."""
     compiled: Compiled = field(compare=False)
 
 
@@ -171,7 +174,8 @@ def _prepare(key: _Code) -> Ready:
         digest = digest_of(key.compiled)
     except (TypeError, ValueError, RecursionError) as error:
         raise NotServableError([f"The schemas are not JSON: {error}"]) from None
-    return Ready(key.compiled, digest, _shapes.get(_ShapeKey(digest, key.compiled)))
+    order = json.dumps(property_order([key.compiled.input_schema, key.compiled.output_schema]))
+    return Ready(key.compiled, digest, _shapes.get(_ShapeKey(digest, order, key.compiled)))
 
 
 def _derive(key: _ShapeKey) -> CompiledSchemas:

@@ -3,7 +3,9 @@
 CatalogueError
 ├── Invalid          a field has a value that a primitive cannot have
 ├── WrongStateError  the primitive's state does not allow the verb
+├── NotDeletableError  the primitive is neither a draft nor archived
 ├── UnchangedError   the version to publish is the one that was published last
+├── ConflictError    the working copy is not the one that the change was based on
 └── UnknownError     there is no such primitive, or no such open tenant
 """
 
@@ -49,12 +51,26 @@ class WrongStateError(CatalogueError):
         super().__init__(f"cannot {verb.value} {name}: it is {state.value}")
 
 
+class NotDeletableError(CatalogueError):
+    """Only drafts and archived primitives can be deleted."""
+
+    def __init__(self, name: str, state: PrimitiveState) -> None:
+        super().__init__(f"{name} is {state.value}: archive it before you delete it")
+
+
 class UnchangedError(CatalogueError):
     """Publishing would write the last published version again."""
 
     def __init__(self, name: str, version: str, state: PrimitiveState) -> None:
         enable = " Enable it to serve that version." if state is PrimitiveState.DISABLED else ""
         super().__init__(f"{name} has not changed since version {version} was published.{enable}")
+
+
+class ConflictError(CatalogueError):
+    """The working copy was changed since the editor read it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} was changed meanwhile by another user")
 
 
 class UnknownError(CatalogueError):

@@ -1,11 +1,14 @@
 """The working copy of a primitive, as forms and commands pass it, and its published parts."""
 
 import dataclasses
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mcphost.catalogue.models import Primitive
+from mcphost.catalogue.ordering import in_order, property_order
 from mcphost.kinds.kind import Compiled
 from mcphost.kinds.primitive_types import PrimitiveType
 
@@ -26,6 +29,8 @@ class PrimitiveFields:
     `config` is the kind's own (for Python: `{"function": "module.name"}`), `scopes` are those a
     caller needs besides `mcp:list` and `mcp:call`, `icons` as on the wire (spec: basic, `icons`).
     `time_limit_seconds` is for one round, `answer_within_seconds` for the answer to a question.
+    `target_seconds` is how long people should need for an answer: it marks late requests in the
+    console, and is not part of what is published, so that it holds at once.
     """
 
     name: str
@@ -38,6 +43,7 @@ class PrimitiveFields:
     time_limit_seconds: float | None = None
     answer_within_seconds: float | None = None
     icons: Sequence[Mapping[str, Any]] = ()
+    target_seconds: float | None = None
 
 
 NAMES = tuple(field.name for field in dataclasses.fields(PrimitiveFields))
@@ -46,12 +52,26 @@ NAMES = tuple(field.name for field in dataclasses.fields(PrimitiveFields))
 def working_copy(row: Primitive) -> PrimitiveFields:
     """Return the fields of a row."""
     values = {name: getattr(row, name) for name in NAMES}
-    return PrimitiveFields(**{**values, "sort": PrimitiveType(row.sort)})
+    config = in_order(row.config, row.config_order)
+    return PrimitiveFields(**{**values, "config": config, "sort": PrimitiveType(row.sort)})
+
+
+def fingerprint(fields: PrimitiveFields) -> str:
+    """Return SHA-256 in hex of a working copy, by which an edit says what it is based on."""
+    values = [(name, getattr(fields, name)) for name in NAMES]
+    values.append(("order", property_order(fields.config)))
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"), default=list)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def changed(before: PrimitiveFields, after: PrimitiveFields) -> list[str]:
     """Return the names of the fields that differ, in their order."""
-    return [name for name in NAMES if getattr(before, name) != getattr(after, name)]
+    return [
+        name
+        for name in NAMES
+        if getattr(before, name) != getattr(after, name)
+        or (name == "config" and property_order(before.config) != property_order(after.config))
+    ]
 
 
 def snapshot(fields: PrimitiveFields) -> dict[str, Any]:

@@ -16,7 +16,7 @@ MAX_SOURCE = 64 * 1024
 TYPES = ("image/png", "image/jpeg", "image/jpg", "image/svg+xml", "image/webp", "image/gif")
 THEMES = ("light", "dark")
 
-_HTTPS = re.compile(r"https://[A-Za-z0-9\[][^\s\"'<>\\]*")
+_HTTPS = re.compile(r"https://[A-Za-z0-9\[][^\s\x00-\x1f\x7f\ud800-\udfff\"'<>\\]*")
 _SIZE = re.compile(r"[1-9][0-9]{0,4}x[1-9][0-9]{0,4}|any")
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 
@@ -35,9 +36,11 @@ KINDS: Mapping[str, Kind] = {
     "text": text_kind,
 }
 
-# What takes too long for `compile`, and for a transaction: only when a configuration is saved.
-INSPECTED: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, list[str]]]] = {
-    "script": script_kind.inspect
+# What takes too long for `compile`, and for a transaction, or would refuse what is published already:
+# only when a configuration is saved.
+INSPECTED: Mapping[str, Callable[[Mapping[str, Any], str], Mapping[str, list[str]]]] = {
+    "http": http_kind.inspect,
+    "script": script_kind.inspect,
 }
 
 # The field of a kind's configuration that names what staff have to grant.
@@ -45,8 +48,9 @@ GRANTED_BY_STAFF: Mapping[str, str] = {"python": "function"}
 
 
 def discover() -> None:
-    """Load the functions from the folder in the settings, at start. Repeating changes nothing."""
-    python_kind.configure(settings.MCPHOST_TOOLS)
+    """Load the functions from the folders in the settings, at start. Repeating changes nothing."""
+    suite = (settings.MCPHOST_CONFORMANCE_TOOLS,) if settings.MCPHOST_CONFORMANCE else ()
+    python_kind.configure(settings.MCPHOST_TOOLS, *suite)
 
 
 def compile_config(
@@ -69,11 +73,13 @@ def compile_config(
     return compiled
 
 
-def inspect_config(kind: str, config: Mapping[str, Any]) -> Mapping[str, list[str]]:
-    """Return the problems of a configuration by field, those of `compile_config` included, for kinds
-    that look closer when it is saved. Blocks, so call it outside of a transaction."""
+def inspect_config(
+    kind: str, config: Mapping[str, Any], tenant_id: UUID
+) -> Mapping[str, list[str]]:
+    """Return the problems of a tenant's configuration by field, for kinds that look closer when it is
+    saved: those of `compile_config`, which finds them too, may be among them. Blocks, so call it outside of a transaction."""
     look = INSPECTED.get(kind)
-    return {} if look is None else look(config)
+    return {} if look is None else look(config, str(tenant_id))
 
 
 def function_of(kind: str, config: Mapping[str, Any]) -> str:

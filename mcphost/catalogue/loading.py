@@ -20,6 +20,7 @@ from mcphost.catalogue.compiling import NotServableError, Ready
 from mcphost.catalogue.kinds import KindError
 from mcphost.catalogue.listing import ListingTexts
 from mcphost.catalogue.models import Grant, Primitive
+from mcphost.catalogue.ordering import Order, in_order
 from mcphost.catalogue.snapshots import (
     Offering,
     PrimitiveProblem,
@@ -47,7 +48,15 @@ _PUBLISHED: QuerySet[Primitive, tuple[Any, ...]] = (
     .annotate(granted=Q(live__function="") | Exists(_GRANT))
     .order_by()
     .values_list(
-        "id", "tenant_id", "name", "sort", "uri", "live__number", "live__snapshot", "granted"
+        "id",
+        "tenant_id",
+        "name",
+        "sort",
+        "uri",
+        "live__number",
+        "live__snapshot",
+        "granted",
+        "live__config_order",
     )
 )
 
@@ -64,6 +73,7 @@ class PublishedRow:
     number: int
     snapshot: Mapping[str, Any]
     granted: bool
+    order: Order = ()
 
 
 def load_offering(tenant_id: UUID) -> Offering:
@@ -81,7 +91,7 @@ def rows_of(tenants: QuerySet[Tenant]) -> Iterator[PublishedRow]:
 def serve(row: PublishedRow) -> Snapshot | PrimitiveProblem:
     """Compile a row, or return why that fails. Raises nothing, so that each row fails alone."""
     try:
-        return _compile(row)
+        return compile_row(row)
     except (KindError, NotServableError) as error:
         return _problem(row, str(error))
     except Exception as error:
@@ -94,11 +104,13 @@ def _problem(row: PublishedRow, message: str) -> PrimitiveProblem:
     return PrimitiveProblem(row.id, row.tenant_id, PrimitiveType(row.sort), row.name, message)
 
 
-def _compile(row: PublishedRow) -> Snapshot:
+def compile_row(row: PublishedRow) -> Snapshot:
+    """Compile a row. Raises KindError and NotServableError."""
     published = row.snapshot
     if not row.granted:
         raise NotServableError(["The function is no longer granted to the tenant."])
-    ready = compiling.ready(PrimitiveType(row.sort), published["kind"], published["config"])
+    config = in_order(published["config"], row.order)
+    ready = compiling.ready(PrimitiveType(row.sort), published["kind"], config)
     _check_uri(row, ready.compiled)
     texts = ListingTexts(
         row.name, row.uri or "", published["title"], published["description"], published["icons"]

@@ -4,7 +4,7 @@ import uuid
 from typing import Any
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Q, Value
 
 from mcphost.catalogue.states import PrimitiveState
 from mcphost.kinds.primitive_types import PrimitiveType
@@ -13,13 +13,18 @@ from mcphost.tenants.models import Tenant
 MAX_URI = 2048
 """Longer URIs would not fit PostgreSQL's index."""
 MAX_KEY = 200
+MAX_NOTE = 500
+"""Characters of the note that says why a version was published."""
+NO_ORDER = Value([], models.JSONField())
+"""Rows of releases that did not store `config_order`."""
 
 
 class Primitive(models.Model):
     """A tool, prompt, resource or resource template of one tenant.
 
     The row is the working copy, its state, and a reference to the version that is served. `uri` is
-    None for primitives that clients request by name.
+    None for primitives that clients request by name. `config_order` is that of the members of
+    `config` (`catalogue.ordering`).
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -31,12 +36,14 @@ class Primitive(models.Model):
     uri = models.CharField(max_length=MAX_URI, null=True, blank=True)  # noqa: DJ001 - unique, where there is one
     kind = models.CharField(max_length=32)
     config = models.JSONField(default=dict)
+    config_order = models.JSONField(default=list, db_default=NO_ORDER)
     title = models.CharField(max_length=200, blank=True)
     description = models.TextField(blank=True)
     scopes = models.JSONField(default=list, blank=True)
     time_limit_seconds = models.FloatField(null=True, blank=True)
     answer_within_seconds = models.FloatField(null=True, blank=True)
     icons = models.JSONField(default=list, blank=True)
+    target_seconds = models.FloatField(null=True, blank=True)
     state = models.CharField(
         max_length=16, choices=PrimitiveState.choices, default=PrimitiveState.DRAFT
     )
@@ -87,8 +94,8 @@ class PrimitiveVersion(models.Model):
     """A published version: written once, at publication, and never changed.
 
     `function` is the Python function that the version runs (empty for kinds that need no grant).
-    `snapshot` is the operator's part of what is served. `code` is what the code declared at that
-    time: history, which no request reads.
+    `snapshot` is the operator's part of what is served. `config_order` is the order of its
+    configuration. `code` is what the code declared at that time: history, which no request reads. `note` says why it was published.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -97,7 +104,9 @@ class PrimitiveVersion(models.Model):
     digest = models.CharField(max_length=64)
     function = models.CharField(max_length=200, blank=True)
     snapshot = models.JSONField()
+    config_order = models.JSONField(default=list, db_default=NO_ORDER)
     code = models.JSONField()
+    note = models.CharField(max_length=MAX_NOTE, blank=True, db_default="")
     published_by = models.CharField(max_length=200)
     published_at = models.DateTimeField(auto_now_add=True)
 
@@ -118,6 +127,45 @@ class PrimitiveVersion(models.Model):
         if not self._state.adding:
             raise TypeError("a published version never changes")
         super().save(*args, **kwargs)
+
+
+class ImportedOperation(models.Model):
+    """What an OpenAPI document said of the operation that a tool was imported from, at the last
+    import: from it the next one knows what the operator has changed since."""
+
+    primitive = models.OneToOneField(
+        Primitive, on_delete=models.CASCADE, primary_key=True, related_name="imported"
+    )
+    said = models.JSONField()
+
+    class Meta:
+        db_table = "catalogue_importedoperation"
+        ordering = ["primitive_id"]
+
+    def __str__(self) -> str:
+        return str(self.primitive_id)
+
+
+class KeptDocument(models.Model):
+    """An OpenAPI document between its preview and the creation of tools, sealed.
+
+    It belongs to one user, who is named by id only. `location` is the URL that it was fetched from.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+")
+    user = models.BigIntegerField()
+    location = models.TextField(blank=True)
+    content = models.TextField()
+    kept_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        db_table = "catalogue_keptdocument"
+        ordering = ["kept_at", "id"]
+        indexes = [models.Index(fields=["tenant", "user"], name="catalogue_keptdocument_owner")]
+
+    def __str__(self) -> str:
+        return str(self.id)
 
 
 class Grant(models.Model):

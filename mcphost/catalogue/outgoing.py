@@ -3,7 +3,7 @@
 A call would be refused otherwise, when its author is not there to read why.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from mcphost.egress.addresses import AllowedHost, Target, secret_hosts
 from mcphost.kinds.kind import Sending
 from mcphost.tenants.models import Tenant
 from mcphost.vault.secrets.fields import SecretRules
-from mcphost.vault.secrets.selectors import tenant_secrets
+from mcphost.vault.secrets.selectors import SecretRow, locked_secrets, tenant_secrets
 
 _EVERYWHERE = ("*",)
 _PLACES = {"header": "in a header", "query": "in the query", "body": "in the body"}
@@ -22,16 +22,31 @@ _PLACES = {"header": "in a header", "query": "in the query", "body": "in the bod
 
 def problems(tenant_id: UUID, kind: str, config: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return why calls would be refused, as far as it is known before one, by `config.<field>`."""
-    found: dict[str, list[str]] = {}
     sent = kinds.sendings_of(kind, config)
-    if sent:
-        known = {row.name: row.rules for row in tenant_secrets(tenant_id)}
-        hosts = Tenant.objects.values_list("outgoing_hosts", flat=True).get(pk=tenant_id)
-        for each in sent:
-            told = _about_secret(each, known) if each.secret else _about_host(each, hosts)
-            for sentence in told:
-                found.setdefault(f"config.{each.field}", []).append(sentence)
-    return found
+    return _problems(tenant_id, sent, tenant_secrets(tenant_id)) if sent else {}
+
+
+def locked_problems(tenant_id: UUID, kind: str, config: Mapping[str, Any]) -> dict[str, list[str]]:
+    """As `problems`, and keep the secrets as they are until the transaction ends.
+
+    So a secret is not deleted while something that uses it is being published.
+    """
+    sent = kinds.sendings_of(kind, config)
+    names = {each.secret for each in sent if each.secret}
+    return _problems(tenant_id, sent, locked_secrets(tenant_id, names)) if sent else {}
+
+
+def _problems(
+    tenant_id: UUID, sent: Iterable[Sending], secrets: Iterable[SecretRow]
+) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    known = {row.name: row.rules for row in secrets}
+    hosts = Tenant.objects.values_list("outgoing_hosts", flat=True).get(pk=tenant_id)
+    for each in sent:
+        told = _about_secret(each, known) if each.secret else _about_host(each, hosts)
+        found.setdefault(f"config.{each.field}", []).extend(told)
+    # A script may send one secret in several requests.
+    return {field: list(dict.fromkeys(said)) for field, said in found.items() if said}
 
 
 def _about_host(sending: Sending, hosts: list[str]) -> Iterator[str]:

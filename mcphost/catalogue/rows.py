@@ -8,6 +8,7 @@ from uuid import UUID
 
 from mcphost.catalogue.fields import OVERRIDES, PrimitiveFields, working_copy
 from mcphost.catalogue.models import Primitive, PrimitiveVersion
+from mcphost.catalogue.ordering import in_order, property_order
 from mcphost.catalogue.states import PrimitiveState
 from mcphost.kinds.primitive_types import PrimitiveType
 
@@ -53,6 +54,7 @@ class VersionRow:
     live: bool
     snapshot: Mapping[str, Any]
     code: Mapping[str, Any]
+    note: str
     published_by: str
     published_at: datetime
 
@@ -90,13 +92,18 @@ def primitive_row(row: Primitive) -> PrimitiveRow:
         uri=row.uri or "",
         state=PrimitiveState(row.state),
         version=str(row.live) if row.live else "",
-        edited=row.live is not None
-        and any(
-            getattr(row, name) != row.live.snapshot.get(name) for name in ("config", *OVERRIDES)
-        ),
+        edited=row.live is not None and _differs(row, row.live),
         created_at=row.created_at,
         updated_at=row.updated_at,
     )
+
+
+def _differs(row: Primitive, live: PrimitiveVersion) -> bool:
+    for name in ("config", *OVERRIDES):
+        if getattr(row, name) != live.snapshot.get(name):
+            return True
+    published = in_order(live.snapshot["config"], live.config_order)
+    return property_order(in_order(row.config, row.config_order)) != property_order(published)
 
 
 def version_row(version: PrimitiveVersion) -> VersionRow:
@@ -108,8 +115,12 @@ def version_row(version: PrimitiveVersion) -> VersionRow:
         label=str(version),
         digest=version.digest,
         live=version.primitive.live_id == version.id,
-        snapshot=version.snapshot,
+        snapshot={
+            **version.snapshot,
+            "config": in_order(version.snapshot["config"], version.config_order),
+        },
         code=version.code,
+        note=version.note,
         published_by=version.published_by,
         published_at=version.published_at,
     )

@@ -5,7 +5,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Count, QuerySet
+from django.db.models import Case, Count, Q, QuerySet, When
 
 from mcphost.catalogue import kinds, loading
 from mcphost.catalogue.cache import FilledCache
@@ -51,6 +51,7 @@ __all__ = [
     "forget",
     "forget_all",
     "functions",
+    "matching",
     "offering",
     "primitive",
     "primitives",
@@ -58,6 +59,7 @@ __all__ = [
     "problems_of",
     "published_uses",
     "secret_uses",
+    "targets",
     "versions",
 ]
 
@@ -120,6 +122,24 @@ def primitives(tenants: QuerySet[Tenant], *sorts: PrimitiveType) -> tuple[Primit
             map(primitive_row, rows), key=lambda row: (row.tenant_slug, order(row.sort), row.name)
         )
     )
+
+
+def targets(tenants: frozenset[UUID] | None) -> Mapping[tuple[UUID, str], float]:
+    """Return the target times for responses, in seconds, by tenant and name (or URI); without those
+    that have none. None means all tenants."""
+    rows = Primitive.objects.filter(target_seconds__isnull=False)
+    if tenants is not None:
+        rows = rows.filter(tenant__in=tenants)
+    found = rows.values_list("tenant_id", "name", "uri", "target_seconds")
+    return {(tenant, uri or name): seconds or 0 for tenant, name, uri, seconds in found}
+
+
+def matching(tenants: QuerySet[Tenant], text: str, limit: int) -> tuple[PrimitiveRow, ...]:
+    """Return these tenants' primitives whose name, title or URI has the text, the same name first."""
+    named = Q(name__icontains=text) | Q(title__icontains=text) | Q(uri__icontains=text)
+    rank = Case(When(name__iexact=text, then=0), When(name__istartswith=text, then=1), default=2)
+    rows = Primitive.objects.filter(named, tenant__in=tenants).select_related("tenant", "live")
+    return tuple(map(primitive_row, rows.order_by(rank, "name", "id")[:limit]))
 
 
 def counts(tenant_id: UUID) -> Mapping[PrimitiveType, int]:

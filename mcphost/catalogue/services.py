@@ -3,7 +3,7 @@
 Each verb is one transaction, one entry in the record and one change in the change log. The caller
 decides who may use it (`tenants.access`).
 
-Raises errors.Invalid, errors.WrongStateError, errors.UnchangedError and errors.UnknownError.
+Raises the errors of `errors`.
 """
 
 from collections.abc import Mapping
@@ -17,12 +17,27 @@ from mcphost.audit import services as audit
 from mcphost.audit.records import Actor
 from mcphost.catalogue import kinds, outgoing, validation
 from mcphost.catalogue.compiling import Ready, label, listing_of, publication_digest
-from mcphost.catalogue.errors import Invalid, UnchangedError, UnknownError, WrongStateError
-from mcphost.catalogue.fields import PrimitiveFields, changed, code, snapshot, working_copy
+from mcphost.catalogue.errors import (
+    ConflictError,
+    Invalid,
+    NotDeletableError,
+    UnchangedError,
+    UnknownError,
+    WrongStateError,
+)
+from mcphost.catalogue.fields import (
+    PrimitiveFields,
+    changed,
+    code,
+    fingerprint,
+    snapshot,
+    working_copy,
+)
 from mcphost.catalogue.listing import ListingTexts
 from mcphost.catalogue.models import Grant, Primitive, PrimitiveVersion
+from mcphost.catalogue.ordering import in_order, order_of, property_order
 from mcphost.catalogue.rows import PrimitiveRow, primitive_row
-from mcphost.catalogue.states import PrimitiveState, PrimitiveVerb, following
+from mcphost.catalogue.states import DELETABLE, PrimitiveState, PrimitiveVerb, following
 from mcphost.feed.services import announce
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.models import Tenant
@@ -37,7 +52,7 @@ _NEWS = {PrimitiveType.TEMPLATE: "resource"}
 
 def create(tenant_id: UUID, fields: PrimitiveFields, actor: Actor) -> PrimitiveRow:
     """Create a draft."""
-    validation.inspect(fields)
+    validation.inspect(tenant_id, fields)
     return _create(tenant_id, fields, actor)
 
 
@@ -52,19 +67,29 @@ def _create(tenant_id: UUID, fields: PrimitiveFields, actor: Actor) -> Primitive
     return primitive_row(row)
 
 
-def update(primitive_id: UUID, fields: PrimitiveFields, actor: Actor) -> PrimitiveRow:
+def update(
+    primitive_id: UUID, fields: PrimitiveFields, actor: Actor, *, based_on: str = ""
+) -> PrimitiveRow:
     """Change the working copy. What is served stays as it was published.
 
-    Unchanged fields change nothing: no entry, no announcement.
+    Unchanged fields change nothing: no entry, no announcement. `based_on` is the
+    `fields.fingerprint` of the working copy that was edited. Raises ConflictError if it has changed
+    since; without `based_on` it is replaced whatever it is.
     """
-    validation.inspect(fields)
-    return _update(primitive_id, fields, actor)
+    row = Primitive.objects.filter(pk=primitive_id).only("tenant_id").first()
+    if row is not None:
+        validation.inspect(row.tenant_id, fields)
+    return _update(primitive_id, fields, actor, based_on)
 
 
 @transaction.atomic
-def _update(primitive_id: UUID, fields: PrimitiveFields, actor: Actor) -> PrimitiveRow:
+def _update(
+    primitive_id: UUID, fields: PrimitiveFields, actor: Actor, based_on: str
+) -> PrimitiveRow:
     row = _locked(primitive_id)
     before = working_copy(row)
+    if based_on and based_on != fingerprint(before):
+        raise ConflictError(row.name)
     fields = validation.normal(fields)
     names = changed(before, fields)
     if not names:
@@ -87,19 +112,21 @@ def _update(primitive_id: UUID, fields: PrimitiveFields, actor: Actor) -> Primit
 
 
 @transaction.atomic
-def publish(primitive_id: UUID, actor: Actor) -> PrimitiveRow:
+def publish(primitive_id: UUID, actor: Actor, *, note: str = "") -> PrimitiveRow:
     """Write the working copy as the next version, and serve it from now on.
 
-    Raises UnchangedError if that would be the version that was published last.
+    `note` says why, at most MAX_NOTE characters. Raises UnchangedError if that would be the version
+    that is published already.
     """
+    note = validation.note(note)
     row = _locked(primitive_id)
     state = _next_state(row, PrimitiveVerb.PUBLISH)
     fields = working_copy(row)
     ready = validation.check(row.tenant_id, fields, row.id)
-    if refused := outgoing.problems(row.tenant_id, fields.kind, fields.config):
+    if refused := outgoing.locked_problems(row.tenant_id, fields.kind, fields.config):
         raise Invalid(refused)
     digest = working_digest(ready, fields)
-    if row.live is not None and row.live.digest == digest:
+    if row.live is not None and row.live.digest == digest and _same_order(row.live, fields):
         raise UnchangedError(row.name, str(row.live), PrimitiveState(row.state))
     last = row.versions.aggregate(last=Max("number"))["last"] or 0
     version = PrimitiveVersion.objects.create(
@@ -108,7 +135,9 @@ def publish(primitive_id: UUID, actor: Actor) -> PrimitiveRow:
         digest=digest,
         function=kinds.function_of(fields.kind, fields.config),
         snapshot=snapshot(fields),
+        config_order=order_of(fields.config),
         code=code(ready.compiled),
+        note=note,
         published_by=(actor.label or actor.kind)[:200],
     )
     _move(row, state, version)
@@ -117,33 +146,78 @@ def publish(primitive_id: UUID, actor: Actor) -> PrimitiveRow:
         "digest": version.digest,
         "version": label(version.number, version.digest),
     }
+    if note:
+        facts["note"] = note
     _record("published", row, actor, facts)
+    return primitive_row(row)
+
+
+@transaction.atomic
+def roll_back(
+    primitive_id: UUID, version_id: UUID, actor: Actor, *, note: str = ""
+) -> PrimitiveRow:
+    """Serve an earlier version again, instead of the one that was published last.
+
+    The working copy stays as it is. Raises UnchangedError for the version that is published.
+    """
+    note = validation.note(note)
+    row = _locked(primitive_id)
+    state = _next_state(row, PrimitiveVerb.PUBLISH)
+    version = row.versions.filter(pk=version_id).first()
+    if version is None:
+        raise UnknownError("version", version_id)
+    if row.live_id == version.pk:
+        raise UnchangedError(row.name, str(version), PrimitiveState(row.state))
+    _check_servable(row, version)
+    before = str(row.live)
+    _move(row, state, version)
+    facts = {"version": str(version), "instead_of": before}
+    _record("rolled_back", row, actor, {**facts, "note": note} if note else facts)
     return primitive_row(row)
 
 
 @transaction.atomic
 def disable(primitive_id: UUID, actor: Actor) -> PrimitiveRow:
     """Stop serving a primitive, until it is enabled or published again."""
-    row = _locked(primitive_id)
-    _move(row, _next_state(row, PrimitiveVerb.DISABLE), row.live)
-    _record("disabled", row, actor, {"version": str(row.live)})
-    return primitive_row(row)
+    return _change_state(_locked(primitive_id), PrimitiveVerb.DISABLE, "disabled", actor)
 
 
 @transaction.atomic
 def enable(primitive_id: UUID, actor: Actor) -> PrimitiveRow:
     """Serve the last published version again, whatever the working copy contains."""
     row = _locked(primitive_id)
-    state = _next_state(row, PrimitiveVerb.ENABLE)
-    function = row.live.function if row.live else ""
-    if refused := validation.check_grant(row.tenant_id, function):
-        raise Invalid({f"config.{kinds.GRANTED_BY_STAFF[row.kind]}": refused})
-    live = row.live.snapshot if row.live else {}
-    if unsendable := outgoing.problems(row.tenant_id, row.kind, live.get("config", {})):
-        raise Invalid(unsendable)
-    _move(row, state, row.live)
-    _record("enabled", row, actor, {"version": str(row.live)})
-    return primitive_row(row)
+    _next_state(row, PrimitiveVerb.ENABLE)  # a wrong state is told before what else is wrong
+    if row.live is not None:
+        _check_servable(row, row.live)
+    return _change_state(row, PrimitiveVerb.ENABLE, "enabled", actor)
+
+
+@transaction.atomic
+def archive(primitive_id: UUID, actor: Actor) -> PrimitiveRow:
+    """Stop serving a primitive and take it out of the lists, until it is restored."""
+    return _change_state(_locked(primitive_id), PrimitiveVerb.ARCHIVE, "archived", actor)
+
+
+@transaction.atomic
+def restore(primitive_id: UUID, actor: Actor) -> PrimitiveRow:
+    """Put an archived primitive back into the lists, disabled."""
+    return _change_state(_locked(primitive_id), PrimitiveVerb.RESTORE, "restored", actor)
+
+
+@transaction.atomic
+def delete(primitive_id: UUID, actor: Actor) -> None:
+    """Delete a draft or an archived primitive, with its versions. Its name can be used again.
+
+    What was recorded of it stays. Raises NotDeletableError in any other state.
+    """
+    row = _locked(primitive_id)
+    if row.state not in DELETABLE:
+        raise NotDeletableError(row.name, PrimitiveState(row.state))
+    versions = row.versions.count()
+    _record("deleted", row, actor, {"kind": row.kind, "versions": versions})
+    Primitive.objects.filter(pk=row.pk).update(state=PrimitiveState.DRAFT, live=None)
+    row.versions.all().delete()
+    row.delete()
 
 
 @transaction.atomic
@@ -182,6 +256,27 @@ def working_digest(ready: Ready, fields: PrimitiveFields) -> str:
     return publication_digest(ready, listing, snapshot(fields))
 
 
+def _same_order(version: PrimitiveVersion, fields: PrimitiveFields) -> bool:
+    """Whether a version shows properties in the order of these fields: its digest does not say it."""
+    config = in_order(version.snapshot["config"], version.config_order)
+    return property_order(config) == property_order(fields.config)
+
+
+def _change_state(row: Primitive, verb: PrimitiveVerb, done: str, actor: Actor) -> PrimitiveRow:
+    """Change the state, keep the published version, and record it as `<type>.<done>`."""
+    _move(row, _next_state(row, verb), row.live)
+    _record(done, row, actor, {"version": str(row.live)})
+    return primitive_row(row)
+
+
+def _check_servable(row: Primitive, version: PrimitiveVersion) -> None:
+    """Refuse a version whose function, secrets or hosts the tenant may no longer use."""
+    if refused := validation.check_grant(row.tenant_id, version.function):
+        raise Invalid({f"config.{kinds.GRANTED_BY_STAFF[row.kind]}": refused})
+    if unsendable := outgoing.locked_problems(row.tenant_id, row.kind, version.snapshot["config"]):
+        raise Invalid(unsendable)
+
+
 def _tenant(tenant_id: UUID) -> Tenant:
     tenant = Tenant.objects.open().filter(pk=tenant_id).first()
     if tenant is None:
@@ -212,6 +307,7 @@ def _next_state(row: Primitive, verb: PrimitiveVerb) -> PrimitiveState:
 def _store(row: Primitive, fields: PrimitiveFields, ready: Ready) -> None:
     for name in fields.__dataclass_fields__:
         setattr(row, name, getattr(fields, name))
+    row.config_order = order_of(fields.config)
     row.uri = ready.compiled.uri or None
     try:
         with transaction.atomic():

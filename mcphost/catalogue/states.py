@@ -16,6 +16,7 @@ class PrimitiveState(TextChoices):
     DRAFT = "draft"
     PUBLISHED = "published"
     DISABLED = "disabled"
+    ARCHIVED = "archived"
 
 
 class PrimitiveVerb(StrEnum):
@@ -24,6 +25,8 @@ class PrimitiveVerb(StrEnum):
     PUBLISH = "publish"
     DISABLE = "disable"
     ENABLE = "enable"
+    ARCHIVE = "archive"
+    RESTORE = "restore"
 
 
 TRANSITIONS: Mapping[PrimitiveState, Mapping[PrimitiveVerb, PrimitiveState]] = {
@@ -31,18 +34,32 @@ TRANSITIONS: Mapping[PrimitiveState, Mapping[PrimitiveVerb, PrimitiveState]] = {
     PrimitiveState.PUBLISHED: {
         PrimitiveVerb.PUBLISH: PrimitiveState.PUBLISHED,
         PrimitiveVerb.DISABLE: PrimitiveState.DISABLED,
+        PrimitiveVerb.ARCHIVE: PrimitiveState.ARCHIVED,
     },
     PrimitiveState.DISABLED: {
         PrimitiveVerb.PUBLISH: PrimitiveState.PUBLISHED,
         PrimitiveVerb.ENABLE: PrimitiveState.PUBLISHED,
+        PrimitiveVerb.ARCHIVE: PrimitiveState.ARCHIVED,
     },
+    PrimitiveState.ARCHIVED: {PrimitiveVerb.RESTORE: PrimitiveState.DISABLED},
 }
-"""Publishing writes a new version; enabling serves the last one again."""
+"""Publishing writes a new version; enabling serves the last one again.
+
+An archived primitive is not in the lists; its name stays taken.
+"""
+
+DELETABLE = frozenset({PrimitiveState.DRAFT, PrimitiveState.ARCHIVED})
+"""The states in which a primitive, with its versions, can be deleted."""
 
 
 def following(state: PrimitiveState, verb: PrimitiveVerb) -> PrimitiveState | None:
     """The state that `verb` leads to, or None when it is not possible from `state`."""
     return TRANSITIONS[state].get(verb)
+
+
+def possible(state: PrimitiveState) -> frozenset[PrimitiveVerb]:
+    """The verbs that `state` allows."""
+    return frozenset(TRANSITIONS[state])
 
 
 def diagram() -> Iterator[str]:

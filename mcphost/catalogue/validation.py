@@ -16,11 +16,14 @@ from mcphost.catalogue.errors import Invalid
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.icons import check_icons
 from mcphost.catalogue.kinds import KindError
-from mcphost.catalogue.models import Grant, Primitive
+from mcphost.catalogue.models import MAX_NOTE, Grant, Primitive
 from mcphost.catalogue.texts import (
     check_answer_within,
     check_description,
+    check_json,
+    check_note,
     check_scopes,
+    check_target,
     check_time_limit,
     check_title,
 )
@@ -34,6 +37,7 @@ _CHECKS = {
     "time_limit_seconds": check_time_limit,
     "answer_within_seconds": check_answer_within,
     "icons": check_icons,
+    "target_seconds": check_target,
 }
 
 
@@ -62,12 +66,20 @@ def normal(fields: PrimitiveFields) -> PrimitiveFields:
     )
 
 
-def inspect(fields: PrimitiveFields) -> None:
+def note(text: str) -> str:
+    """Return the note of a publication as it is stored. Raises Invalid, on `note`."""
+    trimmed = text.strip()
+    if problems := check_note(trimmed, MAX_NOTE):
+        raise Invalid({"note": problems})
+    return trimmed
+
+
+def inspect(tenant_id: UUID, fields: PrimitiveFields) -> None:
     """Look at the configuration as closely as its kind can. Blocks, so call it before the
     transaction. Raises Invalid."""
-    if not isinstance(fields.config, Mapping):
-        return
-    found = kinds.inspect_config(fields.kind, fields.config)
+    if fields.kind not in tuple(kinds.KINDS) or _config_problems(fields):
+        return  # for `check`, which finds those of other fields, too
+    found = kinds.inspect_config(fields.kind, fields.config, tenant_id)
     if found:
         raise Invalid(
             {f"config.{field}" if field else "config": list(p) for field, p in found.items()}
@@ -128,11 +140,12 @@ def _of_another(found: QuerySet[Primitive], primitive_id: UUID | None) -> bool:
 
 
 def _check_config(findings: _Findings, tenant_id: UUID, fields: PrimitiveFields) -> Ready | None:
-    if fields.kind not in kinds.KINDS:
+    if fields.kind not in tuple(kinds.KINDS):  # of another type, it may not be hashable
         findings.note("kind", f"There is no kind called {fields.kind!r}.")
         return None
-    if not isinstance(fields.config, Mapping):
-        findings.note("config", "The configuration must be an object.")
+    if unstorable := _config_problems(fields):
+        for field, problems in unstorable.items():
+            findings.note(field, *problems)
         return None
     # A function that is not granted is not compiled: its problems must not be shown to the tenant.
     refused = check_grant(tenant_id, kinds.function_of(fields.kind, fields.config))
@@ -147,6 +160,16 @@ def _check_config(findings: _Findings, tenant_id: UUID, fields: PrimitiveFields)
     except NotServableError as error:
         findings.note("config", *error.problems)
     return None
+
+
+def _config_problems(fields: PrimitiveFields) -> dict[str, list[str]]:
+    """Return what keeps the configuration from being stored, whatever its kind."""
+    if not isinstance(fields.config, Mapping):
+        return {"config": ["The configuration must be an object."]}
+    if problems := check_json(dict.fromkeys(fields.config)):
+        return {"config": problems}
+    found = {f"config.{name}": check_json(value) for name, value in fields.config.items()}
+    return {field: problems for field, problems in found.items() if problems}
 
 
 def _listed(values: Any) -> Any:

@@ -6,8 +6,8 @@ that the user may not see is never looked up, and another tenant's id is treated
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import wraps
+from dataclasses import dataclass, replace
+from functools import cached_property, wraps
 from itertools import chain
 from typing import Any
 
@@ -19,11 +19,13 @@ from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.datastructures import MultiValueDict
-from django.views.defaults import permission_denied
 
 from mcphost.audit.records import Actor
+from mcphost.console import navigation, returning
+from mcphost.console.purposes import PURPOSES
+from mcphost.console.signin import may_enter
 from mcphost.console.site import site
-from mcphost.tenants.access import allowed, require, tenant_for
+from mcphost.tenants.access import permissions, require, tenant_for
 from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
@@ -34,6 +36,7 @@ class SignedInRequest(HttpRequest):
 
     user: User
     tenant: Tenant
+    framing: bool
 
 
 View = Callable[..., HttpResponseBase]
@@ -51,10 +54,11 @@ def of_tenant(permission: Permission) -> Callable[[View], View]:
         def guarded(request: SignedInRequest, slug: str, **rest: Any) -> HttpResponseBase:
             try:
                 request.tenant = tenant_for(request.user, slug, permission)
-            except PermissionDenied as refusal:
-                return permission_denied(request, refusal)
+            except PermissionDenied:
+                return refuse(request)
             return view(request, request.tenant, **rest)
 
+        guarded.permission = permission  # type: ignore[attr-defined]  # the tests walk by it
         return guarded
 
     return decorate
@@ -68,10 +72,11 @@ def of_platform(permission: Permission) -> Callable[[View], View]:
         def guarded(request: SignedInRequest, **rest: Any) -> HttpResponseBase:
             try:
                 require(request.user, None, permission)
-            except PermissionDenied as refusal:
-                return permission_denied(request, refusal)
+            except PermissionDenied:
+                return refuse(request)
             return view(request, **rest)
 
+        guarded.permission = permission  # type: ignore[attr-defined]
         return guarded
 
     return decorate
@@ -89,18 +94,19 @@ def of_account(view: View) -> View:
     return guarded
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Can:
-    """`{% if can.edit_tools %}`: the user's permissions, each looked up at its first use."""
+    """`{% if can.edit_tools %}`: the user's permissions, looked up at the first use of one."""
 
     user: User
     tenant: Tenant | None
-    _known: dict[str, bool] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> bool:
-        if name not in self._known:
-            self._known[name] = allowed(self.user, self.tenant, Permission(name))
-        return self._known[name]
+        return Permission(name) in self._granted
+
+    @cached_property
+    def _granted(self) -> frozenset[Permission]:
+        return permissions(self.user, self.tenant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,31 +123,54 @@ def show(
     title: str,
     *crumbs: Crumb,
     status: int = 200,
-    nonced: bool = False,
+    framing: bool = False,
+    at_row: str = "",
     **context: Any,
 ) -> TemplateResponse:
     """Render a page in its frame; `template` is a name in `templates/console`.
 
-    On a `nonced` page, style elements need the nonce of the page (`request.style_nonce`).
+    A `framing` page may frame others of this site. The page of a row of a list, which is its first
+    breadcrumb, names the row: its way back leads there (see `returning`).
     """
+    request.framing = framing
     tenant: Tenant | None = getattr(request, "tenant", None)
     path = (
         [] if tenant is None else [Crumb(tenant.title, reverse("admin:tenant", args=[tenant.slug]))]
     )
-    around = site.each_context(request)
+    if at_row and crumbs:
+        back = replace(crumbs[0], url=returning.list_url(request, crumbs[0].url, row=at_row))
+        if context.get("back") == crumbs[0].url:
+            context["back"] = back.url
+        crumbs = (back, *crumbs[1:])
     frame = {
-        **around,
-        # Unfold's is empty for users who may not enter the console, but some pages are for them.
-        "sidebar_navigation": around["sidebar_navigation"] or site.get_sidebar_list(request),
+        **site.each_context(request),
+        "menu": navigation.menu(request),
         "title": title,
+        "purpose": _purpose(request),
         "crumbs": [*path, *crumbs],
         "tenant": tenant,
         "can": Can(request.user, tenant),
+        "kept": returning.carried(request),
         **context,
     }
-    if nonced:  # Unfold writes the colours without a nonce: our frame writes them instead.
-        frame |= {"colors": None, "nonced_colors": around["colors"]}
     return TemplateResponse(request, f"console/{template}", frame, status=status)
+
+
+def _purpose(request: HttpRequest) -> str:
+    match = request.resolver_match
+    return "" if match is None else PURPOSES.get(match.url_name or "", "")
+
+
+def refuse(request: SignedInRequest) -> TemplateResponse:
+    """Return the page for 403: the same for what does not exist and what the user may not see."""
+    return show(
+        request,
+        "refused.html",
+        "No access",
+        status=403,
+        purpose="This page does not exist, or you have no access to it.",
+        enters=may_enter(request.user),
+    )
 
 
 def page_of(tenant: Tenant, name: str, title: str) -> Crumb:

@@ -1,5 +1,6 @@
-"""The dashboard: the user's tenants, problems, and recent calls."""
+"""The dashboard: the numbers of the user's tenants, what needs a hand, and recent calls."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -10,13 +11,15 @@ from django.views.decorators.http import require_safe
 
 from mcphost.audit import call_list
 from mcphost.audit.selectors import EntryFilter
-from mcphost.catalogue import kinds
 from mcphost.catalogue import selectors as catalogue
 from mcphost.console.base import SignedInRequest, mcp_url, show
+from mcphost.console.dashboards.attention import Viewer, hands
+from mcphost.console.dashboards.panels import panel
+from mcphost.console.periods import asked_period
 from mcphost.console.records import tasks
 from mcphost.console.records.filters import named_calls, named_waiting, still_open
 from mcphost.console.tenants.counts import Count, count
-from mcphost.observability import health
+from mcphost.kinds.script.kind import script_kind
 from mcphost.tenants.access import allowed, tenants_where, visible_tenants
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
@@ -32,13 +35,13 @@ class Card:
     tenant: Tenant
     url: str
     counts: tuple[Count, ...]
-    problems: tuple[catalogue.PrimitiveProblem, ...]
 
 
 @require_safe
 def index(request: SignedInRequest) -> HttpResponseBase:
     """Show the dashboard; to staff also the state of this process."""
     mine = list(visible_tenants(request.user).filter(closed_at=None)[: MOST_TENANTS + 1])
+    shown = mine[:MOST_TENANTS]
     staff = allowed(request.user, None, Permission.MANAGE_TENANT)
     # Whose records the user may read; None means all tenants.
     readable: frozenset[UUID] | None = None
@@ -47,34 +50,31 @@ def index(request: SignedInRequest) -> HttpResponseBase:
         readable = frozenset(audited.values_list("id", flat=True))
     now = timezone.now()
     waiting = still_open(call_list.waiting(readable, now))
-    rows: dict[UUID, list[catalogue.PrimitiveRow]] = {each.pk: [] for each in mine[:MOST_TENANTS]}
-    for row in catalogue.primitives(Tenant.objects.filter(pk__in=rows)):
-        rows[row.tenant_id].append(row)
-    cards = [
-        Card(
-            tenant,
-            mcp_url(request, tenant.slug),
-            count(rows[tenant.pk]),
-            catalogue.problems(tenant.pk),
-        )
-        for tenant in mine[:MOST_TENANTS]
-    ]
+    asked = asked_period(request.GET)
     return show(
         request,
         "dashboard.html",
         "Dashboard",
-        cards=cards,
+        cards=_cards(request, shown),
         more=len(mine) > MOST_TENANTS,
+        hands=hands(Viewer(request.user, readable), shown, waiting, now),
+        panel=panel(readable, asked, now),
+        asked=asked,
+        several=readable is None or len(readable) > 1,
         calls=named_calls(call_list.calls(EntryFilter(readable), now, limit=RECENT).calls),
         waiting=named_waiting(waiting[:RECENT]),
         waiting_count=len(waiting),
         tasks=tasks.summary(readable),
         staff=staff,
-        unhealthy=health.problems() if staff else {},
-        broken=[str(each) for kind in kinds.KINDS.values() for each in kind.check()]
-        if staff
-        else [],
+        sandbox=script_kind.sandbox if staff else None,
     )
+
+
+def _cards(request: SignedInRequest, shown: list[Tenant]) -> list[Card]:
+    rows: Mapping[UUID, list[catalogue.PrimitiveRow]] = {each.pk: [] for each in shown}
+    for row in catalogue.primitives(Tenant.objects.filter(pk__in=rows)):
+        rows[row.tenant_id].append(row)
+    return [Card(tenant, mcp_url(request, tenant.slug), count(rows[tenant.pk])) for tenant in shown]
 
 
 def home(request: HttpRequest) -> HttpResponseBase:

@@ -3,11 +3,10 @@
 Also the page on which the owners of a tenant destroy its salt.
 """
 
-from collections.abc import Callable
-from datetime import timedelta
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
-from django.conf import settings
 from django.contrib import messages
 from django.http import Http404, HttpResponseBase
 from django.shortcuts import redirect
@@ -15,7 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from mcphost.audit.open_calls import calls_of
+from mcphost.console import key_effects, key_picture
 from mcphost.console.base import (
     Crumb,
     SignedInRequest,
@@ -26,10 +25,13 @@ from mcphost.console.base import (
     page_of,
     show,
 )
+from mcphost.console.key_effects import LINKS, UnderKey, known_by
+from mcphost.console.returning import listed
 from mcphost.console.tenants.tenants import CloseForm
+from mcphost.serving.process import status
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
-from mcphost.vault import lifecycle, listing
+from mcphost.vault import lifecycle, listing, selectors
 from mcphost.vault.errors import KeyRefusalError, UnknownKeyError, VaultError
 from mcphost.vault.listing import KeyRow
 from mcphost.vault.states import TRANSITIONS, KeyState, KeyVerb
@@ -41,12 +43,19 @@ Act = Callable[[], object]
 @require_safe
 def ring(request: SignedInRequest) -> HttpResponseBase:
     """List all keys, including retired and destroyed ones, newest first."""
-    rows = listing.keys(timezone.now())
+    now = timezone.now()
+    with suppress(VaultError):
+        selectors.ring()  # so that this process says what it would seal and open with
+    rows, processes = listing.keys(now), status.living()
     return show(
         request,
         "keys.html",
         "Keys",
-        keys=[(row, TRANSITIONS[row.state]) for row in rows],
+        picture=key_picture.draw(rows, now),
+        keys=[
+            (row, TRANSITIONS[row.state], key_effects.of_key(row), known_by(row.id, processes))
+            for row in rows
+        ],
         waiting=any(row.state is KeyState.STANDBY for row in rows),
     )
 
@@ -54,17 +63,22 @@ def ring(request: SignedInRequest) -> HttpResponseBase:
 @of_platform(Permission.MANAGE_KEYS)
 def rotate(request: SignedInRequest) -> HttpResponseBase:
     """Create a new key, which seals once every process has had time to read it."""
+    goes_on = sum(map(key_effects.of_key, listing.keys(timezone.now())), UnderKey())
+    processes = len(status.living())
     return _confirmed(
         request,
         lambda: lifecycle.rotate(actor(request)),
-        done="A new key was created. It becomes active in a few seconds, once every process has read it.",
+        done=lambda made: (
+            f"The key {made} was created. It becomes active in a few seconds, once every process has "
+            f"read it. Under the keys before it {goes_on} go on."
+        ),
         title="Rotate the keys",
         verb="Rotate",
         harmless=True,
         explanation=(
-            "A new key is created, and becomes active once every process has had time to read it. "
-            "The current key keeps opening what it sealed until the last of that has expired, and "
-            "then retires by itself. No call is interrupted."
+            "A new key is created, and becomes active once every process has had time to read it "
+            f"({_processes(processes)} at the moment). The current key keeps opening what it sealed until the last "
+            f"of that has expired, and then retires by itself. No call is interrupted: {goes_on} go on."
         ),
     )
 
@@ -73,18 +87,32 @@ def rotate(request: SignedInRequest) -> HttpResponseBase:
 def compromise(request: SignedInRequest) -> HttpResponseBase:
     """Replace the sealing key at once, because it may have been disclosed."""
     rows = listing.keys(timezone.now())
-    lost = [row for row in rows if KeyVerb.COMPROMISE in TRANSITIONS[row.state]]
-    named = ", ".join(f"{row.id} ({row.waiting})" for row in lost) or "no key"
+    lost = [
+        (row.id, key_effects.of_key(row))
+        for row in rows
+        if KeyVerb.COMPROMISE in TRANSITIONS[row.state]
+    ]
+    named = ", ".join(f"{key} ({under})" for key, under in lost) or "no key"
+    kept = [row.id for row in rows if row.state is KeyState.RETIRING]
+    others = (
+        f"{_listed(kept)}, replaced earlier, keep{'s' if len(kept) == 1 else ''} opening what was sealed "
+        "with it, unless you retire it"
+        if kept
+        else "No key that was replaced earlier still opens anything"
+    )
     return _confirmed(
         request,
         lambda: lifecycle.rotate(actor(request), compromised=True),
-        done="A new key is active. The old key no longer opens anything.",
+        done=lambda made: (
+            f"The key {made} is active. What was sealed with {named} is refused: the old key no longer opens "
+            "anything."
+        ),
         title="Rotate as compromised",
         verb="Rotate at once",
         explanation=(
             f"Everything sealed with {named} is refused as soon as each process has received "
-            "the change, and waiting calls have to be repeated. A new key becomes active at once. "
-            "Keys that were replaced earlier keep opening what they sealed, unless you retire them."
+            "the change: waiting calls have to be repeated, sessions begin anew, and tasks fail. "
+            f"{LINKS} A new key becomes active at once. {others}."
         ),
     )
 
@@ -93,17 +121,25 @@ def compromise(request: SignedInRequest) -> HttpResponseBase:
 def retire(request: SignedInRequest, key_id: str) -> HttpResponseBase:
     """Retire a key before its last token has expired."""
     row = _key(key_id)
-    consequence = (
-        "Nothing was sealed with it. The rotation is cancelled; the active key stays active."
-        if row.state is KeyState.STANDBY
-        else f"{_first_upper(row.waiting)}: their answers will be refused, and the calls have to be repeated."
-    )
+    under = key_effects.of_key(row)
+    if row.state is KeyState.STANDBY:
+        consequence = (
+            "Nothing was sealed with it. The rotation is cancelled; the active key stays active."
+        )
+        done = f"{row.id} is retired, and the rotation is cancelled. Nothing was sealed with it."
+    else:
+        consequence = (
+            f"{_first_upper(row.waiting)}: responses to them will be rejected, and the calls have to be repeated. "
+            f"In all, {under} under it are lost: clients begin new sessions, and tasks fail. {LINKS}"
+        )
+        done = f"{row.id} is retired. It no longer opens anything: {under} are lost."
     return _confirmed(
         request,
         lambda: lifecycle.retire(row.id, actor(request)),
         refusal=_refusal(row, KeyVerb.RETIRE),
-        done=f"{row.id} is retired. It no longer opens anything.",
+        done=lambda made: done,
         title=f"Retire {row.id}",
+        key=row.id,
         verb="Retire",
         explanation=consequence,
     )
@@ -113,16 +149,24 @@ def retire(request: SignedInRequest, key_id: str) -> HttpResponseBase:
 def destroy(request: SignedInRequest, key_id: str) -> HttpResponseBase:
     """Erase the secret of a retired key."""
     row = _key(key_id)
+    before = (
+        f"{listing.calls_were(row.lost)} lost when it was retired"
+        if row.lost
+        else "No call was lost when it was retired"
+    )
     return _confirmed(
         request,
         lambda: lifecycle.destroy(row.id, actor(request)),
         refusal=_refusal(row, KeyVerb.DESTROY),
-        done=f"{row.id} is destroyed.",
+        done=lambda made: (
+            f"{row.id} is destroyed: its secret is erased. Nothing in progress was sealed with it."
+        ),
         title=f"Destroy {row.id}",
+        key=row.id,
         verb="Destroy permanently",
         explanation=(
             f"Its secret is erased and cannot be recovered. {_first_upper(row.waiting)}; the key is "
-            "retired and opens nothing already."
+            f"retired and opens nothing already. {before}."
         ),
     )
 
@@ -135,14 +179,15 @@ def salt(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         messages.info(request, "The salt has already been destroyed.")
         return redirect(back.url)
     form = CloseForm(tenant, *form_input(request))
+    under = key_effects.of_tenant(tenant.pk, timezone.now())
     if request.method == "POST" and form.is_valid():
         lifecycle.destroy_salt(tenant.pk, actor(request))
         messages.success(
-            request, "The salt is destroyed. What was sealed before can no longer be opened."
+            request,
+            f"The salt is destroyed. What was sealed before can no longer be opened: {under} are lost.",
         )
         return redirect(back.url)
-    longest = timedelta(seconds=settings.MCPHOST_MAX_ANSWER_SECONDS)
-    waiting = listing.calls_wait(calls_of(tenant.pk, timezone.now(), longest))
+    waiting = listing.calls_wait(under.calls)
     return show(
         request,
         "confirm.html",
@@ -152,18 +197,29 @@ def salt(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         verb="Destroy permanently",
         back=back.url,
         explanation=(
-            f"{_first_upper(waiting)} for an answer in this tenant; every waiting call is lost. Nothing "
-            "can ever be sealed for this tenant again: its tools cannot ask questions, and lists of "
-            "more than one page fail. Tokens keep working, and records can still be read. This cannot "
-            "be undone."
+            f"{_first_upper(waiting)} for a response in this tenant; every waiting call is lost. "
+            f"In all, {under} of the tenant are lost. {LINKS} Nothing "
+            "can ever be sealed for this tenant again: its tools cannot request input, sessions and tasks cannot "
+            "begin, and lists of more than one page fail. Tokens keep working for all else, and calls and the "
+            "audit log can still be read. This cannot be undone."
         ),
     )
 
 
 def _confirmed(
-    request: SignedInRequest, act: Act, *, done: str, title: str, refusal: str = "", **page: Any
+    request: SignedInRequest,
+    act: Act,
+    *,
+    done: Callable[[object], str],
+    title: str,
+    key: str = "",
+    refusal: str = "",
+    **page: Any,
 ) -> HttpResponseBase:
-    """Show the confirmation page; on POST, run `act` or show why it is refused."""
+    """Show the confirmation page; on POST, run `act` and say what it did, or why it is refused.
+
+    `key` is the key that is changed; without one, `act` returns that of a new one.
+    """
     back = Crumb("Keys", reverse("admin:keys"))
     if refusal:
         messages.error(request, refusal)
@@ -171,11 +227,20 @@ def _confirmed(
     if request.method != "POST":
         return show(request, "confirm.html", title, back, back=back.url, **page)
     try:
-        act()
-        messages.success(request, done)
+        made = act()
+        messages.success(request, done(made))
+        key = key or str(made)
     except VaultError as error:
         messages.error(request, _sentence(error))
-    return redirect(back.url)
+    return redirect(listed(request, "admin:keys", row=f"key-{key}" if key else ""))
+
+
+def _processes(number: int) -> str:
+    return "1 process" if number == 1 else f"{number} processes"
+
+
+def _listed(keys: Sequence[str]) -> str:
+    return ", ".join(keys)
 
 
 def _key(key_id: str) -> KeyRow:

@@ -1,5 +1,7 @@
 """The sidebar: the pages that the user may open, and the pages of the current tenant."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -9,16 +11,18 @@ from django.urls import reverse
 from mcphost.catalogue.selectors import counts
 from mcphost.console.signin import may_enter
 from mcphost.console.words import WORDS
-from mcphost.tenants.access import allowed, visible_tenants
+from mcphost.tenants.access import permissions, visible_tenants
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
-MOST_TENANTS = 8
+MOST_TENANTS = 100
+"""Tenants in the switcher. Others are found by the search of the list of tenants."""
+SEARCHED = 8
+"""From so many tenants on, the switcher has a search field."""
 
-# Unfold renders item titles unescaped, so they are our own words or slugs, never user input;
-# group titles are escaped.
-_TENANT_PAGES = (
+TENANT_PAGES = (
     ("Overview", "space_dashboard", "tenant", Permission.VIEW_TOOLS),
+    ("Connect", "cable", "connect", Permission.VIEW_TOOLS),
     *(
         (words.title, words.icon, f"{words.sort.value}s", Permission.VIEW_TOOLS)
         for words in WORDS.values()
@@ -26,30 +30,52 @@ _TENANT_PAGES = (
     ("Secrets", "lock", "secrets", Permission.VIEW_TOOLS),
     ("Tokens", "key", "tokens", Permission.MANAGE_TOKENS),
     ("Service accounts", "smart_toy", "service_accounts", Permission.MANAGE_TOKENS),
-    ("Records", "receipt_long", "records", Permission.VIEW_RECORDS),
+    ("Calls", "receipt_long", "calls", Permission.VIEW_RECORDS),
+    ("Input requests", "contact_support", "input_requests", Permission.VIEW_RECORDS),
     ("Tasks", "hourglass_top", "tasks", Permission.VIEW_RECORDS),
-    ("Changes", "history", "changes", Permission.VIEW_RECORDS),
+    ("Audit log", "history", "audit_log", Permission.VIEW_RECORDS),
     ("Members", "group", "members", Permission.MANAGE_MEMBERS),
-    ("Functions", "code", "functions", Permission.VIEW_TOOLS),
+    ("Python functions", "code", "functions", Permission.VIEW_TOOLS),
     ("Settings", "tune", "settings", Permission.MANAGE_TENANT),
 )
-_PLATFORM_PAGES = (
+PLATFORM_PAGES = (
     ("All tenants", "apartment", "tenants", Permission.MANAGE_TENANT),
-    ("All records", "receipt_long", "all_records", Permission.VIEW_RECORDS),
-    ("All changes", "history", "all_changes", Permission.VIEW_RECORDS),
+    ("All calls", "receipt_long", "all_calls", Permission.VIEW_RECORDS),
+    ("All input requests", "contact_support", "all_input_requests", Permission.VIEW_RECORDS),
+    ("Platform audit log", "history", "all_audit_log", Permission.VIEW_RECORDS),
     ("Users", "group", "users", Permission.MANAGE_MEMBERS),
-    ("Code", "code", "code", Permission.GRANT_FUNCTIONS),
+    ("All Python functions", "code", "all_functions", Permission.GRANT_FUNCTIONS),
     ("Keys", "encrypted", "keys", Permission.MANAGE_KEYS),
+    ("Status", "monitor_heart", "status", Permission.MANAGE_TENANT),
 )
 
 Group = dict[str, Any]
 
 
-def groups(request: HttpRequest) -> list[Group]:
-    """Return the sidebar's groups in the format of unfold's templates."""
+@dataclass(frozen=True, slots=True)
+class Menu:
+    """The sidebar: its groups, and the tenants that the user may switch to."""
+
+    groups: Sequence[Group]
+    tenants: Sequence[Tenant] = ()
+    here: Tenant | None = None
+    more: bool = False
+
+    @property
+    def switches(self) -> bool:
+        """Whether there is another tenant to switch to."""
+        return any(self.here is None or each.pk != self.here.pk for each in self.tenants)
+
+    @property
+    def searched(self) -> bool:
+        return self.more or len(self.tenants) >= SEARCHED
+
+
+def menu(request: HttpRequest) -> Menu:
+    """Return the sidebar, for `templates/console/parts/`."""
     user = request.user
     if not isinstance(user, User):
-        return []
+        return Menu(())
     visible = visible_tenants(user).order_by("slug")
     # The open ones, one more than is shown; the closed ones if none is open.
     tenants = list(visible.filter(closed_at=None)[: MOST_TENANTS + 1])
@@ -63,34 +89,21 @@ def groups(request: HttpRequest) -> list[Group]:
     found = [_group("", own)]
     if here is not None:
         numbers = {f"{sort.value}s": number for sort, number in counts(here.pk).items()}
-        of_tenant = []
-        for title, icon, name, permission in _TENANT_PAGES:
-            if allowed(user, here, permission):
+        granted, of_tenant = permissions(user, here), []
+        for title, icon, name, permission in TENANT_PAGES:
+            if permission in granted:
                 item = _item(title, icon, reverse(f"admin:{name}", args=[here.slug]), request)
                 of_tenant.append({**item, "badge": numbers.get(name, 0)})
         found.append(_group(here.title, of_tenant))
-    if len(tenants) > 1:
-        found.append(_group("Tenants", _switch(tenants, here, user, request)))
+    granted = permissions(user, None)
     platform = [
         _item(title, icon, reverse(f"admin:{name}"), request)
-        for title, icon, name, permission in _PLATFORM_PAGES
-        if allowed(user, None, permission)
+        for title, icon, name, permission in PLATFORM_PAGES
+        if permission in granted
     ]
     found.append(_group("Platform", platform))
-    return [group for group in found if group["items"]]
-
-
-def _switch(
-    tenants: list[Tenant], here: Tenant | None, user: User, request: HttpRequest
-) -> list[Group]:
-    others = [tenant for tenant in tenants[:MOST_TENANTS] if here is None or tenant.pk != here.pk]
-    items = [
-        _item(tenant.slug, "domain", reverse("admin:tenant", args=[tenant.slug]), request)
-        for tenant in others
-    ]
-    if len(tenants) > MOST_TENANTS and not user.is_staff:
-        items.append(_item("More…", "more_horiz", reverse("admin:tenants"), request))
-    return items
+    shown = [group for group in found if group["items"]]
+    return Menu(shown, tenants[:MOST_TENANTS], here, more=len(tenants) > MOST_TENANTS)
 
 
 def _group(title: str, items: list[Group]) -> Group:
@@ -106,5 +119,4 @@ def _item(title: str, icon: str, link: str, request: HttpRequest) -> Group:
         "icon": icon,
         "link": link,
         "active": request.path == link or below,
-        "has_permission": True,
     }

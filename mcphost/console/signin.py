@@ -3,13 +3,13 @@
 import math
 from typing import Any, Final
 
+from django.contrib.admin.forms import AdminAuthenticationForm
 from django.contrib.auth import authenticate
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.debug import sensitive_variables
-from unfold.forms import AuthenticationForm
 
 from mcphost.identity import passwords
 from mcphost.identity.attempts import NotCheckedError, Unchecked
@@ -66,11 +66,17 @@ def with_status_of_form(response: HttpResponseBase) -> HttpResponseBase:
     return response if form is None else with_status(response, form.refusal)
 
 
-class SignInForm(AuthenticationForm):
+class SignInForm(AdminAuthenticationForm):
     """User name and password. `refusal` is set if the password was not checked."""
 
-    error_messages = {**AuthenticationForm.error_messages, "invalid_login": WRONG}
+    error_messages = {**AdminAuthenticationForm.error_messages, "invalid_login": WRONG}
     refusal: NotCheckedError | None = None
+    request: HttpRequest  # always given
+    user_cache: AbstractBaseUser | None  # type: ignore[assignment]  # of any model
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self.fields["username"].label = "User name"
 
     @sensitive_variables()
     def clean(self) -> dict[str, Any]:

@@ -1,21 +1,21 @@
-"""The console's admin site: who may enter, and the frame of every page.
+"""The console's admin site: who may enter, and how users sign in and out.
 
 Its pages are in `urls.py`. No model is registered: every page reads through selectors and writes
-through services, so no built-in list, filter, dropdown or command palette reads rows by itself.
+through services, so no built-in list, filter or dropdown reads rows by itself.
 """
 
-from typing import Any
+from typing import Any, cast
 
-from django.http import HttpRequest, HttpResponseBase
-from unfold.sites import UnfoldAdminSite
+from django.contrib.admin import AdminSite
+from django.http import HttpRequest, HttpResponse
 
-from mcphost.console import navigation
 from mcphost.console.signin import SignInForm, may_enter, with_status_of_form
 
 
-class ConsoleSite(UnfoldAdminSite):
-    """The frame around the pages."""
+class ConsoleSite(AdminSite):
+    """The guard of the pages, and their sign-in."""
 
+    site_title = site_header = "mcphost"
     login_form = SignInForm
     login_template = "console/login.html"
     logout_template = "console/signed_out.html"
@@ -25,12 +25,9 @@ class ConsoleSite(UnfoldAdminSite):
 
     def login(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponseBase:
+    ) -> HttpResponse:
         """Show the sign-in; 429 or 503 with Retry-After when the password was not checked."""
-        return with_status_of_form(super().login(request, extra_context))
-
-    def get_sidebar_list(self, request: HttpRequest) -> list[dict[str, Any]]:
-        return navigation.groups(request)
+        return cast(HttpResponse, with_status_of_form(super().login(request, extra_context)))
 
 
 site = ConsoleSite(name="admin")

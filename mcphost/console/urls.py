@@ -13,10 +13,28 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 
 from mcphost.catalogue.states import PrimitiveVerb
-from mcphost.console import dashboard, keys
+from mcphost.console import connect, dashboard, glossary, keys, search, status
 from mcphost.console.base import of_account
-from mcphost.console.primitives import functions, imports, primitives, scripts, updates
-from mcphost.console.records import calls, entries, tasks
+from mcphost.console.dashboards import first_steps
+from mcphost.console.live import pages as live
+from mcphost.console.primitives import (
+    functions,
+    imports,
+    primitives,
+    scripts,
+    trials,
+    updates,
+    versions,
+)
+from mcphost.console.records import (
+    calls,
+    entries,
+    exports,
+    funnel,
+    input_requests,
+    saved_filters,
+    tasks,
+)
 from mcphost.console.site import site
 from mcphost.console.tenants import (
     invitations,
@@ -59,6 +77,11 @@ def _page(route: str, view: Any, name: str, **told: Any) -> URLPattern:
     return path(route, guarded, told, name=name)
 
 
+def _frame(route: str, view: Any, name: str) -> URLPattern:
+    """A page in a frame of another; without a session it says so in the frame."""
+    return path(route, trials.in_frame(site.admin_view(view)), name=name)
+
+
 def _own(route: str, view: Any, name: str) -> URLPattern:
     """A page for any signed-in account; others are redirected to the sign-in."""
     return path(route, never_cache(csrf_protect(of_account(view))), name=name)
@@ -73,7 +96,16 @@ def _pages_of(sort: PrimitiveType) -> tuple[URLPattern, ...]:
         _page(f"{listed}new/", primitives.add, f"{name}_add", sort=sort),
         _page(one, primitives.detail, name, sort=sort),
         _page(f"{one}edit/", primitives.edit, f"{name}_edit", sort=sort),
-        _page(f"{one}<verb:verb>/", primitives.move, f"{name}_move", sort=sort),
+        _page(f"{one}<verb:verb>/", versions.move, f"{name}_move", sort=sort),
+        _page(f"{one}delete/", versions.delete, f"{name}_delete", sort=sort),
+        _page(f"{listed}bulk/", versions.bulk, f"{name}s_bulk", sort=sort),
+        _page(f"{one}versions/<uuid:version_id>/", versions.version, f"{name}_version", sort=sort),
+        _page(
+            f"{one}versions/<uuid:version_id>/serve/",
+            versions.roll_back,
+            f"{name}_roll_back",
+            sort=sort,
+        ),
     )
 
 
@@ -92,15 +124,29 @@ urlpatterns = [
     _own("you/t/<slug:slug>/tokens/new/", account.issue, "own_token_add"),
     _own("you/t/<slug:slug>/leave/", account.leave, "leave"),
     _own("invitations/<str:link>/", invitations.invitation, "invitation"),
+    _own("glossary/", glossary.page, "glossary"),
     path("logout/", never_cache(csrf_protect(site.logout)), name="logout"),
     _page("", dashboard.index, "index"),
+    _page("search/", search.page, "search"),
     _own("password/", users.own_password, "password_change"),
     _page("tenants/", tenants.listing, "tenants"),
     _page("tenants/new/", tenants.add, "tenant_add"),
-    _page("records/", calls.all_calls, "all_records"),
+    _page("calls/", calls.all_calls, "all_calls"),
+    _page("calls/filters/new/", saved_filters.add_of_all, "all_calls_filter_add"),
+    _page("calls/filters/<uuid:filter_id>/", saved_filters.edit_of_all, "all_calls_filter"),
+    _page("calls/changes/", live.all_changes, "all_calls_changes"),
+    _page("calls/export/", exports.page_of_all, "all_calls_export"),
+    _page("calls/export/part.csv", exports.part_of_all, "all_calls_part_csv", form="csv"),
+    _page("calls/export/part.jsonl", exports.part_of_all, "all_calls_part_jsonl", form="jsonl"),
+    _page("calls/export.csv", exports.export_all, "all_calls_csv", form="csv"),
+    _page("calls/export.jsonl", exports.export_all, "all_calls_jsonl", form="jsonl"),
+    _page("input-requests/", input_requests.all_open, "all_input_requests"),
+    _page("input-requests/funnel/", funnel.of_all, "all_input_request_funnel"),
     _page("refusals/", calls.all_refusals, "all_refusals"),
-    _page("changes/", entries.all_changes, "all_changes"),
-    _page("code/", functions.code, "code"),
+    _page("audit-log/", entries.all_audit_log, "all_audit_log"),
+    _page("functions/", functions.all_functions, "all_functions"),
+    _page("status/", status.page, "status"),
+    _page("status.json", status.as_json, "status_json"),
     _page("keys/", keys.ring, "keys"),
     _page("keys/rotate/", keys.rotate, "key_rotate"),
     _page("keys/compromised/", keys.compromise, "key_compromise"),
@@ -111,11 +157,15 @@ urlpatterns = [
     _page("users/<int:user_id>/", users.edit, "user"),
     _page("users/<int:user_id>/password/", users.set_password, "user_password"),
     _page("t/<slug:slug>/", tenants.overview, "tenant"),
+    _page("t/<slug:slug>/first-steps/", first_steps.fragment, "first_steps"),
+    _page("t/<slug:slug>/connect/", connect.page, "connect"),
     _page("t/<slug:slug>/settings/", tenants.settings, "settings"),
     _page("t/<slug:slug>/close/", tenants.close, "close"),
     _page("t/<slug:slug>/salt/", keys.salt, "salt"),
     *_pages_of(PrimitiveType.TOOL),
     _page("t/<slug:slug>/tools/import/", imports.page, "tool_import"),
+    _frame("t/<slug:slug>/tools/try/", trials.unsaved, "tool_try"),
+    _frame("t/<slug:slug>/tools/<uuid:primitive_id>/try/", trials.saved, "tool_try_saved"),
     _page("t/<slug:slug>/tools/check/", scripts.check, "script_check"),
     *_pages_of(PrimitiveType.PROMPT),
     *_pages_of(PrimitiveType.RESOURCE),
@@ -156,9 +206,22 @@ urlpatterns = [
         service_accounts.remove,
         "service_account_remove",
     ),
-    _page("t/<slug:slug>/records/", calls.listing, "records"),
-    _page("t/<slug:slug>/records/<uuid:call_id>/", calls.call, "call"),
-    _page("t/<slug:slug>/records/<uuid:call_id>/said/", calls.call_said, "call_said"),
+    _page("t/<slug:slug>/input-requests/", input_requests.listing, "input_requests"),
+    _page("t/<slug:slug>/input-requests/funnel/", funnel.listing, "input_request_funnel"),
+    _page(
+        "t/<slug:slug>/input-requests/<uuid:call_id>/cancel/", input_requests.cancel, "call_cancel"
+    ),
+    _page("t/<slug:slug>/calls/", calls.listing, "calls"),
+    _page("t/<slug:slug>/calls/filters/new/", saved_filters.add, "calls_filter_add"),
+    _page("t/<slug:slug>/calls/filters/<uuid:filter_id>/", saved_filters.edit, "calls_filter"),
+    _page("t/<slug:slug>/calls/changes/", live.changes, "calls_changes"),
+    _page("t/<slug:slug>/calls/export/", exports.page, "calls_export"),
+    _page("t/<slug:slug>/calls/export/part.csv", exports.part, "calls_part_csv", form="csv"),
+    _page("t/<slug:slug>/calls/export/part.jsonl", exports.part, "calls_part_jsonl", form="jsonl"),
+    _page("t/<slug:slug>/calls/export.csv", exports.export, "calls_csv", form="csv"),
+    _page("t/<slug:slug>/calls/export.jsonl", exports.export, "calls_jsonl", form="jsonl"),
+    _page("t/<slug:slug>/calls/<uuid:call_id>/", calls.call, "call"),
+    _page("t/<slug:slug>/calls/<uuid:call_id>/payloads/", calls.call_payloads, "call_payloads"),
     _page("t/<slug:slug>/tasks/", tasks.listing, "tasks"),
     _page("t/<slug:slug>/tasks/<uuid:call_id>/", tasks.task, "task"),
     _page("t/<slug:slug>/tasks/<uuid:call_id>/cancel/", tasks.cancel, "task_cancel"),
@@ -166,5 +229,5 @@ urlpatterns = [
     _page("t/<slug:slug>/refusals/", calls.refusals, "refusals"),
     _page("t/<slug:slug>/payloads/<uuid:entry_id>/", entries.payload, "payload"),
     _page("t/<slug:slug>/payloads/<uuid:entry_id>/erase/", entries.erase, "payload_erase"),
-    _page("t/<slug:slug>/changes/", entries.changes, "changes"),
+    _page("t/<slug:slug>/audit-log/", entries.audit_log, "audit_log"),
 ]

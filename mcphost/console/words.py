@@ -14,7 +14,6 @@ class Words:
     one: str
     many: str
     icon: str
-    about: str
     good_for: str
     name_hint: str
     text_label: str = ""
@@ -41,6 +40,22 @@ class Words:
         return f"admin:{self.sort.value}_move"
 
     @property
+    def delete(self) -> str:
+        return f"admin:{self.sort.value}_delete"
+
+    @property
+    def bulk(self) -> str:
+        return f"admin:{self.sort.value}s_bulk"
+
+    @property
+    def version(self) -> str:
+        return f"admin:{self.sort.value}_version"
+
+    @property
+    def roll_back(self) -> str:
+        return f"admin:{self.sort.value}_roll_back"
+
+    @property
     def announce(self) -> str:
         return f"admin:{self.sort.value}_announce"
 
@@ -59,9 +74,7 @@ class Words:
 
 
 _NAME = "The name that clients use: 1 to 64 letters, digits, _ - and dots. Fixed once published."
-_LABEL = (
-    "The name in lists and records: 1 to 64 letters, digits, _ - and dots. Fixed once published."
-)
+_LABEL = "The name in lists and calls: 1 to 64 letters, digits, _ - and dots. Fixed once published."
 
 WORDS: Mapping[PrimitiveType, Words] = {
     PrimitiveType.TOOL: Words(
@@ -69,8 +82,7 @@ WORDS: Mapping[PrimitiveType, Words] = {
         "tool",
         "tools",
         "build",
-        "requests, scripts and functions that models can call",
-        "A tool is an HTTP request, a script or a function that clients call by a name of your choice.",
+        "A tool is an HTTP request, a script or a Python function that clients call by a name of your choice.",
         _NAME,
     ),
     PrimitiveType.PROMPT: Words(
@@ -78,7 +90,6 @@ WORDS: Mapping[PrimitiveType, Words] = {
         "prompt",
         "prompts",
         "chat",
-        "messages that users start a conversation with",
         "A prompt is a prepared conversation: messages with arguments that users fill in.",
         _NAME,
         "Written here",
@@ -89,7 +100,6 @@ WORDS: Mapping[PrimitiveType, Words] = {
         "resource",
         "resources",
         "description",
-        "texts and files that clients can read",
         "A resource is a text or a file that clients read by its URI.",
         _LABEL,
         "Written here",
@@ -100,7 +110,6 @@ WORDS: Mapping[PrimitiveType, Words] = {
         "template",
         "templates",
         "data_object",
-        "many resources from one URI template",
         "A template serves every URI of a pattern, such as docs://{page}.",
         _LABEL,
         "Written here",

@@ -18,7 +18,7 @@ from typing import Final
 import httpcore2
 
 from mcphost.egress.addresses import AllowedHost, Target
-from mcphost.egress.connecting import CheckedBackend, Resolve, system_resolve
+from mcphost.egress.connecting import CheckedBackend, HeadLimit, Resolve, system_resolve
 from mcphost.egress.errors import (
     EgressAddressError,
     EgressConnectionError,
@@ -39,6 +39,7 @@ from mcphost.egress.messages import (
 )
 from mcphost.egress.reading import header_text, read_body
 from mcphost.egress.secret_values import Filler, Secret
+from mcphost.observability import counters
 
 TRANSIENT: Final = frozenset({502, 503, 504})
 """Statuses after which a repeatable request is sent again."""
@@ -47,6 +48,15 @@ IDLE_SECONDS: Final = 30.0
 RESOLVER_THREADS: Final = 32
 MASKED_AT_ONCE: Final = 16 * 1024
 """Bytes of a body that are searched for secrets on the event loop."""
+_OUTCOMES: Final[Mapping[type[EgressError], str]] = {
+    EgressRequestError: "refused",
+    EgressAddressError: "refused",
+    EgressSecretError: "refused",
+    EgressConnectionError: "unreachable",
+    EgressTimeoutError: "timed_out",
+    EgressResponseError: "unreadable",
+}
+"""What is counted for an error."""
 
 Reveal = Callable[[str], Awaitable[Secret | None]]
 """Returns the secret with a name, or None. Called once for each handle's name, before sending."""
@@ -123,6 +133,11 @@ class _Sending:
         filler = Filler(self.secrets, target)
         message = build(request, target, filler, self.policy.limits.request_bytes)
         self.hide(message.credentials if self.secrets else ())
+        if self.hidden and _asks_for_bytes(message):
+            raise EgressSecretError(
+                "A range of bytes cannot be asked of a service that may have a secret: it could cut "
+                "the secret, and then it is not recognised in the response."
+            )
         return message
 
     def hide(self, values: Iterable[str]) -> None:
@@ -169,6 +184,17 @@ class Egress:
         Every status is a response, also 4xx and 5xx. Redirects are followed under the same policy.
         In the response the request's secrets are masked, and those that its service may know.
         """
+        try:
+            response = await self._answered(request, policy, reveal, known_at)
+        except EgressError as error:
+            counters.egress_requests.add(_OUTCOMES[type(error)])
+            raise
+        counters.egress_requests.add(f"{response.status // 100}xx")
+        return response
+
+    async def _answered(
+        self, request: OutgoingRequest, policy: EgressPolicy, reveal: Reveal, known_at: KnownAt
+    ) -> ReceivedResponse:
         target = Target.parse(request.url)
         policy.check(target)
         pool = await self._pool(policy.tenant)
@@ -229,6 +255,11 @@ class Egress:
             network_backend=backend,
         )
         return _TenantPool(connections, asyncio.Semaphore(self._per_tenant))
+
+
+def _asks_for_bytes(message: FilledRequest) -> bool:
+    """Whether a request asks for a part of the response by bytes (RFC 9110, section 14.2)."""
+    return any(name == b"range" and b"bytes" in value.lower() for name, value in message.headers)
 
 
 async def _revealed(request: OutgoingRequest, reveal: Reveal) -> Mapping[str, Secret]:
@@ -344,6 +375,9 @@ async def _receive(
         )
     )
     try:
+        stream = response.extensions["network_stream"]
+        if isinstance(stream, HeadLimit):
+            stream.head_is_over()
         if response.status < 200:
             raise EgressResponseError(f"{target.origin} answers with status {response.status}.")
         headers = header_text(response.headers, limits.header_bytes)

@@ -41,7 +41,7 @@ class Mask:
 
     Recognised are the value itself and its percent-encoded, form-encoded, JSON-escaped and
     HTML-escaped forms, also mixed or escaped twice; Base64 and Base64url at any offset, so that a
-    longer text that contains the value is recognised; hexadecimal; UTF-16. A service that wants to
+    longer text that contains the value is recognised; hexadecimal; UTF-16 and UTF-32. A service that wants to
     reveal a secret that it was sent can use another form: this is for services that echo.
     """
 
@@ -77,7 +77,8 @@ def _exact(value: str) -> Iterator[bytes]:
     for percent in (every, every.upper(), quote(value, safe=""), quote_plus(value), quote(value)):
         yield percent.encode()
     yield from (raw.hex().encode(), raw.hex().upper().encode())
-    yield from (value.encode("utf-16-be"), value.encode("utf-16-le"))
+    for encoding in ("utf-32-be", "utf-32-le", "utf-16-be", "utf-16-le"):
+        yield value.encode(encoding)
     yield json.dumps(value)[1:-1].encode()
     yield json.dumps(value, ensure_ascii=False)[1:-1].encode()
     yield html.escape(value).encode()

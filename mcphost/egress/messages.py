@@ -2,7 +2,7 @@
 
 import base64
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, assert_never
@@ -12,6 +12,7 @@ import orjson
 
 from mcphost.egress.addresses import MAX_URL, Target
 from mcphost.egress.errors import EgressRequestError, EgressResponseError
+from mcphost.egress.multipart import MultipartBody, encode
 from mcphost.egress.secret_values import Filler, SecretHandle, SecretPlace, Text, handles
 
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -63,6 +64,9 @@ class FormBody:
     fields: tuple[tuple[str, Text], ...]
 
 
+Content = bytes | JsonBody | FormBody | MultipartBody | None
+
+
 @dataclass(frozen=True, slots=True)
 class OutgoingRequest:
     """A request as its author describes it.
@@ -78,7 +82,7 @@ class OutgoingRequest:
     headers: tuple[tuple[str, Text], ...] = ()
     query: tuple[tuple[str, Text], ...] = ()
     basic: tuple[Text, Text] | None = None
-    content: bytes | JsonBody | FormBody | None = None
+    content: Content = None
     repeatable: bool | None = None
 
     @property
@@ -95,7 +99,7 @@ class OutgoingRequest:
     def body_handles(self) -> Iterator[SecretHandle]:
         if isinstance(self.content, JsonBody):
             yield from handles(self.content.value)
-        elif isinstance(self.content, FormBody):
+        elif isinstance(self.content, FormBody | MultipartBody):
             yield from handles(self.content.fields)
 
 
@@ -119,16 +123,21 @@ class ReceivedResponse:
         """
         name = name.lower()
         values = [value for other, value in self.headers if other == name]
-        if not values:
-            return None
-        if name in _SINGLE:
-            return values[-1]
-        return ("\n" if name == _APART else ", ").join(values)
+        return _joined(name, values) if values else None
 
     @property
     def joined_headers(self) -> Mapping[str, str]:
         """Every header once, as `header` returns it."""
-        return {name: self.header(name) or "" for name in dict(self.headers)}
+        values: dict[str, list[str]] = {}
+        for name, value in self.headers:
+            values.setdefault(name, []).append(value)
+        return {name: _joined(name, each) for name, each in values.items()}
+
+
+def _joined(name: str, values: Sequence[str]) -> str:
+    if name in _SINGLE:
+        return values[-1]
+    return ("\n" if name == _APART else ", ").join(values)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -205,7 +214,7 @@ def redirected(
     return request, following
 
 
-def _body(content: bytes | JsonBody | FormBody | None, filler: Filler) -> tuple[bytes, str | None]:
+def _body(content: Content, filler: Filler) -> tuple[bytes, str | None]:
     match content:
         case None:
             return b"", None
@@ -214,6 +223,8 @@ def _body(content: bytes | JsonBody | FormBody | None, filler: Filler) -> tuple[
         case FormBody(fields):
             pairs = _pairs(fields, filler, SecretPlace.BODY)
             return urlencode(pairs).encode("ascii"), "application/x-www-form-urlencoded"
+        case MultipartBody(fields, files):
+            return encode(_pairs(fields, filler, SecretPlace.BODY), files)
         case JsonBody(value):
             return _json(filler.json(value)), "application/json"
         case _ as never:

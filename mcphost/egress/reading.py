@@ -1,5 +1,6 @@
 """Reading responses within limits. What is too large is refused, never cut."""
 
+import asyncio
 import zlib
 from collections.abc import Sequence
 from typing import Final
@@ -16,6 +17,10 @@ MOST_MEMBERS: Final = 256
 """Parts of a compressed body (RFC 1952, section 2.2). An empty one has 20 bytes, and costs far more."""
 MOST_HEADERS: Final = 256
 """Each is searched for secrets, which costs more than its few bytes."""
+MOST_PIECES: Final = 16 * 1024
+"""Chunks (RFC 9112, section 7.1) or packets of a body. One of a few bytes costs as much as a large one."""
+PIECES_AT_ONCE: Final = 32
+"""Pieces that came together may be read without a pause. After these, other calls go on."""
 _WINDOWS: Final = {"identity": None, "gzip": _GZIP, "x-gzip": _GZIP, "deflate": _ZLIB}
 
 
@@ -36,9 +41,14 @@ async def read_body(response: httpcore2.Response, head: ReceivedResponse, limit:
     if length.isdigit() and int(length) > limit and head.status not in (204, 304):
         raise too_large(limit)
     decoder = _decoder(head.header("content-encoding") or "identity", limit)
-    received = 0
+    received = pieces = 0
     async for part in response.aiter_stream():
         received += len(part)
+        pieces += 1
+        if pieces > MOST_PIECES:
+            raise EgressResponseError(f"The response comes in more than {MOST_PIECES} pieces.")
+        if not pieces % PIECES_AT_ONCE:
+            await asyncio.sleep(0)
         if received > limit:
             raise too_large(limit)
         decoder.feed(part)

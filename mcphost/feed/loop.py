@@ -113,6 +113,7 @@ class Loop:
         self._gap_callbacks: list[Callable[[], None]] = []
         self._place = _NOWHERE
         self._read_at: float | None = None
+        self._pause = 0.0
         self._failed = False
         self._pruned_at: float | None = None
         self._thread: threading.Thread | None = None
@@ -213,6 +214,15 @@ class Loop:
         """Seconds since the change log was last read; 0 before the first read."""
         return 0.0 if self._read_at is None else self._clock() - self._read_at
 
+    def longest_pause(self) -> float:
+        """The most seconds between two reads since the last call of this. For one caller."""
+        found, self._pause = self._pause, 0.0
+        return found
+
+    def position(self) -> int:
+        """The number of the last change that was read; -1 before the first read."""
+        return self._place.seq
+
     def is_read(self) -> bool:
         """Whether the latest reads succeeded: the database responds, at least to this thread."""
         if self._read_at is None or self._failed:
@@ -223,7 +233,9 @@ class Loop:
         while self._again:
             self._again = False
             reading = _read(self._place.seq)
-            self._read_at = self._clock()
+            now = self._clock()
+            self._pause = max(self._pause, now - (self._read_at or now))
+            self._read_at = now
             if self._failed:
                 self._failed = False
                 logger.info("the change log is read again")

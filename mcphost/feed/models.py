@@ -42,7 +42,10 @@ class Counter(models.Model):
 
 
 class Node(models.Model):
-    """A serving process. Times are the database's, so that the clocks of machines do not matter."""
+    """A serving process. Times are the database's, so that the clocks of machines do not matter.
+
+    `facts` is what the process reports of itself; null for a process of a version without them.
+    """
 
     id = models.UUIDField(primary_key=True)
     name = models.TextField()
@@ -50,6 +53,7 @@ class Node(models.Model):
     seen_at = models.DateTimeField(db_index=True)
     draining = models.BooleanField(default=False)
     overloaded = models.BooleanField(default=False, db_default=False)
+    facts = models.JSONField(null=True)
 
     class Meta:
         db_table = "feed_node"

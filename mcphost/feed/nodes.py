@@ -4,12 +4,14 @@ The change log's thread writes it, so that a process that no longer reads the ch
 count as living.
 """
 
+import logging
 import os
 import socket
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 from django.db import transaction
@@ -26,26 +28,39 @@ STEADY_SECONDS = ALIVE.total_seconds() / 2
 none of them could write a heartbeat."""
 
 
+log = logging.getLogger(__name__)
+
+
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """A living process, for display."""
+    """A process, for display. `age` is how long ago its last heartbeat was, by the database's clock;
+    `facts` is what it reported with it."""
 
     name: str
     started_at: datetime
     seen_at: datetime
     draining: bool
+    age: timedelta
+    facts: Mapping[str, Any]
+
+    @property
+    def alive(self) -> bool:
+        """Whether its heartbeat is recent."""
+        return self.age < ALIVE
 
 
 class Heartbeat:
     """One process's row, and its count of the others.
 
     A draining process does not count: it takes no new calls. `clock` counts seconds, compared only
-    with itself. `overloaded` returns whether other processes should send no calls here.
+    with itself. `overloaded` returns whether other processes should send no calls here, `report` a
+    few facts for display, as JSON.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self.overloaded: Callable[[], bool] = bool
+        self.report: Callable[[], Mapping[str, Any]] = dict
         self._begin()
 
     def _begin(self) -> None:
@@ -65,6 +80,11 @@ class Heartbeat:
     def live(self) -> int:
         """How many processes serve, as of the last heartbeat; at least this one. No query."""
         return self._alive
+
+    @property
+    def draining(self) -> bool:
+        """Whether this process takes no new calls."""
+        return self._draining
 
     def free(self) -> int:
         """How many other processes serve and are not overloaded, as of the last heartbeat."""
@@ -90,17 +110,13 @@ class Heartbeat:
 
     def beat(self) -> None:
         """Write a heartbeat and count the living processes. Raises the database's errors."""
-        overloaded = self.overloaded()
+        overloaded, facts = self.overloaded(), self._reported()
         with transaction.atomic():
             mine = Node.objects.filter(id=self._id)
-            if not mine.update(seen_at=Now(), draining=self._draining, overloaded=overloaded):
+            told = {"draining": self._draining, "overloaded": overloaded, "facts": facts}
+            if not mine.update(seen_at=Now(), **told):
                 Node.objects.create(
-                    id=self._id,
-                    name=_name(),
-                    started_at=Now(),
-                    seen_at=Now(),
-                    draining=self._draining,
-                    overloaded=overloaded,
+                    id=self._id, name=_name(), started_at=Now(), seen_at=Now(), **told
                 )
                 Node.objects.filter(seen_at__lt=Now() - KEPT).delete()
             serving = dict(_living().filter(draining=False).values_list("id", "overloaded"))
@@ -112,6 +128,13 @@ class Heartbeat:
             self._steady_since = now
         self._beaten_at = now
 
+    def _reported(self) -> Mapping[str, Any]:
+        try:
+            return self.report()
+        except Exception:
+            log.exception("a process could not report its facts")
+            return {}
+
     def leave(self) -> None:
         """Delete the row, so that the others need not wait until it expires; take a new id."""
         Node.objects.filter(id=self._id).delete()
@@ -119,10 +142,24 @@ class Heartbeat:
 
 
 def rows() -> tuple[NodeRow, ...]:
-    """The living processes, the oldest first."""
+    """The processes of the last hour that have not left, the oldest first; also dead ones."""
+    found = Node.objects.filter(seen_at__gt=Now() - KEPT).annotate(now=Now())
     return tuple(
-        NodeRow(node.name, node.started_at, node.seen_at, node.draining) for node in _living()
+        NodeRow(
+            node.name,
+            node.started_at,
+            node.seen_at,
+            node.draining,
+            node.now - node.seen_at,
+            node.facts or {},
+        )
+        for node in found
     )
+
+
+def alone(facts: Mapping[str, Any], started_at: datetime, now: datetime) -> NodeRow:
+    """This process, for display, where it is the only one and writes no heartbeats."""
+    return NodeRow(_name(), started_at, now, heartbeat.draining, timedelta(), facts)
 
 
 def lives(process: UUID) -> bool:

@@ -21,6 +21,7 @@ from mcphost.feed.cache import MISS, Cache, Miss
 from mcphost.identity.models import Token
 from mcphost.identity.tokens import ParsedToken, parse
 from mcphost.runtime.call import Principal, PrincipalKind
+from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import CALL_TOOLS, LIST_TOOLS, Audience, Role, may_hold, may_take
 from mcphost.tenants.selectors import TenantSnapshot
 
@@ -29,6 +30,7 @@ TOKENS_KEPT = 65_536
 # guesses cannot evict real tokens.
 REFUSED_KEPT = 8_192
 UNKNOWN_ISSUER = "an unknown issuer"
+TOKENS_PER_PAGE = 50
 _NO_QUOTES = str.maketrans("“”„", '"""')
 
 
@@ -162,14 +164,87 @@ def tokens(tenant_id: UUID) -> tuple[TokenListing, ...]:
     return _listings(Token.objects.filter(tenant_id=tenant_id))
 
 
+@dataclass(frozen=True, slots=True)
+class TokenPage:
+    """Tokens of a tenant, newest first, and the ids between which the next pages lie.
+
+    `unknown`: the token that the page was to begin beside is none of the tenant.
+    """
+
+    tokens: tuple[TokenListing, ...]
+    after: str = ""
+    before: str = ""
+    unknown: bool = False
+
+
+def token_page(
+    tenant_id: UUID, *, after: str = "", before: str = "", limit: int = TOKENS_PER_PAGE
+) -> TokenPage:
+    """Return the tokens that are older than the token `after`, or newer than `before`."""
+    found = Token.objects.filter(tenant_id=tenant_id)
+    beside = found.filter(id=after or before).values_list("created_at", flat=True).first()
+    if (after or before) and beside is None:
+        return TokenPage((), unknown=True)
+    if before:
+        newer = Q(created_at__gt=beside) | Q(created_at=beside, id__lt=before)
+        rows = _listings(found.filter(newer).order_by("created_at", "-id")[: limit + 1])
+        tokens = tuple(reversed(rows[:limit]))
+        older = tokens[-1].id if tokens else ""
+        return TokenPage(tokens, older, tokens[0].id if len(rows) > limit else "")
+    if after:
+        found = found.filter(Q(created_at__lt=beside) | Q(created_at=beside, id__gt=after))
+    rows = _listings(found.order_by("-created_at", "id")[: limit + 1])
+    newer_than = rows[0].id if rows and after else ""
+    return TokenPage(rows[:limit], rows[limit - 1].id if len(rows) > limit else "", newer_than)
+
+
 def tokens_of(user_id: int) -> tuple[TokenListing, ...]:
     """Return all tokens that act for a user, in every tenant, newest first, working or not."""
     return _listings(Token.objects.filter(owner_id=user_id))
 
 
+@dataclass(frozen=True, slots=True)
+class TokenMatch:
+    """A token that was searched for. `own`: it acts for the user who searched."""
+
+    id: str
+    name: str
+    slug: str
+    own: bool
+
+
+def matching_tokens(
+    managed: QuerySet[Tenant], user_id: int, text: str, limit: int
+) -> tuple[TokenMatch, ...]:
+    """Return tokens by a part of the name or the beginning of the id.
+
+    Only of the tenants `managed`, and those that act for the user.
+    """
+    named = Q(name__icontains=text) | Q(id__startswith=text)
+    rows = Token.objects.filter(named, Q(tenant__in=managed) | Q(owner_id=user_id))
+    values = rows.order_by("name", "id").values_list("id", "name", "tenant__slug", "owner_id")
+    return tuple(
+        TokenMatch(id, name, slug, owner == user_id) for id, name, slug, owner in values[:limit]
+    )
+
+
 def all_tokens() -> tuple[TokenListing, ...]:
     """Return the tokens of all tenants, for the platform's operators."""
     return _listings(Token.objects.all())
+
+
+def expiring(
+    tenants: frozenset[UUID] | None, now: datetime, until: datetime, limit: int
+) -> tuple[TokenListing, ...]:
+    """Return tokens of these tenants that work and expire before `until`, the first to expire first.
+
+    None means all tenants. At most `limit` rows are read.
+    """
+    rows = Token.objects.filter(revoked_at=None, expires_at__gt=now, expires_at__lte=until)
+    if tenants is not None:
+        rows = rows.filter(tenant__in=tenants)
+    soonest = rows.filter(tenant__closed_at=None).order_by("expires_at", "id")[:limit]
+    return tuple(each for each in _listings(soonest) if each.state(now) == "live")
 
 
 mark = _known.mark

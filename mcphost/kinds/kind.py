@@ -86,12 +86,14 @@ class Sending:
 class Kind(Protocol):
     """One kind.
 
-    `primitive_types` are those that it supports. `can_ask`: whether its programs may ask the caller
+    `label` and `about` say in the admin what it is and when to choose it. `primitive_types` are
+    those that it supports. `can_ask`: whether its programs may ask the caller
     questions; `can_stream`: whether they may send progress and log messages.
     """
 
     name: str
     label: str
+    about: str = ""
     primitive_types: Collection[PrimitiveType]
     can_ask: bool
     can_stream: bool

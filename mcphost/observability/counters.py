@@ -76,6 +76,31 @@ tasks_working = metrics.gauge("tasks_working", "Tasks of all processes that work
 tasks_waiting = metrics.gauge("tasks_waiting", "Those of them that wait for answers.")
 tasks_due = metrics.gauge("tasks_due", "Those of them that wait for a process.")
 
+# The sandbox of scripts, and outgoing requests.
+sandbox_jobs = metrics.counters(
+    "sandbox_jobs",
+    "Jobs of the sandbox, by what was done and how it ended.",
+    work=labels.SANDBOX_JOBS,
+    ended=labels.SANDBOX_OUTCOMES,
+)
+sandbox_wait_seconds = metrics.histograms(
+    "sandbox_wait_seconds", "How long jobs waited for a worker, refused ones too.", _SECONDS
+)
+sandbox_workers_killed = metrics.counters(
+    "sandbox_workers_killed",
+    "Workers of the sandbox killed, by reason.",
+    reason=labels.SANDBOX_KILLS,
+)
+metrics.probed_gauge("sandbox_workers_busy", "Workers of the sandbox that have a job.")
+metrics.probed_gauge("sandbox_workers_idle", "Workers of the sandbox that wait for a job.")
+metrics.probed_gauge("sandbox_waiting", "Jobs that wait for a worker of the sandbox.")
+metrics.probed_gauge(
+    "sandbox_own_users", "1 if workers of the sandbox have users of their own, else 0."
+)
+egress_requests = metrics.counters(
+    "egress_requests", "Outgoing requests of tools, by what came of them.", response=labels.EGRESS
+)
+
 # Users.
 passwords = metrics.counters("passwords", "Password checks, by result.", result=labels.PASSWORDS)
 
@@ -89,6 +114,9 @@ commit_seconds = metrics.histograms(
 commit_rows = metrics.histograms("commit_rows", "Records per transaction.", _ROWS)
 metrics.probed_gauge("database_waiting", "Requests waiting for an unreachable database.")
 metrics.probed_gauge("records_waiting", "Submissions waiting in the record writer's queue.")
+metrics.probed_gauge(
+    "summaries_lag_seconds", "How far lists and figures of calls are behind the record."
+)
 
 # Traces.
 spans_sent = metrics.counter("spans_sent", "Spans sent to the collector.")

@@ -1,14 +1,17 @@
 """Health probes: every part of the process that can fail registers one here.
 
-`/readyz` and the admin read them. A problem makes the process unready; a warning is about something
+`/readyz` and the admin read them. Facts are about how the process is set up, and are no judgement. A problem makes the process unready; a warning is about something
 that it can do without for a while. A probe is a function that returns what is wrong, as text that
 may be public, or None. It is called on the event loop: it never waits, and reads what is known.
 """
 
 import logging
 from collections.abc import Callable, Mapping
+from typing import Any
 
 Probe = Callable[[], str | None]
+Fact = Callable[[], Mapping[str, Any]]
+"""Returns what is known so far, as JSON that may be public; empty if nothing is."""
 
 log = logging.getLogger(__name__)
 
@@ -19,6 +22,7 @@ class Registry:
     def __init__(self) -> None:
         self._probes: dict[str, Probe] = {}
         self._warners: dict[str, Probe] = {}
+        self._facts: dict[str, Fact] = {}
 
     def register(self, name: str, probe: Probe) -> None:
         """Register a probe for problems; it replaces an earlier one of that name."""
@@ -27,6 +31,14 @@ class Registry:
     def warn(self, name: str, probe: Probe) -> None:
         """Register a probe for warnings, which leave the process ready."""
         self._warners = {**self._warners, name: probe}
+
+    def inform(self, name: str, fact: Fact) -> None:
+        """Register facts, by name."""
+        self._facts = {**self._facts, name: fact}
+
+    def facts(self) -> dict[str, Mapping[str, Any]]:
+        """What is known, by name."""
+        return {name: told for name, fact in self._facts.items() if (told := fact())}
 
     def unregister(self, name: str) -> None:
         self._probes = {other: probe for other, probe in self._probes.items() if other != name}
@@ -61,4 +73,6 @@ register = registry.register
 unregister = registry.unregister
 problems = registry.problems
 warn = registry.warn
+inform = registry.inform
+facts = registry.facts
 warnings = registry.warnings

@@ -102,6 +102,37 @@ SHED = ("drain", "lag", "share")
 """Why a call was sent to another process: this one drains, its event loop is late, or the caller's
 share of concurrent calls here is full."""
 
+SANDBOX_JOBS = ("script", "search", "check")
+SANDBOX_OUTCOMES = (
+    "done",
+    "paused",
+    "error",
+    "time",
+    "memory",
+    "output",
+    "crash",
+    "late",
+    "lost",
+    "cancelled",
+    "full",
+)
+"""How jobs of the sandbox end. A `late` worker was silent for too long, a `lost` one died; a `full` pool
+had no worker for the job."""
+SANDBOX_KILLS = ("late", "lost", "cancelled", "unclean", "worn", "tenant", "check", "closed")
+"""Why workers are killed: after their job, after their share of jobs, to make room for another tenant."""
+EGRESS = (
+    "2xx",
+    "3xx",
+    "4xx",
+    "5xx",
+    "refused",
+    "unreachable",
+    "timed_out",
+    "unreadable",
+)
+"""How outgoing requests end: with the class of a status; refused before they are sent; and three ways in
+which there is no response."""
+
 PASSWORDS = ("right", "wrong", "locked", "paused", "busy")
 """Results of a password check; with the last three the password was not checked."""
 

@@ -73,7 +73,7 @@ def formatter(log_format: str) -> logging.Formatter:
             colors=False, exception_formatter=structlog.dev.plain_traceback
         )
     return structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=[*_facts(), structlog.stdlib.ExtraAdder()],
+        foreign_pre_chain=[*_facts(), structlog.stdlib.ExtraAdder(), _drop_colours],
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             structlog.processors.StackInfoRenderer(),
@@ -91,6 +91,14 @@ def _facts() -> list[Processor]:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         add_request_facts,
     ]
+
+
+def _drop_colours(
+    logger: Any, method: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """Drop uvicorn's second copy of its message, with colours."""
+    event.pop("color_message", None)
+    return event
 
 
 def add_request_facts(

@@ -14,28 +14,48 @@ CLONE_NEWIPC: Final = 0x08000000
 ADDRESS_SPACE: Final = 768 * 1024 * 1024
 CPU_SECONDS: Final = 120
 OPEN_FILES: Final = 64
+NICE: Final = 10
+"""Added to the priority of the server: where CPU is scarce, scripts get what the server leaves."""
+MORE_NICE: Final = 5
+"""What a worker gets in addition once a job of it has computed for long: others go first."""
 
 
-def confine(user: int, needed: Path) -> dict[str, Any]:
+def confine(
+    user: int, needed: Path, *, memory: int = ADDRESS_SPACE, cpu_seconds: int = CPU_SECONDS
+) -> dict[str, Any]:
     """Give up what the process does not need, and return what could be given up.
 
     `user` is the id of the user to become, if this process may become it and that user can run
-    `needed`. Limits and `no_new_privs` hold always, or OSError is raised.
+    `needed`. Limits (`memory` in bytes) and `no_new_privs` hold always, or OSError is raised.
     """
     libc = ctypes.CDLL(None, use_errno=True)
+    os.nice(NICE)
     alone = libc.unshare(CLONE_NEWNET | CLONE_NEWIPC) == 0
     for what, limit in {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_FSIZE: 0,
         resource.RLIMIT_NOFILE: OPEN_FILES,
-        resource.RLIMIT_CPU: CPU_SECONDS,
-        resource.RLIMIT_AS: ADDRESS_SPACE,
+        resource.RLIMIT_CPU: cpu_seconds,
+        resource.RLIMIT_AS: memory,
     }.items():
         _limit(what, limit)
     own = _become(user, needed)
     if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "no_new_privs cannot be set")
     return {"own_user": own, "no_network": alone, "no_new_privileges": True}
+
+
+def demote(leader: int) -> None:
+    """Give a worker less priority than others have. `leader` leads its process group and session.
+
+    Where the kernel shares the CPU among sessions first (`sched_autogroup_enabled`), the priority of a
+    process counts only within its session, so the session gets one, too.
+    """
+    with suppress(OSError):
+        nice = os.getpriority(os.PRIO_PROCESS, leader) + MORE_NICE
+        os.setpriority(os.PRIO_PGRP, leader, min(nice, 19))
+    with suppress(OSError):
+        Path(f"/proc/{leader}/autogroup").write_text(str(MORE_NICE))
 
 
 def allow_no_more_processes(*children: int) -> None:

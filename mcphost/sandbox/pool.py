@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,15 +11,23 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Final
 
+from mcphost.observability import counters
+from mcphost.sandbox.checks import CheckPlaces
+from mcphost.sandbox.confinement import ADDRESS_SPACE, CPU_SECONDS, NICE, OPEN_FILES
 from mcphost.sandbox.frames import BrokenFrame
-from mcphost.sandbox.processes import SandboxWorker, WorkerLost
+from mcphost.sandbox.processes import SandboxWorker, WorkerLost, ended_as
+from mcphost.sandbox.turns import QueueFull, TenantTurns
 
-MOST_JOBS: Final = 200
+RESERVE: Final = 8
+"""Workers beyond the usual ones, for tenants that use none when those are all in use."""
+MOST_JOBS: Final = 1000
 MOST_BUSY_SECONDS: Final = 60.0
 """After this a worker is replaced. Its limit of CPU time is twice as high."""
 WAIT_SECONDS: Final = 5.0
 SEARCH_SECONDS: Final = 1.0
 CHECK_SECONDS: Final = 20.0
+MOST_PROBLEMS: Final = 100
+"""The most problems of a script that are reported."""
 CHECK_LIMITS: Final[Mapping[str, Any]] = {
     "max_feed_duration_secs": 5.0,
     "max_memory": 64 * 1024 * 1024,
@@ -26,12 +35,24 @@ CHECK_LIMITS: Final[Mapping[str, Any]] = {
     "max_suspensions": 100,
     "max_total_sleep_secs": 1.0,
 }
+LIMITS_OF_A_WORKER: Final[Mapping[str, Any]] = {
+    "address_space_bytes": ADDRESS_SPACE,
+    "cpu_seconds": CPU_SECONDS,
+    "open_files": OPEN_FILES,
+    "nice": NICE,
+    "jobs": MOST_JOBS,
+}
 
 log = logging.getLogger(__name__)
 
 
 class SandboxFull(Exception):  # noqa: N818 - a refusal that says what happened
-    """No worker became free in time."""
+    """No worker became free in time, or too many jobs wait. `of_tenant`: the tenant uses its share."""
+
+    def __init__(self, *, of_tenant: bool) -> None:
+        self.of_tenant = of_tenant
+        whose = "all workers of the tenant" if of_tenant else "all workers"
+        super().__init__(f"{whose} are in use")
 
 
 class SearchFailed(Exception):  # noqa: N818 - a refusal that says what happened
@@ -47,23 +68,27 @@ class _Waiter:
 class Sandbox:
     """A pool of workers. Safe to use from several event loops and threads.
 
-    At most `most` workers live at once, and one tenant uses at most half of them. A worker that has
+    At most `most` workers live at once, and tenants share them fairly (`TenantTurns`). While they are
+    all in use, `reserve` further ones serve tenants that use none. A worker that has
     served a tenant serves no other. One worker that has served no tenant is kept ready, where there
     is room for it.
     """
 
-    def __init__(self, most: int = 4, *, wait_seconds: float = WAIT_SECONDS) -> None:
+    def __init__(
+        self, most: int = 4, *, reserve: int = RESERVE, wait_seconds: float = WAIT_SECONDS
+    ) -> None:
         self._most = most
-        self._per_tenant = max(1, most // 2)
+        self._all = most + reserve
         self._wait_seconds = wait_seconds
         self._lock = Lock()
-        self._places = set(range(most))
+        self._places = set(range(self._all))
         self._idle: list[SandboxWorker] = []
-        self._in_use: Counter[str] = Counter()
-        self._waiters: list[_Waiter] = []
+        self._turns = TenantTurns[_Waiter](most, reserve)
+        self.places_to_check: Final = CheckPlaces()
         self._dying: list[SandboxWorker] = []
         self._starter = ThreadPoolExecutor(2, "sandbox")
         self._status: dict[str, Any] = {}
+        self._killed: Counter[str] = Counter()
 
     @property
     def status(self) -> Mapping[str, Any]:
@@ -72,7 +97,7 @@ class Sandbox:
 
     @property
     def most(self) -> int:
-        """How many workers live at once, at most."""
+        """How many workers live at once, at most, while no tenant needs one of the reserve."""
         return self._most
 
     @property
@@ -83,15 +108,37 @@ class Sandbox:
     @property
     def in_use(self) -> int:
         """How many workers have a job, or are being started for one."""
-        return self._in_use.total()
+        return self._turns.in_use.total()
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs wait for a worker."""
+        return self._turns.waiting
+
+    def facts(self) -> Mapping[str, Any]:
+        """How workers are confined, and their limits, as JSON; empty before the first has started."""
+        return {**self._status, "limits": LIMITS_OF_A_WORKER} if self._status else {}
+
+    @property
+    def killed(self) -> Mapping[str, int]:
+        """How many workers were killed, by reason (`labels.SANDBOX_KILLS`)."""
+        return dict(self._killed)
 
     @asynccontextmanager
-    async def worker(self, tenant: str) -> AsyncIterator[SandboxWorker]:
-        """Lend a worker. It is killed at the end unless its job left it reusable.
+    async def worker(self, tenant: str, job: str = "script") -> AsyncIterator[SandboxWorker]:
+        """Lend a worker. It is killed at the end unless its job left it reusable. `job` is what it is
+        for, for the metrics.
 
         Raises SandboxFull, WorkerLost.
         """
-        worker = await self._acquire(tenant)
+        began = time.monotonic()
+        try:
+            worker = await self._acquire(tenant)
+        except SandboxFull:
+            counters.sandbox_jobs.add(job, "full")
+            raise
+        finally:
+            counters.sandbox_wait_seconds.observe(time.monotonic() - began)
         try:
             yield worker
         finally:
@@ -100,7 +147,7 @@ class Sandbox:
     async def search(self, tenant: str, expression: str, data: Any) -> Any:
         """Evaluate a JMESPath expression on JSON, within a second. Raises SandboxFull, SearchFailed."""
         try:
-            async with self.worker(tenant) as worker:
+            async with self.worker(tenant, "search") as worker:
                 await worker.begin({"do": "search", "expression": expression, "data": data})
                 found = await worker.receive(SEARCH_SECONDS)
         except BrokenFrame:
@@ -112,22 +159,32 @@ class Sandbox:
             raise SearchFailed(str(found.get("message") or found["why"]))
         return found["value"]
 
-    def check(self, source: str, stubs: str) -> list[dict[str, Any]]:
+    def check(
+        self, tenant: str, source: str, stubs: str, wait_seconds: float = 0.0
+    ) -> list[dict[str, Any]]:
         """Return the problems of a script: `line`, `column` and `message` each. Blocks.
 
-        In a worker of its own, which is killed afterwards. Raises WorkerLost.
+        In a worker of its own, which is killed afterwards. Waits at most `wait_seconds` for a place.
+        Raises ChecksBusy, WorkerLost.
         """
-        worker = SandboxWorker(self._most)
-        try:
-            job = {"do": "check", "source": source, "stubs": stubs, "limits": dict(CHECK_LIMITS)}
-            found = worker.ask_here(job, CHECK_SECONDS)
-        finally:
-            worker.kill()
-            worker.wait()
+        with self.places_to_check.place(tenant, wait_seconds):
+            worker = SandboxWorker(self._most)
+            try:
+                job = {"do": "check", "source": source, "stubs": stubs}
+                limits = {"limits": dict(CHECK_LIMITS), "most": MOST_PROBLEMS}
+                found = worker.ask_here(job | limits, CHECK_SECONDS)
+                counters.sandbox_jobs.add("check", ended_as(found))
+            except WorkerLost as lost:
+                counters.sandbox_jobs.add("check", "late" if lost.late else "lost")
+                raise
+            finally:
+                with self._lock:
+                    self._kill(worker, "check")
+                worker.wait()
         if found["is"] != "done":
             raise WorkerLost(str(found.get("message") or found["why"]))
         problems: list[dict[str, Any]] = found["value"]
-        return problems
+        return problems[:MOST_PROBLEMS]
 
     def close(self) -> None:
         """Kill the idle workers. Those in use are killed when they are given back."""
@@ -135,7 +192,7 @@ class Sandbox:
         with self._lock:
             self._most = 0
             while self._idle:
-                self._bury(self._idle.pop())
+                self._bury(self._idle.pop(), "closed")
             for worker in self._dying:
                 worker.wait()
             self._dying.clear()
@@ -143,7 +200,10 @@ class Sandbox:
     async def _acquire(self, tenant: str) -> SandboxWorker:
         waiter = _Waiter(tenant)
         with self._lock:
-            self._waiters.append(waiter)
+            try:
+                self._turns.join(tenant, waiter)
+            except QueueFull:
+                raise SandboxFull(of_tenant=self._turns.has_its_share(tenant)) from None
             self._grant()
         try:
             async with asyncio.timeout(self._wait_seconds):
@@ -151,7 +211,7 @@ class Sandbox:
         except BaseException as error:
             self._withdraw(waiter)
             if isinstance(error, TimeoutError):
-                raise SandboxFull("all workers are in use") from None
+                raise SandboxFull(of_tenant=self._turns.has_its_share(tenant)) from None
             raise
         if isinstance(granted, SandboxWorker):
             self._keep_one_ready()
@@ -184,7 +244,7 @@ class Sandbox:
         if not done.cancelled() and done.exception() is None:
             worker = done.result()
             worker.tenant = tenant
-            worker.kill()
+            self._kill(worker, "cancelled")
             self._give_back(worker)
         else:
             self._free(tenant, place)
@@ -192,14 +252,13 @@ class Sandbox:
     def _free(self, tenant: str, place: int) -> None:
         with self._lock:
             self._places.add(place)
-            self._leave(tenant)
+            self._turns.end(tenant)
             self._grant()
 
     def _withdraw(self, waiter: _Waiter) -> None:
         """Take back what was granted to a caller that no longer waits."""
         with self._lock:
-            if waiter in self._waiters:
-                self._waiters.remove(waiter)
+            if self._turns.withdraw(waiter.tenant, waiter):
                 return
         granted = None if waiter.grant.cancelled() else waiter.grant.result()
         if isinstance(granted, SandboxWorker):
@@ -209,37 +268,54 @@ class Sandbox:
 
     def _give_back(self, worker: SandboxWorker) -> None:
         fresh = worker.jobs < MOST_JOBS and worker.busy_seconds < MOST_BUSY_SECONDS
+        fresh = fresh and not worker.is_demoted
         with self._lock:
-            self._leave(worker.tenant)
+            self._turns.end(worker.tenant)
             if worker.reusable and fresh and self._most:
                 self._idle.append(worker)
             else:
-                self._bury(worker)
+                self._bury(worker, self._reason(worker))
+            job, outcome = worker.take_outcome()
+            if outcome:
+                counters.sandbox_jobs.add(job, outcome)
             self._grant()
+            self._shrink()
         self._reap()
 
-    def _leave(self, tenant: str) -> None:
-        self._in_use[tenant] -= 1
-        if not self._in_use[tenant]:
-            del self._in_use[tenant]
+    def _shrink(self) -> None:
+        """End idle workers of the reserve once it is not needed. Under the lock."""
+        while self._idle and self._lives() > self._limit():
+            self._bury(self._idle.pop(0), "tenant")
+
+    def _lives(self) -> int:
+        return self._all - len(self._places)
+
+    def _limit(self) -> int:
+        """Return how many workers may live now."""
+        return self._most if self._turns.in_use.total() < self._most else self._all
+
+    def _reason(self, worker: SandboxWorker) -> str:
+        """Return why a worker that is given back is killed."""
+        if not self._most:
+            return "closed"
+        if worker.reusable:
+            return "worn"
+        return worker.outcome if worker.outcome in ("late", "lost", "cancelled") else "unclean"
 
     def _grant(self) -> None:
         """Give workers, or places for new ones, to those who wait. Under the lock."""
-        for waiter in list(self._waiters):
-            if self._in_use[waiter.tenant] >= self._per_tenant:
-                continue
-            found = self._found(waiter.tenant)
+        while (tenant := self._turns.next()) is not None:
+            found = self._found(tenant)
             if found is None:
                 return
-            self._waiters.remove(waiter)
-            self._in_use[waiter.tenant] += 1
+            waiter = self._turns.begin(tenant)
             if not waiter.grant.set_running_or_notify_cancel():
-                self._return(waiter.tenant, found)
+                self._return(tenant, found)
                 continue
             waiter.grant.set_result(found)
 
     def _return(self, tenant: str, found: SandboxWorker | int) -> None:
-        self._leave(tenant)
+        self._turns.end(tenant)
         if isinstance(found, SandboxWorker):
             self._idle.append(found)
         else:
@@ -254,14 +330,16 @@ class Sandbox:
                     worker.tenant = tenant
                     if not worker.is_gone:
                         return worker
-                    self._bury(worker)
-        if not self._places and self._idle:
-            self._bury(self._idle.pop(0))
+                    self._bury(worker, "lost")
+        if self._idle and self._lives() >= self._limit():
+            self._bury(self._idle.pop(0), "tenant")
         return self._places.pop() if self._places else None
 
     def _keep_one_ready(self) -> None:
         with self._lock:
-            if any(not worker.tenant for worker in self._idle) or len(self._places) < 2:
+            if any(not worker.tenant for worker in self._idle):
+                return
+            if self._lives() + 2 > self._limit():
                 return
             place = self._places.pop()
         try:
@@ -278,11 +356,17 @@ class Sandbox:
             elif self._most:
                 self._idle.append(done.result())
             else:
-                self._bury(done.result())
+                self._bury(done.result(), "closed")
             self._grant()
 
-    def _bury(self, worker: SandboxWorker) -> None:
+    def _kill(self, worker: SandboxWorker, reason: str) -> None:
+        if not worker.is_killed:
+            self._killed[reason] += 1
+            counters.sandbox_workers_killed.add(reason)
         worker.kill()
+
+    def _bury(self, worker: SandboxWorker, reason: str) -> None:
+        self._kill(worker, reason)
         self._places.add(worker.place)
         self._dying.append(worker)
 

@@ -8,24 +8,37 @@ import subprocess
 import sys
 import sysconfig
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from mcphost.sandbox.confinement import demote
 from mcphost.sandbox.frames import HEAD, BrokenFrame, frame, length_of, message_of
+from mcphost.sandbox.users import WorkerUser
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 BINARY: Final = Path(sysconfig.get_path("scripts")) / "monty"
-FIRST_USER: Final = 65100
-"""The user ids of workers, one for each place in the pool, in a range that no package uses."""
 START_SECONDS: Final = 30.0
 KILL_SECONDS: Final = 10.0
+SHORT_SECONDS: Final = 1.0
+"""How long a job computes before it has less priority than others."""
 CHUNK: Final = 1 << 16
 
 _PROGRAM: Final = (
     "import sys; sys.path.insert(0, sys.argv.pop(1)); "
     "from mcphost.sandbox.worker import main; main(*sys.argv[1:])"
 )
+_FAILED: Final[Mapping[str, str]] = {
+    "error": "error",
+    "recursion": "error",
+    "result": "error",
+    "calls": "error",
+    "time": "time",
+    "memory": "memory",
+    "output": "output",
+}
+"""What is counted for the reason of a failure."""
 _CLEAN: Final = frozenset({"error", "recursion", "result", "calls"})
 
 
@@ -45,7 +58,8 @@ class SandboxWorker:
     """A running worker, for one tenant at most, with one job at a time.
 
     `place` is its number in the pool. `busy_seconds` is how long its jobs took in all. `reusable`
-    is whether its last job left it as it was. The constructor blocks until the worker is ready; it
+    is whether its last job left it as it was. `is_demoted`: it has less priority than others. `job` is what its current job does, `outcome` how it ended,
+    for the metrics. The constructor blocks until the worker is ready; it
     raises WorkerLost.
     """
 
@@ -55,14 +69,20 @@ class SandboxWorker:
         self.jobs = 0
         self.busy_seconds = 0.0
         self.reusable = True
-        self._since = 0.0
-        self._heard = False
+        self.is_killed = False
+        self.job = self.outcome = ""
+        self._since = self._computed = 0.0
+        self.is_demoted = self._heard = False
         self._unread = b""
+        try:
+            self._user = WorkerUser()
+        except OSError as error:
+            raise WorkerLost(f"a worker process did not start: {error}") from None
         ours, theirs = socket.socketpair()
         self._socket = ours
         with theirs:
             number = str(theirs.fileno())
-            user = str(FIRST_USER + place)
+            user = str(self._user.id)
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
                 [sys.executable, "-I", "-B", "-c", _PROGRAM, str(ROOT), number, user, str(BINARY)],
                 stdin=subprocess.DEVNULL,
@@ -88,12 +108,16 @@ class SandboxWorker:
     @property
     def is_gone(self) -> bool:
         """Whether the process has ended, and has been reaped by this."""
-        return self._process.poll() is not None
+        gone = self._process.poll() is not None
+        if gone:
+            self._user.free()
+        return gone
 
     def kill(self) -> None:
         """Kill the process and its interpreter, whatever they do. `is_gone` reaps it later."""
         self._socket.close()
         self.reusable = False
+        self.is_killed = True
         if self._process.poll() is None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -101,13 +125,15 @@ class SandboxWorker:
     def wait(self) -> None:
         """Wait until a killed process has ended, which takes a moment."""
         self._process.wait(KILL_SECONDS)
+        self._user.free()
 
     async def begin(self, job: dict[str, Any]) -> None:
         """Send a job. Raises BrokenFrame, and then nothing has been sent; WorkerLost."""
         written = frame(job)
         self.jobs += 1
+        self.job, self.outcome = job["do"], "cancelled"
         self.reusable = False
-        self._since = time.monotonic()
+        self._since, self._computed = time.monotonic(), 0.0
         self._heard = False
         await self._send(written)
 
@@ -117,18 +143,42 @@ class SandboxWorker:
 
     async def receive(self, seconds: float) -> dict[str, Any]:
         """Return the next message of the worker. Raises WorkerLost."""
+        began = time.monotonic()
+        short = max(0.0, SHORT_SECONDS - self._computed)
+        slow = asyncio.get_running_loop().call_later(short, self._demote)
         try:
             async with asyncio.timeout(seconds):
                 message = message_of(await self._read(length_of(await self._read(HEAD))))
         except TimeoutError:
+            self.outcome = "late"
             raise WorkerLost(f"a worker was silent for {seconds:g} seconds", late=True) from None
         except (OSError, BrokenFrame) as error:
+            self.outcome = "lost"
             raise WorkerLost(str(error), unheard=not self._heard) from None
+        except WorkerLost:
+            self.outcome = "lost"
+            raise
+        finally:
+            slow.cancel()
+            self._computed += time.monotonic() - began
         self._heard = True
         if message.get("is") in ("done", "paused", "failed", "unloadable"):
+            self.outcome = ended_as(message)
             self.busy_seconds += time.monotonic() - self._since
             self.reusable = message["is"] in ("done", "paused") or message.get("why") in _CLEAN
         return message
+
+    def _demote(self) -> None:
+        """Let others go first: this job computes for long. The worker is not used again."""
+        self.is_demoted = True
+        if self._process.returncode is None:
+            demote(self._process.pid)
+
+    def take_outcome(self) -> tuple[str, str]:
+        """Return what the job did and how it ended, once."""
+        ended = self.job, self.outcome
+        self.job = self.outcome = ""
+        return ended
 
     def ask_here(self, job: dict[str, Any], seconds: float) -> dict[str, Any]:
         """Do one job in this thread, which blocks. Raises WorkerLost."""
@@ -179,3 +229,10 @@ class SandboxWorker:
         if not part:
             raise WorkerLost("a worker process ended", unheard=not self._heard)
         return part
+
+
+def ended_as(message: Mapping[str, Any]) -> str:
+    """Return what is counted for the last message of a job."""
+    if message["is"] == "failed":
+        return _FAILED.get(str(message.get("why")), "crash")
+    return "error" if message["is"] == "unloadable" else str(message["is"])

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Final
 
 import orjson
@@ -34,14 +35,45 @@ Message = dict[str, Any]
 Snapshot = FunctionSnapshot | NameLookupSnapshot | FutureSnapshot | MontyComplete
 
 LARGEST_IMAGE: Final = 16 * 1024 * 1024
+PIECE: Final = 64 * 1024
 LARGEST_INTEGER: Final = 2**63
 DEEPEST: Final = 100
 LONGEST_TEXT: Final = 4000
 LARGEST_CALL: Final = 256 * 1024
 """The arguments of one call of the server, in bytes of JSON."""
+DICTIONARY: Final = Path(__file__).with_name("paused.dictionary").read_bytes()
+"""What states of scripts have in common. `python -m tests.sandbox.dictionary` writes it. A state that
+was packed with another one is replayed, so write it only when the interpreter changes."""
+MOST_OWN: Final = 12 * 1024
+"""Bytes of a script that are in its own dictionary, whose size is limited to 32 KiB."""
 SLEEP: Final = "system.sleep"
 SLEEP_BESIDE: Final = "system.async_sleep"
 """The calls of `time.sleep` and of `asyncio.sleep`, which are those of functions of the server."""
+
+
+def packed(state: bytes, dictionary: bytes, most: int = LARGEST_IMAGE) -> str:
+    """Return the state of an interpreter, compressed with a preset dictionary, in Base64.
+
+    Empty if that has more than `most` characters: a large state is compressed only until then. The
+    stream names its dictionary (RFC 1950, section 2.2), so another one is never taken for it.
+    """
+    stream = zlib.compressobj(9, zdict=dictionary)
+    found = bytearray()
+    for at in range(0, len(state), PIECE):
+        found += stream.compress(state[at : at + PIECE])
+        if len(found) * 4 // 3 > most:
+            return ""
+    image = base64.b64encode(found + stream.flush()).decode()
+    return image if len(image) <= most else ""
+
+
+def unpacked(image: str, dictionary: bytes) -> bytes:
+    """Return the state. Raises ValueError or zlib.error, also for one with another dictionary.
+
+    A state that was compressed without a dictionary can be read, too.
+    """
+    stream = zlib.decompressobj(zdict=dictionary)
+    return stream.decompress(base64.b64decode(image), LARGEST_IMAGE)
 
 
 class LastMessage(Exception):  # noqa: N818 - what happens next
@@ -98,11 +130,18 @@ class ScriptJob:
         self._receive = receive
         self._now = frozenset(job["now"])
         self._later = frozenset({*job["later"], SLEEP_BESIDE})
+        self._given: dict[str, Any] = job.get("given", {})
         self._calls: list[Message] = []
         self._printed = 0
         self._interpreter = 0
         self._dumps = False
         self._flooded = False
+
+    @property
+    def _dictionary(self) -> bytes:
+        """What the state of this script has in common with others, and the script itself."""
+        own: bytes = self._job["source"].encode()
+        return own[-MOST_OWN:] + DICTIONARY
 
     def run(self, monty: Monty) -> Message:
         """Run to the end, or until the server says to pause. Raises LastMessage."""
@@ -129,8 +168,7 @@ class ScriptJob:
             code = self._job["source"] + "\n\n" + self._job["entry"]
             return session.feed_start(code, inputs=given, print_callback=self._print)
         try:
-            unpacked = zlib.decompressobj()
-            state = unpacked.decompress(base64.b64decode(image), LARGEST_IMAGE)
+            state = unpacked(image, self._dictionary)
             return session.load_snapshot(state, print_callback=self._print)
         except (MontyError, zlib.error, ValueError) as error:
             raise LastMessage({"is": "unloadable", "message": str(error)[:LONGEST_TEXT]}) from None
@@ -174,6 +212,8 @@ class ScriptJob:
             return snapshot.resume(
                 {"exc_type": "NameError", "message": f"name {name!r} is not defined"}
             )
+        if str(snapshot.call_id) in self._given:  # the call that it was paused in
+            return snapshot.resume(self._given.pop(str(snapshot.call_id)))
         try:
             args = plain([list(snapshot.args), dict(snapshot.kwargs)])
             if len(orjson.dumps(args)) > LARGEST_CALL:
@@ -202,8 +242,8 @@ class ScriptJob:
         state = snapshot.dump() if self._dumps else b""
         if len(state) > LARGEST_IMAGE:
             state = b""
-        image = base64.b64encode(zlib.compress(state, 6)).decode() if state else ""
-        return {"is": "paused", "image": image}
+        most = self._job.get("longest_image", LARGEST_IMAGE)
+        return {"is": "paused", "image": packed(state, self._dictionary, most) if state else ""}
 
     def _print(self, stream: str, text: str) -> None:
         """Pass output on, up to the limit. A script that prints more loses its interpreter: an
@@ -255,7 +295,7 @@ def check(job: Message, monty: Monty) -> Message:
         try:
             session.feed_run(job["source"], external_lookup={}, print_callback=_dropped)
         except MontyTypingError as found:
-            problems = [_problem(one) for one in orjson.loads(found.display())]
+            problems = [_problem(one) for one in orjson.loads(found.display())[: job["most"]]]
         except MontyCrashedError as crash:
             end = {"is": "failed", "why": "crash", "message": str(crash)}
             raise LastMessage(end) from None

@@ -215,6 +215,14 @@ def accepted(key: str, answer: FormAnswer[T]) -> T:
     return answer.content
 
 
+def agreed(key: str, answer: UrlAnswer) -> None:
+    """Return if the user agreed to open the page. Raises Declined and Cancelled."""
+    if answer.action == "decline":
+        raise Declined(key)
+    if answer.action == "cancel":
+        raise Cancelled(key)
+
+
 def seconds(timeout: float) -> float:
     """Check a timeout. Raises ValueError for an invalid one."""
     if not 0 <= timeout < math.inf:

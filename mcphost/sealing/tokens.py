@@ -57,6 +57,7 @@ class Purpose(StrEnum):
     CURSOR = "cursor"
     LINK = "link"
     ROW = "row"
+    TRIAL = "trial"
 
 
 LIMITS: Final[Mapping[Purpose, int]] = MappingProxyType(
@@ -68,6 +69,7 @@ LIMITS: Final[Mapping[Purpose, int]] = MappingProxyType(
         Purpose.CURSOR: 4 * 1024,
         Purpose.LINK: 1024,
         Purpose.ROW: 16 * 1024 * 1024,
+        Purpose.TRIAL: 512 * 1024,
     }
 )
 """The longest token of each purpose, in characters, when sealing and when opening."""

@@ -58,7 +58,9 @@ SERVING: Final = (
     "mcphost-feed",
     "mcphost-housekeeping",
     "mcphost-key",
+    "mcphost-live",
     "mcphost-probe",
+    "mcphost-summaries",
     "mcphost-unauthenticated",
     "mcphost-writer",
 )

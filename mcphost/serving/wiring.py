@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.signals import setting_changed
 
-from mcphost.calls import questions, session_calls, sessions, streams
+from mcphost.calls import cancelled, questions, session_calls, sessions, streams
 from mcphost.calls.links import LINK
 from mcphost.catalogue.updates import LIST, UPDATED
 from mcphost.feed.loop import loop
@@ -15,12 +15,14 @@ from mcphost.feed.nodes import heartbeat
 from mcphost.protocol.subscriptions import LISTS
 from mcphost.serving import load
 from mcphost.serving.events import waiters
+from mcphost.serving.execution.cancelled_calls import cancelled_calls
 from mcphost.serving.legacy import call, stream, takeover, tasks
 from mcphost.serving.legacy.cancellation import cancellations
 from mcphost.serving.legacy.get_stream import SESSIONS_GAP, get_streams
 from mcphost.serving.legacy.stream import following
 from mcphost.serving.legacy.task_notices import session_task_notices
 from mcphost.serving.options import options
+from mcphost.serving.process.facts import process_facts
 from mcphost.serving.revocation import presences
 from mcphost.serving.shutdown import on_cut, on_drain
 from mcphost.serving.subscriptions.registry import listeners
@@ -42,6 +44,10 @@ for what in (*LISTS, LIST, UPDATED):
 for what in ("token", "member", "tenant"):
     loop.subscribe(what, presences.on_change)
 loop.subscribe(LINK, waiters.changed)
+loop.subscribe(cancelled.CANCELLED, cancelled_calls.on_change)
+loop.subscribe(cancelled.CANCELLED, waiters.changed)
+loop.subscribe(cancelled.CANCELLED, takeover.on_change)
+loop.on_gap(cancelled_calls.on_gap)
 loop.subscribe(session_calls.CANCELLED, cancellations.on_change)
 loop.subscribe(sessions.ENDED, cancellations.ended)
 loop.subscribe(session_calls.RELEASED, takeover.on_change)
@@ -71,6 +77,7 @@ loop.on_gap(get_streams.on_gap)
 loop.on_gap(listeners.on_gap)
 loop.on_gap(presences.on_gap)
 heartbeat.overloaded = load.lag.is_over
+heartbeat.report = process_facts.read
 on_drain(listeners.end_all)
 on_drain(heartbeat.drain)
 on_drain(following.send_all_away)

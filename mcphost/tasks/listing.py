@@ -85,10 +85,12 @@ class ListedTask(NamedTuple):
 
 
 class TaskPage(NamedTuple):
-    """A page of tasks; `after` is the call of the last one, None on the last page."""
+    """A page of tasks; `after` is the call of the last one, None on the last page; `before` is the call
+    of the first one, None on the first page."""
 
     tasks: tuple[ListedTask, ...]
     after: UUID | None
+    before: UUID | None = None
 
 
 class TaskTally(NamedTuple):
@@ -111,19 +113,32 @@ _TASK = tuple(name for name in ListedTask._fields if name != "questions")
 
 
 def page(
-    tenant: UUID, status: str = "", tool: str = "", after: UUID | None = None, limit: int = PAGE
+    tenant: UUID,
+    status: str = "",
+    tool: str = "",
+    *,
+    after: UUID | None = None,
+    before: UUID | None = None,
+    limit: int = PAGE,
 ) -> TaskPage:
-    """A page of a tenant's tasks, the newest first, after the task of the call `after`."""
+    """A page of a tenant's tasks, the newest first.
+
+    They are older than the task of the call `after`, or newer than that of `before`.
+    """
     found = _narrowed(Task.objects.filter(tenant=tenant, expires_at__gt=Now()), status)
     if tool:
         found = found.filter(tool=tool)
+    if before is not None:
+        found = _beyond(found, tenant, before, "gt").order_by("created_at", "id")
+        rows = _listed(found[: limit + 1])
+        newer = tuple(reversed(rows[:limit]))
+        following = newer[0].call if len(rows) > limit else None
+        return TaskPage(newer, newer[-1].call if newer else None, following)
     if after is not None:
-        last = Task.objects.filter(tenant=tenant, call=after).values_list("created_at", "id")
-        created_at, id = last.first() or (None, None)
-        older = Q(created_at__lt=created_at) | Q(created_at=created_at, id__lt=id)
-        found = found.filter(older) if created_at is not None else found.none()
+        found = _beyond(found, tenant, after, "lt")
     rows = _listed(found.order_by("-created_at", "-id")[: limit + 1])
-    return TaskPage(rows[:limit], rows[limit - 1].call if len(rows) > limit else None)
+    back = rows[0].call if rows and after is not None else None
+    return TaskPage(rows[:limit], rows[limit - 1].call if len(rows) > limit else None, back)
 
 
 def every(tenant: UUID | None = None, status: str = "") -> Iterator[ListedTask]:
@@ -179,6 +194,16 @@ def tallies(tenants: Collection[UUID] | None) -> Mapping[UUID, TaskTally]:
     return {tenant: TaskTally(*counts) for tenant, *counts in counted.values_list(*names)}
 
 
+def count_sealed(head: str = "", tenant: UUID | None = None) -> int:
+    """Count the tasks that work: of a tenant, or of all; with a sealed text that begins so."""
+    working = Task.objects.filter(state=TaskState.WORKING, expires_at__gt=Now())
+    if tenant is not None:
+        working = working.filter(tenant=tenant)
+    if head:
+        working = working.filter(Q(request__startswith=head) | Q(journal__startswith=head))
+    return working.count()
+
+
 def count_working() -> WorkingTasks:
     """Count the tasks of all tenants that work."""
     working = Task.objects.filter(state=TaskState.WORKING, expires_at__gt=Now())
@@ -192,6 +217,16 @@ def count_working() -> WorkingTasks:
 
 def _of_calls(calls: Collection[UUID]) -> "QuerySet[Task]":
     return Task.objects.filter(call__in=calls, expires_at__gt=Now())
+
+
+def _beyond(tasks: "QuerySet[Task]", tenant: UUID, call: UUID, side: str) -> "QuerySet[Task]":
+    """The tasks newer (`gt`) or older (`lt`) than that of a call; none if it has no task."""
+    known = Task.objects.filter(tenant=tenant, call=call).values_list("created_at", "id").first()
+    if known is None:
+        return tasks.none()
+    created_at, id = known
+    beside = Q(**{"created_at": created_at, f"id__{side}": id})
+    return tasks.filter(Q(**{f"created_at__{side}": created_at}) | beside)
 
 
 def _narrowed(tasks: "QuerySet[Task]", status: str) -> "QuerySet[Task]":

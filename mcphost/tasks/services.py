@@ -108,11 +108,14 @@ def prune() -> int:
 
 
 @transaction.atomic
-def cancel(task: UUID, tenant: UUID) -> bool:
-    """Cancel a task, whichever process runs it; False if there is none that works."""
+def cancel(task: UUID, tenant: UUID, message: str = "") -> bool:
+    """Cancel a task, whichever process runs it; False if there is none that works.
+
+    `message` is its last status message, sealed.
+    """
     mine = Task.objects.filter(id=task, tenant=tenant, state=TaskState.WORKING)
     state = TRANSITIONS[TaskState.WORKING, TaskEvent.CANCEL]
-    erased = {"request": "", "journal": "", "message": "", "progress": ""}
+    erased = {"request": "", "journal": "", "message": message, "progress": ""}
     if not mine.update(
         state=state, updated_at=Now(), nonce=token_hex(8), owner=NO_OWNER, due_at=None, **erased
     ):

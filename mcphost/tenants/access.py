@@ -4,6 +4,7 @@ Staff belong to the platform and have their permissions in every tenant. All oth
 of their role, in the tenants where they have one.
 """
 
+from collections.abc import Collection
 from uuid import UUID
 
 from django.contrib.auth.models import AnonymousUser, User
@@ -42,17 +43,46 @@ def tenants_where(user: Person, permission: Permission) -> QuerySet[Tenant]:
 
 def allowed(user: Person, tenant: Tenant | TenantSnapshot | None, permission: Permission) -> bool:
     """Return whether a user has a permission in a tenant; for None, on the platform itself."""
+    return permission in permissions(user, tenant)
+
+
+def permissions(user: Person, tenant: Tenant | TenantSnapshot | None) -> frozenset[Permission]:
+    """Return all permissions of a user in a tenant, in one query; for None, on the platform."""
     if not user.is_active or user.pk is None:
-        return False
-    if tenant is not None and tenant.closed_at is not None and permission not in READING:
-        return False
-    if user.is_staff and permission in STAFF_PERMISSIONS:
-        return True
+        return frozenset()
+    given = STAFF_PERMISSIONS if user.is_staff else frozenset[Permission]()
     if tenant is None:
-        return False
+        return given
     found = Membership.objects.filter(user_id=user.pk, tenant_id=tenant.id)
     role = found.values_list("role", flat=True).first()
-    return role is not None and permission in ROLE_PERMISSIONS[Role(role)]
+    if role is not None:
+        given |= ROLE_PERMISSIONS[Role(role)]
+    return given if tenant.closed_at is None else given & READING
+
+
+def holders(
+    permission: Permission, users: Collection[User], tenants: Collection[UUID]
+) -> frozenset[tuple[int, UUID | None]]:
+    """Return the pairs of an active user and a tenant in which the user has a permission.
+
+    A pair with None stands for the platform itself. As `allowed`, for many users in two queries.
+    """
+    active = [user for user in users if user.is_active]
+    query = Tenant.objects.all() if permission in READING else Tenant.objects.open()
+    found = set(query.filter(pk__in=tenants).values_list("id", flat=True))
+    platform = permission in STAFF_PERMISSIONS
+    staff = [user.pk for user in active if user.is_staff and platform]
+    members = Membership.objects.filter(
+        user_id__in=[user.pk for user in active],
+        tenant_id__in=found,
+        role__in=roles_with(permission),
+    )
+    return frozenset(
+        {
+            *((pk, tenant) for pk in staff for tenant in (None, *found)),
+            *members.values_list("user_id", "tenant_id"),
+        }
+    )
 
 
 def is_active_member(user_id: int, tenant_id: UUID) -> bool:

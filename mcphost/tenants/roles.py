@@ -28,6 +28,7 @@ class Permission(StrEnum):
     MANAGE_TOKENS = "manage_tokens"
     MANAGE_TENANT = "manage_tenant"
     MANAGE_TASKS = "manage_tasks"
+    CANCEL_CALLS = "cancel_calls"
     MANAGE_SECRETS = "manage_secrets"
     GRANT_FUNCTIONS = "grant_functions"
     MANAGE_KEYS = "manage_keys"
@@ -70,6 +71,7 @@ ROLE_PERMISSIONS: Mapping[Role, frozenset[Permission]] = {
             Permission.MANAGE_TOKENS,
             Permission.MANAGE_TENANT,
             Permission.MANAGE_TASKS,
+            Permission.CANCEL_CALLS,
             Permission.MANAGE_SECRETS,
         }
     ),
@@ -79,6 +81,7 @@ ROLE_PERMISSIONS: Mapping[Role, frozenset[Permission]] = {
             Permission.EDIT_TOOLS,
             Permission.VIEW_RECORDS,
             Permission.MANAGE_TASKS,
+            Permission.CANCEL_CALLS,
             Permission.MANAGE_SECRETS,
         }
     ),

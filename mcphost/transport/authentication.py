@@ -85,7 +85,7 @@ async def _anonymous(slug: str) -> Admitted:
     tenant = await lookups.public_tenant(slug)
     principal = anonymous(tenant) if tenant is not None else None
     if tenant is None or principal is None:
-        raise ProtocolError(UNAUTHORIZED, "Authentication required: send a bearer token")
+        raise ProtocolError(UNAUTHORIZED, "Authorization is missing: send a bearer token in it")
     return Admitted(principal, tenant, NO_QUOTA)
 
 

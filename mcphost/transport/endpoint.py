@@ -23,7 +23,7 @@ from mcphost.serving.database import AWAY
 from mcphost.serving.methods.dispatch import LONG_LIVED, dispatch, dispatch_long_lived
 from mcphost.serving.process.lifecycle import ensure_started
 from mcphost.serving.replies import error_for
-from mcphost.transport import cors, errors, guard, lanes
+from mcphost.transport import cors, errors, guard, lanes, visitors
 from mcphost.transport.authentication import Admitted, admit
 from mcphost.transport.legacy import post
 from mcphost.transport.legacy.get import get
@@ -99,10 +99,8 @@ async def _enter(
             admitted, headers = lane.admission.admitted, lane.headers
         else:
             guard.check_host(request)
-            if request.method == "OPTIONS":
-                asked = request.headers.get("access-control-request-headers") or ""
-                await send_empty(send, 204, cors.preflight(asked))
-                return Ended(NO_METHOD, 204)
+            if status := await _answer_browser(request, send):
+                return Ended(NO_METHOD, status)
             guard.check_request(request)
             admission = await admit(request)
             admitted, headers = admission.admitted, ()
@@ -128,6 +126,17 @@ async def _enter(
         return Ended(NO_METHOD, await _refuse(send, error, headers))
     except AWAY as error:
         return Ended(NO_METHOD, await _refuse(send, error_for(error), headers))
+
+
+async def _answer_browser(request: HttpRequest, send: Send) -> int | None:
+    """Answer what only browsers send, a preflight or the visit of a person; return its status."""
+    if request.method == "OPTIONS":
+        asked = request.headers.get("access-control-request-headers") or ""
+        await send_empty(send, 204, cors.preflight(asked))
+        return 204
+    if request.method == "GET" and visitors.is_browser(request):
+        return await visitors.show(send)
+    return None
 
 
 async def _session(request: HttpRequest, admitted: Admitted, wire: HttpWire) -> Ended:

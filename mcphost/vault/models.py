@@ -19,6 +19,8 @@ class RingKey(models.Model):
     created_at = models.DateTimeField()
     activated_at = models.DateTimeField(null=True, blank=True)
     state_since = models.DateTimeField()
+    last_sealed_at = models.DateTimeField(null=True, blank=True)
+    last_opened_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         db_table = "vault_ring_key"

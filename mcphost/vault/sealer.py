@@ -8,9 +8,11 @@ import secrets
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
+from django.utils import timezone
+
 from mcphost.sealing import tokens
 from mcphost.sealing.tokens import Binding, Purpose, Reason, Ring, SealError
-from mcphost.vault import selectors
+from mcphost.vault import key_uses, selectors
 from mcphost.vault.errors import NoSecretsError
 from mcphost.vault.selectors import is_warm
 from mcphost.vault.services import ensure_tenant
@@ -41,13 +43,17 @@ class TenantSealer:
         """
         random24 = secrets.token_bytes(tokens.RANDOM_BYTES)
         bound = self._bound(purpose, context)
-        return tokens.seal(payload, bound, self.ring.active, random24, limit)
+        token = tokens.seal(payload, bound, self.ring.active, random24, limit)
+        key_uses.sealed.note(self.ring.active.id, timezone.now())
+        return token
 
     def unseal(
         self, purpose: Purpose, token: str, limit: int | None = None, context: bytes = b""
     ) -> bytes:
         """Open a token of exactly this purpose, tenant and context; raises SealError for others."""
-        return tokens.unseal(token, self._bound(purpose, context), self.ring, limit)
+        payload = tokens.unseal(token, self._bound(purpose, context), self.ring, limit)
+        key_uses.opened.note(tokens.key_id(token), timezone.now())
+        return payload
 
     def with_ring(self, ring: Ring) -> "TenantSealer":
         """A copy with a newer ring."""

@@ -1,6 +1,7 @@
 """Read keys and secrets, unwrapped. They are cached in memory."""
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
@@ -82,6 +83,24 @@ def salt(tenant: UUID) -> bytes:
 def payload_key(tenant: UUID) -> PayloadKey:
     """The key of a tenant's payloads. Raises as `secrets`."""
     return secrets(tenant).payload_key
+
+
+def sealing_key() -> str | None:
+    """The id of the key with which this process seals; None before it has read the ring. No query."""
+    known = _rings.get("ring")
+    return None if known is MISS else known.active.id
+
+
+def opening_keys() -> list[str]:
+    """The ids of the keys with which this process opens; none before it has read the ring. No query."""
+    known = _rings.get("ring")
+    return [] if known is MISS else sorted(known.opening)
+
+
+def active_key() -> tuple[str, datetime] | None:
+    """The id of the active key, and since when it is active; None if there is none. Needs no master
+    key."""
+    return RingKey.objects.filter(state=KeyState.ACTIVE).values_list("id", "state_since").first()
 
 
 def remembered(tenant: UUID) -> tuple[Ring, TenantSecrets] | None:

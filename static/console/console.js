@@ -13,10 +13,38 @@
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("[data-copy]");
     if (!button) return;
-    await copied(button.closest(".c-copy, .c-snippet").querySelector("code").textContent);
+    await copied(button.closest(".c-copy, .c-snippet, .c-id").querySelector("code").textContent);
     const word = button.textContent;
     button.textContent = "Copied";
     setTimeout(() => { button.textContent = word; }, 2000);
+  });
+
+  // Beside a relative time in a table or list: the exact one, in the zone of the viewer.
+  const two = (number, length = 2) => String(number).padStart(length, "0");
+  const exact = (at) => `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} `
+    + `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}.${two(at.getMilliseconds(), 3)}`;
+  const timed = (root) => root.querySelectorAll("td time, dd time").forEach((time) => {
+    if (time.querySelector(".c-exact")) return;
+    const beside = document.createElement("span");
+    beside.className = "c-exact";
+    beside.textContent = exact(new Date(time.dateTime));
+    time.append(beside);
+  });
+  // On a phone the rows of a list are cards, whose cells are labelled like their columns.
+  const labelled = (root) => root.querySelectorAll(".c-flush .c-table:not(.c-stacked), .c-as-cards").forEach((table) => {
+    const heads = [...table.tHead.rows[0].cells].map((head) => head.textContent.trim());
+    table.classList.add("c-cardlike");
+    table.querySelectorAll("tbody tr").forEach((row) => [...row.cells].forEach((cell, number) => {
+      if (heads[number]) cell.dataset.label = heads[number];
+    }));
+  });
+  const dressed = (root) => { timed(root); labelled(root); };
+  dressed(document);
+  document.addEventListener("console:added", (event) => timed(event.detail));
+
+  // What a trial shows comes into view: on small screens it is far below the button.
+  document.addEventListener("click", (event) => {
+    if (event.target.closest("[data-try]")) document.querySelector(".c-trial").scrollIntoView({ block: "nearest" });
   });
 
   // A token is shown once: going back to this page, or reloading it, leads to the list.
@@ -34,6 +62,7 @@
     const reply = await fetch(location.href, { headers: { Accept: "text/html" }, redirect: "error" });
     if (!reply.ok) return false;
     const page = new DOMParser().parseFromString(await reply.text(), "text/html");
+    dressed(page);
     document.querySelectorAll("[data-live]").forEach((part) => {
       const fresh = page.getElementById(part.id);
       if (fresh && !busy(part) && fresh.innerHTML !== part.innerHTML) part.replaceChildren(...fresh.childNodes);

@@ -25,11 +25,7 @@
     return rows;
   };
 
-  // Unfold would write the file's name into the next text field that it finds.
-  const own = (scope) => scope.querySelectorAll("input[type=file]").forEach((input) => { input.hasChangeListener = true; });
-
   const start = (row) => {
-    own(row);
     row.querySelectorAll("[data-scripted]").forEach((node) => { node.hidden = false; });
     row.querySelectorAll("[data-plain]").forEach((node) => { node.hidden = true; });
     apply(row);
@@ -87,7 +83,6 @@
     });
   });
 
-  own(document);
   apply(document);
   document.addEventListener("change", (event) => {
     const scope = event.target.closest("[data-row]") || event.target.closest("form");

@@ -66,5 +66,5 @@ def test_its_own_person_confirms_it_once_and_the_record_names_them(attacked: Ser
     person = Admin(attacked.port, password)
     person.confirm(good)
     assert is_confirmed(attacked, good)
-    changes = person.get("/admin/t/demo/changes/")
+    changes = person.get("/admin/t/demo/audit-log/")
     assert "link.confirmed" in changes

@@ -84,7 +84,7 @@ class Stage:
         return dict(rows)
 
     def changes(self) -> str:
-        return self.staff.get(f"/admin/t/{self.slug}/changes/").text
+        return self.staff.get(f"/admin/t/{self.slug}/audit-log/").text
 
 
 @pytest.fixture

@@ -211,7 +211,7 @@ def test_requests_that_are_aborted_leave_no_connection_and_no_file_open(
             with opened(attacked) as line:
                 match number % 4:
                     case 0:  # while its page is made
-                        line.sendall(visitor.head("GET", "/admin/records/"))
+                        line.sendall(visitor.head("GET", "/admin/calls/"))
                     case 1:
                         line.sendall(visitor.head("GET", f"/t/x/done/{number}"))
                     case 2:
@@ -308,7 +308,7 @@ def test_other_servers_leave_no_file_open_either(
     server: Server = request.getfixturevalue(kind)
     visitors = [visit(server).sign_in() for _ in range(2)]
     visitors += [visit(server) for _ in range(2)]
-    paths = ["/admin/", "/admin/records/", "/t/x/done/made-up", *NOWHERE]
+    paths = ["/admin/", "/admin/calls/", "/t/x/done/made-up", *NOWHERE]
     with gauge(server) as (count, each, _):
         asked_by(visitors, list(islice(cycle(paths), 40)))
         before = count()

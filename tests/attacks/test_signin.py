@@ -204,7 +204,7 @@ def test_guesses_at_the_present_password_in_its_form_are_limited_alike(attacked:
 def test_an_operator_sees_the_attack(attacked: Server) -> None:
     name, address = account(attacked), next(_addresses)
     guess([visitor(attacked, address)], name, AT_AN_ADDRESS + 1)
-    page = administrator(attacked).get("/admin/changes/").text
+    page = administrator(attacked).get("/admin/audit-log/").text
     for told in ("signin.failed", "signin.locked", address, name):
         assert told in page
 

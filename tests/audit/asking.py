@@ -109,6 +109,10 @@ class Story:
         """The client cancels the task of the call."""
         return self._note(self._record(records.TASK_CANCELLED, Ending("cancelled")))
 
+    def cancel(self, reason: str = "stuck") -> Record:
+        """A user cancels the call."""
+        return self._note(self._record(records.CALL_CANCELLED, Ending("cancelled", reason)))
+
     def repeat(self) -> Record:
         """The client repeats its answers, and nothing runs."""
         facts = {"keys": ["q"], "claim": 2}

@@ -5,14 +5,17 @@ from datetime import timedelta
 from uuid import UUID, uuid4
 
 import pytest
+from django.db import transaction
 from django.utils import timezone
 
 from mcphost.audit import call_list, selectors
 from mcphost.audit.call_list import ListedCall
+from mcphost.audit.models import Entry
 from mcphost.audit.open_calls import calls_of
 from mcphost.audit.records import Actor
 from mcphost.audit.selectors import EntryFilter
-from mcphost.audit.services import record
+from mcphost.audit.services import cancel_call, record
+from mcphost.audit.summaries import follower, search
 from tests.audit.asking import HALF_HOUR, MINUTE, Story, forked, keep
 
 pytestmark = pytest.mark.django_db
@@ -20,6 +23,8 @@ pytestmark = pytest.mark.django_db
 ACME, OTHER = uuid4(), uuid4()
 OURS = frozenset({ACME})
 EVERYONE = EntryFilter(None)
+ON_PAGE = 19
+"""Queries of a page at most, with those that look for new entries."""
 
 
 def story(target: str = "tool", tenant: UUID = ACME, ago: timedelta = MINUTE) -> Story:
@@ -246,12 +251,36 @@ def test_pages_hold_every_call_once_though_more_come_in() -> None:
     assert seen == [each.made[-1].id for each in reversed(expected)]
 
 
-def test_a_page_costs_the_same_whatever_is_on_it(django_assert_num_queries) -> None:  # type: ignore[no-untyped-def]
+def test_a_page_on_which_few_match_is_short_rather_than_late(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(search, "WINDOW", 2)
+    monkeypatch.setattr(search, "COMPARING_SECONDS", 0.0)
+    rare = plain()
+    keep(rare, *(plain() for _ in range(4)))
+    chosen = EntryFilter(OURS, target=rare.call.target, call=rare.call.id.hex[:7])
+    pages, after = [], None
+    while True:
+        page = call_list.calls(chosen, timezone.now(), after=after)
+        pages.append([row.entry.id for row in page.calls])
+        after = page.after
+        if after is None:
+            break
+    assert len(pages) == 3
+    assert [rare.made[-1].id in each for each in pages].count(True) == 1
+
+
+@pytest.mark.django_db(transaction=True)  # entries of an open transaction are read again each time
+def test_a_page_costs_the_same_whatever_is_on_it(
+    django_assert_num_queries,  # type: ignore[no-untyped-def]
+    django_assert_max_num_queries,  # type: ignore[no-untyped-def]
+) -> None:
     for count in (1, 30):
         keep(*(asking("a", "b") for _ in range(count)))
-        with django_assert_num_queries(5):
+        follower.catch_up(timezone.now())  # else the page does it
+        with django_assert_max_num_queries(ON_PAGE):
             call_list.calls(EVERYONE, timezone.now())
-        with django_assert_num_queries(6):
+        with django_assert_max_num_queries(ON_PAGE + 1):
             call_list.waiting(OURS, timezone.now())
     keep(half := asking("a", "b"))
     with django_assert_num_queries(2):
@@ -276,6 +305,21 @@ def test_a_cancelled_task_is_cancelled_and_waits_for_nothing() -> None:
     found = call_list.waiting(OURS, timezone.now())
     assert [each.entry.target for each in found] == ["other"]
     assert calls_of(ACME, timezone.now(), HALF_HOUR) == 1
+
+
+def test_a_call_that_a_user_cancelled_waits_under_no_key() -> None:
+    gone, other = asking(), asking(target="other")
+    keep(gone, other)
+    with transaction.atomic():
+        assert cancel_call(gone.call.id, ACME, "stuck", Actor.person(7, "olga"))
+        assert not cancel_call(gone.call.id, uuid4(), "stuck", Actor.person(7, "olga"))
+    assert dict(states()) == {"asking": "cancelled", "other": "open"}
+    assert states(outcome="cancelled") == [("asking", "cancelled")]
+    found = call_list.waiting(OURS, timezone.now())
+    assert [each.entry.target for each in found] == ["other"]
+    assert calls_of(ACME, timezone.now(), HALF_HOUR) == 1
+    entry = Entry.objects.get(action="call.cancelled")
+    assert (entry.actor_label, entry.reason, entry.target) == ("olga", "stuck", "asking")
 
 
 def test_the_caller_of_a_call_is_that_of_its_first_round() -> None:
@@ -347,3 +391,28 @@ def test_tenants_never_meet() -> None:
     assert [row.entry.tenant for row in rows()] == [ACME]
     assert call_list.calls(EntryFilter(frozenset()), timezone.now()).calls == ()
     assert len(call_list.calls(EVERYONE, timezone.now()).calls) == 2
+
+
+def test_newer_pages_lead_back_to_the_first() -> None:
+    keep(*(plain(str(number)) for number in range(7)))
+    now = timezone.now()
+    first = call_list.calls(EVERYONE, now, limit=3)
+    second = call_list.calls(EVERYONE, now, after=first.after, limit=3)
+    third = call_list.calls(EVERYONE, now, after=second.after, limit=3)
+    assert (first.before, third.after) == (None, None)
+    assert call_list.calls(EVERYONE, now, before=third.before, limit=3).calls == second.calls
+    back = call_list.calls(EVERYONE, now, before=second.before, limit=3)
+    assert (back.calls, back.before, back.after) == (first.calls, None, first.after)
+
+
+def test_calls_are_found_by_trace_and_by_words_of_their_errors() -> None:
+    broken, traced = (
+        story("broken"),
+        Story.of(ACME, "traced", at=timezone.now(), trace_id="ab" * 16),
+    )
+    broken.end("tool_error", "The Warehouse did not answer in time")
+    traced.end()
+    keep(broken, traced, plain())
+    assert states(words="warehouse TIME") == [("broken", "tool_error")]
+    assert states(words="warehouse never") == []
+    assert states(trace="ab" * 16) == [("traced", "complete")]

@@ -1,10 +1,13 @@
 """Reading the record, as the console does."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID, uuid4
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from mcphost.audit import call_list, selectors
@@ -90,7 +93,9 @@ def test_each_filter_chooses(book: Book) -> None:
     foreign = book.finish(a_call(tenant=OTHER))
     other_tool = book.finish(a_call(target="rm"), "timed_out")
     somebody = book.finish(
-        a_call()._replace(principal=replace(PRINCIPAL, id="u1", token_id="tok_2"))
+        a_call()._replace(
+            principal=replace(PRINCIPAL, id="u1", token_id="tok_2"), trace_id="trace of one"
+        )
     )
     everything = [somebody.id, other_tool.id, foreign.id, mine.id]
     assert found(EVERYONE) == everything
@@ -104,6 +109,8 @@ def test_each_filter_chooses(book: Book) -> None:
     assert found(EntryFilter(None, principal="ada's")) == everything
     assert found(EntryFilter(None, client="CLI")) == everything
     assert found(EntryFilter(None, client="other")) == []
+    assert found(EntryFilter(None, trace=somebody.trace_id)) == [somebody.id]
+    assert found(EntryFilter(None, trace=somebody.trace_id[:-1])) == []
     assert found(EntryFilter(None, since=foreign.at)) == everything[:3]
     assert found(EntryFilter(None, until=foreign.at)) == [mine.id]
     assert found(EntryFilter(None, since=mine.at, until=other_tool.at)) == [foreign.id, mine.id]
@@ -163,6 +170,19 @@ def test_verbs_are_listed_apart_from_rounds(book: Book) -> None:
     assert found(EVERYONE) != ids
 
 
+def test_pages_of_verbs_lead_back_to_the_newest() -> None:
+    ids = [record_verb("key.rotated", actor=Actor.system()) for _ in range(5)][::-1]
+    first = selectors.verbs(EVERYONE, limit=2)
+    second = selectors.verbs(EVERYONE, after=first.after, limit=2)
+    last = selectors.verbs(EVERYONE, after=second.after, limit=2)
+    assert [first.before, second.before, last.before] == [None, ids[2], ids[4]]
+    back = selectors.verbs(EVERYONE, before=last.before, limit=2)
+    assert (back.entries, back.after, back.before) == (second.entries, ids[3], ids[2])
+    newest = selectors.verbs(EVERYONE, before=back.before, limit=2)
+    assert (newest.entries, newest.after, newest.before) == (first.entries, ids[1], None)
+    assert selectors.verbs(EVERYONE, before=ids[0]).entries == ()
+
+
 def test_a_payload_is_read_by_its_own_tenant_only(writer: Writer) -> None:
     said = record(tenant=ACME, payload={"n": 2**70, "s": "\ud800"})
     submit_and_wait(writer, [said], 20)
@@ -201,3 +221,22 @@ def test_a_payload_that_cannot_be_opened_says_why(writer: Writer) -> None:
     view = selectors.payload(said.id, ACME)
     assert view is not None
     assert view.problem == "no payload cipher is set"
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("read", "index"),
+    [
+        (lambda: selectors.refusals(EVERYONE), "audit_entry_refused"),
+        (lambda: selectors.refusals(EntryFilter(frozenset({uuid4()}))), "audit_entry_own_refused"),
+        (lambda: selectors.verbs(EntryFilter(frozenset({uuid4()}))), "audit_entry_own_verbs"),
+        (lambda: selectors.call_entries(uuid4(), frozenset({uuid4()})), "audit_entry_call"),
+    ],
+)
+@pytest.mark.django_db
+def test_a_list_is_read_by_the_index_that_fits(read: Callable[[], object], index: str) -> None:
+    with CaptureQueriesContext(connection) as asked:
+        read()
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {asked[-1]['sql']}")
+        assert index in str(cursor.fetchall()).replace("'", " ").split()

@@ -1,5 +1,6 @@
 """The timeline of a call, read from its entries."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -56,6 +57,40 @@ def test_nothing_of_a_cancelled_task_waits() -> None:
     assert fates(found) == [(2, "colour", "never")]
     assert [each.id for each in found.acts] == [act.id]
     assert [each.number for each in found.rounds] == [1, 2]
+
+
+def test_a_call_that_a_user_cancelled_waits_no_more_and_says_why() -> None:
+    story = Story()
+    story.ask("colour")
+    act = story.cancel("the release is off")
+    found = read(story)
+    assert (found.state, found.expires_at) == ("cancelled", None)
+    assert fates(found) == [(1, "colour", "stopped")]
+    assert [(each.id, each.reason) for each in found.acts] == [(act.id, "the release is off")]
+    assert [each.number for each in found.rounds] == [1]
+
+
+def test_only_what_waited_when_a_user_cancelled_the_call_was_stopped() -> None:
+    story = Story()
+    story.ask("colour", "size")
+    story.back().answer("size")
+    story.ask("shape")
+    story.cancel()
+    story.back().end("cancelled")  # as in a session, where the call is told at once
+    assert fates(read(story)) == [
+        (1, "colour", "never"),
+        (1, "size", "accept"),
+        (2, "shape", "stopped"),
+    ]
+
+
+def test_a_question_of_a_task_that_an_operator_cancelled_was_stopped() -> None:
+    story = as_task()
+    story.ask("colour")
+    story.cancel_task()
+    *before, act = [view(row(each)) for each in story.made]
+    found = timeline([*before, replace(act, leg=None)], story.at)
+    assert fates(found) == [(2, "colour", "stopped")]
 
 
 def test_a_task_that_is_cancelled_while_it_runs_is_not_of_unknown_outcome() -> None:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from mcphost.catalogue import services
+from mcphost.catalogue import selectors, services
 from mcphost.catalogue.errors import Invalid
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.tenants.errors import InvalidError
@@ -15,7 +15,7 @@ from mcphost.tenants.fields import TenantFields
 from mcphost.tenants.services import update_tenant
 from mcphost.vault.secrets.services import change_secret, delete_secret
 from tests.catalogue.kit import ACTOR
-from tests.vault.secrets.kit import NAME, stored
+from tests.vault.secrets.kit import NAME, VALUE, stored
 
 pytestmark = pytest.mark.django_db
 
@@ -115,6 +115,32 @@ def test_the_secret_may_be_narrowed_but_then_nothing_is_published_with_it(acme: 
     secret = stored(acme)
     made = draft(acme, fields())
     services.publish(made, ACTOR)
-    change_secret(acme, secret, hosts=["other.example"], places=["header"], actor=ACTOR)
+    rules = {"hosts": ["other.example"], "places": ["header"]}
+    change_secret(acme, secret, **rules, actor=ACTOR, value=VALUE)
     services.update(made, replace(fields(), description="Another."), ACTOR)
     assert "may not be sent" in str(refused(made))
+
+
+def script(headers: str = "{}") -> PrimitiveFields:
+    code = f"def order() -> str:\n    return http.get({URL!r}, headers={headers}).text\n"
+    return PrimitiveFields(name="order", kind="script", description="Reads.", config={"code": code})
+
+
+def test_a_script_is_published_if_its_hosts_and_secrets_allow_it(acme: UUID) -> None:
+    made = draft(acme, script(f"{{'X-Key': secret({NAME!r}), 'X-Again': secret({NAME!r})}}"))
+    allow(acme, "other.example")
+    host, missing = refused(made)["config.code"]
+    assert "Add api.example.com to Hosts that tools may call" in host
+    assert missing == f"There is no secret {NAME!r}. Store it under Secrets, or name another one."
+    allow(acme, "api.example.com")
+    stored(acme, hosts=["other.example"])
+    (sentence,) = refused(made)["config.code"]
+    assert "may not be sent to api.example.com. Add this host" in sentence
+
+
+def test_a_secret_lists_the_scripts_that_use_it(acme: UUID) -> None:
+    stored(acme)
+    made = draft(acme, script(f"{{'X-Key': secret({NAME!r})}}"))
+    assert [use.id for use in selectors.secret_uses(acme)[NAME]] == [made]
+    services.publish(made, ACTOR)
+    assert [use.published for use in selectors.secret_uses(acme)[NAME]] == [True]

@@ -12,28 +12,34 @@ from django.db import connections
 from mcphost.audit.models import Entry
 from mcphost.catalogue import selectors, services
 from mcphost.catalogue.errors import Invalid, UnchangedError, WrongStateError
+from mcphost.catalogue.fields import PrimitiveFields
+from mcphost.catalogue.models import Primitive
+from mcphost.tenants.errors import InvalidError
+from mcphost.vault.secrets.selectors import tenant_secrets
+from mcphost.vault.secrets.services import delete_secret
 from tests.catalogue.kit import ACTOR, fields
+from tests.vault.secrets.kit import NAME, stored
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SECONDS = 30
 PEOPLE = 4
 
 
-def at_once(verb: Callable[[], Any]) -> list[Any]:
+def at_once(verb: Callable[[], Any], people: int = PEOPLE) -> list[Any]:
     """Return the results of `verb`, or its errors, for four threads that start together."""
-    ready = threading.Barrier(PEOPLE)
+    ready = threading.Barrier(people)
 
     def one() -> Any:
         try:
             ready.wait(SECONDS)
             return verb()
-        except (Invalid, UnchangedError, WrongStateError) as error:
+        except (Invalid, InvalidError, UnchangedError, WrongStateError) as error:
             return error
         finally:
             connections.close_all()
 
-    with ThreadPoolExecutor(PEOPLE) as pool:
-        return [future.result(SECONDS) for future in [pool.submit(one) for _ in range(PEOPLE)]]
+    with ThreadPoolExecutor(people) as pool:
+        return [future.result(SECONDS) for future in [pool.submit(one) for _ in range(people)]]
 
 
 def test_publications_at_once_of_one_working_copy_make_one_version(acme: UUID) -> None:
@@ -64,3 +70,20 @@ def test_a_function_is_granted_by_one_of_those_who_do_it_at_once(globex: UUID) -
     outcomes = at_once(lambda: services.grant_function(globex, "demo.echo", ACTOR))
     assert sorted(outcomes) == [False, False, False, True]
     assert Entry.objects.filter(action="function.granted").count() == 1
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_a_secret_is_not_deleted_while_what_uses_it_is_published(acme: UUID, number: int) -> None:
+    secret = stored(acme)
+    request = {"url": "https://api.example.com/", "headers": [{"name": "X-Key"}]}
+    request["headers"][0]["value"] = f"{{secrets.{NAME}}}"  # type: ignore[index]
+    drawn = PrimitiveFields("order", {"request": request}, kind="http", description="Reads.")
+    tool = services.create(acme, drawn, ACTOR).id
+    verbs = [
+        lambda: bool(services.publish(tool, ACTOR)),
+        lambda: delete_secret(acme, secret, actor=ACTOR),
+    ]
+    outcomes = at_once(lambda: verbs.pop()(), 2)
+    assert sum(isinstance(each, Invalid | InvalidError) for each in outcomes) == 1
+    (row,) = Primitive.objects.filter(pk=tool)
+    assert (row.state == "published") == bool(tenant_secrets(acme))

@@ -23,6 +23,8 @@ VERBS: dict[PrimitiveVerb, Callable[..., Any]] = {
     PrimitiveVerb.PUBLISH: services.publish,
     PrimitiveVerb.DISABLE: services.disable,
     PrimitiveVerb.ENABLE: services.enable,
+    PrimitiveVerb.ARCHIVE: services.archive,
+    PrimitiveVerb.RESTORE: services.restore,
 }
 
 
@@ -54,6 +56,8 @@ def in_state(tenant: UUID, state: PrimitiveState) -> UUID:
         services.publish(tool, ACTOR)
     if state == PrimitiveState.DISABLED:
         services.disable(tool, ACTOR)
+    if state == PrimitiveState.ARCHIVED:
+        services.archive(tool, ACTOR)
     return tool
 
 

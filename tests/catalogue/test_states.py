@@ -12,6 +12,9 @@ EXPECTED = {
     (PrimitiveState.PUBLISHED, PrimitiveVerb.DISABLE): PrimitiveState.DISABLED,
     (PrimitiveState.DISABLED, PrimitiveVerb.PUBLISH): PrimitiveState.PUBLISHED,
     (PrimitiveState.DISABLED, PrimitiveVerb.ENABLE): PrimitiveState.PUBLISHED,
+    (PrimitiveState.PUBLISHED, PrimitiveVerb.ARCHIVE): PrimitiveState.ARCHIVED,
+    (PrimitiveState.DISABLED, PrimitiveVerb.ARCHIVE): PrimitiveState.ARCHIVED,
+    (PrimitiveState.ARCHIVED, PrimitiveVerb.RESTORE): PrimitiveState.DISABLED,
 }
 
 
@@ -22,7 +25,7 @@ def test_each_verb_leads_from_each_state_where_the_table_says(
     assert following(state, verb) == EXPECTED.get((state, verb))
 
 
-def test_the_states_change_only_from_draft_to_published_and_back_and_forth_to_disabled() -> None:
+def test_a_state_changes_only_along_these_pairs() -> None:
     pairs = {
         (state, target)
         for state, verbs in TRANSITIONS.items()
@@ -33,6 +36,9 @@ def test_the_states_change_only_from_draft_to_published_and_back_and_forth_to_di
         (PrimitiveState.DRAFT, PrimitiveState.PUBLISHED),
         (PrimitiveState.PUBLISHED, PrimitiveState.DISABLED),
         (PrimitiveState.DISABLED, PrimitiveState.PUBLISHED),
+        (PrimitiveState.PUBLISHED, PrimitiveState.ARCHIVED),
+        (PrimitiveState.DISABLED, PrimitiveState.ARCHIVED),
+        (PrimitiveState.ARCHIVED, PrimitiveState.DISABLED),
     }
 
 

@@ -5,10 +5,11 @@ from uuid import UUID
 
 import pytest
 
-from mcphost.catalogue import validation
+from mcphost.catalogue import services, validation
 from mcphost.catalogue.errors import Invalid
 from mcphost.catalogue.kinds import KindError
-from tests.catalogue.kit import TEXT, Shelf, fields
+from mcphost.catalogue.models import Primitive
+from tests.catalogue.kit import ACTOR, TEXT, Shelf, fields
 
 pytestmark = pytest.mark.django_db
 
@@ -119,3 +120,68 @@ def test_a_form_gets_each_problem_where_it_has_a_place_for_it() -> None:
         None: ["c", "d"],
     }
     assert str(invalid) == "name: a; config.function: b; kind: c; config: d"
+
+
+NEVER_JSON = {
+    "NUL": "a\0b",
+    "a lone surrogate": "a\ud800",
+    "infinity": float("inf"),
+    "NaN": float("nan"),
+    "a large integer": 2**63,
+    "bytes": b"abc",
+    "a set": {"a"},
+    "an object": object(),
+    "a key with NUL": {"a\0": 1},
+    "a key that is no text": {1: 2},
+}
+HTTP = {"request": {"url": "https://api.example.com/orders"}}
+DEFINITIONS: dict[str, dict[str, Any]] = {
+    "python": {"function": "demo.echo"},
+    "http": HTTP,
+    "script": {"source": "async def main():\n    return 1\n"},
+    "text": {"text": "abc"},
+}
+
+
+@pytest.mark.parametrize("what", NEVER_JSON)
+@pytest.mark.parametrize("kind", DEFINITIONS)
+def test_what_is_no_json_is_a_problem_of_its_field_for_every_kind(
+    acme: UUID, shelf: Shelf, kind: str, what: str
+) -> None:
+    bad = NEVER_JSON[what]
+    for value in (bad, [bad], {"deep": [bad]}):
+        config = {**DEFINITIONS[kind], "extra": value}
+        with pytest.raises(Invalid) as refusal:
+            services.create(acme, fields(kind=kind, config=config, title="x" * 201), ACTOR)
+        assert set(refusal.value.problems) == {"config.extra", "title"}
+    assert not Primitive.objects.exists()
+
+
+def test_a_definition_that_is_nested_too_deep_is_refused(acme: UUID) -> None:
+    deep: Any = "x"
+    for _ in range(5000):
+        deep = [deep]
+    assert "config.extra" in problems_of(acme, fields(config={"function": "f", "extra": deep}))
+
+
+@pytest.mark.parametrize("kind", [None, ["python"], {}, 5, "a\0"])
+def test_a_kind_that_is_no_kind_is_a_problem_of_the_kind(acme: UUID, kind: Any) -> None:
+    with pytest.raises(Invalid) as refusal:
+        services.create(acme, fields(kind=kind), ACTOR)
+    assert list(refusal.value.problems) == ["kind"]
+
+
+@pytest.mark.parametrize("bad", ["\0", "\ud800", "\x7f"])
+def test_an_address_of_an_icon_has_no_characters_that_cannot_be_stored(
+    acme: UUID, bad: str
+) -> None:
+    icons = [{"src": f"https://example.com/{bad}.png"}]
+    assert list(problems_of(acme, fields(icons=icons))) == ["icons"]
+
+
+def test_a_name_of_a_field_that_cannot_be_stored_is_a_problem_of_the_configuration(
+    acme: UUID,
+) -> None:
+    for name in ("a\0", "\ud800", 5):
+        config = {"function": "demo.echo", name: 1}
+        assert list(problems_of(acme, fields(config=config))) == ["config"]

@@ -1,6 +1,7 @@
 """Fixtures: browsers of signed-in users, and tenants with data of every type."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -8,9 +9,18 @@ from django.test import Client
 from mcphost.catalogue import kinds
 from mcphost.vault.services import ensure_ring
 from tests.cast import Cast, Person
-from tests.console.things import Things, fill
+from tests.console.things import Things, called, fill, furnish
+from tests.keeping import KeptOn
 
 Browser = Callable[[Person], Client]
+
+
+def _furnish_acme(cast: Cast) -> dict[str, Any]:
+    ensure_ring()
+    return furnish(cast.acme, cast.owner)
+
+
+ACME = KeptOn(_furnish_acme)
 
 
 @pytest.fixture
@@ -29,8 +39,7 @@ def browse() -> Browser:
 def acme(cast: Cast) -> Things:
     """The tenant under test, with a tool, a token, a call with a payload, and changes."""
     kinds.discover()
-    ensure_ring()
-    return fill(cast.acme, cast.owner)
+    return called(cast.acme, ACME.put(cast))
 
 
 @pytest.fixture

@@ -1,9 +1,15 @@
+import asyncio
+import os
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import AnonymousUser
 from django.test import Client, RequestFactory
 
 from mcphost.console import navigation
+from mcphost.kinds.script.kind import script_kind
 from mcphost.observability import health
+from mcphost.sandbox.pool import Sandbox
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Role
 from mcphost.tenants.services import create_tenant, set_member
@@ -14,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 
 def titles(client: Client, path: str = "/admin/") -> dict[str, list[str]]:
-    groups = client.get(path).context["sidebar_navigation"]
+    groups = client.get(path).context["menu"].groups
     return {group["title"]: [item["title"] for item in group["items"]] for group in groups}
 
 
@@ -65,6 +71,7 @@ def test_of_many_tenants_the_dashboard_shows_the_first(staff: Client, cast: Cast
             "owner",
             [
                 "Overview",
+                "Connect",
                 "Tools",
                 "Prompts",
                 "Resources",
@@ -72,11 +79,12 @@ def test_of_many_tenants_the_dashboard_shows_the_first(staff: Client, cast: Cast
                 "Secrets",
                 "Tokens",
                 "Service accounts",
-                "Records",
+                "Calls",
+                "Input requests",
                 "Tasks",
-                "Changes",
+                "Audit log",
                 "Members",
-                "Functions",
+                "Python functions",
                 "Settings",
             ],
         ),
@@ -84,30 +92,34 @@ def test_of_many_tenants_the_dashboard_shows_the_first(staff: Client, cast: Cast
             "operator",
             [
                 "Overview",
+                "Connect",
                 "Tools",
                 "Prompts",
                 "Resources",
                 "Templates",
                 "Secrets",
-                "Records",
+                "Calls",
+                "Input requests",
                 "Tasks",
-                "Changes",
-                "Functions",
+                "Audit log",
+                "Python functions",
             ],
         ),
         (
             "auditor",
             [
                 "Overview",
+                "Connect",
                 "Tools",
                 "Prompts",
                 "Resources",
                 "Templates",
                 "Secrets",
-                "Records",
+                "Calls",
+                "Input requests",
                 "Tasks",
-                "Changes",
-                "Functions",
+                "Audit log",
+                "Python functions",
             ],
         ),
     ],
@@ -119,32 +131,58 @@ def test_the_menu_offers_what_a_person_may_do(
     assert titles(client) == {"": ["Dashboard", "Your access"], "Acme": pages}
 
 
+@pytest.mark.parametrize("who", ["owner", "staff"])
+def test_the_menu_costs_few_queries_however_many_pages_it_offers(
+    cast: Cast, who: str, django_assert_max_num_queries: Any
+) -> None:
+    request: Any = RequestFactory().get("/admin/t/acme/")
+    request.user = getattr(cast, who).user
+    request.tenant = Tenant.objects.get(slug="acme")
+    with django_assert_max_num_queries(5):
+        menu = navigation.menu(request)
+    assert sum(len(group["items"]) for group in menu.groups) > 15
+
+
 def test_every_page_that_the_menu_offers_opens(
     owner: Client, operator: Client, auditor: Client, staff: Client, acme: Things
 ) -> None:
     for client in (owner, operator, auditor, staff):
-        for group in client.get("/admin/t/acme/").context["sidebar_navigation"]:
+        for group in client.get("/admin/t/acme/").context["menu"].groups:
             for item in group["items"]:
                 assert client.get(item["link"]).status_code == 200, item
 
 
 def test_staff_switch_between_tenants(staff: Client, cast: Cast) -> None:
-    assert titles(staff)["Tenants"] == ["acme", "commons", "globex"]
-    here = titles(staff, "/admin/t/acme/tools/")
-    assert here["Tenants"] == ["commons", "globex"]
-    assert "Tokens" in here["Acme"]
+    for path in ("/admin/", "/admin/t/acme/tools/"):
+        page = staff.get(path)
+        assert [each.slug for each in page.context["menu"].tenants] == ["acme", "commons", "globex"]
+        text = page.content.decode()
+        assert 'popovertarget="tenant-menu"' in text
+        assert '<a href="/admin/t/globex/">' in text
+    assert '<a href="/admin/t/acme/" aria-current="true">' in text
+    assert "Tokens" in titles(staff, "/admin/t/acme/tools/")["Acme"]
 
 
-def test_who_has_many_tenants_is_led_to_the_list(owner: Client, cast: Cast) -> None:
-    for number in range(navigation.MOST_TENANTS):
-        made = create_tenant(f"many-{number}", actor=ACTOR)
-        set_member(made.id, cast.owner.user, Role.AUDITOR, actor=ACTOR)
-    assert titles(owner)["Tenants"][-1] == "More…"
+def test_who_has_one_tenant_has_no_switcher(owner: Client, cast: Cast) -> None:
+    assert "tenant-menu" not in owner.get("/admin/").content.decode()
+
+
+def test_many_tenants_are_searched_and_led_to_the_list(owner: Client, cast: Cast) -> None:
+    def make(numbers: range) -> str:
+        for number in numbers:
+            made = create_tenant(f"many-{number}", actor=ACTOR)
+            set_member(made.id, cast.owner.user, Role.AUDITOR, actor=ACTOR)
+        return owner.get("/admin/").content.decode()
+
+    assert "data-filter" not in make(range(navigation.SEARCHED - 2))
+    assert "data-filter" in (text := make(range(50, 51)))
+    assert "All tenants…" not in text
+    assert "All tenants…" in make(range(100, 100 + navigation.MOST_TENANTS))
 
 
 def test_the_page_one_is_on_is_marked(owner: Client, acme: Things) -> None:
     def active(path: str) -> list[str]:
-        groups = owner.get(path).context["sidebar_navigation"]
+        groups = owner.get(path).context["menu"].groups
         return [item["title"] for group in groups for item in group["items"] if item["active"]]
 
     assert active("/admin/") == ["Dashboard"]
@@ -155,4 +193,22 @@ def test_the_page_one_is_on_is_marked(owner: Client, acme: Things) -> None:
 def test_nobody_has_an_empty_menu() -> None:
     request = RequestFactory().get("/admin/")
     request.user = AnonymousUser()
-    assert navigation.groups(request) == []
+    assert navigation.menu(request).groups == ()
+
+
+def test_staff_see_how_the_sandbox_is_confined(
+    staff: Client, owner: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    title = "Sandbox of scripts in this process"
+    assert title not in owner.get("/admin/").content.decode()
+    sandbox = Sandbox(2)
+    monkeypatch.setattr(script_kind, "sandbox", sandbox)
+    page = staff.get("/admin/").content.decode()
+    assert title in page and "Known once a worker has started" in page
+    try:
+        assert asyncio.run(sandbox.search("acme", "a", {"a": 1})) == 1
+        page = staff.get("/admin/").content.decode()
+        own = "Each worker has its own" if os.geteuid() == 0 else "only root may give"
+        assert own in page and "768.0" in page and "1000 jobs" in page
+    finally:
+        sandbox.close()

@@ -1,8 +1,9 @@
 """Tests of the key pages: the platform's keys, for staff, and destroying a tenant's salt."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from html import unescape
 from typing import Any
+from uuid import UUID, uuid4
 
 import pytest
 from django.test import Client
@@ -11,12 +12,19 @@ from django.utils import timezone
 from mcphost.audit.models import Entry
 from mcphost.audit.open_calls import calls_of
 from mcphost.audit.records import Actor
+from mcphost.calls.models import Session
+from mcphost.console import key_effects
+from mcphost.console.key_picture import MOST_KEYS
+from mcphost.feed.nodes import NodeRow
+from mcphost.sealing.tokens import Purpose
+from mcphost.vault import key_uses, sealer
 from mcphost.vault.lifecycle import rotate, run_due_transitions
 from mcphost.vault.models import RingKey, TenantSecret
 from mcphost.vault.services import ensure_ring, ensure_tenant
 from mcphost.vault.states import KeyState
 from tests.audit.waiting import asked
 from tests.cast import Cast
+from tests.tasks.rows import a_task
 from tests.vault.rings import add_key, have_waited, states
 
 pytestmark = pytest.mark.django_db
@@ -28,6 +36,19 @@ SALT = "/admin/t/acme/salt/"
 @pytest.fixture
 def old() -> str:
     return ensure_ring()
+
+
+def a_session(tenant: UUID, ago: timedelta, ended_at: datetime | None = None) -> None:
+    now = timezone.now()
+    Session.objects.create(
+        id=uuid4(),
+        tenant=tenant,
+        who="token:t",
+        revision="2025-11-25",
+        created_at=now - ago,
+        ended_at=ended_at,
+        expires_at=now + timedelta(hours=1),
+    )
 
 
 def text(page: Any) -> str:
@@ -48,7 +69,7 @@ def test_every_key_is_shown_with_its_state_and_what_is_in_flight(staff: Client, 
     page = text(staff.get(KEYS))
     for word in (old, "k1", "k2", "k3", "active", "retiring", "retired", "destroyed"):
         assert word in page
-    assert '<td class="c-num">7</td>' in page
+    assert ">7 calls<" in page
     assert f"{KEYS}k1/retire/" in page
     assert f"{KEYS}k2/destroy/" in page
     assert f"{KEYS}{old}/" not in page
@@ -80,8 +101,8 @@ def test_rotating_is_confirmed_and_then_followed_until_the_new_key_seals(
     assert "No call is interrupted" in text(staff.get(f"{KEYS}rotate/"))
     assert states() == {old: "active"}
     done = staff.post(f"{KEYS}rotate/")
-    assert done["Location"] == KEYS
     (new,) = set(states()) - {old}
+    assert done["Location"] == f"{KEYS}#key-{new}"
     assert states()[new] == "standby"
     waiting = staff.get(KEYS)
     assert 'http-equiv="refresh"' in text(waiting)
@@ -104,41 +125,46 @@ def test_a_compromise_says_first_what_is_lost(staff: Client, old: str) -> None:
     asked(old)
     asked(old)
     page = text(staff.get(f"{KEYS}compromised/"))
-    assert f"{old} (2 calls wait for an answer under it)" in page
+    assert f"{old} (2 waiting calls, no open sessions and no tasks)" in page
+    assert "No key that was replaced earlier still opens anything." in page
     assert states() == {old: "active"}
-    staff.post(f"{KEYS}compromised/")
+    (after,) = said(staff, staff.post(f"{KEYS}compromised/"))
+    assert f"sealed with {old} (2 waiting calls, no open sessions and no tasks) is refused" in after
     assert states()[old] == "retired"
     assert sorted(states().values()) == ["active", "retired"]
     assert Entry.objects.get(action="key.rotated").facts["compromised"] is True
     page = text(staff.get(KEYS))
     assert '<span class="c-badge c-bad">2</span>' in page
-    assert "No open questions" in text(staff.get("/admin/records/?outcome=open"))
+    assert "No open input requests" in text(staff.get("/admin/calls/?outcome=open"))
 
 
 def test_retiring_says_first_what_is_lost(staff: Client, old: str) -> None:
     add_key("k1", KeyState.RETIRING)
     asked("k1")
     page = text(staff.get(f"{KEYS}k1/retire/"))
-    assert "1 call waits for an answer under it: their answers will be refused" in page
+    assert "1 call waits for a response under it: responses to them will be rejected" in page
     assert states()["k1"] == "retiring"
-    assert said(staff, staff.post(f"{KEYS}k1/retire/")) == [
-        "k1 is retired. It no longer opens anything."
-    ]
+    assert "1 waiting call, no open sessions and no tasks under it are lost" in page
+    (after,) = said(staff, staff.post(f"{KEYS}k1/retire/"))
+    assert after.startswith("k1 is retired. It no longer opens anything: 1 waiting call, no open")
     assert states()["k1"] == "retired"
 
 
 def test_a_rotation_can_be_called_off(staff: Client, old: str) -> None:
     new = rotate(Actor.system())
     assert "The rotation is cancelled" in text(staff.get(f"{KEYS}{new}/retire/"))
-    staff.post(f"{KEYS}{new}/retire/")
+    (after,) = said(staff, staff.post(f"{KEYS}{new}/retire/"))
+    assert after == f"{new} is retired, and the rotation is cancelled. Nothing was sealed with it."
     assert states() == {old: "active", new: "retired"}
 
 
 def test_destroying_says_first_that_nothing_brings_it_back(staff: Client, old: str) -> None:
     add_key("k1", KeyState.RETIRED)
     page = text(staff.get(f"{KEYS}k1/destroy/"))
-    assert "cannot be recovered. No calls wait for an answer under it" in page
-    staff.post(f"{KEYS}k1/destroy/")
+    assert "cannot be recovered. No calls wait for a response under it" in page
+    assert "No call was lost when it was retired." in page
+    (after,) = said(staff, staff.post(f"{KEYS}k1/destroy/"))
+    assert after.startswith("k1 is destroyed: its secret is erased.")
     assert RingKey.objects.get(pk="k1").wrapped == ""
 
 
@@ -172,7 +198,7 @@ def test_an_owner_destroys_the_salt_by_typing_the_slug(cast: Cast, owner: Client
     tenant = cast.acme.id
     ensure_tenant(tenant)
     assert SALT in text(owner.get("/admin/t/acme/settings/"))
-    assert "No calls wait for an answer in this tenant" in text(owner.get(SALT))
+    assert "No calls wait for a response in this tenant" in text(owner.get(SALT))
     wrong = owner.post(SALT, {"slug": "globex"})
     assert "This is not the tenant's slug." in text(wrong)
     assert TenantSecret.objects.get(tenant=tenant).wrapped_salt
@@ -215,3 +241,97 @@ def test_what_waits_is_counted_for_one_tenant_alone(cast: Cast) -> None:
     asked("k1", tenant=cast.globex.id)
     assert calls_of(cast.acme.id, timezone.now(), day) == 2
     assert calls_of(cast.globex.id, timezone.now(), day) == 1
+
+
+def test_the_ring_is_drawn_over_time(staff: Client, old: str) -> None:
+    rotate(Actor.system(), compromised=True)
+    picture = staff.get(KEYS).context["picture"]
+    assert [line.key.id for line in picture.lines][-1] == old
+    for line in picture.lines:
+        for bar in line.bars:
+            assert 0 <= bar.x < bar.x + bar.width <= picture.width
+            assert bar.y + bar.height < picture.height
+    assert f"{old}: active from" in text(staff.get(KEYS))
+
+
+def test_a_long_history_is_drawn_from_its_newest_keys(staff: Client, old: str) -> None:
+    for number in range(20):
+        add_key(f"a{number}", KeyState.DESTROYED)
+    page = staff.get(KEYS)
+    assert len(page.context["picture"].lines) == MOST_KEYS
+    assert len(page.context["keys"]) == 21
+
+
+def test_rotating_says_how_many_calls_wait(staff: Client, old: str) -> None:
+    none = "No call is interrupted: no waiting calls, no open sessions and no tasks go on."
+    assert none in text(staff.get(f"{KEYS}rotate/"))
+    asked(old)
+    before = text(staff.get(f"{KEYS}rotate/"))
+    assert "1 waiting call, no open sessions and no tasks go on" in before
+    assert "(1 process at the moment)" in before
+    (after,) = said(staff, staff.post(f"{KEYS}rotate/"))
+    assert "Under the keys before it 1 waiting call, no open sessions and no tasks go on." in after
+
+
+def test_sessions_and_tasks_count_for_the_key_that_sealed_them(
+    staff: Client, cast: Cast, old: str
+) -> None:
+    first = RingKey.objects.get(pk=old)
+    first.activated_at = timezone.now() - timedelta(hours=3)
+    first.save()
+    new = add_key("k2", KeyState.STANDBY)
+    a_session(cast.acme.id, ago=timedelta(hours=2))
+    a_session(cast.acme.id, ago=timedelta(hours=2), ended_at=timezone.now())
+    a_task(cast.acme.id, request=f"mcps1.{old}.abc", journal="mcps1.k2.abc")
+    a_task(cast.globex.id, request="mcps1.k9.abc", journal="mcps1.k9.abc")
+    under = {key.id: counts for key, _, counts, _ in staff.get(KEYS).context["keys"]}
+    assert (under[old].sessions, under[old].tasks) == (1, 1)
+    assert (under[new.id].sessions, under[new.id].tasks) == (0, 1)
+    assert "1 session<br>1 task" in text(staff.get(KEYS))
+    salt = key_effects.of_tenant(cast.acme.id, timezone.now())
+    assert salt == key_effects.UnderKey(0, 1, 1)
+    assert key_effects.of_tenant(cast.globex.id, timezone.now()) == key_effects.UnderKey(0, 0, 1)
+
+
+def test_the_last_use_of_a_key_is_written_by_housekeeping(staff: Client, cast: Cast) -> None:
+    old = ensure_ring()
+    key_uses.sealed.forget_all()
+    key_uses.opened.forget_all()
+    ensure_tenant(cast.acme.id)
+    token = sealer.seal(Purpose.STATE, cast.acme.id, b"x")
+    row = RingKey.objects.get(pk=old)
+    assert (row.last_sealed_at, row.last_opened_at) == (None, None)
+    assert key_uses.flush(timezone.now()) == 1
+    assert "sealed <time" in text(staff.get(KEYS))
+    sealer.unseal(Purpose.STATE, cast.acme.id, token)
+    sealer.unseal(Purpose.STATE, cast.acme.id, token)
+    assert key_uses.flush(timezone.now()) == 1
+    row.refresh_from_db()
+    assert row.last_sealed_at is not None
+    assert row.last_opened_at is not None
+    page = staff.get(KEYS)
+    assert "opened <time" in text(page)
+    assert [line.used is not None for line in page.context["picture"].lines] == [True]
+
+
+def test_a_key_says_which_processes_know_it() -> None:
+    def process(name: str, **facts: Any) -> NodeRow:
+        now = timezone.now()
+        return NodeRow(name, now, now, False, timedelta(), facts)
+
+    processes = [
+        process("new", key="k2", keys=["k1", "k2"]),
+        process("late", key="k1", keys=["k1"]),
+        process("of an earlier version", key="k2"),
+        process("strange", key=7, keys="k1"),
+    ]
+    known = key_effects.known_by("k2", processes)
+    assert known.sealing == ["new", "of an earlier version"]
+    assert known.opening == ["new", "of an earlier version"]
+    assert str(known) == "2 of 4"
+    assert key_effects.known_by("k1", processes).opening == ["new", "late"]
+
+
+def test_the_keys_page_counts_this_process(staff: Client, old: str) -> None:
+    _, _, _, known = staff.get(KEYS).context["keys"][0]
+    assert known.processes == 1

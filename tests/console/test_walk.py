@@ -3,9 +3,11 @@
 The tests are generated from the URL patterns, so a new page is tested from its first day.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
@@ -14,27 +16,43 @@ from django.urls import URLPattern, reverse
 
 from mcphost.audit.models import Entry, Payload
 from mcphost.audit.records import ANSWER_RECEIVED
+from mcphost.audit.summaries.selectors import newest
+from mcphost.calls.models import CancelledCall, Claim
 from mcphost.catalogue.models import Grant, Primitive, PrimitiveVersion
+from mcphost.console.live.routing import sockets
+from mcphost.console.models import SavedFilter
 from mcphost.console.urls import urlpatterns
 from mcphost.identity.models import ServiceAccount, Token
+from mcphost.serving.database import in_database
 from mcphost.tasks.models import Task, TaskQuestion
 from mcphost.tenants.models import Invitation, Membership, Tenant
 from mcphost.vault.models import RingKey, StoredSecret, TenantSecret
+from tests.audit.asking import Story
 from tests.cast import Cast
 from tests.console.conftest import Browser
-from tests.console.things import Things, asking
+from tests.console.live.reading import Reader, ended, session_of
+from tests.console.things import Things, asking, recorded
 from tests.console.things import told as put
 from tests.tasks.rows import a_question, a_task
 
 pytestmark = pytest.mark.django_db
 
 OPEN_TO_ANYBODY = {"login", "sign_in", "logout"}
-PERSONAL = {"you", "password_change", "own_token_add", "own_token_revoke", "leave", "invitation"}
+PERSONAL = {
+    "you",
+    "password_change",
+    "own_token_add",
+    "own_token_revoke",
+    "leave",
+    "invitation",
+    "glossary",
+}
 """Pages of any signed-in account about itself."""
-OWN = {"index", "tenants", *PERSONAL, *OPEN_TO_ANYBODY}
+OWN = {"index", "tenants", "search", *PERSONAL, *OPEN_TO_ANYBODY}
 """Pages for all users who may enter the console, which show only the user's own data."""
-CHANGING_ONESELF = {"own_token_add", "leave"}
+CHANGING_ONESELF = {"calls_filter_add", "own_token_add", "leave", "connect"}
 
+SOCKETS = [str(pattern.name) for pattern in sockets]
 NAMES = [str(pattern.name) for pattern in urlpatterns]
 MODELS = (
     Tenant,
@@ -52,6 +70,9 @@ MODELS = (
     ServiceAccount,
     Task,
     TaskQuestion,
+    SavedFilter,
+    CancelledCall,
+    Claim,
 )
 
 
@@ -60,6 +81,7 @@ def address(pattern: URLPattern, things: Things, slug: str) -> str:
     known: dict[str, Any] = {
         "slug": slug,
         "primitive_id": getattr(things, pattern.default_args.get("sort", "tool")),
+        "version_id": things.version,
         "token_id": things.token,
         "call_id": things.call,
         "entry_id": things.entry,
@@ -69,6 +91,7 @@ def address(pattern: URLPattern, things: Things, slug: str) -> str:
         "secret_id": things.secret,
         "invitation_id": things.invitation,
         "link": things.link,
+        "filter_id": things.filter,
         "key_id": RingKey.objects.values_list("id", flat=True).first() or "k1",
     }
     names = pattern.pattern.converters
@@ -104,6 +127,8 @@ def body(things: Things) -> dict[str, Any]:
         "hosts": "stolen.example.com",
         "places": "body",
         "present": "wrong",
+        "reason": "stolen",
+        "target_seconds": "1",
         "is_active": "on",
         "document": (
             '{"openapi": "3.1.0", "servers": [{"url": "https://stolen.example.com"}], '
@@ -114,6 +139,7 @@ def body(things: Things) -> dict[str, Any]:
         "_create": "1",
         "_publish": "1",
         "_accept": "1",
+        "_delete": "1",
     }
 
 
@@ -147,15 +173,20 @@ def visits(client: Client, path: str, things: Things) -> Iterator[tuple[Any, str
         yield getattr(client, method)(path), path
 
 
-@pytest.fixture
-def acme(acme: Things) -> Things:
-    """Acme, with a call that asks and waits for answers."""
+def busy(acme: Things) -> tuple[Things, Story]:
+    """Give the tenant a call that asks and waits for answers, as a task too; return its story."""
     story = asking(acme)
     story.refuse(f"canary-{acme.slug}-refusal")
     put(story)
     a_question(a_task(acme.tenant, story.call.id, tool=f"canary-{acme.slug}-task"))
     answer = next(each for each in story.made if each.action == ANSWER_RECEIVED)
-    return replace(acme, call=story.call.id, entry=answer.id)
+    return replace(acme, call=story.call.id, entry=answer.id), story
+
+
+@pytest.fixture
+def acme(acme: Things) -> Things:
+    """Acme, with a call that asks and waits for answers."""
+    return busy(acme)[0]
 
 
 @pytest.fixture
@@ -178,7 +209,7 @@ def test_a_stranger_learns_nothing_of_another_tenant(
         for response, typed in visits(browse(cast.stranger), path, acme):
             if slug == acme.slug and name not in OWN:
                 assert response.status_code == 403, (path, response.status_code)
-            if slug == acme.slug and name in PERSONAL - {"you", "password_change"}:
+            if slug == acme.slug and name in PERSONAL - {"you", "password_change", "glossary"}:
                 assert response.status_code in (404, 405), (path, response.status_code)
             text = response.content.decode()
             # Input of the visitors may be shown to them again.
@@ -216,12 +247,12 @@ def test_the_texts_that_are_looked_for_are_on_the_pages_of_who_may_see_them(
         *sorts,
         *(f"{sort}s" for sort in sorts),
         "tokens",
-        "records",
+        "calls",
         "refusals",
         "call",
         "tasks",
         "task",
-        "changes",
+        "audit_log",
         "members",
         "service_accounts",
         "secrets",
@@ -231,9 +262,13 @@ def test_the_texts_that_are_looked_for_are_on_the_pages_of_who_may_see_them(
     assert [page.status_code for page in pages] == [200] * len(read)
     together = "".join(page.content.decode() for page in pages)
     assert [word for word in acme.canaries if word not in together] == [str(acme.tenant)]
-    for name in ("payload", "call_said"):
+    for name in ("payload", "call_payloads"):
         told = browse(cast.auditor).get(address(by_name[name], acme, acme.slug))
         assert "canary-acme-answer" in told.content.decode()
+
+
+FRAMED = {"tool_try", "tool_try_saved"}
+"""Pages in a frame, which shows no sign-in: without a session they have a link to it."""
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in OPEN_TO_ANYBODY])
@@ -249,9 +284,13 @@ def test_who_may_not_enter_is_led_to_the_sign_in(
     door = "/admin/sign-in/" if name in PERSONAL else "/admin/login/"
     clients = [Client()] if name in PERSONAL else [Client(), browse(cast.member)]
     for client in clients:
+        in_frame = name in FRAMED and "_auth_user_id" not in client.session
         for response, _ in visits(client, path, acme):
-            assert response.status_code == 302, path
-            assert response["Location"].startswith(door)
+            assert response.status_code == (403 if in_frame else 302), path
+            if in_frame:
+                assert f'<a href="{door}?next='.encode() in response.content
+            else:
+                assert response["Location"].startswith(door)
             assert b"canary" not in response.content
     assert rows_of(acme) == before
 
@@ -274,7 +313,7 @@ def test_nobody_without_the_permission_changes_anything(
 
 def test_no_address_leads_around_our_own_pages() -> None:
     """Django's own views of rows do not exist: redirect by type, autocomplete, command palette."""
-    for path in ("r/1/1/", "autocomplete/", "search/", "jsi18n/", "auth/user/", "tenants/tenant/"):
+    for path in ("r/1/1/", "autocomplete/", "jsi18n/", "auth/user/", "tenants/tenant/"):
         assert Client().get(f"/admin/{path}").status_code == 404
 
 
@@ -283,7 +322,8 @@ def test_unknown_and_foreign_tenants_are_refused_alike(cast: Cast, browse: Brows
     foreign = stranger.get("/admin/t/acme/tools/")
     unknown = stranger.get("/admin/t/nowhere/tools/")
     assert foreign.status_code == unknown.status_code == 403
-    assert foreign.content == unknown.content
+    secret = re.compile(rb'name="csrfmiddlewaretoken" value="[^"]*"')  # differs in each response
+    assert secret.sub(b"", foreign.content) == secret.sub(b"", unknown.content)
 
 
 def test_forms_need_the_token_that_only_our_pages_have(cast: Cast, acme: Things) -> None:
@@ -302,8 +342,42 @@ def test_a_nul_in_an_address_or_a_button_is_no_servers_error(cast: Cast) -> None
         "tenants/?q=%00",
         "tenants/?after=%00",
         "users/?q=%00&after=%00",
-        "records/?tool=%00",
+        "calls/?tool=%00",
     ):
         assert client.get(f"/admin/{page}").status_code == 200
     fields = {"verb": "revoke", "function": "a\0b"}
     assert client.post("/admin/t/acme/functions/change/", fields).status_code == 302
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("name", SOCKETS)
+@pytest.mark.parametrize("who", ["owner", "operator", "auditor", "member", "staff", "stranger", ""])
+async def test_a_socket_opens_for_whom_its_page_opens(
+    name: str, who: str, by_name: dict[str, URLPattern], cast: Cast, acme: Things, browse: Browser
+) -> None:
+    client = await in_database(browse, getattr(cast, who)) if who else Client()
+    path = await in_database(address, by_name[name], acme, acme.slug)
+    page = await in_database(client.get, f"{path}?cursor=0")
+    allowed = {"calls_changes": {"owner", "operator", "auditor", "staff"}}.get(name, {"staff"})
+    assert (page.status_code == 200) is (who in allowed)
+    since = await in_database(newest)
+    await in_database(lambda: recorded(acme.tenant, uuid4(), target="canary-acme-live"))
+    reader = Reader(path, session_of(client) if who else "", f"cursor={since}")
+    assert await reader.connect() is (who in allowed)
+    if who in allowed:
+        assert "canary-acme" in "".join(await reader.rows())
+    await reader.leave()
+    await ended()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("who", ["stranger", "member", "auditor"])
+async def test_sockets_of_unknown_and_foreign_tenants_are_refused_alike(
+    who: str, cast: Cast, acme: Things, globex: Things, browse: Browser
+) -> None:
+    client = await in_database(browse, getattr(cast, who))
+    foreign = "acme" if who == "stranger" else "globex"
+    for slug in (foreign, "nowhere"):
+        reader = Reader(f"/admin/t/{slug}/calls/changes/", session_of(client), "cursor=0")
+        assert not await reader.connect()
+    await ended()

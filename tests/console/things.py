@@ -1,7 +1,7 @@
 """Data of every type that a tenant can have, each with a unique text to search for."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -14,10 +14,13 @@ from mcphost.audit.ports import payload_cipher
 from mcphost.audit.records import ROUND_FINISHED, ROUND_STARTED, Actor, new_id
 from mcphost.catalogue import services as catalogue
 from mcphost.catalogue.fields import PrimitiveFields
+from mcphost.catalogue.selectors import versions
+from mcphost.console.records.filter_store import FilterFields, save
 from mcphost.identity.service_accounts import create
 from mcphost.identity.services import TokenRequest, issue
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.invitations import invite
+from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import CALL_TOOLS, LIST_TOOLS, Role
 from mcphost.tenants.selectors import TenantSnapshot
 from mcphost.tenants.services import update_tenant
@@ -36,6 +39,7 @@ class Things:
     tenant: UUID
     slug: str
     tool: UUID
+    version: UUID
     prompt: UUID
     resource: UUID
     template: UUID
@@ -47,6 +51,7 @@ class Things:
     secret: UUID
     invitation: UUID
     link: str
+    filter: UUID
 
     @property
     def canaries(self) -> tuple[str, ...]:
@@ -61,6 +66,7 @@ class Things:
             self.account,
             self.secret,
             self.invitation,
+            self.filter,
             self.tenant,
             f"/t/{self.slug}/",
         )
@@ -69,12 +75,26 @@ class Things:
 
 def fill(tenant: TenantSnapshot, owner: Person) -> Things:
     """Give a tenant a published tool, a token, a recorded call, and recognizable texts."""
+    return called(tenant, furnish(tenant, owner))
+
+
+def called(tenant: TenantSnapshot, furnished: Mapping[str, Any]) -> Things:
+    """Record a call of the tool, now: what ended when is what pages of records are about."""
+    canary, call = f"canary-{tenant.slug}", uuid4()
+    entry = recorded(tenant.id, call, target=f"{canary}-tool", reason=f"{canary}-reason")
+    said(tenant.id, entry, {"arguments": {"text": f"{canary}-said"}})
+    return Things(**furnished, call=call, entry=entry)
+
+
+def furnish(tenant: TenantSnapshot, owner: Person) -> dict[str, Any]:
+    """Give a tenant all things but the call; return the fields of `Things` about them."""
     canary = f"canary-{tenant.slug}"
     told = replace(tenant.fields, title=f"{canary}-title", instructions=f"{canary}-instructions")
     update_tenant(tenant.id, told, actor=ACTOR)
     catalogue.grant_function(tenant.id, "probe.echo", ACTOR)
     tool = catalogue.create(tenant.id, tool_fields(f"{canary}-tool"), ACTOR)
-    catalogue.publish(tool.id, ACTOR)
+    catalogue.publish(tool.id, ACTOR, note=f"{canary}-note")
+    version = versions(tool.id)[0].id
     prompt, resource, template = (
         catalogue.publish(catalogue.create(tenant.id, fields, ACTOR).id, ACTOR).id
         for fields in written(canary)
@@ -91,25 +111,25 @@ def fill(tenant: TenantSnapshot, owner: Person) -> Things:
         actor=ACTOR,
     )
     invited = invite(tenant.id, f"{canary}-invited", Role.OWNER, inviter=owner.user)
-    call = uuid4()
-    entry = recorded(tenant.id, call, target=tool.name, reason=f"{canary}-reason")
-    said(tenant.id, entry, {"arguments": {"text": f"{canary}-said"}})
-    return Things(
-        tenant=tenant.id,
-        slug=tenant.slug,
-        tool=tool.id,
-        prompt=prompt,
-        resource=resource,
-        template=template,
-        token=token.id,
-        call=call,
-        entry=entry,
-        user=owner.user.pk,
-        account=account,
-        secret=secret,
-        invitation=invited.id,
-        link=invited.link,
-    )
+    named = FilterFields(f"{canary}-filter", shared=True)
+    saved = save(owner.user, Tenant.objects.get(pk=tenant.id), named, f"tool={canary}")
+    ensure_tenant(tenant.id)
+    return {
+        "tenant": tenant.id,
+        "slug": tenant.slug,
+        "tool": tool.id,
+        "version": version,
+        "prompt": prompt,
+        "resource": resource,
+        "template": template,
+        "token": token.id,
+        "user": owner.user.pk,
+        "account": account,
+        "secret": secret,
+        "invitation": invited.id,
+        "link": invited.link,
+        "filter": saved.id,
+    }
 
 
 def written(canary: str) -> Iterator[PrimitiveFields]:

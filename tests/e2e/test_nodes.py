@@ -12,7 +12,7 @@ import pytest
 from tests.e2e import nodes, raw
 from tests.e2e.load import loading
 from tests.e2e.nodes import Node, Service
-from tests.e2e.test_listening import MOVE
+from tests.e2e.test_listening import DISABLE, ENABLE
 
 CHANGED = b"notifications/tools/list_changed"
 ACKNOWLEDGED = b"notifications/subscriptions/acknowledged"
@@ -56,16 +56,16 @@ def test_without_redis_calls_go_on_and_news_is_heard_and_so_it_is_afterwards(
     service: Service,
 ) -> None:
     steps = (lambda: None, service.redis.stop, service.redis.start)
-    verbs = ("disable", "enable", "disable")
+    moves = (DISABLE, ENABLE, DISABLE)
     with (
         _listening(service, service.first) as first,
         _listening(service, service.second) as second,
         loading(service.server) as load,
     ):
-        for step, verb in zip(steps, verbs, strict=True):
+        for step, move in zip(steps, moves, strict=True):
             step()
             load.has_gone_on()
-            service.manage("shell", "-c", MOVE.format(verb=verb))
+            service.manage("shell", "-c", move)
             raw.read_until(first, CHANGED)
             raw.read_until(second, CHANGED)
             load.has_gone_on()

@@ -11,7 +11,7 @@ from tests.e2e.callers import command
 from tests.e2e.nodes import Service
 from tests.e2e.resolving import ASKING, WAYS, ask_everything, resolve
 from tests.e2e.talking import Talk, conversing
-from tests.e2e.test_listening import MOVE
+from tests.e2e.test_listening import DISABLE, ENABLE
 from tests.e2e.test_python_client import DEMO_TOOLS
 
 NEWEST, MIDDLE, OLDEST = "2025-11-25", "2025-06-18", "2025-03-26"
@@ -110,7 +110,7 @@ def test_every_client_hears_of_a_change_on_the_stream_that_it_keeps_open(
             folder = tmp_path / name
             folder.mkdir()
             talks.append(ends.enter_context(meeting(asked, folder, name, revisions[0])))
-        for verb in ("disable", "enable"):
-            asked.manage("shell", "-c", MOVE.format(verb=verb))
+        for move in (DISABLE, ENABLE):
+            asked.manage("shell", "-c", move)
             heard = [talk.hear("heard") for talk in talks]
             assert heard == ["notifications/tools/list_changed"] * len(talks)

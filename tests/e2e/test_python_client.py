@@ -42,7 +42,10 @@ DEMO_TOOLS = {
 async def connected(url: str, token: str | None, **options: Any) -> AsyncIterator[Client]:
     """A client that found out by itself which revision the server speaks."""
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-    async with asyncio.timeout(PATIENCE), httpx2.AsyncClient(headers=headers) as http:
+    async with (
+        asyncio.timeout(PATIENCE),
+        httpx2.AsyncClient(headers=headers, timeout=PATIENCE) as http,
+    ):
         transport = streamable_http_client(url, http_client=http)
         async with Client(transport, read_timeout_seconds=PATIENCE, **options) as client:
             yield client

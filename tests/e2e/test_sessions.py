@@ -5,7 +5,7 @@ import pytest
 from tests.e2e.nodes import Service
 from tests.e2e.processes import Server
 from tests.e2e.raw_sessions import Session, begin, calling
-from tests.e2e.test_listening import MOVE
+from tests.e2e.test_listening import DISABLE, ENABLE
 from tests.wire import SESSION_BASED
 
 CHANGED = "notifications/tools/list_changed"
@@ -92,15 +92,12 @@ def test_a_call_without_a_reader_can_be_called_off_from_the_other_process(
 def test_the_newest_stream_over_both_processes_is_told_once(asked: Service, revision: str) -> None:
     here, there = two(asked, revision)
 
-    def move(verb: str) -> None:
-        asked.manage("shell", "-c", MOVE.format(verb=verb))
-
     with here.stream() as older:
         with there.stream() as newer:
-            move("disable")
+            asked.manage("shell", "-c", DISABLE)
             assert newer.message()["method"] == CHANGED
         with here.stream() as newest:
-            move("enable")
+            asked.manage("shell", "-c", ENABLE)
             assert newest.message()["method"] == CHANGED
             assert here.send(verb="DELETE").status == 204
             assert [each for each in newest if each.message] == []

@@ -21,6 +21,7 @@ from mcphost.egress.errors import (
     EgressTimeoutError,
 )
 from mcphost.egress.messages import METHODS, JsonBody, OutgoingRequest, ReceivedResponse
+from mcphost.observability import counters
 from tests.egress.conftest import (
     Arrived,
     Authority,
@@ -780,3 +781,32 @@ async def test_the_library_logs_no_headers_even_for_debugging(caplog: pytest.Log
         with caplog.at_level(logging.DEBUG):
             await egress.send(OutgoingRequest(url(service)), local(service))
     assert "secret-value" not in caplog.text
+
+
+async def test_requests_are_counted_by_outcome():
+    def counted() -> dict[str, float]:
+        return {s.labels[0]: s.amount for s in counters.metrics.families["egress_requests"].read()}
+
+    before = counted()
+    async with running(answer(404, b"")) as service, opened(service) as egress:
+        policy = local(service)
+        request = OutgoingRequest(f"http://127.0.0.1:{service.port}/")
+        await egress.send(request, policy)
+        with pytest.raises(EgressError):
+            await egress.send(replace(request, url="https://elsewhere.example/"), policy)
+        with pytest.raises(EgressError):
+            await egress.send(replace(request, method="TRACE"), policy)
+
+    async def hang_up(request: Arrived, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    async with running(hang_up) as service, opened(service) as egress:
+        request = OutgoingRequest(f"http://127.0.0.1:{service.port}/", repeatable=False)
+        with pytest.raises(EgressError):
+            await egress.send(request, local(service))
+    assert {name: count - before[name] for name, count in counted().items() if name != "other"} == {
+        **dict.fromkeys(before, 0),
+        "4xx": 1,
+        "refused": 2,
+        "unreachable": 1,
+    }

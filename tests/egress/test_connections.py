@@ -26,6 +26,9 @@ OPERATORS = {
     "mcphost/tasks/jobs.py": "the database: DATABASE_URL",
     "mcphost/feed/nodes.py": "none: the name of this machine",
     "mcphost/sandbox/processes.py": "none: a pair of sockets with each of its workers",
+    "mcphost/sandbox/single.py": "none: a pair of sockets with the process of a job",
+    "mcphost/sandbox/single_worker.py": "none: the socket that it was started with",
+    "mcphost/sandbox/users.py": "none: a name on this machine, by which a user id is reserved",
     "mcphost/sandbox/worker.py": "none: the socket that it was started with",
     "mcphost/transport/management/commands/worker.py": "none: the sockets that it listens on",
     "mcphost/transport/server/operations_port.py": "none: the sockets that it listens on",
@@ -38,6 +41,11 @@ BACKENDS = {
     "django.db.backends.postgresql": "the database: DATABASE_URL",
     "channels.layers.InMemoryChannelLayer": "none",
     "channels_redis.pubsub.RedisPubSubChannelLayer": "Redis: REDIS_URL",
+}
+
+LOCAL_STORAGES = {
+    "django.core.files.storage.FileSystemStorage",
+    "mcphost.console.static_files.VersionedStorage",
 }
 
 CONNECTING = frozenset(
@@ -102,7 +110,7 @@ def test_every_backend_that_connects_is_listed():
 
 
 def test_nothing_else_is_configured_to_connect():
-    """Caches, e-mail and storage of Django keep to their defaults, and nothing uses them."""
+    """Caches and e-mail of Django keep to their defaults, and nothing uses them."""
     configured = {
         target.id
         for node in ast.parse(Path(settings.__file__).read_text()).body
@@ -110,7 +118,8 @@ def test_nothing_else_is_configured_to_connect():
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    assert not {name for name in configured if name.startswith(("EMAIL", "CACHES", "STORAGES"))}
+    assert not {name for name in configured if name.startswith(("EMAIL", "CACHES"))}
+    assert {each["BACKEND"] for each in settings.STORAGES.values()} == LOCAL_STORAGES
 
 
 def test_no_loopback_port_is_open_by_default():

@@ -155,9 +155,9 @@ def test_the_thread_of_the_feed_beats_every_few_seconds_and_leaves_at_its_end() 
     loop.start()
     assert becomes(lambda: Node.objects.filter(id=heartbeat._id).exists())
     age(heartbeat, ALIVE + SECOND)
-    assert not nodes.rows()
+    assert not any(row.alive for row in nodes.rows())
     clock.now += BEAT_SECONDS
-    assert becomes(lambda: len(nodes.rows()) == 1)
+    assert becomes(lambda: [row.alive for row in nodes.rows()] == [True])
     loop.stop()
     assert not Node.objects.exists()
 
@@ -179,3 +179,50 @@ def test_an_announcement_tells_the_waker_and_a_waker_that_fails_stops_nothing() 
     loop.committed()
     loop.committed()
     assert told == [1]
+
+
+def test_each_reports_facts_with_its_heartbeat_and_a_dead_one_is_listed_for_an_hour() -> None:
+    one, two = Heartbeat(), Heartbeat()
+    one.report = lambda: {"version": "1", "loop": {"lag": 0.5}}
+    for each in (one, two):
+        each.beat()
+    first, second = nodes.rows()
+    assert (first.facts, second.facts) == ({"version": "1", "loop": {"lag": 0.5}}, {})
+    one.report = lambda: {"version": "2"}
+    one.beat()
+    assert [row.facts.get("version") for row in nodes.rows()] == ["2", None]
+    age(one, ALIVE + SECOND)
+    assert [row.alive for row in nodes.rows()] == [False, True]
+    age(one, KEPT + SECOND)
+    assert [row.facts for row in nodes.rows()] == [{}]
+
+
+def test_a_report_that_fails_stops_no_heartbeat(caplog: pytest.LogCaptureFixture) -> None:
+    heartbeat = Heartbeat()
+    heartbeat.report = lambda: {"a": 1 // 0}
+    heartbeat.beat()
+    (row,) = nodes.rows()
+    assert (row.alive, row.facts) == (True, {})
+    assert "could not report its facts" in caplog.text
+
+
+def test_a_process_of_the_version_before_has_no_facts() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO feed_node (id, name, started_at, seen_at, draining) "
+            "VALUES ('6f6d6e4e6f6d4e6f8d4e6f6d4e6f6d4e', 'old', CURRENT_TIMESTAMP, CURRENT_TIMESTAMP, false)"
+        )
+    assert [(row.name, row.facts) for row in nodes.rows()] == [("old", {})]
+
+
+@override_settings(MCPHOST_ALONE=True)
+def test_the_longest_pause_between_two_reads_is_reported_once() -> None:
+    clock = HandClock()
+    loop = Loop(clock)
+    assert loop.position() == -1
+    loop.poll()
+    assert (loop.longest_pause(), loop.position()) == (0.0, 0)
+    for seconds in (1, 7, 2):
+        clock.now += seconds
+        loop.poll()
+    assert (loop.longest_pause(), loop.longest_pause()) == (7.0, 0.0)

@@ -57,6 +57,7 @@ def test_a_fresh_checkout_gets_an_environment_from_the_hashed_lock(workshop):
     workshop.make("runtime")
     assert workshop.asked() == ["venv", "requirements.lock"]
     assert "--require-hashes" in workshop.log.read_text()
+    assert "--no-deps" in workshop.log.read_text()
     assert workshop.place.is_complete("runtime")
     assert not workshop.place.is_complete("dev")
 

@@ -111,3 +111,41 @@ def test_a_secret_in_a_record_is_seen_in_the_traceback_too():
     except ValueError:
         log.exception("it failed")
     assert len(grep.found) == 1
+
+
+OF_DATABASE = """
+import pytest
+
+@pytest.fixture
+def db():
+    pass
+
+@pytest.fixture
+def rows(db):
+    pass
+
+@pytest.mark.django_db
+def test_marked():
+    pass
+
+def test_with_rows(rows):
+    pass
+
+def test_without():
+    pass
+"""
+
+
+def test_a_run_for_the_database_leaves_out_what_may_not_use_it(tmp_path):
+    (tmp_path / "test_it.py").write_text(OF_DATABASE)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", ".", "-q", *ALONE, "--only-database", "--collect-only"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert "2/3 tests collected (1 deselected)" in done.stdout, done.stdout + done.stderr
+    assert "test_without" not in done.stdout

@@ -15,8 +15,19 @@ from tests.tools.shelf import FOLDER
 def data(tmp_path: Path) -> Iterator[home.Home]:
     """The data folder of `init` and `up`, as it is on a new server."""
     with override_settings(MCPHOST_HOME=tmp_path, MCPHOST_TOOLS=FOLDER):
-        kinds.discover()
-        compiling.forget_all()
+        _load()
         yield home.Home(tmp_path)
+    _load()
+
+
+@pytest.fixture
+def suite(data: home.Home) -> Iterator[None]:
+    """The functions of the conformance suite are loaded, too."""
+    with override_settings(MCPHOST_CONFORMANCE=True):
+        _load()
+        yield
+
+
+def _load() -> None:
     kinds.discover()
     compiling.forget_all()

@@ -6,10 +6,13 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.test import override_settings
 from django.utils import timezone
 
 from mcphost import home
 from mcphost.audit.models import Entry
+from mcphost.catalogue import compiling, kinds
 from mcphost.catalogue import selectors as catalogue
 from mcphost.feed.models import Change
 from mcphost.identity import selectors as identity
@@ -68,8 +71,46 @@ def test_the_demo_tenant_has_tools_an_owner_an_auditor_and_a_token_for_all_of_it
     assert tenants.public_tenant("demo") is None
 
 
-def test_the_conformance_tenant_is_open_to_anybody_and_has_the_suites_tools(
+def test_the_demo_is_all_that_a_new_server_offers(data: home.Home) -> None:
+    _init(demo=True)
+    modules = {reference.partition(".")[0] for reference, _ in kinds.functions()}
+    assert modules == {"demo", "demo_asking"}
+    assert [row.slug for row in Tenant.objects.all()] == ["demo"]
+
+
+def test_the_conformance_tenant_is_refused_where_the_suites_functions_are_not_loaded(
     data: home.Home,
+) -> None:
+    with pytest.raises(CommandError, match="Set MCPHOST_CONFORMANCE=1"):
+        _init(conformance=True)
+    assert not Tenant.objects.exists()
+
+
+def test_what_was_granted_of_the_suite_is_shown_as_missing_where_it_is_not_loaded(
+    data: home.Home,
+) -> None:
+    with override_settings(MCPHOST_CONFORMANCE=True):
+        kinds.discover()
+        _init(conformance=True)
+    kinds.discover()
+    compiling.forget_all()
+    tenant = Tenant.objects.get()
+    of_suite = [row for row in catalogue.functions(tenant.id) if row.granted]
+    assert {row.known for row in of_suite} == {False}
+    assert {row.label.partition(".")[0] for row in of_suite} == {
+        "conformance",
+        "conformance_asking",
+        "conformance_tasks",
+    }
+    out = StringIO()
+    call_command("tools", "list", "conformance", stdout=out)
+    lines = out.getvalue().splitlines()
+    assert len(lines) == len(of_suite)
+    assert all("NOT SERVED: There is no tool function 'conformance" in line for line in lines)
+
+
+def test_the_conformance_tenant_is_open_to_anybody_and_has_the_suites_tools(
+    data: home.Home, suite: None
 ) -> None:
     _init(conformance=True)
     tenant = tenants.public_tenant("conformance")
@@ -81,7 +122,7 @@ def test_the_conformance_tenant_is_open_to_anybody_and_has_the_suites_tools(
     assert not data.demo_token.exists()
 
 
-def test_running_it_again_changes_nothing(data: home.Home) -> None:
+def test_running_it_again_changes_nothing(data: home.Home, suite: None) -> None:
     _init(demo=True, conformance=True)
     before = _everything()
     files = data.admin_password, data.auditor_password, data.demo_token

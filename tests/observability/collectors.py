@@ -7,7 +7,7 @@ from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-PATIENCE = 10.0
+PATIENCE = 30.0
 
 
 class Collector:

@@ -49,3 +49,13 @@ def test_the_process_has_one_registry():
     finally:
         health.unregister("test-probe")
     assert "test-probe" not in health.problems()
+
+
+def test_facts_are_told_once_there_are_some() -> None:
+    registry = health.Registry()
+    told: dict[str, object] = {}
+    registry.inform("sandbox", lambda: told)
+    assert registry.facts() == {}
+    told["own_user"] = True
+    assert registry.facts() == {"sandbox": {"own_user": True}}
+    assert registry.problems() == registry.warnings() == {}

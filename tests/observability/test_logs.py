@@ -55,6 +55,14 @@ def test_a_line_of_a_request_carries_its_request_tenant_and_trace(lines):
     assert "request_id" not in outside
 
 
+def test_the_coloured_copy_of_a_servers_message_is_left_out(lines):
+    extra = {"color_message": "Started \x1b[36m%d\x1b[0m"}
+    logging.getLogger("uvicorn.error").info("Started %d", 7, extra=extra)
+    (line,) = lines()
+    assert line["event"] == "Started 7"
+    assert "color_message" not in line
+
+
 def test_extra_facts_of_a_stdlib_line_are_kept(lines):
     logging.getLogger("mcphost.runtime").info("slow", extra={"tool": "echo", "seconds": 1.5})
     (line,) = lines()

@@ -1,7 +1,8 @@
 """Fail skipped tests in CI: a test that did not run proves nothing, and skips go unnoticed.
 
 A test for only one database is marked `sqlite` or `postgresql`. Runs on the other database leave it
-out, which is not a skip: `make test` runs on both.
+out, which is not a skip: `make test` runs on both. With `--only-database` tests that may not use the
+database (pytest-django refuses it to them) are left out, too: they were run before, on the other one.
 """
 
 import os
@@ -9,8 +10,10 @@ from collections.abc import Generator
 
 import pytest
 from django.db import connection
+from django.test import SimpleTestCase
 
 DATABASES = ("sqlite", "postgresql")
+FIXTURES = frozenset({"db", "transactional_db", "django_db_setup"})
 EXPLANATION = "skipped, and with CI=true nothing may skip"
 
 
@@ -18,12 +21,32 @@ def in_ci() -> bool:
     return os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--only-database", action="store_true", help="leave out tests that may not use the database"
+    )
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     others = [name for name in DATABASES if name != connection.vendor]
-    left_out = [item for item in items if any(item.get_closest_marker(name) for name in others)]
+    every = not config.getoption("--only-database")
+    kept, left_out = [], []
+    for item in items:
+        of_other = any(item.get_closest_marker(name) for name in others)
+        (kept if not of_other and (every or uses_database(item)) else left_out).append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
+        items[:] = kept
+
+
+def uses_database(item: pytest.Item) -> bool:
+    """Whether pytest-django lets the test use the database."""
+    if item.get_closest_marker("django_db") is not None:
+        return True
+    of_class = getattr(item, "cls", None)
+    if of_class is not None and issubclass(of_class, SimpleTestCase):
+        return True
+    return not FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -35,6 +35,11 @@ async def _does(ctx: Context, do: str) -> dict[str, Any]:
             return {"got": [await ask("a"), await ask("b")]}
         case "beside":
             return {"got": list(await asyncio.gather(ask("a"), ask("b")))}
+        case "page":
+            answer = await ctx.ask_url("a", "a?", "https://pay.example.com/a")
+            if not answer.accepted:
+                raise ToolError(f"The user did not open the page: {answer.action}.")
+            return {"got": ["agreed"]}
         case "fail":
             raise ToolError("it went wrong")
         case "hang":

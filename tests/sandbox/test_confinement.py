@@ -4,7 +4,10 @@ import os
 
 import pytest
 
+from mcphost.sandbox.confinement import NICE
 from mcphost.sandbox.pool import Sandbox
+from mcphost.sandbox.processes import SandboxWorker
+from mcphost.sandbox.users import WorkerUser
 from tests.sandbox.processes import (
     environment_of,
     interfaces_of,
@@ -84,3 +87,38 @@ async def test_a_worker_has_no_network_where_that_is_permitted(sandbox: Sandbox)
             assert interfaces_of(process) == ["lo"]
         else:
             assert network_of(process) == network_of("self")
+
+
+async def test_a_worker_and_its_interpreter_have_less_priority_than_the_server(sandbox: Sandbox):
+    ours = os.getpriority(os.PRIO_PROCESS, 0)
+    for process in await processes(sandbox):
+        assert os.getpriority(os.PRIO_PROCESS, process) == min(ours + NICE, 19)
+
+
+@pytest.mark.skipif(not ROOT, reason="only root may give a worker a user of its own")
+def test_workers_of_two_pools_have_different_users():
+    """Of two tenants, maybe in two processes of the server, or of a call and a check."""
+    workers = [SandboxWorker(0) for _ in range(3)]
+    users = [status_of(one.process_id)["Uid"] for one in workers]
+    for one in workers:
+        one.kill()
+        one.wait()
+    assert len(set(users)) == 3
+    again = SandboxWorker(0)
+    assert status_of(again.process_id)["Uid"] in users
+    again.kill()
+    again.wait()
+
+
+@pytest.mark.skipif(not ROOT, reason="only root may give a worker a user of its own")
+def test_no_worker_starts_without_a_free_user(monkeypatch: pytest.MonkeyPatch):
+    held = WorkerUser()
+    monkeypatch.setattr("mcphost.sandbox.users.FIRST_USER", held.id)
+    monkeypatch.setattr("mcphost.sandbox.users.USERS", 1)
+    with pytest.raises(OSError, match="no user id is free"):
+        WorkerUser()
+    held.free()
+    following = WorkerUser()
+    assert (following.id, following.own) == (held.id, True)
+    following.free()
+    assert not following.own

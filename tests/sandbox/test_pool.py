@@ -9,9 +9,19 @@ from contextlib import AsyncExitStack
 
 import pytest
 
+from mcphost.observability import counters
+from mcphost.sandbox.confinement import MORE_NICE
 from mcphost.sandbox.frames import LARGEST, BrokenFrame
-from mcphost.sandbox.pool import MOST_BUSY_SECONDS, MOST_JOBS, Sandbox, SandboxFull
+from mcphost.sandbox.pool import (
+    MOST_BUSY_SECONDS,
+    MOST_JOBS,
+    Sandbox,
+    SandboxFull,
+    SearchFailed,
+    _Waiter,
+)
 from mcphost.sandbox.processes import ROOT, SandboxWorker, WorkerLost
+from mcphost.sandbox.turns import MOST_WAITING_OF_A_TENANT
 from tests.sandbox.processes import interpreter_of, runs, until
 
 
@@ -63,6 +73,96 @@ async def test_a_tenant_that_uses_its_share_leaves_the_rest_to_others():
             with pytest.raises(SandboxFull):
                 await used(sandbox, "acme")
             await used(sandbox, "globex")
+    finally:
+        sandbox.close()
+
+
+async def test_tenants_take_turns_while_one_has_many_jobs():
+    """Jobs of a tenant that come last are not done last."""
+    sandbox = Sandbox(4, reserve=0, wait_seconds=30)
+    order: list[str] = []
+
+    async def job(tenant: str) -> None:
+        await used(sandbox, tenant)
+        order.append(tenant)
+
+    async with AsyncExitStack() as held:
+        for tenant in ("holds", "holds", "holds too"):
+            await held.enter_async_context(sandbox.worker(tenant))
+        last = await held.enter_async_context(AsyncExitStack())
+        await last.enter_async_context(sandbox.worker("many"))
+        many = [asyncio.create_task(job("many")) for _ in range(20)]
+        await until(lambda: sandbox.waiting == 20)
+        few = [asyncio.create_task(job("few")) for _ in range(2)]
+        await until(lambda: sandbox.waiting == 22)
+        await last.aclose()
+        await asyncio.gather(*few)
+        assert order.count("many") < 20
+        await asyncio.gather(*many)
+    sandbox.close()
+
+
+async def test_tenants_that_hold_all_workers_do_not_keep_out_one_that_has_none():
+    sandbox = Sandbox(2, reserve=2, wait_seconds=0.2)
+    try:
+        async with AsyncExitStack() as held:
+            for tenant in ("acme", "globex", "initech"):
+                await held.enter_async_context(sandbox.worker(tenant))
+            with pytest.raises(SandboxFull):
+                await used(sandbox, "acme")
+            assert await used(sandbox, "hooli") == await used(sandbox, "hooli")
+            await held.enter_async_context(sandbox.worker("hooli"))
+            with pytest.raises(SandboxFull):
+                await used(sandbox, "umbrella")
+        assert sandbox.in_use == 0
+        await until(lambda: sandbox.idle <= 2)  # the reserve was ended
+        await used(sandbox, "umbrella")
+        await until(lambda: sandbox.idle <= 2)
+    finally:
+        sandbox.close()
+
+
+async def test_a_job_that_computes_for_long_has_less_priority_and_its_worker_is_replaced(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("mcphost.sandbox.processes.SHORT_SECONDS", 0.05)
+    endless = {"do": "script", "prelude": "", "image": None, "now": [], "later": []} | {
+        "source": "def f():\n    while True: pass",
+        "entry": "f()",
+        "arguments": {},
+        "limits": {"max_turn_duration_secs": 60.0},
+        "time": "2026-01-01T00:00:00+00:00",
+        "seed": "00",
+        "printed": 0,
+    }
+    async with sandbox.worker("computes") as worker:
+        process = worker.process_id
+        before = os.getpriority(os.PRIO_PROCESS, interpreter_of(process))
+        await worker.begin(endless)
+        receiving = asyncio.create_task(worker.receive(60))
+        await until(lambda: worker.is_demoted)
+        for each in (process, interpreter_of(process)):
+            assert os.getpriority(os.PRIO_PROCESS, each) == min(before + MORE_NICE, 19)
+        receiving.cancel()
+        await asyncio.gather(receiving, return_exceptions=True)
+    assert await used(sandbox, "computes") != process
+
+
+async def test_a_refusal_says_whose_jobs_are_too_many():
+    sandbox = Sandbox(2, reserve=0, wait_seconds=0.2)
+    try:
+        async with sandbox.worker("acme"):
+            with pytest.raises(SandboxFull, match="of the tenant") as full:
+                await used(sandbox, "acme")
+            assert full.value.of_tenant
+            async with sandbox.worker("globex"):
+                with pytest.raises(SandboxFull) as full:
+                    await used(sandbox, "initech")
+                assert not full.value.of_tenant
+                for _ in range(MOST_WAITING_OF_A_TENANT):
+                    sandbox._turns.join("hooli", _Waiter("hooli"))
+                with pytest.raises(SandboxFull):
+                    await used(sandbox, "hooli")
     finally:
         sandbox.close()
 
@@ -205,3 +305,58 @@ def test_a_worker_that_does_not_start_is_an_error(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("mcphost.sandbox.processes.BINARY", ROOT / "no-such-interpreter")
     with pytest.raises(WorkerLost, match="did not start"):
         SandboxWorker(0)
+
+
+def counted(name: str) -> dict[tuple[str, ...], float]:
+    return {s.labels: s.amount for s in counters.metrics.families[name].read()}
+
+
+async def test_jobs_and_killed_workers_are_counted_by_how_they_ended():
+    sandbox = Sandbox(2, wait_seconds=0.2)
+    jobs, kills = counted("sandbox_jobs"), counted("sandbox_workers_killed")
+    waits = counters.sandbox_wait_seconds.count()
+    try:
+        await used(sandbox, "acme")
+        with pytest.raises(SearchFailed):
+            await sandbox.search("acme", "a[", {})
+        with pytest.raises(WorkerLost):
+            async with sandbox.worker("acme") as worker:
+                os.kill(worker.process_id, signal.SIGSTOP)
+                await worker.begin({"do": "search", "expression": "a", "data": {}})
+                await worker.receive(0.1)
+        with pytest.raises(WorkerLost):
+            async with sandbox.worker("acme") as worker:
+                os.kill(worker.process_id, signal.SIGKILL)
+                await worker.begin({"do": "search", "expression": "a", "data": {}})
+                await worker.receive(20)
+        async with sandbox.worker("acme") as worker:
+            await worker.begin({"do": "search", "expression": "a", "data": {}})
+            with pytest.raises(SandboxFull):
+                await used(sandbox, "acme")
+        assert sandbox.check("acme", "def f(): pass", "") == []
+        assert {
+            reason: count for reason, count in sandbox.killed.items() if reason != "tenant"
+        } == {"late": 1, "lost": 1, "cancelled": 1, "check": 1}
+        for outcome in ("done", "error", "late", "lost", "cancelled"):
+            ended = ("search", outcome)
+            assert counted("sandbox_jobs")[ended] == jobs[ended] + 1, outcome
+        for ended in (("script", "full"), ("check", "done")):
+            assert counted("sandbox_jobs")[ended] == jobs[ended] + 1
+        for reason in ("late", "lost", "cancelled", "check"):
+            assert counted("sandbox_workers_killed")[(reason,)] == kills[(reason,)] + 1
+        assert counters.sandbox_wait_seconds.count() == waits + 6
+    finally:
+        sandbox.close()
+
+
+async def test_facts_say_how_workers_are_confined_once_one_has_started():
+    sandbox = Sandbox(2, wait_seconds=30)
+    try:
+        assert sandbox.facts() == {}
+        await used(sandbox, "acme")
+        facts = sandbox.facts()
+        assert facts["own_user"] is (os.geteuid() == 0)
+        assert facts["no_new_privileges"] is True
+        assert facts["limits"]["jobs"] == MOST_JOBS
+    finally:
+        sandbox.close()

@@ -1,5 +1,6 @@
 """The worker's side of a script, without a worker around it."""
 
+import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,7 +9,16 @@ from pydantic_monty import Monty
 
 from mcphost.sandbox.expressions import search
 from mcphost.sandbox.frames import HEAD, LARGEST, BrokenFrame, frame, length_of, message_of
-from mcphost.sandbox.scripts import DEEPEST, LastMessage, NotPlain, ScriptJob, check, plain
+from mcphost.sandbox.scripts import (
+    DEEPEST,
+    LastMessage,
+    NotPlain,
+    ScriptJob,
+    check,
+    packed,
+    plain,
+    unpacked,
+)
 
 LIMITS = {
     "max_feed_duration_secs": 1.0,
@@ -125,6 +135,7 @@ def test_a_script_is_checked(monty: Monty):
     job = {
         "source": "def f() -> int:\n return g()",
         "stubs": "def g() -> str: ...",
+        "most": 100,
         "limits": LIMITS,
     }
     (problem,) = check(job, monty)["value"]
@@ -158,3 +169,11 @@ def test_a_message_has_a_length_and_is_an_object():
     for broken in (b"{", b"[]"):
         with pytest.raises(BrokenFrame):
             message_of(broken)
+
+
+def test_a_state_is_compressed_only_until_it_is_too_large():
+    small, large = b"x" * 1_000_000, random.Random(1).randbytes(1_000_000)
+    assert unpacked(packed(small, b"", 40_000), b"") == small
+    assert packed(large, b"", 40_000) == ""
+    assert packed(large[:29_000], b"", 40_000)
+    assert packed(large[:30_010], b"", 40_000) == ""

@@ -37,10 +37,23 @@ def test_the_newest_come_first_in_pages() -> None:
     assert (seen[0], seen[3:]) == (calls[4], [calls[1], calls[0]])
 
 
-def test_a_page_after_a_task_that_is_gone_or_anothers_is_empty() -> None:
+def test_pages_lead_back_to_the_newest() -> None:
+    for age in (4, 3, 2, 2, 1):
+        a_task(TENANT, created_at=NOW - timedelta(seconds=age))
+    first = listing.page(TENANT, limit=2)
+    second = listing.page(TENANT, after=first.after, limit=2)
+    last = listing.page(TENANT, after=second.after, limit=2)
+    assert first.before is None
+    back = listing.page(TENANT, before=last.before, limit=2)
+    assert back == second
+    assert listing.page(TENANT, before=back.before, limit=2) == first
+
+
+def test_a_page_beside_a_task_that_is_gone_or_anothers_is_empty() -> None:
     a_task(TENANT)
-    assert listing.page(TENANT, after=uuid4()).tasks == ()
-    assert listing.page(TENANT, after=a_task(OTHER).call).tasks == ()
+    for call in (uuid4(), a_task(OTHER).call):
+        assert listing.page(TENANT, after=call).tasks == ()
+        assert listing.page(TENANT, before=call).tasks == ()
 
 
 def test_each_status_finds_its_tasks() -> None:

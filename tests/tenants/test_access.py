@@ -61,6 +61,18 @@ def test_only_staff_have_permissions_of_the_platform(cast: Cast, name: str) -> N
     assert given == (STAFF_PERMISSIONS if name == "staff" else set())
 
 
+@pytest.mark.parametrize("name", PEOPLE)
+def test_all_permissions_of_a_person_are_found_in_one_query(
+    cast: Cast, name: str, django_assert_num_queries: object
+) -> None:
+    user = _user(cast, name)
+    with django_assert_num_queries(1):  # type: ignore[operator]
+        assert access.permissions(user, cast.acme) == PEOPLE[name]
+    with django_assert_num_queries(0):  # type: ignore[operator]
+        of_platform = access.permissions(user, None)
+    assert of_platform == (STAFF_PERMISSIONS if name == "staff" else set())
+
+
 def test_require_is_silent_or_denies_without_a_reason(cast: Cast) -> None:
     access.require(cast.owner.user, cast.acme, Permission.EDIT_TOOLS)
     with pytest.raises(PermissionDenied) as denied:

@@ -38,6 +38,7 @@ HAS = {
     Permission.MANAGE_TOKENS: (True, False, False, False),
     Permission.MANAGE_TENANT: (True, False, False, False),
     Permission.MANAGE_TASKS: (True, True, False, False),
+    Permission.CANCEL_CALLS: (True, True, False, False),
     Permission.MANAGE_SECRETS: (True, True, False, False),
     Permission.GRANT_FUNCTIONS: (False, False, False, False),
     Permission.MANAGE_KEYS: (False, False, False, False),

@@ -1,4 +1,5 @@
-"""The tools, prompts and resources of this repository, as the platform loads them."""
+"""The tools, prompts and resources of this repository and of the conformance suite, as the platform
+loads them."""
 
 from functools import cache
 from pathlib import Path
@@ -14,12 +15,14 @@ from mcphost.runtime.schema import Validator
 from tests.kinds.rounds import Notes, a_call, ports
 
 FOLDER = Path(__file__).parents[2] / "tools"
+SUITE = Path(__file__).parents[1] / "conformance" / "tools"
+"""What the conformance suite expects."""
 
 
 @cache
 def kind() -> PythonKind:
     loaded = PythonKind()
-    loaded.configure(FOLDER)
+    loaded.configure(FOLDER, SUITE)
     return loaded
 
 

@@ -17,8 +17,11 @@ def free_port() -> int:
 
 @pytest.fixture
 def settled_memory() -> Iterator[None]:
-    """Restore the garbage collector, which `serve` tunes, for the tests that follow."""
+    """Nothing is frozen; for the tests that follow the garbage collector, which `serve` tunes, is
+    as tests/plugins/garbage.py left it."""
     threshold = gc.get_threshold()
-    yield
     gc.unfreeze()
+    yield
+    gc.collect()
+    gc.freeze()
     gc.set_threshold(*threshold)

@@ -29,6 +29,9 @@ class Hello:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
             return
+        if scope["type"] == "websocket":
+            await self._talk(receive, send)
+            return
         self.arrived.set()
         if scope["path"] == "/wait":
             await self.release.wait()
@@ -39,6 +42,17 @@ class Hello:
         length = [(b"content-length", b"5")]
         await send({"type": "http.response.start", "status": 200, "headers": length})
         await send({"type": "http.response.body", "body": b"hello"})
+
+    async def _talk(self, receive: Any, send: Any) -> None:
+        """Accept a socket, say hello, and note how it ends."""
+        await receive()
+        await send({"type": "websocket.accept"})
+        await send({"type": "websocket.send", "text": "hello"})
+        self.arrived.set()
+        while (event := await receive())["type"] == "websocket.receive":
+            await send({"type": "websocket.send", "bytes": LARGE})
+        self.ended.append(str(event["code"]))
+        self.said.set()
 
     async def _say_much(self, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})

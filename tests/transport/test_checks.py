@@ -65,7 +65,7 @@ def test_more_connections_than_postgresql_has_are_refused(settings: Settings) ->
 @pytest.mark.postgresql
 @pytest.mark.parametrize(
     ("engine", "in_server", "each"),
-    [("procrastinate", True, 24), ("procrastinate", False, 19), ("embedded", True, 19)],
+    [("procrastinate", True, 26), ("procrastinate", False, 21), ("embedded", True, 21)],
 )
 def test_the_queue_of_tasks_takes_connections_where_jobs_are_taken(
     settings: Settings, engine: str, in_server: bool, each: int

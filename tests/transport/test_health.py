@@ -26,7 +26,7 @@ async def test_a_ready_process_has_no_problems(served: Cast) -> None:
     await _get("/readyz")
     await in_database(feed.poll)
     reply = await _get("/readyz")
-    assert (reply.status, reply.last) == (200, {"status": "ready", "problems": {}})
+    assert (reply.status, reply.last["status"], reply.last["problems"]) == (200, "ready", {})
 
 
 async def test_an_unready_process_says_what_is_wrong(served: Cast) -> None:

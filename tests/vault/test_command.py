@@ -95,7 +95,7 @@ def test_rotating_waits_until_the_new_key_seals(old: str, no_time_is_lost: list[
     assert f"Key {new} is created. It becomes active in 5 seconds" in said
     assert f"Key {new} is now the active key." in said
     assert f"Key {old} opens tokens until" in said
-    assert "1 call waits for an answer under it" in said
+    assert "1 call waits for a response under it" in said
 
 
 def test_a_promotion_that_a_serving_process_did_first_is_as_good(
@@ -161,7 +161,7 @@ def test_retiring_asks_and_says_how_much_is_in_flight(
     with pytest.raises(CommandError, match="Nothing was changed"):
         run("retire", "k1")
     assert questions == [
-        "Retire key k1? 1 call waits for an answer under it: their answers will be refused. [y/N] "
+        "Retire key k1? 1 call waits for a response under it: responses to them will be rejected. [y/N] "
     ]
     assert states()["k1"] == "retiring"
     answers("Y")
@@ -187,7 +187,7 @@ def test_destroying_asks_and_says_how_much_is_in_flight(
     questions = answers("")
     with pytest.raises(CommandError, match="Nothing was changed"):
         run("destroy", "k1")
-    assert "2 calls wait for an answer under it" in questions[0]
+    assert "2 calls wait for a response under it" in questions[0]
     assert "cannot be undone" in questions[0]
     answers("y")
     assert run("destroy", "k1") == "Key k1 is destroyed.\n"

@@ -5,14 +5,16 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from mcphost.audit.models import Entry
 from mcphost.audit.records import Actor
 from mcphost.vault.errors import UnknownKeyError
-from mcphost.vault.lifecycle import STANDBY, lifetime, rotate, run_due_transitions
+from mcphost.vault.lifecycle import STANDBY, lifetime, retire, rotate, run_due_transitions
 from mcphost.vault.listing import key, keys
+from mcphost.vault.models import RingKey
 from mcphost.vault.services import ensure_ring
 from mcphost.vault.states import KeyState
 from tests.audit.waiting import asked
-from tests.vault.rings import add_key, have_waited
+from tests.vault.rings import add_key, age, have_waited
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -47,3 +49,43 @@ def test_a_key_says_when_it_will_change_by_itself() -> None:
 def test_an_unknown_key_is_said_to_be_unknown() -> None:
     with pytest.raises(UnknownKeyError):
         key("k1", timezone.now())
+
+
+def test_a_keys_life_is_told_in_phases_until_its_last_token_expires() -> None:
+    now = timezone.now()
+    first = ensure_ring()
+    age(first, timedelta(days=3))
+    three_days_ago = now - timedelta(days=3)
+    RingKey.objects.filter(pk=first).update(created_at=three_days_ago, activated_at=three_days_ago)
+    second = rotate(OLGA)
+    have_waited(second)
+    run_due_transitions()
+    (new, old) = keys(timezone.now())
+    assert (new.id, old.id) == (second, first)
+    assert [each.state for each in new.phases] == [KeyState.STANDBY, KeyState.ACTIVE]
+    assert [each.state for each in old.phases] == [
+        KeyState.STANDBY,
+        KeyState.ACTIVE,
+        KeyState.RETIRING,
+    ]
+    active, retiring = old.phases[1:]
+    assert (active.start, active.end) == (three_days_ago, new.phases[1].start)
+    assert (retiring.start, retiring.end) == (active.end, old.until)
+    assert new.phases[1].end >= now
+
+
+def test_a_key_that_was_declared_compromised_ends_when_it_was() -> None:
+    first = ensure_ring()
+    rotate(OLGA, compromised=True)
+    (_, old) = keys(timezone.now() + timedelta(days=1))
+    entry = Entry.objects.get(action="key.rotated")
+    assert [each.state for each in old.phases] == [KeyState.STANDBY, KeyState.ACTIVE]
+    assert (old.id, old.phases[-1].end) == (first, entry.at)
+
+
+def test_a_rotation_that_was_cancelled_was_only_ever_on_standby() -> None:
+    ensure_ring()
+    second = rotate(OLGA)
+    retire(second, OLGA)
+    (cancelled, _) = keys(timezone.now())
+    assert [each.state for each in cancelled.phases] == [KeyState.STANDBY]

@@ -186,6 +186,10 @@ class Writer:
         """How many submissions wait for their first transaction."""
         return len(self._jobs)
 
+    def lag(self) -> float:
+        """How many seconds the oldest record has been waiting; 0 if none waits."""
+        return self._waited()
+
     def start(self) -> None:
         """Start the thread, unless it runs already in this process."""
         with self._starting:

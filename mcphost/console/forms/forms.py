@@ -7,17 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from django import forms
-from unfold.widgets import (
-    UnfoldAdminCheckboxSelectMultipleWidget,
-    UnfoldAdminEmailInputWidget,
-    UnfoldAdminFileFieldWidget,
-    UnfoldAdminIntegerFieldWidget,
-    UnfoldAdminPasswordWidget,
-    UnfoldAdminSelectWidget,
-    UnfoldAdminTextareaWidget,
-    UnfoldAdminTextInputWidget,
-    UnfoldBooleanSwitchWidget,
-)
 
 from mcphost.catalogue.errors import Invalid
 from mcphost.tenants.errors import InvalidError
@@ -63,33 +52,31 @@ class ConsoleForm(forms.Form):
 
 def text(label: str, hint: str = "", *, required: bool = False, **attrs: Any) -> forms.CharField:
     """One line."""
-    widget = UnfoldAdminTextInputWidget(attrs={"autocomplete": "off", **attrs})
+    widget = forms.TextInput(attrs={"autocomplete": "off", **attrs})
     return forms.CharField(label=label, help_text=hint, required=required, widget=widget)
 
 
 def lines(label: str, hint: str = "", rows: int = 4, **attrs: Any) -> forms.CharField:
     """Several lines, not stripped."""
-    widget = UnfoldAdminTextareaWidget(attrs={"rows": rows, **attrs})
+    widget = forms.Textarea(attrs={"rows": rows, **attrs})
     return forms.CharField(label=label, help_text=hint, required=False, strip=False, widget=widget)
 
 
 def number(label: str, hint: str = "") -> forms.IntegerField:
     """An optional whole number."""
-    widget = UnfoldAdminIntegerFieldWidget(attrs={"inputmode": "numeric"})
+    widget = forms.NumberInput(attrs={"inputmode": "numeric"})
     return forms.IntegerField(label=label, help_text=hint, required=False, widget=widget)
 
 
 def seconds(label: str, hint: str = "") -> forms.FloatField:
     """An optional number of seconds."""
-    widget = UnfoldAdminIntegerFieldWidget(attrs={"step": "any"})
+    widget = forms.NumberInput(attrs={"step": "any"})
     return forms.FloatField(label=label, help_text=hint, required=False, widget=widget)
 
 
 def switch(label: str, hint: str = "") -> forms.BooleanField:
     """On or off."""
-    return forms.BooleanField(
-        label=label, help_text=hint, required=False, widget=UnfoldBooleanSwitchWidget()
-    )
+    return forms.BooleanField(label=label, help_text=hint, required=False)
 
 
 def select(label: str, hint: str = "", choices: Choices = (), **options: Any) -> forms.ChoiceField:
@@ -98,7 +85,6 @@ def select(label: str, hint: str = "", choices: Choices = (), **options: Any) ->
         label=label,
         help_text=hint,
         choices=choices,
-        widget=UnfoldAdminSelectWidget(),
         **{"required": False, **options},
     )
 
@@ -115,19 +101,12 @@ def checkboxes(label: str, hint: str = "") -> forms.MultipleChoiceField:
         label=label,
         help_text=hint,
         required=False,
-        widget=UnfoldAdminCheckboxSelectMultipleWidget(),
-    )
-
-
-def upload(label: str, hint: str = "") -> forms.FileField:
-    """A small file."""
-    return forms.FileField(
-        label=label, help_text=hint, required=False, widget=UnfoldAdminFileFieldWidget()
+        widget=forms.CheckboxSelectMultiple(),
     )
 
 
 def file(label: str, hint: str = "", accept: str = "") -> forms.FileField:
-    """A file, with the browser's own control, because scripts copy rows that contain it."""
+    """A file."""
     attrs = {"class": "c-file-input", **({"accept": accept} if accept else {})}
     widget = forms.FileInput(attrs=attrs)
     return forms.FileField(label=label, help_text=hint, required=False, widget=widget)
@@ -135,10 +114,10 @@ def file(label: str, hint: str = "", accept: str = "") -> forms.FileField:
 
 def email(label: str) -> forms.EmailField:
     """An optional e-mail address."""
-    return forms.EmailField(label=label, required=False, widget=UnfoldAdminEmailInputWidget())
+    return forms.EmailField(label=label, required=False)
 
 
 def password(label: str, hint: str = "", autocomplete: str = "new-password") -> forms.CharField:
     """A password, not stripped."""
-    widget = UnfoldAdminPasswordWidget(attrs={"autocomplete": autocomplete})
+    widget = forms.PasswordInput(attrs={"autocomplete": autocomplete})
     return forms.CharField(label=label, help_text=hint, strip=False, widget=widget)

@@ -5,6 +5,7 @@ from copy import deepcopy
 from typing import Any, ClassVar, Final
 
 from django.core.exceptions import ValidationError
+from django.forms import BoundField
 from pydantic import ValidationError as ConfigError
 
 from mcphost.console.forms import forms
@@ -15,7 +16,13 @@ from mcphost.console.forms.rows import RowForm, Rows
 from mcphost.kinds.http.configs import MOST_SECONDS, HttpToolConfig, RequestConfig, ResponseConfig
 
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
-BODIES: Final = (("", "None"), ("json", "JSON"), ("form", "Form fields"), ("text", "Text"))
+BODIES: Final = (
+    ("", "None"),
+    ("json", "JSON"),
+    ("form", "Form fields"),
+    ("multipart", "Form with files"),
+    ("text", "Text"),
+)
 CONTENTS: Final = (
     ("auto", "By the media type"),
     ("text", "Text"),
@@ -72,6 +79,37 @@ class FieldRow(RowForm):
         """Return the initial values of a row."""
         written = f"{field.get('style', 'form')}:{field.get('explode', True)}"
         return {"name": field["name"], "value": field["value"], "written": written}
+
+
+class FileRow(RowForm):
+    """A file of a form."""
+
+    TELLING = ("name", "file_content")
+    PLACES: ClassVar[Mapping[str, str]] = {"content": "file_content"}
+
+    name = forms.text("Name", spellcheck="false")
+    file_content = forms.text(
+        "Content", "An argument in Base64, such as {arguments.file}.", spellcheck="false"
+    )
+    file_name = forms.text("File name", "Empty: the name of the field.", spellcheck="false")
+    media_type = forms.text(
+        "Content type", "Such as image/png. Empty: application/octet-stream.", spellcheck="false"
+    )
+
+    def wanted(self) -> dict[str, Any]:
+        """Return the file in the format of the kind's configuration."""
+        given = self.cleaned_data
+        return {
+            "name": given["name"],
+            "content": given["file_content"],
+            "file_name": given["file_name"],
+            "media_type": given["media_type"],
+        }
+
+    @staticmethod
+    def starting(file: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the initial values of a row."""
+        return {**file, "file_content": file["content"]}
 
 
 class HeaderRow(RowForm):
@@ -185,6 +223,8 @@ class HttpPart(FormPart):
         body = request.get("body") or {}
         self.query = _field_rows("query", sent, request.get("query", ()))
         self.body_fields = _field_rows("fields", sent, body.get("fields", ()))
+        files = [FileRow.starting(each) for each in body.get("files", ())]
+        self.body_files = Rows(FileRow, "files", sent, files)
         headers = [dict(each) for each in request.get("headers", ())]
         self.headers = Rows(HeaderRow, "headers", sent, headers)
         questions = [RequestQuestionRow.starting(each) for each in before.get("questions", ())]
@@ -197,6 +237,7 @@ class HttpPart(FormPart):
             "request.query": self.query,
             "request.headers": self.headers,
             "request.body.fields": self.body_fields,
+            "request.body.files": self.body_files,
             "questions": self.questions,
         }
 
@@ -223,11 +264,18 @@ class HttpPart(FormPart):
             if f"{dotted}.".startswith(f"{prefix}."):
                 rows.place(dotted.removeprefix(prefix).strip(".").split("."), problems)
                 return
-        if path[:2] == ["request", "body"]:
-            field = _BODY_FIELDS.get(self.cleaned_data.get("body", ""), "body")
+        super().place_at(path, problems)
+
+    def field_at(self, path: Sequence[str]) -> BoundField | None:
+        dotted = ".".join(path)
+        for prefix, rows in self._rows.items():
+            if dotted.startswith(f"{prefix}."):
+                return rows.field_at(dotted.removeprefix(f"{prefix}.").split("."))
+        if list(path[:2]) == ["request", "body"]:
+            field = _BODY_FIELDS.get(self["body"].value() or "", "body")
             path = [field, *(step for step in path if step == "media_type")]
         renamed = {"errors": "statuses"}
-        super().place_at([renamed.get(step, step) for step in path], problems)
+        return super().field_at([renamed.get(step, step) for step in path])
 
     def config(self) -> dict[str, Any]:
         config = self._written()
@@ -276,6 +324,10 @@ class HttpPart(FormPart):
                 return {"type": "json", "value": given["body_json"]}
             case "form":
                 return {"type": "form", "fields": [row.wanted() for row in self.body_fields]}
+            case "multipart":
+                fields = [row.wanted() for row in self.body_fields]
+                files = [row.wanted() for row in self.body_files]
+                return {"type": "multipart", "fields": fields, "files": files}
             case "text":
                 media_type = given["media_type"] or "text/plain"
                 return {"type": "text", "text": plain(given["body_text"]), "media_type": media_type}

@@ -1,11 +1,12 @@
 """JSON that is typed into a text area: errors name the line and the column."""
 
 import json
+from collections import Counter
+from math import isfinite
 from typing import Any, Final, NoReturn
 
 from django import forms as django_forms
 from django.core.exceptions import ValidationError
-from unfold.widgets import UnfoldAdminTextareaWidget
 
 MOST_DEPTH: Final = 64
 MOST_INTEGER: Final = 2**63
@@ -28,7 +29,7 @@ def json_object(
     label: str, hint: str = "", rows: int = 6, *, required: bool = False, **attrs: Any
 ) -> JsonField:
     """A JSON object; its initial value is a text, as `json_text` writes it."""
-    widget = UnfoldAdminTextareaWidget(attrs={"rows": rows, **CODE, **attrs})
+    widget = django_forms.Textarea(attrs={"rows": rows, **CODE, **attrs})
     return JsonField(label=label, help_text=hint, required=required, widget=widget)
 
 
@@ -49,7 +50,13 @@ def json_text(value: Any) -> str:
 def parse_json(text: str) -> Any:
     """Parse JSON that can be stored. Raises ValidationError, with line and column if it is no JSON."""
     try:
-        parsed = json.loads(text, parse_constant=_refuse_constant, parse_int=_integer)
+        parsed = json.loads(
+            text,
+            parse_constant=_refuse_constant,
+            parse_int=_integer,
+            parse_float=_float,
+            object_pairs_hook=_members,
+        )
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise ValidationError(f"This is not JSON: {error.msg} ({where}).") from None
@@ -68,6 +75,22 @@ def _integer(digits: str) -> int:
     if not -MOST_INTEGER <= number < MOST_INTEGER:
         raise ValidationError(f"The number {digits[:40]} has more than 64 bits.")
     return number
+
+
+def _float(digits: str) -> float:
+    number = float(digits)
+    if not isfinite(number):
+        raise ValidationError(f"The number {digits[:40]} is too large.")
+    return number
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        counts = Counter(name for name, _ in pairs)
+        twice = next(name for name, count in counts.items() if count > 1)
+        raise ValidationError(f"The name {json.dumps(twice[:40])} is given twice in one object.")
+    return members
 
 
 def check_values(value: Any) -> None:

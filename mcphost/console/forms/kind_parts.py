@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from django.core.exceptions import ValidationError
+from django.forms import BoundField
 
 from mcphost.console.forms import forms
 from mcphost.console.forms.prompts import MOST_BYTES as MOST_IN_A_MESSAGE
@@ -39,6 +40,9 @@ class Part(Protocol):
     def place_at(self, path: Sequence[str], problems: Sequence[str]) -> None:
         """Show problems at a path within the configuration."""
 
+    def field_at(self, path: Sequence[str]) -> BoundField | None:
+        """Return the field that shows what is at a path within the configuration."""
+
 
 class FormPart(forms.ConsoleForm):
     """A part that is a form."""
@@ -48,9 +52,13 @@ class FormPart(forms.ConsoleForm):
         return bool(self.errors)
 
     def place_at(self, path: Sequence[str], problems: Sequence[str]) -> None:
+        field = self.field_at(path)
+        self.place({field.name if field else None: problems})
+
+    def field_at(self, path: Sequence[str]) -> BoundField | None:
         named = ("file" if part == "blob" else part for part in reversed(path))
         field = next((part for part in named if part in self.fields), None)
-        self.place({field: problems})
+        return self[field] if field else None
 
 
 class FunctionPart(FormPart):
@@ -120,8 +128,13 @@ class PromptPart:
         }
 
     def place_at(self, path: Sequence[str], problems: Sequence[str]) -> None:
-        rows = self.arguments if path and path[0] == "arguments" else self.messages
-        rows.place(path[1:], problems)
+        self._rows(path).place(path[1:], problems)
+
+    def field_at(self, path: Sequence[str]) -> BoundField | None:
+        return self._rows(path).field_at(path[1:])
+
+    def _rows(self, path: Sequence[str]) -> Rows[Any]:
+        return self.arguments if path and path[0] == "arguments" else self.messages
 
 
 class ResourcePart(FormPart, FileForm):

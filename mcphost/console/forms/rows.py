@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
+from django.forms import BoundField
 from django.utils.functional import cached_property
 
 from mcphost.console.forms import forms
@@ -36,6 +37,11 @@ class RowForm(forms.ConsoleForm):
         return bool(self["remove"].data) or not any(
             value.strip() if isinstance(value, str) else value for value in given
         )
+
+    def place_of(self, path: Sequence[str]) -> str | None:
+        """Return the name of the field beside which a problem at this path is shown."""
+        parts = (self.PLACES.get(part, part) for part in reversed(path))
+        return next((part for part in parts if part in self.fields), None)
 
 
 class Rows(Generic[Row]):
@@ -95,14 +101,21 @@ class Rows(Generic[Row]):
 
     def place(self, path: Sequence[str], problems: Sequence[str]) -> None:
         """Show problems at `<number of a filled row>.<field>…`, or above the rows."""
-        number = int(path[0]) if path and path[0].isdecimal() else -1
-        if 0 <= number < len(self.filled):
-            row = self.filled[number]
-            parts = (row.PLACES.get(part, part) for part in reversed(path[1:]))
-            field = next((part for part in parts if part in row.fields), None)
-            row.place({field: problems})
+        row = self._row_at(path)
+        if row is not None:
+            row.place({row.place_of(path[1:]): problems})
         else:
             self.errors.extend(problems)
+
+    def field_at(self, path: Sequence[str]) -> BoundField | None:
+        """Return the field of `<number of a filled row>.<field>…`, if there is one."""
+        row = self._row_at(path)
+        name = None if row is None else row.place_of(path[1:])
+        return None if row is None or name is None else row[name]
+
+    def _row_at(self, path: Sequence[str]) -> Row | None:
+        number = int(path[0]) if path and path[0].isdecimal() else -1
+        return self.filled[number] if 0 <= number < len(self.filled) else None
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.filled)

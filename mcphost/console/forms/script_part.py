@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from django.forms import BoundField
+
 from mcphost.console.forms import forms
 from mcphost.console.forms.json_texts import CODE, json_text
 from mcphost.console.forms.kind_parts import FormInput, FormPart
@@ -91,9 +93,9 @@ class ScriptPart(FormPart):
         chosen = self.cleaned_data["tasks"] or NEVER
         return {"tasks": chosen} if chosen != NEVER or "tasks" in self._before else {}
 
-    def place_at(self, path: Sequence[str], problems: Sequence[str]) -> None:
+    def field_at(self, path: Sequence[str]) -> BoundField | None:
         fields = {name: field for field, name in HINTS.items()}
-        super().place_at([fields.get(step, step) for step in path], problems)
+        return super().field_at([fields.get(step, step) for step in path])
 
 
 def _starting(before: Mapping[str, Any]) -> dict[str, Any]:

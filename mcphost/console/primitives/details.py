@@ -9,14 +9,20 @@ from django.conf import settings
 from mcphost.catalogue import kinds, outgoing, selectors, validation
 from mcphost.catalogue.compiling import Ready, argument_limit
 from mcphost.catalogue.errors import Invalid
-from mcphost.catalogue.fields import OVERRIDES, code
+from mcphost.catalogue.fields import OVERRIDES, PrimitiveFields, code
 from mcphost.catalogue.listing import ListingTexts, describe
 from mcphost.catalogue.selectors import PrimitiveRow, Snapshot, VersionRow
 from mcphost.catalogue.services import working_digest
-from mcphost.catalogue.states import PrimitiveState, PrimitiveVerb, following
+from mcphost.catalogue.states import DELETABLE, PrimitiveVerb, possible
+from mcphost.console.forms.kind_forms import TEXT
 from mcphost.console.forms.previews import Piece, pieces
 from mcphost.console.primitives import examples
-from mcphost.console.primitives.form import TEXT
+from mcphost.console.primitives.definitions import (
+    DefinitionPart,
+    FieldProblem,
+    definition_of,
+    labelled,
+)
 from mcphost.kinds.kind import Compiled
 
 Triple = tuple[str, Any, Any]
@@ -28,7 +34,8 @@ _LABELS = {
     "mime_type": "MIME type",
     "blob": "File",
     "time_limit_seconds": "Time limit",
-    "answer_within_seconds": "Answer time limit",
+    "answer_within_seconds": "Response time limit",
+    "target_seconds": "Target time for responses",
 }
 
 
@@ -37,7 +44,7 @@ class Difference:
     """A field whose served value differs from the working copy."""
 
     label: str
-    served: Snapshot | None
+    served: Any
     working: Any
 
 
@@ -54,7 +61,7 @@ class PrimitivePage:
 
     row: PrimitiveRow
     function: str
-    problems: Sequence[str]
+    problems: Sequence[FieldProblem]
     unserved: Sequence[str]
     served: Snapshot | None
     listing: Mapping[str, Any]
@@ -66,10 +73,12 @@ class PrimitivePage:
     code_changed: bool
     to_publish: bool
     versions: Sequence[VersionRow]
-    verbs: frozenset[str]
+    verbs: frozenset[PrimitiveVerb]
+    deletable: bool
     curl: str = ""
     shown: Sequence[Piece] = ()
     example: Mapping[str, str] = field(default_factory=dict)
+    definition: Sequence[DefinitionPart] = ()
 
     @property
     def icons(self) -> list[str]:
@@ -91,6 +100,7 @@ def view_of(row: PrimitiveRow, url: str) -> PrimitivePage:
     return PrimitivePage(
         row=row,
         function=kinds.function_of(row.fields.kind, row.fields.config),
+        definition=definition_of(row.sort, row.fields.kind, row.fields.config),
         problems=problems,
         unserved=[each.message for each in offering.problems if each.primitive_id == row.id],
         served=served,
@@ -105,9 +115,8 @@ def view_of(row: PrimitiveRow, url: str) -> PrimitivePage:
         or ready is None
         or working_digest(ready, row.fields) != live.digest,
         versions=versions,
-        verbs=frozenset(
-            verb.value for verb in PrimitiveVerb if following(PrimitiveState(row.state), verb)
-        ),
+        verbs=possible(row.state),
+        deletable=row.state in DELETABLE,
         **_example(row, live, compiled, url, listing),
     )
 
@@ -145,20 +154,13 @@ def _example(
     }
 
 
-def _ready(row: PrimitiveRow) -> tuple[Ready | None, list[str]]:
+def _ready(row: PrimitiveRow) -> tuple[Ready | None, list[FieldProblem]]:
     try:
         ready = validation.check(row.tenant_id, row.fields, row.id)
     except Invalid as refusal:
-        return None, _sentences(refusal.problems)
-    return ready, _sentences(outgoing.problems(row.tenant_id, row.fields.kind, row.fields.config))
-
-
-def _sentences(problems: Mapping[str, Sequence[str]]) -> list[str]:
-    return [
-        f"{_label(name.removeprefix('config.').partition('.')[0])}: {sentence}"
-        for name, sentences in problems.items()
-        for sentence in sentences
-    ]
+        return None, labelled(row, refusal.problems)
+    found = outgoing.problems(row.tenant_id, row.fields.kind, row.fields.config)
+    return ready, labelled(row, found)
 
 
 def _label(name: str) -> str:
@@ -192,6 +194,19 @@ def _argument_limit(served: Snapshot | None, ready: Ready | None) -> int | None:
     if served is not None:
         return argument_limit(served.input_validator)
     return None if ready is None else argument_limit(ready.shape.input_validator)
+
+
+def differing_fields(stored: PrimitiveFields, wanted: PrimitiveFields) -> list[Difference]:
+    """Return how a working copy differs from the one that a form would store."""
+    named = ("name", *OVERRIDES)
+    pairs = [
+        *_differing(
+            {name: getattr(stored, name) for name in named},
+            {name: getattr(wanted, name) for name in named},
+        ),
+        *_differing(stored.config, wanted.config),
+    ]
+    return [Difference(_label(name), before, after) for name, before, after in pairs]
 
 
 def _differences(row: PrimitiveRow, live: VersionRow | None) -> list[Difference]:

@@ -1,37 +1,26 @@
 """The form of a tool, prompt, resource or template of one tenant.
 
-It has the common fields, the icons, and the kind's own part: a function granted to the tenant, an
-HTTP request, a script, or content written in the console.
+It has the common fields, the icons, and the part of the kind (`forms.kind_forms`).
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.forms import BoundField
 
-from mcphost.catalogue import kinds, selectors
+from mcphost.catalogue import kinds
 from mcphost.catalogue.errors import Invalid
 from mcphost.catalogue.fields import PrimitiveFields
+from mcphost.catalogue.models import MAX_NOTE
 from mcphost.console.forms import forms
-from mcphost.console.forms.http_part import HttpPart
 from mcphost.console.forms.icons import icon_rows
-from mcphost.console.forms.kind_parts import (
-    FormInput,
-    FunctionPart,
-    Part,
-    PromptPart,
-    ResourcePart,
-    TemplatePart,
-)
+from mcphost.console.forms.kind_forms import HTTP, PYTHON, SCRIPT, TEXT, granted, part_of
+from mcphost.console.forms.kind_parts import FormInput
 from mcphost.console.forms.prompts import plain
-from mcphost.console.forms.script_part import ScriptPart
 from mcphost.console.words import Words
 from mcphost.kinds.primitive_types import PrimitiveType
-from mcphost.vault.secrets.selectors import tenant_secrets
-
-PYTHON, TEXT, HTTP, SCRIPT = "python", "text", "http", "script"
 
 _SCOPES_HINT = (
     "Scopes that a caller's token needs besides mcp:list and mcp:call, such as mcp:payroll, "
@@ -52,7 +41,14 @@ _HINTS = {
     },
 }
 """Hints of the common fields, by kind, where they differ from those of a function."""
-_ANSWER_WITHIN_HINT = "Seconds that a question waits for its answer, at most {:g}. Empty: {}."
+_ANSWER_WITHIN_HINT = (
+    "Seconds that an input request waits for its response, at most {:g}. Empty: {}."
+)
+
+_TARGET_HINT = (
+    "Seconds that people should need for a response, at most. Open input requests that are older are "
+    "marked as overdue. Holds as soon as it is saved, without a publication. Empty: none."
+)
 
 
 class PrimitiveForm(forms.ConsoleForm):
@@ -68,7 +64,11 @@ class PrimitiveForm(forms.ConsoleForm):
         "Time limit", "Seconds for one round. Empty: the author's value, or else the platform's."
     )
 
-    answer_within_seconds = forms.seconds("Answer time limit")
+    answer_within_seconds = forms.seconds("Response time limit")
+    target_seconds = forms.seconds("Target time for responses", _TARGET_HINT)
+    note = forms.lines(
+        "Note", "What this version changes, and why. Kept with it.", rows=2, maxlength=MAX_NOTE
+    )
 
     def __init__(
         self, words: Words, tenant: UUID, kind: str, sent: FormInput, before: PrimitiveFields | None
@@ -82,6 +82,7 @@ class PrimitiveForm(forms.ConsoleForm):
                 "scopes": " ".join(before.scopes),
                 "time_limit_seconds": before.time_limit_seconds,
                 "answer_within_seconds": before.answer_within_seconds,
+                "target_seconds": before.target_seconds,
             }
         super().__init__(*sent, initial=starting)
         self._words, self.kind = words, kind
@@ -89,7 +90,7 @@ class PrimitiveForm(forms.ConsoleForm):
         for name, hint in _HINTS.get(kind, {}).items():
             self.fields[name].help_text = hint
         if kind == TEXT:
-            del self.fields["answer_within_seconds"]
+            del self.fields["answer_within_seconds"], self.fields["target_seconds"]
         else:
             empty = (
                 "the author's value, or else the platform's" if kind == PYTHON else "the platform's"
@@ -98,7 +99,8 @@ class PrimitiveForm(forms.ConsoleForm):
                 settings.MCPHOST_MAX_ANSWER_SECONDS, empty
             )
         self.icons = icon_rows(sent, before.icons if before is not None else ())
-        self.part = _part(words.sort, tenant, kind, sent, before)
+        config = before.config if before is not None else {}
+        self.part = part_of(words.sort, tenant, kind, sent, config)
 
     @property
     def function_first(self) -> bool:
@@ -132,6 +134,13 @@ class PrimitiveForm(forms.ConsoleForm):
             else:
                 super().place({name: sentences})
 
+    def field_at(self, path: str) -> BoundField | None:
+        """Return the field that shows what is at a path, such as `config.request.url`."""
+        root, *inside = path.split(".")
+        if root == "config":
+            return self.part.field_at(inside)
+        return self[root] if root in self.fields else None
+
     def wanted(self) -> PrimitiveFields:
         """Return the fields for the service to validate."""
         given = self.cleaned_data
@@ -145,57 +154,9 @@ class PrimitiveForm(forms.ConsoleForm):
             scopes=given["scopes"].replace(",", " ").split(),
             time_limit_seconds=given["time_limit_seconds"],
             answer_within_seconds=given.get("answer_within_seconds"),
+            target_seconds=given.get("target_seconds"),
             icons=[row.wanted() for row in self.icons],
         )
-
-
-_ABOUT_TOOLS = {
-    HTTP: (
-        "An HTTP request",
-        "When one request to a service is enough. Address, fields and response, no code",
-    ),
-    SCRIPT: (
-        "A script",
-        "When it takes several requests, loops or a decision. Python, written here, in a sandbox",
-    ),
-    PYTHON: (
-        "A Python function",
-        "When it needs packages, files or a database. Code that platform staff grant",
-    ),
-}
-"""The label of each kind of tool, and when to choose it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """One choice of what to make a new primitive from."""
-
-    kind: str
-    label: str
-    about: str
-    chosen: bool
-
-
-def ways(words: Words, chosen: str) -> tuple[Way, ...]:
-    """Return the ways to make a primitive of a type."""
-    if words.sort is PrimitiveType.TOOL:
-        about = _ABOUT_TOOLS
-    else:
-        about = {
-            TEXT: (words.text_label, words.text_about),
-            PYTHON: ("A Python function", "Code granted by platform staff"),
-        }
-    return tuple(Way(kind, *told, chosen == kind) for kind, told in about.items())
-
-
-def kind_for(tenant: UUID, sort: PrimitiveType, wanted: str) -> str:
-    """Return the kind of a new primitive: the wanted one, if the type has it, or else the type's
-    first. For a tool that is a function, if the tenant has any."""
-    if sort is not PrimitiveType.TOOL:
-        return PYTHON if wanted == PYTHON else TEXT
-    if wanted in _ABOUT_TOOLS:
-        return wanted
-    return PYTHON if granted(tenant, sort) else HTTP
 
 
 def author_texts(tenant: UUID, sort: PrimitiveType) -> Mapping[str, Mapping[str, str]]:
@@ -210,30 +171,3 @@ def author_texts(tenant: UUID, sort: PrimitiveType) -> Mapping[str, Mapping[str,
                 "description": said.description,
             }
     return found
-
-
-def granted(tenant: UUID, sort: PrimitiveType) -> Sequence[selectors.FunctionRow]:
-    """Return the functions of a primitive type that a tenant may use."""
-    return [row for row in selectors.functions(tenant) if row.granted and row.sort is sort]
-
-
-def _part(
-    sort: PrimitiveType, tenant: UUID, kind: str, sent: FormInput, before: PrimitiveFields | None
-) -> Part:
-    config = before.config if before is not None else {}
-    if kind == PYTHON:
-        choices = [(row.reference, row.label) for row in granted(tenant, sort) if row.known]
-        chosen = config.get("function", "")
-        if chosen and chosen not in dict(choices):
-            choices.append((chosen, f"{chosen} (not available)"))
-        return FunctionPart(sent, config, [("", "Choose a function…"), *choices])
-    if kind in (HTTP, SCRIPT):
-        secrets = [row.name for row in tenant_secrets(tenant)]
-        return (
-            HttpPart(sent, config, secrets) if kind == HTTP else ScriptPart(sent, config, secrets)
-        )
-    if sort is PrimitiveType.PROMPT:
-        return PromptPart(sent, config)
-    return (
-        ResourcePart(sent, config) if sort is PrimitiveType.RESOURCE else TemplatePart(sent, config)
-    )

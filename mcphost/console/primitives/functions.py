@@ -1,6 +1,7 @@
 """Pages for Python functions: those that a tenant may use, and all that the code offers."""
 
 from django.contrib import messages
+from django.db import transaction
 from django.db.models import Count
 from django.http import HttpResponseBase
 from django.shortcuts import redirect
@@ -10,12 +11,15 @@ from mcphost.catalogue import kinds, selectors, services
 from mcphost.catalogue.errors import Invalid
 from mcphost.catalogue.models import Grant
 from mcphost.console.base import SignedInRequest, actor, of_platform, of_tenant, query_text, show
+from mcphost.console.returning import is_changed, listed
 from mcphost.console.words import WORDS
 from mcphost.tenants.access import allowed
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
-GRANT = "grant"
+GRANT, REVOKE = "grant", "revoke"
+MOST_AT_ONCE = 500
+STATES = ("granted", "not granted")
 
 
 @of_tenant(Permission.VIEW_TOOLS)
@@ -24,44 +28,86 @@ def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """List the functions granted to a tenant; for staff also those that could be."""
     may_grant = allowed(request.user, tenant, Permission.GRANT_FUNCTIONS)
     rows = [row for row in selectors.functions(tenant.pk) if row.granted or may_grant]
+    wanted, state = query_text(request.GET, "q"), query_text(request.GET, "state")
     return show(
         request,
         "primitives/functions.html",
-        "Functions",
-        functions=rows,
+        "Python functions",
+        functions=[
+            row
+            for row in rows
+            if _matches(row, wanted, state) or is_changed(request, row.reference)
+        ],
+        total=len(rows),
+        wanted=wanted,
+        state=state,
+        states=STATES,
         words=WORDS,
         may_grant=may_grant,
     )
 
 
+def _matches(row: selectors.FunctionRow, wanted: str, state: str) -> bool:
+    found = wanted.lower() in f"{row.label} {row.reference}".lower()
+    return found and (state not in STATES or row.granted == (state == "granted"))
+
+
 @of_tenant(Permission.GRANT_FUNCTIONS)
 @require_POST
 def change(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
-    """Grant a function to a tenant, or revoke the grant."""
-    function = query_text(request.POST, "function")
+    """Grant functions to a tenant, or revoke the grants: all that are chosen, or none of them.
+
+    The button of a row names its function; the buttons below take the chosen ones.
+    """
+    verb, _, only = query_text(request.POST, "verb").partition(" ")
+    chosen = [only] if only else list(dict.fromkeys(request.POST.getlist("function")))
+    back = _back(request, tenant, chosen)
+    if verb not in (GRANT, REVOKE) or not chosen:
+        messages.error(request, "Choose the functions to grant or to revoke.")
+        return redirect(back)
+    apply = services.grant_function if verb == GRANT else services.revoke_grant
     try:
-        if request.POST.get("verb") == GRANT:
-            services.grant_function(tenant.pk, function, actor(request))
-            messages.success(request, f"{tenant.slug} may use {function}.")
-        else:
-            services.revoke_grant(tenant.pk, function, actor(request))
-            messages.success(request, f"{tenant.slug} may no longer use {function}.")
+        with transaction.atomic():
+            changed = [
+                each
+                for each in (name.replace("\0", "")[:200] for name in chosen[:MOST_AT_ONCE])
+                if apply(tenant.pk, each, actor(request))
+            ]
     except Invalid as refusal:
         messages.error(request, str(refusal))
-    return redirect("admin:functions", tenant.slug)
+        return redirect(back)
+    may = "may use" if verb == GRANT else "may no longer use"
+    if changed:
+        said = changed[0] if len(changed) == 1 else f"{len(changed)} functions: {_few(changed)}"
+        messages.success(request, f"{tenant.slug} {may} {said}.")
+    else:
+        messages.info(request, f"Nothing changed: {tenant.slug} {may} {_few(chosen)} already.")
+    return redirect(back)
+
+
+def _few(names: list[str]) -> str:
+    few = [name[:100] for name in names[:8]]
+    return ", ".join(few) + (", …" if len(names) > len(few) else "")
+
+
+def _back(request: SignedInRequest, tenant: Tenant, chosen: list[str]) -> str:
+    """Return the address of the list as it was filtered, at the first row that was chosen."""
+    first = chosen[0][:200] if chosen else ""
+    row = f"function-{first}" if first else ""
+    return listed(request, "admin:functions", tenant.slug, row=row, changed=first)
 
 
 @of_platform(Permission.GRANT_FUNCTIONS)
 @require_safe
-def code(request: SignedInRequest) -> HttpResponseBase:
+def all_functions(request: SignedInRequest) -> HttpResponseBase:
     """Show the tools folder: its functions, how many tenants use each, and what is broken."""
     counted = Grant.objects.order_by().values("function").annotate(tenants=Count("tenant"))
     uses = {row["function"]: row["tenants"] for row in counted}
     found = kinds.functions()
     return show(
         request,
-        "primitives/code.html",
-        "Code",
+        "primitives/all_functions.html",
+        "All Python functions",
         functions=[
             (reference, label, WORDS[kinds.primitive_type_of(reference)], uses.get(reference, 0))
             for reference, label in found

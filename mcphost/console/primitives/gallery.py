@@ -33,6 +33,7 @@ class GalleryTemplate(Strict):
     title: str
     about: str
     name: str
+    tool_title: str
     description: str = ""
     address: str = ""
     time_limit_seconds: float | None = None
@@ -44,6 +45,7 @@ class GalleryTemplate(Strict):
             self.name,
             _replaced(self.config, self.address, address or self.address),
             kind=self.kind,
+            title=self.tool_title,
             description=self.description,
             time_limit_seconds=self.time_limit_seconds,
         )

@@ -1,55 +1,75 @@
-"""The page that makes tools of the operations of an OpenAPI document.
+"""The pages that make tools of the operations of an OpenAPI document: source, choice, preview.
 
-The document is read twice: to list its operations, and to create drafts of the chosen ones. In
-between the page carries it as compact JSON; nothing is stored, and nothing is fetched.
+The document is read in a process of its own for each page, and kept in between. Nothing is created
+or changed before the last step, which is one transaction.
 """
 
-import re
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 from uuid import UUID
 
-import orjson
+from django import forms as django_forms
 from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpResponseBase, QueryDict
 from django.shortcuts import redirect
-from pydantic import ValidationError as ConfigError
 
 from mcphost.audit.records import Actor
-from mcphost.catalogue import selectors, services
-from mcphost.catalogue.errors import Invalid
-from mcphost.catalogue.fields import PrimitiveFields
-from mcphost.catalogue.selectors import PrimitiveRow
+from mcphost.catalogue import documents, imported
+from mcphost.catalogue.documents import DocumentOwner, StoredDocument
+from mcphost.catalogue.errors import CatalogueError, Invalid
 from mcphost.console.base import SignedInRequest, actor, form_input, of_tenant, page_of, show
 from mcphost.console.forms import forms
 from mcphost.console.forms.json_texts import CODE, check_values
 from mcphost.console.forms.uploads import in_words
-from mcphost.console.primitives.form import HTTP
-from mcphost.kinds.http.configs import HttpToolConfig
-from mcphost.kinds.http.openapi import Credential, OpenApiError, Operation, operations, read
-from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.console.primitives.admission import UserSlots
+from mcphost.console.primitives.import_rows import ImportedTools, OperationRow, rows_of
+from mcphost.egress.client import EgressLimits
+from mcphost.egress.errors import EgressError
+from mcphost.kinds.http.openapi import Credential
+from mcphost.kinds.http.openapi_documents import MOST_BYTES, OpenApiError
+from mcphost.kinds.http.openapi_finding import FoundDocument, Reading, find
+from mcphost.sealing.tokens import SealError
+from mcphost.serving.execution.outgoing import fetch
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
+from mcphost.vault.errors import VaultError
 from mcphost.vault.secrets.selectors import tenant_secrets
 
-MOST_BYTES: Final = 1536 * 1024
-"""The largest document: the page that lists its operations sends it back."""
-MOST_LISTED: Final = 400
-"""The most operations on a page: each has two fields, and Django accepts 1,000 in a form."""
+MOST_CHOSEN: Final = 100
+"""The most operations that are created or changed at once: each has several fields."""
+MOST_AT_ONCE: Final = 2
+"""The most imports in a process: each has a process of its own."""
+PREVIEW: Final = "_preview"
 CREATE: Final = "_create"
-"""The name of the button that creates drafts."""
-_SECRET: Final = re.compile(r"\{secrets\.[^{}]+\}")
+"""The names of the buttons that go on."""
+FETCHING: Final = EgressLimits(
+    total_seconds=30.0, response_bytes=MOST_BYTES, redirects=5, attempts=1
+)
+
+_SECRET: Final = "secret:"  # noqa: S105 - how fields begin
+_EXPIRED: Final = "The document is not kept any more. Give it again."
+
+admission: Final = UserSlots(MOST_AT_ONCE)
 
 
 class ImportForm(forms.ConsoleForm):
-    """A document, and how to read it. `found` is the document, once it is valid."""
+    """Where a document is, and how to read it. `kept` is its id after the first page."""
 
-    file = forms.file("File", f"JSON or YAML of at most {in_words(MOST_BYTES)}.")
-    document = forms.lines("Or paste it", "OpenAPI 3.0 or 3.1.", 16, **CODE)
+    url = forms.text(
+        "Address of the document",
+        "It is fetched as a tool of the tenant would: only from hosts that tools may call.",
+        inputmode="url",
+        spellcheck="false",
+    )
+    file = forms.file("Or a file", f"JSON or YAML of at most {in_words(MOST_BYTES)}.")
+    document = forms.lines(
+        "Or paste it", "OpenAPI 3.0 or 3.1, up to 2 MB. Choose a file for a larger one.", 12, **CODE
+    )
     base_url = forms.text(
         "Address of the API",
         "Such as https://api.example.com/v1. Empty: the first server that the document names.",
@@ -59,13 +79,7 @@ class ImportForm(forms.ConsoleForm):
     below = forms.text(
         "Only paths that begin with", "Such as /orders. Empty: all.", spellcheck="false"
     )
-
-    found: Mapping[str, Any]
-
-    @property
-    def compact(self) -> str:
-        """The document as the page carries it."""
-        return orjson.dumps(self.found).decode()
+    kept = django_forms.UUIDField(required=False, widget=django_forms.HiddenInput())
 
     def clean_base_url(self) -> str:
         url: str = self.cleaned_data["base_url"]
@@ -80,54 +94,22 @@ class ImportForm(forms.ConsoleForm):
 
     def clean(self) -> dict[str, Any]:
         given = super().clean() or self.cleaned_data
+        if given.get("kept") or given.get("url"):
+            return given
         upload = given.get("file")
-        size = upload.size if upload else 0
-        data = given.get("document", "").encode() if not upload or size > MOST_BYTES else b""
         field = "file" if upload else "document"
-        if upload and size <= MOST_BYTES:
-            data = upload.read()
-        if max(size, len(data)) > MOST_BYTES:
+        size = upload.size if upload else len(given.get("document", "").encode())
+        if size > MOST_BYTES:
             raise ValidationError({field: f"The document is larger than {in_words(MOST_BYTES)}."})
-        if not data.strip():
-            raise ValidationError({field: "Choose a file, or paste a document."})
-        try:
-            self.found = read(data)
-        except OpenApiError as error:
-            raise ValidationError({field: str(error)}) from None
-        if len(self.compact.encode()) > MOST_BYTES:
-            raise ValidationError({field: "With its aliases written out, it is too large."})
+        if not upload and not given.get("document", "").strip():
+            raise ValidationError({field: "Give an address or a file, or paste a document."})
         return given
 
-
-@dataclass(slots=True)
-class OperationRow:
-    """An operation on the page. `tool` is the one that was imported from it, `is_same` whether it
-    still sends what the document says."""
-
-    operation: Operation
-    number: int
-    name: str
-    chosen: bool
-    tool: PrimitiveRow | None
-    is_same: bool
-    problems: Sequence[str] = ()
-
     @property
-    def is_new(self) -> bool:
-        """Whether a draft can be created of it."""
-        return self.operation.config is not None and self.tool is None
-
-    @property
-    def fields(self) -> PrimitiveFields:
-        """The fields of its draft."""
-        said = self.operation
-        return PrimitiveFields(
-            self.name,
-            said.config or {},
-            kind=HTTP,
-            title=said.title,
-            description=said.description or said.source,
-        )
+    def source(self) -> str:
+        """The field that the document came from."""
+        given = self.cleaned_data
+        return next(name for name in ("kept", "url", "file", "document") if given.get(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,109 +121,173 @@ class Scheme:
     chosen: str
 
 
+@dataclass(frozen=True, slots=True)
+class Import:
+    """A document that was read for a page, and the tools that were imported before."""
+
+    kept: UUID
+    document: FoundDocument
+    rows: Sequence[OperationRow]
+    tools: ImportedTools
+    schemes: Sequence[Scheme]
+
+    @property
+    def chosen(self) -> list[OperationRow]:
+        return [each for each in self.rows if each.chosen and (each.is_new or each.can_change)]
+
+
 @of_tenant(Permission.EDIT_TOOLS)
 def page(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
-    """Read a document, list its operations, and create drafts of the chosen ones."""
+    """Read a document, list its operations, preview the chosen ones, and create their drafts."""
     form = ImportForm(*form_input(request))
-    listed: list[OperationRow] = []
-    schemes: list[Scheme] = []
     secrets = [row.name for row in tenant_secrets(tenant.pk)]
-    if request.method == "POST" and form.is_valid():
-        try:
-            listed, schemes = _read(request.POST, form, tenant.pk, secrets)
-        except (ValueError, RecursionError) as error:
-            form.add_error(None, f"The document cannot be read: {error}"[:300])
-    if listed and CREATE in request.POST:
-        chosen = [each for each in listed if each.chosen and each.is_new]
-        if chosen and _create(tenant.pk, chosen, actor(request)):
-            count = f"{len(chosen)} draft{'s are' if len(chosen) > 1 else ' is'} created"
-            messages.success(request, f"{count}. Clients see a tool once you publish it.")
+    found = _found(request, tenant, form, secrets) if form.is_valid() else None
+    chosen = found.chosen if found else []
+    previews = bool(found) and (PREVIEW in request.POST or CREATE in request.POST)
+    if found and previews and (refusal := _unfit(chosen)):
+        form.add_error(None, refusal)
+        previews = False
+    if found and previews and CREATE in request.POST:
+        if any(each.is_open for each in chosen):
+            form.add_error(None, "Choose what to keep where both have changed.")
+        elif _apply(tenant.pk, chosen, actor(request)):
+            documents.forget(DocumentOwner(tenant.pk, request.user.pk), found.kept)
+            messages.success(request, _told(chosen))
             return redirect("admin:tools", tenant.slug)
-        told = "Nothing was created. Correct what is marked below." if chosen else ""
-        form.add_error(None, told or "Choose at least one operation.")
+        else:
+            form.add_error(None, "Nothing was created or changed. Correct what is marked below.")
     return show(
         request,
         "primitives/import.html",
         "Import from OpenAPI",
         page_of(tenant, "tools", "Tools"),
         form=form,
-        listed=listed[:MOST_LISTED],
-        left_out=max(0, len(listed) - MOST_LISTED),
-        new=sum(each.is_new for each in listed[:MOST_LISTED]),
-        schemes=schemes,
+        found=found,
+        listed=[each for each in found.rows if each.found.listed] if found else [],
+        gone=found.tools.gone(found.document) if found else [],
+        chosen=chosen,
+        previews=previews,
         secrets=secrets,
     )
 
 
+def _found(
+    request: SignedInRequest, tenant: Tenant, form: ImportForm, secrets: Sequence[str]
+) -> Import | None:
+    """Read the document; None if it cannot be read, with the reason in the form."""
+    with admission.of(request.user.pk) as admitted:
+        if not admitted:
+            form.add_error(None, "Another import is under way. Try again in a moment.")
+            return None
+        try:
+            return _read(request, tenant, form, secrets)
+        except OpenApiError as error:
+            form.add_error(None if form.source == "kept" else form.source, str(error))
+        except (VaultError, SealError):
+            form.add_error(None, "The document cannot be kept: the keys cannot be read.")
+    return None
+
+
 def _read(
-    sent: QueryDict, form: ImportForm, tenant: UUID, secrets: Sequence[str]
-) -> tuple[list[OperationRow], list[Scheme]]:
-    """Return the operations and the security schemes of a document. Raises ValueError."""
-    document, base_url = form.found, form.cleaned_data["base_url"]
-    found = operations(document, base_url)
-    used = {each.scheme: each for operation in found for each in operation.credentials}
-    schemes = []
-    for number, credential in enumerate(used.values()):
-        field = f"secret-{number}"
-        chosen = sent.get(field, "")
-        # A secret of the scheme's name is used if no other is chosen.
-        schemes.append(Scheme(credential, field, chosen if chosen in secrets else ""))
-    chosen_secrets = {each.credential.scheme: each.chosen for each in schemes if each.chosen}
-    if chosen_secrets:
-        found = operations(document, base_url, chosen_secrets)
-    below = form.cleaned_data["below"]
-    known, wanted = _imported(tenant), set(sent.getlist("chosen"))
-    listed = []
-    for number, operation in enumerate(found):
-        if operation.source.partition(" ")[2].startswith(below):
-            tool = known.get(_identity(operation.config)) if operation.config else None
-            is_same = tool is not None and _sends(tool.fields.config) == _sends(operation.config)
-            name = sent.get(f"name-{number}", operation.name).strip()
-            is_chosen = operation.source in wanted
-            listed.append(OperationRow(operation, number, name, is_chosen, tool, is_same))
-    if not listed:
-        raise OpenApiError("it has no operations with such a path.")
-    return listed, schemes
+    request: SignedInRequest, tenant: Tenant, form: ImportForm, secrets: Sequence[str]
+) -> Import | None:
+    """Raises OpenApiError, SealError, VaultError."""
+    owner = DocumentOwner(tenant.pk, request.user.pk)
+    sent, kept = request.POST, form.cleaned_data["kept"]
+    document = _document(form, tenant) if kept is None else documents.kept(owner, kept)
+    if document is None:
+        form.add_error(None, _EXPIRED)
+        return None
+    tools = ImportedTools.of(tenant.pk)
+    chosen = _chosen_secrets(sent, secrets)
+    how = Reading(
+        base_url=form.cleaned_data["base_url"],
+        location=document.location,
+        below=form.cleaned_data["below"],
+        secrets=chosen,
+        sources=tools.sources.union(sent.getlist("chosen")[: 2 * MOST_CHOSEN]),
+    )
+    found = find(document.content, how, kept=kept is not None)
+    if not any(each.listed for each in found.operations):
+        raise OpenApiError("It has no operations with such a path.")
+    if kept is None:
+        kept = documents.keep(owner, StoredDocument(found.kept, document.location))
+    credentials = {
+        one.scheme: one for each in found.operations for one in each.operation.credentials
+    }
+    schemes = [
+        Scheme(one, f"{_SECRET}{scheme}", chosen.get(scheme, ""))
+        for scheme, one in credentials.items()
+    ]
+    return Import(kept, found, rows_of(found, tools, sent), tools, schemes)
 
 
-def _imported(tenant: UUID) -> Mapping[Any, PrimitiveRow]:
-    """Return the tenant's tools that were imported, by what identifies their operations."""
-    rows = selectors.primitives(Tenant.objects.filter(pk=tenant), PrimitiveType.TOOL)
+def _document(form: ImportForm, tenant: Tenant) -> StoredDocument:
+    """Return the document that was given. Raises OpenApiError."""
+    given = form.cleaned_data
+    if form.source == "file":
+        return StoredDocument(given["file"].read(), "")
+    if form.source == "document":
+        return StoredDocument(given["document"].encode(), "")
+    try:
+        response = asyncio.run(fetch(tenant.pk, tenant.outgoing_hosts, given["url"], FETCHING))
+    except EgressError as error:
+        raise OpenApiError(str(error)) from None
+    if response.status != 200:
+        raise OpenApiError(f"The service answers with status {response.status}.")
+    return StoredDocument(response.body, response.url)
+
+
+def _chosen_secrets(sent: QueryDict, secrets: Sequence[str]) -> Mapping[str, str]:
+    """Return the chosen secrets by security scheme. Without a choice the document names them."""
     return {
-        _identity(row.fields.config): row
-        for row in rows
-        if row.fields.kind == HTTP and row.fields.config.get("source")
+        field.removeprefix(_SECRET): chosen
+        for field, chosen in sent.items()
+        if field.startswith(_SECRET) and isinstance(chosen, str) and chosen in secrets
     }
 
 
-def _identity(config: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the host and the operation: documents of two services may have the same paths."""
-    return urlsplit(config["request"]["url"]).netloc, config["source"]
+def _unfit(chosen: Sequence[OperationRow]) -> str:
+    """Return why these cannot be previewed; empty if they can."""
+    if not chosen:
+        return "Choose at least one operation."
+    if len(chosen) > MOST_CHOSEN:
+        return f"Choose at most {MOST_CHOSEN} operations at a time."
+    return ""
 
 
-def _sends(config: Mapping[str, Any] | None) -> str:
-    """Return what a document decides of a configuration, whatever its secrets are called; empty if
-    the configuration cannot be read."""
-    try:
-        read = HttpToolConfig.model_validate(config)
-    except ConfigError:
-        return ""
-    sent = {"method", "url", "query", "headers", "body"}
-    decided = read.model_dump(include={"input_schema": True, "request": sent})
-    return _SECRET.sub("{secrets.}", orjson.dumps(decided, option=orjson.OPT_SORT_KEYS).decode())
-
-
-def _create(tenant: UUID, chosen: Sequence[OperationRow], who: Actor) -> bool:
-    """Create all drafts, or none, and then note the problems of each. Return whether it did."""
+def _apply(tenant: UUID, chosen: Sequence[OperationRow], who: Actor) -> bool:
+    """Create and change all, or nothing, and then note the problems of each. Return whether it did."""
     with transaction.atomic():
         for each in chosen:
             try:
-                check_values(each.fields.config)
-                services.create(tenant, each.fields, who)
+                _store(tenant, each, who)
             except Invalid as refusal:
                 each.problems = [text for said in refusal.problems.values() for text in said]
+            except CatalogueError as refusal:
+                each.problems = [str(refusal)]
             except ValidationError as refusal:
                 each.problems = refusal.messages
         wrong = any(each.problems for each in chosen)
         transaction.set_rollback(wrong)
     return not wrong
+
+
+def _store(tenant: UUID, row: OperationRow, who: Actor) -> None:
+    fields, said = row.fields, row.said.stored
+    check_values(said)
+    check_values(fields.config)
+    if row.tool is None:
+        imported.create(tenant, fields, said, who)
+    else:
+        imported.change(row.tool, fields, said, who)
+
+
+def _told(done: Sequence[OperationRow]) -> str:
+    new = sum(each.is_new for each in done)
+    changed = len(done) - new
+    counts = [
+        *([f"{new} draft{'s are' if new > 1 else ' is'} created"] if new else []),
+        *([f"{changed} tool{'s are' if changed > 1 else ' is'} changed"] if changed else []),
+    ]
+    return f"{', '.join(counts)}. Clients see it once you publish it."

@@ -4,7 +4,7 @@ Each type has a list, a form, a page for each primitive, and actions on its stat
 which type is meant (see `urls`); there, the id of a primitive of another type is unknown.
 """
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -12,16 +12,18 @@ from django.contrib import messages
 from django.db import transaction
 from django.http import Http404, HttpResponseBase, QueryDict
 from django.shortcuts import redirect
-from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
+from django.utils import timezone
+from django.views.decorators.http import require_safe
 
 from mcphost.audit.records import Actor
+from mcphost.audit.summaries.figures import Period
 from mcphost.catalogue import kinds, selectors, services
 from mcphost.catalogue.compiling import ARGUMENT_LIMIT_NOTICE
-from mcphost.catalogue.errors import Invalid, UnchangedError, WrongStateError
-from mcphost.catalogue.fields import PrimitiveFields
+from mcphost.catalogue.errors import ConflictError, UnchangedError, UnknownError
+from mcphost.catalogue.fields import PrimitiveFields, fingerprint
 from mcphost.catalogue.selectors import PrimitiveRow
-from mcphost.catalogue.states import PrimitiveState, PrimitiveVerb
+from mcphost.catalogue.states import PrimitiveState
+from mcphost.console import returning
 from mcphost.console.base import (
     Crumb,
     SignedInRequest,
@@ -30,35 +32,37 @@ from mcphost.console.base import (
     mcp_url,
     of_tenant,
     page_of,
+    query_text,
     show,
 )
+from mcphost.console.dashboards.uses import counted, use_page, uses
+from mcphost.console.forms.kind_forms import PYTHON, granted, kind_for, ways
+from mcphost.console.periods import asked_period
 from mcphost.console.primitives import gallery
-from mcphost.console.primitives.details import argument_limit_of, view_of
-from mcphost.console.primitives.form import (
-    PYTHON,
-    SCRIPT,
-    PrimitiveForm,
-    author_texts,
-    granted,
-    kind_for,
-    ways,
+from mcphost.console.primitives.details import (
+    Difference,
+    argument_limit_of,
+    differing_fields,
+    view_of,
 )
+from mcphost.console.primitives.form import PrimitiveForm, author_texts
 from mcphost.console.words import WORDS, Words
 from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.tenants.access import allowed
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
 PUBLISH = "_publish"
 """The name of the button that saves and publishes."""
 
-_VERBS: dict[PrimitiveVerb, tuple[Callable[[UUID, Actor], PrimitiveRow], str]] = {
-    PrimitiveVerb.PUBLISH: (services.publish, "{} is published. Clients can use it now."),
-    PrimitiveVerb.DISABLE: (services.disable, "{} is disabled. Clients can no longer use it."),
-    PrimitiveVerb.ENABLE: (
-        services.enable,
-        "{} is enabled. Its last published version is served again.",
-    ),
-}
+PUBLISHED = "{} is published. Clients can use it now."
+_READ = "based_on"
+"""The form's hidden field: the fingerprint of the working copy that it began with."""
+
+
+_CONFLICT = (
+    "What differs is shown below the form's buttons. Change the form, or save again to replace it."
+)
 
 
 @of_tenant(Permission.VIEW_TOOLS)
@@ -72,19 +76,25 @@ def listing(request: SignedInRequest, tenant: Tenant, sort: PrimitiveType) -> Ht
     found = [
         (row, kinds.function_of(row.fields.kind, row.fields.config), problems.get(row.id, ""))
         for row in rows
-        if wanted.lower() in f"{row.name} {row.fields.title} {row.uri}".lower()
-        and state in ("", row.state.value)
+        if (
+            wanted.lower() in f"{row.name} {row.fields.title} {row.uri}".lower()
+            and (row.state.value == state if state else row.state is not PrimitiveState.ARCHIVED)
+        )
+        or returning.is_changed(request, row.id)
     ]
+    reads = counted(sort) and allowed(request.user, tenant, Permission.VIEW_RECORDS)
     return show(
         request,
         "primitives/primitives.html",
         words.title,
         words=words,
         rows=found,
+        uses=uses(tenant, [row for row, _, _ in found], timezone.now()) if reads else None,
         total=len(rows),
         wanted=wanted,
         state=state,
         states=[each.value for each in PrimitiveState],
+        kept=returning.from_here(request),
     )
 
 
@@ -101,7 +111,8 @@ def add(request: SignedInRequest, tenant: Tenant, sort: PrimitiveType) -> HttpRe
     form = PrimitiveForm(WORDS[sort], tenant.pk, kind, form_input(request), before)
     if posted and form.is_valid():
         wanted, publish, who = form.wanted(), PUBLISH in request.POST, actor(request)
-        made = form.attempt(lambda: _create(tenant.pk, wanted, who, publish=publish))
+        note = form.cleaned_data["note"]
+        made = form.attempt(lambda: _create(tenant.pk, wanted, who, publish=publish, note=note))
         if made is not None:
             return _saved(request, tenant, made, _done(made.name, publish=publish))
     return _form_page(request, tenant, WORDS[sort], form, **_gallery(sort, asked, chosen))
@@ -128,12 +139,26 @@ def edit(
     """Edit the working copy of a primitive."""
     row = row_of(tenant, sort, primitive_id)
     form = PrimitiveForm(WORDS[sort], tenant.pk, row.fields.kind, form_input(request), row.fields)
+    now = fingerprint(row.fields)
+    read = query_text(request.POST, _READ) or now
+    conflict: Sequence[Difference] = ()
     if request.method == "POST" and form.is_valid():
         wanted, publish, who = form.wanted(), PUBLISH in request.POST, actor(request)
-        saved = form.attempt(lambda: _update(row.id, wanted, who, publish=publish))
+        note = form.cleaned_data["note"]
+        try:
+            saved = form.attempt(
+                lambda: _update(row.id, wanted, who, publish=publish, note=note, based_on=read)
+            )
+        except UnknownError:
+            raise Http404 from None  # another user deleted it meanwhile
+        except ConflictError as refusal:
+            saved, conflict = None, differing_fields(row.fields, wanted)
+            form.add_error(None, f"{refusal}. {_CONFLICT}")
         if saved is not None:
             return _saved(request, tenant, *saved)
-    return _form_page(request, tenant, WORDS[sort], form, row)
+    # After a conflict has been shown, saving again replaces the other user's changes.
+    based_on = now if conflict else read
+    return _form_page(request, tenant, WORDS[sort], form, row, conflict=conflict, based_on=based_on)
 
 
 @of_tenant(Permission.VIEW_TOOLS)
@@ -143,51 +168,48 @@ def detail(
 ) -> HttpResponseBase:
     """Show a primitive: what is served, what differs, an example request, and all versions."""
     row = row_of(tenant, sort, primitive_id)
+    asked = asked_period(request.GET, Period.WEEK)
+    reads = counted(sort) and allowed(request.user, tenant, Permission.VIEW_RECORDS)
     return show(
         request,
         "primitives/primitive.html",
         row.name,
         _list_of(tenant, WORDS[sort]),
+        framing=sort is PrimitiveType.TOOL,
+        at_row=f"row-{row.id}",
         words=WORDS[sort],
         offer=view_of(row, mcp_url(request, tenant.slug)),
         row=row,
+        asked=asked,
+        use=use_page(tenant, row, asked, timezone.now()) if reads and row.version else None,
     )
 
 
-@of_tenant(Permission.EDIT_TOOLS)
-@require_POST
-def move(
-    request: SignedInRequest, tenant: Tenant, sort: PrimitiveType, primitive_id: UUID, verb: str
-) -> HttpResponseBase:
-    """Publish, disable or enable a primitive."""
-    row = row_of(tenant, sort, primitive_id)
-    service, sentence = _VERBS[PrimitiveVerb(verb)]
-    try:
-        service(row.id, actor(request))
-    except (Invalid, UnchangedError, WrongStateError) as refusal:
-        messages.error(request, f"Nothing was changed. {refusal}")
-    else:
-        messages.success(request, sentence.format(row.name))
-    return redirect(WORDS[sort].detail, tenant.slug, row.id)
-
-
 @transaction.atomic
-def _create(tenant_id: UUID, wanted: PrimitiveFields, who: Actor, *, publish: bool) -> PrimitiveRow:
+def _create(
+    tenant_id: UUID, wanted: PrimitiveFields, who: Actor, *, publish: bool, note: str
+) -> PrimitiveRow:
     made = services.create(tenant_id, wanted, who)
-    return services.publish(made.id, who) if publish else made
+    return services.publish(made.id, who, note=note) if publish else made
 
 
 @transaction.atomic
 def _update(
-    primitive_id: UUID, wanted: PrimitiveFields, who: Actor, *, publish: bool
+    primitive_id: UUID,
+    wanted: PrimitiveFields,
+    who: Actor,
+    *,
+    publish: bool,
+    note: str,
+    based_on: str,
 ) -> tuple[PrimitiveRow, str]:
     """Return the row, and a sentence that says what was done.
 
     A working copy that is published already is only saved.
     """
-    saved = services.update(primitive_id, wanted, who)
+    saved = services.update(primitive_id, wanted, who, based_on=based_on)
     try:
-        row = services.publish(saved.id, who) if publish else saved
+        row = services.publish(saved.id, who, note=note) if publish else saved
     except UnchangedError as refusal:
         return saved, f"{saved.name} is saved. No new version was created: {refusal}"
     return row, _done(row.name, publish=publish)
@@ -195,7 +217,7 @@ def _update(
 
 def _done(name: str, *, publish: bool) -> str:
     if publish:
-        return _VERBS[PrimitiveVerb.PUBLISH][1].format(name)
+        return PUBLISHED.format(name)
     return f"{name} is saved. Clients see the changes once you publish."
 
 
@@ -206,7 +228,7 @@ def _saved(
     limit = argument_limit_of(row)
     if limit is not None:
         messages.info(request, ARGUMENT_LIMIT_NOTICE.format(limit))
-    return redirect(WORDS[row.sort].detail, tenant.slug, row.id)
+    return redirect(returning.row_url(request, WORDS[row.sort].detail, tenant.slug, row.id))
 
 
 def _form_page(
@@ -220,14 +242,15 @@ def _form_page(
     crumbs = [_list_of(tenant, words)]
     back = crumbs[0].url
     if row is not None:
-        back = reverse(words.detail, args=[tenant.slug, row.id])
+        back = returning.row_url(request, words.detail, tenant.slug, row.id)
         crumbs.append(Crumb(row.name, back))
     return show(
         request,
         "primitives/primitive_form.html",
         "Edit" if row is not None else f"New {words.one}",
         *crumbs,
-        nonced=form.kind == SCRIPT,  # its editor makes style elements
+        framing=words.sort is PrimitiveType.TOOL,
+        at_row="" if row is None else f"row-{row.id}",
         words=words,
         form=form,
         row=row,

@@ -1,1 +1,1 @@
-"""Pages of the record: lists of calls and changes, one call, one entry."""
+"""Pages of the record: lists of calls, the audit log, one call, one entry."""

@@ -1,7 +1,6 @@
-"""Pages for changes, and for the payload of one entry: reading it and erasing it."""
+"""Pages for the audit log, and for the payload of one entry: reading it and erasing it."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from uuid import UUID
 
 from django.contrib import messages
@@ -24,7 +23,8 @@ from mcphost.console.base import (
     page_of,
     show,
 )
-from mcphost.console.records.filters import PERIODS, RecordFilter, named_entries, tenants_of
+from mcphost.console.records.filters import RecordFilter, named_entries, tenants_of
+from mcphost.console.records.pills import OF_CHANGES, WHO, pills
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
@@ -33,31 +33,34 @@ PAYLOAD_VIEWED = "payload.viewed"
 
 @of_tenant(Permission.VIEW_RECORDS)
 @require_safe
-def changes(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
+def audit_log(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """List who changed what in one tenant."""
-    return _changes(request, frozenset({tenant.pk}), "Changes")
+    return _audit_log(request, frozenset({tenant.pk}), "Audit log")
 
 
 @of_platform(Permission.VIEW_RECORDS)
 @require_safe
-def all_changes(request: SignedInRequest) -> HttpResponseBase:
+def all_audit_log(request: SignedInRequest) -> HttpResponseBase:
     """List who changed what in all tenants and in the platform itself."""
-    return _changes(request, tenants_of(RecordFilter.of(request.GET)), "All changes")
+    return _audit_log(request, tenants_of(RecordFilter.of(request.GET)), "Platform audit log")
 
 
-def _changes(
+def _audit_log(
     request: SignedInRequest, tenants: frozenset[UUID] | None, title: str
 ) -> HttpResponseBase:
-    asked = replace(RecordFilter.of(request.GET), outcome="", questions="", client="", call="")
-    page = selectors.verbs(asked.within(tenants, timezone.now()), after=asked.after)
+    asked = RecordFilter.of(request.GET).only(*OF_CHANGES)
+    chosen = asked.within(tenants, timezone.now())
+    page = selectors.verbs(chosen, after=asked.after, before=asked.before)
+    platform = getattr(request, "tenant", None) is None
     return show(
         request,
-        "records/changes.html",
+        "records/audit_log.html",
         title,
         asked=asked,
         entries=named_entries(page.entries),
         older=asked.older(page.after),
-        periods=tuple(PERIODS),
+        newer=asked.newer(page.before),
+        pills=pills(asked, of_all_tenants=platform, names=OF_CHANGES, labels=WHO),
     )
 
 
@@ -74,7 +77,7 @@ def payload(request: SignedInRequest, tenant: Tenant, entry_id: UUID) -> HttpRes
         request,
         "records/payload.html",
         "Payload",
-        page_of(tenant, "records", "Records"),
+        page_of(tenant, "calls", "Calls"),
         step_to_call(tenant, entry),
         entry=entry,
         payload=found,
@@ -90,17 +93,17 @@ def erase(request: SignedInRequest, tenant: Tenant, entry_id: UUID) -> HttpRespo
     back = step_to_call(tenant, entry)
     if request.method == "POST":
         services.erase_payload(entry_id, actor(request))
-        messages.success(request, "The payload is erased. Its entry stays in the record.")
+        messages.success(request, "The payload is erased. Its entry stays.")
         return redirect(back.url)
     return show(
         request,
         "confirm.html",
         "Erase payload",
-        page_of(tenant, "records", "Records"),
+        page_of(tenant, "calls", "Calls"),
         back,
         explanation=(
             "The payload of this entry is erased and cannot be recovered. The entry itself and its "
-            "commitment stay in the record."
+            "commitment stay."
         ),
         verb="Erase permanently",
         back=back.url,

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from mcphost.audit.entries import UNKNOWN, EntryView
 from mcphost.audit.selectors import EntryFilter
 from mcphost.audit.timeline import EXPIRED, INVALID, LOST, OPEN, UNASKED
 from mcphost.console.base import query_text
+from mcphost.console.records.ranges import ANY_TIME, DateRange, range_of
 from mcphost.runtime.call import Delivery
 from mcphost.runtime.outcomes import FailureKind
 from mcphost.serving.execution import audit_records
@@ -21,11 +23,19 @@ from mcphost.tasks.listing import WAITING, ListedTask, of_calls, open_questions
 from mcphost.tenants.models import Tenant
 
 PERIODS: Mapping[str, timedelta] = {
-    "hour": timedelta(hours=1),
-    "day": timedelta(days=1),
-    "week": timedelta(days=7),
-    "month": timedelta(days=30),
+    "1h": timedelta(hours=1),
+    "24h": timedelta(days=1),
+    "7d": timedelta(days=7),
+    "30d": timedelta(days=30),
 }
+PERIOD_NAMES: Mapping[str, str] = {
+    "1h": "last hour",
+    "24h": "last 24 hours",
+    "7d": "last 7 days",
+    "30d": "last 30 days",
+}
+_OLD_PERIODS: Mapping[str, str] = {"hour": "1h", "day": "24h", "week": "7d", "month": "30d"}
+"""Names of periods in links that were made by earlier releases."""
 STATES = tuple(
     dict.fromkeys(
         (
@@ -43,14 +53,14 @@ STATES = tuple(
 )
 """The statuses that a call can have."""
 QUESTIONS: Mapping[str, str] = {
-    ASKED: "with questions",
+    ASKED: "with input requests",
     "accept": "accepted",
     "decline": "declined",
     "cancel": "cancelled",
-    "received": "answered otherwise",
+    "received": "responded otherwise",
     "failed": "failed",
     INVALID: "invalid",
-    UNASKED: "answer not requested",
+    UNASKED: "response not requested",
     REFUSED: "something rejected",
 }
 """The values by which calls are filtered according to their questions."""
@@ -67,21 +77,27 @@ _UNCERTAIN = frozenset(
     }
 )
 """The states that do not tell whether the task of a call goes on."""
-_FREE = ("tenant", "tool", "principal", "client", "call")
+_FREE = ("tenant", "tool", "principal", "client", "call", "trace", "words")
 _FIXED: Mapping[str, Collection[str]] = {
     "outcome": STATES,
     "questions": QUESTIONS,
     "period": PERIODS,
 }
 """The filters with a fixed list of values."""
+_RANGE = ("since", "until", "zone")
+LABELS: Mapping[str, str] = {
+    "outcome": "Outcome",
+    "questions": "Input requests",
+    "period": "Period",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class RecordFilter:
     """The filter above a list.
 
-    `unknown` are sentences about values that do not exist: with any, the list is empty and shows
-    them.
+    `since` and `until` are texts in `zone`, and `dates` is the range that they name. `unknown` are
+    sentences about values that do not exist: with any, the list is empty and shows them.
     """
 
     tenant: str = ""
@@ -91,39 +107,62 @@ class RecordFilter:
     principal: str = ""
     client: str = ""
     call: str = ""
+    trace: str = ""
+    words: str = ""
     period: str = ""
+    since: str = ""
+    until: str = ""
+    zone: str = ""
+    dates: DateRange = ANY_TIME
     after: UUID | None = None
+    before: UUID | None = None
     unknown: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, query: QueryDict) -> "RecordFilter":
         """Parse the filter in a page's query string."""
-        words = {name: query_text(query, name) for name in (*_FREE, *_FIXED)}
-        after = query_text(query, "after")
-        found = None
-        with suppress(ValueError):
-            found = UUID(after)
+        words = {name: query_text(query, name) for name in (*_FREE, *_FIXED, *_RANGE)}
+        words["period"] = _OLD_PERIODS.get(words["period"], words["period"])
+        if not (words["since"] or words["until"]):
+            words["zone"] = ""
+        dates = range_of(words["since"], words["until"], words["zone"])
+        pages = {name: query_text(query, name) for name in ("after", "before")}
+        cursors = {name: page_cursor(text) for name, text in pages.items()}
         unknown = [
-            f"The filter {name} has no value {words[name]!r}."
+            f"The filter “{LABELS[name]}” has no value “{words[name]}”."
             for name, known in _FIXED.items()
             if words[name] and words[name] not in known
         ]
-        if after and found is None:
-            unknown.append(f"There is no page {after!r}.")
-        return cls(**words, after=found, unknown=tuple(unknown))
+        unknown += dates.problems
+        unknown += [
+            f"There is no page “{text}”."
+            for name, text in pages.items()
+            if text and cursors[name] is None
+        ]
+        return cls(
+            **words,
+            dates=dates,
+            after=cursors["after"],
+            before=cursors["before"],
+            unknown=tuple(unknown),
+        )
 
     @property
-    def _chosen(self) -> Mapping[str, str]:
-        names = (*_FREE, *_FIXED)
+    def chosen(self) -> Mapping[str, str]:
+        """The filters that are set, by name."""
+        names = (*_FREE, *_FIXED, *_RANGE)
         return {name: value for name in names if (value := getattr(self, name))}
 
     @property
     def is_narrow(self) -> bool:
         """Whether any filter is set."""
-        return bool(self._chosen)
+        return bool(self.chosen)
 
     def within(self, tenants: frozenset[UUID] | None, now: datetime) -> EntryFilter:
         """Return the filter for the selector, limited to `tenants`."""
+        since = now - PERIODS[self.period] if self.period in PERIODS else None
+        if self.dates.since is not None:
+            since = max(since or self.dates.since, self.dates.since)
         return EntryFilter(
             tenants=frozenset() if self.unknown else tenants,
             target=self.tool,
@@ -132,12 +171,46 @@ class RecordFilter:
             principal=self.principal,
             client=self.client,
             call=self.call,
-            since=now - PERIODS[self.period] if self.period in PERIODS else None,
+            trace=self.trace,
+            words=self.words,
+            since=since,
+            until=self.dates.until,
         )
+
+    @property
+    def query(self) -> str:
+        """Return the query string of this filter, from the first page on."""
+        return urlencode(self.chosen)
 
     def older(self, after: UUID | None) -> str:
         """Return the query string of the next page; empty on the last one."""
-        return "" if after is None else urlencode({**self._chosen, "after": str(after)})
+        return "" if after is None else urlencode({**self.chosen, "after": str(after)})
+
+    def newer(self, before: UUID | None) -> str:
+        """Return the query string of the page before; empty on the first one."""
+        return "" if before is None else urlencode({**self.chosen, "before": str(before)})
+
+    def only(self, *names: str) -> "RecordFilter":
+        """Return the filter without what a list cannot be filtered by; `names` are what it can."""
+        kept = {"tenant", *names, *(_RANGE if "dates" in names else ())}
+        others = [each for each in (*_FREE, *_FIXED, *_RANGE) if each not in kept]
+        cleared: dict[str, Any] = dict.fromkeys(others, "")
+        return replace(self, **cleared)
+
+    def without(self, *names: str) -> "RecordFilter":
+        """Return the filter with these removed, from the first page on."""
+        if not {"since", "until"} & set(names):
+            cleared: dict[str, Any] = dict.fromkeys(names, "")
+        else:
+            cleared = {**dict.fromkeys((*names, *_RANGE), ""), "dates": ANY_TIME}
+        return replace(self, **cleared, after=None, before=None, unknown=())
+
+
+def page_cursor(text: str) -> UUID | None:
+    """Return the cursor of a page as its address names it; None for anything else."""
+    with suppress(ValueError):
+        return UUID(text)
+    return None
 
 
 def tenants_of(asked: RecordFilter) -> frozenset[UUID] | None:

@@ -4,7 +4,6 @@ A task is named by its call: the id of an anonymous caller's task is all that it
 """
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Final, NamedTuple
 from urllib.parse import urlencode
 from uuid import UUID
@@ -19,11 +18,23 @@ from django.views.decorators.http import require_safe
 
 from mcphost.audit import call_list, services
 from mcphost.audit import selectors as audit
-from mcphost.audit.records import TASK_CANCELLED, TASK_RETRIED
+from mcphost.audit.records import TASK_RETRIED, Actor
 from mcphost.catalogue import selectors as catalogue
-from mcphost.console.base import SignedInRequest, actor, of_tenant, page_of, query_text, show
+from mcphost.console.base import (
+    SignedInRequest,
+    actor,
+    form_input,
+    of_tenant,
+    page_of,
+    query_text,
+    show,
+)
+from mcphost.console.records.calls import picture_of
+from mcphost.console.records.filters import page_cursor
+from mcphost.console.records.input_requests import CancelForm
 from mcphost.feed import nodes
 from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.serving.execution.cancelling import cancel_task
 from mcphost.tasks import listing as tasks
 from mcphost.tasks import services as changing
 from mcphost.tasks.listing import ListedTask
@@ -32,72 +43,81 @@ from mcphost.tenants.roles import Permission
 
 
 class TaskAct(NamedTuple):
-    """What a user can do to a task: its entry, what does it, and the wording."""
+    """What a user can do to a task: what does and records it, and the wording.
 
-    action: str
-    do: Callable[[UUID, UUID], bool]
+    `reasoned`: the user has to say why, and the caller is told.
+    """
+
+    do: Callable[[ListedTask, str, Actor], bool]
     title: str
     explanation: str
     done: str
     refused: str
-    harmless: bool = False
+    reasoned: bool = False
+
+
+@transaction.atomic
+def _retry(found: ListedTask, reason: str, who: Actor) -> bool:
+    """Let the next round run, and record it; False, and neither, if it cannot run now."""
+    services.record(
+        TASK_RETRIED, actor=who, tenant=found.tenant, target=found.tool, call=found.call
+    )
+    done = changing.retry(found.id, found.tenant)
+    if not done:
+        transaction.set_rollback(True)
+    return done
 
 
 CANCEL: Final = TaskAct(
-    TASK_CANCELLED,
-    changing.cancel,
+    cancel_task,
     "Cancel task",
-    "The task ends now, and its client is told that it was cancelled. What its rounds have done "
-    "stays done. This cannot be undone.",
-    "The task is cancelled.",
+    "The task ends now. Its client is told the reason when it next looks at the task. What its "
+    "rounds have done stays done. This cannot be undone.",
+    "The task is cancelled. Its client is told the reason.",
     "The task had already ended.",
+    reasoned=True,
 )
 RETRY: Final = TaskAct(
-    TASK_RETRIED,
-    changing.retry,
+    _retry,
     "Retry task",
     "The next round of the task runs as soon as a process has room, from what its earlier rounds "
     "have recorded. Steps without a recorded result run again.",
     "The task runs again.",
-    "The task cannot run now: it has ended, waits for answers, or runs already.",
-    harmless=True,
+    "The task cannot run now: it has ended, waits for responses, or runs already.",
 )
-
-
-class NotDoneError(Exception):
-    """The task was in no state for it."""
 
 
 @of_tenant(Permission.VIEW_RECORDS)
 @require_safe
 def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """List the tasks of a tenant, the newest first."""
-    words = {name: query_text(request.GET, name) for name in ("state", "tool", "after")}
-    unknown, after = "", None
+    words = {name: query_text(request.GET, name) for name in ("state", "tool", "after", "before")}
+    unknown = ""
+    after, before = page_cursor(words["after"]), page_cursor(words["before"])
     if words["state"] and words["state"] not in tasks.STATUSES:
-        unknown = f"The filter state has no value {words['state']!r}."
-    with suppress(ValueError):
-        after = UUID(words["after"])
-    if words["after"] and after is None:
-        unknown = f"There is no page {words['after']!r}."
-    page = tasks.page(tenant.pk, words["state"], words["tool"], after)
-    found = () if unknown else page.tasks
+        unknown = f"The filter “State” has no value “{words['state']}”."
+    for text, cursor in ((words["after"], after), (words["before"], before)):
+        if text and cursor is None:
+            unknown = f"There is no page “{text}”."
+    page = tasks.page(tenant.pk, words["state"], words["tool"], after=after, before=before)
+    if unknown:
+        page = tasks.TaskPage((), None)
     chosen = {name: words[name] for name in ("state", "tool") if words[name]}
-    older = "" if unknown or page.after is None else urlencode({**chosen, "after": page.after})
     tools = catalogue.primitives(Tenant.objects.filter(pk=tenant.pk))
     return show(
         request,
         "records/tasks.html",
         "Tasks",
-        tasks=found,
-        callers=audit.callers([each.call for each in found]),
+        tasks=page.tasks,
+        callers=audit.callers([each.call for each in page.tasks]),
         processes=nodes.names(),
         statuses=tasks.STATUSES,
         state=words["state"],
         tool=words["tool"],
-        narrow=bool(chosen) or bool(words["after"]),
+        narrow=bool(chosen) or bool(words["after"] or words["before"]),
         unknown=unknown,
-        older=older,
+        older=page.after and urlencode({**chosen, "after": page.after}),
+        newer=page.before and urlencode({**chosen, "before": page.before}),
         tools=[row.name for row in tools if row.fields.sort is PrimitiveType.TOOL],
     )
 
@@ -116,6 +136,7 @@ def task(request: SignedInRequest, tenant: Tenant, call_id: UUID) -> HttpRespons
         task=found,
         may_retry=changing.may_retry(found.id, tenant.pk),
         call=call,
+        picture=None if call is None else picture_of(call, found, timezone.now()),
         caller=audit.callers([call_id]).get(call_id, ""),
         processes=nodes.names(),
         said=None,
@@ -125,7 +146,7 @@ def task(request: SignedInRequest, tenant: Tenant, call_id: UUID) -> HttpRespons
 
 @of_tenant(Permission.MANAGE_TASKS)
 def cancel(request: SignedInRequest, tenant: Tenant, call_id: UUID) -> HttpResponseBase:
-    """Cancel a task, after confirmation."""
+    """Cancel a task, with a reason for its caller."""
     return _act(request, tenant, call_id, CANCEL)
 
 
@@ -138,35 +159,26 @@ def retry(request: SignedInRequest, tenant: Tenant, call_id: UUID) -> HttpRespon
 def _act(request: SignedInRequest, tenant: Tenant, call_id: UUID, act: TaskAct) -> HttpResponseBase:
     found = _task(tenant, call_id)
     back = reverse("admin:task", args=[tenant.slug, call_id])
-    if request.method != "POST":
+    form = CancelForm(*form_input(request)) if act.reasoned else None
+    if request.method != "POST" or (form is not None and not form.is_valid()):
         return show(
             request,
             "confirm.html",
             act.title,
             page_of(tenant, "tasks", "Tasks"),
+            form=form,
             explanation=act.explanation,
             verb=act.title,
-            harmless=act.harmless,
+            harmless=not act.reasoned,
             back=back,
             stay="Back",
         )
-    try:
-        _do(request, found, act)
-    except NotDoneError:
-        messages.error(request, act.refused)
-    else:
+    reason = "" if form is None else form.cleaned_data["reason"]
+    if act.do(found, reason, actor(request)):
         messages.success(request, act.done)
+    else:
+        messages.error(request, act.refused)
     return redirect(back)
-
-
-@transaction.atomic
-def _do(request: SignedInRequest, found: ListedTask, act: TaskAct) -> None:
-    """Record and do it, or neither. Raises NotDoneError."""
-    services.record(
-        act.action, actor=actor(request), tenant=found.tenant, target=found.tool, call=found.call
-    )
-    if not act.do(found.id, found.tenant):  # it announces, so it comes last in the transaction
-        raise NotDoneError
 
 
 def _task(tenant: Tenant, call_id: UUID) -> ListedTask:

@@ -1,15 +1,18 @@
 """Template filters for times, durations, sizes, states and JSON."""
 
 import json
+import re
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django import template
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince, timeuntil
+
+from mcphost.console.unseen import named, shown
 
 register = template.Library()
 
@@ -50,10 +53,13 @@ _TONES: Mapping[str, str] = {
 
 @register.filter
 def when(moment: datetime | None) -> str | SafeString:
-    """A relative time, with the exact time as its title."""
+    """A relative time, with the exact time in UTC as its title.
+
+    The page's script writes the exact time in the viewer's zone beside it, in tables and lists.
+    """
     if moment is None:
         return "never"
-    exact = moment.astimezone(timezone.get_current_timezone()).strftime("%Y-%m-%d %H:%M:%S %Z")
+    exact = moment.astimezone(UTC).isoformat(" ", "milliseconds").replace("+00:00", " UTC")
     iso = moment.isoformat()
     return format_html('<time datetime="{}" title="{}">{}</time>', iso, exact, _said(moment))
 
@@ -70,7 +76,7 @@ def _said(moment: datetime) -> str:
 
 
 @register.filter
-def took(microseconds: int | None) -> str:
+def duration(microseconds: int | None) -> str:
     """A duration in the unit that suits it."""
     if microseconds is None:
         return "-"
@@ -90,7 +96,8 @@ def lasted(seconds: float | None) -> str:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
     hours, left = divmod(minutes, 60)
-    return f"{hours} h {left} min" if hours else f"{minutes} min {rest} s"
+    parts = ((hours, "h"), (left, "min")) if hours else ((minutes, "min"), (rest, "s"))
+    return " ".join(f"{number} {unit}" for number, unit in parts if number)
 
 
 @register.filter
@@ -113,10 +120,53 @@ def toned(tone: str, said: str) -> SafeString:
     return format_html('<span class="c-badge c-{}">{}</span>', tone, said)
 
 
+_CODE = re.compile(r"`([^`]+)`")
+
+
+@register.filter
+def coded(text: object) -> SafeString:
+    """A text with what stands between backticks as `<code>`."""
+    return SafeString(_CODE.sub(r"<code>\1</code>", conditional_escape(str(text))))
+
+
+@register.filter
+def visible(text: object) -> str:
+    """A foreign text with the characters that are not seen named, where it is cut afterwards."""
+    return shown(str(text))
+
+
+@register.filter
+def unseen(text: object) -> str:
+    """The code points of the characters in a field's text that are not seen; empty without any."""
+    return named(text) if isinstance(text, str) else ""
+
+
+MOST_INDENTED = 200_000
+"""Characters of indented JSON. Indenting makes a text many times as long."""
+MOST_BEGINNING = 20_000
+
+
 @register.filter
 def pretty(value: Any) -> str:
-    """Indented JSON. The template escapes it like any other text."""
-    return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    """Indented JSON; on one line if indenting makes it long, as of long lists deep inside.
+
+    The template escapes it like any other text.
+    """
+    written, length = [], 0
+    for part in json.JSONEncoder(indent=2, ensure_ascii=False, default=str).iterencode(value):
+        written.append(part)
+        length += len(part)
+        if length > MOST_INDENTED:
+            return json.dumps(value, ensure_ascii=False, default=str)
+    return "".join(written)
+
+
+@register.filter
+def beginning(text: str) -> str:
+    """The beginning of a long text, which says that it is cut."""
+    if len(text) <= MOST_BEGINNING:
+        return text
+    return f"{text[:MOST_BEGINNING]}… ({len(text)} characters)"
 
 
 MOST_SHOWN = 500
@@ -141,10 +191,16 @@ _TOLD = frozenset({"digest", "number", "user"})
 def brief(facts: Mapping[str, Any]) -> str:
     """The facts of an entry in one line, without those that its row shows elsewhere."""
     return ", ".join(
-        f"{name.replace('_', ' ')}: {_plain(value)}"
+        f"{name.replace('_', ' ')}: {_names(value) if name == 'changed' else _plain(value)}"
         for name, value in facts.items()
         if value not in (None, "", []) and name not in _TOLD
     )
+
+
+def _names(value: Any) -> str:
+    """The names of changed fields."""
+    names = value if isinstance(value, list) else [value]
+    return " and ".join(str(name).replace("_", " ") for name in names)
 
 
 def _plain(value: Any) -> str:
@@ -153,6 +209,20 @@ def _plain(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+@register.filter
+def caller(label: str) -> SafeString:
+    """The label of a caller: the name, and on a line below it the token, cut where it is long."""
+    name, opened, token = label.partition(" (“")
+    if not opened:
+        return format_html('<bdi class="c-cut" title="{0}">{0}</bdi>', label)
+    return format_html(
+        '<bdi class="c-cut">{}</bdi> <bdi class="c-cut c-quiet c-fine" title="{}">“{}</bdi>',
+        name,
+        label,
+        token.removesuffix(")"),
+    )
 
 
 @register.filter

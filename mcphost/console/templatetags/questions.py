@@ -1,4 +1,4 @@
-"""Template filters that put questions, answers, their evidence, refusals and tasks into words."""
+"""Template filters that put input requests, responses, evidence, outcomes and tasks into words."""
 
 from collections.abc import Mapping
 
@@ -9,6 +9,7 @@ from mcphost.audit import timeline
 from mcphost.audit.entries import UNKNOWN, EntryView
 from mcphost.audit.records import (
     ANSWER_REFUSED,
+    CALL_CANCELLED,
     MESSAGE_REFUSED,
     STATE_REFUSED,
     TASK_CANCELLED,
@@ -16,8 +17,9 @@ from mcphost.audit.records import (
 )
 from mcphost.audit.timeline import TimelineQuestion
 from mcphost.console.templatetags.console import badge, toned
+from mcphost.runtime.outcomes import FailureKind
 from mcphost.sealing.tokens import Reason
-from mcphost.serving.execution.audit_records import DEFERRED
+from mcphost.serving.execution import audit_records
 from mcphost.tasks import listing
 from mcphost.tasks.states import AnswerState, TaskState
 
@@ -33,24 +35,38 @@ _KINDS: Mapping[tuple[str, str], tuple[str, str]] = {
 }
 _EVIDENCE: Mapping[str, str] = {
     "client-asserted": "reported by the client; this server did not see who answered",
-    "observed": "this server received no answer in time",
+    "observed": "this server received no response in time",
     "signed-in": "given on a page of this server by a signed-in user",
-    "playground": "given in the playground by a signed-in user",
+    "playground": "given in the admin by a signed-in user, in a trial",
 }
 _FATES: Mapping[str, tuple[str, str]] = {
-    timeline.OPEN: ("info", "waiting for an answer"),
+    timeline.OPEN: ("info", "waiting for a response"),
     timeline.EXPIRED: ("warn", "expired"),
     timeline.LOST: ("bad", "lost"),
-    timeline.REPEATED: ("warn", "not answered"),
-    timeline.NEVER: ("warn", "never answered"),
+    timeline.REPEATED: ("warn", "no response"),
+    timeline.STOPPED: ("plain", "cancelled by an operator"),
+    timeline.NEVER: ("warn", "never responded"),
     timeline.INVALID: ("bad", "invalid"),
     timeline.UNASKED: ("warn", "not requested"),
     UNKNOWN: ("warn", "outcome unknown"),
-    DEFERRED: ("info", "became a task"),
+    audit_records.COMPLETE: ("good", "complete"),
+    audit_records.INPUT_REQUIRED: ("info", "input required"),
+    audit_records.YIELDED: ("info", "moved to another process"),
+    audit_records.DEFERRED: ("info", "became a task"),
+    audit_records.CANCELLED: ("plain", "cancelled"),
+    FailureKind.TOOL_ERROR: ("warn", "tool error"),
+    FailureKind.INVALID_ARGUMENTS: ("warn", "invalid arguments"),
+    FailureKind.INVALID_RESULT: ("bad", "invalid result"),
+    FailureKind.TIMED_OUT: ("bad", "timed out"),
+    FailureKind.OVERLOADED: ("bad", "server overloaded"),
+    FailureKind.CAPABILITY_MISSING: ("bad", "client capability missing"),
+    FailureKind.ASKED_TOO_OFTEN: ("bad", "too many input requests"),
+    FailureKind.JOURNAL_TOO_LARGE: ("bad", "journal too large"),
+    FailureKind.CRASHED: ("bad", "crashed"),
     TaskState.WORKING: ("info", "works as a task"),
-    listing.WAITING: ("info", "task waits for answers"),
+    listing.WAITING: ("info", "task waits for responses"),
     "accept": ("good", "accepted"),
-    "received": ("good", "answered"),
+    "received": ("good", "responded"),
     "decline": ("warn", "declined"),
     "cancel": ("warn", "cancelled"),
     "failed": ("bad", "failed"),
@@ -64,12 +80,12 @@ _REFUSED: Mapping[str, str] = {
     Reason.BAD_PADDING: "invalid padding",
     Reason.BAD_SALT: "the tenant's salt was destroyed",
     Reason.BAD_RANDOMNESS: "invalid random bytes",
-    "other-answers": "other answers were accepted before",
+    "other-answers": "other responses were accepted before",
     "claim-forgotten": "it has expired",
-    "answered": "the question was already answered",
+    "answered": "the input request already has a response",
     "late": "the call no longer waited for it",
-    "not-asked": "no question has that id",
-    "foreign": "the question was sent to another caller",
+    "not-asked": "no input request has that id",
+    "foreign": "the input request was sent to another caller",
     "over": "its call had ended",
     "borrowed": "the context of another call was used here",
     "lent": "another call used the context of this one",
@@ -78,20 +94,24 @@ _REFUSED: Mapping[str, str] = {
 }
 _STATUSES: Mapping[str, tuple[str, str]] = {
     TaskState.WORKING: ("info", "working"),
-    listing.WAITING: ("warn", "waits for answers"),
+    listing.WAITING: ("warn", "waits for responses"),
     TaskState.COMPLETED: ("good", "completed"),
     TaskState.FAILED: ("bad", "failed"),
     TaskState.CANCELLED: ("plain", "cancelled"),
 }
 _ANSWERS: Mapping[str, tuple[str, str]] = {
-    AnswerState.OPEN: ("info", "waiting for an answer"),
-    AnswerState.ANSWERED: ("good", "answered"),
+    AnswerState.OPEN: ("info", "waiting for a response"),
+    AnswerState.ANSWERED: ("good", "responded"),
     AnswerState.EXPIRED: ("warn", "expired"),
 }
-_ACTS: Mapping[str, str] = {TASK_CANCELLED: "was cancelled", TASK_RETRIED: "was retried"}
+_ACTS: Mapping[str, str] = {
+    TASK_CANCELLED: "The task was cancelled",
+    TASK_RETRIED: "The task was retried",
+    CALL_CANCELLED: "The call was cancelled",
+}
 _WHAT_REFUSED: Mapping[str, tuple[str, str]] = {
     STATE_REFUSED: ("state", "A state was rejected"),
-    ANSWER_REFUSED: ("answer", "An answer was rejected"),
+    ANSWER_REFUSED: ("response", "A response was rejected"),
     MESSAGE_REFUSED: ("message", "A message was blocked"),
 }
 _TOLD: Mapping[str, str] = {
@@ -99,13 +119,26 @@ _TOLD: Mapping[str, str] = {
     ANSWER_REFUSED: "The client was not told: its request is always acknowledged.",
     MESSAGE_REFUSED: "Nothing was sent to the client.",
 }
-_DELIVERIES: Mapping[str, str] = {
-    "modern": "answers come with the client's next request",
-    "legacy": "answers come in the session while the call is in progress",
-    "task": "as a task, which takes the answers",
-    "playground": "tried in the playground",
-    "hosted": "answered on a page of this server",
+_SHORT_DELIVERIES: Mapping[str, str] = {
+    "modern": "stateless",
+    "legacy": "session",
+    "task": "task",
+    "playground": "trial",
+    "hosted": "page",
 }
+_DELIVERIES: Mapping[str, str] = {
+    "modern": "responses come with the client's next request",
+    "legacy": "responses come in the session while the call is in progress",
+    "task": "as a task, which takes the responses",
+    "playground": "tried in the admin",
+    "hosted": "responses come from a page of this server",
+}
+
+
+@register.filter
+def delivered(word: str) -> str:
+    """How a call is delivered, in a word or two."""
+    return _SHORT_DELIVERIES.get(word, word)
 
 
 @register.filter
@@ -113,6 +146,13 @@ def fate(word: str) -> SafeString:
     """The status of a question, an answer, a round or a call, as a badge."""
     known = _FATES.get(word)
     return badge(word) if known is None else toned(*known)
+
+
+@register.filter
+def outcome(word: str) -> str:
+    """The same status in words, without a badge."""
+    known = _FATES.get(word)
+    return word.replace("_", " ") if known is None else known[1]
 
 
 @register.filter
@@ -135,7 +175,7 @@ def answer_state(word: str) -> SafeString:
 
 @register.filter
 def that_was_done(entry: EntryView) -> str:
-    """What a user or the client did to a task, as the end of a sentence."""
+    """What a user did to a call, or the client to its task, as the beginning of a sentence."""
     return _ACTS[entry.action]
 
 
@@ -187,7 +227,7 @@ def that_refused(entry: EntryView) -> str:
     """What happened, as the beginning of a sentence."""
     key = timeline.key_of(entry)
     if key and entry.action == ANSWER_REFUSED:
-        return f"An answer to {key} was rejected"
+        return f"A response to {key} was rejected"
     return _WHAT_REFUSED[entry.action][1]
 
 

@@ -20,6 +20,7 @@ from mcphost.console.base import (
     show_refusal,
 )
 from mcphost.console.forms import forms
+from mcphost.console.returning import listed
 from mcphost.console.tenants.tokens import asked_scopes
 from mcphost.tenants import invitations, services
 from mcphost.tenants.access import allowed
@@ -29,8 +30,8 @@ from mcphost.tenants.roles import Permission, Role
 
 ROLES = (
     (Role.OWNER.value, "Owner: everything except payloads"),
-    (Role.OPERATOR.value, "Operator: tools and records"),
-    (Role.AUDITOR.value, "Auditor: reads records and payloads"),
+    (Role.OPERATOR.value, "Operator: tools, calls and tasks"),
+    (Role.AUDITOR.value, "Auditor: reads calls, their payloads and the audit log"),
     (Role.MEMBER.value, "Member: only calls tools"),
 )
 LASTS = (("1", "in a day"), (str(invitations.DAYS), "in a week"), ("30", "in 30 days"))
@@ -132,7 +133,7 @@ def withdraw(request: SignedInRequest, tenant: Tenant, invitation_id: UUID) -> H
         messages.success(request, "The invitation was withdrawn.")
     else:
         messages.error(request, "There is no such open invitation.")
-    return redirect("admin:members", tenant.slug)
+    return _back(request, tenant, str(invitation_id))
 
 
 @of_tenant(Permission.MANAGE_MEMBERS)
@@ -143,14 +144,14 @@ def change(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpRespon
     form = RoleForm(request.POST)
     if not form.is_valid():
         messages.error(request, "There is no such role.")
-        return redirect("admin:members", tenant.slug)
+        return _back(request, tenant, f"member-{user_id}")
     role = Role(form.cleaned_data["role"])
     try:
         services.set_member(tenant.pk, user, role, actor=actor(request))
         messages.success(request, f"The role of {user.get_username()} is now {role.value}.")
     except InvalidError as refusal:
         show_refusal(request, refusal)
-    return redirect("admin:members", tenant.slug)
+    return _back(request, tenant, f"member-{user_id}")
 
 
 @of_tenant(Permission.MANAGE_MEMBERS)
@@ -165,7 +166,7 @@ def scopes(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpRespon
         given: list[str] = form.cleaned_data["scopes"]
         services.grant_scopes(tenant.pk, user, given, actor=actor(request))
         messages.success(request, "Saved.")
-        return redirect("admin:members", tenant.slug)
+        return _back(request, tenant, f"member-{user_id}")
     return show(
         request,
         "tenants/member_scopes.html",
@@ -201,6 +202,10 @@ def remove(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpRespon
         verb="Remove",
         back=reverse("admin:members", args=[tenant.slug]),
     )
+
+
+def _back(request: SignedInRequest, tenant: Tenant, row: str) -> HttpResponseBase:
+    return redirect(listed(request, "admin:members", tenant.slug, row=row))
 
 
 def _member(tenant: Tenant, user_id: int) -> User:

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_safe
 from mcphost.catalogue.selectors import SecretUse, secret_uses
 from mcphost.console.base import SignedInRequest, actor, form_input, of_tenant, page_of, show
 from mcphost.console.forms import forms
+from mcphost.console.returning import listed
 from mcphost.console.words import WORDS
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
@@ -40,8 +41,14 @@ _HOSTS_HINT = (
 )
 
 
-def _value(label: str) -> Any:
-    return forms.password(label, _VALUE_HINT, autocomplete="off")
+_WIDER_HINT = (
+    f"Required to add a host or a place, and replaces the stored value. {_VALUE_HINT} Leave it "
+    "empty to remove hosts or places only."
+)
+
+
+def _value(label: str, hint: str = _VALUE_HINT) -> Any:
+    return forms.password(label, hint, autocomplete="off")
 
 
 class RulesForm(forms.ConsoleForm):
@@ -68,6 +75,16 @@ class SecretForm(RulesForm):
     name = forms.text("Name", _NAME_HINT, autofocus=True, spellcheck="false")
     value = _value("Value")
     field_order = ("name", "value")
+
+
+class EditForm(RulesForm):
+    """Other hosts and places; with the value, if any was added."""
+
+    value = _value("Value", _WIDER_HINT)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["value"].required = False
 
 
 class RotateForm(forms.ConsoleForm):
@@ -122,7 +139,7 @@ def add(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         )
         if made is not None:
             messages.success(request, f"Secret {name} is stored.")
-            return redirect("admin:secrets", tenant.slug)
+            return _back(request, tenant, name)
     return _form(request, tenant, form, "New secret", verb="Store secret")
 
 
@@ -139,23 +156,27 @@ def rotate(request: SignedInRequest, tenant: Tenant, secret_id: UUID) -> HttpRes
             lambda: services.rotate_secret(tenant.pk, secret_id, value, actor=actor(request))
         ):
             messages.success(request, f"Secret {secret.name} has a new value.")
-            return redirect("admin:secrets", tenant.slug)
+            return _back(request, tenant, secret.name)
     return _form(request, tenant, form, f"Rotate {secret.name}", verb="Replace the value")
 
 
 @of_tenant(Permission.MANAGE_SECRETS)
+@sensitive_post_parameters("value")
+@sensitive_variables()
 def edit(request: SignedInRequest, tenant: Tenant, secret_id: UUID) -> HttpResponseBase:
-    """Change where a secret may be sent."""
+    """Change where a secret may be sent; the value is asked for if that is more than before."""
     secret = _secret(tenant, secret_id)
     initial = {"hosts": "\n".join(secret.rules.hosts), "places": secret.rules.places}
-    form = RulesForm(*form_input(request), initial=initial)
+    form = EditForm(*form_input(request), initial=initial)
     if request.method == "POST" and form.is_valid():
-        wanted = form.wanted()
+        wanted, value = form.wanted(), form.cleaned_data["value"] or None
+        who = actor(request)
         if form.attempt(
-            lambda: services.change_secret(tenant.pk, secret_id, **wanted, actor=actor(request))
+            lambda: services.change_secret(tenant.pk, secret_id, **wanted, actor=who, value=value)
         ):
-            messages.success(request, "Saved.")
-            return redirect("admin:secrets", tenant.slug)
+            replaced = "" if value is None else " The value was replaced by the one that you typed."
+            messages.success(request, f"Saved.{replaced}")
+            return _back(request, tenant, secret.name)
     return _form(request, tenant, form, f"Hosts and places of {secret.name}", verb="Save")
 
 
@@ -197,6 +218,10 @@ def _form(
         verb=verb,
         back=reverse("admin:secrets", args=[tenant.slug]),
     )
+
+
+def _back(request: SignedInRequest, tenant: Tenant, name: str) -> HttpResponseBase:
+    return redirect(listed(request, "admin:secrets", tenant.slug, row=f"secret-{name}"))
 
 
 def _secret(tenant: Tenant, secret_id: UUID) -> SecretRow:

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST
 
 from mcphost.console.base import SignedInRequest, actor, form_input, of_tenant, page_of, show
 from mcphost.console.forms import forms
+from mcphost.console.returning import listed
 from mcphost.identity import service_accounts as services
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
@@ -59,7 +60,8 @@ def switch(
     service, said = _VERBS[verb]
     service(tenant.pk, account_id, actor=actor(request))
     messages.success(request, f"Service account {account.name} {said}.")
-    return redirect("admin:service_accounts", tenant.slug)
+    row = f"account-{account_id}"
+    return redirect(listed(request, "admin:service_accounts", tenant.slug, row=row))
 
 
 @of_tenant(Permission.MANAGE_TOKENS)
@@ -77,7 +79,7 @@ def remove(request: SignedInRequest, tenant: Tenant, account_id: UUID) -> HttpRe
         page_of(tenant, "service_accounts", "Service accounts"),
         explanation=(
             f"Every token of service account {account.name} stops working immediately and "
-            "permanently. The name is never reused; records keep it."
+            "permanently. The name is never reused; calls and the audit log keep it."
         ),
         verb="Remove",
         back=reverse("admin:service_accounts", args=[tenant.slug]),

@@ -27,7 +27,12 @@ from mcphost.console.base import (
     query_text,
     show,
 )
+from mcphost.console.dashboards.attention import Viewer, hands
+from mcphost.console.dashboards.first_steps import first_steps
+from mcphost.console.dashboards.panels import panel
 from mcphost.console.forms import forms
+from mcphost.console.paging import page_by_name
+from mcphost.console.periods import asked_period
 from mcphost.console.records.filters import named_calls, named_waiting, still_open
 from mcphost.console.tenants.counts import count
 from mcphost.tenants import services
@@ -54,7 +59,7 @@ class TenantForm(forms.ConsoleForm):
     instructions = forms.lines(
         "Instructions", "Sent to every client that connects: what this server is for."
     )
-    icon_file = forms.upload("Icon", _ICON_HINT)
+    icon_file = forms.file("Icon", _ICON_HINT)
     remove_icon = forms.switch("Remove the icon")
     public = forms.switch(
         "Public", "Everything published here can be used without a token. Off by default."
@@ -72,7 +77,7 @@ class TenantForm(forms.ConsoleForm):
         rows=3,
     )
     calls_per_minute = forms.number("Calls per minute", "For the whole tenant. Empty: no limit.")
-    concurrent_calls = forms.number("Calls at a time", "For the whole tenant. Empty: no limit.")
+    concurrent_calls = forms.number("Concurrent calls", "For the whole tenant. Empty: no limit.")
 
     @classmethod
     def starting(cls, fields: TenantFields) -> dict[str, Any]:
@@ -140,17 +145,17 @@ class CloseForm(forms.ConsoleForm):
 def listing(request: SignedInRequest) -> HttpResponseBase:
     """List the tenants that the user may see."""
     wanted = query_text(request.GET, "q", 40)
-    found = visible_tenants(request.user).order_by("slug")
+    found = visible_tenants(request.user)
     if wanted:
         found = found.filter(slug__contains=wanted.lower())
-    after = query_text(request.GET, "after", 40)
-    rows = list(found.filter(slug__gt=after)[: PER_PAGE + 1])
+    page = page_by_name(found, "slug", request.GET, {"q": wanted}, PER_PAGE)
     return show(
         request,
         "tenants/tenants.html",
         "Tenants",
-        tenants=rows[:PER_PAGE],
-        after=rows[PER_PAGE - 1].slug if len(rows) > PER_PAGE else "",
+        tenants=page.rows,
+        older=page.following,
+        newer=page.previous,
         wanted=wanted,
         may_create=allowed(request.user, None, Permission.MANAGE_TENANT),
     )
@@ -179,18 +184,24 @@ def add(request: SignedInRequest) -> HttpResponseBase:
 @of_tenant(Permission.VIEW_TOOLS)
 @require_safe
 def overview(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
-    """Show one tenant: where clients connect, what it offers, problems, latest calls."""
-    rows = catalogue.primitives(Tenant.objects.filter(pk=tenant.pk))
+    """Show one tenant: its numbers and what needs a hand; where clients connect, what it offers."""
     own, now = frozenset({tenant.pk}), timezone.now()
-    waiting = still_open(call_list.waiting(own, now))
+    rows = catalogue.primitives(Tenant.objects.filter(pk=tenant.pk))
+    may_read = allowed(request.user, tenant, Permission.VIEW_RECORDS)
+    waiting = still_open(call_list.waiting(own, now)) if may_read else []
+    recent = call_list.calls(EntryFilter(own), now, limit=RECENT).calls if may_read else ()
+    asked, steps = asked_period(request.GET), first_steps(request.user, tenant)
+    viewer = Viewer(request.user, own if may_read else frozenset(), tenant)
     return show(
         request,
         "tenants/tenant.html",
         "Overview",
-        offers=bool(rows),
         counts=count(rows),
-        problems=catalogue.problems(tenant.pk),
-        calls=named_calls(call_list.calls(EntryFilter(own), now, limit=RECENT).calls),
+        steps=steps,
+        hands=hands(viewer, [tenant], waiting, now) if tenant.closed_at is None else (),
+        panel=panel(own, asked, now) if may_read and steps is None else None,
+        asked=asked,
+        calls=named_calls(recent),
         waiting=named_waiting(waiting[:RECENT]),
         waiting_count=len(waiting),
         url=mcp_url(request, tenant.slug),
@@ -224,7 +235,9 @@ def close(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     form = CloseForm(tenant, *form_input(request))
     if request.method == "POST" and form.is_valid():
         services.close_tenant(tenant.pk, actor=actor(request))
-        messages.success(request, f"{tenant.slug} is closed. Its records can still be read.")
+        messages.success(
+            request, f"{tenant.slug} is closed. Its calls and audit log can still be read."
+        )
         return redirect("admin:tenant", tenant.slug)
     return show(
         request,
@@ -236,6 +249,6 @@ def close(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         back=reverse("admin:settings", args=[tenant.slug]),
         explanation=(
             "All its tokens stop working immediately and permanently. The slug is never reused. "
-            "Its records can still be read."
+            "Its calls and audit log can still be read."
         ),
     )

@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
@@ -12,6 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from mcphost.catalogue import selectors as catalogue
+from mcphost.console import returning
 from mcphost.console.base import (
     Crumb,
     SignedInRequest,
@@ -20,9 +22,11 @@ from mcphost.console.base import (
     mcp_url,
     of_tenant,
     page_of,
+    query_text,
     show,
 )
 from mcphost.console.forms import forms
+from mcphost.console.returning import listed
 from mcphost.console.tenants import clients
 from mcphost.identity import selectors, service_accounts, services
 from mcphost.identity.services import IssuedToken, TokenRequest
@@ -59,15 +63,16 @@ class TokenForm(forms.ConsoleForm):
     owner = forms.select(
         "Owner",
         "You, or a service account. Other members issue their own tokens under “Your access”.",
+        required=True,
         error_messages={"invalid_choice": services.FOR_ONESELF},
     )
-    audience = forms.select("For", choices=AUDIENCES, initial=Audience.MCP.value)
+    audience = forms.select("Audience", choices=AUDIENCES, initial=Audience.MCP.value)
     scopes = forms.checkboxes("Scopes", "What the token may do: at most what its owner may do.")
     expires_at = forms.select(
         "Expires", choices=[*EXPIRIES, ("", "never")], initial="90", required=False
     )
     calls_per_minute = forms.number("Calls per minute", "For this token. Empty: no separate limit.")
-    concurrent_calls = forms.number("Calls at a time", "For this token. Empty: no separate limit.")
+    concurrent_calls = forms.number("Concurrent calls", "For this token. Empty: no separate limit.")
 
     def __init__(
         self, owners: forms.Choices, scopes: forms.Choices, *args: Any, **kwargs: Any
@@ -128,8 +133,18 @@ def _scopes(tenant: Tenant) -> forms.Choices:
 def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """List all tokens, newest first, including those that no longer work."""
     now = timezone.now()
-    rows = [(token, token.state(now)) for token in selectors.tokens(tenant.pk)]
-    return show(request, "tenants/tokens.html", "Tokens", tokens=rows)
+    after, before = query_text(request.GET, "after"), query_text(request.GET, "before")
+    page = selectors.token_page(tenant.pk, after=after, before=before)
+    return show(
+        request,
+        "tenants/tokens.html",
+        "Tokens",
+        tokens=[(token, token.state(now)) for token in page.tokens],
+        unknown=(after or before) if page.unknown else "",
+        older=page.after and urlencode({"after": page.after}),
+        newer=page.before and urlencode({"before": page.before}),
+        kept=returning.from_here(request),
+    )
 
 
 @of_tenant(Permission.MANAGE_TOKENS)
@@ -194,7 +209,7 @@ def revoke(request: SignedInRequest, tenant: Tenant, token_id: str) -> HttpRespo
     if request.method == "POST":
         services.revoke(tenant.pk, token_id, actor=actor(request))
         messages.success(request, f"“{found.name}” is revoked.")
-        return redirect("admin:tokens", tenant.slug)
+        return redirect(listed(request, "admin:tokens", tenant.slug, row=f"token-{token_id}"))
     return show(
         request,
         "confirm.html",
@@ -203,4 +218,5 @@ def revoke(request: SignedInRequest, tenant: Tenant, token_id: str) -> HttpRespo
         explanation=f"“{found.name}” of {found.owner} stops working immediately and permanently.",
         verb="Revoke",
         back=reverse("admin:tokens", args=[tenant.slug]),
+        at_row=f"token-{token_id}",
     )

@@ -13,6 +13,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from mcphost.console import returning
 from mcphost.console.base import (
     Crumb,
     SignedInRequest,
@@ -23,6 +24,8 @@ from mcphost.console.base import (
     show,
 )
 from mcphost.console.forms import forms
+from mcphost.console.paging import page_by_name
+from mcphost.console.returning import listed, row_url
 from mcphost.console.signin import address_of, not_checked, with_status
 from mcphost.console.users import changes
 from mcphost.console.users.changes import PersonFields
@@ -138,21 +141,20 @@ def _strong(password: str, user: User | None = None) -> str:
 @require_safe
 def listing(request: SignedInRequest) -> HttpResponseBase:
     """List all users, by name."""
-    wanted, after = (
-        query_text(request.GET, "q", 100),
-        query_text(request.GET, "after", _NAME_LENGTH),
-    )
-    found = User.objects.order_by("username").filter(username__gt=after)
+    wanted = query_text(request.GET, "q", 100)
+    found = User.objects.prefetch_related("memberships__tenant")
     if wanted:
         found = found.filter(Q(username__icontains=wanted) | Q(email__icontains=wanted))
-    rows = list(found.prefetch_related("memberships__tenant")[: PER_PAGE + 1])
+    page = page_by_name(found, "username", request.GET, {"q": wanted}, PER_PAGE)
     return show(
         request,
         "users/users.html",
         "Users",
-        people=rows[:PER_PAGE],
-        after=rows[PER_PAGE - 1].username if len(rows) > PER_PAGE else "",
+        people=page.rows,
+        older=page.following,
+        newer=page.previous,
         wanted=wanted,
+        kept=returning.from_here(request),
     )
 
 
@@ -163,11 +165,12 @@ def add(request: SignedInRequest) -> HttpResponseBase:
     if request.method == "POST" and form.is_valid():
         name, password = form.cleaned_data["username"], form.cleaned_data["password"]
         wanted, who = form.wanted(), actor(request)
-        if form.attempt(lambda: changes.create(name, password, wanted, who)) is not None:
+        made = form.attempt(lambda: changes.create(name, password, wanted, who))
+        if made is not None:
             messages.success(
                 request, f"The account {name} was created. Owners of a tenant can now invite it."
             )
-            return redirect("admin:users")
+            return redirect(listed(request, "admin:users", row=f"user-{made.pk}"))
     return show(request, "forms/form.html", "New user", _users(), form=form, verb="Create user")
 
 
@@ -182,7 +185,7 @@ def edit(request: SignedInRequest, user_id: int) -> HttpResponseBase:
         wanted = form.wanted()
         if form.attempt(lambda: changes.update(user, wanted, actor(request))):
             messages.success(request, "Saved.")
-            return redirect("admin:user", user.pk)
+            return redirect(row_url(request, "admin:user", user.pk))
     return show(
         request,
         "users/user.html",
@@ -190,6 +193,7 @@ def edit(request: SignedInRequest, user_id: int) -> HttpResponseBase:
         _users(),
         form=form,
         person=user,
+        at_row=f"user-{user.pk}",
         roles=Membership.objects.filter(user=user).select_related("tenant"),
     )
 
@@ -202,10 +206,17 @@ def set_password(request: SignedInRequest, user_id: int) -> HttpResponseBase:
     if request.method == "POST" and form.is_valid():
         _set(request, user, form.cleaned_data["password"])
         messages.success(request, f"The password of {user.get_username()} was changed.")
-        return redirect("admin:user", user.pk)
-    step = Crumb(user.get_username(), reverse("admin:user", args=[user.pk]))
+        return redirect(row_url(request, "admin:user", user.pk))
+    step = Crumb(user.get_username(), row_url(request, "admin:user", user.pk))
     return show(
-        request, "forms/form.html", "Set password", _users(), step, form=form, verb="Set password"
+        request,
+        "forms/form.html",
+        "Set password",
+        _users(),
+        step,
+        form=form,
+        verb="Set password",
+        at_row=f"user-{user.pk}",
     )
 
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import jmespath
 from jmespath.exceptions import JMESPathError
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from mcphost.egress.addresses import Target
 from mcphost.egress.errors import EgressRequestError
@@ -30,6 +30,7 @@ SAFE: Final = frozenset({"GET", "HEAD"})
 IDEMPOTENT: Final = SAFE | {"PUT", "DELETE"}
 """Methods that may be repeated (RFC 9110, section 9.2)."""
 MOST_FIELDS: Final = 64
+MOST_FILES: Final = 16
 MOST_QUESTIONS: Final = 16
 MOST_TEXT: Final = 64 * 1024
 MOST_SECONDS: Final = 120.0
@@ -161,6 +162,40 @@ class FormBodyConfig(Strict):
     fields: Annotated[list[FieldConfig], Field(min_length=1, max_length=MOST_FIELDS)]
 
 
+class FileConfig(Strict):
+    """A file of a multipart body. `content` is the placeholder of a value in Base64, or of a list of
+    such values, each a file. Left out if the value is missing.
+
+    Without a file name it is called as the field; without a media type it is just bytes.
+    """
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    content: PlainText
+    file_name: Annotated[PlainText, Field(max_length=1000)] = ""
+    media_type: Annotated[PlainText, Field(max_length=1000)] = ""
+
+    @field_validator("content")
+    @classmethod
+    def _is_one_value(cls, content: str) -> str:
+        if TextTemplate(content).only is None:
+            raise ValueError("Name the value, and nothing else, such as {arguments.file}.")
+        return content
+
+
+class MultipartBodyConfig(Strict):
+    """A body of fields and files (`multipart/form-data`)."""
+
+    type: Literal["multipart"]
+    fields: Annotated[list[FieldConfig], Field(max_length=MOST_FIELDS)] = []
+    files: Annotated[list[FileConfig], Field(max_length=MOST_FILES)] = []
+
+    @model_validator(mode="after")
+    def _has_parts(self) -> Self:
+        if not self.fields and not self.files:
+            raise ValueError("The body needs a field or a file.")
+        return self
+
+
 class TextBodyConfig(Strict):
     """A body of text."""
 
@@ -169,7 +204,10 @@ class TextBodyConfig(Strict):
     media_type: Annotated[str, Field(pattern=r"^[a-z0-9.+-]+/[a-z0-9.+-]+$")] = "text/plain"
 
 
-Body = Annotated[JsonBodyConfig | FormBodyConfig | TextBodyConfig, Field(discriminator="type")]
+Body = Annotated[
+    JsonBodyConfig | FormBodyConfig | MultipartBodyConfig | TextBodyConfig,
+    Field(discriminator="type"),
+]
 
 
 class QuestionConfig(Strict):
@@ -219,6 +257,9 @@ class RequestConfig(Strict):
     def _fits_method(self) -> Self:
         if self.body is not None and self.method in SAFE:
             raise ValueError(f"A {self.method} request has no body.")
+        named = {each.name.lower() for each in self.headers}
+        if isinstance(self.body, MultipartBodyConfig) and "content-type" in named:
+            raise ValueError("The platform sets Content-Type itself for a form with files.")
         return self
 
     @property

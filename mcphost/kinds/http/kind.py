@@ -1,11 +1,13 @@
 """The kind `http`: tools that send a request to an HTTP API, written as data in the admin."""
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+import jmespath
 import orjson
+from jmespath.functions import Functions
 from mcp_types import ToolAnnotations
 from pydantic import BaseModel, ValidationError
 
@@ -13,7 +15,7 @@ from mcphost.kinds.functions.program import Parameters
 from mcphost.kinds.functions.returns import ANYTHING, Returns
 from mcphost.kinds.functions.schemas import SignatureError, input_validator, output_validator
 from mcphost.kinds.http.configs import HttpToolConfig, condition
-from mcphost.kinds.http.program import Asked, HttpProgram, HttpTool, Search
+from mcphost.kinds.http.program import MAPPING_SECONDS, Asked, HttpProgram, HttpTool, Search
 from mcphost.kinds.http.requests import RequestTemplate
 from mcphost.kinds.http.templates import (
     ANSWERS,
@@ -57,7 +59,24 @@ class HttpKind(Kind):
     ) -> Compiled:
         """Compile a configuration. Raises KindError with problems by field, such as
         `request.url`."""
-        return self._compiled(orjson.dumps(config, option=orjson.OPT_SORT_KEYS))
+        return self._compiled(orjson.dumps(config))
+
+    def inspect(self, config: Mapping[str, Any], tenant: str) -> Mapping[str, list[str]]:
+        """Return more problems of a configuration that is to be saved, by field; none for one that
+        `compile` refuses.
+
+        Names of arguments, answers and functions that do not exist: an older version may have been
+        published with such.
+        """
+        try:
+            self.compile(config)
+        except KindError:
+            return {}
+        read = _read(config)
+        problems = dict(_names_in_questions(read))
+        if sentences := _unknown_functions(read.response.select):
+            problems["response.select"] = sentences
+        return problems
 
     def check(self) -> Sequence[ArgumentProblem]:
         return ()
@@ -86,7 +105,8 @@ class HttpKind(Kind):
         _check_questions(config)
         request = RequestTemplate(config.request)
         _check_names(config, request)
-        seconds = config.request.timeout_seconds * 2 + 5
+        waits = bool(config.response.select) and not config.request.is_safe
+        seconds = config.request.timeout_seconds * 2 + 5 + (MAPPING_SECONDS if waits else 0)
         definition = ToolDefinition(
             annotations=ToolAnnotations.model_validate(dict(config.annotations)),
             time_limit=seconds,
@@ -108,10 +128,15 @@ class HttpKind(Kind):
             output_schema=schemas.returns.schema,
             program=HttpProgram(tool),
             annotations=config.annotations,
-            author_version=hashlib.sha256(written).hexdigest(),
+            author_version=hashlib.sha256(_sorted(written)).hexdigest(),
             time_limit=seconds,
             task_support=config.tasks,
         )
+
+
+def _sorted(written: bytes) -> bytes:
+    """Return JSON with sorted keys: the order of arguments makes no other version."""
+    return orjson.dumps(orjson.loads(written), option=orjson.OPT_SORT_KEYS)
 
 
 class _Schemas:
@@ -187,18 +212,57 @@ def _check_names(config: HttpToolConfig, request: RequestTemplate) -> None:
     fields = {each.key: each.requested_schema.get("properties", {}) for each in config.questions}
     problems: dict[str, list[str]] = {}
     for part in request.parts:
-        sentences = []
-        for each in part.placeholders:
-            if each.root == ARGUMENTS and arguments is not None and each.steps[0] not in arguments:
-                sentences.append(f"There is no argument {each.steps[0]!r} ({{{each}}}).")
-            elif each.root == ANSWERS and not _has_field(fields, each):
-                sentences.append(
-                    f"There is no answer {{{each}}}: name a question and one of its fields."
-                )
-        if sentences:
-            problems[f"request.{part.field}"] = list(dict.fromkeys(sentences))
+        if sentences := _unknown(part.placeholders, arguments, fields):
+            problems[f"request.{part.field}"] = sentences
     if problems:
         raise KindError(problems)
+
+
+def _unknown(
+    placeholders: Sequence[Placeholder],
+    arguments: Collection[str] | None,
+    fields: Mapping[str, Any],
+) -> list[str]:
+    """Return what is wrong with placeholders for arguments, and for fields of answers by question."""
+    sentences = []
+    for each in placeholders:
+        if each.root == ARGUMENTS and arguments is not None and each.steps[0] not in arguments:
+            sentences.append(f"There is no argument {each.steps[0]!r} ({{{each}}}).")
+        elif each.root == ANSWERS and not _has_field(fields, each):
+            sentences.append(
+                f"There is no answer {{{each}}}: name a question and one of its fields."
+            )
+    return list(dict.fromkeys(sentences))
+
+
+def _names_in_questions(config: HttpToolConfig) -> Iterator[tuple[str, list[str]]]:
+    """Yield the fields of questions that name what no call has, and what is wrong with each."""
+    arguments = _argument_names(config.input_schema)
+    fields: dict[str, Any] = {}
+    for number, each in enumerate(config.questions):
+        used = {
+            "when": list(map(condition, each.when)),
+            "message": TextTemplate(each.message).placeholders,
+        }
+        for field, placeholders in used.items():
+            if sentences := _unknown(placeholders, arguments, fields):
+                yield f"questions.{number}.{field}", sentences
+        fields[each.key] = each.requested_schema.get("properties", {})
+
+
+def _unknown_functions(expression: str) -> list[str]:
+    parsed = jmespath.compile(expression).parsed if expression else {}
+    unknown = (name for name in _functions(parsed) if name not in Functions.FUNCTION_TABLE)
+    return [f"JMESPath has no function {name}()." for name in dict.fromkeys(unknown)]
+
+
+def _functions(node: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of the functions that a parsed expression calls."""
+    if node.get("type") == "function_expression":
+        yield node["value"]
+    for child in node.get("children", ()):
+        if isinstance(child, Mapping):
+            yield from _functions(child)
 
 
 def _argument_names(schema: Mapping[str, Any]) -> Collection[str] | None:

@@ -1,27 +1,23 @@
-"""Read an OpenAPI document (3.0 or 3.1), and make configurations of HTTP tools of its operations.
+"""Make configurations of HTTP tools of the operations of an OpenAPI document.
 
 Nothing is fetched, and references outside the document are not followed. An operation that cannot
 become a tool says why.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, urljoin, urlsplit
 
-import orjson
-import yaml
 from pydantic import ValidationError
 
 from mcphost.kinds.http.configs import MOST_FIELDS, SAFE, HttpToolConfig
+from mcphost.kinds.http.openapi_documents import OpenApiError
+from mcphost.kinds.http.openapi_multipart import uploads
 from mcphost.kinds.http.openapi_schemas import References, Schemas, UnsupportedError
 from mcphost.protocol.schemas import check_schema
 
-MOST_BYTES: Final = 16 * 1024 * 1024
 MOST_OPERATIONS: Final = 5_000
-MOST_DEPTH: Final = 200
-MOST_NODES: Final = 2_000_000
-"""How many values a document may have, once its YAML aliases are written out."""
 METHODS: Final = ("get", "head", "post", "put", "patch", "delete")
 BODY: Final = "body"
 """The argument with the request's body."""
@@ -35,16 +31,26 @@ _STYLES: Final = {"query": "form", "path": "simple", "header": "simple", "cookie
 _TEXTS: Final = re.compile(r"text/[a-z0-9.+-]+|application/xml")
 
 
-class OpenApiError(ValueError):
-    """This is no OpenAPI document that can be read. The message is for the operator."""
-
-
 class Credential(NamedTuple):
-    """A security scheme of the document that an operation uses, and what its secret must be."""
+    """A security scheme of the document that an operation uses, and what its secret must be.
+
+    `secret` is the name that is used if no other is chosen.
+    """
 
     scheme: str
     secret: str
     expected: str
+
+
+class ServerPlace(NamedTuple):
+    """Where an API is: `base_url` replaces the servers of its document, or completes a relative one,
+    as does `location`, from which the document was fetched."""
+
+    base_url: str = ""
+    location: str = ""
+
+
+AS_DOCUMENTED: Final = ServerPlace()
 
 
 class Operation(NamedTuple):
@@ -62,91 +68,26 @@ class Operation(NamedTuple):
     credentials: tuple[Credential, ...] = ()
 
 
-def read(data: bytes) -> Mapping[str, Any]:
-    """Parse a document of JSON or YAML. Raises OpenApiError."""
-    if len(data) > MOST_BYTES:
-        raise OpenApiError(f"The document has more than {MOST_BYTES >> 20} MiB.")
-    try:
-        document = orjson.loads(data)
-    except orjson.JSONDecodeError:
-        document = _read_yaml(data)
-    if not isinstance(document, Mapping):
-        raise OpenApiError("This is not an OpenAPI document: it is not an object.")
-    if "swagger" in document:
-        raise OpenApiError("This is a Swagger 2.0 document: convert it to OpenAPI 3 first.")
-    version = str(document.get("openapi", ""))
-    if not version.startswith(("3.0", "3.1")):
-        raise OpenApiError("This is not an OpenAPI 3.0 or 3.1 document: its `openapi` is missing.")
-    if not isinstance(document.get("paths"), Mapping):
-        raise OpenApiError("The document has no paths.")
-    return document
-
-
-class _Loader(yaml.CSafeLoader):
-    """Reads YAML as JSON has it: dates stay texts."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [one for one in resolvers if one[0] != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}
-
-
-def _read_yaml(data: bytes) -> Any:
-    try:
-        _check_depth(data)
-        document = yaml.load(data, _Loader)  # noqa: S506 - a safe loader
-        _count(document)
-        return orjson.loads(orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS))
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f" (line {mark.line + 1})" if mark is not None else ""
-        raise OpenApiError(f"This is neither JSON nor YAML{where}.") from None
-    except (TypeError, RecursionError, UnicodeDecodeError):
-        raise OpenApiError("This YAML has values that JSON does not have.") from None
-
-
-def _check_depth(data: bytes) -> None:
-    """Refuse what the loader would need too much stack for. Raises OpenApiError, YAMLError."""
-    depth = 0
-    for event in yaml.parse(data, _Loader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        if depth > MOST_DEPTH:
-            raise OpenApiError("The document is nested too deep.")
-
-
-def _count(document: Any) -> None:
-    """Refuse aliases that would make a small document large. Raises OpenApiError."""
-    left = MOST_NODES
-    level = [document]
-    while level:
-        parts = (part.values() if isinstance(part, dict) else part for part in level)
-        level = [child for part in parts for child in part if isinstance(child, dict | list)]
-        left -= len(level)
-        if left < 0:
-            raise OpenApiError("The document has too many values.")
-
-
 def operations(
-    document: Mapping[str, Any], base_url: str = "", secrets: Mapping[str, str] | None = None
-) -> list[Operation]:
+    document: Mapping[str, Any],
+    place: ServerPlace = AS_DOCUMENTED,
+    secrets: Mapping[str, str] | None = None,
+    wanted: Callable[[str], bool] = lambda source: True,
+) -> Iterator[Operation]:
     """Return the operations of a document, in its order.
 
-    `base_url` replaces the document's servers, or completes a relative one. `secrets` are names of
-    secrets by security scheme; without one the scheme's own name is used.
+    `secrets` are names of secrets by security scheme; without one the scheme's own name is used. Only
+    those are converted whose `source` is wanted: the others have neither a configuration nor a
+    problem. Raises OpenApiError.
     """
-    reader = _Reader(document, base_url, secrets or {})
-    found = []
+    reader = _Reader(document, place, secrets or {})
     names: set[str] = set()
-    for path, method, item in _listed(document):
-        operation = reader.operation(path, method, item)
-        found.append(operation._replace(name=_unused(operation.name, names)))
-        if len(found) > MOST_OPERATIONS:
+    for number, (path, method, item) in enumerate(_listed(document)):
+        if number == MOST_OPERATIONS:
             raise OpenApiError(f"The document has more than {MOST_OPERATIONS} operations.")
-    return found
+        said = _said(path, method, item[method])
+        said = said._replace(name=_unused(said.name, names))
+        yield reader.converted(said, path, method, item) if wanted(said.source) else said
 
 
 def _listed(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
@@ -158,6 +99,17 @@ def _listed(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str
             continue
         if isinstance(found, Mapping):
             yield from ((path, method, found) for method in METHODS if method in found)
+
+
+def _said(path: str, method: str, operation: Any) -> Operation:
+    """Return what an operation says of itself, with the name that it suggests."""
+    source = f"{method.upper()} {path}"
+    if not isinstance(operation, Mapping):
+        return Operation(source, _name(source), "", "", None)
+    texts = [operation.get(key) for key in ("summary", "description")]
+    title, description = (text.strip() if isinstance(text, str) else "" for text in texts)
+    name = _name(operation.get("operationId") or source)
+    return Operation(source, name, title[:200], (description or title)[:2000], None)
 
 
 def _unused(name: str, names: set[str]) -> str:
@@ -185,27 +137,20 @@ class _Reader:
     """Reads the operations of one document."""
 
     def __init__(
-        self, document: Mapping[str, Any], base_url: str, secrets: Mapping[str, str]
+        self, document: Mapping[str, Any], place: ServerPlace, secrets: Mapping[str, str]
     ) -> None:
         self._document = document
-        self._base_url = base_url
+        self._place = place
         self._secrets = secrets
         self._references = References(document)
 
-    def operation(self, path: str, method: str, item: Mapping[str, Any]) -> Operation:
+    def converted(
+        self, said: Operation, path: str, method: str, item: Mapping[str, Any]
+    ) -> Operation:
+        """Return the operation with its configuration, or with the reason why it has none."""
         operation = item[method]
-        source = f"{method.upper()} {path}"
         if not isinstance(operation, Mapping):
-            return Operation(source, _name(source), "", "", None, "It is not an object.")
-        texts = [operation.get(key) for key in ("summary", "description")]
-        title, description = (text.strip() if isinstance(text, str) else "" for text in texts)
-        said = Operation(
-            source,
-            _name(operation.get("operationId") or source),
-            title[:200],
-            (description or title)[:2000],
-            None,
-        )
+            return said._replace(problem="It is not an object.")
         try:
             config, credentials = self._config(path, method, item, operation)
             HttpToolConfig.model_validate(config)
@@ -324,9 +269,11 @@ class _Reader:
         if isinstance(listed, list) and listed and isinstance(listed[0], Mapping):
             url = _server(listed[0])
         try:
-            if self._base_url:
-                own = urlsplit(url)
-                url = self._base_url if own.scheme or not url else urljoin(self._base_url, url)
+            base, own = self._place.base_url, urlsplit(url)
+            if base:
+                url = base if own.scheme or not url else urljoin(base, url)
+            elif not own.scheme and self._place.location:
+                url = urljoin(self._place.location, url or "/")
             scheme = urlsplit(url).scheme
         except ValueError:
             raise UnsupportedError(
@@ -354,13 +301,15 @@ class _Reader:
         for name, media in by_type.items():
             body = _body_of(name, media)
             if body is not None:
-                schema = schemas.convert(media.get("schema", True))
+                others, schema = media, media.get("schema", True)
+                if body["type"] == "multipart":
+                    schema, body["files"], others = uploads(media, self._references, _of_body)
                 argument = _Argument(
-                    BODY, f"{{arguments.{BODY}}}", {}, BODY, schema, required, True
+                    BODY, f"{{arguments.{BODY}}}", {}, BODY, schemas.convert(schema), required, True
                 )
-                if body["type"] == "form":
-                    body["fields"] = self._form_fields(media)
-                    if not body["fields"] and not required:
+                if body["type"] in ("form", "multipart"):
+                    body["fields"] = self._form_fields(others)
+                    if not body["fields"] and not body.get("files") and not required:
                         return None, None
                 return body, argument
         raise UnsupportedError(f"a body of {', '.join(by_type) or 'no type'} is not supported")
@@ -378,7 +327,7 @@ class _Reader:
             fields.append(
                 {
                     "name": name,
-                    "value": f"{{arguments.{BODY}.{_step(name)}}}",
+                    "value": _of_body(name),
                     "style": style,
                     "explode": how.get("explode", style == "form"),
                 }
@@ -397,14 +346,15 @@ class _Reader:
         credentials: list[Credential] = []
         for name in self._schemes(required):
             scheme = self._scheme(name)
-            secret = self._secrets.get(name) or _UNFIT.sub("_", name).strip("_") or "secret"
+            own = _UNFIT.sub("_", name).strip("_") or "secret"
+            secret = self._secrets.get(name) or own
             expected, place, field = _credential(scheme)
             value = field.format(f"{{secrets.{secret}}}")
             if place == "cookie":
                 written.append(value)
             else:
                 request[place].append({"name": scheme.get("name", "Authorization"), "value": value})
-            credentials.append(Credential(name, secret, expected))
+            credentials.append(Credential(name, own, expected))
         if written:
             request["headers"].append({"name": "Cookie", "value": "; ".join(written)})
         return tuple(credentials)
@@ -472,6 +422,8 @@ def _body_of(media_type: str, media: Any) -> dict[str, Any] | None:
         return {"type": "json", "value": f"{{arguments.{BODY}}}"}
     if media_type == "application/x-www-form-urlencoded":
         return {"type": "form"}
+    if media_type == "multipart/form-data":
+        return {"type": "multipart"}
     if _TEXTS.fullmatch(media_type):
         return {"type": "text", "text": f"{{arguments.{BODY}}}", "media_type": media_type}
     return None
@@ -507,6 +459,10 @@ def _input_schema(arguments: Sequence[_Argument], schemas: Schemas) -> dict[str,
     if schemas.definitions:
         schema["$defs"] = schemas.definitions
     return schema
+
+
+def _of_body(name: str) -> str:
+    return f"{{arguments.{BODY}.{_step(name)}}}"
 
 
 def _step(name: str) -> str:

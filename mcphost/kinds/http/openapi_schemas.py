@@ -12,6 +12,8 @@ from urllib.parse import unquote
 
 from jsonschema_rs import RegexOptions, ValidationError, validator_for
 
+from mcphost.kinds.http.openapi_documents import OpenApiError
+
 _DROPPED: Final = frozenset(
     {"discriminator", "xml", "externalDocs", "example", "nullable", "$id", "$schema", "$anchor"}
 )
@@ -23,6 +25,14 @@ _NAMED: Final = frozenset({"properties", "patternProperties", "dependentSchemas"
 _BOUNDS: Final = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9_.-]")
 MOST_DEPTH: Final = 100
+MOST_REFERENCES: Final = 100
+"""How many references may lead from one to the next."""
+MOST_SCHEMAS: Final = 6_000
+"""How many schemas one operation may have."""
+MOST_WORK: Final = 1_000_000
+"""How many schemas are converted for one document, all operations together."""
+MOST_PATTERN: Final = 2_000
+"""Longer patterns are left out; the service checks them."""
 
 
 class UnsupportedError(ValueError):
@@ -34,6 +44,15 @@ class References:
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._document = document
+        self._left = MOST_WORK
+
+    def work(self) -> None:
+        """Count the conversion of one schema. Raises OpenApiError when the document has used all."""
+        self._left -= 1
+        if self._left < 0:
+            raise OpenApiError(
+                f"Its operations have more than {MOST_WORK:,} schemas together. Narrow the paths."
+            )
 
     def follow(self, node: Any) -> Any:
         """Return the node, or what it refers to, after any number of references.
@@ -41,12 +60,14 @@ class References:
         Raises UnsupportedError for a reference that leads out of the document, to nothing, or to
         itself.
         """
-        seen: list[str] = []
+        seen: set[str] = set()
         while isinstance(node, Mapping) and isinstance(node.get("$ref"), str):
             reference = node["$ref"]
             if reference in seen:
-                raise UnsupportedError(f"{reference} refers to itself")
-            seen.append(reference)
+                raise UnsupportedError(f"{reference[:200]} refers to itself")
+            if len(seen) == MOST_REFERENCES:
+                raise UnsupportedError(f"{reference[:200]} is behind too many references")
+            seen.add(reference)
             node = self.find(reference)
         return node
 
@@ -72,10 +93,32 @@ class Schemas:
     def __init__(self, references: References) -> None:
         self._references = references
         self._names: dict[str, str] = {}
+        self._count = 0
+        self._waiting: list[tuple[str, str]] = []
         self.definitions: dict[str, Any] = {}
 
-    def convert(self, schema: Any, depth: int = 0) -> Any:
-        """Return a schema in 2020-12, with references into `$defs`. Raises UnsupportedError."""
+    def convert(self, schema: Any) -> Any:
+        """Return a schema in 2020-12, with references into `$defs`.
+
+        Raises UnsupportedError, and OpenApiError when the document takes too much work.
+        """
+        converted = self._convert(schema, 0)
+        while self._waiting:  # not by recursion: a chain of references may be long
+            name, reference = self._waiting.pop()
+            self.definitions[name] = self._convert(self._target(reference), 0)
+        return converted
+
+    def _target(self, reference: str) -> Any:
+        target = self._references.find(reference)
+        if isinstance(target, Mapping) and isinstance(target.get("$ref"), str):
+            self._references.follow(target)  # a circle of nothing but references has no end
+        return target
+
+    def _convert(self, schema: Any, depth: int) -> Any:
+        self._references.work()
+        self._count += 1
+        if self._count > MOST_SCHEMAS:
+            raise UnsupportedError(f"it has more than {MOST_SCHEMAS:,} schemas")
         if isinstance(schema, bool):
             return schema
         if not isinstance(schema, Mapping):
@@ -102,11 +145,11 @@ class Schemas:
 
     def _keyword(self, keyword: str, value: Any, depth: int) -> Any:
         if keyword in _ONE:
-            return self.convert(value, depth + 1)
+            return self._convert(value, depth + 1)
         if keyword in _SEVERAL and isinstance(value, Sequence):
-            return [self.convert(each, depth + 1) for each in value]
+            return [self._convert(each, depth + 1) for each in value]
         if keyword in _NAMED and isinstance(value, Mapping):
-            return {name: self.convert(each, depth + 1) for name, each in value.items()}
+            return {name: self._convert(each, depth + 1) for name, each in value.items()}
         return value
 
     def _define(self, reference: str) -> str:
@@ -116,17 +159,16 @@ class Schemas:
         while name in self.definitions:
             name = f"{name}_"
         self._names[reference] = name
-        self.definitions[name] = True  # taken, while it is converted: it may refer to itself
-        target = self._references.find(reference)
-        if isinstance(target, Mapping) and target.get("$ref") == reference:
-            raise UnsupportedError(f"{reference} refers to itself")
-        self.definitions[name] = self.convert(target)
+        self.definitions[name] = True  # taken, until it is converted
+        self._waiting.append((name, reference))
         return name
 
 
 @lru_cache(maxsize=1024)
 def _is_usable(pattern: Any) -> bool:
     """Whether a pattern needs linear time only, as those of our schemas must."""
+    if not isinstance(pattern, str) or len(pattern) > MOST_PATTERN:
+        return False
     try:
         validator_for({"pattern": pattern}, offline=True, pattern_options=RegexOptions())
     except (ValidationError, ValueError):

@@ -1,6 +1,7 @@
 """One round of an HTTP tool: questions, the request, and the questions of the service."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,7 +14,7 @@ from mcphost.egress.errors import EgressError
 from mcphost.egress.messages import JsonBody, OutgoingRequest, ReceivedResponse
 from mcphost.kinds.functions.program import FunctionProgram, Parameters
 from mcphost.kinds.functions.returns import InvalidResult, Returns
-from mcphost.kinds.http import replies
+from mcphost.kinds.http import asking, replies
 from mcphost.kinds.http.configs import QuestionConfig, RequestConfig, ResponseConfig, condition
 from mcphost.kinds.http.replies import BadReplyError, Response
 from mcphost.kinds.http.requests import RequestTemplate
@@ -32,6 +33,9 @@ from mcphost.sdk.questions import FormAnswer
 
 MOST_TURNS: Final = 16
 """How often a service may ask in one call."""
+MAPPING_SECONDS: Final = 30.0
+"""How long the response to an unsafe request waits for a worker that maps it."""
+MAPPING_PAUSE: Final = 0.1
 
 Answered = Mapping[str, FormAnswer[dict[str, Any]]]
 
@@ -173,13 +177,29 @@ class HttpFunction:
             response = _response(await self._http.send(request, self._limits()))
             if response.media_type == replies.ASKS:
                 return self._asking(response)
+            asking.refuse_answers(response)
             return {"result": await self._result(response)}
         except (EgressError, BadReplyError) as error:
             raise ToolError(str(error)) from None
         except SearchFailed as error:
             raise ToolError(f"The service's response cannot be mapped: {error}") from None
         except SandboxFull:
-            raise ToolError("The server is busy. Try again later.") from None
+            sent = "" if self._tool.sending.is_safe else " The request was sent."
+            raise ToolError(f"The server is too busy to map the response.{sent}") from None
+
+    async def _selected(self, expression: str, data: Any) -> Any:
+        """Evaluate the expression. Raises SearchFailed, SandboxFull.
+
+        What came of a request that may have changed something must not be lost, so this waits longer.
+        """
+        end = time.monotonic() + (0 if self._tool.sending.is_safe else MAPPING_SECONDS)
+        while True:
+            try:
+                return await self._tool.search(self._tenant, expression, data)
+            except SandboxFull:
+                if time.monotonic() >= end:
+                    raise
+            await asyncio.sleep(MAPPING_PAUSE)
 
     def _limits(self) -> EgressLimits:
         sending = self._tool.sending
@@ -196,8 +216,8 @@ class HttpFunction:
             raise BadReplyError(
                 "A service may ask for input only if the request has a body: use POST"
             )
-        asking = replies.read_asking(response)
-        return {"requests": asking.model_dump()["requests"], "state": asking.state}
+        reply = asking.read_asking(response)
+        return {"requests": reply.model_dump()["requests"], "state": reply.state}
 
     def _with_answers(
         self,
@@ -229,7 +249,7 @@ class HttpFunction:
         else:
             selected = NOTHING
             if config.select:
-                selected = await self._tool.search(self._tenant, config.select, response.json)
+                selected = await self._selected(config.select, response.json)
             value = replies.result_of(response, config, selected)
         try:
             return self._tool.returns.encode(value, self._most).result

@@ -1,19 +1,13 @@
-"""How a service's response becomes a tool's result, or its questions.
+"""How a service's response becomes a tool's result."""
 
-A service that wants input replies with the media type ASKS and a small JSON document. It is then
-called again with the media type ANSWERS.
-"""
-
-import codecs
 import re
 from base64 import b64decode, b64encode
 from binascii import Error
 from collections.abc import Mapping, Sequence
-from email.message import Message
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import orjson
-from pydantic import AnyUrl, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AnyUrl
 
 from mcphost.kinds.http.configs import ResponseConfig
 from mcphost.sdk.content import (
@@ -32,14 +26,20 @@ ASKS: Final = "application/vnd.mcphost.input-required+json"
 """The media type of a response that asks questions."""
 ANSWERS: Final = "application/vnd.mcphost.input-responses+json"
 """The media type of a request with the answers."""
-MOST_STATE: Final = 16 * 1024
-MOST_REQUESTS: Final = 16
 MOST_SHOWN: Final = 2_000
 """How many characters of an error's body the caller is shown."""
-_NO_CHARSETS: Final = frozenset(
-    {"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"}
+MOST_VALUES: Final = 250_000
+"""Values in a body of JSON, because a value of one byte costs as much as a large one."""
+MOST_CONTENT_TYPE: Final = 512
+_CHARSETS: Final = re.compile(
+    r"(utf[-_]?(8|16|32)([-_]?[bl]e)?|(us-)?ascii|latin-?1|iso[-_]?8859-([1-9]|1[013-6])"
+    r"|windows-125[0-8]|koi8-[ru]|shift[-_]jis|euc-(jp|kr)|iso-2022-jp|big5|gbk?|gb2312|gb18030)"
 )
-"""Encodings of Python that take very long, fail, or make what is not Unicode text."""
+"""Encodings that services use. Python has others, which are no text or take very long, and remembers
+each unknown name."""
+_MEDIA_TYPE: Final = re.compile(r"\s*([!#$&^_.+a-z0-9-]{1,127}/[!#$&^_.+a-z0-9-]{1,127})\s*(?:;|$)")
+_CHARSET: Final = re.compile(r";\s*charset=\"?([a-z0-9_-]{1,40})")
+_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"')
 
 
 class BadReplyError(Exception):
@@ -62,17 +62,19 @@ class Response(NamedTuple):
 
     @property
     def text(self) -> str:
+        charset = self.charset if _CHARSETS.fullmatch(self.charset) else "utf-8"
         try:
-            charset = codecs.lookup(self.charset).name
-            if charset not in _NO_CHARSETS:
-                return self.body.decode(charset, "replace")
-        except (LookupError, ValueError):
-            pass
-        return self.body.decode("utf-8", "replace")
+            return self.body.decode(charset, "replace")
+        except LookupError:
+            return self.body.decode("utf-8", "replace")
 
     @property
     def json(self) -> Any:
         """The body as JSON. Raises BadReplyError."""
+        if has_more_values(self.body, MOST_VALUES):
+            raise BadReplyError(
+                f"The service's response has more than {MOST_VALUES} values of JSON"
+            )
         try:
             return orjson.loads(self.body)
         except orjson.JSONDecodeError:
@@ -81,44 +83,22 @@ class Response(NamedTuple):
             ) from None
 
 
+def has_more_values(body: bytes, most: int) -> bool:
+    """Return whether JSON has more than so many values and names, without parsing it."""
+
+    def bound(text: bytes) -> int:
+        return 1 + sum(map(text.count, (b",", b":", b"[", b"{")))
+
+    return bound(body) > most and bound(_STRING.sub(b"", body)) > most
+
+
 def media_type_of(header: str) -> tuple[str, str]:
-    """Return the media type and the charset of a `Content-Type` header."""
-    message = Message()
-    message["Content-Type"] = header or "application/octet-stream"
-    return message.get_content_type(), message.get_content_charset("utf-8")
-
-
-class AskedForm(BaseModel):
-    """A question of a service: a form."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    message: Annotated[str, Field(min_length=1, max_length=4_000)]
-    requestedSchema: dict[str, Any]  # noqa: N815 - as MCP names it
-
-
-Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,48}$")]
-
-
-class AskingReply(BaseModel):
-    """What a service that wants input replies with. It gets `state` back with the answers."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    requests: Annotated[dict[Key, AskedForm], Field(min_length=1, max_length=MOST_REQUESTS)]
-    state: Annotated[str, Field(max_length=MOST_STATE)] = ""
-
-
-def read_asking(response: Response) -> AskingReply:
-    """Read a response of the media type ASKS. Raises BadReplyError."""
-    try:
-        return AskingReply.model_validate_json(response.body)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))[:200] or "the document"
-        raise BadReplyError(
-            f"The service asked for input in a form that cannot be read: {where}: {first['msg']}"
-        ) from None
+    """Return the media type and the charset of a `Content-Type` header, in lower case."""
+    shown = header[:MOST_CONTENT_TYPE].lower()
+    media_type, charset = _MEDIA_TYPE.match(shown), _CHARSET.search(shown)
+    if media_type is None:
+        return "application/octet-stream" if not header.strip() else "text/plain", "utf-8"
+    return media_type[1], charset[1] if charset else "utf-8"
 
 
 def error_of(response: Response) -> Result:

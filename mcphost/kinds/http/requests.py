@@ -6,15 +6,24 @@ from urllib.parse import quote
 
 import orjson
 
-from mcphost.egress.messages import IDEMPOTENCY_KEY, FormBody, JsonBody, OutgoingRequest
+from mcphost.egress.messages import (
+    IDEMPOTENCY_KEY,
+    Content,
+    FormBody,
+    JsonBody,
+    OutgoingRequest,
+)
+from mcphost.egress.multipart import MultipartBody
 from mcphost.egress.secret_values import Text
 from mcphost.kinds.http.configs import (
     FieldConfig,
     FormBodyConfig,
     JsonBodyConfig,
+    MultipartBodyConfig,
     RequestConfig,
     TextBodyConfig,
 )
+from mcphost.kinds.http.parts import FileTemplates
 from mcphost.kinds.http.templates import (
     SECRETS,
     JsonTemplate,
@@ -27,6 +36,9 @@ from mcphost.kinds.http.templates import (
 from mcphost.sdk import ToolError
 
 _BETWEEN: Final = {"form": ",", "spaceDelimited": " ", "pipeDelimited": "|", "deepObject": ","}
+
+
+BodyConfig = JsonBodyConfig | FormBodyConfig | MultipartBodyConfig | TextBodyConfig
 
 
 class RequestPart(NamedTuple):
@@ -92,10 +104,14 @@ class RequestTemplate:
 
 
 class _BodyTemplate:
-    def __init__(self, config: JsonBodyConfig | FormBodyConfig | TextBodyConfig | None) -> None:
+    def __init__(self, config: BodyConfig | None) -> None:
         self._config = config
         self._json = JsonTemplate(config.value) if isinstance(config, JsonBodyConfig) else None
-        fields = config.fields if isinstance(config, FormBodyConfig) else ()
+        self._is_multipart = isinstance(config, MultipartBodyConfig)
+        self._files = FileTemplates(config.files if isinstance(config, MultipartBodyConfig) else ())
+        fields: Sequence[FieldConfig] = ()
+        if isinstance(config, FormBodyConfig | MultipartBodyConfig):
+            fields = config.fields
         self._fields = [(each, TextTemplate(each.value)) for each in fields]
         self._text = TextTemplate(config.text) if isinstance(config, TextBodyConfig) else None
 
@@ -104,6 +120,8 @@ class _BodyTemplate:
         if self._json is not None:
             yield RequestPart("body.value", "body", self._json.placeholders)
         yield from _parts("body.fields", "body", self._fields)
+        for path, placeholders in self._files.placeholders:
+            yield RequestPart(f"body.files.{path}", "body", placeholders)
         if self._text is not None:
             yield RequestPart("body.text", "body", self._text.placeholders)
 
@@ -111,14 +129,17 @@ class _BodyTemplate:
     def media_type(self) -> str:
         return self._config.media_type if isinstance(self._config, TextBodyConfig) else ""
 
-    def fill(self, values: Values) -> bytes | JsonBody | FormBody | None:
+    def fill(self, values: Values) -> Content:
         if self._json is not None:
             filled = self._json.fill(values)
             return None if isinstance(filled, Missing) else JsonBody(filled)
         if self._text is not None:
             text = self._text.fill(values, as_text)
             return None if isinstance(text, Missing) else str(text).encode()
-        return FormBody(tuple(_fields(self._fields, values))) if self._fields else None
+        fields = tuple(_fields(self._fields, values))
+        if self._is_multipart:
+            return MultipartBody(fields, self._files.fill(values))
+        return FormBody(fields) if self._fields else None
 
 
 def _parts(

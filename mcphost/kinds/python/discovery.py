@@ -1,5 +1,5 @@
-"""Finds the functions in the folder with tools. Each `*.py` is imported once; a broken file does
-not affect others."""
+"""Finds the functions in folders with tools. Each `*.py` is imported once; a broken file does not
+affect others."""
 
 import importlib.util
 import inspect
@@ -21,7 +21,7 @@ PREFIX = "mcphost_tools"
 
 @dataclass(slots=True)
 class FoundFunctions:
-    """The functions of a folder, by reference (`<stem>.<name>`), and the problems, by reference or
+    """The functions of some folders, by reference (`<stem>.<name>`), and the problems, by reference or
     stem."""
 
     functions: dict[str, PythonFunction] = field(default_factory=dict)
@@ -35,17 +35,25 @@ class FoundFunctions:
         return f"There is no tool function {reference!r}."
 
 
-def discover(folder: Path) -> FoundFunctions:
-    """Import the folder's files and inspect every marked function. Raises nothing but
+def discover(*folders: Path) -> FoundFunctions:
+    """Import the folders' files and inspect every marked function. Raises nothing but
     KeyboardInterrupt.
 
-    A problem's path is `<folder>/<file>:<line>`. Files whose name begins with `_` are ignored.
+    A problem's path is `<folder>/<file>:<line>`. Files whose name begins with `_` are ignored, and
+    those of a name that an earlier folder has are broken.
     """
     found = FoundFunctions()
-    if not folder.is_dir():
-        found.broken[folder.name] = ArgumentProblem(str(folder), "there is no such folder of tools")
-    for path in sorted(folder.glob("[!_]*.py")):
-        _read(path, found)
+    taken: dict[str, Path] = {}
+    for folder in folders:
+        if not folder.is_dir():
+            problem = ArgumentProblem(str(folder), "there is no such folder of tools")
+            found.broken[folder.name] = problem
+        for path in sorted(folder.glob("[!_]*.py")):
+            first = taken.setdefault(path.stem, path)
+            if first is path:
+                _read(path, found)
+            else:
+                found.broken[str(path)] = ArgumentProblem(str(path), f"{first} has the same name")
     return found
 
 

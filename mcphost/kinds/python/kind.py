@@ -1,4 +1,4 @@
-"""The kind `python`: functions of the folder with tools, marked with `@tool`, `@prompt` or
+"""The kind `python`: functions of the folders with tools, marked with `@tool`, `@prompt` or
 `@resource`."""
 
 from collections.abc import Collection, Mapping, Sequence
@@ -39,16 +39,16 @@ class PythonKind(Kind):
     can_stream = True
 
     def __init__(self) -> None:
-        self._folder: Path | None = None
+        self._folders: tuple[Path, ...] = ()
         self._found = FoundFunctions()
         self._compiled: dict[str, Compiled] = {}
 
-    def configure(self, folder: Path) -> None:
-        """Load the functions of `folder`. Calling it again with the same folder has no effect."""
-        if folder == self._folder:
+    def configure(self, *folders: Path) -> None:
+        """Load the functions of `folders`. Calling it again with the same folders has no effect."""
+        if folders == self._folders:
             return
-        self._folder = folder
-        self._found = discover(folder)
+        self._folders = folders
+        self._found = discover(*folders)
         self._compiled = {name: _compile(tool) for name, tool in self._found.functions.items()}
 
     def config_model(self, primitive_type: PrimitiveType) -> type[BaseModel]:

@@ -4,16 +4,16 @@ import ast
 from collections.abc import Mapping
 from typing import Any, Final
 
-from mcphost.kinds.script.surroundings import DESCRIBED, stubs
+from mcphost.kinds.script.surroundings import DESCRIBED, declarations
 
 _KEYWORDS: Final = """
     False None True and as assert async await break class continue def elif else except finally for
     from global if import in is lambda match nonlocal not or pass raise return try while with
 """
 _BUILTINS: Final = """
-    abs all any bin bool bytes chr dict divmod enumerate float frozenset hash hex int isinstance iter
-    len list max min next oct ord pow print range repr reversed round set slice sorted str sum tuple
-    type zip
+    abs all any bin bool bytes chr dict divmod enumerate filter float frozenset getattr hasattr hash hex
+    int isinstance iter len list map max min next oct ord pow print range repr reversed round set
+    setattr slice sorted str sum tuple type zip
     Exception AssertionError AttributeError IndexError KeyError LookupError NotImplementedError
     OverflowError RuntimeError StopIteration TimeoutError TypeError ValueError ZeroDivisionError
 """
@@ -39,7 +39,7 @@ def offered() -> Mapping[str, Any]:
     functions: list[Mapping[str, str]] = []
     members: dict[str, list[Mapping[str, str]]] = {}
     objects: list[str] = []
-    for node in ast.parse(stubs(waits=False)).body:
+    for node in ast.parse(declarations(waits=False)).body:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 functions += _described(node, about.get(node.name, ""))

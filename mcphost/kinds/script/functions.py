@@ -3,7 +3,9 @@
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from types import MethodType
 from typing import Any, Final, cast
 
 import orjson
@@ -16,7 +18,7 @@ from mcphost.runtime.questions import CapabilityMissing, Question, QuestionRefus
 from mcphost.runtime.rounds import Round
 from mcphost.runtime.steps import Misused
 from mcphost.sdk import questions
-from mcphost.sdk.context import accepted
+from mcphost.sdk.context import accepted, agreed
 from mcphost.sdk.errors import ToolError, answer_error
 from mcphost.sdk.questions import FormAnswer
 
@@ -59,8 +61,9 @@ class Functions:
         self.sent = 0
         self._said = 0
         self.refusals: set[str] = set()
-        self._here: Mapping[str, Callable[..., Any]] = {
+        self._here: Mapping[str, Any] = {
             "elicit": self._elicit,
+            "elicit_url": self._elicit_url,
             "ask": self._ask,
             "sample": self._sample,
             "secret": self._secret,
@@ -68,7 +71,7 @@ class Functions:
             "log": self._log,
             "fail": self._fail,
         }
-        self._waiting: Mapping[str, Callable[..., Awaitable[Any]]] = {
+        self._waiting: Mapping[str, Any] = {
             "_http": self._http,
             **dict.fromkeys(SLEEPS, self._sleep),
         }
@@ -76,13 +79,13 @@ class Functions:
     def call(self, name: str, args: list[Any]) -> Any:
         """Return the value of a call: MISSING for a question that must be asked, an awaitable for a
         call that takes time. Raises Raised, CallOver."""
-        function = self._here.get(name) or self._waiting[name]
+        function: MethodType = self._here.get(name) or self._waiting[name]
         try:
-            bound = inspect.signature(function).bind(*args[0], **args[1])
+            bound = _signature(function.__func__).bind(self, *args[0], **args[1])
         except TypeError as error:
             raise Raised("TypeError", f"{name.strip('_')}(): {error}") from None
         try:
-            return function(*bound.args, **bound.kwargs)
+            return function.__func__(*bound.args, **bound.kwargs)
         except (QuestionRefused, Misused, Changed) as error:
             raise Raised("RuntimeError", str(error)) from None
         except CapabilityMissing as missing:
@@ -114,6 +117,11 @@ class Functions:
     def _elicit(self, key: str, message: str, fields: Any) -> Any:
         answer = self._form(key, message, fields)
         return answer if answer is MISSING else accepted(key, answer)
+
+    def _elicit_url(self, key: str, message: str, url: str) -> Any:
+        """Ask the user to open a page. The answer is consent only, so there is no value."""
+        answer = self._answer(questions.url(key, message, url))
+        return answer if answer is MISSING else agreed(key, answer)
 
     def _ask(self, key: str, message: str, fields: Any) -> Any:
         answer = self._form(key, message, fields)
@@ -175,6 +183,12 @@ class Functions:
         except Exception:
             log.exception("a request of a script failed")
             raise Raised("RuntimeError", "the request failed") from None
+
+
+@lru_cache
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    """Read the parameters of a method. It takes longer than most calls."""
+    return inspect.signature(function)
 
 
 def form_schema(fields: Any) -> Any:

@@ -3,14 +3,15 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from mcp_types import ToolAnnotations
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from mcphost.kinds.kind import Compiled, Kind, KindError
+from mcphost.kinds.kind import Compiled, Kind, KindError, Sending
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.kinds.script.program import Script, ScriptProgram
+from mcphost.kinds.script.sendings import sendings_in
 from mcphost.kinds.script.signature import (
     MOST_CHARACTERS,
     ScriptProblem,
@@ -18,10 +19,15 @@ from mcphost.kinds.script.signature import (
     signature_of,
 )
 from mcphost.kinds.script.surroundings import stubs
+from mcphost.observability import counters, health
 from mcphost.runtime.program import TaskSupport
 from mcphost.runtime.schema import ArgumentProblem
+from mcphost.sandbox.checks import ChecksBusy
 from mcphost.sandbox.pool import Sandbox
 from mcphost.sandbox.processes import WorkerLost
+
+WAIT_SECONDS: Final = 10.0
+"""How long saving a script waits until it can be checked."""
 
 
 class ScriptConfig(BaseModel):
@@ -80,26 +86,30 @@ class ScriptKind(Kind):
         hints = read.annotations.model_dump_json(by_alias=True, exclude_none=True)
         return self._compiled(read.code, hints, read.tasks)
 
-    def inspect(self, config: Mapping[str, Any]) -> Mapping[str, list[str]]:
-        """Return the problems of a script that is to be saved, by field: what `compile` refuses, and
-        what the type checker finds. Blocks for a moment."""
+    def inspect(self, config: Mapping[str, Any], tenant: str) -> Mapping[str, list[str]]:
+        """Return the problems of a tenant's script that is to be saved, by field: what `compile`
+        refuses, and what the type checker finds. Blocks for a moment."""
         try:
-            found = self.look(_read(config).code)
+            found = self.look(_read(config).code, tenant, WAIT_SECONDS)
         except KindError as error:
             return error.problems
+        except ChecksBusy as busy:
+            return {"code": [f"{busy} Save the script again in a moment."]}
         except WorkerLost as lost:
             return {"code": [f"The script could not be checked: {lost}"]}
         problems = [_at(one["line"], one["column"], one["message"]) for one in found.problems]
         return {"code": problems} if problems else {}
 
-    def look(self, code: str) -> Inspection:
-        """Return what `inspect` finds in the code, for an editor. Blocks. Raises WorkerLost."""
+    def look(self, code: str, tenant: str, wait_seconds: float = 0.0) -> Inspection:
+        """Return what `inspect` finds in the code, for an editor. Blocks. Raises ChecksBusy,
+        WorkerLost."""
         try:
             signature = signature_of(code)
         except ScriptProblem as problem:
             at = {"line": problem.line, "column": problem.column, "message": str(problem)}
             return Inspection([at], None)
-        found = self.sandbox.check(code, stubs(waits=signature.waits))
+        declared = stubs(waits=signature.waits)
+        found = self.sandbox.check(tenant, code, declared, wait_seconds)
         return Inspection(found, signature.input_schema)
 
     def check(self) -> Sequence[ArgumentProblem]:
@@ -107,6 +117,11 @@ class ScriptKind(Kind):
 
     def choices(self) -> Sequence[tuple[str, str]]:
         return ()
+
+    def sendings_of(self, config: Mapping[str, Any]) -> Sequence[Sending]:
+        """Return the addresses and secrets that the code names as literals."""
+        code = config.get("code")
+        return sendings_in(code) if isinstance(code, str) else ()
 
     def _compile(self, code: str, hints: str, tasks: TaskSupport) -> Compiled:
         signature = _signature(code)
@@ -145,3 +160,10 @@ def _at(line: int, column: int, message: str) -> str:
 
 script_kind = ScriptKind(Sandbox())
 """The instance that the platform uses."""
+health.inform("sandbox", script_kind.sandbox.facts)
+counters.measure("sandbox_workers_busy", lambda: script_kind.sandbox.in_use)
+counters.measure("sandbox_workers_idle", lambda: script_kind.sandbox.idle)
+counters.measure("sandbox_waiting", lambda: script_kind.sandbox.waiting)
+counters.measure(
+    "sandbox_own_users", lambda: int(script_kind.sandbox.status.get("own_user", False))
+)

@@ -134,7 +134,8 @@ class ScriptProgram:
         except SandboxFull as full:
             if ports.may_defer():
                 return Deferred(journal, no_room=True)
-            text = "The tool is busy: too many of its calls run. Try again later."
+            what = "too many scripts of this tenant run" if full.of_tenant else "the server is full"
+            text = f"The tool is busy: {what}. Try again later."
             return Failed(Failure(FailureKind.OVERLOADED, text, str(full)))
         except WorkerLost as lost:
             kind = FailureKind.TIMED_OUT if lost.late else FailureKind.CRASHED
@@ -199,15 +200,14 @@ class ScriptRound:
 
         Raises CallOver; Unwound; WorkerLost; Unloadable, if `paused` cannot be continued.
         """
+        given = {} if paused is None else self._continue(paused)
         try:
-            await self._worker.begin(self._job(paused))
+            await self._worker.begin({**self._job(paused), "given": given})
         except BrokenFrame as error:
             return _failed({"why": "output", "message": f"the arguments: {error}"})
         message = await self._receive()
         if message["is"] == "unloadable":
             raise Unloadable(message["message"])
-        if paused is not None:
-            self._continue(paused)
         while message["is"] == "waiting":
             message = await self._answered(message)
         return self._outcome(message)
@@ -223,16 +223,29 @@ class ScriptRound:
             "now": [*NOW] if self._script.signature.waits else [*NOW, *LATER],
             "later": [*LATER] if self._script.signature.waits else [],
             "limits": dict(LIMITS),
+            "longest_image": LONGEST_IMAGE,
             "time": self._time.isoformat(),
             "seed": self._seed.hex,
             "printed": MOST_PRINTED,
         }
 
-    def _continue(self, paused: Mapping[str, Any]) -> None:
+    def _continue(self, paused: Mapping[str, Any]) -> dict[str, Any]:
+        """Continue what is recorded. Returns the answer that the script waits for, by its call, so
+        that the worker need not ask for it: of a plain `def`, which has one call at a time.
+
+        Raises CallOver.
+        """
         self._round.recording.continue_from(paused["position"])
         self._functions.sent = paused["sent"]
         self._functions.refusals.update(paused["refusals"])
         self._calls = {int(id): call for id, call in paused["calls"].items()}
+        if self._script.signature.waits:
+            return {}
+        for id in self._calls:
+            self._begin(id)
+        given = {str(id): self._settled.pop(id) for id in list(self._settled)}
+        self._calls = {id: call for id, call in self._calls.items() if str(id) not in given}
+        return given
 
     async def _receive(self) -> dict[str, Any]:
         while True:
@@ -245,8 +258,13 @@ class ScriptRound:
         """Answer the calls of a script that waits, or pause it if only the caller can answer."""
         for call in message["calls"]:
             self._calls[call["id"]] = [call["name"], call["args"]]
-        for id in self._calls.keys() - self._begun:
-            await self._begin(id)
+        try:
+            for id in self._calls.keys() - self._begun:
+                self._begin(id)
+        except CallOver:
+            await self._worker.reply({"answers": None})
+            await self._receive()  # so that the worker can be used again
+            raise
         answers = await self._ready(message["pending"])
         for answered in answers:
             del self._calls[int(answered)]
@@ -259,18 +277,14 @@ class ScriptRound:
             return {"is": "failed", "why": "output", "message": str(error)}
         return await self._receive()
 
-    async def _begin(self, id: int) -> None:
-        """Begin a call. A question without an answer remains unsettled."""
+    def _begin(self, id: int) -> None:
+        """Begin a call. A question without an answer remains unsettled. Raises CallOver."""
         self._begun.add(id)
         name, args = self._calls[id]
         try:
             value = self._functions.call(name, args)
         except Raised as error:
             self._settled[id] = _exception(error)
-        except CallOver:
-            await self._worker.reply({"answers": None})
-            await self._receive()  # so that the worker can be used again
-            raise
         else:
             if asyncio.iscoroutine(value):
                 self._running[id] = asyncio.create_task(value, name=name)

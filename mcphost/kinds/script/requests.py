@@ -1,6 +1,7 @@
 """Outgoing HTTP requests of scripts. A script has handles of secrets, and never their values."""
 
 import re
+from functools import cached_property
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
@@ -28,7 +29,11 @@ class Requests:
     def __init__(self, ports: Ports, nonce: str) -> None:
         self._ports = ports
         self._nonce = nonce
-        self._handle = re.compile(rf"secret:({NAME.pattern}):{nonce}")
+
+    @cached_property
+    def _handle(self) -> re.Pattern[str]:
+        """What finds handles. Most scripts send nothing, and compiling takes a while."""
+        return re.compile(rf"secret:({NAME.pattern}):{self._nonce}")
 
     def handle(self, name: str) -> str:
         """Return what stands for a secret in the sandbox."""

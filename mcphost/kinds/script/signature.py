@@ -1,13 +1,21 @@
 """The function of a script: its name, its texts, and the schemas of its annotations."""
 
 import ast
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 MOST_CHARACTERS: Final = 64 * 1024
+MOST_TOKENS: Final = 20_000
+"""Words, numbers and signs of a script, those inside of its texts too: parsing them takes time and memory
+of the server, up to 20 times the length of the script."""
+MOST_PARTS: Final = 2000
+"""Types, default values and choices in the schemas of a script. A class is counted wherever it is
+used: 20 classes with two fields of the next one are a million parts."""
 MOST_DEPTH: Final = 20
+LARGEST_INTEGER: Final = 2**63
 
 _PLAIN: Final[Mapping[str, Mapping[str, Any]]] = {
     "str": {"type": "string"},
@@ -22,8 +30,11 @@ _PLAIN: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 _TEXTS: Final[tuple[Mapping[str, Any], ...]] = ({"type": "string"}, {"type": "null"}, {})
 """Schemas of results that are sent as text only, or say nothing."""
+_TOKEN: Final = re.compile(r"\w+|[^\w\s]")
 _SECTION: Final = re.compile(r"(?:Args|Arguments|Parameters)\s*:\s*$")
 _PARAMETER: Final = re.compile(r"\s*(\w+)(?:\s*\([^)]*\))?\s*:\s*(.+)$")
+
+_LINE_END: Final = re.compile(r"\r\n?|\n")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -50,16 +61,7 @@ class Signature:
 
 def signature_of(source: str) -> Signature:
     """Read the script's only public function. Raises ScriptProblem."""
-    if len(source) > MOST_CHARACTERS:
-        raise ScriptProblem(f"The script has more than {MOST_CHARACTERS} characters.")
-    try:
-        body = ast.parse(source).body
-    except SyntaxError as error:
-        raise ScriptProblem(
-            f"{error.msg}.".capitalize(), error.lineno or 1, error.offset or 1
-        ) from None
-    except (ValueError, RecursionError, MemoryError):
-        raise ScriptProblem("The script cannot be parsed.") from None
+    body = parsed(source).body
     public = [one for one in body if isinstance(one, Function) and not one.name.startswith("_")]
     if len(public) != 1:
         found = "no function" if not public else "more than one"
@@ -69,97 +71,167 @@ def signature_of(source: str) -> Signature:
             public[1].lineno if public else 1,
         )
     (function,) = public
-    return _signature(function, {one.name: one for one in body if isinstance(one, ast.ClassDef)})
+    classes = {one.name: one for one in body if isinstance(one, ast.ClassDef)}
+    try:
+        return _SignatureReader(classes).read(function)
+    except ScriptProblem as problem:
+        column = _in_characters(source, problem.line, problem.column)
+        raise ScriptProblem(str(problem), problem.line, column) from None
 
 
-def _signature(function: Function, classes: Mapping[str, ast.ClassDef]) -> Signature:
-    docstring = ast.get_docstring(function) or ""
-    described = _parameters(docstring)
-    given = function.args
-    for wrong in (given.vararg, given.kwarg, *given.posonlyargs):
-        if wrong is not None:
-            raise _problem(wrong, f"The parameter {wrong.arg} cannot be given by name.")
-    defaults = [None] * (len(given.args) - len(given.defaults)) + list(given.defaults)
-    named = [*zip(given.args, defaults, strict=True)]
-    named += zip(given.kwonlyargs, given.kw_defaults, strict=True)
-    properties: dict[str, Any] = {}
-    for parameter, default in named:
-        schema = dict(_schema(parameter.annotation, classes, inputs=True))
-        if default is not None:
-            schema["default"] = _value(default)
-        if parameter.arg in described:
-            schema["description"] = described[parameter.arg]
-        properties[parameter.arg] = schema
-    required = [parameter.arg for parameter, default in named if default is None]
-    inputs: dict[str, Any] = {"type": "object", "properties": properties}
-    if required:
-        inputs["required"] = required
-    inputs["additionalProperties"] = False
-    output = _schema(function.returns, classes, inputs=False)
-    summary = " ".join(docstring.partition("\n\n")[0].split())
-    waits = isinstance(function, ast.AsyncFunctionDef)
-    told = None if output in _TEXTS else output
-    return Signature(function.name, waits, summary, inputs, told)
+def _in_characters(source: str, line: int, column: int) -> int:
+    """Return the column in characters for one in bytes of UTF-8, as `ast` counts."""
+    text = _LINE_END.split(source)[line - 1].encode()[: column - 1]
+    return len(text.decode(errors="ignore")) + 1
 
 
-def _schema(
-    written: ast.expr | None,
-    classes: Mapping[str, ast.ClassDef],
-    *,
-    inputs: bool,
-    depth: int = 0,
-) -> Mapping[str, Any]:
-    """Return the JSON Schema of an annotation; {} where there is none. Raises ScriptProblem.
-
-    Dataclasses are for results only: an argument arrives as plain JSON.
-    """
-    if depth > MOST_DEPTH:
-        raise ScriptProblem("The annotation is nested too deep.", getattr(written, "lineno", 1))
-
-    def inner(one: ast.expr) -> Mapping[str, Any]:
-        return _schema(one, classes, inputs=inputs, depth=depth + 1)
-
-    match written:
-        case None:
-            return {}
-        case ast.Constant(value=None):
-            return _PLAIN["None"]
-        case ast.Name(id=name) | ast.Attribute(attr=name) if name in _PLAIN:
-            return _PLAIN[name]
-        case ast.Name(id=name) if name in classes and not inputs:
-            return _dataclass(classes[name], inner)
-        case ast.BinOp(op=ast.BitOr(), left=left, right=right):
-            return _any_of([inner(left), inner(right)])
-        case ast.Subscript(value=ast.Name(id=name) | ast.Attribute(attr=name), slice=part):
-            return _generic(written, name, _parts(part), inner)
-        case _:
-            raise _problem(written, f"{ast.unparse(written)[:100]} has no JSON Schema here.")
+def parsed(source: str) -> ast.Module:
+    """Parse a script, if it is not too large. Raises ScriptProblem."""
+    if len(source) > MOST_CHARACTERS:
+        raise ScriptProblem(f"The script has more than {MOST_CHARACTERS} characters.")
+    if len(source) > MOST_TOKENS and sum(1 for _ in _TOKEN.finditer(source)) > MOST_TOKENS:
+        raise ScriptProblem(f"The script has more than {MOST_TOKENS} words and signs.")
+    try:
+        return ast.parse(source)
+    except SyntaxError as error:
+        raise ScriptProblem(
+            f"{error.msg}.".capitalize(), error.lineno or 1, error.offset or 1
+        ) from None
+    except (ValueError, RecursionError, MemoryError):
+        raise ScriptProblem("The script cannot be parsed.") from None
 
 
-def _generic(written: ast.expr, name: str, parts: list[ast.expr], inner: Any) -> Mapping[str, Any]:
-    match name, parts:
-        case "list", [item]:
-            return {"type": "array", "items": inner(item)}
-        case "dict", [ast.Name(id="str"), value]:
-            return {"type": "object", "additionalProperties": inner(value)}
-        case "Optional", [one]:
-            return _any_of([inner(one), _PLAIN["None"]])
-        case "Union", _:
-            return _any_of([inner(one) for one in parts])
-        case "Literal", _:
-            return {"enum": [_value(one) for one in parts]}
-        case _:
-            raise _problem(written, f"{ast.unparse(written)[:100]} has no JSON Schema here.")
+class _SignatureReader:
+    """Reads a function, up to the limit of parts. `classes` are those of the script, by name."""
+
+    def __init__(self, classes: Mapping[str, ast.ClassDef]) -> None:
+        self._classes = classes
+        self._parts_left = MOST_PARTS
+
+    def read(self, function: Function) -> Signature:
+        """Return the signature. Raises ScriptProblem."""
+        docstring = ast.get_docstring(function) or ""
+        if not _is_text(docstring):
+            raise ScriptProblem("The docstring has a character that is no text.", function.lineno)
+        inputs = self._inputs(function, _parameters(docstring))
+        output = self._schema(function.returns, inputs=False)
+        summary = " ".join(docstring.partition("\n\n")[0].split())
+        waits = isinstance(function, ast.AsyncFunctionDef)
+        told = None if output in _TEXTS else output
+        return Signature(function.name, waits, summary, inputs, told)
+
+    def _inputs(self, function: Function, described: Mapping[str, str]) -> Mapping[str, Any]:
+        given = function.args
+        for wrong in (given.vararg, given.kwarg, *given.posonlyargs):
+            if wrong is not None:
+                raise _problem(wrong, f"The parameter {wrong.arg} cannot be given by name.")
+        defaults = [None] * (len(given.args) - len(given.defaults)) + list(given.defaults)
+        named = [*zip(given.args, defaults, strict=True)]
+        named += zip(given.kwonlyargs, given.kw_defaults, strict=True)
+        properties: dict[str, Any] = {}
+        for parameter, default in named:
+            schema = dict(self._schema(parameter.annotation, inputs=True, at=parameter))
+            if default is not None:
+                schema["default"] = self._value(default)
+            if parameter.arg in described:
+                schema["description"] = described[parameter.arg]
+            properties[parameter.arg] = schema
+        required = [parameter.arg for parameter, default in named if default is None]
+        inputs: dict[str, Any] = {"type": "object", "properties": properties}
+        if required:
+            inputs["required"] = required
+        inputs["additionalProperties"] = False
+        return inputs
+
+    def _schema(
+        self,
+        written: ast.expr | None,
+        *,
+        inputs: bool,
+        depth: int = 0,
+        at: ast.arg | None = None,
+    ) -> Mapping[str, Any]:
+        """Return the JSON Schema of an annotation; {} where there is none. Raises ScriptProblem.
+
+        Dataclasses are for results only: an argument arrives as plain JSON. `at` is the place of a
+        missing annotation.
+        """
+        self._count(written or at)
+        if depth > MOST_DEPTH:
+            raise ScriptProblem("The annotation is nested too deep.", getattr(written, "lineno", 1))
+
+        def inner(one: ast.expr) -> Mapping[str, Any]:
+            return self._schema(one, inputs=inputs, depth=depth + 1)
+
+        match written:
+            case None:
+                return {}
+            case ast.Constant(value=None):
+                return _PLAIN["None"]
+            case ast.Name(id=name) | ast.Attribute(attr=name) if name in _PLAIN:
+                return _PLAIN[name]
+            case ast.Name(id=name) if name in self._classes and not inputs:
+                return _dataclass(self._classes[name], inner)
+            case ast.BinOp(op=ast.BitOr(), left=left, right=right):
+                return _any_of([inner(left), inner(right)])
+            case ast.Subscript(value=ast.Name(id=name) | ast.Attribute(attr=name), slice=part):
+                return self._generic(written, name, _parts(part), inner)
+            case _:
+                raise _no_schema(written)
+
+    def _generic(
+        self, written: ast.expr, name: str, parts: list[ast.expr], inner: Any
+    ) -> Mapping[str, Any]:
+        match name, parts:
+            case "list", [item]:
+                return {"type": "array", "items": inner(item)}
+            case "dict", [ast.Name(id="str"), value]:
+                return {"type": "object", "additionalProperties": inner(value)}
+            case "Optional", [one]:
+                return _any_of([inner(one), _PLAIN["None"]])
+            case "Union", _:
+                return _any_of([inner(one) for one in parts])
+            case "Literal", _:
+                return {"enum": [self._value(one) for one in parts]}
+            case _:
+                raise _no_schema(written)
+
+    def _value(self, written: ast.expr) -> Any:
+        """Return the value of a literal that is JSON. Raises ScriptProblem for anything else."""
+        try:
+            value = ast.literal_eval(written)
+        except (ValueError, TypeError, RecursionError, MemoryError):
+            raise _problem(written, "Only a literal can be here, for the input schema.") from None
+        self._check_value(written, value)
+        return value
+
+    def _check_value(self, written: ast.expr, value: Any, depth: int = 0) -> None:
+        self._count(written)
+        if not isinstance(value, list | dict):
+            if not _is_json(value):
+                raise _problem(written, "This literal is not JSON.")
+            return
+        if depth == MOST_DEPTH:
+            raise _problem(written, "This literal is nested too deep.")
+        if isinstance(value, dict) and not all(map(_is_text, value)):
+            raise _problem(written, "This literal has keys that are no texts.")
+        for one in value.values() if isinstance(value, dict) else value:
+            self._check_value(written, one, depth + 1)
+
+    def _count(self, at: ast.expr | ast.arg | None) -> None:
+        self._parts_left -= 1
+        if self._parts_left < 0:
+            text = f"The schemas have more than {MOST_PARTS} parts."
+            raise ScriptProblem(text) if at is None else _problem(at, text)
 
 
 def _dataclass(definition: ast.ClassDef, inner: Any) -> Mapping[str, Any]:
     """Return the schema of a result's class, by its annotated fields."""
-    fields = [
-        one
+    properties = {
+        one.target.id: inner(one.annotation)
         for one in definition.body
         if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
-    ]
-    properties = {ast.unparse(one.target): inner(one.annotation) for one in fields}
+    }
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
@@ -174,15 +246,17 @@ def _parts(part: ast.expr) -> list[ast.expr]:
     return list(part.elts) if isinstance(part, ast.Tuple) else [part]
 
 
-def _value(written: ast.expr) -> Any:
-    """Return the value of a literal. Raises ScriptProblem for anything else."""
-    try:
-        value = ast.literal_eval(written)
-    except (ValueError, TypeError, RecursionError, MemoryError):
-        raise _problem(written, "Only a literal can be here, for the input schema.") from None
-    if isinstance(value, bytes | complex | set | tuple) or value is Ellipsis:
-        raise _problem(written, "This literal is not JSON.")
-    return value
+def _is_json(value: Any) -> bool:
+    if isinstance(value, bool) or value is None:
+        return True
+    if isinstance(value, int):
+        return -LARGEST_INTEGER <= value < LARGEST_INTEGER
+    return math.isfinite(value) if isinstance(value, float) else _is_text(value)
+
+
+def _is_text(value: Any) -> bool:
+    """Whether this is a text that every client and database can store: no surrogate, no NUL."""
+    return isinstance(value, str) and not re.search("[\0\ud800-\udfff]", value)
 
 
 def _parameters(docstring: str) -> dict[str, str]:
@@ -200,6 +274,14 @@ def _parameters(docstring: str) -> dict[str, str]:
         elif inside and name and line.strip():
             described[name] += f" {line.strip()}"
     return described
+
+
+def _no_schema(written: ast.expr) -> ScriptProblem:
+    try:
+        text = ast.unparse(written)[:100]
+    except RecursionError:
+        text = "This annotation"
+    return _problem(written, f"{text} has no JSON Schema here.")
 
 
 def _problem(at: ast.expr | ast.arg, message: str) -> ScriptProblem:

@@ -5,7 +5,7 @@ In a plain `def` the functions return their results; in an `async def` those of 
 
 from typing import Final
 
-LATER: Final = ("elicit", "ask", "sample", "_http")
+LATER: Final = ("elicit", "elicit_url", "ask", "sample", "_http")
 """Functions that may take long."""
 NOW: Final = ("secret", "progress", "log", "fail")
 
@@ -38,7 +38,7 @@ _STUB: Final = """
         headers: dict[str, str] | None = None, json: Any = None, data: str | None = None) -> Response: ...
 """
 
-_METHODS: Final = ("get", "post", "put", "patch", "delete", "head")
+METHODS: Final = ("get", "post", "put", "patch", "delete", "head")
 
 _STUBS: Final = """
 from typing import Any, Never
@@ -51,6 +51,7 @@ class Response:
     def json(self) -> Any: ...
 
 {define} elicit(key: str, message: str, fields: dict[str, Any]) -> dict[str, Any]: ...
+{define} elicit_url(key: str, message: str, url: str) -> None: ...
 {define} ask(key: str, message: str, fields: dict[str, Any]) -> dict[str, Any]: ...
 {define} sample(key: str, prompt: str, *, max_tokens: int = 1000, system: str | None = None) -> str: ...
 def secret(name: str) -> str: ...
@@ -59,10 +60,29 @@ def log(data: Any, level: str = "info") -> None: ...
 def fail(message: str) -> Never: ...
 """
 
+_BUILTINS: Final = """
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+_T = TypeVar("_T")
+
+def filter(function: Callable[[_T], Any] | None, values: Iterable[_T]) -> list[_T]: ...
+def map(function: Callable[..., _T], *values: Iterable[Any]) -> list[_T]: ...
+def getattr(object: object, name: str, default: Any = ...) -> Any: ...
+def hasattr(object: object, name: str) -> bool: ...
+def setattr(object: object, name: str, value: Any) -> None: ...
+"""
+"""Functions that the interpreter has, and its type checker does not know. `filter` and `map` return
+lists there."""
+
 DESCRIBED: Final = (
     ("http.get(url, params=…, headers=…)", "Send a request; also post, put, patch, delete, head."),
     ("secret(name)", "Name a secret in a header, the query or a JSON body."),
     ("elicit(key, message, fields)", "Ask the user; a user who declines ends the call."),
+    (
+        "elicit_url(key, message, url)",
+        "Ask the user to open a page; a user who declines ends the call.",
+    ),
     ("ask(key, message, fields)", "Ask the user, and get the action and the content."),
     ("sample(key, prompt)", "Ask the client's model for a text."),
     ("progress(done, total, message)", "Tell the client how far the call is."),
@@ -79,6 +99,11 @@ def prelude(*, waits: bool) -> str:
 
 def stubs(*, waits: bool) -> str:
     """Return the declarations that a script is checked with."""
+    return declarations(waits=waits) + _BUILTINS
+
+
+def declarations(*, waits: bool) -> str:
+    """Return the declarations of the functions of the server."""
     declared = _STUBS.format(define=_define(waits))
     return declared + _http_class(_STUB, waits=waits) + "\nhttp: _Http\n"
 
@@ -87,7 +112,7 @@ def _http_class(template: str, *, waits: bool) -> str:
     define, wait = _define(waits), "await " if waits else ""
     methods = (
         template.format(define=define, wait=wait, name=name, method=name.upper())
-        for name in _METHODS
+        for name in METHODS
     )
     return "\n\nclass _Http:" + "".join(methods)
 

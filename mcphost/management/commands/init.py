@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.module_loading import autodiscover_modules
 
 from mcphost import home
@@ -46,6 +46,10 @@ class Command(BaseCommand):
                 )
             if options["demo"]:
                 demo.seed_demo(data)
-            if options["conformance"]:
-                demo.seed_conformance()
+            if options["conformance"] and not demo.seed_conformance():
+                raise CommandError(
+                    "The functions of the conformance suite are not loaded. Set MCPHOST_CONFORMANCE=1 "
+                    "for this command and for the server; they are in tests/conformance/tools of a "
+                    "checkout."
+                )
         self.stdout.write(f"Ready in {data.path}")

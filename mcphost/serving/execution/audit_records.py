@@ -37,6 +37,8 @@ WELL = frozenset({COMPLETE, INPUT_REQUIRED, YIELDED, DEFERRED})
 """The endings of rounds that did not fail."""
 CLIENT_ASSERTED = "client-asserted"
 """The evidence of an input response: the client's word."""
+PLAYGROUND = "playground"
+"""The evidence of an input response of a trial: the signed-in operator gave it in the admin."""
 OBSERVED = "observed"
 """The evidence of an expired input request: this server observed the expiry."""
 RECEIVED = "received"
@@ -166,7 +168,7 @@ def _answer(turn: Turn, one: TakenAnswer) -> Record:
     took = None if resumed.state is None else now.timestamp() - resumed.state.issued_at
     facts = {
         **_named(one.key, one.answer.question, one.method),
-        "evidence": OBSERVED if one.answer.failure == TIMED_OUT else CLIENT_ASSERTED,
+        "evidence": _evidence(turn, one.answer),
         "seconds": took and max(0.0, round(took, 3)),
         "sealed_by": resumed.sealed_by,
         "unasked": not one.method,
@@ -174,6 +176,13 @@ def _answer(turn: Turn, one: TakenAnswer) -> Record:
     word = _word_of(one.answer)
     ending = Ending(word, payload={"answer": one.answer.result}, facts=facts)
     return _record(records.ANSWER_RECEIVED, turn, ending, turn.primitive.version, now)
+
+
+def _evidence(turn: Turn, answer: Answer) -> str:
+    """How this server knows the answer."""
+    if answer.failure == TIMED_OUT:
+        return OBSERVED
+    return PLAYGROUND if turn.call.delivery is Delivery.PLAYGROUND else CLIENT_ASSERTED
 
 
 def _word_of(answer: Answer) -> str:

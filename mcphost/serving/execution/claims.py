@@ -29,6 +29,7 @@ from mcphost.sealing.tokens import Purpose, SealError
 from mcphost.serving import sealing
 from mcphost.serving.database import in_database
 from mcphost.serving.events import Waiters
+from mcphost.serving.execution.cancelled_calls import CANCELLED
 from mcphost.vault import sealer
 from mcphost.vault.errors import VaultError
 
@@ -262,6 +263,8 @@ class Claiming:
                 found = await self._look(wanted)
                 if found is None:
                     return ClaimRefused("claim-forgotten")
+                if found.answers == claims.CANCELLED:
+                    return ClaimRefused(CANCELLED)
                 if found.answers != wanted.answers:
                     return ClaimRefused("other-answers")
                 if found.state is ClaimState.FINISHED:

@@ -109,6 +109,13 @@ class Stateless:
         return b""
 
 
+class Trials(Stateless):
+    """Rounds of a trial in the admin, as a stateless client would get them. The form carries the
+    state, and no client can use it."""
+
+    purpose = Purpose.TRIAL
+
+
 class Sessions:
     """Requests of a session. The `legs` of a state count the input requests of the call."""
 
@@ -159,7 +166,12 @@ class Tasks:
 
 
 POLICIES: Final[Mapping[Delivery, Policy]] = MappingProxyType(
-    {Delivery.MODERN: Stateless(), Delivery.LEGACY: Sessions(), Delivery.TASK: Tasks()}
+    {
+        Delivery.MODERN: Stateless(),
+        Delivery.LEGACY: Sessions(),
+        Delivery.TASK: Tasks(),
+        Delivery.PLAYGROUND: Trials(),
+    }
 )
 
 
@@ -190,7 +202,7 @@ def may_go_elsewhere(turn: Turn) -> bool:
     """Whether the call can move to another process: only once, and if its client can follow it."""
     if turn.call.delivery is Delivery.TASK:
         return True
-    if turn.was_shed:
+    if turn.was_shed or turn.call.delivery is Delivery.PLAYGROUND:
         return False
     if turn.call.delivery is Delivery.LEGACY:
         held = turn.incoming.held

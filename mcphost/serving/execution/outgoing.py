@@ -1,8 +1,10 @@
 """Outgoing HTTP requests of a tenant's tools: where they may go, and the tenant's secrets."""
 
 import asyncio
+from collections.abc import Sequence
 from functools import cache
 from typing import Final
+from uuid import UUID
 
 from django.conf import settings
 
@@ -54,6 +56,23 @@ class TenantHttp:
             return [_revealed(secret) for secret in found]
         except VaultError:
             raise EgressSecretError("The secrets of this tenant cannot be read.") from None
+
+
+async def fetch(
+    tenant: UUID, allowed: Sequence[str], url: str, limits: EgressLimits
+) -> ReceivedResponse:
+    """Send a GET request for a tenant, without secrets. Raises EgressError.
+
+    `allowed` are the hosts that the tenant permits. It has connections of its own, so that it may run
+    in any event loop.
+    """
+    hosts = _hosts(tuple(allowed)) if allowed else EVERYWHERE
+    egress = Egress(loopback_ports=settings.MCPHOST_EGRESS_LOOPBACK_PORTS)
+    try:
+        request = OutgoingRequest(url, headers=(("Accept", "application/json, */*"),))
+        return await egress.send(request, EgressPolicy(tenant.hex, hosts, limits))
+    finally:
+        await egress.aclose()
 
 
 class _Sender:

@@ -45,7 +45,15 @@ from mcphost.sealing.tokens import SealError
 from mcphost.serving import limits, replies
 from mcphost.serving.context import Held, RoundEnding, Turn
 from mcphost.serving.database import DatabaseAwayError, in_database, until_there
-from mcphost.serving.execution import audit_records, claims, resume, state_parts, stored_tasks
+from mcphost.serving.execution import (
+    audit_records,
+    cancelled_calls,
+    claims,
+    resume,
+    state_parts,
+    stored_tasks,
+)
+from mcphost.serving.execution.cancelled_calls import CANCELLED, CalledOff
 from mcphost.serving.execution.claims import ClaimRefused, Finished, Superseded, WantedClaim, Won
 from mcphost.serving.execution.deliveries import CANNOT_ASK, deliver, journal_before
 from mcphost.serving.execution.held_task import HeldTask, Retries, running_tasks
@@ -124,9 +132,10 @@ async def run(turn: Turn, ports: MovablePorts) -> Reply:
     if turn.incoming.held is not None:
         return await _run_held(turn, ports, turn.incoming.held)
     if turn.resumed.state is not None:
-        if turn.is_claimed and turn.resumed.goes_on:
-            return await _run_once(turn, ports)
-        turn = await _unanswered(turn)
+        resumed = await _resume(turn, ports)
+        if not isinstance(resumed, Turn):
+            return resumed
+        turn = resumed
     supported = turn.primitive.task_support is not TaskSupport.NEVER
     is_task = supported and stored_tasks.begins_as_task(turn)
     before = () if is_task and not turn.resumed.taken else audit_records.before(turn)
@@ -143,6 +152,31 @@ async def run(turn: Turn, ports: MovablePorts) -> Reply:
     if turn.resumed.carried:
         await state_parts.end(turn, delivered)
     return delivered.reply
+
+
+async def _resume(turn: Turn, ports: MovablePorts) -> Turn | Reply:
+    """Run a round that is claimed, and return the reply; or the turn of one that is not claimed. Of a
+    cancelled call, the reply says so. Raises ProtocolError."""
+    cancelled = await cancelled_calls.reply_of(turn)
+    if cancelled is not None:
+        await record_refusal(turn, CANCELLED, turn.call.id)
+        return cancelled
+    try:
+        if turn.is_claimed and turn.resumed.goes_on:
+            return await _run_once(turn, ports)
+        return await _unanswered(turn)
+    except CalledOff as end:
+        return cancelled_calls.reply_for(turn.call.method, turn.call.target, end.reason)
+
+
+async def _refused(turn: Turn, reason: str) -> ProtocolError | CalledOff:
+    """Record that a state is not accepted any more, and return the error: that of any invalid state, or
+    CalledOff if its call was cancelled a moment ago."""
+    why = await cancelled_calls.reason_of(turn.call.id, turn.call.tenant)
+    await record_refusal(turn, reason if why is None else CANCELLED, turn.call.id)
+    if why is not None:
+        return CalledOff(why)
+    return resume.invalid_state()
 
 
 async def _unanswered(turn: Turn) -> Turn:
@@ -190,8 +224,7 @@ async def _run_once(turn: Turn, ports: MovablePorts) -> Reply:
             await _record_repetition(turn)
             return replies.read(reply)
         case ClaimRefused(reason):
-            await record_refusal(turn, reason, turn.call.id)
-            raise resume.invalid_state()
+            raise await _refused(turn, reason)
         case _:
             assert_never(claimed)
 
@@ -210,8 +243,7 @@ async def _refuse_if_answered(turn: Turn) -> None:
     Further responses would be refused, and the call would seem to wait for them.
     """
     if await claims.is_claimed(_wanted(turn)):
-        await record_refusal(turn, "answered", turn.call.id)
-        raise resume.invalid_state()
+        raise await _refused(turn, "answered")
 
 
 async def _record_repetition(turn: Turn) -> None:

@@ -11,7 +11,7 @@ from uuid import UUID
 import orjson
 
 from mcphost.audit.records import ANSWER_REFUSED
-from mcphost.audit.writer.writer import RecordLost
+from mcphost.audit.writer.writer import RecordLost, RecordRefused
 from mcphost.calls import questions
 from mcphost.calls.questions import AnsweredQuestion
 from mcphost.calls.states import QuestionState
@@ -80,7 +80,7 @@ async def _given(session: ClientSession, given: Given) -> bool:
         return False
     try:
         return await waiting.take(given)
-    except RecordLost:
+    except (RecordLost, RecordRefused):
         raise unavailable("The input response could not be stored; send it again") from None
 
 

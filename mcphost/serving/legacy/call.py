@@ -32,6 +32,7 @@ from mcphost.serving import limits, shutdown
 from mcphost.serving.context import ClientSession, Incoming
 from mcphost.serving.database import in_database_unbounded
 from mcphost.serving.execution import stored_requests
+from mcphost.serving.execution.cancelled_calls import CalledOff, reply_for
 from mcphost.serving.legacy import methods, questions
 from mcphost.serving.legacy.cancellation import cancellations, name_of
 from mcphost.serving.legacy.held import HeldCall, NotTakenError
@@ -40,7 +41,7 @@ from mcphost.serving.legacy.questions import OpenRound
 from mcphost.serving.legacy.storage import StoredStream
 from mcphost.serving.legacy.stream import Outgoing
 from mcphost.serving.limits import InUse, caller
-from mcphost.serving.replies import Asking, SealedState, error_for
+from mcphost.serving.replies import Asking, Refused, SealedState, error_for
 from mcphost.serving.revocation import presences
 
 MOST_CALLS: Final = 10_000
@@ -93,6 +94,7 @@ def _check(places: tuple[tuple[str, int], ...]) -> None:
 PRESENT_AFTER_SECONDS: Final = 0.02
 """When a call is registered for revocation: most calls have ended before, which saves the work."""
 WAITING: Final = "Waiting for input"
+CALLED_OFF: Final = "an operator cancelled the call: {}"
 
 log = logging.getLogger(__name__)
 
@@ -295,6 +297,9 @@ class SessionCall:
             result = await self._run_rounds()
         except SupersededError:
             raise
+        except CalledOff as end:
+            self._reason = CALLED_OFF.format(end.reason)
+            return _told(self._incoming, end.reason)
         except Exception as error:  # noqa: BLE001 - it is reported, and logged unless it is a refusal
             return _refused(self._incoming, error_for(error))
         return JsonAnswer(b"" if result is None else messages.response(identifier, result))
@@ -457,6 +462,15 @@ def _stored(incoming: Incoming, session: ClientSession) -> StoredStream:
         partial(stored_requests.write, incoming),
         REVISIONS[session.revision].polling,
     )
+
+
+def _told(incoming: Incoming, reason: str) -> JsonAnswer:
+    """The response of a call that a user cancelled."""
+    exchange = incoming.exchange
+    reply = reply_for(exchange.method, str(exchange.params.get("uri", "")), reason)
+    if isinstance(reply, Refused):
+        return _refused(incoming, reply.error)
+    return JsonAnswer(messages.response(exchange.id or 0, reply.result))
 
 
 async def _submitted(records: Sequence[Record]) -> None:

@@ -2,16 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NoReturn
 from uuid import UUID
 
 from mcphost.audit.records import Record
-from mcphost.audit.writer.writer import RecordLost, writer
+from mcphost.audit.writer.writer import RecordLost, RecordRefused, writer
+from mcphost.calls import cancelled
 from mcphost.calls.session_calls import SupersededError
 from mcphost.calls.states import CallState
 from mcphost.runtime.call import Delivery
 from mcphost.serving.context import FRESH, Resumed, RoundEnding
+from mcphost.serving.database import in_database_unbounded
 from mcphost.serving.execution import stored_tasks
+from mcphost.serving.execution.cancelled_calls import CalledOff
 from mcphost.serving.legacy.questions import Given, OpenRound
 from mcphost.serving.legacy.stream import Outgoing
 from mcphost.serving.replies import Asking, Delivered, SealedState
@@ -109,17 +112,25 @@ class HeldCall:
         elif not self._begun:
             condition = self._outgoing.stored.start(self.round)
             if not await self._outgoing.commit(condition, records):
-                raise SupersededError
+                await self._superseded()
         elif self.resumed.state is None and records:
             await writer.submit(records)
+
+    async def _superseded(self) -> NoReturn:
+        """Raise CalledOff if a user cancelled the call before the round, else SupersededError."""
+        tenant = self._outgoing.stored.stream.tenant
+        reason = await in_database_unbounded(cancelled.reason_of, self.call, tenant)
+        raise SupersededError if reason is None else CalledOff(reason)
 
     async def _start_with(self, answer: Given, records: Sequence[Record]) -> None:
         self._answer = None
         condition = self._outgoing.stored.answer(answer, self.round, CallState.RUNNING)
         try:
             taken = await self._outgoing.commit(condition, records)
-        except RecordLost as error:
+        except (RecordLost, RecordRefused) as error:
             answer.settle(error)
+            if isinstance(error, RecordRefused):
+                raise
             raise NotTakenError from None
         answer.settle(taken)
         if not taken:

@@ -18,7 +18,7 @@ import orjson
 
 from mcphost.audit.records import new_id
 from mcphost.audit.writer.writer import RecordLost, RecordRefused
-from mcphost.calls import questions, session_calls
+from mcphost.calls import cancelled, questions, session_calls
 from mcphost.calls.questions import QuestionStatus, RoundQuestions, StoredQuestion
 from mcphost.calls.session_calls import WaitingCall
 from mcphost.calls.states import QuestionState
@@ -33,6 +33,7 @@ from mcphost.serving import request_state, sealing
 from mcphost.serving.context import Resumed, TakenAnswer
 from mcphost.serving.database import in_database_unbounded
 from mcphost.serving.events import Waiter, waiters
+from mcphost.serving.execution.cancelled_calls import CalledOff
 from mcphost.serving.execution.deliveries import state_context
 from mcphost.serving.legacy import storage
 from mcphost.serving.replies import Asking, SealedState
@@ -53,7 +54,7 @@ log = logging.getLogger(__name__)
 
 
 class CalledOffError(Exception):
-    """The client has cancelled a request while its call waited for input responses."""
+    """A call was cancelled while it waited for input responses: by its client, or by a user."""
 
 
 class Given:
@@ -314,14 +315,20 @@ async def prepare(
 async def take_in(tenant: UUID, call: UUID) -> Resumed:
     """Return what the next round resumes from, with the input responses to the last round.
 
-    Raises SealError and VaultError as `answered`. Raises asyncio.CancelledError if the call was
-    cancelled in the database before this process was notified: the round would take the cancelled
-    input requests for expired ones.
+    Raises SealError and VaultError as `answered`. Raises `cancellation_of` the call if it was
+    cancelled in the database: the round would take the cancelled input requests for expired ones.
     """
     try:
         return await in_database_unbounded(_resumed, tenant, call)
     except CalledOffError:
-        raise asyncio.CancelledError(CANCELLED_REASON) from None
+        raise await cancellation_of(call, tenant) from None
+
+
+async def cancellation_of(call: UUID, tenant: UUID) -> CalledOff | asyncio.CancelledError:
+    """What ends a call whose row is cancelled: CalledOff if a user of the server cancelled it, else
+    CancelledError, because the client did."""
+    reason = await in_database_unbounded(cancelled.reason_of, call, tenant)
+    return asyncio.CancelledError(CANCELLED_REASON) if reason is None else CalledOff(reason)
 
 
 def waiting_of(stream: StreamRow, call: UUID, journal: str) -> tuple[RoundQuestions, float | None]:

@@ -39,7 +39,6 @@ from mcphost.serving.legacy.storage import StoredStream
 from mcphost.tenants import selectors as tenants
 
 ENDED: Final = "the client ended the session"
-CANCELLED_REASON: Final = "the client cancelled the request"
 
 log = logging.getLogger(__name__)
 
@@ -153,8 +152,8 @@ async def _pick_up(
 ) -> None:
     """Restore the state of the call in `held`.
 
-    Raises ProtocolError if the caller may no longer go on, and CancelledError if the client
-    cancelled the request or ended the session.
+    Raises ProtocolError if the caller may no longer go on, CancelledError if the client cancelled
+    the request or ended the session, and CalledOff if a user cancelled the call.
     """
     tenant, call = taken_over.stream.tenant, taken_over.call.id
     if taken_over.journal and taken_over.state is not CallState.RUNNING:
@@ -162,8 +161,10 @@ async def _pick_up(
             questions.waiting_of, taken_over.stream, call, taken_over.journal
         )
         held.wait(OpenRound(asked, progress, held.store))
-    if ended or taken_over.state is CallState.CANCELLED:
-        raise asyncio.CancelledError(ENDED if ended else CANCELLED_REASON)
+    if ended:
+        raise asyncio.CancelledError(ENDED)
+    if taken_over.state is CallState.CANCELLED:
+        raise await questions.cancellation_of(call, tenant)
     refusal = revocation.refusal(before, now)
     if refusal is not None:
         raise refusal

@@ -121,8 +121,9 @@ async def cancel(incoming: Incoming, row: TaskRow) -> bool:
 
 def not_stored(error: Exception) -> ProtocolError:
     """The error for a request whose change could not be stored."""
-    if isinstance(error, RecordLost):
-        return unavailable("The server could not record this")
+    if isinstance(error, RecordLost | RecordRefused):
+        log.error("a change of a task could not be stored: %s", error)
+        return unavailable("The server could not record this; send it again")
     return ProtocolError(INTERNAL_ERROR, "This cannot be recorded, and a retry will not help")
 
 

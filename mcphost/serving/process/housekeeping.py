@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from contextlib import suppress
 
 from django.db import connections
 from django.utils import timezone
@@ -13,6 +14,9 @@ from mcphost.serving.legacy import takeover
 from mcphost.serving.options import options
 from mcphost.serving.tasks import upkeep
 from mcphost.serving.tasks.runner import runner
+from mcphost.vault import key_uses
+from mcphost.vault import selectors as keys
+from mcphost.vault.errors import VaultError
 from mcphost.vault.secrets.selectors import secret_uses
 
 EVERY_SECONDS = 10.0
@@ -26,9 +30,21 @@ def _write_uses_of_secrets() -> None:
     secret_uses.flush(timezone.now())
 
 
+def _write_uses_of_keys() -> None:
+    key_uses.flush(timezone.now())
+
+
+def _read_ring() -> None:
+    """Read the ring after a change, before the next seal needs it: heartbeats then report its keys."""
+    with suppress(VaultError):
+        keys.ring()
+
+
 CHORES: tuple[upkeep.Chore, ...] = (
     _write_last_uses,
     _write_uses_of_secrets,
+    _write_uses_of_keys,
+    _read_ring,
     claims.tidy,
     takeover.look,
     runner.look,

@@ -7,6 +7,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
+from django.conf import settings
 from django.utils.module_loading import autodiscover_modules
 
 from mcphost.audit.writer.writer import writer
@@ -25,8 +26,10 @@ from mcphost.serving.legacy import takeover
 from mcphost.serving.legacy.task_notices import session_task_notices
 from mcphost.serving.options import options
 from mcphost.serving.process import startup_checks
+from mcphost.serving.process.facts import WORKER, process_facts
 from mcphost.serving.process.housekeeping import Housekeeping
 from mcphost.serving.process.startup_checks import KeyCheck
+from mcphost.serving.process.summaries import SummariesThread
 from mcphost.serving.replies import VERSION
 from mcphost.serving.tasks.job_worker import job_worker
 from mcphost.serving.tasks.notices import notices
@@ -35,10 +38,11 @@ from mcphost.serving.tasks.runner import runner
 STOP_SECONDS = 10.0
 SEND_SECONDS = 5.0
 """How long the process waits at its end for the collector to take the last spans."""
-CONNECTIONS = database.THREADS + database.UNAUTHENTICATED_THREADS + 5
+CONNECTIONS = database.THREADS + database.UNAUTHENTICATED_THREADS + 7
 """How many database connections a process holds at most, besides those of Django's requests: one
 for each thread of the pools, and one each for the record writer, the change log, housekeeping, the
-probe of an unreachable database, and the thread that starts and stops the process."""
+summaries of calls, the probe of an unreachable database, live lists, and the thread that starts and
+stops the process."""
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +70,7 @@ class _Parts:
     def __init__(self) -> None:
         self._watch = LoopWatch(tool_on, lag=load.lag)
         self._housekeeping = Housekeeping()
+        self._summaries = SummariesThread()
 
     def start(self) -> None:
         tracing.start(VERSION)  # before the loop is watched: loading it takes a while
@@ -75,12 +80,17 @@ class _Parts:
             companion.start()
         key_check.start()
         self._housekeeping.start()
+        if settings.MCPHOST_SUMMARIES_IN_SERVER or process_facts.role == WORKER:
+            self._summaries.start()
+        process_facts.summaries = self._summaries.facts
         self._watch.start()
         health.register("records", writer.problem)
         health.register("feed", feed.problem)
         health.register("database", _database_problem)
         health.register("drain", shutdown.problem)
+        health.warn("summaries", self._summaries.problem)
         counters.measure("records_waiting", writer.waiting)
+        counters.measure("summaries_lag_seconds", self._summaries.lag)
         counters.measure("database_waiting", waiting)
         counters.measure("change_log_silent_seconds", feed.silent)
         load.measure()
@@ -92,6 +102,7 @@ class _Parts:
     def stop(self) -> None:
         self._watch.stop()
         self._housekeeping.stop(STOP_SECONDS)
+        self._summaries.stop(STOP_SECONDS)
         key_check.stop(STOP_SECONDS)
         try:
             announcements.flush()

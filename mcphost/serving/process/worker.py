@@ -16,6 +16,7 @@ from mcphost.serving import shutdown
 from mcphost.serving.execution.held_task import running_tasks
 from mcphost.serving.execution.outgoing import sender
 from mcphost.serving.process import lifecycle
+from mcphost.serving.process.facts import WORKER, process_facts
 from mcphost.serving.tasks.job_worker import job_worker
 
 CUT_SECONDS: Final = 2.0
@@ -45,6 +46,7 @@ class WorkerProcess:
         for each in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(each, self._stop)
         heartbeat.drain()  # other processes can send no calls here
+        process_facts.role = WORKER
         lifecycle.ensure_started()
         job_worker.attach()
         async with self._beside:

@@ -66,6 +66,10 @@ class JobWorker:
             self._ending = asyncio.Event()
             self._working = loop.create_task(self._work())
 
+    def works(self) -> bool:
+        """Whether it takes jobs now. From any thread."""
+        return bool(self._workers) and not self._ending.is_set()
+
     def end(self) -> None:
         """Take no more jobs. Rounds that run go on."""
         self._ending.set()

@@ -12,7 +12,8 @@ from typing import Final
 from django.db import InterfaceError, OperationalError, connections
 from django.utils import timezone
 
-from mcphost.calls import links, questions, session_calls, sessions, state_parts, streams
+from mcphost.calls import cancelled, links, questions, session_calls, sessions, state_parts, streams
+from mcphost.catalogue import documents
 from mcphost.identity import attempts, browser_sessions
 from mcphost.tasks import services as tasks
 from mcphost.vault.lifecycle import rotate_if_old, run_due_transitions
@@ -29,7 +30,7 @@ def _forget_links() -> None:
 
 def _prune_expired() -> None:
     _in_portions(streams.prune, session_calls.prune, questions.prune, attempts.prune, tasks.prune)
-    _in_portions(state_parts.prune)
+    _in_portions(state_parts.prune, documents.prune, cancelled.prune)
 
 
 def _prune_sessions() -> None:

@@ -52,6 +52,10 @@ from mcphost.transport.tracing import in_span
 
 SESSION_HEADER: Final = "mcp-session-id"
 VERSION_HEADER: Final = "mcp-protocol-version"
+NO_SESSION: Final = (
+    "Mcp-Session-Id is missing: send initialize first; "
+    "without a session, MCP-Protocol-Version must be 2026-07-28"
+)
 DEFAULT_LEVEL: Final = "info"
 """The log level of a client that has not set one."""
 
@@ -122,7 +126,7 @@ async def find(admitted: Admitted, headers: Headers, *, checked: bool = True) ->
         raise unsupported_revision(version)
     token = headers.get(SESSION_HEADER)
     if token is None:
-        raise ProtocolError(SESSION_MISSING, "Mcp-Session-Id is missing: send initialize first")
+        raise ProtocolError(SESSION_MISSING, NO_SESSION)
     try:
         return await sessions.find(admitted.principal, token, checked=checked)
     except NoSession:

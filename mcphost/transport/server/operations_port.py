@@ -1,4 +1,4 @@
-"""Health and metrics of a process that serves nothing else, on a port of this machine."""
+"""Health, metrics and status of a process that serves nothing else, on a port of this machine."""
 
 import asyncio
 import socket
@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from uvicorn import Config, Server
 
-from mcphost.transport.operations import healthz, metrics, not_found, readyz
+from mcphost.transport.operations import healthz, metrics, not_found, readyz, status
 from mcphost.transport.request import Receive
 from mcphost.transport.response import Send
 from mcphost.transport.server.uvicorn import ClientTimeouts, protocol_with
 
 HOST: Final = "127.0.0.1"
-PATHS: Final = {"/healthz": healthz, "/readyz": readyz, "/metrics": metrics}
+PATHS: Final = {"/healthz": healthz, "/readyz": readyz, "/metrics": metrics, "/status.json": status}
 
 
 class OperationsPort:

@@ -11,6 +11,12 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from mcphost.transport.server.graceful_shutdown import GracefulServer, ShutdownTimes
+from mcphost.transport.server.websockets import (
+    MESSAGE_BYTES,
+    PING_SECONDS,
+    PREFIX,
+    WebSocketProtocol,
+)
 
 SHUTDOWN_TIMES = ShutdownTimes()
 HEADER_BYTES = 64 * 1024
@@ -46,6 +52,11 @@ class Cork:
         self._loop = loop
         self._held: list[bytes] = []
         self._written = 0
+
+    @property
+    def plain(self) -> asyncio.Transport:
+        """The transport itself."""
+        return self._transport
 
     @property
     def taken(self) -> int:
@@ -156,6 +167,8 @@ class TimeoutHttpProtocol(HttpToolsProtocol):
         "_stalled",
         "_steps",
         "_too_large",
+        "_upgraded",
+        "_upgrades",
         "_watched",
     )
 
@@ -170,6 +183,8 @@ class TimeoutHttpProtocol(HttpToolsProtocol):
         self._pending = 0
         self._at_most = 0
         self._too_large = False
+        self._upgraded = False
+        self._upgrades: bool | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -182,6 +197,8 @@ class TimeoutHttpProtocol(HttpToolsProtocol):
         steps = self._steps
         self._at_most += len(data)
         super().data_received(data)
+        if self._upgraded:
+            return
         if self._awaited is not Awaited.HEADERS:
             self._at_most = 0
         self._pending = 0 if self._steps != steps else self._pending + len(data)
@@ -195,9 +212,27 @@ class TimeoutHttpProtocol(HttpToolsProtocol):
         if self._awaited is not self._watched:
             self._watch()
 
+    def _should_upgrade(self) -> bool:
+        """Return whether the request becomes a WebSocket: only of our pages, and not while an earlier
+        request of the connection is unanswered."""
+        if self._upgrades is None:
+            ours = self.url.startswith(PREFIX) and self._all_answered()
+            self._upgrades = ours and super()._should_upgrade()
+        return self._upgrades
+
+    def handle_websocket_upgrade(self) -> None:
+        self._upgraded = True
+        self._awaited = None
+        self._watch()
+        _cancel(self._stalled)
+        self._cork.flush()
+        self.transport = self._cork.plain  # the new protocol combines its writes itself
+        super().handle_websocket_upgrade()
+
     def on_message_begin(self) -> None:
         self._awaited = Awaited.HEADERS
         self._steps += 1
+        self._upgrades = None
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
@@ -334,7 +369,11 @@ def build(
         host=host,
         port=port,
         http=protocol_with(patience),
-        ws="none",
+        ws=WebSocketProtocol,
+        ws_max_size=MESSAGE_BYTES,
+        ws_ping_interval=PING_SECONDS,
+        ws_ping_timeout=PING_SECONDS,
+        ws_per_message_deflate=False,  # 64 KiB for each connection
         lifespan="on",
         access_log=False,
         log_config=None,

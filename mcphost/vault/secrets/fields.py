@@ -25,6 +25,8 @@ VALUE_RULE: Final = (
 )
 """A shorter value could not be masked in a response, and line breaks could forge a header."""
 
+VALUE_NEEDED: Final = "Type the value in, too: to add a host or a place, you must know the value that will be sent there."
+
 HOST_RULE: Final = (
     "Write a name such as api.example.com, or api.example.com:8443 for another port than 443."
 )

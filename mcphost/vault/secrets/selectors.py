@@ -4,7 +4,7 @@ The rows of a tenant are cached, encrypted, until the change log reports a chang
 value is decrypted at each use, and kept nowhere.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -63,6 +63,12 @@ _cache: Cache[UUID, Sealed] = Cache(TENANTS_KEPT)
 def tenant_secrets(tenant_id: UUID) -> tuple[SecretRow, ...]:
     """Return a tenant's secrets by name, without their values."""
     return tuple(map(_row, StoredSecret.objects.filter(tenant=tenant_id).defer("sealed")))
+
+
+def locked_secrets(tenant_id: UUID, names: Collection[str]) -> tuple[SecretRow, ...]:
+    """Return these secrets of a tenant. None of them is changed or deleted until the transaction ends."""
+    rows = StoredSecret.objects.filter(tenant=tenant_id, name__in=names).defer("sealed")
+    return tuple(map(_row, rows.order_by("id").select_for_update(no_key=True)))
 
 
 def tenant_secret(tenant_id: UUID, secret_id: UUID) -> SecretRow | None:

@@ -18,7 +18,7 @@ from mcphost.feed.services import announce
 from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.services import open_tenant
 from mcphost.vault.models import BY_LIMIT, StoredSecret
-from mcphost.vault.secrets.fields import check_new, check_rules, check_value
+from mcphost.vault.secrets.fields import VALUE_NEEDED, check_new, check_rules, check_value
 from mcphost.vault.secrets.ports import published_uses
 from mcphost.vault.secrets.values import bound, seal_value
 from mcphost.vault.services import ensure_tenant
@@ -71,28 +71,42 @@ def rotate_secret(tenant_id: UUID, secret_id: UUID, value: str, *, actor: Actor)
     if row is None:
         return False
     check_value(value)
-    row.version += 1
-    row.sealed = _sealed(row, value)
-    row.rotated_at, row.rotated_by = timezone.now(), _by(actor)
-    row.save(update_fields=["version", "sealed", "rotated_at", "rotated_by"])
-    _record("secret.rotated", row, actor, {"version": row.version})
+    _replace_value(row, value, actor)
     return True
 
 
+@sensitive_variables()
 @transaction.atomic
 def change_secret(
-    tenant_id: UUID, secret_id: UUID, *, hosts: Iterable[str], places: Iterable[str], actor: Actor
+    tenant_id: UUID,
+    secret_id: UUID,
+    *,
+    hosts: Iterable[str],
+    places: Iterable[str],
+    actor: Actor,
+    value: str | None = None,
 ) -> bool:
-    """Change where a secret may be sent; False if it is gone. Writes only a difference."""
+    """Change where a secret may be sent; False if it is gone. Writes only a difference.
+
+    A `value` replaces the stored one, as `rotate_secret`. To add a host or a place it is required:
+    a caller who does not know the stored value could have it sent to a host of their own. The two
+    are not compared, so no answer tells whether a guess is right.
+    """
     row = _locked(tenant_id, secret_id)
     if row is None:
         return False
     rules = check_rules(hosts, places)
     before = _rules_of(row)
+    if value is not None:
+        check_value(value)
+    elif _widened(before["hosts"], rules.hosts) or _widened(before["places"], rules.places):
+        raise InvalidError({"value": [VALUE_NEEDED]})
     row.hosts, row.places = list(rules.hosts), list(rules.places)
     if _rules_of(row) != before:
         row.save(update_fields=["hosts", "places"])
         _record("secret.changed", row, actor, {**_rules_of(row), "before": before})
+    if value is not None:
+        _replace_value(row, value, actor)
     return True
 
 
@@ -120,6 +134,19 @@ def _locked(tenant_id: UUID, secret_id: UUID) -> StoredSecret | None:
     open_tenant(tenant_id)
     rows = StoredSecret.objects.select_for_update()
     return rows.filter(tenant=tenant_id, pk=secret_id).first()
+
+
+def _widened(before: Iterable[str], after: Iterable[str]) -> bool:
+    return not set(after) <= set(before)
+
+
+@sensitive_variables()
+def _replace_value(row: StoredSecret, value: str, actor: Actor) -> None:
+    row.version += 1
+    row.sealed = _sealed(row, value)
+    row.rotated_at, row.rotated_by = timezone.now(), _by(actor)
+    row.save(update_fields=["version", "sealed", "rotated_at", "rotated_by"])
+    _record("secret.rotated", row, actor, {"version": row.version})
 
 
 @sensitive_variables()

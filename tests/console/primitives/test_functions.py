@@ -40,6 +40,57 @@ def test_what_is_not_in_the_code_is_not_granted(staff: Client, acme: Things) -> 
     assert "There is no function" in staff.get(FUNCTIONS).content.decode()
 
 
+def test_functions_are_searched_by_name_and_state(staff: Client, acme: Things) -> None:
+    def found(query: str) -> list[str]:
+        page = staff.get(f"{FUNCTIONS}?{query}")
+        return [row.reference for row in page.context["functions"]]
+
+    assert found("q=PROBE.WRITE") == ["probe.write"]
+    assert found("state=granted") == ["probe.echo"]
+    assert "probe.echo" not in found("state=not+granted")
+    assert found("q=no-such") == []
+    assert len(found("state=nonsense")) == len(kinds.functions())
+    assert "Show all" in staff.get(f"{FUNCTIONS}?q=no-such").content.decode()
+
+
+def test_chosen_functions_are_granted_and_revoked_together(staff: Client, acme: Things) -> None:
+    both = ["probe.write", "probe.echo"]
+    answer = staff.post(
+        f"{FUNCTIONS}change/", {"function": both, "verb": "grant", "list": "q=probe"}
+    )
+    changed = "q=probe&changed=probe.write"
+    assert answer["Location"] == f"{FUNCTIONS}?{changed}#function-probe.write"
+    assert granted() == ["probe.echo", "probe.write"]
+    assert "acme may use probe.write." in staff.get(FUNCTIONS).content.decode()
+    staff.post(f"{FUNCTIONS}change/", {"function": both, "verb": "revoke"})
+    assert granted() == []
+    assert "2 functions: probe.write, probe.echo" in staff.get(FUNCTIONS).content.decode()
+
+
+def test_of_several_functions_none_is_granted_if_one_is_refused(
+    staff: Client, acme: Things
+) -> None:
+    staff.post(f"{FUNCTIONS}change/", {"function": ["probe.write", "no.such"], "verb": "grant"})
+    assert granted() == ["probe.echo"]
+    assert "There is no function" in staff.get(FUNCTIONS).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"verb": "grant"}, "Choose the functions"),
+        ({"verb": "eat", "function": "probe.write"}, "Choose the functions"),
+        ({"verb": "grant probe.echo"}, "Nothing changed"),
+        ({"verb": "grant probe.write", "function": "probe.echo"}, "acme may use probe.write."),
+    ],
+)
+def test_each_button_says_what_it_did(
+    staff: Client, acme: Things, fields: dict[str, str], said: str
+) -> None:
+    staff.post(f"{FUNCTIONS}change/", fields)
+    assert said in staff.get(FUNCTIONS).content.decode()
+
+
 def test_an_owner_grants_nothing(owner: Client, acme: Things) -> None:
     response = owner.post(f"{FUNCTIONS}change/", {"function": "probe.write", "verb": "grant"})
     assert response.status_code == 403
@@ -52,7 +103,7 @@ def test_staff_see_what_the_code_holds_and_what_is_broken(
     Grant.objects.create(tenant_id=acme.tenant, function="gone.away")
     broken = ArgumentProblem("tools/broken.py:3", "SyntaxError: invalid syntax")
     monkeypatch.setattr(kinds.KINDS["python"], "check", lambda: [broken])
-    page = staff.get("/admin/code/")
+    page = staff.get("/admin/functions/")
     uses = {reference: tenants for reference, _, _, tenants in page.context["functions"]}
     assert uses["probe.echo"] == 1
     assert uses["probe.write"] == 0

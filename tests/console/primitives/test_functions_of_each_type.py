@@ -83,6 +83,6 @@ def test_the_functions_page_says_which_sort_each_is(staff: Client, made: Things)
     }
     words = {
         reference: words.one
-        for reference, _, words, _ in staff.get("/admin/code/").context["functions"]
+        for reference, _, words, _ in staff.get("/admin/functions/").context["functions"]
     }
     assert words == {f"made.{name}": sort for sort, name in MADE.items()}

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from django.test import Client
@@ -53,8 +54,9 @@ def test_the_document_lists_every_template() -> None:
 def test_a_template_has_texts_and_passes_all_checks_of_its_kind(key: str) -> None:
     template = templates()[key]
     fields = template.fields()
+    assert fields.title and not fields.title.endswith(".")
     assert template.title and template.about.endswith(".")
-    assert kinds.inspect_config(fields.kind, fields.config) == {}
+    assert kinds.inspect_config(fields.kind, fields.config, uuid4()) == {}
     compiled = kinds.compile_config(fields.kind, fields.config)
     assert fields.description or compiled.description
     properties = compiled.input_schema["properties"]

@@ -46,7 +46,7 @@ def shown(page: Any) -> dict[str, Any]:
     part = whole.part
     rows = [
         row
-        for each in (part.query, part.headers, part.body_fields, part.questions)
+        for each in (part.query, part.headers, part.body_fields, part.body_files, part.questions)
         for row in each.filled
     ]
     fields = {bound.html_name: bound.value() for each in (whole, part, *rows) for bound in each}
@@ -376,3 +376,29 @@ def test_what_concerns_the_whole_request_is_shown_above_its_fields(
     assert text.count("A GET request has no body.") == 1
     assert text.index("<h2>Request</h2>") < text.index("A GET request has no body.")
     assert text.index("A GET request has no body.") < text.index('data-field="method"')
+
+
+def test_a_form_with_files_is_written_shown_and_kept(operator: Client, acme: Things) -> None:
+    schema = {"type": "object", "properties": {"photo": {"type": "string"}}}
+    fields = form(
+        method="POST",
+        url="https://api.example.com/photos",
+        input_schema=json.dumps(schema),
+        body="multipart",
+        **{"fields-0-name": "album", "fields-0-value": "A"},
+        **{"files-0-name": "photo", "files-0-file_content": "{arguments.photo}"},
+        **{"files-1-name": "other", "files-1-file_content": "text"},
+    )
+    page = operator.post(NEW, fields)
+    (good, bad) = page.context["form"].part.body_files.filled
+    assert not good.errors
+    assert "Name the value" in bad.errors["file_content"][0]
+    operator.post(NEW, {**fields, "files-1-remove": "on"})
+    body = written().config["request"]["body"]
+    assert [each["name"] for each in body["fields"]] == ["album"]
+    assert body["files"] == [
+        {"name": "photo", "content": "{arguments.photo}", "file_name": "", "media_type": ""}
+    ]
+    edit = f"{TOOLS}{written().id}/edit/"
+    operator.post(edit, {"kind": "http", **shown(operator.get(edit))})
+    assert written().config["request"]["body"] == body

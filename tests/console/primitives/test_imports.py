@@ -1,15 +1,28 @@
-"""Tests of the page that imports the operations of an OpenAPI document."""
+"""Tests of the pages that import the operations of an OpenAPI document."""
 
 import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.test import Client
+from django.test import Client, override_settings
+from django.utils import timezone
 
 from mcphost.audit.models import Entry
-from mcphost.catalogue.models import Primitive
-from mcphost.console.primitives.imports import MOST_BYTES, MOST_LISTED
+from mcphost.catalogue import documents
+from mcphost.catalogue.models import KeptDocument, Primitive
+from mcphost.console.primitives import imports
+from mcphost.console.primitives.imports import MOST_CHOSEN
+from mcphost.kinds.http.openapi_documents import MOST_BYTES
+from mcphost.kinds.http.openapi_finding import MOST_LISTED
+from mcphost.tenants.models import Tenant
+from tests.cast import Cast
+from tests.console.conftest import Browser
 from tests.console.things import Things
 
 PAGE = "/admin/t/acme/tools/import/"
@@ -50,6 +63,16 @@ def document(**paths: Any) -> str:
     )
 
 
+def with_page(**texts: str) -> str:
+    """Return the document with an argument for the operation GET /orders, and other texts."""
+    changed = json.loads(document())
+    changed["paths"]["/orders"]["get"] |= {
+        "parameters": [{"name": "page", "in": "query", "schema": {"type": "integer"}}],
+        **texts,
+    }
+    return json.dumps(changed)
+
+
 def made() -> dict[str, Primitive]:
     rows = Primitive.objects.filter(tenant__slug="acme", kind="http")
     return {row.config["source"]: row for row in rows}
@@ -57,12 +80,35 @@ def made() -> dict[str, Primitive]:
 
 def states(page: Any) -> dict[str, str]:
     """Return what the page says of each operation."""
-    return {
-        each.operation.source: "new"
-        if each.is_new
-        else each.operation.problem or ("same" if each.is_same else "differs")
-        for each in page.context["listed"]
-    }
+    found = {}
+    for row in page.context["listed"]:
+        known = "changed" if row.changes else "same"
+        found[row.source] = "new" if row.is_new else row.found.operation.problem or known
+    return found
+
+
+def kept(page: Any) -> dict[str, Any]:
+    """Return the field that names the document on later pages."""
+    return {"kept": str(page.context["found"].kept)}
+
+
+def listed(browser: Client, text: str) -> dict[str, Any]:
+    return kept(browser.post(PAGE, {"document": text, "_list": ""}))
+
+
+def imported(browser: Client, *sources: str, text: str = "", **fields: Any) -> Any:
+    """Import operations without looking at the preview."""
+    given = listed(browser, text or document())
+    return browser.post(PAGE, {**given, "chosen": sources, **fields, "_create": ""})
+
+
+def errors(page: Any) -> str:
+    return " ".join(text for texts in page.context["form"].errors.values() for text in texts)
+
+
+def fields_of(page: Any) -> dict[str, str]:
+    """Return the fields of the changes on a preview, by their labels."""
+    return {row.change.label: row.field for each in page.context["chosen"] for row in each.changes}
 
 
 def test_operations_are_listed_with_the_reasons_of_those_that_cannot_be_tools(
@@ -80,21 +126,35 @@ def test_operations_are_listed_with_the_reasons_of_those_that_cannot_be_tools(
     assert not made()
 
 
-def test_the_chosen_ones_become_drafts_with_names_and_secrets(
+def test_a_preview_shows_what_would_be_made_and_makes_nothing(
     operator: Client, acme: Things
 ) -> None:
-    page = operator.post(PAGE, {"document": document()})
-    fields = {
-        "document": page.context["form"].compact,
-        "chosen": ["POST /orders", "POST /files", "GET /nowhere"],
-        "name-1": "make_order",
-        "secret-0": "canary_acme_secret",
-        "_create": "",
-    }
-    assert operator.post(PAGE, fields)["Location"] == "/admin/t/acme/tools/"
+    fields = {**listed(operator, document()), "name-0": "all_orders"}
+    page = operator.post(PAGE, {**fields, "chosen": ["GET /orders", "POST /files"], "_preview": ""})
+    (row,) = page.context["chosen"]
+    assert (row.source, row.name, row.hints) == (
+        "GET /orders",
+        "all_orders",
+        "read-only, may be repeated",
+    )
+    text = page.content.decode()
+    assert "GET https://api.example.com/orders" in text
+    assert 'value="all_orders"' in text
+    assert not made()
+
+
+def test_the_chosen_ones_become_drafts_with_names_descriptions_and_secrets(
+    operator: Client, acme: Things
+) -> None:
+    fields = {"name-1": "make_order", "secret:key": "canary_acme_secret"}
+    text = {"description-1": "Makes an order."}
+    made_now = imported(
+        operator, "POST /orders", "POST /files", "GET /nowhere", **{**fields, **text}
+    )
+    assert made_now["Location"] == "/admin/t/acme/tools/"
     assert list(made()) == ["POST /orders"]
     row = made()["POST /orders"]
-    assert (row.name, row.state, row.description) == ("make_order", "draft", "POST /orders")
+    assert (row.name, row.state, row.description) == ("make_order", "draft", "Makes an order.")
     assert row.config["request"]["headers"] == [
         {"name": "X-Key", "value": "{secrets.canary_acme_secret}"}
     ]
@@ -105,37 +165,100 @@ def test_the_chosen_ones_become_drafts_with_names_and_secrets(
 def test_without_a_choice_the_secret_is_the_one_that_the_document_names(
     operator: Client, acme: Things
 ) -> None:
-    fields = {"document": document(), "chosen": "POST /orders", "secret-0": "no-such-one"}
-    operator.post(PAGE, {**fields, "_create": ""})
+    imported(operator, "POST /orders", **{"secret:key": "no-such-one"})
     (header,) = made()["POST /orders"].config["request"]["headers"]
     assert header["value"] == "{secrets.key}"
 
 
-def test_importing_again_shows_what_exists_and_what_differs(operator: Client, acme: Things) -> None:
-    create = {"chosen": ["GET /orders", "POST /orders"], "_create": ""}
-    operator.post(PAGE, {"document": document(), **create})
-    changed = json.loads(document())
-    changed["paths"]["/orders"]["get"]["parameters"] = [{"name": "page", "in": "query"}]
+def test_importing_again_shows_what_is_new_changed_and_gone(operator: Client, acme: Things) -> None:
+    imported(operator, "GET /orders", "POST /orders")
+    changed = json.loads(with_page())
+    del changed["paths"]["/orders"]["post"]
     changed["paths"]["/pets"] = {"get": {"operationId": "pets"}}
-    again = {"document": json.dumps(changed), **create}
-    page = operator.post(PAGE, again)
-    said = states(page)
-    assert "Choose at least one" in page.content.decode()
-    assert (said["GET /orders"], said["POST /orders"], said["GET /pets"]) == (
-        "differs",
-        "same",
-        "new",
-    )
-    names = {"name-0": "other_orders", "name-1": "other_order"}
-    elsewhere = operator.post(PAGE, {**again, **names, "base_url": "https://other.example.com"})
-    assert elsewhere.status_code == 302
-    assert len(Primitive.objects.filter(kind="http")) == 4
+    page = operator.post(PAGE, {"document": json.dumps(changed)})
+    assert states(page)["GET /orders"] == "changed"
+    assert states(page)["GET /pets"] == "new"
+    assert [tool.name for tool in page.context["gone"]] == ["order"]
+    assert "The document has it no more" in page.content.decode()
+    elsewhere = operator.post(PAGE, {**kept(page), "base_url": "https://other.example.com"})
+    assert states(elsewhere)["GET /orders"] == "new"
+    assert elsewhere.context["gone"] == []
+
+
+def test_a_change_of_the_document_is_shown_and_taken_over(operator: Client, acme: Things) -> None:
+    imported(operator, "GET /orders", "POST /orders")
+    row = made()["GET /orders"]
+    row.title, row.config["response"] = "Mine", {"select": "items"}
+    row.save()
+    fields = {**listed(operator, with_page()), "chosen": "GET /orders"}
+    preview = operator.post(PAGE, {**fields, "_preview": ""})
+    assert list(fields_of(preview)) == ["Argument page", "Parameter of the query page"]
+    assert made()["GET /orders"].config["input_schema"]["properties"] == {}
+    operator.post(PAGE, {**fields, "_create": ""})
+    assert "1 tool is changed" in operator.get("/admin/t/acme/tools/").content.decode()
+    row = made()["GET /orders"]
+    assert row.config["input_schema"]["properties"] == {"page": {"type": "integer"}}
+    assert [each["name"] for each in row.config["request"]["query"]] == ["page"]
+    assert (row.title, row.config["response"]) == ("Mine", {"select": "items"})
+    assert states(operator.post(PAGE, {"document": with_page()}))["GET /orders"] == "same"
+
+
+@pytest.mark.parametrize(("choice", "title"), [("mine", "Mine"), ("theirs", "Theirs")])
+def test_what_both_have_changed_is_to_be_chosen(
+    operator: Client, acme: Things, choice: str, title: str
+) -> None:
+    imported(operator, "GET /orders")
+    Primitive.objects.filter(config__source="GET /orders").update(title="Mine")
+    fields = {**listed(operator, with_page(summary="Theirs")), "chosen": "GET /orders"}
+    unchosen = operator.post(PAGE, {**fields, "_create": ""})
+    assert "Choose what to keep" in errors(unchosen)
+    field = fields_of(unchosen)["Title"]
+    assert made()["GET /orders"].config["input_schema"]["properties"] == {}
+    assert operator.post(PAGE, {**fields, field: choice, "_create": ""}).status_code == 302
+    assert made()["GET /orders"].title == title
+    again = operator.post(PAGE, {"document": with_page(summary="Theirs")})
+    assert states(again)["GET /orders"] == "same"
+
+
+def test_a_choice_does_not_count_for_another_change(operator: Client, acme: Things) -> None:
+    imported(operator, "GET /orders")
+    rows = Primitive.objects.filter(config__source="GET /orders")
+    rows.update(title="Mine")
+    fields = {**listed(operator, with_page(summary="Theirs")), "chosen": "GET /orders"}
+    field = fields_of(operator.post(PAGE, {**fields, "_preview": ""}))["Title"]
+    rows.update(title="Edited meanwhile")
+    page = operator.post(PAGE, {**fields, field: "theirs", "_create": ""})
+    assert "Choose what to keep" in errors(page)
+    assert made()["GET /orders"].title == "Edited meanwhile"
+
+
+def test_a_tool_of_an_earlier_import_is_compared_without_a_base(
+    operator: Client, acme: Things
+) -> None:
+    imported(operator, "GET /orders")
+    made()["GET /orders"].imported.delete()
+    assert states(operator.post(PAGE, {"document": document()}))["GET /orders"] == "same"
+    fields = {**listed(operator, with_page()), "chosen": "GET /orders"}
+    page = operator.post(PAGE, {**fields, "_preview": ""})
+    taken = dict.fromkeys(fields_of(page).values(), "theirs")
+    assert len(taken) == 2
+    operator.post(PAGE, {**fields, **taken, "_create": ""})
+    assert "page" in made()["GET /orders"].config["input_schema"]["properties"]
+
+
+def test_one_that_cannot_be_changed_stops_all(operator: Client, acme: Things) -> None:
+    imported(operator, "GET /orders")
+    fields = {**listed(operator, with_page()), "chosen": ["GET /orders", "POST /orders"]}
+    page = operator.post(PAGE, {**fields, "name-1": "orders", "_create": ""})
+    assert "Nothing was created or changed" in errors(page)
+    assert list(made()) == ["GET /orders"]
+    assert made()["GET /orders"].config["input_schema"]["properties"] == {}
 
 
 def test_what_was_changed_in_the_form_but_is_not_of_the_document_is_still_the_same(
     operator: Client, acme: Things
 ) -> None:
-    operator.post(PAGE, {"document": document(), "chosen": "GET /orders", "_create": ""})
+    imported(operator, "GET /orders")
     row = made()["GET /orders"]
     row.config["response"] = {"select": "items"}
     row.config["request"]["timeout_seconds"] = 5
@@ -144,8 +267,7 @@ def test_what_was_changed_in_the_form_but_is_not_of_the_document_is_still_the_sa
 
 
 def test_an_operation_is_the_same_whatever_secret_it_uses(operator: Client, acme: Things) -> None:
-    fields = {"chosen": "POST /orders", "secret-0": "canary_acme_secret", "_create": ""}
-    operator.post(PAGE, {"document": document(), **fields})
+    imported(operator, "POST /orders", **{"secret:key": "canary_acme_secret"})
     assert states(operator.post(PAGE, {"document": document()}))["POST /orders"] == "same"
 
 
@@ -160,15 +282,10 @@ def test_an_operation_is_the_same_whatever_secret_it_uses(operator: Client, acme
 def test_one_that_is_wrong_stops_all_and_says_so_beside_it(
     operator: Client, acme: Things, name: str, said: str
 ) -> None:
-    entries = Entry.objects.count()
-    fields = {
-        "document": document(),
-        "chosen": ["GET /orders", "POST /orders"],
-        "name-1": name,
-        "_create": "",
-    }
-    page = operator.post(PAGE, fields)
-    problems = {each.operation.source: each.problems for each in page.context["listed"]}
+    given, entries = listed(operator, document()), Entry.objects.count()
+    fields = {"chosen": ["GET /orders", "POST /orders"], "name-1": name, "_create": ""}
+    page = operator.post(PAGE, {**given, **fields})
+    problems = {each.source: each.problems for each in page.context["chosen"]}
     assert said in " ".join(problems["POST /orders"])
     assert not problems["GET /orders"]
     assert f'value="{name}"' in page.content.decode()
@@ -179,14 +296,8 @@ def test_one_that_is_wrong_stops_all_and_says_so_beside_it(
 
 def test_a_text_that_cannot_be_stored_is_refused(operator: Client, acme: Things) -> None:
     parameter = {"name": "a", "in": "query", "description": "a\0b", "schema": {"type": "string"}}
-    fields = {
-        "document": document(
-            **{"/nul": {"get": {"operationId": "nul", "parameters": [parameter]}}}
-        ),
-        "chosen": "GET /nul",
-        "_create": "",
-    }
-    assert "u0000" in operator.post(PAGE, fields).content.decode()
+    text = document(**{"/nul": {"get": {"operationId": "nul", "parameters": [parameter]}}})
+    assert "u0000" in imported(operator, "GET /nul", text=text).content.decode()
     assert not made()
 
 
@@ -195,18 +306,21 @@ def test_a_text_that_cannot_be_stored_is_refused(operator: Client, acme: Things)
     [
         ({}, "document", "paste a document"),
         ({"document": "{"}, "document", "neither JSON nor YAML"),
-        ({"document": "[" * 5000}, "document", "nested too deep"),
+        ({"document": "[" * 5000}, "document", "nested deeper"),
         ({"document": '{"swagger": "2.0"}'}, "document", "Swagger 2.0"),
-        ({"document": "a" * (MOST_BYTES + 1)}, "document", "larger than 1.5 MiB"),
         (
             {"file": SimpleUploadedFile("a.yaml", b"a" * (MOST_BYTES + 1))},
             "file",
-            "larger than 1.5 MiB",
+            "larger than 16 MiB",
         ),
         ({"file": SimpleUploadedFile("a.yaml", b"\xff\xfe\x00")}, "file", ""),
         ({"document": document(), "base_url": "http://["}, "base_url", "whole address"),
         ({"document": document(), "base_url": "api"}, "base_url", "whole address"),
-        ({"document": document(), "below": "/nowhere"}, "__all__", "no operations"),
+        ({"document": document(), "below": "/nowhere"}, "document", "no operations"),
+        ({"url": "ftp://api.example.com/a"}, "url", "URL"),
+        ({"url": "http://169.254.169.254/latest"}, "url", "not among the allowed hosts"),
+        ({"url": "https://127.0.0.1/openapi.json"}, "url", "public internet"),
+        ({"kept": "00000000-0000-0000-0000-000000000000"}, "__all__", "not kept any more"),
     ],
 )
 def test_what_cannot_be_read_says_why(
@@ -216,6 +330,7 @@ def test_what_cannot_be_read_says_why(
     assert page.status_code == 200
     assert said in " ".join(page.context["form"].errors[field])
     assert not page.context["listed"]
+    assert not KeptDocument.objects.exists()
 
 
 def test_an_address_of_a_server_that_cannot_be_read_is_said_beside_each_operation(
@@ -228,11 +343,49 @@ def test_an_address_of_a_server_that_cannot_be_read_is_said_beside_each_operatio
     assert "new" not in said.values()
 
 
-def test_a_file_of_yaml_is_carried_to_the_next_page(operator: Client, acme: Things) -> None:
+def test_a_document_is_given_once_and_forgotten_when_tools_are_made(
+    operator: Client, acme: Things
+) -> None:
     page = operator.post(PAGE, {"file": SimpleUploadedFile("pets.yaml", YAML.encode())})
-    carried = {"document": page.context["form"].compact, "chosen": "GET /pets", "_create": ""}
-    operator.post(PAGE, carried)
+    (row,) = KeptDocument.objects.all()
+    assert "pets" not in row.content
+    fields = {**kept(page), "chosen": "GET /pets"}
+    operator.post(PAGE, {**fields, "_preview": ""})
+    operator.post(PAGE, {**fields, "_create": ""})
     assert made()["GET /pets"].description == "Lists pets."
+    assert not KeptDocument.objects.exists()
+
+
+def test_a_document_is_for_one_user_of_one_tenant(
+    operator: Client, owner: Client, browse: Browser, cast: Cast, globex: Things
+) -> None:
+    given = listed(operator, document())
+    assert "not kept any more" in errors(owner.post(PAGE, given))
+    stranger = browse(cast.stranger)
+    elsewhere = stranger.post(PAGE.replace("acme", "globex"), given)
+    assert "not kept any more" in errors(elsewhere)
+    assert not errors(operator.post(PAGE, given))
+
+
+def test_a_document_moved_to_another_row_does_not_open(operator: Client, acme: Things) -> None:
+    first, second = (listed(operator, document()) for _ in range(2))
+    content = KeptDocument.objects.get(id=first["kept"]).content
+    KeptDocument.objects.filter(id=second["kept"]).update(content=content)
+    assert "not kept any more" in errors(operator.post(PAGE, second))
+
+
+def test_a_document_is_kept_for_an_hour(operator: Client, acme: Things) -> None:
+    old, new = (listed(operator, document()) for _ in range(2))
+    past = timezone.now() - timedelta(hours=1, seconds=1)
+    KeptDocument.objects.filter(id=old["kept"]).update(kept_at=past)
+    assert "not kept any more" in errors(operator.post(PAGE, old))
+    assert documents.prune() == 1
+    assert [str(row.id) for row in KeptDocument.objects.all()] == [new["kept"]]
+
+
+def test_a_user_keeps_the_latest_documents(operator: Client, acme: Things) -> None:
+    given = [listed(operator, document())["kept"] for _ in range(documents.MOST_PER_USER + 1)]
+    assert {str(row.id) for row in KeptDocument.objects.all()} == set(given[1:])
 
 
 def test_many_operations_fit_a_form_and_the_others_are_found_by_their_path(
@@ -242,19 +395,21 @@ def test_many_operations_fit_a_form_and_the_others_are_found_by_their_path(
     page = operator.post(PAGE, {"document": document(**many)})
     assert len(page.context["listed"]) == MOST_LISTED
     assert "8 more operations" in page.content.decode()
-    listed = page.context["listed"]
-    every = {f"name-{each.number}": each.name for each in listed}
-    chosen = [each.operation.source for each in listed]
-    wanted = {"document": document(**many), "chosen": chosen, **every, "below": "/many/404"}
-    last = operator.post(PAGE, wanted)
+    every = {f"name-{each.found.number}": each.name for each in page.context["listed"]}
+    chosen = [each.source for each in page.context["listed"]]
+    wanted = {**kept(page), "chosen": chosen, **every}
+    assert f"at most {MOST_CHOSEN}" in errors(operator.post(PAGE, {**wanted, "_preview": ""}))
+    last = operator.post(PAGE, {**kept(page), "below": "/many/404"})
     assert list(states(last)) == ["GET /many/404"]
 
 
 def test_hostile_texts_are_escaped(operator: Client, acme: Things) -> None:
-    evil = {f"/{EVIL}": {"get": {"operationId": EVIL, "summary": EVIL}}}
-    text = operator.post(PAGE, {"document": document(**evil)}).content.decode()
-    assert "<script>alert(1)" not in text
-    assert "&lt;script&gt;alert(1)" in text
+    evil = {f"/{EVIL}": {"get": {"operationId": EVIL, "summary": EVIL, "description": EVIL}}}
+    first = operator.post(PAGE, {"document": document(**evil)})
+    fields = {**kept(first), "chosen": "GET /orders", "_preview": ""}
+    for page in (first, operator.post(PAGE, fields)):
+        assert "<script>alert(1)" not in page.content.decode()
+    assert "&lt;script&gt;alert(1)" in first.content.decode()
 
 
 def test_only_those_who_write_tools_import_them(
@@ -265,3 +420,86 @@ def test_only_those_who_write_tools_import_them(
     assert not made()
     assert PAGE in operator.get("/admin/t/acme/tools/").content.decode()
     assert PAGE not in auditor.get("/admin/t/acme/tools/").content.decode()
+
+
+def test_a_user_imports_one_at_a_time_and_a_process_two(
+    operator: Client, cast: Cast, acme: Things
+) -> None:
+    fields = {"document": document()}
+    with imports.admission.of(cast.operator.user.pk):
+        assert "under way" in errors(operator.post(PAGE, fields))
+    with imports.admission.of(-1), imports.admission.of(-2):
+        assert "under way" in errors(operator.post(PAGE, fields))
+    assert not errors(operator.post(PAGE, fields))
+
+
+Answer = tuple[int, Mapping[str, str], bytes]
+
+
+@contextmanager
+def serving(*answers: Answer) -> Iterator[str]:
+    """Serve answers on loopback, one after another. Yields the address of the service."""
+    left = list(answers)
+
+    class Documents(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, headers, body = left.pop(0)
+            self.send_response(status)
+            for name, value in {"Content-Length": str(len(body)), **headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args: Any) -> None:
+            """Stay silent."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Documents)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        base = f"http://127.0.0.1:{server.server_port}"
+        Tenant.objects.filter(slug="acme").update(outgoing_hosts=[base])
+        with override_settings(MCPHOST_EGRESS_LOOPBACK_PORTS=frozenset({server.server_port})):
+            yield base
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_a_document_is_fetched_and_its_relative_server_is_where_it_was(
+    operator: Client, acme: Things
+) -> None:
+    text = YAML.replace("https://api.example.com", "../v2")
+    moved = (302, {"Location": "/docs/openapi.yaml"}, b"")
+    with serving(moved, (200, {}, text.encode())) as base:
+        given = kept(operator.post(PAGE, {"url": f"{base}/latest"}))
+        operator.post(PAGE, {**given, "chosen": "GET /pets", "_create": ""})
+        assert made()["GET /pets"].config["request"]["url"] == f"{base}/v2/pets"
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        ([(404, {}, b"")], "status 404"),
+        ([(200, {}, b"nothing")], "not an object"),
+        ([(302, {"Location": "/again"}, b"")] * 6, "redirects more than 5 times"),
+        ([(302, {"Location": "https://10.0.0.1/"}, b"")], "not among the allowed hosts"),
+        ([(200, {"Content-Length": f"{MOST_BYTES + 1}"}, b"")], "more than"),
+    ],
+)
+def test_what_cannot_be_fetched_says_why(
+    operator: Client, acme: Things, answers: list[Answer], said: str
+) -> None:
+    with serving(*answers) as base:
+        page = operator.post(PAGE, {"url": f"{base}/openapi.json"})
+    assert said in " ".join(page.context["form"].errors["url"])
+    assert not KeptDocument.objects.exists()
+
+
+def test_a_pasted_text_that_is_too_large_for_a_form_is_told_to_come_as_a_file(
+    operator: Client, acme: Things
+) -> None:
+    page = operator.post(PAGE, {"document": "a" * 3_000_000, "_list": ""})
+    assert page.status_code == 400
+    assert "Give a larger document as a file" in page.content.decode()

@@ -2,16 +2,14 @@
 
 import json
 import re
-import threading
-from collections.abc import Iterator
 
 import pytest
 from django.test import Client
 
 from mcphost.audit.models import Entry
+from mcphost.catalogue import kinds
 from mcphost.catalogue.models import Primitive
 from mcphost.console.forms.script_part import START
-from mcphost.console.primitives import scripts
 from mcphost.kinds.script.kind import script_kind
 from mcphost.kinds.script.signature import MOST_CHARACTERS
 from mcphost.sandbox.processes import WorkerLost
@@ -24,14 +22,6 @@ NEW = "/admin/t/acme/tools/new/?kind=script"
 WRONG = "def greet(name: str) -> str:\n    return 1\n"
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def others() -> Iterator[None]:
-    """As many checks of other users as a process has room for."""
-    with scripts.checking(-1) as first, scripts.checking(-2) as second:
-        assert (first, second) == (True, True)
-        yield
 
 
 def test_a_good_script_has_no_problems_and_its_arguments_are_shown(
@@ -70,7 +60,9 @@ def test_problems_have_a_place_and_are_those_of_saving(
     found = operator.post(CHECK, {"code": code}).json()["problems"]
     assert (found[0]["line"], found[0]["column"]) == (line, column)
     assert said.lower() in found[0]["message"].lower()
-    saved = script_kind.inspect({"code": code}).get("code", []) if 0 < len(code) < 999 else []
+    saved = (
+        script_kind.inspect({"code": code}, "acme").get("code", []) if 0 < len(code) < 999 else []
+    )
     assert saved in ([], [f"Line {line}, column {column}: {found[0]['message']}"])
 
 
@@ -97,37 +89,25 @@ def test_only_those_who_may_edit_tools_can_check(
     assert Client().post(CHECK, {"code": START}).status_code == 302
 
 
-def test_one_operator_has_one_check_at_a_time(operator: Client, cast: Cast, acme: Things) -> None:
-    with scripts.checking(cast.operator.user.pk) as first:
-        assert first
+def test_checks_while_typing_and_saving_share_the_places(
+    operator: Client, cast: Cast, acme: Things, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = script_kind.sandbox.places_to_check
+    with places.place(str(cast.acme.id)):
         refused = operator.post(CHECK, {"code": START})
         assert (refused.status_code, refused["Retry-After"]) == (429, "2")
+        with monkeypatch.context() as patched:
+            patched.setattr("mcphost.kinds.script.kind.WAIT_SECONDS", 0.01)
+            saved = kinds.inspect_config("script", {"code": START}, cast.acme.id)
+        said = "Other scripts are checked now. Save the script again in a moment."
+        assert saved == {"code": [said]}
     assert operator.post(CHECK, {"code": START}).status_code == 200
-
-
-def test_a_process_checks_few_scripts_at_once(operator: Client, acme: Things, others: None) -> None:
-    assert operator.post(CHECK, {"code": START}).status_code == 429
-
-
-def test_places_are_counted_across_threads() -> None:
-    admitted: list[bool] = []
-
-    def check() -> None:
-        with scripts.checking(-3) as found:
-            admitted.append(found)
-
-    with scripts.checking(-3):
-        thread = threading.Thread(target=check)
-        thread.start()
-        thread.join(30)
-    check()
-    assert admitted == [False, True]
 
 
 def test_a_check_that_no_worker_can_make_is_said_and_frees_its_place(
     operator: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def lost(source: str, stubs: str) -> None:
+    def lost(*args: object) -> None:
         raise WorkerLost("it did not start")
 
     with monkeypatch.context() as patched:

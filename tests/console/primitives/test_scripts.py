@@ -8,7 +8,7 @@ from django.test import Client
 from mcphost.catalogue import selectors
 from mcphost.catalogue.models import Primitive
 from mcphost.console.forms.script_part import START
-from mcphost.kinds.script.surroundings import stubs
+from mcphost.kinds.script.surroundings import declarations
 from mcphost.runtime.program import TaskSupport
 from tests.console.things import Things
 
@@ -89,7 +89,9 @@ def test_the_list_of_functions_names_those_that_scripts_are_checked_with(
 ) -> None:
     functions = operator.get(f"{NEW}?kind=script").context["form"].part.functions
     offered = {
-        line.split("(")[0][4:] for line in stubs(waits=False).splitlines() if line[:4] == "def "
+        line.split("(")[0][4:]
+        for line in declarations(waits=False).splitlines()
+        if line[:4] == "def "
     }
     assert {call.split("(")[0] for call, _ in functions} == {*offered, "http.get"}
 

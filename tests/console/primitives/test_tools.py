@@ -58,7 +58,7 @@ def test_how_long_a_tools_questions_wait_is_set_published_and_shown(
     assert operator.get(page).context["offer"].answer_within == 90
     operator.post(f"{page}edit/", form(answer_within_seconds=""))
     (difference,) = operator.get(page).context["offer"].differences
-    assert (difference.label, difference.served) == ("Answer time limit", 90)
+    assert (difference.label, difference.served) == ("Response time limit", 90)
     settings.MCPHOST_MAX_ANSWER_SECONDS = 60
     assert operator.get(page).context["offer"].answer_within == 60
 

@@ -10,7 +10,7 @@ from django.test import Client
 from mcphost.audit.models import Entry
 from mcphost.catalogue import selectors, services
 from mcphost.catalogue.errors import Invalid
-from mcphost.catalogue.models import Primitive
+from mcphost.catalogue.models import Primitive, PrimitiveVersion
 from mcphost.console.primitives.examples import curl, values
 from mcphost.feed.models import Change
 from mcphost.kinds.primitive_types import PrimitiveType
@@ -240,9 +240,12 @@ def test_a_template_is_shown_with_a_uri_that_it_answers(operator: Client, acme: 
 
 def test_a_long_text_is_shown_from_its_beginning(operator: Client, acme: Things) -> None:
     operator.post(path("resource", "new/"), resource(text="long " * 5000, _publish=""))
-    text = operator.get(path("resource", f"{row('a').id}/")).content.decode()
-    assert "Only the beginning is shown" in text
+    page = path("resource", f"{row('a').id}/")
+    assert "Only the beginning is shown" in operator.get(page).content.decode()
+    version = PrimitiveVersion.objects.get(primitive=row("a")).id
+    text = operator.get(f"{page}versions/{version}/").content.decode()
     assert "(25000 characters)" in text
+    assert "long " * 1000 not in text
 
 
 @pytest.mark.parametrize("sort", FORMS)
@@ -284,7 +287,7 @@ def test_a_new_one_is_written_here_or_made_by_a_function(operator: Client, acme:
 
 def test_the_menu_counts_what_there_is(operator: Client, acme: Things) -> None:
     services.create(acme.tenant, tool_fields("draft"), ACTOR)
-    groups = operator.get("/admin/t/acme/").context["sidebar_navigation"]
+    groups = operator.get("/admin/t/acme/").context["menu"].groups
     items = next(group["items"] for group in groups if group["title"] == "canary-acme-title")
     counts = {item["title"]: item["badge"] for item in items if item["badge"]}
     assert counts == {"Tools": 2, "Prompts": 1, "Resources": 1, "Templates": 1}

@@ -21,13 +21,14 @@ from mcphost.audit.records import (
     Actor,
 )
 from mcphost.audit.services import record
+from mcphost.audit.summaries.follower import catch_up
 from mcphost.serving.execution import audit_records as serving_records
 from tests.audit.asking import HALF_HOUR, MINUTE, Story
 from tests.cast import Cast
 from tests.console.conftest import Browser
 from tests.console.things import Things, asking, told
 
-RECORDS = "/admin/t/acme/records/"
+CALLS = "/admin/t/acme/calls/"
 REFUSALS = "/admin/t/acme/refusals/"
 
 pytestmark = pytest.mark.django_db
@@ -41,7 +42,7 @@ def shown(client: Client, path: str) -> str:
 
 
 def page_of(story: Story) -> str:
-    return f"{RECORDS}{story.call.id}/"
+    return f"{CALLS}{story.call.id}/"
 
 
 def put(story: Story) -> str:
@@ -55,7 +56,7 @@ def a_story(acme: Things, ago: timedelta = 5 * MINUTE) -> Story:
 
 
 def targets(client: Client, query: str) -> list[str]:
-    return [row.entry.target for row, _ in client.get(f"{RECORDS}{query}").context["calls"]]
+    return [row.entry.target for row, _ in client.get(f"{CALLS}{query}").context["calls"]]
 
 
 @pytest.fixture
@@ -70,17 +71,17 @@ def test_a_call_tells_who_answered_what_how_fast_and_what_came_of_it(
 ) -> None:
     page = shown(operator, page_of(story))
     for part in (
-        "The call is waiting for an answer to colour",
+        "The call is waiting for a response to colour",
         "Round 1",
         "state sealed with key k1",
         "reason form",
         "accepted by Ada's laptop after 1 min 2 s",
-        "client-asserted: reported by the client; this server did not see who answered.",
+        "Reported by the client; this server did not see who answered.",
         "Its request state was sealed with key k1.",
         "It started round 2: input required",
-        "not answered",
-        "The question was asked again in round 2",
-        "Not answered yet. Expires in",
+        "no response",
+        "The input was requested again in round 2",
+        "No response yet. Expires in",
     ):
         assert part in page, part
 
@@ -91,11 +92,11 @@ def test_who_is_no_auditor_sees_that_something_was_said_and_not_what(
 ) -> None:
     client = browse(getattr(cast, who))
     page = shown(client, page_of(story))
-    assert "Question: encrypted; auditors can read it" in page
-    assert "Answer: encrypted; auditors can read it" in page
+    assert "Input request: encrypted; auditors can read it" in page
+    assert "Response: encrypted; auditors can read it" in page
     assert "Show payloads" not in page
     assert "canary-acme-answer" not in page
-    assert client.get(f"{page_of(story)}said/").status_code == 403
+    assert client.get(f"{page_of(story)}payloads/").status_code == 403
     assert not Entry.objects.filter(action="payload.viewed").exists()
 
 
@@ -104,16 +105,16 @@ def test_who_has_no_business_there_sees_nothing(
     cast: Cast, browse: Browser, story: Story, who: str, status: int
 ) -> None:
     client = browse(getattr(cast, who))
-    for path in (page_of(story), f"{page_of(story)}said/", RECORDS, REFUSALS):
+    for path in (page_of(story), f"{page_of(story)}payloads/", CALLS, REFUSALS):
         assert client.get(path).status_code == status, path
 
 
 def test_an_auditor_reads_a_whole_call_and_every_payload_read_is_on_record(
     auditor: Client, story: Story
 ) -> None:
-    assert f"{page_of(story)}said/" in auditor.get(page_of(story)).content.decode()
+    assert f"{page_of(story)}payloads/" in auditor.get(page_of(story)).content.decode()
     assert not Entry.objects.filter(action="payload.viewed").exists()
-    page = shown(auditor, f"{page_of(story)}said/")
+    page = shown(auditor, f"{page_of(story)}payloads/")
     for part in ("Which reason?", "canary-acme-answer", "canary-acme-argument", "Raw JSON"):
         assert part in page, part
     viewed = Entry.objects.filter(action="payload.viewed", actor_label="auditor")
@@ -126,9 +127,13 @@ def test_calls_of_other_tenants_are_unknown_here(
 ) -> None:
     theirs = asking(globex)
     told(theirs)
-    for path in (f"{page_of(theirs)}", f"{page_of(theirs)}said/", f"{RECORDS}{uuid4()}/said/"):
+    for path in (
+        f"{page_of(theirs)}",
+        f"{page_of(theirs)}payloads/",
+        f"{CALLS}{uuid4()}/payloads/",
+    ):
         assert auditor.get(path).status_code == 404
-    assert theirs.call.target not in shown(auditor, RECORDS)
+    assert theirs.call.target not in shown(auditor, CALLS)
     assert theirs.call.target not in shown(auditor, "/admin/")
     assert not Entry.objects.filter(action="payload.viewed").exists()
 
@@ -138,15 +143,15 @@ def test_what_was_erased_is_told_as_such_and_not_as_read(
 ) -> None:
     answer = next(each for each in story.made if each.action == ANSWER_RECEIVED)
     owner.post(f"/admin/t/acme/payloads/{answer.id}/erase/")
-    page = shown(auditor, f"{page_of(story)}said/")
-    assert "Answer: erased" in page
+    page = shown(auditor, f"{page_of(story)}payloads/")
+    assert "Response: erased" in page
     assert "canary-acme-answer" not in page
     assert not Entry.objects.filter(action="payload.viewed", target=str(answer.id)).exists()
 
 
 def test_what_cannot_be_opened_says_why_on_the_calls_page(auditor: Client, story: Story) -> None:
     Payload.objects.update(key_id="gone")
-    page = shown(auditor, f"{page_of(story)}said/")
+    page = shown(auditor, f"{page_of(story)}payloads/")
     assert "The payload cannot be read:" in page
 
 
@@ -157,8 +162,8 @@ def test_a_question_that_expired_is_as_visible_as_one_that_was_answered(
     story.start()
     story.ask("sure")
     page = shown(operator, put(story))
-    assert re.search(r"There was no answer to sure in time\. It expired \d+ minutes ago", page)
-    assert "Not answered in time: expired" in page
+    assert re.search(r"There was no response to sure in time\. It expired \d+ minutes ago", page)
+    assert "No response in time: expired" in page
     assert targets(operator, "?outcome=expired") == ["deploy"]
     assert targets(operator, "?outcome=open") == []
 
@@ -199,7 +204,7 @@ def test_a_round_that_was_taken_over_says_how_both_runs_ended(
 
 @pytest.mark.parametrize(
     ("outcome", "said"),
-    [("decline", "declined"), ("cancel", "cancelled"), ("received", "answered")],
+    [("decline", "declined"), ("cancel", "cancelled"), ("received", "responded")],
 )
 def test_every_answer_is_told_and_found_by_its_outcome(
     operator: Client, acme: Things, outcome: str, said: str
@@ -209,7 +214,7 @@ def test_every_answer_is_told_and_found_by_its_outcome(
     story.back().answer("sure", outcome)
     story.end()
     assert f"{said} by Ada's laptop" in shown(operator, put(story))
-    assert f"1 {said}" in shown(operator, RECORDS)
+    assert f"1 {said}" in shown(operator, CALLS)
     assert targets(operator, f"?questions={outcome}") == ["deploy"]
 
 
@@ -233,7 +238,7 @@ def test_an_answer_that_did_not_fit_is_nowhere_called_accepted(
     assert "sent as accept" in shown(auditor, path)
     assert targets(auditor, "?questions=accept") == []
     assert targets(auditor, "?questions=invalid") == ["deploy"]
-    listed = shown(auditor, f"{RECORDS}?questions=invalid")
+    listed = shown(auditor, f"{CALLS}?questions=invalid")
     assert "1 invalid" in listed
     assert "1 accepted" not in listed
 
@@ -262,23 +267,23 @@ def test_a_lost_call_says_why_and_does_not_wait(auditor: Client, acme: Things) -
     page = shown(auditor, path)
     assert "The call is lost: the key k1, which sealed its state, was declared compromised" in page
     assert "by sam" in page
-    assert "waiting for an answer" not in page
-    assert "No question is waiting" in shown(auditor, "/admin/")
+    assert "waiting for a response" not in page
+    assert "No input request is waiting" in shown(auditor, "/admin/")
     assert targets(auditor, "?outcome=open") == []
     assert targets(auditor, "?outcome=lost") == ["deploy"]
-    assert "declared compromised" in shown(auditor, f"{RECORDS}?outcome=lost")
+    assert "declared compromised" in shown(auditor, f"{CALLS}?outcome=lost")
 
 
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("outcome=toolerror", "The filter outcome has no value 'toolerror'."),
-        ("questions=maybe", "The filter questions has no value 'maybe'."),
-        ("period=decade", "The filter period has no value 'decade'."),
-        ("after=zzz", "There is no page 'zzz'."),
+        ("outcome=toolerror", "The filter “Outcome” has no value “toolerror”."),
+        ("questions=maybe", "The filter “Input requests” has no value “maybe”."),
+        ("period=decade", "The filter “Period” has no value “decade”."),
+        ("after=zzz", "There is no page “zzz”."),
     ],
 )
-@pytest.mark.parametrize("path", [RECORDS, REFUSALS, "/admin/t/acme/changes/"])
+@pytest.mark.parametrize("path", [CALLS, REFUSALS, "/admin/t/acme/audit-log/"])
 def test_a_filter_value_that_does_not_exist_is_named_and_shows_nothing(
     auditor: Client, acme: Things, path: str, query: str, said: str
 ) -> None:
@@ -319,9 +324,10 @@ def test_an_unasked_answer_is_told_as_such(operator: Client, acme: Things) -> No
     story.end()
     page = shown(operator, put(story))
     assert (
-        "The client sent an answer that was not requested; the tool accepts such answers." in page
+        "The client sent a response that was not requested; the tool accepts such responses."
+        in page
     )
-    assert "The client answered a question that is not in the record." in page
+    assert "The client responded to an input request that is not recorded." in page
     assert targets(operator, "?questions=unasked") == ["deploy"]
 
 
@@ -335,9 +341,9 @@ def test_answers_that_came_again_are_told_on_the_page_of_their_call(
         story.end()
         story.again().repeat()
     twice.again().repeat()
-    assert "The same answers were sent again: nothing ran" in shown(operator, put(once))
-    assert "The same answers were sent again 2 times: nothing ran" in shown(operator, put(twice))
-    assert "answer.repeated" not in shown(operator, "/admin/t/acme/changes/")
+    assert "The same responses were sent again: nothing ran" in shown(operator, put(once))
+    assert "The same responses were sent again 2 times: nothing ran" in shown(operator, put(twice))
+    assert "answer.repeated" not in shown(operator, "/admin/t/acme/audit-log/")
 
 
 def test_states_that_were_refused_are_listed_with_their_true_reason(
@@ -354,7 +360,7 @@ def test_states_that_were_refused_are_listed_with_their_true_reason(
     told(nowhere, theirs)
     path = put(story)
     assert "A state was rejected: of another principal" in shown(operator, path)
-    assert "1 refused" in shown(operator, RECORDS)
+    assert "1 rejected" in shown(operator, CALLS)
     assert targets(operator, "?questions=refused") == ["deploy"]
     page = operator.get(REFUSALS)
     assert [entry.reason for entry, _ in page.context["entries"]] == [
@@ -368,7 +374,7 @@ def test_states_that_were_refused_are_listed_with_their_true_reason(
     assert {slug for _, slug in everywhere} == {"acme", "globex"}
     only = staff.get("/admin/refusals/?tenant=globex").context["entries"]
     assert [slug for _, slug in only] == ["globex"]
-    assert "state.refused" not in shown(operator, "/admin/t/acme/changes/")
+    assert "state.refused" not in shown(operator, "/admin/t/acme/audit-log/")
 
 
 def test_answers_that_were_not_taken_and_messages_that_did_not_leave_are_told_as_what_they_are(
@@ -389,12 +395,12 @@ def test_answers_that_were_not_taken_and_messages_that_did_not_leave_are_told_as
         ANSWER_REFUSED,
     ]
     page = shown(operator, path)
-    assert "An answer was rejected: the call no longer waited for it" in page
+    assert "A response was rejected: the call no longer waited for it" in page
     assert "A message was blocked: its call had ended" in page
     assert "Nothing was sent to the client." in page
-    assert "An answer to sure was rejected: the question was already answered" in page
-    assert "3 refused" in shown(operator, RECORDS)
-    assert "answer.refused" not in shown(operator, "/admin/t/acme/changes/")
+    assert "A response to sure was rejected: the input request already has a response" in page
+    assert "3 rejected" in shown(operator, CALLS)
+    assert "answer.refused" not in shown(operator, "/admin/t/acme/audit-log/")
 
 
 def test_what_was_said_outside_of_any_call_leads_back_to_the_refusals(
@@ -427,9 +433,9 @@ def test_what_waits_is_on_the_dashboard_and_on_the_tenants_page(
 
 
 def test_when_nothing_waits_the_pages_say_so(owner: Client, acme: Things) -> None:
-    assert "No question is waiting" in shown(owner, "/admin/")
-    assert "Open questions" not in shown(owner, "/admin/t/acme/")
-    assert "No open questions" in shown(owner, f"{RECORDS}?outcome=open")
+    assert "No input request is waiting" in shown(owner, "/admin/")
+    assert "Open input requests" not in shown(owner, "/admin/t/acme/")
+    assert "No open input requests" in shown(owner, f"{CALLS}?outcome=open")
 
 
 def test_pages_cost_the_same_however_much_is_on_them(auditor: Client, acme: Things) -> None:
@@ -450,10 +456,11 @@ def test_pages_cost_the_same_however_much_is_on_them(auditor: Client, acme: Thin
 
 
 def pages(story: Story) -> tuple[str, ...]:
-    return ("/admin/", "/admin/t/acme/", RECORDS, page_of(story), REFUSALS)
+    return ("/admin/", "/admin/t/acme/", CALLS, page_of(story), REFUSALS)
 
 
 def queries(client: Client, path: str) -> int:
+    catch_up(timezone.now())  # else the page does it
     with CaptureQueriesContext(
         connection,
     ) as counted:

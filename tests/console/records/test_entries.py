@@ -12,13 +12,13 @@ from tests.cast import Cast
 from tests.console.conftest import Browser
 from tests.console.things import Things, recorded, started
 
-RECORDS = "/admin/t/acme/records/"
+CALLS = "/admin/t/acme/calls/"
 PAYLOADS = "/admin/t/acme/payloads/"
 
 pytestmark = pytest.mark.django_db
 
 
-def targets(client: Client, query: str = "", path: str = RECORDS) -> list[str]:
+def targets(client: Client, query: str = "", path: str = CALLS) -> list[str]:
     page = client.get(f"{path}{query}")
     return [row.entry.target for row, _ in page.context["calls"]]
 
@@ -44,7 +44,7 @@ def test_calls_are_narrowed_by_each_filter(operator: Client, acme: Things) -> No
         assert targets(operator, query) == ["other"], query
     assert targets(operator, "?outcome=nonsense&period=nonsense&after=nonsense") == []
     assert targets(operator, "?tool=none%00") == []
-    assert "No matching calls" in operator.get(f"{RECORDS}?tool=none").content.decode()
+    assert "No matching calls" in operator.get(f"{CALLS}?tool=none").content.decode()
 
 
 def test_what_was_got_and_read_says_by_which_method(operator: Client, acme: Things) -> None:
@@ -52,12 +52,12 @@ def test_what_was_got_and_read_says_by_which_method(operator: Client, acme: Thin
     recorded(acme.tenant, uuid4(), target="review", method="prompts/get")
     call = uuid4()
     recorded(acme.tenant, call, target=uri, method="resources/read")
-    page = operator.get(RECORDS).content.decode()
+    page = operator.get(CALLS).content.decode()
     for part in (f"<b>{uri}</b>", "resources/read", "<b>review</b>", "prompts/get"):
         assert part in page
     assert "tools/call" not in page
     assert targets(operator, f"?tool={quote(uri, safe='')}") == [uri]
-    assert uri in operator.get(f"{RECORDS}{call}/").content.decode()
+    assert uri in operator.get(f"{CALLS}{call}/").content.decode()
 
 
 def test_what_is_older_than_the_period_is_left_out(operator: Client, acme: Things) -> None:
@@ -80,10 +80,10 @@ def test_what_is_older_than_the_period_is_left_out(operator: Client, acme: Thing
 def test_long_lists_are_read_page_by_page_with_their_filter(operator: Client, acme: Things) -> None:
     for number in range(selectors.PAGE + 3):
         recorded(acme.tenant, uuid4(), target="many", reason=str(number))
-    first = operator.get(f"{RECORDS}?tool=many")
+    first = operator.get(f"{CALLS}?tool=many")
     assert len(first.context["calls"]) == selectors.PAGE
     assert first.context["older"].startswith("tool=many&after=")
-    last = operator.get(f"{RECORDS}?{first.context['older']}")
+    last = operator.get(f"{CALLS}?{first.context['older']}")
     reasons = [row.entry.reason for row, _ in last.context["calls"]]
     assert reasons == ["2", "1", "0"]
     assert last.context["older"] == ""
@@ -92,14 +92,14 @@ def test_long_lists_are_read_page_by_page_with_their_filter(operator: Client, ac
 def test_staff_see_the_calls_of_every_tenant_or_of_one(
     staff: Client, acme: Things, globex: Things
 ) -> None:
-    path = "/admin/records/"
+    path = "/admin/calls/"
     assert set(targets(staff, path=path)) == {"canary-acme-tool", "canary-globex-tool"}
     assert targets(staff, "?tenant=globex", path) == ["canary-globex-tool"]
     assert targets(staff, "?tenant=nowhere", path) == []
 
 
 def test_a_call_shows_all_of_its_entries(operator: Client, acme: Things) -> None:
-    page = operator.get(f"{RECORDS}{acme.call}/")
+    page = operator.get(f"{CALLS}{acme.call}/")
     text = page.content.decode()
     assert [entry.id for entry in page.context["call"].entries] == [acme.entry]
     for part in ("olga (laptop)", "1.5 ms", "2.0 KiB", "round.finished"):
@@ -110,13 +110,13 @@ def test_a_call_without_an_end_says_so(operator: Client, acme: Things) -> None:
     call = uuid4()
     started(acme.tenant, call, target="begun")
     assert targets(operator, "?outcome=unknown") == ["begun"]
-    assert "its end is not recorded" in operator.get(f"{RECORDS}{call}/").content.decode()
+    assert "its end is not recorded" in operator.get(f"{CALLS}{call}/").content.decode()
 
 
 def test_calls_and_payloads_of_other_tenants_are_unknown_here(
     auditor: Client, owner: Client, acme: Things, globex: Things
 ) -> None:
-    assert auditor.get(f"{RECORDS}{globex.call}/").status_code == 404
+    assert auditor.get(f"{CALLS}{globex.call}/").status_code == 404
     assert auditor.get(f"{PAYLOADS}{globex.entry}/").status_code == 404
     assert owner.post(f"{PAYLOADS}{globex.entry}/erase/").status_code == 404
     assert Payload.objects.get(entry=globex.entry).erased_at is None
@@ -125,7 +125,7 @@ def test_calls_and_payloads_of_other_tenants_are_unknown_here(
 def test_an_auditor_reads_what_was_said_and_that_leaves_an_entry(
     auditor: Client, acme: Things
 ) -> None:
-    assert f"{PAYLOADS}{acme.entry}/" in auditor.get(f"{RECORDS}{acme.call}/").content.decode()
+    assert f"{PAYLOADS}{acme.entry}/" in auditor.get(f"{CALLS}{acme.call}/").content.decode()
     assert "canary-acme-said" in auditor.get(f"{PAYLOADS}{acme.entry}/").content.decode()
     viewed = Entry.objects.get(action="payload.viewed")
     assert (viewed.tenant, viewed.target) == (acme.tenant, str(acme.entry))
@@ -138,7 +138,7 @@ def test_nobody_but_an_auditor_reads_what_was_said(
     cast: Cast, acme: Things, browse: Browser, who: str
 ) -> None:
     client = browse(getattr(cast, who))
-    page = client.get(f"{RECORDS}{acme.call}/").content.decode()
+    page = client.get(f"{CALLS}{acme.call}/").content.decode()
     assert "auditors can read it" in page
     assert client.get(f"{PAYLOADS}{acme.entry}/").status_code == 403
     assert not Entry.objects.filter(action="payload.viewed").exists()
@@ -149,10 +149,10 @@ def test_an_owner_erases_what_was_said_and_the_proof_stays(
 ) -> None:
     path = f"{PAYLOADS}{acme.entry}/erase/"
     assert "erased and cannot be recovered" in owner.get(path).content.decode()
-    assert owner.post(path)["Location"] == f"{RECORDS}{acme.call}/"
+    assert owner.post(path)["Location"] == f"{CALLS}{acme.call}/"
     row = Payload.objects.get(entry=acme.entry)
     assert (bytes(row.ciphertext), row.erased_by) == (b"", "owner")
-    assert "erased" in owner.get(f"{RECORDS}{acme.call}/").content.decode()
+    assert "erased" in owner.get(f"{CALLS}{acme.call}/").content.decode()
     page = auditor.get(f"{PAYLOADS}{acme.entry}/").content.decode()
     assert "owner erased this payload" in page
     assert "canary-acme-said" not in page
@@ -166,7 +166,7 @@ def test_an_entry_of_which_nothing_was_kept_has_no_payload(
     auditor: Client, owner: Client, acme: Things
 ) -> None:
     bare = recorded(acme.tenant, acme.call, target="bare")
-    assert "not stored" in auditor.get(f"{RECORDS}{acme.call}/").content.decode()
+    assert "not stored" in auditor.get(f"{CALLS}{acme.call}/").content.decode()
     assert auditor.get(f"{PAYLOADS}{bare}/").status_code == 404
     assert owner.post(f"{PAYLOADS}{bare}/erase/").status_code == 404
 
@@ -180,22 +180,30 @@ def test_a_payload_that_cannot_be_opened_says_why(
 
 def test_changes_say_who_did_what(owner: Client, staff: Client, acme: Things) -> None:
     owner.post("/admin/t/acme/settings/", {"title": "Other"})
-    page = owner.get("/admin/t/acme/changes/")
+    page = owner.get("/admin/t/acme/audit-log/")
     entry = page.context["entries"][0][0]
     assert (entry.action, entry.actor_label) == ("tenant.updated", "owner")
-    assert "changed: instructions title" in page.content.decode()
+    assert "changed: instructions and title" in page.content.decode()
     assert all(each.tenant == acme.tenant for each, _ in page.context["entries"])
-    assert owner.get("/admin/changes/").status_code == 403
-    everywhere = staff.get("/admin/changes/?tool=acme").context["entries"]
+    assert owner.get("/admin/audit-log/").status_code == 403
+    everywhere = staff.get("/admin/audit-log/?tool=acme").context["entries"]
     assert next(slug for _, slug in everywhere) == "acme"
 
 
 def test_changes_of_the_platform_are_shown_to_staff(staff: Client, acme: Things) -> None:
     recorded(None, None, action="user.created", target="1", outcome="")
-    assert "platform" in staff.get("/admin/changes/").content.decode()
-    none = staff.get("/admin/changes/?tenant=nowhere").content.decode()
-    assert "No matching changes" in none
+    assert "platform" in staff.get("/admin/audit-log/").content.decode()
+    none = staff.get("/admin/audit-log/?tenant=nowhere").content.decode()
+    assert "No matching entries" in none
 
 
 def test_a_tenant_without_calls_says_what_appears_here(operator: Client) -> None:
-    assert "No calls yet" in operator.get(RECORDS).content.decode()
+    assert "No calls yet" in operator.get(CALLS).content.decode()
+
+
+def test_a_reason_in_the_list_has_its_code_set_apart(operator: Client, acme: Things) -> None:
+    reason = "`city` is <no> text"
+    recorded(acme.tenant, uuid4(), target="other", outcome="invalid_arguments", reason=reason)
+    page = operator.get(CALLS).content.decode()
+    assert "<code>city</code> is &lt;no&gt; text</span>" in page
+    assert 'title="`city` is &lt;no&gt; text"' in page

@@ -13,8 +13,12 @@ from mcphost.audit.models import Entry
 from mcphost.audit.records import TASK_CANCELLED, TASK_RETRIED
 from mcphost.feed.nodes import heartbeat
 from mcphost.runtime.call import Delivery
+from mcphost.sealing.tokens import Purpose
+from mcphost.serving.execution.stored_tasks import MESSAGE
+from mcphost.tasks.listing import PAGE
 from mcphost.tasks.models import Task
 from mcphost.tasks.states import AnswerState, TaskState
+from mcphost.vault import sealer
 from tests.audit.asking import Story
 from tests.cast import Cast
 from tests.console.conftest import Browser
@@ -23,7 +27,7 @@ from tests.console.things import Things, told
 from tests.tasks.rows import a_question, a_task
 
 TASKS = "/admin/t/acme/tasks/"
-RECORDS = "/admin/t/acme/records/"
+CALLS = "/admin/t/acme/calls/"
 
 pytestmark = pytest.mark.django_db
 
@@ -66,7 +70,7 @@ def test_tasks_are_listed_newest_first_with_state_process_and_questions(
     a_task(acme.tenant, tool="ship", owner=heartbeat.id, attempts=2)
     assert listed(auditor) == ["ship", "deploy"]
     text = shown(auditor, TASKS)
-    assert "waits for answers" in text
+    assert "waits for responses" in text
     assert "colour" in text
     assert "size" not in text
     assert story.call.principal.label in text
@@ -124,6 +128,7 @@ def test_nothing_sealed_and_no_id_of_a_task_is_on_the_pages(auditor: Client, acm
         ("?state=failed&tool=works", []),
         ("?state=asleep", []),
         ("?after=nonsense", []),
+        ("?before=nonsense", []),
         ("?tool=%00", ["fails", "asks", "works"]),
     ],
 )
@@ -137,9 +142,22 @@ def test_tasks_are_narrowed_by_state_and_tool(
     assert listed(auditor, query) == found
 
 
+def test_pages_lead_to_older_and_newer_tasks(auditor: Client, acme: Things) -> None:
+    now = timezone.now()
+    for age in range(PAGE + 1):
+        a_task(acme.tenant, tool="ship", created_at=now - timedelta(minutes=age))
+    first = auditor.get(f"{TASKS}?tool=ship")
+    assert not first.context["newer"]
+    last = auditor.get(f"{TASKS}?{first.context['older']}")
+    assert (len(last.context["tasks"]), last.context["older"]) == (1, None)
+    back = auditor.get(f"{TASKS}?{last.context['newer']}")
+    assert back.context["tasks"] == first.context["tasks"]
+    assert ">Newer</a>" not in back.content.decode()
+
+
 def test_a_filter_that_does_not_exist_is_named(auditor: Client, acme: Things) -> None:
-    assert "The filter state has no value 'asleep'." in shown(auditor, f"{TASKS}?state=asleep")
-    assert "There is no page 'x'." in shown(auditor, f"{TASKS}?after=x")
+    assert "The filter “State” has no value “asleep”." in shown(auditor, f"{TASKS}?state=asleep")
+    assert "There is no page “x”." in shown(auditor, f"{TASKS}?after=x")
 
 
 def test_older_tasks_are_on_the_next_page(auditor: Client, acme: Things) -> None:
@@ -161,9 +179,9 @@ def test_the_page_of_a_task_has_its_questions_and_the_rounds_of_its_call(
     task = task_of(story)
     a_question(task, "colour", round=2)
     text = shown(auditor, page_of(task))
-    for part in ("Round 1", "Round 2", "became a task", "waiting for an answer", "colour"):
+    for part in ("Round 1", "Round 2", "became a task", "waiting for a response", "colour"):
         assert part in text
-    assert f"{RECORDS}{story.call.id}/" in auditor.get(page_of(task)).content.decode()
+    assert f"{CALLS}{story.call.id}/" in auditor.get(page_of(task)).content.decode()
     assert "Which colour?" not in text
     assert "not stored" not in text
 
@@ -185,24 +203,34 @@ def test_an_operator_cancels_a_task(operator: Client, cast: Cast, acme: Things) 
     assert "This cannot be undone" in shown(operator, path)
     task.refresh_from_db()
     assert task.state == TaskState.WORKING
-    assert operator.post(path).status_code == 302
+    for reason in ("", "  ", "x" * 301):
+        refused = operator.post(path, {"reason": reason})
+        assert list(refused.context["form"].errors) == ["reason"]
+    task.refresh_from_db()
+    assert task.state == TaskState.WORKING
+    assert operator.post(path, {"reason": "The release\nis off"}).status_code == 302
     task.refresh_from_db()
     assert task.state == TaskState.CANCELLED
+    context = task.id.bytes + MESSAGE
+    text = sealer.unseal(Purpose.ROW, task.tenant, task.message, context=context)
+    assert text.decode().endswith("The release is off")
     entry = Entry.objects.get(action=TASK_CANCELLED)
+    assert entry.reason == "The release is off"
     assert (entry.tenant, entry.call) == (acme.tenant, task.call)
     assert (entry.target, entry.actor_id) == ("deploy", str(cast.operator.user.pk))
     name = cast.operator.user.get_username()
-    for page in (page_of(task), f"{RECORDS}{task.call}/"):
+    for page in (page_of(task), f"{CALLS}{task.call}/"):
         assert f"The task was cancelled by {name}" in shown(operator, page)
-    assert ("plain", "cancelled") in badges(operator, f"{RECORDS}{task.call}/")
-    assert "No question is waiting" in shown(operator, "/admin/")
+        assert "The release is off" in shown(operator, page)
+    assert ("plain", "cancelled") in badges(operator, f"{CALLS}{task.call}/")
+    assert "No input request is waiting" in shown(operator, "/admin/")
 
 
 def test_a_task_that_has_ended_is_not_cancelled_and_nothing_is_recorded(
     operator: Client, acme: Things
 ) -> None:
     task = a_task(acme.tenant, state=TaskState.COMPLETED)
-    reply = operator.post(f"{page_of(task)}cancel/", follow=True)
+    reply = operator.post(f"{page_of(task)}cancel/", {"reason": "Late"}, follow=True)
     assert "The task had already ended." in reply.content.decode()
     assert not Entry.objects.filter(action=TASK_CANCELLED).exists()
     assert "Cancel…" not in reply.content.decode()
@@ -250,7 +278,7 @@ def test_the_task_of_another_tenant_has_no_page(
 
 
 @pytest.mark.parametrize(
-    ("open_", "said"), [(False, "works as a task"), (True, "task waits for answers")]
+    ("open_", "said"), [(False, "works as a task"), (True, "task waits for responses")]
 )
 def test_a_call_whose_task_runs_is_not_of_unknown_outcome(
     auditor: Client, acme: Things, open_: bool, said: str
@@ -261,8 +289,8 @@ def test_a_call_whose_task_runs_is_not_of_unknown_outcome(
     task = task_of(story, owner=uuid4())
     if open_:
         a_question(task)
-    assert ("info", said) in badges(auditor, RECORDS)
-    page = f"{RECORDS}{story.call.id}/"
+    assert ("info", said) in badges(auditor, CALLS)
+    page = f"{CALLS}{story.call.id}/"
     assert ("info", said) in badges(auditor, page)
     assert "its end is not recorded: it is still running, or its process died.</p></div>" not in (
         auditor.get(page).content.decode()
@@ -274,7 +302,7 @@ def test_a_call_that_became_a_task_and_whose_task_is_gone_has_expired(
     auditor: Client, acme: Things
 ) -> None:
     told(a_story(acme))
-    assert ("warn", "expired") in badges(auditor, RECORDS)
+    assert ("warn", "expired") in badges(auditor, CALLS)
 
 
 def test_a_question_of_a_task_waits_until_it_is_answered(auditor: Client, acme: Things) -> None:
@@ -302,8 +330,8 @@ def test_the_delivery_of_a_task_is_told(auditor: Client, acme: Things) -> None:
     story.start()
     story.ask("colour")
     told(story)
-    text = shown(auditor, f"{RECORDS}{story.call.id}/")
-    assert "; then as a task, which takes the answers" in text
+    text = shown(auditor, f"{CALLS}{story.call.id}/")
+    assert "; then as a task, which takes the responses" in text
 
 
 def test_the_dashboard_counts_the_tasks_of_tenants_that_one_may_see(

@@ -122,5 +122,5 @@ def test_a_person_without_a_role_signs_in_but_enters_no_page_of_the_console(
     invited: Client,
 ) -> None:
     assert invited.get("/admin/you/").status_code == 200
-    for page in ("", "tenants/", "t/acme/", "users/", "records/"):
+    for page in ("", "tenants/", "t/acme/", "users/", "calls/"):
         assert invited.get(f"/admin/{page}")["Location"].startswith("/admin/login/")

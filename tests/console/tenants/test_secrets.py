@@ -78,7 +78,8 @@ def test_owners_operators_and_staff_store_secrets(role: str, cast: Cast, browse:
 
 
 def test_the_value_is_typed_into_a_field_that_hides_and_forgets_it(owner: Client) -> None:
-    for path in (NEW, pages_of(made(owner))[0]):
+    rotate, edit, _ = pages_of(made(owner))
+    for path in (NEW, rotate, edit):
         form = page(owner, path)
         field = form[form.index('name="value"') - 60 :][:400]
         assert 'type="password"' in field
@@ -119,11 +120,22 @@ def test_a_secret_is_rotated_edited_and_deleted(operator: Client, cast: Cast) ->
     assert "api.example.com\nb.example.com:8443" in form
     assert re.findall(r'name="places" value="(\w+)"[^>]* checked>', form) == ["header", "query"]
     rules = {"hosts": "c.example.com", "places": ["body"]}
-    assert "Saved." in operator.post(edit, rules, follow=True).content.decode()
+    asked = operator.post(edit, rules)
+    assert list(asked.context["form"].errors) == ["value"]
+    assert "c.example.com" not in page(operator)
+    wider = {**rules, "value": "a-third-secret-value"}
+    saved = operator.post(edit, wider, follow=True).content.decode()
+    assert "Saved. The value was replaced by the one that you typed." in saved
+    assert "a-third-secret-value" not in saved
     listed = page(operator)
     assert "c.example.com" in listed
     assert "api.example.com" not in listed
-    assert value_of(cast) == "another-secret-value"
+    assert value_of(cast) == "a-third-secret-value"
+    narrower = {"hosts": "c.example.com", "places": ["body"], "value": ""}
+    saved = operator.post(edit, narrower, follow=True).content.decode()
+    assert "Saved." in saved
+    assert "was replaced" not in saved
+    assert value_of(cast) == "a-third-secret-value"
     assert "cannot be restored" in page(operator, delete)
     for typed in ("", "weather_ke", "WEATHER_KEY"):
         assert list(operator.post(delete, {"name": typed}).context["form"].errors) == ["name"]
@@ -136,6 +148,7 @@ def test_a_secret_is_rotated_edited_and_deleted(operator: Client, cast: Cast) ->
         "secret.created",
         "secret.rotated",
         "secret.changed",
+        "secret.rotated",
         "secret.deleted",
     ]
     assert {each.actor_label for each in actions} == {"operator"}
@@ -279,12 +292,12 @@ def reports() -> Iterator[list[str]]:
     got_request_exception.disconnect(report)
 
 
-@pytest.mark.parametrize("form", ["new", "rotate"])
+@pytest.mark.parametrize("form", ["new", "rotate", "edit"])
 def test_the_report_of_a_server_error_contains_no_value(
     owner: Client, reports: list[str], settings: Settings, form: str
 ) -> None:
-    rotate = pages_of(made(owner))[0]
-    path = NEW if form == "new" else rotate
+    rotate, edit, _ = pages_of(made(owner))
+    path = {"new": NEW, "rotate": rotate, "edit": edit}[form]
     owner.raise_request_exception = False
     keys.forget_everything()
     settings.MCPHOST_MASTER_KEY = lambda: b"another master key, 32 bytes lg."
@@ -332,6 +345,9 @@ def test_a_value_is_in_no_page_entry_error_session_or_file(
     shown += [
         owner.post(rotate, {"value": f"{CANARY}-2"}, follow=True),
         owner.post(rotate, {"value": f"{CANARY}\r\nX-More: 1"}),
+        owner.post(edit, {"hosts": "no host", "places": ["header"], "value": CANARY}),
+        owner.post(edit, {**NEW_SECRET, "value": f"{CANARY}\0"}),
+        owner.post(edit, {**NEW_SECRET, "value": f"{CANARY}-2"}, follow=True),
         owner.post(NEW, {**NEW_SECRET, "value": f"{CANARY}-3"}),
         owner.post(NEW, {**NEW_SECRET, "name": "other", "value": f"{CANARY}\0"}),
         owner.post(delete, {"name": "no", "value": CANARY}),
@@ -343,7 +359,7 @@ def test_a_value_is_in_no_page_entry_error_session_or_file(
         value_of(cast)
     assert CANARY not in "".join(traceback.format_exception(damaged.value))
     shown += [client.get(path) for client in (owner, auditor) for path in (SECRETS, edit, rotate)]
-    shown += [owner.get("/admin/t/acme/changes/"), owner.get("/admin/t/acme/records/")]
+    shown += [owner.get("/admin/t/acme/audit-log/"), owner.get("/admin/t/acme/calls/")]
     for response in shown:
         for form in encoded(CANARY):
             assert form not in response.content

@@ -107,9 +107,9 @@ def test_closing_needs_the_slug_typed_and_leaves_the_history(owner: Client) -> N
     assert owner.post("/admin/t/acme/close/", {"slug": "acme"})["Location"] == "/admin/t/acme/"
     assert Tenant.objects.get(slug="acme").closed_at is not None
     page = owner.get("/admin/t/acme/").content.decode()
-    assert "its history can be read" in page
+    assert "its calls and audit log can still be read" in page
     assert "New tool" not in page
-    assert owner.get("/admin/t/acme/records/").status_code == 200
+    assert owner.get("/admin/t/acme/calls/").status_code == 200
     for path in ("settings/", "tools/new/", "members/", "tokens/"):
         assert owner.get(f"/admin/t/acme/{path}").status_code == 403
 
@@ -133,9 +133,15 @@ def test_long_lists_are_read_page_by_page(
     monkeypatch.setattr("mcphost.console.tenants.tenants.PER_PAGE", 2)
     first = staff.get("/admin/tenants/")
     assert [row.slug for row in first.context["tenants"]] == ["acme", "commons"]
-    last = staff.get(f"/admin/tenants/?after={first.context['after']}")
+    last = staff.get(f"/admin/tenants/?{first.context['older']}")
     assert [row.slug for row in last.context["tenants"]] == ["globex"]
-    assert last.context["after"] == ""
+    assert last.context["older"] == ""
+    back = staff.get(f"/admin/tenants/?{last.context['newer']}")
+    assert [row.slug for row in back.context["tenants"]] == ["acme", "commons"]
+    narrow = staff.get("/admin/tenants/?q=o")
+    assert [row.slug for row in narrow.context["tenants"]] == ["commons", "globex"]
+    monkeypatch.setattr("mcphost.console.tenants.tenants.PER_PAGE", 1)
+    assert staff.get("/admin/tenants/?q=o").context["older"] == "q=o&after=commons"
 
 
 def test_the_overview_says_where_to_connect_and_what_happened(owner: Client, acme: Things) -> None:
@@ -146,7 +152,11 @@ def test_the_overview_says_where_to_connect_and_what_happened(owner: Client, acm
 
 @pytest.mark.parametrize(
     ("who", "step"),
-    [("owner", "Issue a token"), ("operator", "Register a tool"), ("auditor", "Have an operator")],
+    [
+        ("owner", "Connect a client"),
+        ("operator", "Add a tool"),
+        ("auditor", "An operator or an owner of this tenant can do this."),
+    ],
 )
 def test_an_empty_tenant_says_what_to_do_next(
     cast: Cast, browse: Browser, who: str, step: str

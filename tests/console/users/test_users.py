@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 
 def test_staff_make_a_user_who_can_be_given_a_role(staff: Client) -> None:
     fields = {"username": "olga", "password": LONG, "is_active": "on", "email": "o@x.example"}
-    assert staff.post(NEW, fields)["Location"] == "/admin/users/"
+    assert staff.post(NEW, fields)["Location"].startswith("/admin/users/#user-")
     user = User.objects.get(username="olga")
     assert user.check_password(LONG)
     assert (user.email, user.is_staff, user.is_superuser) == ("o@x.example", False, False)
@@ -127,8 +127,14 @@ def test_users_are_found_by_name_page_by_page(
         "operator",
         "owner",
     ]
-    last = staff.get(f"/admin/users/?after={first.context['after']}")
+    assert first.context["newer"] == ""
+    last = staff.get(f"/admin/users/?{first.context['older']}")
     assert [user.username for user in last.context["people"]] == ["staff", "stranger"]
+    assert last.context["older"] == ""
+    assert "Previous</a>" in last.content.decode()
+    back = staff.get(f"/admin/users/?{last.context['newer']}")
+    assert back.context["people"] == first.context["people"]
+    assert (back.context["newer"], back.context["older"]) == ("", first.context["older"])
     found = staff.get("/admin/users/?q=WNE")
     assert [user.username for user in found.context["people"]] == ["owner"]
 

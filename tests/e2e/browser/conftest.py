@@ -4,7 +4,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Playwright, Request, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    ConsoleMessage,
+    Page,
+    Playwright,
+    Request,
+    expect,
+    sync_playwright,
+)
 
 from tests.e2e.processes import ROOT, Server, serving
 
@@ -19,6 +27,8 @@ ARGUMENTS = (
     "--disable-sync",
 )
 SCREENSHOTS = ROOT / "build" / "screenshots"
+PATIENCE_MS = 30_000
+"""Bounds every wait for a page: on a busy machine it may take long."""
 WIDE = {"width": 1360, "height": 860}
 PHONE = {"width": 390, "height": 844}
 
@@ -34,6 +44,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def playwright() -> Iterator[Playwright]:
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as started:
         yield started
 
@@ -87,7 +98,7 @@ def visit(browser: Browser, server: Server) -> Iterator[Visit]:
             color_scheme=theme,  # type: ignore[arg-type]
             permissions=["clipboard-read", "clipboard-write"],
         )
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(PATIENCE_MS)
         contexts.append(context)
         page = context.new_page()
         page.on("request", watch.request)

@@ -206,7 +206,9 @@ def test_without_a_check_or_without_scripts_the_field_still_works(
     expect(page.locator(".cm-said")).to_contain_text(PROBLEM)
     page.unroute("**/tools/check/")
 
-    page.route("**/editor.js", lambda route: route.fulfill(body="", content_type="text/javascript"))
+    page.route(
+        "**/editor.js*", lambda route: route.fulfill(body="", content_type="text/javascript")
+    )
     page.goto(NEW)
     page.get_by_label("Code").fill(WRONG)
     page.get_by_role("button", name="Save draft").click()
@@ -237,12 +239,12 @@ def test_styles_need_the_nonce_of_the_page(visit: Visit) -> None:
     answer = page.goto(NEW)
     assert answer is not None
     policy = answer.headers["content-security-policy"]
-    nonce = re.search(r"style-src-elem 'self' 'nonce-([\w-]{22})'", policy)
+    nonce = re.search(r"style-src 'self' 'nonce-([\w-]{22})'", policy)
     assert nonce is not None
     assert page.locator("[data-script-editor]").get_attribute("data-nonce") == nonce[1]
     expect(code(page)).to_be_visible()
     nonces = page.evaluate("[...document.querySelectorAll('style')].map((each) => each.nonce)")
-    assert len(nonces) >= 2
+    assert nonces  # made by the editor
     assert set(nonces) == {nonce[1]}
     again = page.goto(NEW)
     assert again is not None

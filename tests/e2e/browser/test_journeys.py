@@ -1,10 +1,8 @@
 """What people do in the console, from beginning to end, in a real browser."""
 
-import re
-
 from playwright.sync_api import Page, expect
 
-from tests.e2e.browser.conftest import PHONE, Visit, shoot
+from tests.e2e.browser.conftest import PHONE, WIDE, Visit, shoot
 from tests.e2e.browser.mcp import META, ask, tools
 from tests.e2e.processes import Server
 
@@ -13,6 +11,8 @@ TENANT = "/admin/t/demo/"
 
 def menu(page: Page, name: str) -> None:
     """Go somewhere by the sidebar."""
+    if "/t/" not in page.url:  # several tenants: the pages of one are in its own menu
+        page.goto(TENANT)
     page.locator("#nav-sidebar").get_by_text(name, exact=True).click()
 
 
@@ -20,8 +20,8 @@ def test_a_wrong_password_is_told_and_the_right_one_lets_in(visit: Visit, server
     page = visit("admin")
     expect(page.get_by_role("heading", name="Welcome, admin")).to_be_visible()
     shoot(page, "dashboard")
-    page.locator(".cursor-pointer", has_text="admin").last.click()
-    page.get_by_role("button", name=re.compile("Log out")).click()
+    page.locator(".c-account-button").click()
+    page.get_by_role("button", name="Sign out").click()
     page.goto("/admin/")
     page.fill("[name=username]", "admin")
     page.fill("[name=password]", "wrong")
@@ -32,8 +32,8 @@ def test_a_wrong_password_is_told_and_the_right_one_lets_in(visit: Visit, server
 
 def test_a_locked_sign_in_says_how_long_to_wait(visit: Visit, server: Server) -> None:
     page = visit("admin")
-    page.locator(".cursor-pointer", has_text="admin").last.click()
-    page.get_by_role("button", name=re.compile("Log out")).click()
+    page.locator(".c-account-button").click()
+    page.get_by_role("button", name="Sign out").click()
     page.goto("/admin/")
     for _ in range(9):
         page.fill("[name=username]", "larissa")
@@ -80,12 +80,48 @@ def test_a_tool_is_registered_seen_by_clients_and_disabled_again(
     page.get_by_role("button", name="Publish again").click()
     expect(page.get_by_role("heading", name="Unpublished changes")).to_have_count(0)
 
+    page.get_by_role("link", name="Disable…").click()
+    shoot(page, "tool-disable")
     page.get_by_role("button", name="Disable").click()
     expect(page.locator(".c-heading .c-badge")).to_have_text("disabled")
     assert "say_again" not in tools(server.url, server.token)
     page.get_by_role("button", name="Enable").click()
     expect(page.locator(".c-heading .c-badge")).to_have_text("published")
     assert "say_again" in tools(server.url, server.token)
+
+
+def test_a_version_is_compared_rolled_back_and_published_again(
+    visit: Visit, server: Server
+) -> None:
+    page = visit("admin")
+    menu(page, "Tools")
+    page.get_by_role("link", name="New tool").click()
+    page.get_by_label("Function").select_option("demo.echo")
+    page.get_by_label("Name", exact=True).fill("say_versions")
+    page.get_by_label("Title").fill("Say it again")
+    page.get_by_role("button", name="Save and publish").click()
+    page.get_by_role("link", name="Edit").click()
+    page.get_by_label("Title").fill("Say it once more")
+    page.get_by_role("button", name="Save and publish").click()
+
+    page.get_by_role("link", name="Changes of version 2").click()
+    expect(page.get_by_role("region", name="Title")).to_contain_text("Say it once more")
+    expect(page.locator("del")).to_have_text("Say it again")
+    shoot(page, "tool-version")
+    page.go_back()
+    page.get_by_role("link", name="Roll back… to version 1").click()
+    page.get_by_label("Note").fill("The new title is wrong.")
+    shoot(page, "tool-roll-back")
+    page.get_by_role("button", name="Serve version 1 again").click()
+    expect(page.locator(".c-heading code")).to_contain_text("1+")
+    page.get_by_role("link", name="Edit").click()
+    page.get_by_label("Note").fill("Right after all.")
+    page.get_by_role("button", name="Save and publish").click()
+    expect(page.get_by_role("row", name="Right after all.")).to_contain_text("3+")
+    shoot(page, "tool-versions")
+    page.set_viewport_size(PHONE)
+    shoot(page, "phone-tool-versions")
+    page.set_viewport_size(WIDE)
 
 
 def test_a_token_is_issued_copied_used_and_revoked(visit: Visit, server: Server) -> None:
@@ -129,8 +165,8 @@ def test_a_call_is_reviewed_with_what_was_said_by_auditors_alone(
     status, _ = ask(server.url, server.token, "tools/call", name="echo", arguments={"text": said})
     assert status == 200
     auditor = visit("auditor")
-    menu(auditor, "Records")
-    shoot(auditor, "records")
+    menu(auditor, "Calls")
+    shoot(auditor, "calls")
     auditor.locator("tbody tr").first.get_by_role("link").first.click()
     shoot(auditor, "call-as-auditor")
     auditor.get_by_role("link", name="Show", exact=True).click()
@@ -139,16 +175,16 @@ def test_a_call_is_reviewed_with_what_was_said_by_auditors_alone(
     call = auditor.url
 
     owner = visit("admin")
-    menu(owner, "Records")
+    menu(owner, "Calls")
     owner.locator("tbody tr").first.get_by_role("link").first.click()
     expect(owner.locator("#content")).to_contain_text("auditors can read it")
     expect(owner.get_by_role("link", name="Show")).to_have_count(0)
     assert said not in owner.content()
     assert owner.goto(call).status == 403  # type: ignore[union-attr]
     shoot(owner, "refused")
-    owner.goto(f"{TENANT}changes/")
+    owner.goto(f"{TENANT}audit-log/")
     expect(owner.locator("tbody tr").first).to_contain_text("payload.viewed")
-    shoot(owner, "changes")
+    shoot(owner, "audit-log")
 
 
 def test_a_question_is_watched_while_it_waits_and_reviewed_when_it_was_answered(
@@ -164,7 +200,7 @@ def test_a_question_is_watched_while_it_waits_and_reviewed_when_it_was_answered(
     owner, auditor = visit("admin"), visit("auditor")
     shoot(owner, "dashboard-open-question")
     owner.get_by_role("link", name="resolution").first.click()
-    expect(owner.locator("#content")).to_contain_text("waiting for an answer to resolution")
+    expect(owner.locator("#content")).to_contain_text("waiting for a response to resolution")
     shoot(owner, "call-that-waits")
 
     answers = {"resolution": {"action": "accept", "content": {"resolution": "By Design"}}}
@@ -198,7 +234,7 @@ def test_staff_open_a_tenant_and_give_it_what_it_needs(visit: Visit, server: Ser
     shoot(page, "members")
     menu(page, "Overview")
     shoot(page, "first-steps")
-    menu(page, "Functions")
+    menu(page, "Python functions")
     page.get_by_role("button", name="Grant demo.add").click()
     expect(page.get_by_role("button", name="Revoke demo.add")).to_be_visible()
     shoot(page, "functions")
@@ -207,7 +243,7 @@ def test_staff_open_a_tenant_and_give_it_what_it_needs(visit: Visit, server: Ser
     page.get_by_role("link", name="Close…").click()
     page.get_by_label("Type the slug").fill("initech")
     page.get_by_role("button", name="Close permanently").click()
-    expect(page.locator("#content")).to_contain_text("its history can be read")
+    expect(page.locator("#content")).to_contain_text("its calls and audit log can still be read")
     shoot(page, "closed")
 
 
@@ -219,21 +255,21 @@ PAGES = {
     "script-form": f"{TENANT}tools/new/?kind=script",
     "import": f"{TENANT}tools/import/",
     "tokens": f"{TENANT}tokens/",
-    "records": f"{TENANT}records/",
+    "calls": f"{TENANT}calls/",
     "refusals": f"{TENANT}refusals/",
-    "changes": f"{TENANT}changes/",
+    "audit-log": f"{TENANT}audit-log/",
     "members": f"{TENANT}members/",
     "service-accounts": f"{TENANT}service-accounts/",
     "you": "/admin/you/",
     "settings": f"{TENANT}settings/",
     "users": "/admin/users/",
-    "code": "/admin/code/",
-    "all-records": "/admin/records/",
+    "all-functions": "/admin/functions/",
+    "all-calls": "/admin/calls/",
 }
 
 
-DARK = ("dashboard", "tools", "tool-form", "http-form", "script-form", "records", "members")
-BACKGROUND = "getComputedStyle(document.querySelector('#main')).backgroundColor"
+DARK = ("dashboard", "tools", "tool-form", "http-form", "script-form", "calls", "members")
+BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 
 
 def test_pages_fit_a_phone(visit: Visit) -> None:
@@ -256,6 +292,7 @@ def test_pages_are_dark_where_people_like_it_dark(visit: Visit) -> None:
 
 def test_the_menu_of_a_phone_opens_and_leads_on(visit: Visit) -> None:
     page = visit("admin", size=PHONE)
+    page.goto(TENANT)
     page.get_by_role("button", name="Show the menu").click()
     shoot(page, "phone-menu")
     menu(page, "Tokens")

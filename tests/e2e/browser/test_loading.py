@@ -18,7 +18,7 @@ def test_every_file_of_several_pages_arrives(visit: Visit) -> None:
     for page in windows:
         page.on("response", note)
         page.context.route("**/*", lambda route: route.continue_())  # nothing comes from a cache
-    for path in ("/admin/", "/admin/t/demo/tools/", "/admin/t/demo/records/"):
+    for path in ("/admin/", "/admin/t/demo/tools/", "/admin/t/demo/calls/"):
         for page in windows:
             page.goto(path, wait_until="commit")
         for page in windows:

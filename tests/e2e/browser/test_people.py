@@ -2,7 +2,7 @@
 
 from playwright.sync_api import BrowserContext, Page, expect
 
-from tests.e2e.browser.conftest import PHONE, WIDE, Visit, shoot
+from tests.e2e.browser.conftest import PATIENCE_MS, PHONE, WIDE, Visit, shoot
 from tests.e2e.browser.mcp import ask
 from tests.e2e.processes import Server
 
@@ -41,7 +41,7 @@ def window(page: Page) -> Page:
         viewport=WIDE,  # type: ignore[arg-type]
         color_scheme="light",
     )
-    fresh.set_default_timeout(15_000)
+    fresh.set_default_timeout(PATIENCE_MS)
     return fresh.new_page()
 
 
@@ -98,13 +98,13 @@ def test_an_invited_person_accepts_and_their_own_token_is_named_in_the_record(
     expect(olga.locator(".c-note-warn")).to_contain_text("has no access to this page")
     olga.context.close()
 
-    owner.goto(f"{TENANT}records/")
+    owner.goto(f"{TENANT}calls/")
     first = owner.locator("tbody tr").first
     expect(first).to_contain_text("olga (“Olga's laptop”, issued by olga)")
     owner.goto(f"{TENANT}members/")
     shoot(owner, "members-accepted")
     expect(owner.get_by_role("row", name="olga").first).to_contain_text("accepted an invitation")
-    owner.goto(f"{TENANT}changes/")
+    owner.goto(f"{TENANT}audit-log/")
     expect(owner.locator("#content")).to_contain_text("invitation.accepted")
     shoot(owner, "changes-invited")
 
@@ -147,7 +147,7 @@ def test_a_program_calls_as_a_service_account_and_every_record_says_so(
     assert ask(server.url, token, "tools/call", **call)[0] == 200
 
     label = "service account nightly (“cron”, issued by admin)"
-    owner.goto(f"{TENANT}records/")
+    owner.goto(f"{TENANT}calls/")
     expect(owner.locator("tbody tr").first).to_contain_text(label)
     shoot(owner, "records-service-account")
     owner.locator("tbody tr").first.get_by_role("link").first.click()

@@ -2,6 +2,7 @@
 
 import json
 import urllib.request
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from playwright.sync_api import expect
 
 from tests.e2e.browser.conftest import PHONE, WIDE, Visit, shoot
 from tests.e2e.browser.mcp import META, REVISION
-from tests.e2e.processes import Server, manage
+from tests.e2e.processes import Server, serving
 from tests.mcp import check_response
 
 TASKS = "/admin/t/conformance/tasks/"
@@ -44,36 +45,36 @@ def call(server: Server, tool: str, **arguments: Any) -> str:
 
 
 @pytest.fixture(scope="module")
-def tenant(server: Server) -> Server:
-    """The server, with the public tenant `conformance`."""
-    made = manage(server.home, "init", "--conformance")
-    assert made.returncode == 0, made.stderr
-    return server
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with the public tenant `conformance`, which has functions that become tasks."""
+    home = tmp_path_factory.mktemp("tasks") / "home"
+    with serving("uvicorn", home, MCPHOST_CONFORMANCE="1") as started:
+        yield started
 
 
-def test_a_task_changes_while_one_looks_at_it(visit: Visit, tenant: Server) -> None:
-    id = call(tenant, "confirm_delete", filename="notes.txt")
+def test_a_task_changes_while_one_looks_at_it(visit: Visit, server: Server) -> None:
+    id = call(server, "confirm_delete", filename="notes.txt")
     page = visit("admin")
     page.goto(TASKS)
     row = page.get_by_role("row", name="confirm_delete")
-    expect(row).to_contain_text("waits for answers")
+    expect(row).to_contain_text("waits for responses")
     shoot(page, "tasks")
     page.set_viewport_size(PHONE)  # type: ignore[arg-type]
     shoot(page, "phone-tasks")
     page.set_viewport_size(WIDE)  # type: ignore[arg-type]
     row.get_by_role("link").first.click()
-    expect(page.locator("#live")).to_contain_text("waiting for an answer")
+    expect(page.locator("#live")).to_contain_text("waiting for a response")
     shoot(page, "task-asks")
     assert id not in page.content()
     given = {"confirm": {"action": "accept", "content": {"confirm": True}}}
-    ask(tenant, "tasks/update", id, taskId=id, inputResponses=given)
+    ask(server, "tasks/update", id, taskId=id, inputResponses=given)
     expect(page.locator("#live h2").first).to_contain_text("completed")  # without a reload
     expect(page.get_by_role("link", name="Cancel…")).to_have_count(0)
     shoot(page, "task-completed")
 
 
-def test_a_task_is_cancelled_by_a_user(visit: Visit, tenant: Server) -> None:
-    id = call(tenant, "slow_compute", seconds=60)
+def test_a_task_is_cancelled_by_a_user(visit: Visit, server: Server) -> None:
+    id = call(server, "slow_compute", seconds=60)
     page = visit("admin")
     page.goto(TASKS)
     row = page.get_by_role("row", name="slow_compute")
@@ -82,23 +83,26 @@ def test_a_task_is_cancelled_by_a_user(visit: Visit, tenant: Server) -> None:
     shoot(page, "task-works")
     page.get_by_role("link", name="Cancel…").click()
     shoot(page, "task-cancel")
+    page.get_by_label("Reason").fill("The computer is needed")
     page.get_by_role("button", name="Cancel task").click()
     expect(page.locator(".c-page")).to_contain_text("The task was cancelled by admin")
     shoot(page, "task-cancelled")
-    assert ask(tenant, "tasks/get", id, taskId=id)["status"] == "cancelled"
-    page.get_by_role("link", name="Call", exact=True).click()
+    found = ask(server, "tasks/get", id, taskId=id)
+    assert found["status"] == "cancelled"
+    assert found["statusMessage"].endswith("The computer is needed")
+    page.get_by_role("link", name="View call", exact=True).click()
     expect(page.locator(".c-heading")).to_contain_text("cancelled")
     shoot(page, "call-of-task")
 
 
-def test_the_dashboard_has_tasks_and_their_questions(visit: Visit, tenant: Server) -> None:
-    call(tenant, "multi_input")
-    call(tenant, "slow_compute", seconds=60)
+def test_the_dashboard_has_tasks_and_their_questions(visit: Visit, server: Server) -> None:
+    call(server, "multi_input")
+    call(server, "slow_compute", seconds=60)
     page = visit("admin")
     expect(page.locator(".c-page")).to_contain_text("Failed in the last day")
     expect(page.locator(".c-waiting").get_by_text("task").first).to_be_visible()
     shoot(page, "dashboard-tasks")
-    page.goto("/admin/t/conformance/records/")
+    page.goto("/admin/t/conformance/calls/")
     expect(page.get_by_role("row", name="slow_compute").first).to_contain_text("as a task")
     shoot(page, "records-tasks")
     dark = visit("admin", theme="dark")

@@ -85,7 +85,7 @@ async def ask_anew(client: Client, event: ServerEvent) -> dict[str, Any]:
 async def main(url: str, token: str) -> None:
     headers = {"Authorization": f"Bearer {token}"}
     async with (
-        httpx2.AsyncClient(headers=headers) as http,
+        httpx2.AsyncClient(headers=headers, timeout=60) as http,
         Client(streamable_http_client(url, http_client=http)) as client,
     ):
         tell(seen=await walk(client))

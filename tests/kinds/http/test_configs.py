@@ -256,3 +256,81 @@ def test_another_configuration_is_another_version():
     )
     assert one.author_version == same.author_version != other.author_version
     assert one.time_limit < other.time_limit
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "words"),
+    [
+        ({}, "request.body", "needs a field or a file"),
+        ({"files": [{"name": "f", "content": "a"}]}, "request.body.files.0.content", "Name the"),
+        (
+            {"files": [{"name": "f", "content": "{secrets.key}"}]},
+            "request.body.files.0.content",
+            "A secret may stand in",
+        ),
+        (
+            {"files": [{"name": "f", "content": "{arguments.b}"}]},
+            "request.body.files.0.content",
+            "There is no argument 'b'",
+        ),
+        (
+            {"files": [{"name": "f", "content": "{arguments.a}", "file_name": "{arguments.c}"}]},
+            "request.body.files.0.file_name",
+            "There is no argument 'c'",
+        ),
+    ],
+)
+def test_a_form_with_files_is_refused(body: dict[str, Any], field: str, words: str):
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    request = {"method": "POST", "body": {"type": "multipart", **body}}
+    found = problems(config(request, input_schema=schema))
+    assert list(found) == [field] and words in found[field][0]
+
+
+def test_the_type_of_a_form_with_files_is_not_the_authors():
+    body = {"type": "multipart", "fields": [{"name": "a", "value": "b"}]}
+    headers = [{"name": "content-Type", "value": "multipart/form-data"}]
+    found = problems(config({"method": "POST", "body": body, "headers": headers}))
+    assert "Content-Type itself" in found["request"][0]
+
+
+def inspected(**others: Any) -> dict[str, list[str]]:
+    return dict(KIND.inspect(config(**others), "acme"))
+
+
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}}
+
+
+@pytest.mark.parametrize(
+    ("second", "field", "words"),
+    [
+        ({"message": "Sure of {arguments.town}?"}, "message", "no argument 'town'"),
+        ({"when": {"arguments.town": ["Bern"]}}, "when", "no argument 'town'"),
+        ({"message": "Sure of {answers.sure.why}?"}, "message", "no answer {answers.sure.why}"),
+        ({"when": {"answers.sure.why": [1]}}, "when", "no answer {answers.sure.why}"),
+    ],
+)
+def test_a_question_that_names_nothing_is_reported(second: Any, field: str, words: str):
+    questions = [asked(), asked("more", **second)]
+    found = inspected(input_schema=CITY, questions=questions)
+    assert list(found) == [f"questions.1.{field}"]
+    assert words in found[f"questions.1.{field}"][0]
+    KIND.compile(config(input_schema=CITY, questions=questions))  # it may have been published
+
+
+def test_a_question_that_names_what_there_is_is_not_reported():
+    when = {"arguments.city": ["Bern"], "answers.sure.ok": [True]}
+    questions = [asked(message="{arguments.city}?"), asked("more", when=when)]
+    assert inspected(input_schema=CITY, questions=questions) == {}
+
+
+@pytest.mark.parametrize("expression", ["nope(@)", "items[?nope(a) > `1`]", "sort_by(a, &nope(b))"])
+def test_an_unknown_function_is_reported(expression: str):
+    found = inspected(response={"select": expression})
+    assert found == {"response.select": ["JMESPath has no function nope()."]}
+    assert inspected(response={"select": "sort_by(items, &name)[].to_string(@)"}) == {}
+
+
+def test_what_cannot_be_compiled_is_left_to_the_compiler():
+    written = config({"url": "nowhere"})
+    assert problems(written) and KIND.inspect(written, "acme") == {}

@@ -6,7 +6,8 @@ import orjson
 import pytest
 
 from mcphost.kinds.http.configs import HttpToolConfig
-from mcphost.kinds.http.openapi import OpenApiError, Operation, operations, read
+from mcphost.kinds.http.openapi import ServerPlace, operations
+from mcphost.kinds.http.openapi_documents import OpenApiError, read
 from mcphost.protocol.schemas import check_schema
 from mcphost.runtime.schema import Validator
 
@@ -329,7 +330,7 @@ def test_an_operation_may_need_no_credentials() -> None:
     ],
 )  # fmt: skip
 def test_where_the_api_is(servers: Any, base: str, expected: str) -> None:
-    (found,) = operations(document({"/pets": {"get": {}}}, servers=servers), base)
+    (found,) = operations(document({"/pets": {"get": {}}}, servers=servers), ServerPlace(base))
     assert found.config is not None
     assert found.config["request"]["url"] == f"{expected.rstrip('/')}/pets"
 
@@ -354,7 +355,7 @@ def test_where_the_api_is(servers: Any, base: str, expected: str) -> None:
         (
             {"requestBody": body({}, "multipart/form-data")},
             {"method": "post"},
-            "multipart/form-data",
+            "multipart/form-data does not say which fields",
         ),
         ({"requestBody": body({}, required=True)}, {"method": "get"}, "not possible with GET"),
         ({"parameters": [parameter("a", "cookie")]}, {}, "optional cookies"),
@@ -377,7 +378,7 @@ def test_an_unsupported_operation_says_why(operation: Any, more: dict[str, Any],
 
 def test_one_operation_that_is_unsupported_stops_no_other() -> None:
     paths = {"/a": {"get": {"requestBody": body({}, required=True)}, "post": {}}}
-    found = operations(document(paths))
+    found = list(operations(document(paths)))
     assert [each.config is None for each in found] == [True, False]
 
 
@@ -386,9 +387,9 @@ def test_documents_are_json_or_yaml() -> None:
     written = b"openapi: 3.0.0\ninfo: {version: 2024-01-01}\npaths:\n  /a:\n    get: {responses: {200: {}}}\n"
     assert read(orjson.dumps(made)) == made
     assert read(written)["info"] == {"version": "2024-01-01"}
-    assert [each.source for each in operations(read(written), "https://a.example.com")] == [
-        "GET /a"
-    ]
+    assert [
+        each.source for each in operations(read(written), ServerPlace("https://a.example.com"))
+    ] == ["GET /a"]
 
 
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
@@ -406,14 +407,14 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
         (b'{"openapi": "4.0.0", "paths": {}}', "not an OpenAPI 3.0 or 3.1"),
         (b"a: [", "neither JSON nor YAML (line 2)"),
         (b"\xff\xfe\x00", "neither JSON nor YAML"),
-        (b"!!python/object/apply:os.system ['true']", "neither JSON nor YAML"),
+        (b"!!python/object/apply:os.system ['true']", "JSON does not have"),
         (b"a: !!binary aGk=", "JSON does not have"),
-        (b"a: &a [*a]", "too many values"),
-        (BOMB.encode(), "too many values"),
-        (b"[" * 100_000, "nested too deep"),
-        (b"".join(b" " * n + b"a:\n" for n in range(300)), "nested too deep"),
-        (b"[" * 100_000 + b"]" * 100_000, "nested too deep"),
-        (b" " * (16 * 1024 * 1024 + 1), "more than 16 MiB"),
+        (b"a: &a [*a]", "*a refers to itself"),
+        (BOMB.encode(), "more than 2,000,000 values"),
+        (b"[" * 100_000, "nested deeper than 200"),
+        (b"".join(b" " * n + b"a:\n" for n in range(300)), "nested deeper than 200"),
+        (b"[" * 100_000 + b"]" * 100_000, "nested deeper than 200"),
+        (b" " * (16 * 1024 * 1024 + 1), "larger than 16 MiB"),
     ],
 )
 def test_what_is_no_document_is_said(data: bytes, said: str) -> None:
@@ -424,8 +425,60 @@ def test_what_is_no_document_is_said(data: bytes, said: str) -> None:
 
 def test_paths_of_any_shape_are_survived() -> None:
     paths = {"/a": None, "/b": [], "/c": {"$ref": "x"}, "/d": {"get": None}, "/e": {"get": {}}}
-    found: list[Operation] = operations(document(paths))
+    found = list(operations(document(paths)))
     assert [(each.source, each.config is None) for each in found] == [
         ("GET /d", True),
         ("GET /e", False),
     ]
+
+
+def test_a_body_with_files_takes_them_in_base64() -> None:
+    binary = {"type": "string", "format": "binary", "description": "A photo."}
+    schema = {
+        "type": "object",
+        "required": ["photo"],
+        "properties": {
+            "photo": binary,
+            "pages": {"type": "array", "items": {"$ref": "#/components/schemas/Page"}},
+            "pages_file_name": {"type": "string"},
+            "about": {"type": "object"},
+            "tags": {"type": "array", "items": {"type": "string"}},
+        },
+    }
+    encoding = {"photo": {"contentType": "image/png"}}
+    found = config(
+        {
+            "requestBody": {
+                "content": {"multipart/form-data": {"schema": schema, "encoding": encoding}}
+            }
+        },
+        method="post",
+        components={"schemas": {"Page": {"contentMediaType": "application/pdf"}}},
+    )
+    assert found.request.body is not None
+    sent = found.request.body.model_dump()
+    assert sent["type"] == "multipart"
+    assert [(each["name"], each["style"]) for each in sent["fields"]] == [
+        ("pages_file_name", "form"),
+        ("about", "json"),
+        ("tags", "form"),
+    ]
+    assert sent["files"] == [
+        {
+            "name": "photo",
+            "content": "{arguments.body.photo}",
+            "file_name": "{arguments.body.photo_file_name}",
+            "media_type": "image/png",
+        },
+        {
+            "name": "pages",
+            "content": "{arguments.body.pages}",
+            "file_name": "",
+            "media_type": "application/pdf",
+        },
+    ]
+    properties = found.input_schema["properties"]["body"]["properties"]
+    assert properties["photo"]["description"] == "A photo. The content of the file in Base64."
+    assert properties["photo"]["contentEncoding"] == "base64"
+    assert properties["pages"]["items"]["contentEncoding"] == "base64"
+    assert properties["photo_file_name"]["type"] == "string"

@@ -1,15 +1,19 @@
 """Calls of HTTP tools to real services: results, errors, limits, repetitions and secrets."""
 
 import asyncio
+from base64 import b64encode
 from collections.abc import Iterator
+from email.parser import BytesParser
+from email.policy import HTTP
 from typing import Any
 
 import orjson
 import pytest
 
+from mcphost.kinds.http import program
 from mcphost.runtime.outcomes import FailureKind
 from mcphost.runtime.ports import RoundLimits
-from mcphost.sandbox.pool import Sandbox
+from mcphost.sandbox.pool import Sandbox, SandboxFull
 from tests.egress.conftest import Arrived, Handler, Service, answer, echo, opened, running, write
 from tests.kinds.asking import DECLINE, accept
 from tests.kinds.http.driving import REFUND, DrivenHttp, by_body, in_turn
@@ -17,6 +21,7 @@ from tests.kinds.outgoing import Outgoing, base, outgoing
 
 KEY = "sesame/open &you"
 JSON = {"Content_Type": "application/json"}
+PNG = b"\x89PNG\r\n\x1a\n--\r\n\0"
 
 
 @pytest.fixture(scope="module")
@@ -295,4 +300,111 @@ async def test_a_declined_question_sends_nothing():
         driven = DrivenHttp(tool(service, "POST", questions=questions), http)
         await driven.asks()
         assert "declined" in await driven.refuses(why=DECLINE)
+    assert not service.arrived
+
+
+async def test_the_response_to_a_post_waits_for_a_worker_that_maps_it():
+    """The service may have acted, so what it said must not be lost."""
+    full = 3
+
+    async def search(tenant: str, expression: str, data: Any) -> Any:
+        nonlocal full
+        if full:
+            full -= 1
+            raise SandboxFull(of_tenant=False)
+        return data["number"]
+
+    async with outgoing(by_body(lambda _: b'{"number": 7}')) as (service, http):
+        request = {"url": f"{base(service)}/orders", "method": "POST"}
+        config = {"request": request, "response": {"select": "number"}}
+        assert await DrivenHttp(config, http, search=search).completes() == 7
+        assert len(service.arrived) == 1
+
+
+async def test_the_response_to_a_get_does_not_wait():
+    async def search(tenant: str, expression: str, data: Any) -> Any:
+        raise SandboxFull(of_tenant=False)
+
+    async with outgoing(by_body(lambda _: b'{"number": 7}')) as (service, http):
+        config = {"request": {"url": base(service)}, "response": {"select": "number"}}
+        refused = await DrivenHttp(config, http, search=search).refuses()
+    assert refused == "The server is too busy to map the response."
+
+
+async def test_a_mapping_that_waits_in_vain_says_that_the_request_was_sent(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(program, "MAPPING_SECONDS", 0)
+
+    async def search(tenant: str, expression: str, data: Any) -> Any:
+        raise SandboxFull(of_tenant=False)
+
+    async with outgoing(by_body(lambda _: b"{}")) as (service, http):
+        request = {"url": base(service), "method": "DELETE"}
+        config = {"request": request, "response": {"select": "number"}}
+        refused = await DrivenHttp(config, http, search=search).refuses()
+    assert refused == "The server is too busy to map the response. The request was sent."
+
+
+async def test_a_form_with_files_arrives_as_a_parser_reads_it():
+    async with outgoing(answer(body=b"{}", **JSON)) as (service, http):
+        body = {
+            "type": "multipart",
+            "fields": [{"name": "title", "value": "{arguments.title}"}],
+            "files": [
+                {
+                    "name": "photo",
+                    "content": "{arguments.photo}",
+                    "file_name": "{arguments.called}",
+                    "media_type": "image/png",
+                },
+                {"name": "pages", "content": "{arguments.pages}"},
+                {"name": "missing", "content": "{arguments.missing}"},
+            ],
+        }
+        arguments = {
+            "title": "Ünder",
+            "photo": b64encode(PNG).decode(),
+            "called": 'a";\r\nX-Evil: 1\r\n\r\n.png',
+            "pages": [b64encode(b"one").decode(), b64encode(b"").decode()],
+        }
+        await DrivenHttp(tool(service, "POST", body=body), http, arguments).completes()
+    (arrived,) = service.arrived
+    head = f"Content-Type: {arrived.headers['content-type']}\r\n\r\n".encode()
+    parts = list(BytesParser(policy=HTTP).parsebytes(head + arrived.body).iter_parts())
+    assert [part.get_param("name", header="content-disposition") for part in parts] == [
+        "title",
+        "photo",
+        "pages",
+        "pages",
+    ]
+    assert [part.get_payload(decode=True) for part in parts] == ["Ünder".encode(), PNG, b"one", b""]
+    assert parts[1].get_content_type() == "image/png"
+    assert parts[1].get_filename() == "a%22;%0D%0AX-Evil: 1%0D%0A%0D%0A.png"
+    assert "X-Evil" not in parts[1]
+    assert parts[2].get_content_type() == "application/octet-stream"
+    assert parts[2].get_filename() == "pages"
+
+
+@pytest.mark.parametrize(
+    ("file", "arguments", "words"),
+    [
+        ({}, {"f": "not Base64!"}, "arguments.f must be the content of a file in Base64"),
+        ({}, {"f": 5}, "must be the content of a file in Base64"),
+        ({}, {"f": [""] * 33}, "at most 32 files"),
+        (
+            {"media_type": "{arguments.t}"},
+            {"f": "", "t": "a/b\r\nX: 1"},
+            "content type of the file",
+        ),
+        ({"file_name": "{arguments.t}"}, {"f": "", "t": "x" * 501}, "more than 500 characters"),
+    ],
+)
+async def test_a_file_that_cannot_be_sent_is_refused_unsent(
+    file: dict[str, str], arguments: dict[str, Any], words: str
+):
+    async with outgoing(answer()) as (service, http):
+        body = {"type": "multipart", "files": [{"name": "f", "content": "{arguments.f}", **file}]}
+        refused = await DrivenHttp(tool(service, "POST", body=body), http, arguments).refuses()
+    assert words in refused
     assert not service.arrived

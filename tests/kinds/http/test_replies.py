@@ -7,17 +7,16 @@ import orjson
 import pytest
 
 from mcphost.kinds.functions.returns import Returns
+from mcphost.kinds.http.asking import MOST_REQUESTS, MOST_STATE, read_asking
 from mcphost.kinds.http.configs import ResponseConfig
 from mcphost.kinds.http.replies import (
     ASKS,
-    MOST_REQUESTS,
     MOST_SHOWN,
-    MOST_STATE,
+    MOST_VALUES,
     BadReplyError,
     Response,
     error_of,
     media_type_of,
-    read_asking,
     result_of,
 )
 
@@ -248,3 +247,33 @@ def test_questions_that_cannot_be_read_are_refused_without_a_value(body: Any):
     with pytest.raises(BadReplyError, match="asked for input in a form") as refused:
         read_asking(response(raw, ASKS))
     assert SECRET not in str(refused.value)
+
+
+def test_as_many_values_as_may_be_are_a_result_and_one_more_is_refused():
+    most = b"[" + b"0," * (MOST_VALUES - 3) + b"0]"
+    assert len(response(most).json) == MOST_VALUES - 2
+    with pytest.raises(BadReplyError, match=f"more than {MOST_VALUES} values"):
+        _ = response(b"[" + b"0," * MOST_VALUES + b"0]").json
+
+
+@pytest.mark.parametrize("value", [b"[]", b"{}", b'{"a":1}', b"null"])
+def test_values_of_any_type_are_counted(value: bytes):
+    body = b"[" + b",".join([value] * (MOST_VALUES + 1)) + b"]"
+    with pytest.raises(BadReplyError):
+        _ = response(body).json
+
+
+def test_punctuation_in_texts_is_no_value():
+    text = '{"a": [1, 2]}, \\"' * MOST_VALUES
+    body = orjson.dumps([text, text])
+    assert response(body).json == [text, text]
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["a/b" + ';a="' * 20_000, "a/b;" + " " * 60_000, "a/b" + "; charset" * 9_000, "\\" * 60_000],
+)
+def test_a_long_content_type_is_read_in_part(header: str):
+    media_type, charset = media_type_of(header)
+    assert media_type in ("a/b", "text/plain")
+    assert charset == "utf-8"

@@ -41,7 +41,7 @@ from mcphost.sdk.sync import SyncStore
 from tests.kinds.asking import CAPABLE, Name
 from tests.kinds.rounds import Notes, a_call, program, seen
 
-PATIENCE = 10
+PATIENCE = 30
 
 USES: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
     {

@@ -161,6 +161,22 @@ def test_a_folder_that_is_not_there_is_reported(tmp_path: Path) -> None:
     ]
 
 
+def test_several_folders_are_one_collection_in_which_the_first_file_of_a_name_counts(
+    write: Write, tmp_path: Path
+) -> None:
+    more = tmp_path / "more"
+    more.mkdir()
+    (more / "some.py").write_text("raise RuntimeError")
+    (more / "other.py").write_text(dedent(GOOD))
+    first = write(some=GOOD)
+    found = discover(first, more)
+    assert sorted(found.functions) == ["other.better", "other.good", "some.better", "some.good"]
+    assert [str(problem) for problem in found.broken.values()] == [
+        f"{more / 'some.py'}: {first / 'some.py'} has the same name"
+    ]
+    assert found.why_not("some.bad") == "There is no tool function 'some.bad'."
+
+
 def the_kind(folder: Path) -> PythonKind:
     kind = PythonKind()
     kind.configure(folder)

@@ -39,7 +39,7 @@ def test_what_is_suggested_can_be_used_in_a_script(sandbox: Sandbox):
     imports = "".join(f"import {name}\n" for name in MODULES)
     names = "".join(f"{name}\n" for name in BUILTINS)
     source = f"{imports}{names}def f() -> None:\n    pass\n"
-    assert sandbox.check(source, stubs(waits=False)) == []
+    assert sandbox.check("acme", source, stubs(waits=False)) == []
 
 
 def test_names_and_keywords_are_those_of_python():
@@ -54,5 +54,5 @@ def test_names_and_keywords_are_those_of_python():
 def test_keywords_that_are_not_suggested_are_refused_by_the_sandbox(
     sandbox: Sandbox, word: str, source: str
 ):
-    (found,) = sandbox.check(source, "")
+    (found,) = sandbox.check("acme", source, "")
     assert word in found["message"]

@@ -55,7 +55,7 @@ def test_a_configuration_that_is_no_script_is_refused(
     with pytest.raises(KindError) as refused:
         kind.compile(config)
     assert field in refused.value.problems
-    assert kind.inspect(config) == refused.value.problems
+    assert kind.inspect(config, "acme") == refused.value.problems
 
 
 GOOD = {
@@ -63,18 +63,29 @@ GOOD = {
     "waiting": "async def f() -> str:\n return (await http.get('https://x.example/')).text",
     "asking": "def f() -> dict:\n return elicit('a', 'A?', {'n': int, 'c': ['x']})",
     "failing": "def f(a: int) -> str:\n if a: return 'x'\n fail('no')",
+    "a page": "def f() -> str:\n elicit_url('a', 'A?', 'https://a.example/')\n return 'x'",
+    "builtins": (
+        "class A:\n n = 1\ndef f() -> list[str]:\n"
+        " setattr(A, 'n', 2)\n odd = filter(lambda n: n % 2, [1, 2, 3])\n"
+        " some = filter(None, odd)[:1] if hasattr(A, 'n') else []\n"
+        " return map(str, some + [getattr(A, 'n', 0)])"
+    ),
     "modules": "import json, re, datetime, math\ndef f() -> str:\n return json.dumps(math.pi)",
 }
 
 
 @pytest.mark.parametrize("name", GOOD)
 def test_a_good_script_has_no_problems(kind: ScriptKind, name: str):
-    assert kind.inspect({"code": GOOD[name]}) == {}
+    assert kind.inspect({"code": GOOD[name]}, "acme") == {}
+
+
+async def test_what_the_type_checker_knows_of_builtins_holds_in_the_sandbox(kind: ScriptKind):
+    assert await DrivenScript(GOOD["builtins"], kind.sandbox).completes() == ["1", "2"]
 
 
 async def test_the_documented_example_runs(kind: ScriptKind):
     (code,) = EXAMPLE.findall(DOCUMENT.read_text())
-    assert kind.inspect({"code": code}) == {}
+    assert kind.inspect({"code": code}, "acme") == {}
 
     class Shop:
         async def send(self, request: OutgoingRequest, limits: EgressLimits) -> ReceivedResponse:
@@ -93,7 +104,7 @@ def test_no_script_is_saved_while_none_can_be_checked(
     kind: ScriptKind, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("mcphost.sandbox.processes.BINARY", DOCUMENT)
-    (problem,) = kind.inspect({"code": "def f(): pass"})["code"]
+    (problem,) = kind.inspect({"code": "def f(): pass"}, "acme")["code"]
     assert "could not be checked" in problem
 
 
@@ -104,6 +115,9 @@ BAD = {
     "def f():\n return http.get(5)": "Line 2, column 18",
     "async def f():\n return http.get('x').text": "Line 2, column 9",
     "def f():\n return elicit('a')": "Line 2, column 9",
+    "def f():\n return elicit_url('a', 'A?')": "Line 2, column 9",
+    "def f() -> list[int]:\n return map(str, [1])": "Line 2, column 9",
+    "def f() -> int:\n return len(filter(5, [1]))": "Line 2, column 20",
     "class A(Exception): pass\ndef f(): raise A": "Line 1, column 1",
     "def f():\n yield 1": "Line 2, column 2",
     "import socket\ndef f(): pass": "Line 1, column 8",
@@ -114,11 +128,11 @@ BAD = {
 
 @pytest.mark.parametrize("code", BAD)
 def test_a_problem_is_shown_with_its_place(kind: ScriptKind, code: str):
-    (problem, *_) = kind.inspect({"code": code})["code"]
+    (problem, *_) = kind.inspect({"code": code}, "acme")["code"]
     assert problem.startswith(BAD[code]), problem
 
 
 def test_a_script_that_floods_while_it_is_checked_is_refused(kind: ScriptKind):
     code = "x = 'x'\nwhile True: x += x\ndef f(): pass"
-    (problem,) = kind.inspect({"code": code})["code"]
+    (problem,) = kind.inspect({"code": code}, "acme")["code"]
     assert "memory" in problem

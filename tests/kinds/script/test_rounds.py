@@ -42,6 +42,69 @@ async def greet() -> list[str]:
 """
 
 
+PAGE = """
+def pay(amount: int) -> str:
+    try:
+        elicit_url("pay", "Pay here.", f"https://pay.example.com/{amount}")
+    except RuntimeError as error:
+        return f"not paid: {error}"
+    return "paid"
+"""
+
+
+async def test_a_script_asks_the_user_to_open_a_page(sandbox: Sandbox):
+    call = asking_call({"amount": 5})
+    driven = DrivenScript(PAGE, sandbox, call)
+    outcome = await driven.advance()
+    assert isinstance(outcome, InputRequired)
+    (asked,) = outcome.requests
+    assert asked.params == {
+        "mode": "url",
+        "message": "Pay here.",
+        "url": "https://pay.example.com/5",
+    }
+    assert await driven.completes(pay={"action": "accept"}) == "paid"
+
+
+@pytest.mark.parametrize("answer", [DECLINE, CANCEL], ids=["decline", "cancel"])
+async def test_a_script_learns_that_the_user_did_not_open_a_page(
+    sandbox: Sandbox, answer: dict[str, Any]
+):
+    driven = DrivenScript(PAGE, sandbox, asking_call({"amount": 5}))
+    assert await driven.asks() == ["pay"]
+    assert (await driven.completes(pay=answer)).startswith("not paid: ")
+    whole = DrivenScript("def f(): elicit_url('a', 'A?', 'https://a.example/')", sandbox)
+    assert await whole.asks() == ["a"]
+    assert await whole.refuses(a=answer)
+
+
+async def test_a_script_waits_for_a_page_beside_other_questions(sandbox: Sandbox):
+    source = """
+    import asyncio
+    async def f() -> list[str]:
+        got = await asyncio.gather(elicit_url("p", "P?", "https://p.example/"), elicit("n", "N?", {"n": int}))
+        return [str(one) for one in got]
+    """
+    driven = DrivenScript(source, sandbox)
+    assert sorted(await driven.asks()) == ["n", "p"]
+    assert await driven.completes(p={"action": "accept"}, n=accept(n=1)) == ["None", "{'n': 1}"]
+
+
+@pytest.mark.parametrize(
+    "url", ["http://pay.example.com/", "https://x.example/?token=1", "x", "''"]
+)
+async def test_a_page_that_must_not_be_opened_is_not_asked_for(sandbox: Sandbox, url: str):
+    source = f"""
+    def f() -> str:
+        try:
+            elicit_url("a", "A?", "{url}")
+        except RuntimeError as error:
+            return str(error)
+        return "asked"
+    """
+    assert "cannot be asked" in await DrivenScript(source, sandbox).completes()
+
+
 async def test_a_script_completes(sandbox: Sandbox):
     call = asking_call({"b": 2})
     driven = DrivenScript(

@@ -101,6 +101,9 @@ def test_an_async_function_waits():
     assert found.input_schema == {"type": "object", "properties": {}, "additionalProperties": False}
 
 
+DOUBLING = "".join(f"class A{i}:\n  a: A{i + 1}\n  b: A{i + 1}\n" for i in range(19)) + (
+    "class A19:\n  a: int\ndef f() -> A0: pass"
+)
 WRONG = {
     "no function": ("x = 1", 1, 1),
     "private only": ("def _f(): pass", 1, 1),
@@ -117,12 +120,28 @@ WRONG = {
     "a default that is no JSON": ("def f(a=(1, 2)): pass", 1, 9),
     "a dataclass of itself": ("class A:\n  x: A\ndef f() -> A: pass", 2, 1),
     "nested too deep": (f"def f(a: {'list[' * 30}int{']' * 30}): pass", 1, 1),
+    "a default with tuples": ("def f(a=[(1, 2)]): pass", 1, 9),
+    "a default with other keys": ("def f(a={1: 2}): pass", 1, 9),
+    "a default that is infinite": ("def f(a=1e999): pass", 1, 9),
+    "a default of more than 64 bits": (f"def f(a=0x{'f' * 60_000}): pass", 1, 9),
+    "a default that is no text": (r"def f(a='\ud800'): pass", 1, 9),
+    "a default nested too deep": (f"def f(a={'[' * 30}{']' * 30}): pass", 1, 9),
+    "a shift": ("def f(a=1 << 10**9): pass", 1, 9),
+    "a power": ("def f(a: Literal[2 ** 10**9]): pass", 1, 18),
+    "a docstring that is no text": (r"def f(): '\ud800'", 1, 1),
+    "many words": ("x\n" * 20_001, 1, 1),
+    "a large default": (f"def f(a=[{'0,' * 9_000}]): pass", 1, 9),
+    "many choices": (f"def f(a: Literal[{'0,' * 9_000}]): pass", 1, 4016),
+    "many types": (f"def f(a: Union[{'int,' * 9_000}]): pass", 1, 8012),
+    "many parameters": (f"def f({','.join(f'a{i}' for i in range(9_000))}): pass", 1, 10897),
+    "classes that double": (DOUBLING, 56, 6),
+    "a long chain of names": (f"def f(a: {'.'.join('a' * 900)}): pass", 1, 10),
     "too long": ("#" * (MOST_CHARACTERS + 1), 1, 1),
     "a null": ("def f(): pass\0", 1, 1),
-    "parentheses": ("(" * 60_000, 1, 201),
-    "signs": ("-" * 60_000 + "1", 1, 1),
-    "a sum": ("1" + "+1" * 30_000, 1, 1),
-    "calls": ("f" + "()" * 30_000, 1, 1),
+    "parentheses": ("(" * 20_000, 1, 201),
+    "signs": ("-" * 19_999 + "1", 1, 1),
+    "a sum": ("1" + "+1" * 9_999, 1, 1),
+    "calls": ("f" + "()" * 9_999, 1, 1),
     "indents": ("\n".join(" " * i + "if 1:" for i in range(300)), 101, 1),
 }
 
@@ -133,3 +152,12 @@ def test_a_script_that_is_no_tool_is_refused_with_the_place(name: str):
     with pytest.raises(ScriptProblem) as problem:
         signature_of(source)
     assert (problem.value.line, problem.value.column) == (line, column), problem.value
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_columns_count_characters(end: str) -> None:
+    source = f"# €{end}def f(a: str = 'ü😀€', b: set[complex] = 1): pass"
+    with pytest.raises(ScriptProblem) as problem:
+        signature_of(source)
+    line = source.split(end)[1]
+    assert (problem.value.line, problem.value.column) == (2, line.index("set") + 1)

@@ -3,11 +3,18 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import Any, Protocol
 
 import orjson
 
+from mcphost.catalogue import selectors
+from mcphost.serving.database import in_database
+from mcphost.serving.execution import trials
+from mcphost.serving.execution.trials import Trial
 from mcphost.serving.legacy.cancellation import cancellations
+from mcphost.serving.process import lifecycle
+from mcphost.tenants.models import Tenant
 from tests.cast import Cast
 from tests.mcp import Reply, begun
 from tests.rounds.legs import Asker, asked, calling, state_of
@@ -154,7 +161,50 @@ class Following:
         await self._task.cancel()
 
 
-DELIVERIES = {"modern": Modern, "session": Session, "task": Following}
+class Playground:
+    """An operator who tries the tool in the admin: the form carries all between two rounds."""
+
+    def __init__(self, cast: Cast, stack: AsyncExitStack) -> None:
+        self._cast = cast
+
+    async def begin(self, do: str) -> None:
+        lifecycle.ensure_started()
+        acme = self._cast.acme.id
+        (row,) = await in_database(selectors.primitives, Tenant.objects.filter(pk=acme))
+        self._trial = Trial(
+            self._cast.operator.user, acme, row.fields, {"do": do}, primitive=row.id
+        )
+        self._running = asyncio.create_task(trials.run(self._trial))
+        if do in TURNS:
+            await self._running
+
+    async def asked(self, *keys: str) -> None:
+        found = (await self._running).requests
+        messages = {key: one["params"]["message"] for key, one in found.items()}
+        assert messages == {key: f"{key}?" for key in keys}
+
+    async def answer(self, **answers: Mapping[str, Any]) -> None:
+        before = await self._running
+        self._trial = replace(self._trial, state=before.state, responses=answers)
+        self._running = asyncio.create_task(trials.run(self._trial))
+
+    async def result(self) -> Result:
+        done = await self._running
+        if done.error is not None:
+            return {"error": done.error.message}
+        assert done.result is not None, done
+        return done.result
+
+    async def cancel(self) -> None:
+        self._running.cancel()
+
+
+DELIVERIES = {
+    "modern": Modern,
+    "session": Session,
+    "task": Following,
+    "playground": Playground,
+}
 
 
 def _ended(reply: Reply) -> Result:

@@ -23,6 +23,7 @@ TURNS: Mapping[str, list[list[str]]] = {
     "once": [["a"]],
     "twice": [["a"], ["b"]],
     "beside": [["a", "b"]],
+    "page": [["a"]],
 }
 SCRIPT = '''
 import asyncio
@@ -39,6 +40,9 @@ async def contract(do: str) -> dict:
         return {"got": [await one("a"), await one("b")]}
     if do == "beside":
         return {"got": await asyncio.gather(one("a"), one("b"))}
+    if do == "page":
+        await elicit_url("a", "a?", "https://pay.example.com/a")
+        return {"got": ["agreed"]}
     if do == "fail":
         fail("it went wrong")
     if do == "hang":

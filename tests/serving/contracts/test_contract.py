@@ -5,13 +5,15 @@ from typing import Any
 
 import pytest
 
-from tests.serving.contracts.clients import Client, Result
+from tests.serving.contracts.clients import DELIVERIES, Client, Result
 from tests.serving.contracts.offers import Offer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 DECLINE: Mapping[str, Any] = {"action": "decline"}
 CANCEL: Mapping[str, Any] = {"action": "cancel"}
+ASKS_FOR_PAGES = [(kind, delivery) for kind in ("python", "script") for delivery in DELIVERIES]
+"""The service of an HTTP tool asks forms only."""
 
 
 def named(name: Any) -> dict[str, Any]:
@@ -70,6 +72,25 @@ async def test_it_learns_that_a_question_was_not_answered(
     await caller.asked("a")
     await caller.answer(a=answer)
     assert got(await caller.result()) == [answer["action"]]
+
+
+@pytest.mark.parametrize("pair", ASKS_FOR_PAGES, ids="-".join, indirect=True)
+async def test_it_asks_the_user_to_open_a_page(caller: Client):
+    await caller.begin("page")
+    await caller.asked("a")
+    await caller.answer(a={"action": "accept"})
+    assert got(await caller.result()) == ["agreed"]
+
+
+@pytest.mark.parametrize("pair", ASKS_FOR_PAGES, ids="-".join, indirect=True)
+@pytest.mark.parametrize("answer", [DECLINE, CANCEL], ids=["decline", "cancel"])
+async def test_a_page_that_the_user_does_not_open_ends_the_call(
+    caller: Client, answer: Mapping[str, Any]
+):
+    await caller.begin("page")
+    await caller.asked("a")
+    await caller.answer(a=answer)
+    assert refused(await caller.result())
 
 
 async def test_an_invalid_answer_is_asked_for_again(caller: Client):

@@ -26,7 +26,7 @@ from mcphost.serving.legacy.replay import follow
 from mcphost.serving.process import lifecycle
 from tests.cast import Cast, Person
 
-PATIENCE = 10.0
+PATIENCE = 30.0
 EVERYTHING: Mapping[str, Any] = {
     "elicitation": {"form": {}, "url": {}},
     "sampling": {"tools": {}},

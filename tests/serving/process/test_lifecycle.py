@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import threading
 
 import pytest
 from django.test import override_settings
@@ -12,6 +13,7 @@ from mcphost.identity.models import Token
 from mcphost.observability import counters
 from mcphost.serving.database import in_database
 from mcphost.serving.process import lifecycle
+from mcphost.serving.process.facts import process_facts
 from mcphost.vault.errors import MasterKeyMismatch
 from tests.audit.ciphers import GateCipher
 from tests.cast import Cast
@@ -76,3 +78,20 @@ async def test_the_process_says_how_many_threads_it_has_lost_and_records_it_hold
     lifecycle.ensure_started()
     numbers = counters.snapshot()
     assert (numbers["threads_lost"], numbers["records_waiting"]) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("in_server", "role", "writes"),
+    [(True, "server", True), (False, "server", False), (False, "worker", True)],
+)
+async def test_summaries_are_written_where_the_setting_says(
+    served: Cast, monkeypatch: pytest.MonkeyPatch, in_server: bool, role: str, writes: bool
+) -> None:
+    await asyncio.to_thread(lifecycle.stop)
+    monkeypatch.setattr(process_facts, "role", role)
+    with override_settings(MCPHOST_SUMMARIES_IN_SERVER=in_server):
+        lifecycle.ensure_started()
+    names = {thread.name for thread in threading.enumerate()}
+    assert ("mcphost-summaries" in names) is writes
+    await asyncio.to_thread(lifecycle.stop)
+    assert "mcphost-summaries" not in {thread.name for thread in threading.enumerate()}

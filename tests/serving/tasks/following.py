@@ -19,7 +19,7 @@ ABLE: Mapping[str, Any] = {**ASKABLE, "extensions": {EXTENSION: {}}}
 MISSING: Mapping[str, Any] = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
 TERMINAL = frozenset({"completed", "failed", "cancelled"})
 METHODS = ("tasks/get", "tasks/update", "tasks/cancel")
-PATIENCE = 15.0
+PATIENCE = 30.0
 
 Seen = Mapping[str, Any]
 """A task as `tasks/get` shows it."""

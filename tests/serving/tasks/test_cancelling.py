@@ -126,7 +126,7 @@ async def test_a_cancelled_task_keeps_no_other_from_running(owner: Follower) -> 
 
 
 async def test_a_round_ends_when_its_task_expires(owner: Follower, settings: Settings) -> None:
-    settings.MCPHOST_TASK_SECONDS = 1
+    settings.MCPHOST_TASK_SECONDS = 3  # the round has begun by then, on a busy machine too
     task = await owner.begin("hangs")
     await happened("running")
     await happened("cancelled")

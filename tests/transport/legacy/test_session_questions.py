@@ -11,7 +11,7 @@ from mcphost.identity.services import TokenRequest, issue, revoke
 from mcphost.serving import shutdown
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy import stream as outgoing
-from tests.audit.databases import commit_nothing
+from tests.audit.databases import accept_changes, commit_nothing, refuse_changes
 from tests.cast import ACTOR, Cast
 from tests.legacy import Posted, Session, begin, calling, message
 from tests.mcp import PATIENCE, Reply
@@ -218,6 +218,23 @@ async def test_an_answer_that_cannot_be_kept_is_not_acknowledged(
         settings.MCPHOST_DATABASE_WAIT_SECONDS = PATIENCE
         await accepted(session, question, RED)
         assert await text(stream) == "a wall is red"
+
+
+@with_forms
+async def test_an_answer_that_the_database_refuses_is_answered_with_503_in_words(
+    asking: Cast, revision: str
+) -> None:
+    session = await begun(asking, revision)
+    async with session.begun(calling("paint", {"what": "a wall"})) as stream:
+        question = await stream.message()
+        await in_database(refuse_changes, "calls_openquestion")
+        try:
+            reply = await answer(session, question, RED)
+        finally:
+            await in_database(accept_changes, "calls_openquestion")
+        assert reply.status == 503
+        assert reply.headers["retry-after"] == "2"
+        assert (b"could not be stored" in reply.raw) is (revision == LAST)
 
 
 # --- disconnects while a question is open ---

@@ -39,6 +39,9 @@ async def test_it_serves_health_and_metrics_and_nothing_else(settings: Settings)
         status, body = await get(port, "/metrics", TOKEN)
         assert (status, "mcphost_task_rounds_running" in body) == (200, True)
         assert (await get(port, "/metrics"))[0] == 401
+        status, body = await get(port, "/status.json", TOKEN)
+        assert (status, '"lines":[{"name":"processes"' in body) in ((200, True), (503, True))
+        assert (await get(port, "/status.json"))[0] == 401
         assert (await get(port, "/t/acme/mcp"))[0] == 404
         assert signal.getsignal(signal.SIGTERM) == before
     with pytest.raises(OSError, match=r".*"):

@@ -76,7 +76,8 @@ def test_what_another_process_changes_is_read_anew_after_the_next_poll(
     assert usable(cached_secret(cast.globex.id, NAME)).reveal() == VALUE
     assert usable(load_secret(acme, NAME)).reveal() == OTHER
     with elsewhere():
-        change_secret(acme, secret, hosts=["b.example.com"], places=["body"], actor=OLGA)
+        rules = {"hosts": ["b.example.com"], "places": ["body"]}
+        change_secret(acme, secret, **rules, actor=OLGA, value=VALUE)
     assert loop.poll()
     assert usable(load_secret(acme, NAME)).hosts == {"b.example.com"}
     with elsewhere():

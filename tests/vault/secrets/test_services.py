@@ -13,6 +13,7 @@ from mcphost.tenants.errors import InvalidError, UnknownTenantError
 from mcphost.tenants.services import close_tenant
 from mcphost.vault.models import StoredSecret
 from mcphost.vault.secrets import services
+from mcphost.vault.secrets.fields import VALUE_NEEDED
 from mcphost.vault.secrets.ports import set_published_uses
 from mcphost.vault.secrets.selectors import load_secret, tenant_secret, tenant_secrets
 from mcphost.vault.secrets.services import (
@@ -89,9 +90,8 @@ def test_a_rotation_replaces_the_value_and_says_when_and_by_whom(acme: UUID) -> 
 
 def test_rules_are_changed_and_the_value_stays(acme: UUID) -> None:
     secret = stored(acme)
-    assert change_secret(
-        acme, secret, hosts=["b.example.com"], places=["body", "query"], actor=OLGA
-    )
+    rules = {"hosts": ["b.example.com"], "places": ["body", "query"]}
+    assert change_secret(acme, secret, **rules, actor=OLGA, value=VALUE)
     found = load_secret(acme, NAME)
     assert found is not None
     assert found.hosts == {"b.example.com"}
@@ -101,12 +101,56 @@ def test_rules_are_changed_and_the_value_stays(acme: UUID) -> None:
         change_secret(acme, secret, hosts=["no host"], places=["body"], actor=OLGA)
 
 
+WIDER = [
+    {"hosts": ["api.example.com", "theirs.example"], "places": ["header"]},
+    {"hosts": ["theirs.example"], "places": ["header"]},
+    {"hosts": ["api.example.com:8443"], "places": ["header"]},
+    {"hosts": ["api.example.com"], "places": ["header", "query"]},
+    {"hosts": ["api.example.com"], "places": ["body"]},
+]
+
+
+@pytest.mark.parametrize("rules", WIDER)
+def test_a_host_or_place_is_added_only_with_a_value_which_replaces_the_stored_one(
+    acme: UUID, rules: dict[str, list[str]]
+) -> None:
+    secret = stored(acme)
+    with pytest.raises(InvalidError) as refused:
+        change_secret(acme, secret, **rules, actor=OLGA)
+    assert refused.value.problems == {"value": [VALUE_NEEDED]}
+    with pytest.raises(InvalidError, match="Use 8 to"):
+        change_secret(acme, secret, **rules, actor=OLGA, value="short")
+    (row,) = tenant_secrets(acme)
+    assert (row.rules.hosts, row.rules.places, row.version) == (
+        ("api.example.com",),
+        ("header",),
+        1,
+    )
+    assert [action for action, _ in entries()] == ["secret.created"]
+    assert change_secret(acme, secret, **rules, actor=OLGA, value=OTHER)
+    (row,) = tenant_secrets(acme)
+    assert {"hosts": list(row.rules.hosts), "places": list(row.rules.places)} == rules
+    assert (row.version, row.rotated_by) == (2, "olga")
+    assert value_of(acme) == OTHER, "the value that was stored before is not sent to the new host"
+
+
+def test_hosts_and_places_are_removed_without_the_value(acme: UUID) -> None:
+    rules = {"hosts": ["a.example.com", "b.example.com"], "places": ["header", "body"]}
+    secret = stored(acme, **rules)
+    assert change_secret(acme, secret, hosts=["b.example.com"], places=["body"], actor=OLGA)
+    (row,) = tenant_secrets(acme)
+    assert (row.rules.hosts, row.rules.places, row.version) == (("b.example.com",), ("body",), 1)
+    assert value_of(acme) == VALUE
+    with pytest.raises(InvalidError):  # what was removed is not added again without it
+        change_secret(acme, secret, **rules, actor=OLGA)
+
+
 def test_each_change_is_one_entry_and_one_change_and_no_difference_is_none(acme: UUID) -> None:
     secret = stored(acme)
     rules = {"hosts": ["api.example.com"], "places": ["header"]}
     other = {"hosts": ["b.example.com"], "places": ["body"]}
     assert change_secret(acme, secret, **rules, actor=OLGA)
-    change_secret(acme, secret, **other, actor=OLGA)
+    change_secret(acme, secret, **other, actor=OLGA, value=VALUE)
     rotate_secret(acme, secret, OTHER, actor=OLGA)
     delete_secret(acme, secret, actor=OLGA)
     named = {"name": NAME}
@@ -114,10 +158,11 @@ def test_each_change_is_one_entry_and_one_change_and_no_difference_is_none(acme:
         ("secret.created", {**named, **rules}),
         ("secret.changed", {**named, **other, "before": rules}),
         ("secret.rotated", {**named, "version": 2}),
+        ("secret.rotated", {**named, "version": 3}),
         ("secret.deleted", named),
     ]
     news = Change.objects.filter(what="secret").values_list("tenant", "object_id")
-    assert list(news) == [(acme, NAME)] * 4
+    assert list(news) == [(acme, NAME)] * 5
     for entry in Entry.objects.filter(tenant=acme, action__startswith="secret."):
         assert (entry.target, entry.actor_label) == (str(secret), "olga")
 

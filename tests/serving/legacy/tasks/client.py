@@ -13,7 +13,7 @@ from tests.mcp import Reply
 from tests.wire import RELATED_TASK, SESSION_TASKS
 
 TERMINAL = frozenset({"completed", "failed", "cancelled"})
-PATIENCE = 15.0
+PATIENCE = 30.0
 EVERYTHING: Mapping[str, Any] = {
     "elicitation": {"form": {}, "url": {}},
     "sampling": {"tools": {}},

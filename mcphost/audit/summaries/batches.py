@@ -1,0 +1,251 @@
+"""Make the rows of some calls again from their entries, and note what that changes in roll-ups, in one transaction.
+
+Calls that asked nothing are projected by one statement of SQL, all others in Python. Doing it again
+changes nothing, so it does not matter which entries have been seen before.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import transaction
+
+from mcphost.audit.entries import EntryView, view
+from mcphost.audit.models import CallMark, CallSummary, Entry, Following
+from mcphost.audit.open_calls import Losses
+from mcphost.audit.records import GOES_ON, INPUT_REQUIRED, ROUND_FINISHED, ROUND_STARTED
+from mcphost.audit.summaries import rollups
+from mcphost.audit.summaries.figures import CallSums
+from mcphost.audit.summaries.histograms import bucket_of
+from mcphost.audit.summaries.projection import COMPLETE, REASON_LENGTH, Projection, project
+from mcphost.audit.summaries.rollups import PLATFORM, AlikeCalls
+from mcphost.audit.summaries.sets import (
+    SQLITE,
+    fetch,
+    hexes,
+    ids_of,
+    run,
+    uuid_of,
+    vendor,
+)
+
+AT_ONCE: Final = 100
+"""How many calls are projected in one transaction: on SQLite it keeps others from writing."""
+ASKED: Final = "asked"
+REFUSED: Final = "refused"
+REASON: Final = "reason"
+"""Marks of calls that asked, that were refused something, and that have a reason (of an error, say). An
+outcome of answers is a mark too, with ANSWERED before it, and so is a state other than `complete`."""
+ANSWERED: Final = "answer:"
+
+_PLAIN: Final = (
+    f"action IN ('{ROUND_STARTED}', '{ROUND_FINISHED}') AND outcome <> '{INPUT_REQUIRED}'"
+)
+_FINAL: Final = f"action = '{ROUND_FINISHED}' AND outcome NOT IN ('" + "', '".join(GOES_ON) + "')"
+_COLUMNS: Final = (
+    "call", "seq", "tenant", "last", "at", "first_at", "target", "method", "actor_kind", "actor_id",
+    "caller", "token_id", "client_name", "delivery", "trace_id", "state", "is_error", "reason",
+    "duration_us", "expires_at", "sealed_by", "entries", "asked", "refused", "details",
+)  # fmt: skip
+_REPLACED: Final = ", ".join(f"{each} = excluded.{each}" for each in _COLUMNS[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class CallBatch:
+    """Calls to project. `again`: also those without new entries, because time has passed or a key was
+    lost. `late`: they ran long ago, so their rows get no `seq`."""
+
+    calls: Collection[UUID]
+    again: bool = False
+    late: bool = False
+
+
+@dataclass(slots=True)
+class _Deltas:
+    """Sums to be added to roll-ups, by group."""
+
+    groups: dict[AlikeCalls, CallSums] = field(default_factory=lambda: defaultdict(CallSums))
+
+    def count(self, group: AlikeCalls, sums: CallSums, sign: int = 1) -> None:
+        self.groups[group].add(sums, sign)
+
+
+@transaction.atomic
+def write(batch: CallBatch, now: datetime, losses: Losses) -> int:
+    """Project the calls of a batch; return how many rows changed."""
+    following = Following.objects.select_for_update().get()  # one process at a time
+    plain, others = _changed(batch)
+    if not (plain or others):
+        return 0
+    deltas = _Deltas()
+    before = list(CallSummary.objects.filter(call__in=[*plain, *others]))
+    for row in before:
+        deltas.count(_group(row), sums_of(row), -1)
+    known = [row.call for row in before]
+    if known:
+        run(f"DELETE FROM audit_call_mark WHERE call IN {ids_of()}", hexes(known))  # noqa: S608
+    base = following.seq
+    after = base + _write_plain(plain, base, late=batch.late)
+    found = _read_others(others, now, losses)
+    rows = [_row(each, 0 if batch.late else after + number) for number, each in enumerate(found, 1)]
+    CallSummary.objects.bulk_create(
+        rows, update_conflicts=True, unique_fields=["call"], update_fields=list(_COLUMNS[1:])
+    )
+    CallMark.objects.bulk_create(mark for each in found for mark in _marks(each))
+    after += len(rows)
+    _add_plain(deltas, plain)
+    for row in rows:
+        deltas.count(_group(row), sums_of(row))
+    rollups.note(deltas.groups)
+    Following.objects.filter(pk=following.pk).update(seq=after)
+    return after - base
+
+
+def _changed(batch: CallBatch) -> tuple[list[UUID], list[UUID]]:
+    """Return the calls whose entries are more than when they were projected: those that asked nothing,
+    and the others."""
+    rows = fetch(
+        "SELECT e.call, COUNT(*), SUM(CASE WHEN "  # noqa: S608 - constants
+        f"{_PLAIN} THEN 0 ELSE 1 END), MAX(c.entries) FROM audit_entry e "
+        f"LEFT JOIN audit_call c ON c.call = e.call WHERE e.call IN {ids_of()} GROUP BY e.call",
+        hexes(batch.calls),
+    )
+    plain: list[UUID] = []
+    others: list[UUID] = []
+    for call, count, asking, known in rows:
+        if known != count or batch.again:
+            (others if asking else plain).append(uuid_of(call))
+    return plain, others
+
+
+def _write_plain(calls: Sequence[UUID], base: int, *, late: bool) -> int:
+    """Project calls that consist of rounds without questions; return how many.
+
+    As `projection.project` does. That they asked nothing is checked once more in the same statement:
+    an entry may have been committed meanwhile.
+    """
+    if not calls:
+        return 0
+    seq = "0" if late else "%s + ROW_NUMBER() OVER (ORDER BY last)"
+    statement = (
+        f"INSERT INTO audit_call ({', '.join(_COLUMNS)}) "  # noqa: S608 - constants
+        f"SELECT call, {seq}, tenant, last, at, first_at, target, method, actor_kind, actor_id, "
+        "COALESCE(NULLIF(actor_label, ''), NULLIF(actor_id, ''), actor_kind), NULLIF(token_id, ''), "
+        "client_name, delivery, NULLIF(trace_id, ''), "
+        f"CASE WHEN action = '{ROUND_STARTED}' THEN 'unknown' ELSE outcome END, "
+        f"CASE WHEN is_final AND outcome <> '{COMPLETE}' THEN {_true()} ELSE {_false()} END, "
+        f"SUBSTR(reason, 1, {REASON_LENGTH}), duration, NULL, '', entries, 0, 0, NULL FROM ("
+        "SELECT e.*, id AS last, "
+        f"({_FINAL}) AS is_final, "
+        f"ROW_NUMBER() OVER (PARTITION BY call ORDER BY ({_FINAL}) DESC, round DESC, "
+        f"(action = '{ROUND_FINISHED}') DESC, id DESC) AS place, "
+        "COUNT(*) OVER (PARTITION BY call) AS entries, "
+        "MIN(at) OVER (PARTITION BY call) AS first_at, "
+        f"CAST(SUM(duration_us) OVER (PARTITION BY call) AS bigint) AS duration, "
+        f"MIN(CASE WHEN {_PLAIN} THEN 1 ELSE 0 END) OVER (PARTITION BY call) AS is_plain "
+        f"FROM audit_entry e WHERE call IN {ids_of()}) AS found "
+        f"WHERE place = 1 AND is_plain = 1 "
+        f"ON CONFLICT (call) DO UPDATE SET {_REPLACED}"
+    )
+    parameters = [hexes(calls)] if late else [base, hexes(calls)]
+    written = run(statement, *parameters)
+    for mark, condition in (("state", f"state <> '{COMPLETE}'"), (f"'{REASON}'", "reason <> ''")):
+        run(
+            "INSERT INTO audit_call_mark (mark, tenant, last, call) "  # noqa: S608 - constants
+            f"SELECT {mark}, tenant, last, call FROM audit_call WHERE call IN {ids_of()} "
+            f"AND {condition} AND details IS NULL",
+            hexes(calls),
+        )
+    return written
+
+
+def _read_others(calls: Sequence[UUID], now: datetime, losses: Losses) -> list[Projection]:
+    """Project calls that asked, or were refused something."""
+    entries: dict[UUID, list[EntryView]] = defaultdict(list)
+    if calls:
+        for each in Entry.objects.filter(call__in=calls).order_by("id"):
+            assert each.call is not None
+            entries[each.call].append(view(each))
+    made = [project(of_call, now, losses) for of_call in entries.values()]
+    return [each for each in made if each is not None]
+
+
+def _row(one: Projection, seq: int) -> CallSummary:
+    shared = {name: getattr(one, name) for name in _COLUMNS if name not in ("seq", "details")}
+    took = Counter(map(bucket_of, one.took_ms))
+    details = {"endings": one.endings, "answers": one.answers, "took": took}
+    return CallSummary(**shared, seq=seq, details=details)
+
+
+def _marks(one: Projection) -> Iterable[CallMark]:
+    marks = {ANSWERED + outcome for outcome, count in one.answers.items() if count > 0}
+    if one.asked:
+        marks.add(ASKED)
+    if one.refused:
+        marks.add(REFUSED)
+    if one.reason:
+        marks.add(REASON)
+    if one.state != COMPLETE:
+        marks.add(one.state)
+    for mark in sorted(marks):
+        yield CallMark(mark=mark, tenant=one.tenant, last=one.last, call=one.call)
+
+
+def _add_plain(deltas: _Deltas, calls: Sequence[UUID]) -> None:
+    """Add the rows of calls that asked nothing, those that are alike together."""
+    if not calls:
+        return
+    minute, joined = (
+        "CAST(FLOOR(EXTRACT(EPOCH FROM at) / 60) AS bigint)",
+        "string_agg(duration_us::text, ',')",
+    )
+    if vendor() == SQLITE:
+        minute, joined = "CAST(strftime('%%s', at) AS integer) / 60", "group_concat(duration_us)"
+    groups = fetch(
+        f"SELECT tenant, {minute} AS minute, target, client_name, caller, is_error, COUNT(*), "  # noqa: S608
+        f"MAX(at), {joined} FROM audit_call WHERE call IN {ids_of()} AND details IS NULL "
+        "GROUP BY tenant, minute, target, client_name, caller, is_error",
+        hexes(calls),
+    )
+    for tenant, at, target, client, caller, failed, count, last_at, durations in groups:
+        group = AlikeCalls(
+            PLATFORM if tenant is None else uuid_of(tenant), at, target, client, caller
+        )
+        buckets = Counter(bucket_of(int(each)) for each in (durations or "").split(",") if each)
+        sums = CallSums(
+            calls=count,
+            errors=count if failed else 0,
+            last_at=rollups.time_of(last_at),
+            latency=buckets,
+        )
+        deltas.count(group, sums)
+
+
+def _group(row: CallSummary) -> AlikeCalls:
+    minute = int(row.at.timestamp()) // 60
+    return AlikeCalls(row.tenant or PLATFORM, minute, row.target, row.client_name, row.caller)
+
+
+def sums_of(row: CallSummary) -> CallSums:
+    details: Mapping[str, Any] = row.details or {}
+    latency = {} if row.duration_us is None else {bucket_of(row.duration_us): 1}
+    return CallSums(
+        calls=1,
+        errors=int(row.is_error),
+        asked=row.asked,
+        last_at=row.at,
+        latency=latency,
+        answering={int(key): count for key, count in details.get("took", {}).items()},
+        endings=dict(details.get("endings", {})),
+    )
+
+
+def _true() -> str:
+    return "1" if vendor() == SQLITE else "true"
+
+
+def _false() -> str:
+    return "0" if vendor() == SQLITE else "false"

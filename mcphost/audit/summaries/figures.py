@@ -1,0 +1,166 @@
+"""What is counted of calls: over which periods, by what, and the results."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Final, TypeVar
+from uuid import UUID
+
+from mcphost.audit.summaries.histograms import percentile
+
+_Key = TypeVar("_Key", int, str)
+OTHER: Final = "other"
+"""The name under which the names are counted that a bucket has no more place for."""
+
+
+class Period(StrEnum):
+    """How far back the figures go. The last of its buckets is under way."""
+
+    HOUR = "1h"
+    DAY = "24h"
+    WEEK = "7d"
+    MONTH = "30d"
+
+    @property
+    def step(self) -> timedelta:
+        """The length of one point of a series."""
+        return _STEPS[self][0]
+
+    @property
+    def points(self) -> int:
+        """How many points a series has."""
+        return _STEPS[self][1]
+
+    def start(self, now: datetime) -> datetime:
+        """When the period begins: with the first of its buckets, in UTC."""
+        seconds = int(self.step.total_seconds())
+        last = int(now.timestamp()) // seconds * seconds
+        return datetime.fromtimestamp(last - (self.points - 1) * seconds, UTC)
+
+
+_STEPS: Final = {
+    Period.HOUR: (timedelta(minutes=1), 60),
+    Period.DAY: (timedelta(hours=1), 24),
+    Period.WEEK: (timedelta(hours=4), 42),
+    Period.MONTH: (timedelta(days=1), 30),
+}
+
+
+class Dimension(StrEnum):
+    """By what calls are counted."""
+
+    TARGET = "target"
+    CLIENT = "client"
+    CALLER = "caller"
+
+
+@dataclass(frozen=True, slots=True)
+class CallNumbers:
+    """The figures of some calls.
+
+    A call belongs to the time of the entry that determines its state. `errors` are calls that ended
+    with another result than `complete`; a call that was cancelled is none, nor one whose tool ended it
+    because a person declined or cancelled its last input request. `p50_us` and `p95_us` are
+    the server time of a call, of all its rounds. `asked` are input requests, `endings` how they
+    ended: `accept`, `decline`, `cancel`, `received`, `expired`, `invalid`, `repeated`, `stopped`,
+    `never`, `lost`, `open`; and `refused`, which counts refused states, answers and messages. `p50_answer_ms`
+    and `p95_answer_ms` are the time until an answer came.
+    """
+
+    calls: int = 0
+    errors: int = 0
+    p50_us: int | None = None
+    p95_us: int | None = None
+    asked: int = 0
+    endings: Mapping[str, int] = field(default_factory=dict)
+    p50_answer_ms: int | None = None
+    p95_answer_ms: int | None = None
+    last_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One point of a series: the figures from `at` until before `until`."""
+
+    at: datetime
+    until: datetime
+    numbers: CallNumbers
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A target, client or caller of a tenant, with its figures."""
+
+    tenant: UUID
+    name: str
+    numbers: CallNumbers
+
+
+@dataclass(frozen=True, slots=True)
+class FunnelRow:
+    """What became of the input requests of one target to one client program."""
+
+    tenant: UUID
+    target: str
+    client: str
+    asked: int
+    endings: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Funnel:
+    """The rows with the most input requests, those first; `is_cut` if others are left out."""
+
+    rows: tuple[FunnelRow, ...]
+    is_cut: bool
+
+
+@dataclass(slots=True)
+class CallSums:
+    """Sums from which `CallNumbers` are made; histograms by bucket (`histograms`)."""
+
+    calls: int = 0
+    errors: int = 0
+    asked: int = 0
+    last_at: datetime | None = None
+    latency: dict[int, int] = field(default_factory=dict)
+    answering: dict[int, int] = field(default_factory=dict)
+    endings: dict[str, int] = field(default_factory=dict)
+
+    def add(self, other: "CallSums", sign: int = 1) -> None:
+        """Add another tally, or take it away."""
+        self.calls += sign * other.calls
+        self.errors += sign * other.errors
+        self.asked += sign * other.asked
+        _count(self.latency, other.latency, sign)
+        if other.asked or other.endings or other.answering:
+            _count(self.answering, other.answering, sign)
+            _count(self.endings, other.endings, sign)
+        if other.last_at is not None and (self.last_at is None or other.last_at > self.last_at):
+            self.last_at = other.last_at
+
+    def numbers(self) -> CallNumbers:
+        """Return the figures."""
+        latency, answering = positive(self.latency), positive(self.answering)
+        return CallNumbers(
+            calls=self.calls,
+            errors=self.errors,
+            p50_us=percentile(latency, 0.5),
+            p95_us=percentile(latency, 0.95),
+            asked=self.asked,
+            endings=positive(self.endings),
+            p50_answer_ms=percentile(answering, 0.5),
+            p95_answer_ms=percentile(answering, 0.95),
+            last_at=self.last_at,
+        )
+
+
+def positive(counts: Mapping[_Key, int]) -> dict[_Key, int]:
+    """Return the counts above zero."""
+    return {each: count for each, count in counts.items() if count > 0}
+
+
+def _count(counts: dict[_Key, int], more: Mapping[_Key, int], sign: int) -> None:
+    for each, count in more.items():
+        counts[each] = counts.get(each, 0) + sign * count

@@ -1,0 +1,264 @@
+"""Follow the record: project calls soon after their entries were committed. One process at a time does.
+
+All state is in one row (`Following`), which also is the lock under which rows are written. The
+lease says which process looks each second; it saves work, and correctness does not depend on it.
+"""
+
+import logging
+import time
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Any, Final
+from uuid import UUID, uuid4
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from mcphost.audit.models import CallSummary, Following
+from mcphost.audit.open_calls import Losses, losses
+from mcphost.audit.selectors import SKEW, first_id
+from mcphost.audit.summaries import batches, rollups, unseen
+from mcphost.audit.summaries.batches import AT_ONCE, CallBatch
+
+LEASE: Final = timedelta(seconds=15)
+"""After how long without a look another process takes over."""
+PRUNE_EVERY: Final = timedelta(minutes=10)
+DUE_AT_ONCE: Final = 1_000
+FOLD_EVERY: Final = timedelta(seconds=5)
+FEW: Final = 20
+KNOWN_FOR: Final = timedelta(seconds=4)
+"""How seldom it is written that nothing is new."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class FollowerStep:
+    """What one step did: how many rows it wrote, and whether there is more to do at once.
+
+    `current`: all entries that were new are part of the summaries. `leads`: this process has the lease.
+    """
+
+    written: int = 0
+    more: bool = False
+    current: bool = False
+    leads: bool = False
+
+
+class Follower:
+    """One process's part in following. Methods run in a database thread.
+
+    `pause(seconds)` is called after each transaction with the time since the last pause.
+    """
+
+    def __init__(self) -> None:
+        self.id = uuid4()
+
+    def step(self, pause: Any = None) -> FollowerStep:
+        """Follow once if the lease is this process's, or free."""
+        now = timezone.now()
+        if not self._lease(now):
+            return FollowerStep()
+        return _Pass(pause).run(now)
+
+    def release(self) -> None:
+        """Let another process take the lease at once."""
+        Following.objects.filter(owner=self.id).update(owner=None, leased_until=None)
+
+    def _lease(self, now: datetime) -> bool:
+        begin(now)
+        free = Q(owner=None) | Q(owner=self.id) | Q(leased_until__lt=now)
+        if Following.objects.filter(owner=self.id, leased_until__gt=now + LEASE / 2).exists():
+            return True
+        held = Following.objects.filter(free)
+        return bool(held.update(owner=self.id, leased_until=now + LEASE))
+
+
+def begin(now: datetime) -> None:
+    """Make the row of `Following`, if there is none: all entries until now are missing."""
+    if Following.objects.exists():
+        return
+    with transaction.atomic():
+        found = unseen.end()
+        Following.objects.bulk_create(
+            [
+                Following(
+                    pk=1,
+                    position=found.position,
+                    seen=found.seen,
+                    page=found.page,
+                    checked=found.position,
+                    checked_seen=found.seen,
+                    checked_at=now,
+                    missing_until=UUID(int=(1 << 128) - 1),
+                )
+            ],
+            ignore_conflicts=True,
+        )
+
+
+def catch_up(now: datetime) -> None:
+    """Write what a reader would miss, if it is little, and no other process is writing.
+
+    So a page that is opened right after a call shows it.
+    """
+    begin(now)
+    with transaction.atomic():
+        following = Following.objects.select_for_update(skip_locked=True).first()
+        if following is not None:
+            followed = following.leased_until is not None and following.leased_until > now
+            _Pass(None, reading=True, followed=followed).run(now)
+
+
+def refresh(now: datetime) -> None:
+    """Do the work of the follower if no process does it: before anything has started, and in tests."""
+    if not Following.objects.filter(leased_until__gt=now).exists():
+        catch_up(now)
+
+
+class _Pass:
+    """One pass: what is new, what is due, and a portion of what is missing.
+
+    `reading`: a reader waits for it. `followed`: a process will do what is left out.
+    """
+
+    def __init__(self, pause: Any, *, reading: bool = False, followed: bool = False) -> None:
+        self._pause = pause
+        self._reading = reading
+        self._followed = followed
+        self._written = 0
+        self._begun = time.monotonic()
+
+    def run(self, now: datetime) -> FollowerStep:
+        following = Following.objects.get()
+        lost = losses()
+        behind = self._follow(following, now, lost)
+        if not self._reading:
+            self._look_wide(following, now, lost)
+        self._write(self._due(now), now, lost, again=True)
+        self._lose(following, now, lost)
+        more = behind
+        if not self._followed:
+            more = self._fill(following, now, lost) or more
+        self._fold(following, now)
+        if not self._reading:
+            self._prune(following, now)
+            self._rest()
+        return FollowerStep(self._written, more, current=not behind, leads=not self._reading)
+
+    def _follow(self, following: Following, now: datetime, lost: Losses) -> bool:
+        found = unseen.look(following)
+        if self._followed and len(found.calls) > AT_ONCE:
+            return True
+        self._write(found.calls, now, lost)
+        changes: dict[str, Any] = {
+            "position": found.position,
+            "seen": found.seen,
+            "page": found.page,
+        }
+        if found.overflows:
+            changes.update(self._all_missing(following))
+        changed = found.calls or found.overflows or found.position != following.position
+        known = following.current_at
+        if not found.more and (changed or known is None or now - known > KNOWN_FOR):
+            changes["current_at"] = now
+        if changed or "current_at" in changes:
+            self._advance(following, **changes)
+        return found.more
+
+    def _look_wide(self, following: Following, now: datetime, lost: Losses) -> None:
+        if following.checked_at is not None and now < following.checked_at + unseen.WIDE_EVERY:
+            return
+        found = unseen.look_wide(following, now)
+        self._write(found.calls, now, lost)
+        changes = self._all_missing(following) if found.overflows else {}
+        changes.update(checked=found.position, checked_seen=found.seen, checked_at=now)
+        self._advance(following, **changes)
+
+    def _all_missing(self, following: Following) -> dict[str, Any]:
+        """Return the change that lets all entries since the last look count as missing."""
+        since = following.current_at
+        oldest = None if since is None else first_id(since - SKEW)
+        if following.missing_until is not None:  # something is missing already
+            known = following.missing_from
+            oldest = None if known is None or oldest is None else min(known, oldest)
+        log.info("the summaries of calls are behind: reading entries again")
+        return {"missing_from": oldest, "missing_until": UUID(int=(1 << 128) - 1)}
+
+    def _due(self, now: datetime) -> Collection[UUID]:
+        """Open calls whose time is over, for which there is no entry."""
+        due = CallSummary.objects.filter(expires_at__lte=now).order_by("expires_at")
+        return list(due.values_list("call", flat=True)[:DUE_AT_ONCE])
+
+    def _lose(self, following: Following, now: datetime, lost: Losses) -> None:
+        """Project open calls again whose state opens no more, after a key or a salt was lost."""
+        count = len(lost.keys) + len(lost.tenants)
+        if count == following.losses:
+            return
+        waiting = CallSummary.objects.filter(expires_at__isnull=False).filter(
+            Q(sealed_by__in=list(lost.keys)) | Q(tenant__in=list(lost.tenants))
+        )
+        self._write(list(waiting.values_list("call", flat=True)), now, lost, again=True)
+        self._advance(following, losses=count)
+
+    def _fill(self, following: Following, now: datetime, lost: Losses) -> bool:
+        """Project a portion of the calls that are missing, the newest first."""
+        until = following.missing_until
+        if until is None:
+            return False
+        calls, left = unseen.missing(following)
+        self._write(calls, now, lost, late=True)
+        changed = Following.objects.filter(missing_until=until)
+        changed.update(missing_until=left, missing_from=following.missing_from if left else None)
+        return left is not None
+
+    def _prune(self, following: Following, now: datetime) -> None:
+        if following.pruned_at is not None and now < following.pruned_at + PRUNE_EVERY:
+            return
+        while rollups.prune(now) == rollups.PRUNED_AT_ONCE:
+            pass
+        self._advance(following, pruned_at=now)
+
+    def _write(
+        self,
+        calls: Collection[UUID],
+        now: datetime,
+        lost: Losses,
+        *,
+        again: bool = False,
+        late: bool = False,
+    ) -> None:
+        for some in _portions(calls, AT_ONCE):
+            self._written += batches.write(CallBatch(some, again, late), now, lost)
+            self._rest()
+
+    def _fold(self, following: Following, now: datetime) -> None:
+        """Bring roll-ups up to date: at once while there are few calls; otherwise those of some seconds together."""
+        last = following.folded_at
+        if self._reading or self._written <= FEW or last is None or now >= last + FOLD_EVERY:
+            rollups.fold(now)
+
+    def _rest(self) -> None:
+        """Pause, after what was done since the last pause."""
+        if self._pause is not None:
+            self._pause(time.monotonic() - self._begun)
+        self._begun = time.monotonic()
+
+    def _advance(self, following: Following, **changes: Any) -> None:
+        """Move on, unless another process has done so since."""
+        same = {name: getattr(following, name) for name in changes}
+        Following.objects.filter(pk=following.pk, **same).update(**changes)
+        for name, value in changes.items():
+            setattr(following, name, value)
+
+
+def _portions(calls: Collection[UUID], size: int) -> Iterator[list[UUID]]:
+    left = iter(sorted(calls))
+    while some := list(islice(left, size)):
+        yield some
+
+
+follower: Final = Follower()

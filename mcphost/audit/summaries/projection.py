@@ -1,0 +1,170 @@
+"""Make the projection of a call, one row, from its entries."""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from mcphost.audit.entries import UNKNOWN, EntryView
+from mcphost.audit.open_calls import Losses
+from mcphost.audit.records import (
+    ANSWER_RECEIVED,
+    CANCELLATIONS,
+    GOES_ON,
+    INPUT_REQUIRED,
+    REFUSALS,
+    ROUND_FINISHED,
+    ROUND_STARTED,
+)
+from mcphost.audit.timeline import (
+    CANCELLED,
+    EXPIRED,
+    OPEN,
+    Timeline,
+    key_of,
+    loss_of,
+    moment,
+    state_of,
+    timeline,
+)
+
+COMPLETE = "complete"
+TOOL_ERROR = "tool_error"
+REFUSED_BY_PERSON = frozenset({"decline", "cancel"})
+"""Responses by which a person keeps a tool from its work."""
+REASON_LENGTH = 300
+_ROUNDS = (ROUND_STARTED, ROUND_FINISHED)
+
+
+class Projection(NamedTuple):
+    """One call, as lists and counts need it. It contains nothing that its entries do not contain.
+
+    `is_error`: it failed. A tool that ends with an error because a person declined or cancelled its
+    last input request has not.
+
+    `last` is the id of the entry that determines its state, `at` that entry's time, `first_at` the
+    time of its first entry, `state` what lists show, `caller` the actor's label, or else its id or
+    kind. `expires_at` and `sealed_by` are set while it is open. `duration_us` is the server time of all rounds; None if no round has ended. `endings` counts
+    input requests by how they ended; `answers` entries of answers by outcome, those that did not
+    fit as `invalid`, those to nothing that was asked also as `unasked`; `took_ms` are the times until answers.
+    """
+
+    call: UUID
+    tenant: UUID | None
+    last: UUID
+    at: datetime
+    first_at: datetime
+    target: str
+    method: str
+    actor_kind: str
+    actor_id: str
+    caller: str
+    token_id: str | None
+    client_name: str
+    delivery: str
+    trace_id: str | None
+    state: str
+    is_error: bool
+    reason: str
+    duration_us: int | None
+    expires_at: datetime | None
+    sealed_by: str
+    entries: int
+    asked: int = 0
+    refused: int = 0
+    endings: dict[str, int] = {}
+    answers: dict[str, int] = {}
+    took_ms: tuple[int, ...] = ()
+
+
+def project(entries: Sequence[EntryView], now: datetime, losses: Losses) -> Projection | None:
+    """Make the row of a call from all of its entries, oldest first; None if no round has begun."""
+    rounds = [each for each in entries if each.action in _ROUNDS]
+    if not rounds:
+        return None
+    last = max(rounds, key=_weight)
+    durations = [each.duration_us for each in rounds if each.duration_us is not None]
+    base = Projection(
+        call=last.call or UUID(int=0),
+        tenant=last.tenant,
+        last=last.id,
+        at=last.at,
+        first_at=min(each.at for each in entries),
+        target=last.target,
+        method=last.method,
+        actor_kind=last.actor_kind,
+        actor_id=last.actor_id,
+        caller=last.actor_label or last.actor_id or last.actor_kind,
+        token_id=last.token_id or None,
+        client_name=last.client_name,
+        delivery=last.delivery,
+        trace_id=last.trace_id or None,
+        state=UNKNOWN if last.action == ROUND_STARTED else last.outcome,
+        is_error=last.action == ROUND_FINISHED and is_error(last.outcome),
+        reason=last.reason[:REASON_LENGTH],
+        duration_us=sum(durations) if durations else None,
+        expires_at=None,
+        sealed_by="",
+        entries=len(entries),
+    )
+    if len(rounds) == len(entries) and last.outcome != INPUT_REQUIRED:
+        return base
+    state = _state(last, entries, now, losses)
+    return _with_questions(base._replace(state=state), last, timeline(entries, now, losses))
+
+
+def is_error(outcome: str) -> bool:
+    """Whether a call that ended so failed."""
+    return outcome != COMPLETE and outcome not in GOES_ON
+
+
+def _weight(entry: EntryView) -> tuple[bool, int, bool, int]:
+    """The order of the entries of rounds: the largest determines the state of a call."""
+    finished = entry.action == ROUND_FINISHED
+    final = finished and entry.outcome not in GOES_ON
+    return final, entry.round or 0, finished, entry.id.int
+
+
+def _state(last: EntryView, entries: Sequence[EntryView], now: datetime, losses: Losses) -> str:
+    """The state of a call that is determined by `last`, as lists show it."""
+    goes_on = last.action == ROUND_STARTED or last.outcome in GOES_ON
+    if goes_on and any(each.action in CANCELLATIONS for each in entries):
+        return CANCELLED
+    if last.action == ROUND_STARTED:
+        return UNKNOWN
+    answers = [each for each in entries if each.action == ANSWER_RECEIVED]
+    given = {key_of(each) for each in answers if (each.round or 0) > (last.round or 0)}
+    return state_of(last, given, now, loss_of(last, losses))
+
+
+def _with_questions(base: Projection, last: EntryView, told: Timeline) -> Projection:
+    answers = [each for round in told.rounds for each in round.taken]
+    given = Counter(each.fate if each.why else each.entry.outcome for each in answers)
+    unasked = sum(1 for each in answers if each.entry.facts.get("unasked"))
+    if unasked:
+        given["unasked"] = unasked
+    took = [
+        round(1000 * seconds)
+        for question in told.questions
+        for answer in question.answers[:1]
+        if answer.entry.outcome != EXPIRED and (seconds := answer.seconds) is not None
+    ]
+    refused = sum(1 for each in told.entries if each.action in REFUSALS)
+    endings = Counter(question.fate for question in told.questions)
+    if refused:
+        endings["refused"] = refused
+    is_open = base.state == OPEN
+    kept_from_it = base.state == TOOL_ERROR and any(
+        each.fate in REFUSED_BY_PERSON and each.entry.round == last.round for each in answers
+    )
+    return base._replace(
+        is_error=base.is_error and not kept_from_it,
+        expires_at=moment(last.facts.get("expires_at")) if is_open else None,
+        sealed_by=str(last.facts.get("sealed_by") or "") if is_open else "",
+        asked=len(told.questions),
+        refused=refused,
+        endings=dict(endings),
+        answers=dict(given),
+        took_ms=tuple(took),
+    )

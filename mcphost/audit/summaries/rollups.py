@@ -1,0 +1,315 @@
+"""Add the figures of calls to roll-ups: per minute, hour and day, by target, client and caller.
+
+A row of a call that changes is taken away as it was and added as it is. These sums are noted in the
+transaction that changes it (`RollUpChange`), and soon after added to roll-ups, those of many batches
+together, since most of them belong to the same rows. So roll-ups with what is noted are sums over all rows
+of calls, exactly, for as long as their buckets are kept.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from enum import IntEnum
+from itertools import chain
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+import orjson
+from django.db import transaction
+from django.db.models import Q
+
+from mcphost.audit.models import Following, RollUp, RollUpChange
+from mcphost.audit.summaries.figures import OTHER, CallSums
+from mcphost.audit.summaries.sets import as_json, fetch, moment_text, rows_of, run, upsert, uuid_of
+
+PLATFORM: Final = UUID(int=0)
+MOST_NAMES: Final = 200
+"""How many names a bucket of a tenant has at most; calls with others are counted as `other`."""
+PRUNED_AT_ONCE: Final = 500
+FOLDED_AT_ONCE: Final = 500
+
+
+class By(IntEnum):
+    """By what a row counts."""
+
+    ALL = 0
+    TARGET = 1
+    CLIENT = 2
+    CALLER = 3
+    TARGET_AND_CLIENT = 4
+    """Only calls that asked or were refused something."""
+
+
+class Resolution(IntEnum):
+    """How long a bucket is."""
+
+    MINUTE = 0
+    HOUR = 1
+    DAY = 2
+
+    @property
+    def seconds(self) -> int:
+        return _SECONDS[self]
+
+    def bucket(self, at: datetime) -> int:
+        """Return the number of the bucket that contains a time."""
+        return int(at.timestamp()) // _SECONDS[self]
+
+
+_SECONDS: Final = {Resolution.MINUTE: 60, Resolution.HOUR: 3600, Resolution.DAY: 86_400}
+KEPT: Final = {
+    Resolution.MINUTE: timedelta(hours=25),
+    Resolution.HOUR: timedelta(days=32),
+    Resolution.DAY: timedelta(days=400),
+}
+
+
+class AlikeCalls(NamedTuple):
+    """Calls of one minute that are alike."""
+
+    tenant: UUID
+    minute: int
+    target: str
+    client: str
+    caller: str
+
+
+class RollUpKey(NamedTuple):
+    """Which row."""
+
+    tenant: UUID
+    by: int
+    resolution: int
+    bucket: int
+    name: str = ""
+    client: str = ""
+
+
+Deltas = Mapping[AlikeCalls, CallSums]
+
+_TABLE: Final = RollUp._meta.db_table
+_KEY: Final = {
+    "tenant": "uuid",
+    "dimension": "smallint",
+    "resolution": "smallint",
+    "bucket": "bigint",
+    "name": "text",
+    "client": "text",
+}
+_SUMS: Final = {
+    "calls": "bigint",
+    "errors": "bigint",
+    "asked": "bigint",
+    "last_at": "timestamptz",
+    "latency": "text",
+    "answering": "text",
+    "endings": "text",
+}
+_BUCKET: Final = tuple(_KEY)[:4]
+
+
+def note(deltas: Deltas) -> None:
+    """Note sums for `fold`, in the caller's transaction."""
+    noted = [
+        (key.tenant.hex, key.by, key.bucket, key.name, key.client, *_figures(sums))
+        for key, sums in _by_minute(deltas).items()
+    ]
+    if noted:
+        text = orjson.dumps(noted, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z).decode()
+        RollUpChange.objects.create(sums=text)
+
+
+def fold(now: datetime) -> None:
+    """Add what was noted to all rows that it belongs to, and make the rows that are missing.
+
+    Under the lock of `Following` it only writes, and nothing if another process has done so meanwhile.
+    """
+    if not RollUpChange.objects.exists():
+        return
+    folds = Following.objects.values_list("folds", flat=True).get()
+    changes = dict(RollUpChange.objects.values_list("pk", "sums")[:FOLDED_AT_ONCE])
+    sums = _spread(_noted(changes.values()), now)
+    rows = _rows(sums)
+    filled = []
+    for key, change in _named(sums, rows).items():
+        total = rows.get(key) or CallSums()
+        total.add(change)
+        filled.append(_filled(key, total))
+    with transaction.atomic():
+        if Following.objects.select_for_update().get().folds != folds:
+            return
+        run(upsert(_TABLE, {**_KEY, **_SUMS}, tuple(_KEY)), as_json(filled))
+        RollUpChange.objects.filter(pk__in=list(changes)).delete()
+        Following.objects.update(folds=folds + 1, folded_at=now)
+
+
+def counts_of(text: str) -> dict[str, int]:
+    """Parse stored counts by name."""
+    counts: dict[str, int] = orjson.loads(text)
+    return counts
+
+
+def time_of(stored: Any) -> datetime | None:
+    """Return a time as a driver returned it."""
+    if isinstance(stored, str):  # SQLite, and JSON
+        return datetime.fromisoformat(stored).replace(tzinfo=UTC)
+    return stored if stored is None else stored.astimezone(UTC)
+
+
+def histogram_of(text: str) -> dict[int, int]:
+    """Parse a stored histogram."""
+    return _histogram(orjson.loads(text))
+
+
+def prune(now: datetime) -> int:
+    """Delete at most PRUNED_AT_ONCE rows that are older than their resolution is kept; return how many."""
+    old = Q()
+    for resolution, kept in KEPT.items():
+        old |= Q(resolution=resolution, bucket__lt=resolution.bucket(now - kept))
+    ids = list(
+        RollUp.objects.filter(old, dimension__in=list(By)).values_list("pk", flat=True)[
+            :PRUNED_AT_ONCE
+        ]
+    )
+    return RollUp.objects.filter(pk__in=ids).delete()[0]
+
+
+def _by_minute(deltas: Deltas) -> dict[RollUpKey, CallSums]:
+    """Return the sums of each row of a minute."""
+    found: dict[RollUpKey, CallSums] = defaultdict(CallSums)
+    for (tenant, minute, target, client, caller), sums in deltas.items():
+        found[RollUpKey(PLATFORM, By.ALL, Resolution.MINUTE, minute)].add(sums)
+        if tenant == PLATFORM:
+            continue
+        found[RollUpKey(tenant, By.ALL, Resolution.MINUTE, minute)].add(sums)
+        found[RollUpKey(tenant, By.TARGET, Resolution.MINUTE, minute, target)].add(sums)
+        found[RollUpKey(tenant, By.CLIENT, Resolution.MINUTE, minute, client)].add(sums)
+        found[RollUpKey(tenant, By.CALLER, Resolution.MINUTE, minute, caller)].add(sums)
+        if any(sums.endings.values()):
+            by = By.TARGET_AND_CLIENT
+            found[RollUpKey(tenant, by, Resolution.MINUTE, minute, target, client)].add(sums)
+    return found
+
+
+def _figures(sums: CallSums) -> tuple[Any, ...]:
+    return (
+        sums.calls,
+        sums.errors,
+        sums.asked,
+        sums.last_at,
+        sums.latency,
+        sums.answering,
+        sums.endings,
+    )
+
+
+def _noted(texts: Iterable[str]) -> dict[RollUpKey, CallSums]:
+    """Return the sums of each row of a minute that were noted."""
+    found: dict[RollUpKey, CallSums] = defaultdict(CallSums)
+    for tenant, by, minute, name, client, *figures in chain.from_iterable(map(orjson.loads, texts)):
+        calls, errors, asked, last_at, latency, answering, endings = figures
+        key = RollUpKey(UUID(hex=tenant), by, Resolution.MINUTE, minute, name, client)
+        counts = _histogram(latency), _histogram(answering), endings
+        found[key].add(CallSums(calls, errors, asked, time_of(last_at), *counts))
+    return found
+
+
+def _spread(minutes: Mapping[RollUpKey, CallSums], now: datetime) -> dict[RollUpKey, CallSums]:
+    """Return the sums of each row of each resolution that still counts."""
+    found: dict[RollUpKey, CallSums] = {}
+    finer, seconds = minutes, Resolution.MINUTE.seconds
+    for resolution in Resolution:
+        rows: dict[RollUpKey, CallSums] = defaultdict(CallSums)
+        for (tenant, by, _, bucket, name, client), sums in finer.items():
+            larger = bucket * seconds // resolution.seconds
+            rows[RollUpKey(tenant, by, resolution, larger, name, client)].add(sums)
+        oldest = resolution.bucket(now - KEPT[resolution])
+        found.update((key, sums) for key, sums in rows.items() if key.bucket >= oldest)
+        finer, seconds = rows, resolution.seconds
+    return found
+
+
+def _rows(keys: Iterable[RollUpKey]) -> dict[RollUpKey, CallSums]:
+    """Return the rows that exist among these, and those of `other` beside them."""
+    wanted = set(keys)
+    wanted |= {key._replace(name=OTHER, client="") for key in wanted if key.by != By.ALL}
+    on = " AND ".join(f"u.{column} = k.{column}" for column in _KEY)
+    columns = ", ".join(f"u.{column}" for column in (*_KEY, *_SUMS))
+    found = fetch(
+        f"SELECT {columns} FROM {rows_of('k', _KEY)} JOIN {_TABLE} u ON {on}",  # noqa: S608
+        as_json(map(_key_json, wanted)),
+    )
+    return {RollUpKey(uuid_of(row[0]), *row[1:6]): sums_of(row[6:]) for row in found}
+
+
+def sums_of(columns: Sequence[Any]) -> CallSums:
+    """Return what a row contains, from its columns from `calls` on."""
+    calls, errors, asked, last_at, latency, answering, endings = columns
+    return CallSums(
+        calls,
+        errors,
+        asked,
+        time_of(last_at),
+        histogram_of(latency),
+        histogram_of(answering),
+        counts_of(endings),
+    )
+
+
+def _named(
+    sums: Mapping[RollUpKey, CallSums], rows: Mapping[RollUpKey, CallSums]
+) -> Mapping[RollUpKey, CallSums]:
+    """Count names for which a bucket has no more place as OTHER."""
+    fresh = {key[:4] for key in sums if key not in rows and key.by != By.ALL}
+    places = _places(fresh) if fresh else {}
+    found: dict[RollUpKey, CallSums] = defaultdict(CallSums)
+    for key, change in sums.items():
+        if key not in rows and key.by != By.ALL:
+            if places[key[:4]] <= 0:
+                key = key._replace(name=OTHER, client="")  # noqa: PLW2901
+            else:
+                places[key[:4]] -= 1
+        found[key].add(change)
+    return found
+
+
+def _places(
+    buckets: Collection[tuple[UUID, int, int, int]],
+) -> dict[tuple[UUID, int, int, int], int]:
+    """Return for how many more names each bucket has a place."""
+    columns = {name: _KEY[name] for name in _BUCKET}
+    on = " AND ".join(f"u.{column} = k.{column}" for column in columns)
+    names = ", ".join(f"k.{column}" for column in columns)
+    rows = fetch(
+        f"SELECT {names}, COUNT(*) FROM {rows_of('k', columns)} JOIN {_TABLE} u ON {on} "  # noqa: S608
+        f"GROUP BY {names}",
+        as_json({**_key_json(RollUpKey(*each)), "name": ""} for each in buckets),
+    )
+    taken = {(uuid_of(row[0]), *row[1:4]): row[4] for row in rows}
+    return {each: MOST_NAMES - taken.get(each, 0) for each in buckets}
+
+
+def _key_json(key: RollUpKey) -> dict[str, Any]:
+    return {**dict(zip(_KEY, key, strict=True)), "tenant": key.tenant.hex}
+
+
+def _filled(key: RollUpKey, sums: CallSums) -> dict[str, Any]:
+    return {
+        **_key_json(key),
+        "calls": sums.calls,
+        "errors": sums.errors,
+        "asked": sums.asked,
+        "last_at": moment_text(sums.last_at),
+        "latency": _text(sums.latency),
+        "answering": _text(sums.answering),
+        "endings": _text(sums.endings),
+    }
+
+
+def _histogram(counts: Mapping[str, int]) -> dict[int, int]:
+    return {int(bucket): count for bucket, count in counts.items()}
+
+
+def _text(counts: Mapping[int, int] | Mapping[str, int]) -> str:
+    known = {str(name): count for name, count in counts.items() if count}
+    return orjson.dumps(known).decode()

@@ -1,0 +1,248 @@
+"""Find calls for a page of a list, in the order of the entries that determine their states.
+
+A page is read along one index that the filter chooses, or several that are merged: each gives calls in
+the order of the list. Whatever else the filter asks is compared with the rows, within windows of
+bounded size. So a page costs about the same however many calls there are; a page for which too
+many rows were compared in vain, or for too long, is short, and has a next page.
+"""
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
+from django.db.models.functions import Coalesce
+
+from mcphost.audit.models import CallMark, CallSummary, RollUp
+from mcphost.audit.selectors import PAGE, SKEW, EntryFilter, first_id
+from mcphost.audit.summaries.batches import ANSWERED, ASKED, REASON, REFUSED
+from mcphost.audit.summaries.projection import COMPLETE
+from mcphost.audit.summaries.rollups import By, Resolution
+
+WINDOW: Final = 2_000
+MOST_WINDOWS: Final = 6
+"""How many rows are compared for one page at most: so many windows."""
+COMPARING_SECONDS: Final = 0.1
+"""After how long no further window is begun."""
+MOST_TENANTS: Final = 20
+MOST_NAMES: Final = 20
+NAMES_OF: Final = timedelta(days=92)
+"""How long ago a name may have been used that is found by a part of it."""
+SHORT_PREFIX: Final = 8
+"""A shorter beginning of a call id is compared row by row: too many calls begin so."""
+
+Rows = QuerySet[CallSummary] | QuerySet[CallMark]
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where a page begins: older than `after`, or newer than `before`."""
+
+    after: UUID | None = None
+    before: UUID | None = None
+    limit: int = PAGE
+
+
+class FoundCalls(NamedTuple):
+    """The `last` entries of a page of calls, newest first, and the cursors beside it."""
+
+    lasts: Sequence[UUID]
+    after: UUID | None
+    before: UUID | None
+
+
+class _Taken(NamedTuple):
+    """The first rows of one index; `bound` is how far all matches are known, None: to the end."""
+
+    lasts: list[UUID]
+    bound: UUID | None
+
+
+def find(chosen: EntryFilter, now: datetime, cursor: Cursor) -> FoundCalls:
+    """Find the calls of one page."""
+    reverse = cursor.before is not None
+    streams, rest = _plan(chosen, now)
+    until = time.monotonic() + COMPARING_SECONDS
+    taken = [_take(each, rest, cursor, until) for each in streams]
+    lasts = {last for each in taken for last in each.lasts}
+    bounds = [each.bound for each in taken if each.bound is not None]
+    bound: UUID | None = None
+    if bounds:
+        bound = min(bounds) if reverse else max(bounds)
+        lasts = {last for last in lasts if (last <= bound if reverse else last >= bound)}
+    ordered = sorted(lasts, reverse=not reverse)
+    page = ordered[: cursor.limit]
+    following: UUID | None = None
+    if len(ordered) > cursor.limit:
+        following = page[-1]
+    elif bounds:
+        following = bound
+    if reverse:
+        page.reverse()
+        return FoundCalls(page, page[-1] if page else None, following)
+    back = page[0] if page and cursor.after is not None else None
+    return FoundCalls(page, following, back)
+
+
+def _plan(chosen: EntryFilter, now: datetime) -> tuple[list[Rows], Q]:
+    """Choose the indexes to read, and what to compare with each row."""
+    calls = _calls()
+    rest = _period(chosen)
+    whole = _call_ids(chosen.call)
+    if whole is None:
+        return [calls.none()], rest
+    if chosen.call:
+        rest &= Q(call__range=whole)
+    rest &= _marked(chosen) & _named(chosen)
+    streams: list[Rows]
+    marks = [*_question_mark(chosen.questions), *_state_mark(chosen.outcome)]
+    marks += [REASON] if chosen.words else []
+    if len(chosen.call.replace("-", "")) >= SHORT_PREFIX:
+        streams = [calls.filter(call__range=whole)]
+    elif chosen.trace:
+        streams = [calls.filter(trace_id=chosen.trace)]
+    elif marks:
+        streams = _by_tenant(CallMark.objects.filter(mark=marks[0]), chosen.tenants)
+    elif chosen.principal:
+        said = chosen.principal
+        streams = [calls.filter(actor_id=said), calls.filter(token_id=said)]
+        streams += _by_name(chosen.tenants, By.CALLER, "caller", said, now)
+    elif chosen.client:
+        streams = _by_name(chosen.tenants, By.CLIENT, "client_name", chosen.client, now)
+    elif chosen.target:
+        streams = _by_name(chosen.tenants, By.TARGET, "target", chosen.target, now)
+    else:
+        streams = _by_tenant(calls, chosen.tenants)
+    if chosen.tenants is not None:
+        rest &= Q(own_tenant__in=chosen.tenants)
+    return streams, rest
+
+
+def _calls() -> QuerySet[CallSummary]:
+    """All calls. Their `own_tenant` is compared; by `tenant`, SQLite would rather read all of a tenant than
+    the few rows that are compared."""
+    return CallSummary.objects.alias(own_tenant=Coalesce("tenant", "tenant"))
+
+
+def _by_tenant(rows: Any, tenants: frozenset[UUID] | None) -> list[Rows]:
+    if tenants is None or len(tenants) > MOST_TENANTS:
+        return [rows]
+    return [rows.filter(tenant=tenant) for tenant in sorted(tenants)]
+
+
+def _by_name(
+    tenants: frozenset[UUID] | None, by: By, column: str, said: str, now: datetime
+) -> list[Rows]:
+    """The calls of each tenant and name that matches: exactly, or else in part."""
+    known = RollUp.objects.filter(dimension=by, resolution=Resolution.DAY)
+    if tenants is not None:
+        known = known.filter(tenant__in=tenants)
+    pairs = _pairs(known.filter(name=said))
+    if not pairs and by is not By.TARGET:
+        recent = known.filter(bucket__gte=Resolution.DAY.bucket(now - NAMES_OF))
+        pairs = _pairs(recent.filter(name__icontains=said))
+    rows = _calls()
+    if not pairs:
+        return _by_tenant(rows.filter(**{column: said}), tenants)
+    return [rows.filter(**{"tenant": tenant, column: name}) for tenant, name in pairs]
+
+
+def _pairs(rows: QuerySet[RollUp]) -> list[tuple[UUID, str]]:
+    counted = rows.order_by().values_list("tenant", "name").annotate(number=Sum("calls"))
+    return [(tenant, name) for tenant, name, _ in counted.order_by("-number")[:MOST_NAMES]]
+
+
+def _question_mark(which: str) -> Iterable[str]:
+    if which:
+        yield which if which in (ASKED, REFUSED) else ANSWERED + which
+
+
+def _state_mark(outcome: str) -> Iterable[str]:
+    if outcome and outcome != COMPLETE:
+        yield outcome
+
+
+def _marked(chosen: EntryFilter) -> Q:
+    """What a row must have of its state, input requests and reason."""
+    found = Q(state=chosen.outcome) if chosen.outcome else Q()
+    for mark in _question_mark(chosen.questions):
+        found &= Q(Exists(CallMark.objects.filter(call=OuterRef("call"), mark=mark)))
+    for word in chosen.words.split():
+        found &= Q(reason__icontains=word)
+    return found
+
+
+def _named(chosen: EntryFilter) -> Q:
+    found = Q()
+    if chosen.target:
+        found &= Q(target=chosen.target)
+    if chosen.trace:
+        found &= Q(trace_id=chosen.trace)
+    if chosen.client:
+        found &= Q(client_name__icontains=chosen.client)
+    if chosen.principal:
+        said = chosen.principal
+        found &= Q(actor_id=said) | Q(token_id=said) | Q(caller__icontains=said)
+    return found
+
+
+def _period(chosen: EntryFilter) -> Q:
+    found = Q()
+    if chosen.since is not None:
+        found &= Q(at__gte=chosen.since, last__gte=first_id(chosen.since - SKEW))
+    if chosen.until is not None:
+        found &= Q(at__lt=chosen.until, last__lt=first_id(chosen.until + SKEW))
+    return found
+
+
+def _call_ids(prefix: str) -> tuple[UUID, UUID] | None:
+    """The first and last id that begin so; None if none does."""
+    digits = prefix.strip().replace("-", "").lower()
+    if len(digits) > 32 or set(digits) - set("0123456789abcdef") or (prefix and not digits):
+        return None
+    return UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
+
+
+def _take(stream: Rows, rest: Q, cursor: Cursor, until: float) -> _Taken:
+    """Take the first rows of an index that match, one more than a page has. `until` is a time of the
+    monotonic clock."""
+    need = cursor.limit + 1
+    order = "last" if cursor.before is not None else "-last"
+    rows: Any = stream.order_by(order)
+    at = cursor.before if cursor.before is not None else cursor.after
+    found: list[UUID] = []
+    for _ in range(MOST_WINDOWS):
+        window = rows if at is None else rows.filter(**{_beyond(order): at})
+        if not rest:
+            found = list(window.values_list("last", flat=True)[:need])
+            return _Taken(found, found[-1] if len(found) == need else None)
+        end = window.values_list("last", flat=True)[WINDOW - 1 : WINDOW].first()
+        if end is not None:
+            window = window.filter(**{_until(order): end})
+        found += _matching(window, rest, order)[: need - len(found)]
+        if len(found) >= need:
+            return _Taken(found, found[-1])
+        if end is None:
+            return _Taken(found, None)
+        at = end
+        if time.monotonic() > until:
+            break
+    return _Taken(found, at)
+
+
+def _matching(window: Any, rest: Q, order: str) -> Any:
+    if window.model is CallMark:
+        marked = window.order_by().values("call")
+        window = _calls().filter(call__in=marked).order_by(order)
+    return window.filter(rest).values_list("last", flat=True)
+
+
+def _beyond(order: str) -> str:
+    return "last__gt" if order == "last" else "last__lt"
+
+
+def _until(order: str) -> str:
+    return "last__lte" if order == "last" else "last__gte"

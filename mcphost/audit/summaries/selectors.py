@@ -1,0 +1,230 @@
+"""Read the figures of calls, and the calls that changed."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from django.db.models import Q, QuerySet, Sum
+from django.utils import timezone
+
+from mcphost.audit.models import CallSummary, Following, RollUp
+from mcphost.audit.summaries import follower
+from mcphost.audit.summaries.figures import (
+    CallNumbers,
+    CallSums,
+    Dimension,
+    Funnel,
+    FunnelRow,
+    Period,
+    Point,
+    Ranked,
+    positive,
+)
+from mcphost.audit.summaries.rollups import PLATFORM, By, Resolution, counts_of, sums_of
+
+__all__ = [
+    "CallChanges",
+    "CallNumbers",
+    "ChangedCall",
+    "Dimension",
+    "Funnel",
+    "FunnelRow",
+    "Period",
+    "Point",
+    "Ranked",
+]
+
+_SUMMED: Final = ("calls", "errors", "asked", "last_at", "latency", "answering", "endings")
+_CHANGED: Final = (
+    "seq", "call", "tenant", "last", "at", "state", "target", "caller", "client_name",
+)  # fmt: skip
+_BY: Final = {
+    Dimension.TARGET: By.TARGET,
+    Dimension.CLIENT: By.CLIENT,
+    Dimension.CALLER: By.CALLER,
+}
+_POINTS: Final = {
+    Period.HOUR: Resolution.MINUTE,
+    Period.DAY: Resolution.HOUR,
+    Period.WEEK: Resolution.HOUR,
+    Period.MONTH: Resolution.DAY,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedCall:
+    """A call whose row changed: `seq` grows with each change of any row; `last` is the id of the entry
+    that determines its state, by which lists are ordered."""
+
+    seq: int
+    call: UUID
+    tenant: UUID | None
+    last: UUID
+    at: datetime
+    state: str
+    target: str
+    caller: str
+    client_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallChanges:
+    """The rows that changed, in the order of their last changes; `last_seq` is the next `after`."""
+
+    rows: tuple[ChangedCall, ...]
+    last_seq: int
+
+
+def totals(tenants: frozenset[UUID] | None, period: Period, now: datetime) -> CallNumbers:
+    """The figures of these tenants together; of all for None."""
+    follower.refresh(now)
+    sums = CallSums()
+    for columns in _totals_of(tenants).filter(_within(period, now)).values_list(*_SUMMED):
+        sums.add(sums_of(columns))
+    return sums.numbers()
+
+
+def series(
+    tenants: frozenset[UUID] | None, period: Period, now: datetime, *, target: str | None = None
+) -> tuple[Point, ...]:
+    """The same figures, or those of one target, point by point, the oldest first.
+
+    The last point is under way.
+    """
+    follower.refresh(now)
+    start, step = period.start(now), period.step
+    points = [CallSums() for _ in range(period.points)]
+    resolution = _POINTS[period]
+    first = resolution.bucket(start)
+    each = int(step.total_seconds()) // resolution.seconds
+    end = first + each * period.points
+    counted = _totals_of(tenants)
+    if target is not None:
+        counted = _of(tenants, By.TARGET).filter(name=target)
+    rows = counted.filter(resolution=resolution, bucket__gte=first, bucket__lt=end)
+    for bucket, *columns in rows.values_list("bucket", *_SUMMED):
+        points[(bucket - first) // each].add(sums_of(columns))
+    return tuple(
+        Point(start + number * step, start + (number + 1) * step, sums.numbers())
+        for number, sums in enumerate(points)
+    )
+
+
+def top(
+    tenants: frozenset[UUID] | None, by: Dimension, period: Period, now: datetime, limit: int = 5
+) -> tuple[Ranked, ...]:
+    """The targets, clients or callers with the most calls."""
+    follower.refresh(now)
+    rows = _of(tenants, _BY[by]).filter(_within(period, now))
+    counted = rows.order_by().values_list("tenant", "name").annotate(number=Sum("calls"))
+    first = counted.filter(number__gt=0).order_by("-number", "tenant", "name")[:limit]
+    sums = {(tenant, name): CallSums() for tenant, name, _ in first}
+    wanted = Q(pk__in=[])
+    for tenant, name in sums:
+        wanted |= Q(tenant=tenant, name=name)
+    for tenant, name, *columns in rows.filter(wanted).values_list("tenant", "name", *_SUMMED):
+        sums[tenant, name].add(sums_of(columns))
+    return tuple(Ranked(*key, each.numbers()) for key, each in sums.items())
+
+
+def by_target(tenant: UUID, period: Period, now: datetime) -> Mapping[str, CallNumbers]:
+    """The figures of one tenant by target: a tool's name, a resource's URI."""
+    follower.refresh(now)
+    sums: dict[str, CallSums] = defaultdict(CallSums)
+    rows = _of(frozenset({tenant}), By.TARGET).filter(_within(period, now), calls__gt=0)
+    for name, *columns in rows.values_list("name", *_SUMMED):
+        sums[name].add(sums_of(columns))
+    return {name: each.numbers() for name, each in sums.items()}
+
+
+def funnel(
+    tenants: frozenset[UUID] | None,
+    period: Period,
+    now: datetime,
+    *,
+    target: str | None = None,
+    limit: int,
+) -> Funnel:
+    """What became of input requests, all or those of one target, by target and client program."""
+    follower.refresh(now)
+    rows = _of(tenants, By.TARGET_AND_CLIENT).filter(_within(period, now), calls__gt=0)
+    if target is not None:
+        rows = rows.filter(name=target)
+    counted = rows.values_list("tenant", "name", "client").annotate(number=Sum("asked"))
+    first = list(counted.order_by("-number", "name", "client", "tenant")[: limit + 1])
+    sums = {(tenant, name, client): CallSums() for tenant, name, client, _ in first[:limit]}
+    near = rows.filter(tenant__in={key[0] for key in sums}, name__in={key[1] for key in sums})
+    columns = near.values_list("tenant", "name", "client", "asked", "endings")
+    for tenant, name, client, asked, endings in columns:
+        if (tenant, name, client) in sums:
+            sums[tenant, name, client].add(CallSums(asked=asked, endings=counts_of(endings)))
+    found = [FunnelRow(*key, each.asked, positive(each.endings)) for key, each in sums.items()]
+    return Funnel(tuple(found), len(first) > limit)
+
+
+def changed(tenants: frozenset[UUID] | None, after: int, limit: int) -> CallChanges:
+    """The calls whose rows changed since `after`, the oldest change first, at most `limit` rows.
+
+    `last_seq` moves on also past changes of other tenants. Begin with `newest()`.
+    """
+    follower.refresh(timezone.now())
+    found = CallSummary.objects.filter(seq__gt=after).order_by("seq")
+    rows = [ChangedCall(*each) for each in found.values_list(*_CHANGED)[:limit]]
+    last_seq = rows[-1].seq if rows else after
+    if tenants is not None:
+        rows = [each for each in rows if each.tenant in tenants]
+    return CallChanges(tuple(rows), last_seq)
+
+
+def newest() -> int:
+    """The number of the last change, from which a live list goes on."""
+    follower.refresh(timezone.now())
+    return Following.objects.values_list("seq", flat=True).first() or 0
+
+
+def lag(now: datetime | None = None) -> timedelta | None:
+    """How far the figures are behind the record, at most; None if they have not begun.
+
+    While nothing is new, this is written every few seconds only.
+    """
+    current = Following.objects.values_list("current_at", flat=True).first()
+    return None if current is None else max(timedelta(), (now or timezone.now()) - current)
+
+
+def is_complete() -> bool:
+    """Whether all entries that were there when the summaries began are part of them."""
+    return Following.objects.filter(missing_until=None).exists()
+
+
+def _totals_of(tenants: frozenset[UUID] | None) -> QuerySet[RollUp]:
+    return _of(frozenset({PLATFORM}) if tenants is None else tenants, By.ALL)
+
+
+def _of(tenants: frozenset[UUID] | None, by: By) -> QuerySet[RollUp]:
+    rows = RollUp.objects.filter(dimension=by).order_by()
+    return rows if tenants is None else rows.filter(tenant__in=tenants)
+
+
+def _within(period: Period, now: datetime) -> Q:
+    """The buckets that cover the period once, as few as possible."""
+    start = period.start(now)
+    end = start + period.points * period.step
+    if period is not Period.WEEK:
+        return _buckets(_POINTS[period], start, end)
+    day = timedelta(days=1)
+    midnight = datetime.fromtimestamp(-(-start.timestamp() // 86_400) * 86_400, UTC)
+    return _buckets(Resolution.HOUR, start, midnight) | _buckets(
+        Resolution.DAY, midnight, end + day
+    )
+
+
+def _buckets(resolution: Resolution, start: datetime, end: datetime) -> Q:
+    """The buckets of a resolution from `start` to before `end`."""
+    return Q(
+        resolution=resolution,
+        bucket__gte=resolution.bucket(start),
+        bucket__lt=resolution.bucket(end),
+    )

@@ -1,0 +1,91 @@
+"""OpenAPI documents that are kept for an hour, so that they are uploaded or fetched once.
+
+A document is sealed, bound to its row, tenant and user. A user keeps a few: one for each open page.
+"""
+
+from datetime import timedelta
+from typing import Final, NamedTuple
+from uuid import UUID, uuid4
+
+from django.db import transaction
+from django.utils import timezone
+
+from mcphost.catalogue.models import KeptDocument
+from mcphost.sealing.tokens import Purpose, SealError
+from mcphost.vault import sealer
+
+MOST_PER_USER: Final = 4
+KEPT_FOR: Final = timedelta(hours=1)
+PRUNED_AT_ONCE: Final = 500
+
+_MOST: Final = 48 * 1024 * 1024
+"""The longest sealed document, in characters."""
+
+
+class DocumentOwner(NamedTuple):
+    """The user who keeps a document, and the tenant that it is for."""
+
+    tenant: UUID
+    user: int
+
+
+class StoredDocument(NamedTuple):
+    """A document that was kept, and where it was fetched from, if it was."""
+
+    content: bytes
+    location: str
+
+
+def keep(owner: DocumentOwner, document: StoredDocument) -> UUID:
+    """Keep a document, instead of the user's oldest if there are too many. Returns its id.
+
+    Raises SealError, VaultError.
+    """
+    id = uuid4()
+    context = _context(id, owner)
+    content = sealer.seal(Purpose.ROW, owner.tenant, document.content, _MOST, context)
+    with transaction.atomic():
+        rows = KeptDocument.objects.filter(tenant=owner.tenant, user=owner.user)
+        older = rows.order_by("-kept_at").values_list("id", flat=True)[MOST_PER_USER - 1 :]
+        KeptDocument.objects.filter(id__in=list(older)).delete()
+        KeptDocument.objects.create(
+            id=id,
+            tenant_id=owner.tenant,
+            user=owner.user,
+            location=document.location,
+            content=content,
+            kept_at=timezone.now(),
+        )
+    return id
+
+
+def kept(owner: DocumentOwner, id: UUID) -> StoredDocument | None:
+    """Return a document of this user and tenant; None if it is not kept any more. Raises VaultError."""
+    since = timezone.now() - KEPT_FOR
+    rows = KeptDocument.objects.filter(tenant=owner.tenant, user=owner.user, kept_at__gt=since)
+    row = rows.filter(id=id).first()
+    if row is None:
+        return None
+    try:
+        context = _context(id, owner)
+        content = sealer.unseal(Purpose.ROW, owner.tenant, row.content, _MOST, context)
+    except SealError:
+        return None
+    return StoredDocument(content, row.location)
+
+
+def forget(owner: DocumentOwner, id: UUID) -> None:
+    """Delete a document that is not needed any more."""
+    KeptDocument.objects.filter(tenant=owner.tenant, user=owner.user, id=id).delete()
+
+
+def prune() -> int:
+    """Delete up to 500 documents that were kept long enough; return how many."""
+    over = KeptDocument.objects.filter(kept_at__lte=timezone.now() - KEPT_FOR)
+    ids = list(over.order_by("kept_at").values_list("id", flat=True)[:PRUNED_AT_ONCE])
+    KeptDocument.objects.filter(id__in=ids).delete()
+    return len(ids)
+
+
+def _context(id: UUID, owner: DocumentOwner) -> bytes:
+    return b"openapi document" + id.bytes + owner.user.to_bytes(8)

@@ -1,0 +1,40 @@
+"""Tools that were imported from an OpenAPI document, and what it said of them.
+
+What the document said is stored beside the tool, in the transaction that creates or changes it, so
+that the next import knows which changes are the operator's.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from mcphost.audit.records import Actor
+from mcphost.catalogue import services
+from mcphost.catalogue.fields import PrimitiveFields, fingerprint
+from mcphost.catalogue.models import ImportedOperation
+from mcphost.catalogue.rows import PrimitiveRow
+
+Saying = Mapping[str, Any]
+"""What a document says of an operation, as `kinds.http.openapi_merge.Said` stores it."""
+
+
+def said_of(primitives: Collection[UUID]) -> Mapping[UUID, Saying]:
+    """Return what documents said of these tools at their last import."""
+    rows = ImportedOperation.objects.filter(primitive__in=primitives)
+    return dict(rows.values_list("primitive_id", "said"))
+
+
+@transaction.atomic
+def create(tenant: UUID, fields: PrimitiveFields, said: Saying, actor: Actor) -> None:
+    """Create a draft of an operation. Raises as `services.create`."""
+    row = services.create(tenant, fields, actor)
+    ImportedOperation.objects.create(primitive_id=row.id, said=said)
+
+
+@transaction.atomic
+def change(before: PrimitiveRow, fields: PrimitiveFields, said: Saying, actor: Actor) -> None:
+    """Change the working copy of a tool that is still as it was read. Raises as `services.update`."""
+    services.update(before.id, fields, actor, based_on=fingerprint(before.fields))
+    ImportedOperation.objects.update_or_create(primitive_id=before.id, defaults={"said": said})

@@ -1,0 +1,1 @@
+"""Dashboards: numbers of calls as charts and tables, what needs attention, and first steps."""

@@ -1,0 +1,264 @@
+"""What needs a hand, each in one line with a link to where it is fixed.
+
+A line is shown to users who may see what it is about and open the page that it links to.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import chain
+from typing import Final, Literal
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.urls import reverse
+
+from mcphost.audit.call_list import WaitingQuestion
+from mcphost.audit.summaries import selectors as summaries
+from mcphost.audit.summaries.figures import CallNumbers, Dimension, Period
+from mcphost.catalogue import kinds
+from mcphost.catalogue import selectors as catalogue
+from mcphost.console.base import Can
+from mcphost.identity.selectors import TokenListing, expiring
+from mcphost.observability import health
+from mcphost.tenants.access import allowed, tenants_where
+from mcphost.tenants.models import Tenant
+from mcphost.tenants.roles import Permission
+from mcphost.vault import listing
+
+SOON: Final = timedelta(minutes=10)
+"""An open input request is near its end if it expires within this time."""
+TOKEN_SOON: Final = timedelta(days=7)
+"""A token is about to expire within this time, or within the last quarter of a shorter life."""
+KEY_SOON: Final = timedelta(hours=1)
+SPIKE_ERRORS: Final = 10
+"""Fewer errors in an hour are no spike."""
+SPIKE_RATE: Final = 0.05
+SPIKE_TIMES: Final = 3
+"""A spike is at least this part of the calls, and so many times that of the day before."""
+MOST_OF_EACH: Final = 3
+"""Lines about things of the same type; one more line counts the others."""
+_MOST_TOKENS: Final = 100
+_MOST_TARGETS: Final = 100
+_MOST_SPIKING: Final = 10
+
+Tone = Literal["bad", "warn", "info"]
+_ICONS: Final[Mapping[Tone, str]] = {"bad": "error", "warn": "warning", "info": "info"}
+"""The tones, the most urgent first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hand:
+    """One line: what it is about (text from outside), the rest of the sentence, and where to go.
+
+    `tenant` is the slug, where a page shows several tenants.
+    """
+
+    tone: Tone
+    about: str
+    text: str
+    url: str
+    verb: str
+    tenant: str = ""
+
+    @property
+    def icon(self) -> str:
+        """The name of its icon."""
+        return _ICONS[self.tone]
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """Who looks at what: `records` are the tenants whose records the user may read, None is all.
+
+    `tenant` is that of the page; without one, the page shows several tenants.
+    """
+
+    user: User
+    records: frozenset[UUID] | None
+    tenant: Tenant | None = None
+
+    def named(self, slug: str) -> str:
+        """Return the slug that a line shows."""
+        return "" if self.tenant is not None else slug
+
+
+def hands(
+    viewer: Viewer, shown: Sequence[Tenant], waiting: Sequence[WaitingQuestion], now: datetime
+) -> tuple[Hand, ...]:
+    """Return all lines, the most urgent first; broken primitives are those of the tenants `shown`."""
+    lines = chain(
+        platform(viewer.user, now) if viewer.tenant is None else (),
+        broken(viewer, shown),
+        error_spikes(viewer, now),
+        open_requests(viewer, waiting, now),
+        tokens(viewer, now),
+    )
+    return tuple(sorted(lines, key=lambda each: list(_ICONS).index(each.tone)))
+
+
+def open_requests(
+    viewer: Viewer, waiting: Iterable[WaitingQuestion], now: datetime
+) -> Iterator[Hand]:
+    """Yield the open input requests near their end, the soonest first."""
+    near = [each for each in waiting if each.expires_at - now <= SOON]
+    slugs = _slugs(each.entry.tenant for each in near[: MOST_OF_EACH + 1])
+    for each in near[:MOST_OF_EACH]:
+        slug = slugs[each.entry.tenant]
+        yield Hand(
+            "warn",
+            each.entry.target,
+            f"waits for a response: its input request expires {_within(each.expires_at - now)}.",
+            reverse("admin:call", args=[slug, each.entry.call]),
+            "View call",
+            viewer.named(slug),
+        )
+    more = len(near) - MOST_OF_EACH
+    if more > 0:
+        expire = _number(more, "more open input request expires", "more open input requests expire")
+        slug = slugs[near[MOST_OF_EACH].entry.tenant]
+        url = _calls(viewer, slug, outcome="open")
+        yield Hand("warn", "", f"{expire} within ten minutes.", url, "View them")
+
+
+def tokens(viewer: Viewer, now: datetime) -> Iterator[Hand]:
+    """Yield the tokens about to expire, of tenants where the user manages tokens."""
+    found = expiring(_managed(viewer), now, now + TOKEN_SOON, _MOST_TOKENS)
+    near = [each for each in found if _left(each, now) <= _warned(each)]
+    for each in near[:MOST_OF_EACH]:
+        left = _left(each, now)
+        yield Hand(
+            "warn" if left <= timedelta(days=1) else "info",
+            each.name,
+            f"is a token of {each.owner} and expires {_within(left)}.",
+            reverse("admin:tokens", args=[each.slug]),
+            "View tokens",
+            viewer.named(each.slug),
+        )
+    more = len(near) - MOST_OF_EACH
+    if more > 0:
+        slug = near[MOST_OF_EACH].slug
+        expire = _number(more, "more token expires", "more tokens expire")
+        url = reverse("admin:tokens", args=[slug])
+        yield Hand("info", "", f"{expire} within a week.", url, "View tokens", viewer.named(slug))
+
+
+def error_spikes(viewer: Viewer, now: datetime) -> Iterator[Hand]:
+    """Yield targets that failed much more often in the last hour than in the day before."""
+    hour = summaries.top(viewer.records, Dimension.TARGET, Period.HOUR, now, _MOST_TARGETS)
+    failing = [each for each in hour if each.numbers.errors >= SPIKE_ERRORS][:_MOST_SPIKING]
+    slugs = _slugs(each.tenant for each in failing)
+    # The day ends with a whole hour, so that it contains nothing of the last one.
+    usual = {
+        tenant: summaries.by_target(tenant, Period.DAY, now - timedelta(hours=2))
+        for tenant in slugs
+        if tenant is not None
+    }
+    for each in failing:
+        before = usual[each.tenant].get(each.name, CallNumbers())
+        if is_spike(each.numbers, before):
+            slug = slugs[each.tenant]
+            asked = urlencode({"tool": each.name, "period": Period.HOUR.value})
+            yield Hand(
+                "bad",
+                each.name,
+                f"failed in {each.numbers.errors:,} of {each.numbers.calls:,} calls in the last hour; "
+                f"in the day before, in {before.errors:,} of {before.calls:,}.",
+                f"{reverse('admin:calls', args=[slug])}?{asked}",
+                "View its calls",
+                viewer.named(slug),
+            )
+
+
+def is_spike(hour: CallNumbers, before: CallNumbers) -> bool:
+    """Return whether the errors of an hour are many, and many more than those of the day before."""
+    rate = hour.errors / max(hour.calls, 1)
+    usual = before.errors / max(before.calls, 1)
+    return hour.errors >= SPIKE_ERRORS and rate >= max(SPIKE_RATE, SPIKE_TIMES * usual)
+
+
+def broken(viewer: Viewer, shown: Iterable[Tenant]) -> Iterator[Hand]:
+    """Yield what is published and cannot be served, of these tenants."""
+    for tenant in shown:
+        problems = catalogue.problems(tenant.pk)
+        for each in problems[:MOST_OF_EACH]:
+            yield Hand(
+                "bad",
+                each.name,
+                f"is not served: {each.message}",
+                reverse(f"admin:{each.sort.value}", args=[tenant.slug, each.primitive_id]),
+                f"View {each.sort.value}",
+                viewer.named(tenant.slug),
+            )
+        more = len(problems) - MOST_OF_EACH
+        if more > 0:
+            are = _number(more, "more is", "more are")
+            url = reverse("admin:tools", args=[tenant.slug])
+            text = f"{are} published and cannot be served."
+            yield Hand("bad", "", text, url, "View tools", viewer.named(tenant.slug))
+
+
+def platform(user: User, now: datetime) -> Iterator[Hand]:
+    """Yield the problems of this process and of the key ring, for the staff who can mend them."""
+    can = Can(user, None)
+    if can[Permission.MANAGE_TENANT]:
+        status, functions = reverse("admin:status"), reverse("admin:all_functions")
+        for part, problem in health.problems().items():
+            yield Hand("bad", "", f"{part}: {problem}", status, "Status")
+        for part, problem in health.warnings().items():
+            yield Hand("warn", "", f"{part}: {problem}", status, "Status")
+        for each in chain.from_iterable(kind.check() for kind in kinds.KINDS.values()):
+            yield Hand("bad", "", str(each), functions, "Python functions")
+    if can[Permission.MANAGE_KEYS]:
+        for key in listing.retiring(now):
+            if key.in_flight and key.until is not None and key.until - now <= KEY_SOON:
+                text = f"is a ring key that retires {_within(key.until - now)}; {key.waiting}."
+                yield Hand("warn", key.id, text, reverse("admin:keys"), "View keys")
+
+
+def _managed(viewer: Viewer) -> frozenset[UUID] | None:
+    """Return the tenants of the page in which the user manages tokens; None for all."""
+    if viewer.tenant is not None:
+        may = allowed(viewer.user, viewer.tenant, Permission.MANAGE_TOKENS)
+        return frozenset({viewer.tenant.pk} if may else ())
+    if allowed(viewer.user, None, Permission.MANAGE_TOKENS):
+        return None
+    managed = tenants_where(viewer.user, Permission.MANAGE_TOKENS)
+    return frozenset(managed.values_list("pk", flat=True))
+
+
+def _left(token: TokenListing, now: datetime) -> timedelta:
+    return timedelta.max if token.expires_at is None else token.expires_at - now
+
+
+def _warned(token: TokenListing) -> timedelta:
+    """Return how long before its end a token is said to expire: later if its whole life is short."""
+    return min(TOKEN_SOON, _left(token, token.created_at) / 4)
+
+
+def _calls(viewer: Viewer, slug: str, **asked: str) -> str:
+    """Return the address of the list of calls: of all tenants where the user may see that list."""
+    everywhere = viewer.tenant is None and allowed(viewer.user, None, Permission.VIEW_RECORDS)
+    path = reverse("admin:all_calls") if everywhere else reverse("admin:calls", args=[slug])
+    return f"{path}?{urlencode(asked)}"
+
+
+def _slugs(tenants: Iterable[UUID | None]) -> Mapping[UUID | None, str]:
+    ids = {each for each in tenants if each is not None}
+    if not ids:
+        return {}
+    return dict(Tenant.objects.filter(pk__in=ids).values_list("id", "slug"))
+
+
+def _number(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
+
+
+def _within(left: timedelta) -> str:
+    """Return a time that is left in words: `in 5 minutes`."""
+    for size, one in ((86_400, "day"), (3600, "hour"), (60, "minute")):
+        count = int(left.total_seconds() // size)
+        if count:
+            return f"in {_number(count, one, f'{one}s')}"
+    return "in less than a minute"

@@ -1,0 +1,235 @@
+"""Charts as numbers for the template `dashboards/chart.html`, which draws them as SVG.
+
+All positions are percentages, so a chart fits any width while its texts keep their size. A chart has
+no text from outside, and the table below it has the same numbers.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import chain, groupby
+
+from django.utils import timezone
+
+from mcphost.console.dashboards.scales import NOTHING, Scale, times
+
+Value = float | None
+"""A number of a chart; None where there was nothing to measure."""
+_BAR = 0.76
+"""The part of its span that a bar takes."""
+_THINNEST = 0.8
+"""The height in percent of the lowest bar, so that one error among a million calls can be seen."""
+_EDGE = 0.04
+_FEW = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ChartSpan:
+    """A part of the time axis: from `at` until `until`."""
+
+    at: datetime
+    until: datetime
+
+    @property
+    def text(self) -> str:
+        """The span in words, in the zone of the server."""
+        at, until = timezone.localtime(self.at), timezone.localtime(self.until)
+        if self.until - self.at >= timedelta(days=1):
+            return f"{at:%a %d %b}"
+        return f"{at:%a %d %b, %H:%M} to {until:%H:%M}"
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A row of numbers, one for each span. `tone` names its colour, `total` is for the legend."""
+
+    tone: str
+    label: str
+    values: Sequence[Value]
+    total: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChartBox:
+    """A rectangle, or a column that is pointed at: positions and sizes in percent."""
+
+    tone: str
+    x: str
+    y: str
+    width: str
+    height: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChartLine:
+    """A line through the middles of spans, in a picture of 1,000 by 100. Gaps are in its path."""
+
+    tone: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChartLabel:
+    """A text on an axis; `anchor` is its alignment. Narrow screens leave out the `minor` ones."""
+
+    place: str
+    text: str
+    anchor: str = "middle"
+    minor: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChartRow:
+    """A row of the table, which is also what a column says when it is pointed at."""
+
+    span: ChartSpan
+    box: ChartBox
+    cells: Sequence[tuple[str, str]]
+
+    @property
+    def text(self) -> str:
+        """The row in a few lines."""
+        return "\n".join((self.span.text, *(f"{label}: {cell}" for label, cell in self.cells)))
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart. `summary` says what it shows, for readers who do not see it."""
+
+    name: str
+    title: str
+    summary: str
+    measures: Sequence[Measure]
+    values: Sequence[ChartLabel]
+    times: Sequence[ChartLabel]
+    rows: Sequence[ChartRow]
+    bars: Sequence[ChartBox] = ()
+    lines: Sequence[ChartLine] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Whether no measure has a number above zero."""
+        return not any(chain.from_iterable(each.values for each in self.measures))
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """What a chart is about: its id in the page, its title, its spans, and how values are written."""
+
+    name: str
+    title: str
+    spans: Sequence[ChartSpan]
+    scale: Callable[[float], Scale]
+    written: Callable[[float], str]
+
+
+def stacked(axes: Axes, measures: Sequence[Measure]) -> Chart:
+    """Draw measures as bars on top of one another, the first at the bottom."""
+    heights = [
+        sum(each.values[place] or 0 for each in measures) for place in range(len(axes.spans))
+    ]
+    scale = axes.scale(max(heights, default=0))
+    boxes = _columns(axes.spans)
+    bars = [bar for place, box in enumerate(boxes) for bar in _stack(box, place, measures, scale)]
+    return _chart(axes, measures, scale, bars=bars)
+
+
+def drawn_lines(axes: Axes, measures: Sequence[Measure]) -> Chart:
+    """Draw measures as lines, with a gap where there was nothing to measure."""
+    values = chain.from_iterable(each.values for each in measures)
+    scale = axes.scale(max((value for value in values if value is not None), default=0))
+    middles = [x + width / 2 for x, width in _columns(axes.spans)]
+    lines = [ChartLine(each.tone, _path(middles, each.values, scale)) for each in measures]
+    return _chart(axes, measures, scale, lines=lines)
+
+
+def _chart(
+    axes: Axes,
+    measures: Sequence[Measure],
+    scale: Scale,
+    *,
+    bars: Sequence[ChartBox] = (),
+    lines: Sequence[ChartLine] = (),
+) -> Chart:
+    return Chart(
+        name=axes.name,
+        title=axes.title,
+        summary=_summary(axes, measures),
+        measures=measures,
+        values=[
+            ChartLabel(_percent(100 - part * 50), scale.written(scale.top * part / 2))
+            for part in range(3)
+        ],
+        times=list(_time_labels(axes.spans)),
+        rows=list(_rows(axes, measures)),
+        bars=bars,
+        lines=lines,
+    )
+
+
+def _summary(axes: Axes, measures: Sequence[Measure]) -> str:
+    most = [
+        f"{each.label}: at most {axes.written(max(known))}"
+        for each in measures
+        if (known := [value for value in each.values if value])
+    ]
+    return f"{axes.title}. {'; '.join(most) or 'Nothing in this period'}."
+
+
+def _columns(spans: Sequence[ChartSpan]) -> list[tuple[float, float]]:
+    """Return the left end and the width of each span, in percent of the axis."""
+    if not spans:
+        return []
+    start, whole = spans[0].at, spans[-1].until - spans[0].at
+    return [
+        ((span.at - start) / whole * 100, (span.until - span.at) / whole * 100) for span in spans
+    ]
+
+
+def _stack(
+    column: tuple[float, float], place: int, measures: Sequence[Measure], scale: Scale
+) -> Iterator[ChartBox]:
+    x, width = column
+    bottom = 100.0
+    for each in measures:
+        value = each.values[place]
+        if value:
+            height = min(max(scale.share(value) * 100, _THINNEST), bottom)
+            bottom -= height
+            left, wide = x + width * (1 - _BAR) / 2, width * _BAR
+            sizes = map(_percent, (left, bottom, wide, height))
+            yield ChartBox(each.tone, *sizes)
+
+
+def _path(middles: Sequence[float], values: Sequence[Value], scale: Scale) -> str:
+    """Return the path of a line; a number between two gaps is a point."""
+    parts = []
+    points = zip(middles, values, strict=True)
+    for known, run in groupby(points, key=lambda point: point[1] is not None):
+        if known:
+            places = [f"{x * 10:.1f},{(1 - scale.share(y or 0)) * 100:.2f}" for x, y in run]
+            parts.append(f"M{'L'.join(places)}" + ("h0.1" if len(places) == 1 else ""))
+    return "".join(parts)
+
+
+def _rows(axes: Axes, measures: Sequence[Measure]) -> Iterator[ChartRow]:
+    for place, (x, width) in enumerate(_columns(axes.spans)):
+        box = ChartBox("hit", _percent(x), "0%", _percent(width), "100%")
+        cells = [(each.label, _cell(each.values[place], axes.written)) for each in measures]
+        yield ChartRow(axes.spans[place], box, cells)
+
+
+def _cell(value: Value, written: Callable[[float], str]) -> str:
+    return NOTHING if value is None else written(value)
+
+
+def _time_labels(spans: Sequence[ChartSpan]) -> Iterator[ChartLabel]:
+    found = times(spans[0].at, spans[-1].until) if spans else ()
+    for number, each in enumerate(found):
+        anchor = "end" if each.place > 1 - _EDGE else "middle"
+        minor = len(found) > _FEW and (len(found) - 1 - number) % 2 == 1
+        yield ChartLabel(_percent(each.place * 100), each.text, anchor, minor)
+
+
+def _percent(number: float) -> str:
+    return f"{number:.3f}".rstrip("0").rstrip(".") + "%"

@@ -1,0 +1,281 @@
+"""The numbers of a period as a page shows them: tiles, charts, and top lists."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.urls import reverse
+
+from mcphost.audit.summaries import selectors as summaries
+from mcphost.audit.summaries.figures import (
+    OTHER,
+    CallNumbers,
+    Dimension,
+    Period,
+    Point,
+    Ranked,
+)
+from mcphost.console.dashboards.charts import Axes, Chart, ChartSpan, Measure, drawn_lines, stacked
+from mcphost.console.dashboards.scales import (
+    NOTHING,
+    count_scale,
+    duration_scale,
+    duration_text,
+    grouped,
+)
+from mcphost.console.periods import AskedPeriod
+from mcphost.console.records.stages import STAGE_WORDS, STAGES
+from mcphost.console.templatetags.console import lasted
+from mcphost.tenants.models import Tenant
+
+LENGTHS: Final[Mapping[Period, timedelta]] = {
+    Period.HOUR: timedelta(hours=1),
+    Period.DAY: timedelta(hours=24),
+    Period.WEEK: timedelta(days=7),
+    Period.MONTH: timedelta(days=30),
+}
+TOP = 5
+SLIGHT: Final = 0.05
+"""A smaller change of the number of calls is not worth a figure."""
+HIGH: Final = 0.05
+"""A part of errors from which on a name stands out."""
+LATE: Final = timedelta(minutes=1)
+"""Summaries that are further behind are said to be."""
+
+
+_TOPS: Final = (
+    ("Top tools", Dimension.TARGET, "tool"),
+    ("Top clients", Dimension.CLIENT, "client"),
+    ("Top callers", Dimension.CALLER, "principal"),
+)
+"""Each with the name of the filter in the list of calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One number: its unit is in `value`, `detail` explains it, `change` compares it."""
+
+    label: str
+    value: str
+    detail: str = ""
+    change: str = ""
+    tone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TopRow:
+    """One of the most used: its share of the calls of the period in percent, and its calls."""
+
+    name: str
+    slug: str
+    url: str
+    share: str
+    calls: str
+    errors: str
+    high: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TopList:
+    """The most used tools, clients or callers."""
+
+    title: str
+    rows: Sequence[TopRow]
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """What a page shows of a period."""
+
+    tiles: Sequence[Tile]
+    charts: Sequence[Chart]
+    tops: Sequence[TopList]
+    late: timedelta | None
+
+    @property
+    def empty(self) -> bool:
+        """Whether there was no call."""
+        return self.tiles[0].value == "0"
+
+
+def panel(tenants: frozenset[UUID] | None, asked: AskedPeriod, now: datetime) -> Panel:
+    """Return the numbers of tenants over a period; None means all."""
+    period = asked.period
+    total = summaries.totals(tenants, period, now)
+    before = summaries.totals(tenants, period, now - LENGTHS[period])
+    points = summaries.series(tenants, period, now)
+    lag = summaries.lag()
+    return Panel(
+        tiles=tuple(tiles(total, before, period)),
+        charts=charts(points, total),
+        tops=tuple(_tops(tenants, total, period, now)),
+        late=lag if lag is not None and lag > LATE else None,
+    )
+
+
+def tiles(total: CallNumbers, before: CallNumbers, period: Period) -> Iterator[Tile]:
+    """Yield the numbers of a period, compared with the period before it."""
+    yield Tile("Calls", grouped(total.calls), *_change(total.calls, before.calls, period))
+    rate = f"{error_rate(total)} of calls" if total.calls else ""
+    yield Tile("Errors", grouped(total.errors), rate, tone="bad" if total.errors else "")
+    yield Tile("Latency p50", latency(total.p50_us), "half are faster")
+    yield Tile("Latency p95", latency(total.p95_us), "95 % are faster")
+    answered = f"{_percent(ended(total, 'answered'), total.asked)} answered"
+    yield Tile("Input requests", grouped(total.asked), answered if total.asked else "none sent")
+    slow = f"p95 {people_took(total.p95_answer_ms)}"
+    known = total.p95_answer_ms is not None
+    yield Tile(
+        "Time people took", people_took(total.p50_answer_ms), slow if known else "no responses"
+    )
+
+
+def charts(points: Sequence[Point], total: CallNumbers) -> tuple[Chart, ...]:
+    """Return the charts of a period."""
+    numbers = [each.numbers for each in points]
+    spans = [ChartSpan(each.at, each.until) for each in points]
+    return (
+        calls_chart(spans, numbers, total),
+        latency_chart(spans, numbers, total),
+        requests_chart(spans, numbers, total),
+        people_chart(spans, numbers, total),
+    )
+
+
+def calls_chart(
+    spans: Sequence[ChartSpan], numbers: Sequence[CallNumbers], total: CallNumbers
+) -> Chart:
+    """Return the chart of calls: those that failed below those that did not."""
+    good = [each.calls - each.errors for each in numbers]
+    return stacked(
+        Axes("calls", "Calls", spans, count_scale, _count),
+        (
+            Measure("bad", "Errors", [each.errors for each in numbers], grouped(total.errors)),
+            Measure("accent", "Without error", good, grouped(total.calls - total.errors)),
+        ),
+    )
+
+
+def latency_chart(
+    spans: Sequence[ChartSpan], numbers: Sequence[CallNumbers], total: CallNumbers
+) -> Chart:
+    """Return the chart of the server time of calls."""
+    slow = [_seconds(each.p95_us, 1e6) for each in numbers]
+    usual = [_seconds(each.p50_us, 1e6) for each in numbers]
+    return drawn_lines(
+        Axes("latency", "Latency", spans, duration_scale, duration_text),
+        (
+            Measure("strong", "p95", slow, latency(total.p95_us)),
+            Measure("soft", "p50", usual, latency(total.p50_us)),
+        ),
+    )
+
+
+def people_chart(
+    spans: Sequence[ChartSpan], numbers: Sequence[CallNumbers], total: CallNumbers
+) -> Chart:
+    """Return the chart of the time until a person responded."""
+    slow = [_seconds(each.p95_answer_ms, 1e3) for each in numbers]
+    usual = [_seconds(each.p50_answer_ms, 1e3) for each in numbers]
+    return drawn_lines(
+        Axes("people", "Time people took", spans, duration_scale, duration_text),
+        (
+            Measure("strong", "p95", slow, people_took(total.p95_answer_ms)),
+            Measure("soft", "p50", usual, people_took(total.p50_answer_ms)),
+        ),
+    )
+
+
+def requests_chart(
+    spans: Sequence[ChartSpan], numbers: Sequence[CallNumbers], total: CallNumbers
+) -> Chart:
+    """Return the chart of input requests by how they ended, without what did not occur."""
+    measures = (
+        Measure(
+            stage,
+            STAGE_WORDS[stage].capitalize(),
+            [ended(each, stage) for each in numbers],
+            grouped(ended(total, stage)),
+        )
+        for stage in STAGES
+    )
+    occurred = [each for each in measures if any(each.values)]
+    return stacked(Axes("requests", "Input requests", spans, count_scale, _count), occurred)
+
+
+def ended(numbers: CallNumbers, stage: str) -> int:
+    """Return how many input requests ended in this way."""
+    return sum(numbers.endings.get(word, 0) for word in STAGES[stage])
+
+
+def error_rate(numbers: CallNumbers) -> str:
+    """Return the part of the calls that failed."""
+    return _percent(numbers.errors, numbers.calls)
+
+
+def latency(microseconds: int | None) -> str:
+    """Return a server time in the unit that suits it, to two digits: it is known within 5 %."""
+    return NOTHING if microseconds is None else duration_text(float(f"{microseconds / 1e6:.2g}"))
+
+
+def people_took(milliseconds: int | None) -> str:
+    """Return how long a person took."""
+    return NOTHING if milliseconds is None else lasted(milliseconds / 1e3)
+
+
+def _tops(
+    tenants: frozenset[UUID] | None, total: CallNumbers, period: Period, now: datetime
+) -> Iterator[TopList]:
+    found = [summaries.top(tenants, by, period, now, TOP) for _, by, _ in _TOPS]
+    ids = {each.tenant for ranked in found for each in ranked}
+    slugs = dict(Tenant.objects.filter(pk__in=ids).values_list("id", "slug"))
+    for (title, _, name), ranked in zip(_TOPS, found, strict=True):
+        yield TopList(title, [_top_row(each, slugs, name, total, period) for each in ranked])
+
+
+def _top_row(
+    each: Ranked, slugs: Mapping[UUID, str], name: str, total: CallNumbers, period: Period
+) -> TopRow:
+    slug = slugs.get(each.tenant, "")
+    query = urlencode({name: each.name, "period": period.value})
+    found = each.name not in ("", OTHER)  # other names are no filter
+    return TopRow(
+        name=each.name,
+        slug=slug,
+        url=f"{reverse('admin:calls', args=[slug])}?{query}" if slug and found else "",
+        share=f"{each.numbers.calls / max(total.calls, 1) * 100:.2f}%",
+        calls=grouped(each.numbers.calls),
+        errors=f"{error_rate(each.numbers)} errors" if each.numbers.errors else "",
+        high=each.numbers.errors > HIGH * each.numbers.calls,
+    )
+
+
+def _change(now: int, before: int, period: Period) -> tuple[str, str]:
+    """Return what the number of calls is compared with, and how much it has changed."""
+    if not before:
+        return "", ""
+    words = f"{period.value[:-1]} {period.value[-1]}"
+    change = (now - before) / before
+    if abs(change) < SLIGHT:
+        return f"as in the {words} before", ""
+    sign, size = ("+" if change > 0 else "\u2212"), f"{abs(change):,.0%}".replace("%", " %")
+    return f"vs {words} before", f"{sign}{size}"
+
+
+def _percent(part: int, whole: int) -> str:
+    if not whole:
+        return NOTHING
+    share = part / whole * 100
+    if 0 < share < 0.1:
+        return "less than 0.1 %"
+    return f"{share:.1f} %" if 0 < share < 10 else f"{share:.0f} %"
+
+
+def _count(value: float) -> str:
+    return grouped(round(value))
+
+
+def _seconds(value: int | None, size: float) -> float | None:
+    return None if value is None else value / size

@@ -1,0 +1,123 @@
+"""The kinds in the admin: what to call each when a primitive is made, and its part of the form.
+
+A kind that has no wording and no part of its own here gets both from itself: its label, and a form
+drawn from the JSON Schema of its configuration.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from mcphost.catalogue import kinds, selectors
+from mcphost.console.forms.http_part import HttpPart
+from mcphost.console.forms.kind_parts import (
+    FormInput,
+    FunctionPart,
+    Part,
+    PromptPart,
+    ResourcePart,
+    TemplatePart,
+)
+from mcphost.console.forms.schema_part import SchemaPart
+from mcphost.console.forms.script_part import ScriptPart
+from mcphost.console.words import Words
+from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.vault.secrets.selectors import tenant_secrets
+
+PYTHON, TEXT, HTTP, SCRIPT = "python", "text", "http", "script"
+
+_ABOUT_TOOLS: Final = {
+    HTTP: (
+        "An HTTP request",
+        "When one request to a service is enough. Address, fields and response, no code",
+    ),
+    SCRIPT: (
+        "A script",
+        "When it takes several requests, loops or a decision. Python, written here, in a sandbox",
+    ),
+    PYTHON: (
+        "A Python function",
+        "When it needs packages, files or a database. Code that platform staff grant",
+    ),
+}
+"""The label of kinds of tools, and when to choose each."""
+_TEXT_PARTS: Final[Mapping[PrimitiveType, type[PromptPart | ResourcePart | TemplatePart]]] = {
+    PrimitiveType.PROMPT: PromptPart,
+    PrimitiveType.RESOURCE: ResourcePart,
+    PrimitiveType.TEMPLATE: TemplatePart,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One choice of what to make a new primitive from."""
+
+    kind: str
+    label: str
+    about: str
+    chosen: bool
+
+
+def ways(words: Words, chosen: str) -> tuple[Way, ...]:
+    """Return the ways to make a primitive of a type."""
+    if words.sort is PrimitiveType.TOOL:
+        about = _ABOUT_TOOLS
+    else:
+        about = {
+            TEXT: (words.text_label, words.text_about),
+            PYTHON: ("A Python function", "Code granted by platform staff"),
+        }
+    others = {
+        name: (kind.label, kind.about)
+        for name, kind in kinds.KINDS.items()
+        if name not in about and words.sort in kind.primitive_types
+    }
+    return tuple(Way(kind, *told, chosen == kind) for kind, told in (about | others).items())
+
+
+def kind_for(tenant: UUID, sort: PrimitiveType, wanted: str) -> str:
+    """Return the kind of a new primitive: the wanted one, if the type has it, or else the type's
+    first. For a tool that is a function, if the tenant has any."""
+    if wanted in kinds.KINDS and sort in kinds.KINDS[wanted].primitive_types:
+        return wanted
+    if sort is not PrimitiveType.TOOL:
+        return TEXT
+    return PYTHON if granted(tenant, sort) else HTTP
+
+
+def granted(tenant: UUID, sort: PrimitiveType) -> Sequence[selectors.FunctionRow]:
+    """Return the functions of a primitive type that a tenant may use."""
+    return [row for row in selectors.functions(tenant) if row.granted and row.sort is sort]
+
+
+def part_of(
+    sort: PrimitiveType, tenant: UUID, kind: str, sent: FormInput, config: Mapping[str, Any]
+) -> Part:
+    """Return the part of the form that reads and writes a configuration of this kind."""
+    match kind:
+        case "python":
+            return _function(sort, tenant, sent, config)
+        case "http":
+            return HttpPart(sent, config, _secrets(tenant))
+        case "script":
+            return ScriptPart(sent, config, _secrets(tenant))
+        case "text":
+            return _TEXT_PARTS[sort](sent, config)
+        case _:
+            model = kinds.KINDS[kind].config_model(sort)
+            return SchemaPart(sent, config, model.model_json_schema())
+
+
+def _function(
+    sort: PrimitiveType, tenant: UUID, sent: FormInput, config: Mapping[str, Any]
+) -> FunctionPart:
+    choices = [(row.reference, row.label) for row in granted(tenant, sort) if row.known]
+    chosen = config.get("function", "")
+    if chosen and chosen not in dict(choices):
+        choices.append((chosen, f"{chosen} (not available)"))
+    return FunctionPart(sent, config, [("", "Choose a function…"), *choices])
+
+
+def _secrets(tenant: UUID) -> list[str]:
+    return [row.name for row in tenant_secrets(tenant)]

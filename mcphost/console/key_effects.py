@@ -1,0 +1,100 @@
+"""What is under way under a key of the ring, or for a tenant, in numbers; and which processes know a key."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+
+from mcphost.audit.open_calls import calls_of
+from mcphost.calls import sessions
+from mcphost.feed.nodes import NodeRow
+from mcphost.sealing.tokens import PREFIX
+from mcphost.serving.process.status import fact
+from mcphost.tasks import listing as tasks
+from mcphost.vault.listing import KeyRow
+from mcphost.vault.states import KeyState
+
+LINKS = (
+    "Links that were given out to confirm or call back are kept nowhere, and so not counted: "
+    "they stop working, too."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class UnderKey:
+    """Counts of what was sealed with a key, or for a tenant, and still goes on: calls that wait for a
+    response, open sessions, and tasks that work."""
+
+    calls: int = 0
+    sessions: int = 0
+    tasks: int = 0
+
+    def __add__(self, other: "UnderKey") -> "UnderKey":
+        return UnderKey(
+            self.calls + other.calls, self.sessions + other.sessions, self.tasks + other.tasks
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.calls or self.sessions or self.tasks)
+
+    @property
+    def parts(self) -> Sequence[str]:
+        """Each count in words; none that are zero."""
+        named = ((self.calls, "call"), (self.sessions, "session"), (self.tasks, "task"))
+        return [_many(number, thing) for number, thing in named if number]
+
+    def __str__(self) -> str:
+        """In words, to begin or to end a sentence."""
+        calls = _many(self.calls, "waiting call")
+        return f"{calls}, {_many(self.sessions, 'open session')} and {_many(self.tasks, 'task')}"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownBy:
+    """The living processes that seal with a key, and that open with it, by name; of how many."""
+
+    sealing: Sequence[str]
+    opening: Sequence[str]
+    processes: int
+
+    def __str__(self) -> str:
+        return f"{len(self.opening)} of {self.processes}"
+
+
+def of_key(row: KeyRow) -> UnderKey:
+    """Count what goes on under a key. A session counts for the key that sealed when it began."""
+    if row.state in (KeyState.RETIRED, KeyState.DESTROYED):
+        return UnderKey()
+    begun = 0
+    if row.sealed_from is not None:
+        begun = sessions.count_open(since=row.sealed_from, until=row.sealed_until)
+    return UnderKey(row.in_flight, begun, tasks.count_sealed(f"{PREFIX}{row.id}."))
+
+
+def of_tenant(tenant: UUID, now: datetime) -> UnderKey:
+    """Count what goes on in a tenant, under any key."""
+    longest = timedelta(seconds=settings.MCPHOST_MAX_ANSWER_SECONDS)
+    return UnderKey(
+        calls_of(tenant, now, longest),
+        sessions.count_open(tenant),
+        tasks.count_sealed(tenant=tenant),
+    )
+
+
+def known_by(key: str, processes: Sequence[NodeRow]) -> KnownBy:
+    """Which of the living processes know a key. One of an earlier version names only the key with
+    which it seals."""
+    sealing = [each.name for each in processes if fact(each, "key") == key]
+    opening = [each.name for each in processes if each.name in sealing or key in _keys(each)]
+    return KnownBy(sealing, opening, len(processes))
+
+
+def _keys(process: NodeRow) -> Sequence[object]:
+    found = fact(process, "keys")
+    return found if isinstance(found, list) else ()
+
+
+def _many(number: int, thing: str) -> str:
+    return f"1 {thing}" if number == 1 else f"{number or 'no'} {thing}s"

@@ -1,0 +1,1 @@
+"""The live list of calls: sockets that receive the rows that changed, and the same by polling."""

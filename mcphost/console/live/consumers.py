@@ -1,0 +1,82 @@
+"""The sockets of live lists, as Channels consumers."""
+
+import asyncio
+import re
+from typing import Any
+
+from channels.consumer import get_handler_name
+from channels.exceptions import StopConsumer
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.conf import settings
+from django.http import QueryDict, parse_cookie
+
+from mcphost.console.live.hub import Arrival, hub
+from mcphost.console.live.origins import headers_of, is_own_origin
+from mcphost.console.live.sockets import CloseCode, LiveSocket
+from mcphost.console.live.views import cursor_of
+from mcphost.console.records.filters import RecordFilter
+
+MOST_QUERY_BYTES = 4096
+_SESSION_KEY = re.compile(r"[0-9a-z]{8,40}")
+
+
+class CallsConsumer(AsyncWebsocketConsumer):
+    """Sends a client the rows of its list that change. The client sends nothing.
+
+    A client of another origin, without a session, or without the right to read is refused before the
+    handshake ends, all alike.
+    """
+
+    channel_layer_alias = ""  # none: what changed is read from the database
+    _socket: LiveSocket | None = None
+    _writing: asyncio.Task[None] | None = None
+
+    async def dispatch(self, message: dict[str, Any]) -> None:
+        """Call the handler of a message. (Channels' own enters a thread first, for the database.)"""
+        await getattr(self, get_handler_name(message))(message)
+
+    async def connect(self) -> None:
+        arrival = arrival_of(self.scope)
+        self._socket = None if arrival is None else await hub().admit(arrival)
+        if self._socket is None:
+            await self.close()
+            return
+        await self.accept()
+        self._writing = asyncio.get_running_loop().create_task(self._write(self._socket))
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        if self._socket is not None:
+            self._socket.end(CloseCode.UNEXPECTED)
+            hub().leave(self._socket)
+
+    async def disconnect(self, code: int) -> None:
+        if self._socket is not None:
+            hub().leave(self._socket)
+        if self._writing is not None:
+            self._writing.cancel()
+
+    async def websocket_disconnect(self, message: Any) -> None:
+        await self.disconnect(message.get("code", 1006))
+        raise StopConsumer
+
+    async def _write(self, socket: LiveSocket) -> None:
+        while (text := await socket.message()) is not None:
+            await self.send(text_data=text)
+        await self.close(code=socket.code)
+
+
+def arrival_of(scope: Any) -> Arrival | None:
+    """Return what a handshake asks for; None for one that is refused unread."""
+    headers = headers_of(scope)
+    query = scope["query_string"]
+    if len(query) > MOST_QUERY_BYTES or not is_own_origin(scope.get("scheme", "ws"), headers):
+        return None
+    cookies = parse_cookie("; ".join(headers.get("cookie", ())))
+    session = cookies.get(settings.SESSION_COOKIE_NAME, "")
+    fields = QueryDict(query)
+    cursor = cursor_of(fields.get("cursor", ""))
+    if cursor is None or not _SESSION_KEY.fullmatch(session):
+        return None
+    return Arrival(
+        session, scope["url_route"]["kwargs"].get("slug"), RecordFilter.of(fields), cursor
+    )

@@ -1,0 +1,39 @@
+"""The messages of a live list over HTTP, for clients that cannot open a socket."""
+
+from uuid import UUID
+
+from django.http import HttpResponse, HttpResponseBase, JsonResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from mcphost.console.base import SignedInRequest, of_platform, of_tenant, query_text
+from mcphost.console.live.views import LiveView, beat, cursor_of, messages, news
+from mcphost.console.records.filters import RecordFilter, tenants_of
+from mcphost.tenants.models import Tenant
+from mcphost.tenants.roles import Permission
+
+
+@of_tenant(Permission.VIEW_RECORDS)
+@require_safe
+def changes(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
+    """Return the rows of one tenant's list that changed after the cursor."""
+    return _changes(request, frozenset({tenant.pk}), of_platform=False)
+
+
+@of_platform(Permission.VIEW_RECORDS)
+@require_safe
+def all_changes(request: SignedInRequest) -> HttpResponseBase:
+    """Return the rows of the list of all tenants that changed after the cursor."""
+    return _changes(request, tenants_of(RecordFilter.of(request.GET)), of_platform=True)
+
+
+def _changes(
+    request: SignedInRequest, tenants: frozenset[UUID] | None, *, of_platform: bool
+) -> HttpResponseBase:
+    cursor = cursor_of(query_text(request.GET, "cursor"))
+    if cursor is None:
+        return JsonResponse({"error": "The cursor is missing or is no number."}, status=400)
+    view = LiveView(tenants, RecordFilter.of(request.GET), of_platform)
+    found = news(tenants, cursor)
+    text = messages(found, [view], timezone.now()).get(view) or beat(found.cursor)
+    return HttpResponse(text, content_type="application/json")

@@ -1,0 +1,189 @@
+"""What a live list shows: a scope, a filter, and the messages with the rows that changed."""
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+from django.template.loader import render_to_string
+
+from mcphost.audit import call_list
+from mcphost.audit.call_list import ASKED, REFUSED, ListedCall
+from mcphost.audit.selectors import EntryFilter
+from mcphost.audit.summaries import selectors
+from mcphost.audit.timeline import UNASKED
+from mcphost.console.records.filters import RecordFilter, named_calls
+
+READ_AT_ONCE = 200
+MOST_CHANGES = 1000
+"""Calls that one message may be chosen from. After more, the list has to be loaded again."""
+MOST_MISSED = 200
+"""The same, for what a client missed before it connected: clients connect as often as they like."""
+MOST_ROWS = 50
+"""Rows of one message, as many as a page has; others are only counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveView:
+    """A list: the tenants that its reader may see (None: all), and its filter.
+
+    `of_platform` lists have a column that names the tenant.
+    """
+
+    tenants: frozenset[UUID] | None
+    asked: RecordFilter
+    of_platform: bool
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """The calls that changed up to `cursor`; None if there are too many."""
+
+    calls: frozenset[UUID] | None
+    cursor: int
+
+
+def cursor_of(text: str) -> int | None:
+    """Parse a cursor; None if it is none."""
+    found = int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else -1
+    return found if 0 <= found < 1 << 63 else None
+
+
+def news(tenants: frozenset[UUID] | None, after: int, most: int = MOST_CHANGES) -> News:
+    """Return the calls of these tenants that changed after a cursor."""
+    found: set[UUID] = set()
+    while len(found) < most:
+        page = selectors.changed(tenants, after, READ_AT_ONCE)
+        found.update(row.call for row in page.rows)
+        if page.last_seq <= after:
+            return News(frozenset(found), after)
+        after = page.last_seq
+    return News(None, selectors.newest())
+
+
+def messages(changes: News, views: Collection[LiveView], now: datetime) -> Mapping[LiveView, str]:
+    """Return a message for each list in which something changed."""
+    if changes.calls is None:
+        return dict.fromkeys(views, stale(changes.cursor))
+    rows = _Rows(changes.calls, now) if changes.calls and views else None
+    found = {}
+    for each in views:
+        told = {} if rows is None else rows.told(each)
+        if told:
+            found[each] = json.dumps({"cursor": str(changes.cursor), **told}, ensure_ascii=False)
+    return found
+
+
+def stale(cursor: int) -> str:
+    """Return the message that the list has to be loaded again."""
+    return json.dumps({"cursor": str(cursor), "stale": True})
+
+
+def beat(cursor: int) -> str:
+    """Return the message that nothing changed."""
+    return json.dumps({"cursor": str(cursor)})
+
+
+class _Rows:
+    """Calls that changed, each rendered once for all lists that show it."""
+
+    def __init__(self, calls: Collection[UUID], now: datetime) -> None:
+        self._now = now
+        self._listed = call_list.listed(calls, now)
+        self._named = {each.entry.call: (each, slug) for each, slug in named_calls(self._listed)}
+        self._rendered: dict[tuple[UUID | None, bool], str] = {}
+        self._calls = calls
+
+    @cached_property
+    def _unasked(self) -> frozenset[UUID | None]:
+        """Read once for all lists that need it."""
+        return call_list.unasked(self._calls)
+
+    def told(self, view: LiveView) -> Mapping[str, Any]:
+        """The rows that the list shows now, and the calls that it no longer shows."""
+        chosen = view.asked.within(view.tenants, self._now)
+        mine = [
+            each
+            for each in self._listed
+            if view.tenants is None or each.entry.tenant in view.tenants
+        ]
+        shown = [each for each in mine if matches(each, chosen, lambda: self._unasked)]
+        calls = {each.entry.call for each in shown}
+        gone = [str(each.entry.call) for each in mine if each.entry.call not in calls]
+        if not (shown or gone):
+            return {}
+        return {
+            "rows": [self._row(each, view.of_platform) for each in shown[:MOST_ROWS]],
+            "skipped": max(0, len(shown) - MOST_ROWS),
+            "gone": gone,
+        }
+
+    def _row(self, listed: ListedCall, of_platform: bool) -> Mapping[str, str]:
+        key = listed.entry.call, of_platform
+        if key not in self._rendered:
+            call, slug = self._named[listed.entry.call]
+            self._rendered[key] = render_row(call, slug, of_platform=of_platform)
+        return {"call": str(listed.entry.call), "html": self._rendered[key]}
+
+
+def render_row(call: ListedCall, slug: str, *, of_platform: bool) -> str:
+    """Render a row of the list, as the page does."""
+    return render_to_string(
+        "console/records/call_row.html",
+        {"call": call, "slug": slug, "show_tenant": of_platform},
+    ).strip()
+
+
+def matches(
+    listed: ListedCall, chosen: EntryFilter, unasked: Callable[[], Collection[UUID | None]]
+) -> bool:
+    """Return whether a filter selects a call, as `call_list.calls` does.
+
+    `unasked` returns the calls of `call_list.unasked`: no row says so.
+    """
+    entry = listed.entry
+    digits = chosen.call.strip().replace("-", "").lower()
+    said = chosen.principal
+    return bool(
+        (chosen.tenants is None or entry.tenant in chosen.tenants)
+        and chosen.target in ("", entry.target)
+        and chosen.outcome in ("", listed.state)
+        and (not said or said in (entry.actor_id, entry.token_id) or _in(said, entry.actor_label))
+        and _in(chosen.client, entry.client_name)
+        and (not chosen.call or (digits and entry.call and entry.call.hex.startswith(digits)))
+        and chosen.trace in ("", entry.trace_id)
+        and all(_in(word, entry.reason) for word in chosen.words.split())
+        and (chosen.since is None or entry.at >= chosen.since)
+        and (chosen.until is None or entry.at < chosen.until)
+        and _has_question(listed, chosen, unasked)
+    )
+
+
+def _in(part: str, whole: str) -> bool:
+    return part.casefold() in whole.casefold()
+
+
+def _has_question(
+    listed: ListedCall, chosen: EntryFilter, unasked: Callable[[], Collection[UUID | None]]
+) -> bool:
+    which = chosen.questions
+    if which in ("", ASKED):
+        return not which or listed.questions > 0
+    if which == REFUSED:
+        return listed.refused > 0
+    if which == UNASKED:
+        return listed.entry.call in unasked()
+    return bool(listed.answers.get(which))
+
+
+def tenants_read(views: Iterable[LiveView]) -> frozenset[UUID] | None:
+    """Return the tenants that any of these lists shows; None for all."""
+    found: set[UUID] = set()
+    for each in views:
+        if each.tenants is None:
+            return None
+        found |= each.tenants
+    return frozenset(found)

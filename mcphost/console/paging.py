@@ -1,0 +1,46 @@
+"""Pages of lists that are sorted by a name."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+from urllib.parse import urlencode
+
+from django.db.models import Model, QuerySet
+from django.http import QueryDict
+
+from mcphost.console.base import query_text
+
+Row = TypeVar("Row", bound=Model)
+_LONGEST = 150
+
+
+@dataclass(frozen=True, slots=True)
+class NamePage(Generic[Row]):
+    """Rows by name, and the query strings of the pages beside them; empty where there is none."""
+
+    rows: list[Row]
+    following: str
+    previous: str
+
+
+def page_by_name(
+    found: QuerySet[Row], field: str, query: QueryDict, chosen: Mapping[str, str], size: int
+) -> NamePage[Row]:
+    """Return the page that a URL asks for: after a name, or before one. `chosen` is the filter."""
+    after, before = (query_text(query, name, _LONGEST) for name in ("after", "before"))
+    narrow = {name: text for name, text in chosen.items() if text}
+
+    def link(name: str, row: Any) -> str:
+        return urlencode({**narrow, name: getattr(row, field)})
+
+    if before:
+        rows = list(found.filter(**{f"{field}__lt": before}).order_by(f"-{field}")[: size + 1])
+        shown = rows[:size][::-1]
+        earlier = link("before", shown[0]) if len(rows) > size else ""
+        return NamePage(shown, link("after", shown[-1]) if shown else urlencode(narrow), earlier)
+    if after:
+        found = found.filter(**{f"{field}__gt": after})
+    rows = list(found.order_by(field)[: size + 1])
+    following = link("after", rows[size - 1]) if len(rows) > size else ""
+    previous = link("before", rows[0]) if after and rows else ""
+    return NamePage(rows[:size], following, previous)

@@ -1,0 +1,53 @@
+"""The period that a page of numbers shows, and the links of its switch."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlencode
+
+from django.http import QueryDict
+
+from mcphost.audit.summaries.figures import Period
+from mcphost.console.base import query_text
+
+WORDS: Final[Mapping[Period, str]] = {
+    Period.HOUR: "hour",
+    Period.DAY: "24 hours",
+    Period.WEEK: "7 days",
+    Period.MONTH: "30 days",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodLink:
+    """A link of the switch of periods."""
+
+    label: str
+    url: str
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AskedPeriod:
+    """The period that a page shows; `unknown` is what its URL said, if there is no such period."""
+
+    period: Period
+    links: Sequence[PeriodLink]
+    unknown: str = ""
+
+    @property
+    def words(self) -> str:
+        """The period in words, after "the last"."""
+        return WORDS[self.period]
+
+
+def asked_period(query: QueryDict, default: Period = Period.DAY) -> AskedPeriod:
+    """Return the period that a URL asks for, with the links to the others."""
+    wanted = query_text(query, "period", 40)
+    known = wanted in tuple(Period)
+    period = Period(wanted) if known else default
+    links = [
+        PeriodLink(each.value, f"?{urlencode({'period': each.value})}", each is period)
+        for each in Period
+    ]
+    return AskedPeriod(period, links, "" if known else wanted)

@@ -1,0 +1,78 @@
+"""What a round of a trial gave, as its page shows it. All of it is foreign text."""
+
+import binascii
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mcphost.console.forms.prompts import blob_of
+from mcphost.console.forms.uploads import Blob
+from mcphost.serving.execution.trials import TrialRound
+
+MOST_TEXT: Final = 20_000
+"""Characters; a longer text is cut after them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultBlock:
+    """One block of a result: a text, a file, or an address. Only an actual image is an image."""
+
+    type: str
+    text: str = ""
+    cut: bool = False
+    blob: Blob | None = None
+    uri: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A progress or log message: `what` in a word, and the text."""
+
+    what: str
+    text: str
+
+
+def blocks(result: Mapping[str, Any]) -> Iterator[ResultBlock]:
+    """Yield the content of a tool's result."""
+    for content in result.get("content", ()):
+        inside = content.get("resource", content)
+        text = str(inside.get("text", "") or inside.get("name", ""))
+        yield ResultBlock(
+            type=str(content.get("type", "")),
+            text=text[:MOST_TEXT],
+            cut=len(text) > MOST_TEXT,
+            blob=_blob(content),
+            uri=str(inside.get("uri", "")),
+        )
+
+
+def notices(given: TrialRound) -> Iterator[Notice]:
+    """Yield the progress and the log messages of a round."""
+    for message in given.received[:-1]:
+        params = message["params"]
+        if message["method"] == "notifications/progress":
+            total = f" of {params['total']:g}" if "total" in params else ""
+            done = f"{params['progress']:g}{total}"
+            yield Notice("progress", f"{done} {params.get('message', '')}".strip())
+        elif message["method"] == "notifications/message":
+            yield Notice(str(params["level"]), _text(params.get("data")))
+
+
+def outcome(given: TrialRound) -> str:
+    """Return the outcome of a round in a word, as the records have it."""
+    if given.error is not None:
+        return "refused"
+    if given.requests or given.state:
+        return "input_required"
+    return "tool_error" if given.result and given.result.get("isError") else "complete"
+
+
+def _blob(content: Mapping[str, Any]) -> Blob | None:
+    try:
+        return blob_of(content)
+    except (binascii.Error, ValueError, TypeError):
+        return None  # a tool may say anything
+
+
+def _text(data: Any) -> str:
+    return data if isinstance(data, str) else repr(data)

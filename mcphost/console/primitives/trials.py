@@ -1,0 +1,343 @@
+"""Try it: run a tool before it is saved or published, in a document of its own.
+
+The document shows foreign text, so it has the strict policy and no scripts; the tool's form and page
+frame it. It carries the definition, the arguments and the sealed state from round to round, signed
+for this user and tenant: the server holds nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from typing import Any, Final
+from urllib.parse import urlencode
+from uuid import UUID
+
+from asgiref.sync import async_to_sync
+from django.core import signing
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.clickjacking import xframe_options_sameorigin
+from django.views.decorators.http import require_http_methods
+
+from mcphost.catalogue import validation
+from mcphost.catalogue.drafts import compile_draft
+from mcphost.catalogue.errors import Invalid
+from mcphost.catalogue.fields import PrimitiveFields
+from mcphost.catalogue.snapshots import ToolSnapshot
+from mcphost.console.base import SignedInRequest, View, of_tenant
+from mcphost.console.forms import questions, schema_forms
+from mcphost.console.forms.kind_forms import kind_for
+from mcphost.console.primitives import trial_results
+from mcphost.console.primitives.admission import UserSlots
+from mcphost.console.primitives.form import PrimitiveForm
+from mcphost.console.primitives.primitives import row_of
+from mcphost.console.words import WORDS
+from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.serving.execution import trials
+from mcphost.serving.execution.trials import REFUSAL, Trial, TrialRound
+from mcphost.serving.process import lifecycle
+from mcphost.tenants.models import Tenant
+from mcphost.tenants.roles import Permission
+
+POLICY: Final = (
+    "default-src 'none'; img-src 'self' data:; style-src 'self'; font-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'self'"
+)
+MOST_AT_ONCE: Final = 4
+"""The most trials in a process: each occupies a thread of Django's."""
+RETRY_SECONDS: Final = 2
+CARRIED, RUN, ANSWER, STOP = "_trial", "_run", "_answer", "_stop"
+BUSY: Final = "Another trial of yours runs, or too many of others do. Try again in a moment."
+LOST: Final = "This trial cannot go on: its form is incomplete or too old. Press Try it again."
+
+SIGN_IN_FROM: Final = {"tool_try": "tool_add", "tool_try_saved": "tool"}
+"""The pages that a user comes to who signs in again: those that have the frame."""
+NO_ACCESS: Final = "You have no access here any more, or this tool is gone."
+
+_SALT: Final = "mcphost.console.trials"
+_SECONDS: Final = 24 * 3600
+_FIELDS: Final = (
+    "name",
+    "config",
+    "kind",
+    "title",
+    "description",
+    "scopes",
+    "time_limit_seconds",
+    "answer_within_seconds",
+)
+"""The fields of a definition; icons say nothing about a call."""
+
+_admitted = UserSlots(MOST_AT_ONCE).of
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What the page carries from round to round.
+
+    `asked` are the open requests by key; `rounds` says of each round so far how it ended and how
+    long it took, in seconds.
+    """
+
+    definition: Mapping[str, Any]
+    primitive: str = ""
+    arguments: Mapping[str, Any] | None = None
+    state: str = ""
+    asked: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    rounds: Sequence[tuple[str, float]] = ()
+
+    @property
+    def fields(self) -> PrimitiveFields:
+        return PrimitiveFields(sort=PrimitiveType.TOOL, **self.definition)
+
+    @property
+    def primitive_id(self) -> UUID | None:
+        return UUID(self.primitive) if self.primitive else None
+
+
+def _framed(view: View) -> View:
+    """Give a refusal a page that the frame may show: the page for 403 would leave it empty."""
+
+    @wraps(view)
+    def answered(request: SignedInRequest, **rest: Any) -> HttpResponseBase:
+        try:
+            response = view(request, **rest)
+        except Http404:
+            response = HttpResponse(status=404)
+        if response.status_code not in (403, 404):
+            return response
+        return _page(request, status=response.status_code, problems=[NO_ACCESS])
+
+    return xframe_options_sameorigin(answered)
+
+
+def in_frame(guarded: View) -> View:
+    """Give a request without a session a page that the frame may show, which leads to the sign-in.
+
+    `guarded` would redirect it to the sign-in, whose page no frame shows.
+    """
+
+    @wraps(guarded)
+    def answered(request: HttpRequest, **rest: Any) -> HttpResponseBase:
+        if request.user.is_authenticated and request.user.is_active:
+            return guarded(request, **rest)
+        match = request.resolver_match
+        page = SIGN_IN_FROM[(match and match.url_name) or "tool_try"]
+        after = urlencode({"next": reverse(f"admin:{page}", kwargs=rest)})
+        return _signed_out(request, sign_in=f"{reverse('admin:login')}?{after}")
+
+    return answered
+
+
+@xframe_options_sameorigin
+def _signed_out(request: HttpRequest, sign_in: str) -> HttpResponseBase:
+    return _page(request, status=403, sign_in=sign_in)
+
+
+@_framed
+@of_tenant(Permission.EDIT_TOOLS)
+@require_http_methods(["GET", "HEAD", "POST"])
+def unsaved(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
+    """Try a tool as the form of a new one has it."""
+    if request.method != "POST":
+        return _page(request)
+    kind = kind_for(tenant.pk, PrimitiveType.TOOL, request.POST.get("kind", ""))
+    return _posted(request, tenant, kind)
+
+
+@_framed
+@of_tenant(Permission.EDIT_TOOLS)
+@require_http_methods(["GET", "HEAD", "POST"])
+def saved(request: SignedInRequest, tenant: Tenant, primitive_id: UUID) -> HttpResponseBase:
+    """Try the working copy of a tool, or what its form has now."""
+    row = row_of(tenant, PrimitiveType.TOOL, primitive_id)
+    if request.method != "POST":
+        return _arguments(request, tenant, Carried(_definition(row.fields), str(row.id)))
+    return _posted(request, tenant, row.fields.kind, row.fields, str(row.id))
+
+
+def _posted(
+    request: SignedInRequest,
+    tenant: Tenant,
+    kind: str,
+    before: PrimitiveFields | None = None,
+    primitive: str = "",
+) -> HttpResponseBase:
+    """Go on with a trial; begin one if the tool's own form was sent."""
+    if CARRIED in request.POST:
+        try:
+            carried = _read(request)
+        except signing.BadSignature:
+            return _page(request, status=400, problems=[LOST])
+        return _next(request, tenant, carried)
+    sent = (request.POST, request.FILES)
+    form = PrimitiveForm(WORDS[PrimitiveType.TOOL], tenant.pk, kind, sent, before)
+    if not form.is_valid():
+        return _page(request, problems=_of_form(form))
+    fields = form.wanted()
+    try:
+        validation.inspect(tenant.pk, fields)
+    except Invalid as refusal:
+        return _page(request, problems=_sentences(refusal))
+    return _arguments(request, tenant, Carried(_definition(fields), primitive))
+
+
+def _arguments(
+    request: SignedInRequest, tenant: Tenant, carried: Carried, data: Any = None
+) -> HttpResponseBase:
+    """Show the form for the arguments."""
+    try:
+        tool = compile_draft(tenant.pk, carried.fields, carried.primitive_id)
+    except Invalid as refusal:
+        return _page(request, problems=_sentences(refusal))
+    form = _form(tool, data, carried)
+    if data is None or not form.is_valid():
+        return _page(request, tool=tool, form=form, carried=_signed(request, carried))
+    fresh = replace(carried, arguments=form.arguments(), state="", asked={}, rounds=())
+    return _run(request, tenant, fresh, tool, {})
+
+
+def _next(request: SignedInRequest, tenant: Tenant, carried: Carried) -> HttpResponseBase:
+    """Take the arguments, or the answers to all open requests."""
+    if RUN in request.POST:
+        return _arguments(request, tenant, carried, request.POST)
+    if STOP in request.POST or ANSWER not in request.POST or not carried.asked:
+        return _arguments(request, tenant, replace(carried, state="", asked={}, rounds=()))
+    try:
+        tool = compile_draft(tenant.pk, carried.fields, carried.primitive_id)
+    except Invalid as refusal:
+        return _page(request, problems=_sentences(refusal))
+    asked = _asked(carried.asked, request.POST)
+    if all(form.is_valid() for _, _, form in asked if form is not None):
+        given = {key: REFUSAL if form is None else form.response() for key, _, form in asked}
+        return _run(request, tenant, carried, tool, given)
+    return _page(
+        request,
+        tool=tool,
+        asked=asked,
+        rounds=carried.rounds,
+        carried=_signed(request, carried),
+    )
+
+
+def _run(
+    request: SignedInRequest,
+    tenant: Tenant,
+    carried: Carried,
+    tool: ToolSnapshot,
+    responses: Mapping[str, Mapping[str, Any]],
+) -> HttpResponseBase:
+    """Run a round and show what it gave."""
+    trial = Trial(
+        operator=request.user,
+        tenant=tenant.pk,
+        definition=carried.fields,
+        arguments=carried.arguments or {},
+        host=request.get_host(),
+        source=str(request.META.get("REMOTE_ADDR", "")),
+        primitive=carried.primitive_id,
+        state=carried.state,
+        responses=responses,
+    )
+    with _admitted(request.user.pk) as admitted:
+        if not admitted:
+            return _busy(request)
+        try:
+            given = async_to_sync(_started)(trial)
+        except PermissionDenied:
+            return _page(request, status=403, problems=[NO_ACCESS])
+        except Invalid as refusal:
+            return _page(request, problems=_sentences(refusal))
+    ended = (trial_results.outcome(given), round(given.seconds, 4))
+    after = replace(
+        carried, state=given.state, asked=given.requests, rounds=[*carried.rounds, ended]
+    )
+    return _page(
+        request,
+        tool=tool,
+        given=given,
+        outcome=ended[0],
+        rounds=after.rounds,
+        blocks=list(trial_results.blocks(given.result or {})),
+        notices=list(trial_results.notices(given)),
+        asked=_asked(given.requests),
+        form=None if given.requests else _form(tool, None, after),
+        carried=_signed(request, after),
+    )
+
+
+async def _started(trial: Trial) -> TrialRound:
+    lifecycle.ensure_started()
+    return await trials.run(trial)
+
+
+def _asked(
+    requests: Mapping[str, Mapping[str, Any]], data: Any = None
+) -> list[tuple[str, Mapping[str, Any], questions.QuestionForm | None]]:
+    """Return the open requests, each with its key, and with its form if it has one."""
+    is_form = {key: each["method"] == questions.METHOD for key, each in requests.items()}
+    return [
+        (key, each, questions.form_of(each, key, data) if is_form[key] else None)
+        for key, each in requests.items()
+    ]
+
+
+def _form(tool: ToolSnapshot, data: Any, carried: Carried) -> schema_forms.ArgumentsForm:
+    schema = tool.input_validator.schema
+    assert isinstance(schema, Mapping)
+    return schema_forms.form_of(schema, data, starting=carried.arguments)
+
+
+def _page(request: HttpRequest, status: int = 200, **context: Any) -> HttpResponseBase:
+    response = render(request, "console/primitives/trial.html", context, status=status)
+    response.headers["Content-Security-Policy"] = POLICY
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+def _busy(request: HttpRequest) -> HttpResponseBase:
+    response = _page(request, status=429, problems=[BUSY])
+    response.headers["Retry-After"] = str(RETRY_SECONDS)
+    return response
+
+
+def _definition(fields: PrimitiveFields) -> dict[str, Any]:
+    return {name: getattr(fields, name) for name in _FIELDS}
+
+
+def _signed(request: SignedInRequest, carried: Carried) -> str:
+    plain = {name: getattr(carried, name) for name in Carried.__dataclass_fields__}
+    return signing.dumps(plain, salt=_salt(request), compress=True)
+
+
+def _read(request: SignedInRequest) -> Carried:
+    """Return what the page carried. Raises BadSignature."""
+    text = request.POST.get(CARRIED, "")
+    return Carried(**signing.loads(text, salt=_salt(request), max_age=_SECONDS))
+
+
+def _salt(request: SignedInRequest) -> str:
+    # With the names of the fields, so that a page of an earlier release is taken for lost.
+    form = ",".join((*Carried.__dataclass_fields__, *_FIELDS))
+    return f"{_SALT}:{form}:{request.user.pk}:{request.tenant.pk}"
+
+
+def _of_form(form: PrimitiveForm) -> list[str]:
+    """Return the problems of a form that is not valid, with the labels of their fields."""
+    found = []
+    for each in (form, form.part):
+        for name, sentences in getattr(each, "errors", {}).items():
+            fields = getattr(each, "fields", {})
+            label = fields[name].label if name in fields else ""
+            found += [f"{label}: {said}" if label else str(said) for said in sentences]
+    return found or ["The form has mistakes. Save the draft to see them beside their fields."]
+
+
+def _sentences(refusal: Invalid) -> list[str]:
+    return [
+        f"{name.removeprefix('config.')}: {said}"
+        for name, sentences in refusal.problems.items()
+        for said in sentences
+    ]

@@ -1,0 +1,105 @@
+"""What a version changed: line by line, against the version before it."""
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from mcphost.catalogue.selectors import VersionRow
+
+MOST_LINES = 2000
+"""Texts with more lines are not compared line by line, because that could take seconds."""
+CONTEXT = 3
+
+_NAMES = {
+    "config": "Definition",
+    "time_limit_seconds": "Time limit (seconds)",
+    "answer_within_seconds": "Answer time limit (seconds)",
+    "input_schema": "Input schema",
+    "output_schema": "Output schema",
+    "author_version": "Version in the code",
+}
+_FROM_CODE = "{} (in the code)"
+_OF_BOTH = frozenset({"title", "description"})
+"""Fields that the operator and the code both have."""
+
+LineType = Literal["old", "new", "same", "gap"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedLine:
+    """A line of a comparison. `type`: only before, only after, in both, or lines left out."""
+
+    type: LineType
+    text: str
+
+    @property
+    def sign(self) -> str:
+        return {"old": "-", "new": "+", "same": " ", "gap": "…"}[self.type]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """A field that a version changed."""
+
+    label: str
+    lines: Sequence[ChangedLine]
+
+
+def changes(before: VersionRow | None, after: VersionRow) -> list[FieldChange]:
+    """Return what differs in `after`; all that is set in it if there is none before."""
+    old = {} if before is None else dict(_values(before))
+    new = dict(_values(after))
+    return [
+        FieldChange(label, compare(old.get(label, ""), new.get(label, "")))
+        for label in {**old, **new}
+        if old.get(label, "") != new.get(label, "")
+    ]
+
+
+def compare(before: str, after: str) -> list[ChangedLine]:
+    """Compare two texts line by line, with CONTEXT unchanged lines around each change."""
+    old, new = before.splitlines(), after.splitlines()
+    if max(len(old), len(new)) > MOST_LINES:
+        return [
+            ChangedLine("old", f"{len(old)} lines"),
+            ChangedLine("new", f"{len(new)} lines: too many to compare"),
+        ]
+    found: list[ChangedLine] = []
+    groups = difflib.SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(CONTEXT)
+    for group in groups:
+        if group[0][1] > 0 or group[0][3] > 0:
+            found.append(ChangedLine("gap", ""))
+        for tag, old_from, old_to, new_from, new_to in group:
+            if tag == "equal":
+                found += [ChangedLine("same", line) for line in old[old_from:old_to]]
+                continue
+            found += [ChangedLine("old", line) for line in old[old_from:old_to]]
+            found += [ChangedLine("new", line) for line in new[new_from:new_to]]
+    return found
+
+
+def _values(version: VersionRow) -> Iterator[tuple[str, str]]:
+    """Yield the texts to compare by their labels: the operator's fields, then the code's."""
+    for name, value in version.snapshot.items():
+        if name == "config" and isinstance(value, Mapping):
+            yield from ((_label(key), _text(each)) for key, each in value.items())
+        else:
+            yield _label(name), _text(value)
+    for name, value in version.code.items():
+        label = _label(name)
+        yield (_FROM_CODE.format(label) if name in _OF_BOTH else label), _text(value)
+
+
+def _label(name: str) -> str:
+    return _NAMES.get(name, name.replace("_", " ").capitalize())
+
+
+def _text(value: Any) -> str:
+    """Return a value as lines that can be compared; empty for one that is not set."""
+    if value in (None, "", [], {}):
+        return ""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)

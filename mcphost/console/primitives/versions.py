@@ -1,0 +1,310 @@
+"""Pages for a primitive's versions and its end: compare, roll back, disable, archive, delete."""
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django import forms as django_forms
+from django.contrib import messages
+from django.http import Http404, HttpResponseBase, HttpResponseNotAllowed
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+
+from mcphost.audit import call_list
+from mcphost.audit.entries import UNKNOWN
+from mcphost.audit.selectors import EntryFilter
+from mcphost.catalogue import selectors, services
+from mcphost.catalogue.errors import (
+    CatalogueError,
+    Invalid,
+    NotDeletableError,
+    UnchangedError,
+    UnknownError,
+    WrongStateError,
+)
+from mcphost.catalogue.models import MAX_NOTE
+from mcphost.catalogue.selectors import PrimitiveRow, VersionRow
+from mcphost.catalogue.states import DELETABLE, PrimitiveVerb, possible
+from mcphost.console import returning
+from mcphost.console.base import (
+    Crumb,
+    SignedInRequest,
+    actor,
+    form_input,
+    of_tenant,
+    page_of,
+    query_text,
+    show,
+)
+from mcphost.console.forms import forms
+from mcphost.console.primitives.definitions import labelled
+from mcphost.console.primitives.primitives import PUBLISHED, row_of
+from mcphost.console.primitives.version_changes import changes
+from mcphost.console.words import WORDS, Words
+from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.tenants.models import Tenant
+from mcphost.tenants.roles import Permission
+
+MOST_AT_ONCE = 200
+"""Primitives that one bulk action changes."""
+
+_RECENT = timedelta(hours=1)
+"""Calls that began earlier and have no result are taken for lost, not for under way."""
+
+_MOVES: Mapping[PrimitiveVerb, tuple[Callable[..., PrimitiveRow], str]] = {
+    PrimitiveVerb.PUBLISH: (services.publish, PUBLISHED),
+    PrimitiveVerb.DISABLE: (services.disable, "{} is disabled. Clients can no longer use it."),
+    PrimitiveVerb.ENABLE: (
+        services.enable,
+        "{} is enabled. Its last published version is served again.",
+    ),
+    PrimitiveVerb.ARCHIVE: (services.archive, "{} is archived. Clients can no longer use it."),
+    PrimitiveVerb.RESTORE: (services.restore, "{} is restored, disabled. Enable it to serve it."),
+}
+_REFUSALS = (UnchangedError, WrongStateError, NotDeletableError)
+
+_DISABLED = "Clients no longer see {name} and can no longer {verb} it, until it is enabled again."
+_ARCHIVED = (
+    "Clients no longer see {name} and can no longer {verb} it. The list shows it only under the "
+    "state “archived”, from where it can be restored."
+)
+_ENDS: Mapping[PrimitiveVerb, tuple[str, str]] = {
+    PrimitiveVerb.DISABLE: ("Disable", _DISABLED),
+    PrimitiveVerb.ARCHIVE: ("Archive", _ARCHIVED),
+}
+_AFFECTED = (
+    "Its {requests} will not be answered any more: the next round of those calls is refused."
+)
+
+
+class RollBackForm(forms.ConsoleForm):
+    """Why an earlier version is served again."""
+
+    note = forms.lines("Note", "Why. It is in the audit log.", rows=2, maxlength=MAX_NOTE)
+
+
+class PrimitiveDeleteForm(forms.ConsoleForm):
+    """The name, typed in by someone who means it."""
+
+    name = forms.text("Name", spellcheck="false")
+
+    def __init__(self, row: PrimitiveRow, *sent: Any) -> None:
+        super().__init__(*sent)
+        self._name = row.name
+
+    def clean_name(self) -> str:
+        typed: str = self.cleaned_data["name"]
+        if typed != self._name:
+            raise django_forms.ValidationError(f"Type {self._name} to confirm.")
+        return typed
+
+
+@of_tenant(Permission.VIEW_TOOLS)
+@require_safe
+def version(
+    request: SignedInRequest,
+    tenant: Tenant,
+    sort: PrimitiveType,
+    primitive_id: UUID,
+    version_id: UUID,
+) -> HttpResponseBase:
+    """Show a version: who published it, why, and what it changed."""
+    row = row_of(tenant, sort, primitive_id)
+    chosen, before = _version_of(row, version_id)
+    return show(
+        request,
+        "primitives/version.html",
+        f"Version {chosen.number}",
+        *_crumbs(request, row),
+        at_row=f"row-{row.id}",
+        words=WORDS[sort],
+        row=row,
+        version=chosen,
+        before=before,
+        changes=changes(before, chosen),
+        can_serve=not chosen.live and PrimitiveVerb.PUBLISH in possible(row.state),
+    )
+
+
+@of_tenant(Permission.EDIT_TOOLS)
+def roll_back(
+    request: SignedInRequest,
+    tenant: Tenant,
+    sort: PrimitiveType,
+    primitive_id: UUID,
+    version_id: UUID,
+) -> HttpResponseBase:
+    """Serve an earlier version again, after a confirmation that says what that affects."""
+    row = row_of(tenant, sort, primitive_id)
+    chosen, _ = _version_of(row, version_id)
+    form = RollBackForm(*form_input(request))
+    if request.method == "POST" and form.is_valid():
+        note = form.cleaned_data["note"]
+        done = _tried(
+            request, row, lambda: services.roll_back(row.id, version_id, actor(request), note=note)
+        )
+        if done:
+            messages.success(request, f"{row.name}: version {chosen.label} is served again.")
+        return redirect(returning.row_url(request, WORDS[sort].detail, tenant.slug, row.id))
+    return _confirm(
+        request,
+        row,
+        f"Serve version {chosen.number} again",
+        f"Clients get version {chosen.label} of {row.name} instead of {row.version}. The working "
+        f"copy stays as it is. {_under_way(row, going_on=True)}",
+        form=form,
+        harmless=True,
+    )
+
+
+@of_tenant(Permission.EDIT_TOOLS)
+def move(
+    request: SignedInRequest, tenant: Tenant, sort: PrimitiveType, primitive_id: UUID, verb: str
+) -> HttpResponseBase:
+    """Change a primitive's state. Disabling and archiving are confirmed on a page that says what
+    they affect."""
+    row = row_of(tenant, sort, primitive_id)
+    wanted = PrimitiveVerb(verb)
+    if request.method == "POST":
+        service, sentence = _MOVES[wanted]
+        noted = {"note": query_text(request.POST, "note", MAX_NOTE + 1)}
+        more = noted if wanted is PrimitiveVerb.PUBLISH else {}
+        if _tried(request, row, lambda: service(row.id, actor(request), **more)):
+            messages.success(request, sentence.format(row.name))
+        return redirect(returning.row_url(request, WORDS[sort].detail, tenant.slug, row.id))
+    if wanted not in _ENDS:
+        return HttpResponseNotAllowed(["POST"])
+    title, explanation = _ENDS[wanted]
+    told = explanation.format(name=row.name, verb=WORDS[sort].verb)
+    return _confirm(request, row, title, f"{told} {_under_way(row, going_on=False)}")
+
+
+@of_tenant(Permission.EDIT_TOOLS)
+def delete(
+    request: SignedInRequest, tenant: Tenant, sort: PrimitiveType, primitive_id: UUID
+) -> HttpResponseBase:
+    """Delete a draft or an archived primitive, confirmed by its name."""
+    row = row_of(tenant, sort, primitive_id)
+    if row.state not in DELETABLE:
+        messages.error(request, f"Archive {row.name} before you delete it.")
+        return redirect(returning.row_url(request, WORDS[sort].detail, tenant.slug, row.id))
+    form = PrimitiveDeleteForm(row, *form_input(request))
+    if request.method == "POST" and form.is_valid():
+        if _tried(request, row, lambda: services.delete(row.id, actor(request))):
+            messages.success(request, f"{row.name} is deleted.")
+        return redirect(returning.listed(request, WORDS[sort].listing, tenant.slug))
+    return _confirm(
+        request,
+        row,
+        "Delete",
+        f"{row.name} and all its versions are deleted for good. What was recorded of its calls "
+        f"stays. Type its name to confirm.",
+        form=form,
+    )
+
+
+@of_tenant(Permission.EDIT_TOOLS)
+@require_POST
+def bulk(request: SignedInRequest, tenant: Tenant, sort: PrimitiveType) -> HttpResponseBase:
+    """Publish or disable several primitives: each for itself, with what was refused named."""
+    verb = query_text(request.POST, "verb")
+    service = {"publish": services.publish, "disable": services.disable}.get(verb)
+    wanted = frozenset(request.POST.getlist("chosen")[:MOST_AT_ONCE])
+    rows = selectors.primitives(Tenant.objects.filter(pk=tenant.pk), sort)
+    chosen = [row for row in rows if str(row.id) in wanted]
+    if service is None or not chosen:
+        messages.error(request, f"Nothing was changed. Choose {WORDS[sort].many} first.")
+        return redirect(returning.listed(request, WORDS[sort].listing, tenant.slug))
+    done = 0
+    for row in chosen:
+        try:
+            service(row.id, actor(request))
+        except CatalogueError as refusal:
+            messages.error(request, f"{row.name} was left as it is. {refusal}")
+        else:
+            done += 1
+    if done:
+        word = WORDS[sort].one if done == 1 else WORDS[sort].many
+        messages.success(request, f"{done} {word} {verb.removesuffix('e')}ed.")
+    first = chosen[0].id
+    back = returning.listed(
+        request, WORDS[sort].listing, tenant.slug, row=f"row-{first}", changed=str(first)
+    )
+    return redirect(back)
+
+
+def _version_of(row: PrimitiveRow, version_id: UUID) -> tuple[VersionRow, VersionRow | None]:
+    """Return a version and the one before it. Raises Http404 if it is none of this primitive."""
+    found = selectors.versions(row.id)
+    for place, each in enumerate(found):
+        if each.id == version_id:
+            return each, next(iter(found[place + 1 :]), None)
+    raise Http404
+
+
+def _under_way(row: PrimitiveRow, *, going_on: bool) -> str:
+    """Return a sentence that says which calls are affected."""
+    now, tenant = timezone.now(), frozenset({row.tenant_id})
+    target = row.uri or row.name
+    asked = [each for each in call_list.waiting(tenant, now) if each.entry.target == target]
+    chosen = EntryFilter(tenants=tenant, target=target, outcome=UNKNOWN, since=now - _RECENT)
+    running = len(call_list.calls(chosen, now).calls)
+    parts = []
+    if running:
+        parts.append(f"{running} {'call is' if running == 1 else 'calls are'} under way.")
+    if asked:
+        requests = f"{len(asked)} open input request{'' if len(asked) == 1 else 's'}"
+        if going_on:
+            parts.append(f"Its {requests} can still be answered; answers that were given are kept.")
+        else:
+            parts.append(_AFFECTED.format(requests=requests))
+    return " ".join(parts) or "No call waits for an answer, and none is under way."
+
+
+def _tried(request: SignedInRequest, row: PrimitiveRow, verb: Callable[[], Any]) -> bool:
+    """Run a service; show why it refused. Raises Http404 if the primitive was deleted meanwhile."""
+    try:
+        verb()
+    except UnknownError:
+        raise Http404 from None
+    except Invalid as refusal:
+        said = " ".join(map(str, labelled(row, refusal.problems)))
+        messages.error(request, f"Nothing was changed. {said}")
+        return False
+    except _REFUSALS as refusal:
+        messages.error(request, f"Nothing was changed. {refusal}")
+        return False
+    return True
+
+
+def _crumbs(request: SignedInRequest, row: PrimitiveRow) -> tuple[Crumb, Crumb]:
+    words: Words = WORDS[row.sort]
+    tenant = request.tenant
+    listed = page_of(tenant, words.listing.removeprefix("admin:"), words.title)
+    return listed, Crumb(row.name, returning.row_url(request, words.detail, tenant.slug, row.id))
+
+
+def _confirm(
+    request: SignedInRequest,
+    row: PrimitiveRow,
+    title: str,
+    explanation: str,
+    *,
+    form: forms.ConsoleForm | None = None,
+    harmless: bool = False,
+) -> HttpResponseBase:
+    crumbs = _crumbs(request, row)
+    return show(
+        request,
+        "confirm.html",
+        title,
+        *crumbs,
+        form=form,
+        explanation=explanation,
+        verb=title,
+        harmless=harmless,
+        back=crumbs[-1].url,
+        at_row=f"row-{row.id}",
+    )

@@ -1,0 +1,207 @@
+"""A `curl` command that makes a recorded call again: a POST with the headers of its revision.
+
+The credential is `$MCP_TOKEN`. Arguments that the reader may not see are `$ARGUMENTS`.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from shlex import quote
+from typing import Any, Final
+
+from mcphost.audit.entries import EntryView
+from mcphost.audit.redaction import REDACTED
+from mcphost.audit.timeline import Timeline
+from mcphost.protocol.eras import REVISION
+from mcphost.protocol.params import NAME_FIELDS
+from mcphost.protocol.revisions import REVISIONS, Revision
+from mcphost.protocol.schemas import ParamHeader
+from mcphost.runtime.call import Delivery, PrincipalKind
+
+_PLAIN: Final = re.compile(r"(?!=\?)[!-~](?:[ -~]*[!-~])?")
+"""A header value that needs no encoding."""
+_CLIENT: Final = {"name": "curl", "version": "1"}
+_SESSION: Final = '"Mcp-Session-Id: $MCP_SESSION"'
+_CAPABILITIES: Final[Mapping[str, tuple[str, Any]]] = {
+    "elicitation/create": ("elicitation", {"form": {}, "url": {}}),
+    "sampling/createMessage": ("sampling", {}),
+    "roots/list": ("roots", {}),
+}
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CurlCommand:
+    """The command, and what differs between running it and the call."""
+
+    text: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """What the command is made of. `arguments` is None where the reader may not see them.
+
+    `mirrored` are the arguments that the tool wants in headers too.
+    """
+
+    url: str
+    call: Timeline
+    arguments: Mapping[str, Any] | None = None
+    mirrored: Sequence[ParamHeader] = ()
+
+    @property
+    def first(self) -> EntryView:
+        return self.call.entries[0]
+
+
+def command(url: str, headers: Iterable[str], body: str, *options: str) -> str:
+    """Return a `curl` command; headers and body are words of a shell."""
+    lines = [" ".join(("curl", *options, quote(url))), *(f"-H {header}" for header in headers)]
+    return " \\\n  ".join([*lines, f"-d {body}"])
+
+
+def repeat(what: Repetition) -> CurlCommand:
+    """Return the command for a call, in the revision that its client spoke."""
+    revision = REVISIONS.get(what.first.revision)
+    if revision is None:
+        text = command(what.url, _headers(what), _body(what, _meta(what.call)))
+    else:
+        text = _in_session(what, revision)
+    return CurlCommand(text, tuple(_notes(what, revision)))
+
+
+def _headers(what: Repetition) -> list[str]:
+    """The headers of a request of the stateless revision, as shell words."""
+    first = what.first
+    own = [
+        f"MCP-Protocol-Version: {REVISION}",
+        f"Mcp-Method: {_value(first.method)}",
+        f"Mcp-Name: {_value(first.target)}",
+        *(f"Mcp-Param-{name}: {_value(value)}" for name, value in _mirrored(what)),
+    ]
+    return [*_common(first), *map(quote, own)]
+
+
+def _common(first: EntryView) -> list[str]:
+    known = first.actor_kind != PrincipalKind.ANONYMOUS
+    return [
+        *(['"Authorization: Bearer $MCP_TOKEN"'] if known else []),
+        quote("Content-Type: application/json"),
+        quote("Accept: application/json, text/event-stream"),
+    ]
+
+
+def _mirrored(what: Repetition) -> list[tuple[str, str]]:
+    """The headers that repeat arguments, with their values."""
+    found = []
+    for param in what.mirrored:
+        value: Any = what.arguments
+        for step in param.path:
+            value = value.get(step) if isinstance(value, Mapping) else None
+        if isinstance(value, bool):
+            found.append((param.name, "true" if value else "false"))
+        elif isinstance(value, str | int | float):
+            found.append((param.name, str(value)))
+    return found
+
+
+def _in_session(what: Repetition, revision: Revision) -> str:
+    """The commands of a session: initialize, the notification that it is done, and the call."""
+    versioned = [quote(f"MCP-Protocol-Version: {revision.name}")] if revision.header else []
+    common = _common(what.first)
+    start = {
+        "protocolVersion": revision.name,
+        "capabilities": _capabilities(what.call),
+        "clientInfo": _CLIENT,
+    }
+    begun = command(what.url, common, quote(_json(_message("initialize", start, 0))), "-si")
+    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    headers = [*common, *versioned, _SESSION]
+    return "\n".join(
+        (
+            f"MCP_SESSION=$({begun} | tr -d '\\r' | awk 'tolower($1) == \"mcp-session-id:\" {{print $2}}')",
+            command(what.url, headers, quote(_json(ready))),
+            command(what.url, headers, _body(what, {})),
+        )
+    )
+
+
+def _body(what: Repetition, before: Json) -> str:
+    """The request as a shell word."""
+    first = what.first
+    params: Json = {**before, NAME_FIELDS.get(first.method, "name"): first.target}
+    if first.method == "resources/read":
+        return quote(_json(_message(first.method, params)))
+    if what.arguments is not None:
+        message = _message(first.method, {**params, "arguments": dict(what.arguments)})
+        return quote(_json(message))
+    end = "{}}}"
+    text = _json(_message(first.method, {**params, "arguments": {}}))
+    return f'{quote(text.removesuffix(end))}"$ARGUMENTS"{quote(end.removeprefix("{}"))}'
+
+
+def _message(method: str, params: Json, id: int = 1) -> Json:
+    return {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+
+
+def _json(value: Any) -> str:
+    # ASCII only: what is pasted into a terminal must have no character that it cannot show.
+    return json.dumps(value)
+
+
+def _meta(call: Timeline) -> Json:
+    return {
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": REVISION,
+            "io.modelcontextprotocol/clientInfo": _CLIENT,
+            "io.modelcontextprotocol/clientCapabilities": _capabilities(call),
+        }
+    }
+
+
+def _capabilities(call: Timeline) -> Json:
+    """What the client must have declared, because it was asked for it."""
+    methods = [str(each.entry.facts.get("method", "")) for each in call.questions]
+    return dict(_CAPABILITIES[method] for method in methods if method in _CAPABILITIES)
+
+
+def _value(text: str) -> str:
+    """A header value: as it is, or in Base64 (streamable-http, "Value Encoding")."""
+    if _PLAIN.fullmatch(text):
+        return text
+    return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
+
+
+def _notes(what: Repetition, revision: Revision | None) -> list[str]:
+    call, first = what.call, what.first
+    notes = []
+    if first.method != "resources/read":
+        if what.arguments is None:
+            notes.append("Put the arguments into `$ARGUMENTS`, as JSON.")
+            notes += [
+                f"The tool wants `Mcp-Param-{each.name}` with the argument `{'.'.join(each.path)}`, if it is given."
+                for each in what.mirrored
+                if revision is None
+            ]
+        elif REDACTED in _json(what.arguments):
+            notes.append(f"Values that are `{REDACTED}` were not recorded: fill them in.")
+    if revision is not None:
+        notes.append(
+            f"Revision {revision.name} has sessions: the commands begin one with `initialize`, whose "
+            "reply has the session id, and call in it."
+        )
+    if any(each.delivery == Delivery.TASK for each in call.entries):
+        notes.append("The call became a task. These commands do not ask for one.")
+    elif call.questions and revision is None:
+        notes.append("The reply has the first input requests. The client continues from there.")
+    elif call.questions:
+        notes.append(
+            "The input requests come on the stream. Responses are separate POSTs in the session."
+        )
+    if first.delivery == Delivery.PLAYGROUND:
+        notes.append("The call was a trial in the admin, without an HTTP request of a client.")
+    return notes

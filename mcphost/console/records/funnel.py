@@ -1,0 +1,126 @@
+"""Pages of what became of input requests, by tool and client: a table with a bar for each row."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from django.http import HttpResponseBase
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from mcphost.audit.summaries import selectors as summaries
+from mcphost.audit.summaries.figures import FunnelRow, Period
+from mcphost.console.base import (
+    Crumb,
+    SignedInRequest,
+    of_platform,
+    of_tenant,
+    page_of,
+    show,
+)
+from mcphost.console.periods import asked_period
+from mcphost.console.records.filters import RecordFilter, tenants_of
+from mcphost.console.records.stages import STAGE_WORDS, STAGES
+from mcphost.tenants.models import Tenant
+from mcphost.tenants.roles import Permission
+
+MOST_ROWS: Final = 50
+WIDTH: Final = 200
+"""Width of a whole bar."""
+TITLE: Final = "What became of input requests"
+USUAL: Final = ("answered", "declined", "cancelled", "expired", "open")
+"""The columns that the table always has. The others are there if they count anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A part of a bar. `stage` is the name of its colour, `word` what it is called."""
+
+    stage: str
+    word: str
+    count: int
+    x: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class FunnelLine:
+    """A row: what became of the requests of one tool to one client program."""
+
+    slug: str
+    row: FunnelRow
+    counts: Sequence[int]
+    refused: int
+    segments: Sequence[Segment]
+
+    @property
+    def by_stage(self) -> Mapping[str, int]:
+        return dict(zip(STAGES, self.counts, strict=True))
+
+    @property
+    def share(self) -> str:
+        """Which part was answered, in words."""
+        return f"{100 * self.counts[0] / self.row.asked:.0f} %" if self.row.asked else "none"
+
+
+@of_tenant(Permission.VIEW_RECORDS)
+@require_safe
+def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
+    """Show what became of the input requests of one tenant."""
+    crumb = page_of(tenant, "input_requests", "Input requests")
+    return _listing(request, frozenset({tenant.pk}), crumb)
+
+
+@of_platform(Permission.VIEW_RECORDS)
+@require_safe
+def of_all(request: SignedInRequest) -> HttpResponseBase:
+    """Show what became of the input requests of all tenants, for platform staff."""
+    crumb = Crumb("All input requests", reverse("admin:all_input_requests"))
+    return _listing(request, tenants_of(RecordFilter.of(request.GET)), crumb)
+
+
+def _listing(
+    request: SignedInRequest, tenants: frozenset[UUID] | None, crumb: Crumb
+) -> HttpResponseBase:
+    asked = asked_period(request.GET, Period.WEEK)
+    now = timezone.now()
+    funnel = summaries.funnel(tenants, asked.period, now, limit=MOST_ROWS)
+    total = summaries.totals(tenants, asked.period, now)
+    whole = line(FunnelRow(UUID(int=0), "", "", total.asked, total.endings), "")
+    found = [line(row, slug) for row, slug in _named(funnel.rows)]
+    return show(
+        request,
+        "records/funnel.html",
+        TITLE,
+        crumb,
+        lines=found,
+        whole=whole,
+        stages=[
+            (stage, word)
+            for stage, word in STAGE_WORDS.items()
+            if stage in USUAL or whole.by_stage[stage]
+        ],
+        asked=asked,
+        is_cut=funnel.is_cut,
+    )
+
+
+def line(row: FunnelRow, slug: str) -> FunnelLine:
+    """Return a row of the table with its bar."""
+    counts = [sum(row.endings.get(each, 0) for each in names) for names in STAGES.values()]
+    whole = max(1, sum(counts))
+    segments, x = [], 0.0
+    for stage, count in zip(STAGES, counts, strict=True):
+        width = round(WIDTH * count / whole, 2)
+        if count:
+            segments.append(Segment(stage, STAGE_WORDS[stage], count, round(x, 2), width))
+        x += width
+    return FunnelLine(slug, row, counts, row.endings.get("refused", 0), segments)
+
+
+def _named(rows: Sequence[FunnelRow]) -> list[tuple[FunnelRow, str]]:
+    tenants = Tenant.objects.filter(pk__in={row.tenant for row in rows})
+    slugs = dict(tenants.values_list("id", "slug"))
+    return [(row, slugs.get(row.tenant, "")) for row in rows]

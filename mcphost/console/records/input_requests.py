@@ -1,0 +1,206 @@
+"""Pages for open input requests: the lists, and cancelling a call that waits for a response."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.http import Http404, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from mcphost.audit import call_list
+from mcphost.audit.call_list import MOST_WAITING, WaitingQuestion
+from mcphost.audit.timeline import Timeline
+from mcphost.catalogue import selectors as catalogue
+from mcphost.console.base import (
+    SignedInRequest,
+    actor,
+    form_input,
+    of_platform,
+    of_tenant,
+    page_of,
+    show,
+)
+from mcphost.console.forms import forms
+from mcphost.console.records.filters import (
+    RecordFilter,
+    named_waiting,
+    still_open,
+    tenants_of,
+    with_task,
+)
+from mcphost.console.templatetags.console import lasted
+from mcphost.serving.execution.cancelling import LONGEST_REASON, CancelResult
+from mcphost.serving.execution.cancelling import cancel as cancel_call
+from mcphost.tasks import listing as tasks
+from mcphost.tenants.access import tenants_where
+from mcphost.tenants.models import Tenant
+from mcphost.tenants.roles import Permission
+
+_SAID: Final = {
+    CancelResult.DONE: "The call is cancelled. Its client is told the reason.",
+    CancelResult.RUNS: "The call was not cancelled: a response has come, and its round is running. "
+    "It ends by itself.",
+    CancelResult.OVER: "The call was not cancelled: it no longer waits for a response.",
+}
+_HOW: Final = {
+    "modern": "Its client is told the reason when it returns with a response. It cannot be told before.",
+    "legacy": "Its client is told the reason at once.",
+    "task": "Its client is told the reason when it next looks at the task.",
+    "playground": "The operator who tries the tool is told the reason with the next response.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRequest:
+    """A row of the list. `late` is by how much the target time of its tool is exceeded, None if it has
+    none or is not exceeded; `may_cancel` whether the user may cancel its call."""
+
+    question: WaitingQuestion
+    slug: str
+    target: timedelta | None
+    late: timedelta | None
+    may_cancel: bool
+
+    @property
+    def is_late(self) -> bool:
+        return self.late is not None
+
+    @property
+    def lateness(self) -> str:
+        """By how much it is late, in words."""
+        return "" if self.late is None else lasted(self.late.total_seconds())
+
+    @property
+    def aim(self) -> str:
+        """The target time of its tool, in words."""
+        return "" if self.target is None else lasted(self.target.total_seconds())
+
+
+class CancelForm(forms.ConsoleForm):
+    """Why a call is cancelled. The reason is shown to the caller."""
+
+    reason = forms.text(
+        "Reason",
+        f"The caller reads this, and it is recorded. At most {LONGEST_REASON} characters.",
+        required=True,
+        maxlength=LONGEST_REASON,
+    )
+
+    def clean_reason(self) -> str:
+        words = "".join(each if each.isprintable() else " " for each in self.cleaned_data["reason"])
+        reason = " ".join(words.split())
+        if not reason:
+            raise ValidationError("Say why, in words that the caller can read.")
+        if len(reason) > LONGEST_REASON:
+            raise ValidationError(
+                f"The reason has {len(reason)} characters; at most {LONGEST_REASON} are possible."
+            )
+        return reason
+
+
+@of_tenant(Permission.VIEW_RECORDS)
+@require_safe
+def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
+    """List the open input requests of one tenant."""
+    return _listing(request, frozenset({tenant.pk}), "Input requests")
+
+
+@of_platform(Permission.VIEW_RECORDS)
+@require_safe
+def all_open(request: SignedInRequest) -> HttpResponseBase:
+    """List the open input requests of all tenants, for platform staff."""
+    return _listing(request, tenants_of(RecordFilter.of(request.GET)), "All input requests")
+
+
+def _listing(
+    request: SignedInRequest, tenants: frozenset[UUID] | None, title: str
+) -> HttpResponseBase:
+    now = timezone.now()
+    found = call_list.waiting(tenants, now)
+    rows = _rows(request, still_open(found), tenants, now)
+    return show(
+        request,
+        "records/input_requests.html",
+        title,
+        rows=rows,
+        late=sum(row.is_late for row in rows),
+        full=len({each.entry.call for each in found}) >= MOST_WAITING,
+        most=MOST_WAITING,
+    )
+
+
+def _rows(
+    request: SignedInRequest,
+    questions: Sequence[WaitingQuestion],
+    tenants: frozenset[UUID] | None,
+    now: datetime,
+) -> list[OpenRequest]:
+    """Return the rows, overdue ones first, the latest first; then those that expire soonest."""
+    targets = catalogue.targets(tenants)
+    may = tenants_where(request.user, Permission.CANCEL_CALLS)
+    theirs = {each.entry.tenant for each in questions if each.entry.tenant is not None}
+    cancels = frozenset(may.filter(pk__in=theirs).values_list("id", flat=True))
+    rows = []
+    for each, slug in named_waiting(questions):
+        seconds = targets.get((each.entry.tenant, each.entry.target)) if each.entry.tenant else None
+        target = None if seconds is None else timedelta(seconds=seconds)
+        late = None if target is None else now - each.entry.at - target
+        if late is not None and late <= timedelta():
+            late = None
+        rows.append(OpenRequest(each, slug, target, late, each.entry.tenant in cancels))
+    return sorted(rows, key=lambda row: (-(row.late or timedelta()), row.question.expires_at))
+
+
+@of_tenant(Permission.CANCEL_CALLS)
+def cancel(request: SignedInRequest, tenant: Tenant, call_id: UUID) -> HttpResponseBase:
+    """Cancel a call that waits for a response, with a reason for its caller."""
+    found = call_list.call(call_id, frozenset({tenant.pk}), timezone.now())
+    if found is None:
+        raise Http404
+    listed = page_of(tenant, "input_requests", "Input requests")
+    form = CancelForm(*form_input(request))
+    if request.method == "POST" and form.is_valid():
+        result = cancel_call(call_id, tenant.pk, form.cleaned_data["reason"], actor(request))
+        tell = messages.success if result is CancelResult.DONE else messages.error
+        tell(request, _SAID[result])
+        return redirect(reverse("admin:call", args=[tenant.slug, call_id]))
+    return show(
+        request,
+        "confirm.html",
+        f"Cancel the call of {found.entries[0].target}",
+        listed,
+        form=form,
+        verb="Cancel the call",
+        stay="Back",
+        back=listed.url,
+        explanation=_explained(tenant, found),
+    )
+
+
+def _explained(tenant: Tenant, found: Timeline) -> str:
+    first, last = found.entries[0], found.entries[-1]
+    open_keys = [each.entry.facts.get("key", "") for each in found.questions if each.fate == "open"]
+    task = None if first.call is None else tasks.of_call(first.call, tenant.pk)
+    state = with_task(found.state, task)
+    if task is not None and task.works:
+        how = _HOW["task"]
+    elif found.state != "open":
+        return f"The call no longer waits for a response: it is {state.replace('_', ' ')}."
+    else:
+        how = _HOW.get(str(last.delivery), _HOW["modern"])
+    answered = sum(bool(each.answers) for each in found.questions)
+    kept = f" {answered} given before stay recorded." if answered else ""
+    asked = ", ".join(map(str, open_keys)) or "nothing now"
+    who = first.actor_label or first.actor_kind
+    return (
+        f"The call of {who} waits for a response to {asked}. It ends without one, and no later "
+        f"response is taken. {how} What the call did so far stays done.{kept and ' Responses:' + kept} "
+        "This cannot be undone."
+    )

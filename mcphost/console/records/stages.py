@@ -1,0 +1,25 @@
+"""How input requests end, as pages count it."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from mcphost.audit.timeline import STOPPED
+from mcphost.console.templatetags.questions import outcome
+
+STAGES: Final[Mapping[str, tuple[str, ...]]] = {
+    "answered": ("accept", "received"),
+    "declined": ("decline",),
+    "cancelled": ("cancel",),
+    "invalid": ("invalid",),
+    "expired": ("expired",),
+    "stopped": ("stopped",),
+    "never": ("never", "repeated", "lost"),
+    "open": ("open",),
+}
+"""The stages, with the endings that each counts. Together they are all that was asked."""
+STAGE_WORDS: Final[Mapping[str, str]] = {
+    **{stage: stage for stage in STAGES},
+    "stopped": outcome(STOPPED),
+    "never": "no response",
+}
+"""What each stage is called on pages."""

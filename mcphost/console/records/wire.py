@@ -1,0 +1,171 @@
+"""The messages of a call as they were on the wire, as far as the record keeps them.
+
+Arguments, input requests, input responses and results are kept, redacted. JSON-RPC ids, most of
+`_meta` and sealed states are not: NOT_KEPT stands for them.
+"""
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from mcphost.audit.entries import EntryView, PayloadView
+from mcphost.audit.records import INPUT_REQUIRED
+from mcphost.audit.timeline import (
+    Timeline,
+    TimelineAttempt,
+    TimelineQuestion,
+    TimelineRound,
+    key_of,
+)
+from mcphost.protocol.eras import Era
+from mcphost.protocol.legacy.questions import NotCarried, params_of
+from mcphost.protocol.legacy.results import convert_result
+from mcphost.protocol.params import NAME_FIELDS
+from mcphost.protocol.revisions import REVISIONS
+from mcphost.runtime.call import Delivery
+from mcphost.runtime.outcomes import FailureKind
+
+NOT_KEPT = "[not kept]"
+ERASED = "[erased]"
+
+Json = dict[str, Any]
+Payloads = Mapping[UUID, PayloadView]
+
+
+@dataclass(frozen=True, slots=True)
+class WireMessage:
+    """One message. `sender` is `client` or `server`; without a `body`, `note` says why."""
+
+    sender: str
+    title: str
+    body: Any = None
+    note: str = ""
+
+
+def of_call(call: Timeline, payloads: Payloads) -> Mapping[UUID, tuple[WireMessage, ...]]:
+    """Return the messages of each run that has a payload, by the id of the run's last entry."""
+    found = {}
+    for round in call.rounds:
+        for attempt in round.attempts:
+            end = attempt.finished
+            kept = None if end is None else payloads.get(end.id)
+            if end is not None and kept is not None and isinstance(kept.content, Mapping):
+                found[end.id] = tuple(_of_run(round, attempt, kept.content, payloads))
+    return found
+
+
+def _of_run(
+    round: TimelineRound, attempt: TimelineAttempt, content: Mapping[str, Any], payloads: Payloads
+) -> Iterable[WireMessage]:
+    entry = attempt.entry
+    taken = {
+        key_of(each.entry): _part(payloads, each.entry, "answer")
+        for each in round.taken
+        if each.entry.leg == attempt.leg
+    }
+    if entry.era == Era.LEGACY and round.number > 1:
+        for key, answer in taken.items():
+            yield WireMessage("client", f"Response to {key}", _reply(answer))
+    else:
+        yield WireMessage("client", "Request", _request(entry, content.get("arguments"), taken))
+    yield from _replies(attempt, round.questions, content, payloads)
+
+
+def _request(entry: EntryView, arguments: Any, taken: Mapping[str, Any]) -> Json:
+    """The request of a round as a client sends it."""
+    params: Json = {}
+    if entry.era != Era.LEGACY:
+        params["_meta"] = {
+            "io.modelcontextprotocol/protocolVersion": entry.revision,
+            "io.modelcontextprotocol/clientInfo": {
+                "name": entry.client_name,
+                "version": entry.client_version,
+            },
+            "io.modelcontextprotocol/clientCapabilities": NOT_KEPT,
+        }
+    if (entry.round or 0) > 1 and entry.delivery == Delivery.TASK:
+        task = {**params, "taskId": NOT_KEPT, "inputResponses": dict(taken)}
+        return {"jsonrpc": "2.0", "id": NOT_KEPT, "method": "tasks/update", "params": task}
+    params[NAME_FIELDS.get(entry.method, "name")] = entry.target
+    if entry.method != "resources/read":
+        params["arguments"] = arguments
+    if (entry.round or 0) > 1:
+        params |= {"inputResponses": dict(taken), "requestState": NOT_KEPT}
+    return {"jsonrpc": "2.0", "id": NOT_KEPT, "method": entry.method, "params": params}
+
+
+def _replies(
+    attempt: TimelineAttempt,
+    questions: Iterable[TimelineQuestion],
+    content: Mapping[str, Any],
+    payloads: Payloads,
+) -> Iterable[WireMessage]:
+    entry = attempt.entry
+    if attempt.outcome == INPUT_REQUIRED:
+        asked = {key_of(each.entry): each.entry for each in questions}
+        requests = {key: _asked(each, payloads) for key, each in asked.items()}
+        if entry.era == Era.LEGACY:
+            for key, one in requests.items():
+                body = {"jsonrpc": "2.0", "id": NOT_KEPT, **one}
+                yield WireMessage("server", f"Input request {key}", body)
+        elif any(each.delivery == Delivery.TASK for each in asked.values()):
+            yield WireMessage(
+                "server", "Input requests of the task", {"inputRequests": requests}, _BY_TASK
+            )
+        else:
+            result = {
+                "resultType": INPUT_REQUIRED,
+                "inputRequests": requests,
+                "requestState": NOT_KEPT,
+            }
+            yield WireMessage("server", "Response", _reply(result))
+    elif "result" in content:
+        note = _BY_TASK if entry.delivery == Delivery.TASK else ""
+        yield WireMessage("server", "Response", _reply(_result(entry, content["result"])), note)
+    elif attempt.is_final and attempt.outcome in set(FailureKind):
+        yield WireMessage("server", "Response", note="An error. Its body is not kept.")
+    else:
+        yield WireMessage("server", "Response", note="None to this round is recorded.")
+
+
+_BY_TASK = "The client gets it with tasks/get."
+
+
+def _asked(entry: EntryView, payloads: Payloads) -> Json:
+    """One input request, in the form of the call's revision."""
+    method, params = str(entry.facts.get("method", "")), _part(payloads, entry, "question")
+    revision = REVISIONS.get(entry.revision)
+    if revision is not None and isinstance(params, Mapping):
+        # What is redacted may have no form in the revision.
+        with suppress(NotCarried, KeyError, TypeError, AttributeError):
+            params = params_of(revision, method, params)
+    return {"method": method, "params": params}
+
+
+def _result(entry: EntryView, result: Any) -> Any:
+    """The result in the form of the call's revision."""
+    if not isinstance(result, Mapping):
+        return result
+    revision = REVISIONS.get(entry.revision)
+    if revision is None:
+        return {"resultType": "complete", **result}
+    try:
+        return convert_result(revision, entry.method, result)
+    except (KeyError, TypeError, AttributeError, ValueError):
+        return result  # redacted in a way that has no form in the revision
+
+
+def _reply(result: Any) -> Json:
+    return {"jsonrpc": "2.0", "id": NOT_KEPT, "result": result}
+
+
+def _part(payloads: Payloads, entry: EntryView, name: str) -> Any:
+    """What an entry's payload has under a name, or why it has nothing."""
+    kept = payloads.get(entry.id)
+    if kept is None:
+        return NOT_KEPT
+    if kept.erased_at is not None:
+        return ERASED
+    return kept.content.get(name) if isinstance(kept.content, Mapping) else NOT_KEPT

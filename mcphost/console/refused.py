@@ -1,0 +1,68 @@
+"""Pages for addresses without a page (404), pages without access (403), and forms too large (400).
+
+Signed-in users below `/admin/` see them in the console's frame, with ways on. Other visitors get
+pages that say nothing about what exists.
+"""
+
+from typing import cast
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
+from django.http import HttpRequest, HttpResponseBase
+from django.views.defaults import bad_request as django_bad_request
+from django.views.defaults import page_not_found, permission_denied
+
+from mcphost.console.base import SignedInRequest, refuse, show
+from mcphost.console.middleware import ADMIN_PREFIX
+from mcphost.console.signin import may_enter
+
+
+def forbidden(request: HttpRequest, exception: Exception) -> HttpResponseBase:
+    """Return the page for 403."""
+    known = _signed_in(request)
+    return permission_denied(request, exception) if known is None else refuse(known)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
+    """Return the page for 400, which says when a form was too large."""
+    known = _signed_in(request)
+    too_large = isinstance(exception, (RequestDataTooBig, TooManyFieldsSent))
+    if known is None or not too_large:
+        return django_bad_request(request, exception)
+    megabytes = settings.DATA_UPLOAD_MAX_MEMORY_SIZE / 1_000_000
+    purpose = (
+        f"A form may send {settings.DATA_UPLOAD_MAX_NUMBER_FIELDS:,} fields. Choose fewer at a time."
+        if isinstance(exception, TooManyFieldsSent)
+        else f"The texts of a form may have {megabytes:.1f} MB. Give a larger document as a file."
+    )
+    return show(
+        known,
+        "refused.html",
+        "Too large",
+        status=400,
+        purpose=purpose,
+        enters=may_enter(known.user),
+    )
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
+    """Return the page for 404."""
+    known = _signed_in(request)
+    if known is None:
+        return page_not_found(request, exception)
+    return show(
+        known,
+        "refused.html",
+        "Not found",
+        status=404,
+        purpose="There is no page at this address, or what it showed is gone.",
+        enters=may_enter(known.user),
+    )
+
+
+def _signed_in(request: HttpRequest) -> SignedInRequest | None:
+    user = getattr(request, "user", None)
+    inside = request.path.startswith(ADMIN_PREFIX)
+    known = inside and isinstance(user, User) and user.is_active
+    return cast(SignedInRequest, request) if known else None

@@ -1,0 +1,231 @@
+"""The search over what the user may open: pages, primitives, calls, tokens and people.
+
+Everything is looked for in the tenants where the user has the permission to see it, so what another
+tenant has costs and shows the same as what does not exist.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.db import OperationalError, connection, transaction
+from django.db.models import Q
+from django.http import HttpResponseBase
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from mcphost.audit import selectors as audit
+from mcphost.catalogue import selectors as catalogue
+from mcphost.console.base import Can, SignedInRequest, query_text, show
+from mcphost.console.navigation import PLATFORM_PAGES, TENANT_PAGES
+from mcphost.console.purposes import PURPOSES
+from mcphost.console.words import WORDS
+from mcphost.identity import selectors as identity
+from mcphost.tenants.access import tenants_where, visible_tenants
+from mcphost.tenants.models import Membership, Tenant
+from mcphost.tenants.roles import Permission
+
+MOST: Final = 6
+"""Hits shown of each type."""
+MOST_TEXT: Final = 100
+SECONDS: Final = 2
+"""The longest that PostgreSQL may work on one of the questions; the groups after it are left out."""
+_LEAST_DIGITS: Final = 8
+"""Of a call's id. Fewer are the beginning of the ids of hours and days."""
+_OWN_PAGES: Final = (
+    ("Dashboard", "home", "index"),
+    ("Your access", "badge", "you"),
+    ("Change password", "lock_reset", "password_change"),
+    ("Glossary", "menu_book", "glossary"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHit:
+    """One thing that was found."""
+
+    title: str
+    detail: str
+    icon: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class SearchGroup:
+    """The hits of one type. `more`: there are others."""
+
+    name: str
+    hits: tuple[SearchHit, ...]
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What is looked for, by whom, and the tenant whose page it began on."""
+
+    user: User
+    text: str
+    here: Tenant | None
+
+
+@require_safe
+def page(request: SignedInRequest) -> HttpResponseBase:
+    """Search, on a page of its own; with `part`, only the hits, for the palette."""
+    asked = Search(request.user, query_text(request.GET, "q", MOST_TEXT), _here(request))
+    groups, late = _found(asked)
+    told: dict[str, Any] = {"asked": asked, "groups": groups, "late": late}
+    if query_text(request.GET, "part"):
+        return TemplateResponse(request, "console/search_hits.html", told)
+    return show(request, "search.html", "Search", **told)
+
+
+def _here(request: SignedInRequest) -> Tenant | None:
+    tenants = visible_tenants(request.user)
+    named = tenants.filter(slug=query_text(request.GET, "t")).first()
+    if named is not None:
+        return named
+    few = list(tenants[:2])
+    return few[0] if len(few) == 1 else None
+
+
+def _found(asked: Search) -> tuple[list[SearchGroup], bool]:
+    """Return the groups that have hits, and whether the database took too long for the rest."""
+    groups: list[SearchGroup] = []
+    kinds = (_pages, _primitives, _calls, _tenants, _tokens, _people)
+    try:
+        with _bounded():
+            for kind in kinds if asked.text else kinds[:1]:
+                name, hits = kind(asked)
+                if hits:
+                    groups.append(SearchGroup(name, tuple(hits[:MOST]), len(hits) > MOST))
+    except OperationalError:
+        return groups, True
+    return groups, False
+
+
+@contextmanager
+def _bounded() -> Iterator[None]:
+    with transaction.atomic():
+        if connection.vendor == "postgresql":
+            with connection.cursor() as cursor:
+                cursor.execute(f"SET LOCAL statement_timeout = '{SECONDS}s'")
+        yield
+
+
+Hits = tuple[str, list[SearchHit]]
+
+
+def _pages(asked: Search) -> Hits:
+    """Pages whose title or purpose has all words; those whose title has them come first."""
+    hits = [
+        (PURPOSES.get(name, ""), SearchHit(title, "", icon, reverse(f"admin:{name}")))
+        for title, icon, name in _OWN_PAGES
+    ]
+    if asked.here is not None:
+        hits += _guarded(TENANT_PAGES, Can(asked.user, asked.here), asked.here.slug)
+    hits += _guarded(PLATFORM_PAGES, Can(asked.user, None), "")
+    words = asked.text.lower().split()
+    named = [hit for _, hit in hits if all(word in hit.title.lower() for word in words)]
+    about = [
+        hit
+        for said, hit in hits
+        if all(any(each.startswith(word) for each in said.lower().split()) for word in words)
+    ]
+    return "Pages", named + [hit for hit in about if hit not in named]
+
+
+def _guarded(
+    pages: tuple[tuple[str, str, str, Permission], ...], can: Can, slug: str
+) -> list[tuple[str, SearchHit]]:
+    args = [slug] if slug else []
+    return [
+        (PURPOSES.get(name, ""), SearchHit(title, slug, icon, reverse(f"admin:{name}", args=args)))
+        for title, icon, name, permission in pages
+        if can[permission]
+    ]
+
+
+def _tenants(asked: Search) -> Hits:
+    named = Q(slug__icontains=asked.text) | Q(title__icontains=asked.text)
+    rows = visible_tenants(asked.user).filter(named).order_by("slug")[: MOST + 1]
+    return "Tenants", [
+        SearchHit(
+            row.title or row.slug, row.slug, "domain", reverse("admin:tenant", args=[row.slug])
+        )
+        for row in rows
+    ]
+
+
+def _primitives(asked: Search) -> Hits:
+    tenants = tenants_where(asked.user, Permission.VIEW_TOOLS)
+    hits = []
+    for row in catalogue.matching(tenants, asked.text, MOST + 1):
+        words = WORDS[row.sort]
+        detail = f"{words.one}, {row.state} · {row.tenant_slug}"
+        url = reverse(words.detail, args=[row.tenant_slug, row.id])
+        hits.append(SearchHit(row.uri or row.name, detail, words.icon, url))
+    return "Tools, prompts and resources", hits
+
+
+def _calls(asked: Search) -> Hits:
+    digits = asked.text.replace("-", "").lower()
+    if not _LEAST_DIGITS <= len(digits) <= 32 or set(digits) - set("0123456789abcdef"):
+        return "Calls", []
+    tenants = tenants_where(asked.user, Permission.VIEW_RECORDS)
+    slugs: dict[UUID, str] = dict(tenants.values_list("id", "slug"))
+    found = audit.calls_beginning(digits, frozenset(slugs), MOST + 1)
+    return "Calls", [
+        SearchHit(
+            str(call),
+            f"{target} · {slugs[tenant]}",
+            "receipt_long",
+            reverse("admin:call", args=[slugs[tenant], call]),
+        )
+        for call, tenant, target in found
+    ]
+
+
+def _tokens(asked: Search) -> Hits:
+    """Tokens by name or id: those of tenants whose tokens the user manages, and the user's own."""
+    managed = tenants_where(asked.user, Permission.MANAGE_TOKENS)
+    hits = []
+    for token in identity.matching_tokens(managed, asked.user.pk, asked.text, MOST + 1):
+        page = reverse("admin:you") if token.own else reverse("admin:tokens", args=[token.slug])
+        detail = f"{token.id} · {token.slug}"
+        hits.append(SearchHit(token.name, detail, "key", f"{page}#token-{token.id}"))
+    return "Tokens", hits
+
+
+def _people(asked: Search) -> Hits:
+    """Accounts, for staff; otherwise members of the tenants whose members the user manages."""
+    if Can(asked.user, None)[Permission.MANAGE_MEMBERS]:
+        rows = User.objects.filter(_named("", asked.text)).order_by("username")[: MOST + 1]
+        return "People", [
+            SearchHit(
+                row.username, row.get_full_name(), "person", reverse("admin:user", args=[row.pk])
+            )
+            for row in rows
+        ]
+    tenants = tenants_where(asked.user, Permission.MANAGE_MEMBERS)
+    members = Membership.objects.filter(_named("user__", asked.text), tenant__in=tenants)
+    found = members.select_related("user", "tenant").order_by("user__username", "tenant__slug")
+    return "People", [
+        SearchHit(
+            each.user.username,
+            f"{each.role} · {each.tenant.slug}",
+            "person",
+            reverse("admin:members", args=[each.tenant.slug]),
+        )
+        for each in found[: MOST + 1]
+    ]
+
+
+def _named(before: str, text: str) -> Q:
+    found = Q()
+    for column in ("username", "first_name", "last_name"):
+        found |= Q(**{f"{before}{column}__icontains": text})
+    return found

@@ -1,0 +1,53 @@
+"""The status page for staff: the state of all processes, and of what they need. Also as JSON."""
+
+from typing import Any, Final
+
+import orjson
+from django.http import HttpResponse, HttpResponseBase
+from django.views.decorators.http import require_safe
+
+from mcphost.console.base import SignedInRequest, of_platform, show
+from mcphost.feed.nodes import NodeRow
+from mcphost.serving.process import status
+from mcphost.serving.process.status import fact, number, state_of
+from mcphost.tenants.roles import Permission
+
+_TONES: Final = {"serves": "good", "works": "good", "drains": "info", "gone": "bad"}
+
+
+@of_platform(Permission.MANAGE_TENANT)
+@require_safe
+def page(request: SignedInRequest) -> HttpResponseBase:
+    """Show each line, good or with its reason, and the processes. It refreshes itself."""
+    found = status.read()
+    processes = [_shown(each) for each in found.facts.processes]
+    return show(request, "status.html", "Status", found=found, processes=processes)
+
+
+@of_platform(Permission.MANAGE_TENANT)
+@require_safe
+def as_json(request: SignedInRequest) -> HttpResponseBase:
+    """Answer the status as JSON: 200 if all is well, otherwise 503."""
+    found = status.read()
+    return HttpResponse(
+        orjson.dumps(found.as_json()),
+        content_type="application/json",
+        status=200 if found.good else 503,
+    )
+
+
+def _shown(process: NodeRow) -> dict[str, Any]:
+    """Return what the table shows of a process. Processes of other versions may report anything."""
+    state = state_of(process)
+    return {
+        "process": process,
+        "state": state,
+        "tone": _TONES[state],
+        "age": process.age.total_seconds(),
+        "version": fact(process, "version"),
+        "key": fact(process, "key"),
+        "requests": int(number(process, "requests")),
+        "rounds": int(number(process, "rounds")),
+        "waiting": int(number(process, "writer", "waiting")),
+        "lag": number(process, "loop", "lag"),
+    }

@@ -1,0 +1,71 @@
+"""Bodies of fields and files: `multipart/form-data` (RFC 7578)."""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from mcphost.egress.errors import EgressRequestError
+from mcphost.egress.secret_values import Text
+
+_WORD: Final = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
+_MEDIA_TYPE: Final = re.compile(rf'{_WORD}/{_WORD}(?:; ?{_WORD}=(?:{_WORD}|"[ !#-\[\]-~]*"))*')
+_UNSAFE: Final = re.compile(r'["\x00-\x1f\x7f]')
+LONGEST_NAME: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """A file. `name` is the field's, `file_name` what the service calls the file."""
+
+    name: str
+    content: bytes
+    file_name: str
+    media_type: str = "application/octet-stream"
+
+
+@dataclass(frozen=True, slots=True)
+class MultipartBody:
+    """Fields and files, in this order."""
+
+    fields: tuple[tuple[str, Text], ...] = ()
+    files: tuple[FilePart, ...] = ()
+
+
+def encode(fields: Sequence[tuple[str, str]], files: Sequence[FilePart]) -> tuple[bytes, str]:
+    """Return the body and its media type. Raises EgressRequestError for invalid names or types."""
+    parts = [_part(f"name={_quoted(name)}", "", value.encode()) for name, value in fields]
+    for file in files:
+        if not _MEDIA_TYPE.fullmatch(file.media_type):
+            raise EgressRequestError(f"The content type of the file {file.name!r} is invalid.")
+        names = f"name={_quoted(file.name)}; filename={_quoted(file.file_name)}"
+        parts.append(_part(names, f"Content-Type: {file.media_type}\r\n", file.content))
+    boundary = _boundary(parts)
+    between = b"--" + boundary + b"\r\n"
+    body = b"".join(between + part for part in parts) + b"--" + boundary + b"--\r\n"
+    return body, f"multipart/form-data; boundary={boundary.decode()}"
+
+
+def _part(names: str, more: str, content: bytes) -> bytes:
+    return f"Content-Disposition: form-data; {names}\r\n{more}\r\n".encode() + content + b"\r\n"
+
+
+def _quoted(name: str) -> str:
+    """Quote a name as browsers do: what could end the text or the line is percent-encoded."""
+    if len(name) > LONGEST_NAME:
+        raise EgressRequestError(f"A name in the form has more than {LONGEST_NAME} characters.")
+    return '"' + _UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", name) + '"'
+
+
+def _boundary(parts: Sequence[bytes]) -> bytes:
+    """Return a boundary that no part contains: the same for the same parts, so that a repeated
+    request has the same bytes."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "big") + part)
+    while True:
+        boundary = b"mcphost-" + digest.hexdigest()[:48].encode()  # RFC 2046: at most 70
+        if not any(boundary in part for part in parts):
+            return boundary
+        digest.update(b"again")

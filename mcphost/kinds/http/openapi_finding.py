@@ -1,0 +1,93 @@
+"""What an OpenAPI document offers, found out in a process of its own, within limits.
+
+A document of a few megabytes may take any amount of work, so it is never parsed where other requests
+are served. `find` blocks its thread until the process has answered, or was killed.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from mcphost.kinds.http.openapi import Credential, Operation
+from mcphost.kinds.http.openapi_documents import OpenApiError
+from mcphost.sandbox.single import JobLimits, JobStopped, run_single
+
+MOST_LISTED: Final = 400
+LIMITS: Final = JobLimits(seconds=45.0, memory=1536 << 20, result=64 << 20)
+
+_JOB: Final = "mcphost.kinds.http.openapi_job"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How to read a document.
+
+    `base_url` replaces its servers; `location` is where it was fetched, which completes a relative
+    server. `secrets` are names of secrets by security scheme. Operations whose path begins with
+    `below` are listed. Those of `sources` come with their configuration.
+    """
+
+    base_url: str = ""
+    location: str = ""
+    below: str = ""
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    sources: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FoundOperation:
+    """An operation. `url` is the address that it is sent to, empty if it cannot become a tool.
+
+    `number` is its place in the document. Those that are not `listed` were named in `sources` only.
+    """
+
+    operation: Operation
+    number: int
+    url: str
+    listed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FoundDocument:
+    """What a document offers. `sources` are all its operations, `left_out` how many fit `below` and
+    are not listed. `kept` is the document for later calls of `find`; empty if it was one."""
+
+    title: str
+    sources: frozenset[str]
+    operations: Sequence[FoundOperation]
+    left_out: int
+    kept: bytes
+
+
+def find(document: bytes, how: Reading, *, kept: bool = False) -> FoundDocument:
+    """Describe a document. `kept` says that it is what an earlier call returned. Raises OpenApiError."""
+    wanted = {
+        "base_url": how.base_url,
+        "location": how.location,
+        "below": how.below,
+        "secrets": how.secrets,
+        "sources": list(how.sources),
+        "most": MOST_LISTED,
+        "kept": kept,
+    }
+    try:
+        done = run_single(_JOB, orjson.dumps(wanted) + b"\n" + document, LIMITS)
+    except JobStopped as stopped:
+        raise OpenApiError(f"The document cannot be read: {stopped}.") from None
+    line, _, packed = done.partition(b"\n")
+    found = orjson.loads(line)
+    if "problem" in found:
+        raise OpenApiError(found["problem"])
+    listed = [_operation(each) for each in found["operations"]]
+    return FoundDocument(
+        found["title"], frozenset(found["sources"]), listed, found["left_out"], packed
+    )
+
+
+def _operation(each: Mapping[str, Any]) -> FoundOperation:
+    said = each["operation"]
+    credentials = tuple(Credential(*one) for one in said["credentials"])
+    operation = Operation(**{**said, "credentials": credentials})
+    return FoundOperation(operation, each["number"], each["url"], each["listed"])

@@ -1,0 +1,121 @@
+"""What a script sends, as far as its code says so: literal names of secrets, literal addresses.
+
+A script may compute either, so this is for early notices only; `egress` decides at each request.
+"""
+
+import ast
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final, TypeGuard
+
+from mcphost.egress.addresses import Target
+from mcphost.egress.errors import EgressError
+from mcphost.kinds.kind import Sending
+from mcphost.kinds.script.signature import ScriptProblem, parsed
+from mcphost.kinds.script.surroundings import METHODS
+
+FIELD: Final = "code"
+_PLACES: Final = {"headers": "header", "params": "query", "json": "body"}
+"""Where the arguments of a request put a secret."""
+
+
+@lru_cache(maxsize=1024)
+def sendings_in(source: str) -> tuple[Sending, ...]:
+    """Return each address and each secret once; nothing if the code cannot be parsed.
+
+    A script that binds the name `http` or `secret` itself means something else by it.
+    """
+    try:
+        module = parsed(source)
+    except ScriptProblem:
+        return ()
+    bound = frozenset(name for node in ast.walk(module) for name in _bound(node))
+    requests = [node for node in ast.walk(module) if "http" not in bound and _is_request(node)]
+    found = [Sending(FIELD, url) for each in requests if (url := _url(each))]
+    named: set[int] = set()
+    if "secret" not in bound:
+        for each in requests:
+            for call, sending in _secrets_of(each):
+                named.add(id(call))
+                found.append(sending)
+        rest = (node for node in ast.walk(module) if id(node) not in named)
+        found += [Sending(FIELD, secret=name) for node in rest if (name := _secret(node))]
+    return tuple(dict.fromkeys(found))
+
+
+def _secrets_of(request: ast.Call) -> Iterator[tuple[ast.AST, Sending]]:
+    """Yield the calls of `secret` in the arguments of a request, with what they send."""
+    for keyword in request.keywords:
+        place = _PLACES.get(keyword.arg or "")
+        for node in ast.walk(keyword.value) if place else ():
+            if name := _secret(node):
+                yield node, Sending(FIELD, _url(request), name, place or "")
+
+
+def _is_request(node: ast.AST) -> TypeGuard[ast.Call]:
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="http"), attr=method)):
+            return method in METHODS
+        case _:
+            return False
+
+
+def _secret(node: ast.AST) -> str:
+    """Return the name in a call of `secret`; empty for another node, and for a computed name."""
+    match node:
+        case (
+            ast.Call(func=ast.Name(id="secret"), args=[ast.Constant(value=str(name))], keywords=[])
+            | ast.Call(
+                func=ast.Name(id="secret"),
+                args=[],
+                keywords=[ast.keyword(arg="name", value=ast.Constant(value=str(name)))],
+            )
+        ):
+            return name
+        case _:
+            return ""
+
+
+def _url(request: ast.Call) -> str:
+    """Return the address of a request, or its origin if only that is literal; empty if neither is."""
+    written = [*request.args[:1], *(one.value for one in request.keywords if one.arg == "url")]
+    text, whole = _beginning(written[0]) if written else ("", False)
+    if not whole:
+        scheme, _, rest = text.partition("://")
+        host, slash, _ = rest.partition("/")
+        text = f"{scheme}://{host}/" if slash else ""
+    try:
+        return Target.parse(text).url
+    except EgressError:
+        return ""
+
+
+def _beginning(written: ast.expr) -> tuple[str, bool]:
+    """Return the literal text that an expression begins with, and whether it is all of it."""
+    whole = True
+    while isinstance(written, ast.BinOp) and isinstance(written.op, ast.Add):
+        written, whole = written.left, False
+    match written:
+        case ast.Constant(value=str(text)):
+            return text, whole
+        case ast.JoinedStr(values=[ast.Constant(value=str(text)), *_]):
+            return text, False
+        case _:
+            return "", False
+
+
+def _bound(node: ast.AST) -> Iterator[str]:
+    """Yield the names that a node binds."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+            yield name
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+        case ast.alias(name=name, asname=other):
+            yield other or name.partition(".")[0]
+        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
+            yield name
+        case ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
+            yield name
+        case _:
+            pass

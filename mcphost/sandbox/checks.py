@@ -1,0 +1,81 @@
+"""How many scripts are checked at once, and how often: each check starts a process."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Condition
+from typing import Final
+
+MOST_AT_ONCE: Final = 2
+"""The most checks in a process. A tenant has one."""
+MOST_WAITING: Final = 4
+"""The most checks that wait for a place. A tenant has one."""
+MOST_A_MINUTE: Final = 60
+"""The most checks of a tenant in a minute."""
+MINUTE: Final = 60.0
+
+
+class ChecksBusy(Exception):  # noqa: N818 - a refusal that says what happened
+    """A script cannot be checked now. The message says why."""
+
+
+class CheckPlaces:
+    """Places for checks, for all threads of a process."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._changed = Condition()
+        self._running: set[str] = set()
+        self._waiting: list[str] = []
+        self._begun: dict[str, deque[float]] = {}
+
+    @property
+    def waiting(self) -> int:
+        """How many checks wait for a place."""
+        return len(self._waiting)
+
+    @contextmanager
+    def place(self, tenant: str, wait_seconds: float = 0.0) -> Iterator[None]:
+        """Hold a place. Blocks at most `wait_seconds` for one. Raises ChecksBusy."""
+        with self._changed:
+            self._wait(tenant, wait_seconds)
+            self._count(tenant)
+            self._running.add(tenant)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._running.discard(tenant)
+                self._changed.notify_all()
+
+    def _wait(self, tenant: str, seconds: float) -> None:
+        if self._is_next(tenant):
+            return
+        if not seconds or tenant in self._waiting or len(self._waiting) >= MOST_WAITING:
+            raise ChecksBusy("Other scripts are checked now.")
+        self._waiting.append(tenant)
+        try:
+            if not self._changed.wait_for(lambda: self._is_next(tenant), seconds):
+                raise ChecksBusy("Other scripts are checked now.")
+        finally:
+            self._waiting.remove(tenant)
+            self._changed.notify_all()
+
+    def _is_next(self, tenant: str) -> bool:
+        """Whether there is a place for a tenant, and none that waits longer could have it."""
+        if len(self._running) >= MOST_AT_ONCE or tenant in self._running:
+            return False
+        first = next((one for one in self._waiting if one not in self._running), tenant)
+        return first == tenant
+
+    def _count(self, tenant: str) -> None:
+        """Count a check that begins. Raises ChecksBusy if it is one too many."""
+        now = self._clock()
+        self._begun = {one: times for one, times in self._begun.items() if times[-1] > now - MINUTE}
+        times = self._begun.setdefault(tenant, deque(maxlen=MOST_A_MINUTE))
+        if len(times) == MOST_A_MINUTE and times[0] > now - MINUTE:
+            raise ChecksBusy(
+                f"Of a tenant at most {MOST_A_MINUTE} scripts are checked in a minute."
+            )
+        times.append(now)

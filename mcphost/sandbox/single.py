@@ -1,0 +1,106 @@
+"""One job in a process of its own, which is killed afterwards: long or large work for one request.
+
+The process is confined like the workers of the pool. It blocks the thread that waits for it, for a
+limited time.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from mcphost.sandbox.processes import KILL_SECONDS, ROOT
+from mcphost.sandbox.single_worker import LENGTH, OUT_OF_MEMORY
+from mcphost.sandbox.users import WorkerUser
+
+_CHUNK: Final = 1 << 20
+_PROGRAM: Final = (
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); "
+    "from mcphost.sandbox.single_worker import main; main(*sys.argv[1:])"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JobLimits:
+    """What one job may take: seconds in all, bytes of memory, and bytes of its result."""
+
+    seconds: float
+    memory: int
+    result: int
+
+
+class JobStopped(Exception):  # noqa: N818 - what happened
+    """A job was ended without a result. The message says why: "it takes more than 45 seconds"."""
+
+
+def run_single(module: str, job: bytes, limits: JobLimits) -> bytes:
+    """Return what `run(job)` of a module returns, in a process of its own. Blocks.
+
+    The module is ours, and imports nothing of Django. Raises JobStopped.
+    """
+    end = time.monotonic() + limits.seconds
+    user = WorkerUser()
+    ours, theirs = socket.socketpair()
+    numbers = (theirs.fileno(), user.id, limits.memory, int(limits.seconds) + 1)
+    with ours:
+        with theirs:
+            process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+                [sys.executable, "-I", "-B", "-c", _PROGRAM, str(ROOT), module, *map(str, numbers)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                env={},
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+            )
+        try:
+            _wait_until(ours, end)
+            ours.sendall(len(job).to_bytes(LENGTH) + job)
+            length = int.from_bytes(_read(ours, LENGTH, end))
+            if length > limits.result:
+                raise JobStopped(f"its result has more than {limits.result >> 20} MiB")
+            return _read(ours, length, end)
+        except TimeoutError:
+            raise JobStopped(f"it takes more than {limits.seconds:g} seconds") from None
+        except OSError:  # the process has ended, or ends
+            raise JobStopped(_why(process, limits)) from None
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait(KILL_SECONDS)
+            user.free()
+
+
+def _read(connection: socket.socket, count: int, end: float) -> bytes:
+    read = bytearray()
+    while len(read) < count:
+        _wait_until(connection, end)
+        part = connection.recv(min(count - len(read), _CHUNK))
+        if not part:
+            raise ConnectionError
+        read += part
+    return bytes(read)
+
+
+def _wait_until(connection: socket.socket, end: float) -> None:
+    left = end - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    connection.settimeout(left)
+
+
+def _why(process: "subprocess.Popen[bytes]", limits: JobLimits) -> str:
+    with suppress(subprocess.TimeoutExpired):
+        status = process.wait(KILL_SECONDS)
+        # A library that cannot allocate aborts; the kernel kills where the machine has no memory.
+        if status in (OUT_OF_MEMORY, -signal.SIGABRT, -signal.SIGSEGV, -signal.SIGKILL):
+            return f"it takes more than {limits.memory >> 20} MiB of memory"
+        if status == -signal.SIGXCPU:
+            return f"it takes more than {limits.seconds:g} seconds"
+    return "its process ended"

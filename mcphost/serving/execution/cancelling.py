@@ -1,0 +1,119 @@
+"""Cancel a call that waits for input, or a task, at the request of a user of the console.
+
+Whether a response or the cancellation comes first is decided by the row that the next round needs: of
+a session's call its own row, of a task the task's, of a stateless call the claim of the round. (Rounds
+of tools that may safely run twice are not claimed. A process runs one although its call is cancelled
+if the client returns within the moment that the change log takes.)
+"""
+
+from enum import StrEnum
+from typing import Final
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from mcphost.audit import call_list
+from mcphost.audit import services as audit
+from mcphost.audit.entries import UNKNOWN
+from mcphost.audit.records import Actor
+from mcphost.audit.timeline import OPEN, Timeline
+from mcphost.calls import cancelled, claims
+from mcphost.sealing.tokens import Purpose, SealError
+from mcphost.serving.execution.cancelled_calls import TOLD
+from mcphost.serving.execution.deliveries import LEGS
+from mcphost.serving.execution.stored_tasks import MESSAGE
+from mcphost.tasks import listing as tasks
+from mcphost.tasks import services as changing
+from mcphost.tasks.listing import ListedTask
+from mcphost.vault import sealer
+from mcphost.vault.errors import VaultError
+
+LONGEST_REASON: Final = 300
+
+
+class CancelResult(StrEnum):
+    """What came of it. Of all but DONE nothing was changed."""
+
+    DONE = "done"
+    RUNS = "runs"
+    """A response was faster: its round runs, or its end is not recorded."""
+    OVER = "over"
+    """The call waits for no response any more, or no such call is known."""
+
+
+def cancel(call: UUID, tenant: UUID, reason: str, actor: Actor) -> CancelResult:
+    """Cancel a call of the tenant that waits for input; its caller is told the reason.
+
+    Records it. What was answered before stays recorded.
+    """
+    with transaction.atomic():
+        result = _cancel(call, tenant, reason, actor)
+        if result is not CancelResult.DONE:
+            transaction.set_rollback(True)
+    return result
+
+
+def cancel_task(task: ListedTask, reason: str, actor: Actor) -> bool:
+    """Cancel a task, whatever it does now; its caller is told the reason. Records it.
+
+    False, and nothing is recorded, if it has ended.
+    """
+    with transaction.atomic():
+        audit.cancel_task(task.call, task.tenant, task.tool, reason, actor)
+        done = changing.cancel(task.id, task.tenant, _message(task, reason))
+        if not done:
+            transaction.set_rollback(True)
+    return done
+
+
+def _cancel(call: UUID, tenant: UUID, reason: str, actor: Actor) -> CancelResult:
+    if _read(call, tenant) is None:
+        return CancelResult.OVER
+    task = tasks.of_call(call, tenant)
+    if task is not None and task.works:
+        return _cancel_task(task, reason, actor)
+    longest = settings.MCPHOST_MAX_ANSWER_SECONDS
+    stopped = cancelled.stop_in_session(call, tenant)
+    if stopped is None:
+        stopped = claims.cancel(call, tenant, LEGS + 1, longest)
+    found = _read(call, tenant)  # again: no round can start any more
+    assert found is not None
+    if not stopped or _has_response(found):
+        return CancelResult.RUNS if _goes_on(found) else CancelResult.OVER
+    if found.state != OPEN:
+        return CancelResult.OVER
+    audit.cancel_call(call, tenant, reason, actor)
+    cancelled.cancel(call, tenant, reason, longest)
+    return CancelResult.DONE
+
+
+def _cancel_task(task: ListedTask, reason: str, actor: Actor) -> CancelResult:
+    audit.cancel_call(task.call, task.tenant, reason, actor)
+    if not changing.cancel(task.id, task.tenant, _message(task, reason)):
+        return CancelResult.OVER
+    return CancelResult.DONE
+
+
+def _message(task: ListedTask, reason: str) -> str:
+    """The status message of the cancelled task, sealed; empty if it cannot be sealed."""
+    text, context = TOLD.format(reason).encode(), task.id.bytes + MESSAGE
+    try:
+        return sealer.seal(Purpose.ROW, task.tenant, text, context=context)
+    except (SealError, VaultError):
+        return ""
+
+
+def _read(call: UUID, tenant: UUID) -> Timeline | None:
+    return call_list.call(call, frozenset({tenant}), timezone.now())
+
+
+def _has_response(found: Timeline) -> bool:
+    """Whether a response has come since the last round, and the round that takes it in has no end."""
+    last = found.rounds[-1]
+    return bool(last.taken) and all(each.finished is None for each in last.attempts)
+
+
+def _goes_on(found: Timeline) -> bool:
+    return found.state in (OPEN, UNKNOWN)

@@ -1,0 +1,308 @@
+"""Trials: an operator runs a tool in the admin, saved or not, before clients can.
+
+A trial runs in rounds, by the same code as a call of a client. Nothing is held between rounds: the
+form carries the tool's definition, the arguments and the sealed state. That is sealed for a purpose
+of its own, so it is no `requestState`, and a `requestState` is none of a trial's.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Final
+from uuid import UUID
+
+import orjson
+from django.core.exceptions import PermissionDenied
+
+from mcphost.audit.records import new_id
+from mcphost.catalogue.drafts import compile_draft
+from mcphost.catalogue.fields import PrimitiveFields
+from mcphost.catalogue.snapshots import ToolSnapshot
+from mcphost.protocol import messages
+from mcphost.protocol.eras import REVISION, Era
+from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError
+from mcphost.protocol.exchange import Exchange, Meta
+from mcphost.protocol.headers import Headers
+from mcphost.protocol.params import check_responses
+from mcphost.runtime.call import Call, Client, Delivery, Principal, PrincipalKind
+from mcphost.runtime.journal import EMPTY, FAILED, Answer, Journal
+from mcphost.runtime.outcomes import Failed, InputRequired, Outcome
+from mcphost.runtime.ports import Ports
+from mcphost.runtime.program import Program
+from mcphost.sealing.tokens import Purpose, SealError, key_id
+from mcphost.serving import limits, request_state, sealing
+from mcphost.serving.context import NO_QUOTA, Incoming, Resumed, TakenAnswer, Turn
+from mcphost.serving.database import in_database
+from mcphost.serving.execution import resume, rounds
+from mcphost.serving.execution.calls import RoundPorts
+from mcphost.serving.execution.links import warm
+from mcphost.serving.options import options
+from mcphost.serving.replies import Answered, Asking, Reply, finish, server_info
+from mcphost.serving.request_state import InvalidState, RequestState
+from mcphost.tenants import selectors as tenants
+from mcphost.tenants.access import Person, allowed
+from mcphost.tenants.roles import COMMON_SCOPES, Permission
+from mcphost.tenants.selectors import TenantSnapshot
+
+MOST_SECONDS: Final = 60.0
+"""The longest time limit of a round: the operator's browser waits for it."""
+PATIENCE_SECONDS: Final = 30.0
+"""How much longer a round may take that waits for a link, which its time limit does not count."""
+MOST_MESSAGES: Final = 200
+MOST_BYTES: Final = 256 * 1024
+REFUSED: Final = "The operator refused the request in the admin."
+OPAQUE: Final = "(sealed)"
+"""Stands for the state in what a client would receive."""
+CLIENT: Final = Client(
+    "mcphost admin",
+    "1",
+    MappingProxyType(
+        {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {}}
+    ),
+)
+"""The admin as a client. It takes requests for a model or for folders only to let them be refused."""
+
+_TOKEN, _LEVEL = "trial", "debug"
+_CALLED_FROM = " in <module>"
+"""The end of the line of a traceback that names no code of the author's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One round to run. `primitive` is the tool's own id, if it is saved.
+
+    `state` is that of the round before, empty for the first one. `responses` are by key, as a client
+    sends them, or REFUSAL. `host` is the Host of the operator's request, `source` its address.
+    """
+
+    operator: Person
+    tenant: UUID
+    definition: PrimitiveFields
+    arguments: Mapping[str, Any]
+    host: str = ""
+    source: str = ""
+    primitive: UUID | None = None
+    state: str = ""
+    responses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+REFUSAL: Final[Mapping[str, Any]] = MappingProxyType({"error": {"message": REFUSED}})
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRound:
+    """What a round of a trial gave: one of `result`, `requests` with `state`, and `error`.
+
+    `requests` are as on the wire; `invalid` says by key why an answer was not accepted. `detail` is
+    where and why the tool failed. `received` are the messages that a client of the stateless revision
+    would receive, the response last. `dropped` counts the notifications that were too many.
+    """
+
+    call: UUID
+    number: int
+    seconds: float
+    result: Mapping[str, Any] | None = None
+    requests: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    state: str = ""
+    error: ProtocolError | None = None
+    invalid: Mapping[str, str] = field(default_factory=dict)
+    detail: str = ""
+    received: Sequence[Mapping[str, Any]] = ()
+    dropped: int = 0
+
+
+class _Watched:
+    """A program that keeps the outcome of its round."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self.outcome: Outcome | None = None
+
+    async def advance(self, call: Call, journal: Journal, ports: Ports) -> Outcome:
+        self.outcome = await self._program.advance(call, journal, ports)
+        return self.outcome
+
+
+class _Received:
+    """The notifications of a round, as a client would receive them."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self.messages: list[bytes] = []
+        self.dropped = 0
+        self._bytes = 0
+
+    def send(self, message: bytes) -> None:
+        self._bytes += len(message)
+        if len(self.messages) < MOST_MESSAGES and self._bytes <= MOST_BYTES:
+            self.messages.append(message)
+        else:
+            self.dropped += 1
+
+
+async def run(trial: Trial) -> TrialRound:
+    """Run a round of a trial and record it; what a client would be refused is in `error`.
+
+    Raises PermissionDenied if the operator may not edit this tenant's tools now, Invalid if the
+    definition cannot be published.
+    """
+    tenant, tool = await in_database(_prepared, trial)
+    watched, stream = _Watched(tool.program), _Received()
+    seconds = min(tool.time_limit or options().tool_seconds, MOST_SECONDS)
+    turn = _turn(trial, tenant, replace(tool, program=watched, time_limit=seconds))
+    began = time.perf_counter()
+    reply, error, received = None, None, b""
+    try:
+        async with asyncio.timeout(MOST_SECONDS + PATIENCE_SECONDS):
+            limits.check_size(turn.incoming, tool.input_validator, trial.arguments)
+            await warm(tenant.id)
+            turn = await _resumed(turn, trial)
+            reply = await _run(turn, stream)
+        received = _response(turn, reply)
+    except ProtocolError as refused:
+        error = refused
+    except TimeoutError:
+        error = ProtocolError(INTERNAL_ERROR, "The trial was ended: it waited for too long.")
+    if error is not None:
+        received = messages.error_response(error.with_id(turn.call.round))
+    return TrialRound(
+        call=turn.call.id,
+        number=turn.call.round,
+        seconds=time.perf_counter() - began,
+        result=reply.result if isinstance(reply, Answered) else None,
+        requests=reply.requests if isinstance(reply, Asking) else {},
+        state=reply.state if isinstance(reply, Asking) else "",
+        error=error,
+        invalid=watched.outcome.invalid if isinstance(watched.outcome, InputRequired) else {},
+        detail=_detail(watched.outcome, tool),
+        received=[*map(orjson.loads, stream.messages), orjson.loads(received)],
+        dropped=stream.dropped,
+    )
+
+
+def _prepared(trial: Trial) -> tuple[TenantSnapshot, ToolSnapshot]:
+    tenant = tenants.tenant(trial.tenant)
+    if tenant is None or not allowed(trial.operator, tenant, Permission.EDIT_TOOLS):
+        raise PermissionDenied
+    return tenant, compile_draft(tenant.id, trial.definition, trial.primitive)
+
+
+def _turn(trial: Trial, tenant: TenantSnapshot, tool: ToolSnapshot) -> Turn:
+    operator = trial.operator
+    principal = Principal(
+        PrincipalKind.PERSON,
+        tenant.id,
+        str(operator.pk),
+        operator.get_username(),
+        COMMON_SCOPES | tool.scopes,
+        operator.pk,
+    )
+    info = {"name": CLIENT.name, "version": CLIENT.version}
+    params = {"name": tool.name, "arguments": trial.arguments}
+    meta = Meta(_TOKEN, _LEVEL, info, CLIENT.capabilities)
+    exchange = Exchange(1, "tools/call", params, meta, Era.MODERN, REVISION)
+    host = [(b"host", trial.host.encode())] if trial.host else []
+    incoming = Incoming(
+        leg=new_id(),
+        exchange=exchange,
+        headers=Headers(host),
+        principal=principal,
+        tenant=tenant,
+        quota=NO_QUOTA,
+        source=trial.source,
+        size=len(orjson.dumps(trial.arguments)),
+        trace_id="",
+    )
+    call = Call(
+        id=new_id(),
+        tenant=tenant.id,
+        principal=principal,
+        method=exchange.method,
+        target=tool.name,
+        arguments=trial.arguments,
+        client=CLIENT,
+        revision=REVISION,
+        era=Era.MODERN,
+        delivery=Delivery.PLAYGROUND,
+        version=tool.version,
+    )
+    return Turn(incoming, tool, call, EMPTY)
+
+
+async def _resumed(turn: Turn, trial: Trial) -> Turn:
+    """The round after the state, if there is one. Raises ProtocolError."""
+    if not trial.state:
+        return turn
+    check_responses({k: v for k, v in trial.responses.items() if v is not REFUSAL})
+    try:
+        state = await _opened(turn, trial.state)
+    except InvalidState as error:
+        await rounds.record_refusal(turn, error.reason, error.call)
+        raise resume.invalid_state() from None
+    taken = tuple(_taken(state, trial.responses))
+    journal = state.journal
+    for one in taken:
+        journal = journal.with_answer(one.key, one.answer)
+    resumed = Resumed(state, journal, taken, key_id(trial.state))
+    call = turn.call._replace(id=state.call, round=state.round + 1)
+    return turn._replace(call=call, journal=journal, resumed=resumed)
+
+
+async def _opened(turn: Turn, token: str) -> RequestState:
+    """The state, if it is this operator's, of this definition and of these arguments.
+
+    Raises InvalidState.
+    """
+    try:
+        written = await sealing.unseal(Purpose.TRIAL, turn.call.tenant, token)
+    except SealError as error:
+        raise InvalidState(error.reason) from None
+    state = request_state.read(written)
+    request_state.check(state, time.time(), turn.bound)
+    if state.version != turn.call.version:
+        raise InvalidState("of another definition", state.call)
+    return state
+
+
+def _taken(
+    state: RequestState, responses: Mapping[str, Mapping[str, Any]]
+) -> Iterator[TakenAnswer]:
+    for key, asked in state.asked.items():
+        given = responses.get(key)
+        if given is None or state.journal.answer(key, asked.question) is not None:
+            continue
+        if given is REFUSAL:
+            refused = {"message": REFUSED}
+            answer = Answer(asked.question, state.version, refused, FAILED)
+        else:
+            resume.check_kind(key, asked.method, given)
+            answer = Answer(asked.question, state.version, given)
+        yield TakenAnswer(key, asked.method, answer)
+
+
+async def _run(turn: Turn, stream: _Received) -> Reply:
+    """Run the round within the tenant's limits. Raises ProtocolError."""
+    if not limits.are_set(turn.incoming):
+        return await rounds.run(turn, RoundPorts(turn, stream))
+    await limits.count_call(turn.incoming)
+    with limits.occupy(turn.incoming):
+        return await rounds.run(turn, RoundPorts(turn, stream))
+
+
+def _response(turn: Turn, reply: Reply) -> bytes:
+    """The response to a client, without its state. Raises the ProtocolError of a refusal."""
+    if isinstance(reply, Asking):
+        reply = replace(reply, state=OPAQUE)
+    result = finish(reply, server_info(turn.incoming.tenant.title, ""))
+    return messages.response(turn.call.round, result)
+
+
+def _detail(outcome: Outcome | None, tool: ToolSnapshot) -> str:
+    """Where and why the tool failed. Of a function of the platform only its message is shown."""
+    if not isinstance(outcome, Failed) or tool.kind == "python":
+        return ""
+    lines = outcome.error.detail.splitlines()
+    return "\n".join(line for line in lines if not line.endswith(_CALLED_FROM))

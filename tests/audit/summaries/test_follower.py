@@ -1,0 +1,500 @@
+"""The summaries follow the record: every entry counts once, whenever and wherever it is committed."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.utils import timezone
+
+from mcphost.audit import call_list
+from mcphost.audit.entries import view
+from mcphost.audit.models import CallMark, CallSummary, Entry, Following, RollUp, RollUpChange
+from mcphost.audit.open_calls import losses
+from mcphost.audit.records import Actor
+from mcphost.audit.selectors import EntryFilter
+from mcphost.audit.services import cancel_call, record
+from mcphost.audit.summaries import batches, rollups, selectors, sets, unseen
+from mcphost.audit.summaries.batches import CallBatch
+from mcphost.audit.summaries.figures import CallSums, Period, positive
+from mcphost.audit.summaries.follower import FEW, FOLD_EVERY, LEASE, Follower
+from mcphost.audit.summaries.projection import Projection, project
+from mcphost.audit.summaries.rollups import MOST_NAMES, By, Resolution, RollUpKey
+from tests.audit.asking import HALF_HOUR, MINUTE, Story, forked, keep, row
+
+pytestmark = pytest.mark.django_db
+
+ACME, OTHER = uuid4(), uuid4()
+
+
+def plain(target: str = "plain", tenant: UUID = ACME, outcome: str = "complete") -> Story:
+    made = Story.of(tenant, target, at=timezone.now() - 5 * MINUTE)
+    made.start()
+    made.end(outcome, "" if outcome == "complete" else f"{outcome} happened")
+    return made
+
+
+def asking(*keys: str, ago: timedelta = 5 * MINUTE) -> Story:
+    made = Story.of(ACME, "asking", at=timezone.now() - ago)
+    made.start()
+    made.ask(*(keys or ("a",)))
+    return made
+
+
+def follow(who: Follower | None = None) -> int:
+    """Follow until nothing is left; return how many rows were written."""
+    who, written = who or Follower(), 0
+    while True:
+        step = who.step()
+        written += step.written
+        if not step.more:
+            who.release()
+            return written
+
+
+def projected(row: CallSummary) -> Projection:
+    """What a stored row says."""
+    details = row.details or {"endings": {}, "answers": {}}
+    shared = {name: getattr(row, name) for name in Projection._fields if hasattr(row, name)}
+    return Projection(
+        **{**shared, "endings": details["endings"], "answers": details["answers"], "took_ms": ()}
+    )
+
+
+def expected(now: datetime) -> dict[UUID, Projection]:
+    """All rows, made in Python from all entries."""
+    grouped: dict[UUID, list[Entry]] = {}
+    for each in Entry.objects.filter(call__isnull=False).order_by("id"):
+        assert each.call is not None
+        grouped.setdefault(each.call, []).append(each)
+    lost = losses()
+    made = {call: project([view(e) for e in of], now, lost) for call, of in grouped.items()}
+    return {call: one._replace(took_ms=()) for call, one in made.items() if one is not None}
+
+
+def check(now: datetime | None = None) -> None:
+    """The rows are those that follow from the entries, and the roll-ups are their sums."""
+    now = now or timezone.now()
+    rows = {each.call: each for each in CallSummary.objects.all()}
+    assert {call: projected(each) for call, each in rows.items()} == expected(now)
+    marks = Counter(CallMark.objects.values_list("call", "mark"))
+    assert set(marks.values()) <= {1}
+    assert {(c, m) for c, m in marks if m in ("asked", "refused")} == {
+        (call, mark)
+        for call, one in rows.items()
+        for mark, count in (("asked", one.asked), ("refused", one.refused))
+        if count
+    }
+    lasts = dict(CallSummary.objects.values_list("call", "last"))
+    assert all(lasts[c] == last for c, last in CallMark.objects.values_list("call", "last"))
+    for resolution in Resolution:
+        sums = _sums(By.ALL, resolution)
+        by_tenant: dict[UUID, CallSums] = {}
+        for each in rows.values():
+            assert each.tenant is not None
+            by_tenant.setdefault(each.tenant, CallSums()).add(batches.sums_of(each))
+        for tenant, wanted in by_tenant.items():
+            _same(sums[tenant], wanted)
+            for by in (By.TARGET, By.CLIENT, By.CALLER):
+                _same(_sums(by, resolution)[tenant], wanted)
+        whole = CallSums()
+        for one in by_tenant.values():
+            whole.add(one)
+        if rows:
+            _same(sums[rollups.PLATFORM], whole)
+
+
+def _sums(by: By, resolution: Resolution) -> dict[UUID, CallSums]:
+    found: dict[UUID, CallSums] = {}
+    columns = ("calls", "errors", "asked", "last_at", "latency", "answering", "endings")
+    query = RollUp.objects.filter(dimension=by, resolution=resolution)
+    for tenant, *values in query.values_list("tenant", *columns):
+        found.setdefault(tenant, CallSums()).add(rollups.sums_of(values))
+    return found
+
+
+def _same(found: CallSums, wanted: CallSums) -> None:
+    for name in ("calls", "errors", "asked"):
+        assert getattr(found, name) == getattr(wanted, name), name
+    for name in ("latency", "answering", "endings"):
+        assert positive(getattr(found, name)) == positive(getattr(wanted, name)), name
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_was_there_before_the_summaries_began_is_read_backwards_in_portions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(unseen, "PORTION", 3)
+    monkeypatch.setattr(batches, "AT_ONCE", 2)
+    keep(*(plain() for _ in range(5)), asking(), forked(Story.of(OTHER, at=timezone.now())))
+    one = Follower()
+    assert one.step().more
+    assert 0 < CallSummary.objects.count() < 7
+    assert not selectors.is_complete()
+    follow(one)
+    assert selectors.is_complete()
+    assert set(CallSummary.objects.values_list("seq", flat=True)) == {0}, "they are no news"
+    check()
+
+
+def test_an_entry_that_is_committed_late_is_not_lost() -> None:
+    """Its id is smaller than those that were seen: the database was away, or a clock differs."""
+    early = plain("early")
+    keep(*(plain() for _ in range(3)))
+    follow()
+    later = [plain("later") for _ in range(3)]
+    keep(*later)
+    follow()
+    keep(early)
+    assert follow() == 1
+    check()
+
+
+def test_a_call_that_goes_on_hours_later_counts_once_as_it_is_now() -> None:
+    made = asking("a", "b", ago=timedelta(hours=20))
+    made.expires = timedelta(days=2)
+    made.made.clear()
+    made.start()
+    made.ask("a", "b")
+    keep(made)
+    follow()
+    check()
+    told = len(made.made)
+    made.back(timedelta(hours=19)).answer("a")
+    made.answer("b", "decline")
+    made.start()
+    made.end()
+    Entry.objects.bulk_create(map(row, made.made[told:]))
+    assert follow() == 1
+    check()
+    found = selectors.totals(frozenset({ACME}), Period.DAY, timezone.now())
+    assert (found.calls, found.asked, found.endings) == (1, 2, {"accept": 1, "decline": 1})
+
+
+def test_nothing_changes_when_the_same_entries_are_read_again() -> None:
+    keep(plain(), asking(), forked(Story.of(OTHER, at=timezone.now())))
+    follow()
+    seq = selectors.newest()
+    calls = list(CallSummary.objects.values_list("call", flat=True))
+    assert batches.write(CallBatch(calls), timezone.now(), losses()) == 0
+    batches.write(CallBatch(calls, again=True), timezone.now(), losses())
+    assert selectors.newest() == seq + 3
+    check()
+
+
+def test_an_input_request_expires_without_an_entry() -> None:
+    made = asking(ago=HALF_HOUR - MINUTE)
+    keep(made)
+    follow()
+    assert CallSummary.objects.get().state == "open"
+    Entry.objects.none()
+    row = CallSummary.objects.get()
+    assert row.expires_at is not None
+    later = row.expires_at + MINUTE
+    batches.write(CallBatch([made.call.id], again=True), later, losses())
+    rollups.fold(later)
+    assert (CallSummary.objects.get().state, CallSummary.objects.get().expires_at) == (
+        "expired",
+        None,
+    )
+    check(later)
+
+
+def test_calls_whose_time_is_over_are_projected_by_the_next_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    keep(asking())
+    follow()
+    later = timezone.now() + 2 * HALF_HOUR
+    monkeypatch.setattr(timezone, "now", lambda: later)
+    assert follow() == 1
+    assert CallSummary.objects.get().state == "expired"
+    check(later)
+
+
+def test_calls_under_a_lost_key_are_lost() -> None:
+    keep(asking(), plain())
+    follow()
+    facts = {"compromised": True, "retired": ["k1"]}
+    record("key.rotated", actor=Actor.person(7, "sam"), target="k2", facts=facts)
+    follow()
+    assert set(CallSummary.objects.values_list("state", flat=True)) == {"lost", "complete"}
+    check()
+
+
+def test_a_call_that_a_user_cancels_is_cancelled() -> None:
+    made = asking()
+    keep(made)
+    follow()
+    cancel_call(made.call.id, ACME, "no longer needed", Actor.person(7, "sam"))
+    follow()
+    assert CallSummary.objects.get().state == "cancelled"
+    check()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_step_that_ends_halfway_is_continued_by_any_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    keep(plain())
+    follow()
+    monkeypatch.setattr("mcphost.audit.summaries.follower.AT_ONCE", 2)
+    keep(*(plain() for _ in range(5)))
+    written = []
+
+    class DeadError(Exception):
+        pass
+
+    def die(seconds: float) -> None:
+        written.append(seconds)
+        if len(written) == 2:
+            raise DeadError
+
+    with pytest.raises(DeadError):
+        Follower().step(die)
+    assert CallSummary.objects.count() == 5
+    Following.objects.update(leased_until=timezone.now() - MINUTE)
+    follow()
+    assert CallSummary.objects.count() == 6
+    check()
+
+
+def test_one_process_follows_and_another_takes_over_when_its_lease_ends() -> None:
+    keep(plain())
+    one, other = Follower(), Follower()
+    assert one.step().leads
+    assert not other.step().leads
+    keep(plain())
+    assert other.step().written == 0
+    assert one.step().written == 1
+    Following.objects.update(leased_until=timezone.now() - LEASE)
+    keep(plain())
+    assert other.step().written == 1
+    assert not one.step().leads
+    other.release()
+    assert one.step().leads
+    check()
+
+
+def test_a_reader_sees_a_call_at_once_without_any_follower() -> None:
+    keep(plain("first"))
+    assert [
+        row.entry.target for row in call_list.calls(EntryFilter(None), timezone.now()).calls
+    ] == ["first"]
+    keep(plain("second"))
+    found = call_list.calls(EntryFilter(None), timezone.now()).calls
+    assert [row.entry.target for row in found] == ["second", "first"]
+
+
+def test_a_bucket_counts_names_without_a_place_as_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rollups, "MOST_NAMES", 2)
+    assert MOST_NAMES > 2
+    keep(plain("a"), plain("b"))
+    follow()
+    keep(plain("c"), plain("a"))
+    follow()
+    found = selectors.by_target(ACME, Period.DAY, timezone.now())
+    assert {name: each.calls for name, each in found.items()} == {"a": 2, "b": 1, "other": 1}
+
+
+def test_under_load_roll_ups_are_written_for_many_batches_together() -> None:
+    begin = timezone.now()
+    follower = Follower()
+    follower.step()
+    _follow_many(follower, "first")
+    assert RollUpChange.objects.exists() is False  # the first ones at once
+    written = Following.objects.get().folds
+    for name in ("second", "third"):
+        _follow_many(follower, name)
+    assert RollUpChange.objects.count() == 2
+    assert Following.objects.get().folds == written
+    rollups.fold(begin + FOLD_EVERY)
+    assert not RollUpChange.objects.exists()
+    check()
+
+
+def _follow_many(follower: Follower, name: str) -> None:
+    keep(*(plain(name) for _ in range(FEW + 1)))
+    assert follower.step().written == FEW + 1
+
+
+def test_a_fold_that_another_process_made_meanwhile_is_not_made_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    keep(plain(), plain())
+    follow()
+    batches.write(CallBatch([keep_one()]), timezone.now(), losses())
+    read, raced = rollups._rows, []
+
+    def read_and_be_overtaken(keys: Iterable[RollUpKey]) -> dict[RollUpKey, CallSums]:
+        found = read(keys)
+        if not raced:
+            raced.append(True)
+            rollups.fold(timezone.now())
+        return found
+
+    monkeypatch.setattr(rollups, "_rows", read_and_be_overtaken)
+    rollups.fold(timezone.now())
+    assert raced
+    check()
+
+
+def keep_one() -> UUID:
+    made = plain()
+    keep(made)
+    return made.call.id
+
+
+def test_old_buckets_are_deleted() -> None:
+    old = Story.of(ACME, "old", at=timezone.now() - timedelta(days=10))
+    old.end()
+    keep(old, plain())
+    follow()
+    now = timezone.now()
+    buckets = Counter(RollUp.objects.values_list("resolution", flat=True))
+    assert rollups.prune(now) == 0
+    later = now + timedelta(hours=26)
+    assert rollups.prune(later) == buckets[Resolution.MINUTE] > 0
+    assert rollups.prune(now + timedelta(days=500)) > 0
+    assert not RollUp.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_rewritten_or_restored_table_is_read_again() -> None:
+    keep(plain(), plain())
+    follow()
+    Following.objects.update(position=1 << 60, checked=1 << 60)
+    keep(plain())
+    follow()
+    check()
+
+
+def _history(rng: random.Random, tenant: UUID) -> Story:
+    made = Story.of(tenant, rng.choice("xyz"), at=timezone.now() - rng.random() * 60 * MINUTE)
+    for _ in range(rng.randint(1, 5)):
+        _happen(rng, made)
+    return made
+
+
+def _happen(rng: random.Random, made: Story) -> None:
+    keys = rng.sample("abc", rng.randint(1, 2))
+    steps: list[Callable[[], object]] = [
+        made.start,
+        lambda: made.end(rng.choice(["complete", "tool_error", "cancelled", "yielded"]), "why"),
+        lambda: made.ask(*keys),
+        lambda: made.ask(*keys, invalid={keys[0]: "no number"}),
+        lambda: made.back().answer(
+            keys[0], rng.choice(["accept", "decline", "cancel", "received"])
+        ),
+        lambda: made.answer("z", unasked=True),
+        lambda: made.refuse("it expired"),
+        made.cancel_task,
+        made.repeat,
+        made.again,
+        made.back,
+    ]
+    rng.choice(steps)()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_and_sums_follow_from_any_history_committed_in_any_order(seed: int) -> None:
+    rng = random.Random(seed)
+    entries = [
+        row(each) for _ in range(40) for each in _history(rng, rng.choice((ACME, OTHER))).made
+    ]
+    rng.shuffle(entries)
+    while entries:
+        some = rng.randint(1, 40)
+        Entry.objects.bulk_create(entries[:some])
+        entries = entries[some:]
+        Follower().step() if rng.random() < 0.5 else follow()
+        Following.objects.update(owner=None)
+    follow()
+    check()
+    now = timezone.now()
+    listed = {each.entry.call: each for each in _all_listed(now)}
+    wanted = expected(now)
+    assert {call: each.state for call, each in listed.items()} == {
+        call: one.state for call, one in wanted.items()
+    }
+    for call, one in listed.items():
+        assert (one.entry.id, one.refused) == (wanted[call].last, wanted[call].refused)  # type: ignore[index]
+
+
+def _all_listed(now: datetime) -> list[call_list.ListedCall]:
+    found: list[call_list.ListedCall] = []
+    after = None
+    while True:
+        page = call_list.calls(EntryFilter(None), now, after=after, limit=7)
+        found += page.calls
+        after = page.after
+        if after is None:
+            return found
+
+
+@pytest.mark.postgresql  # SQLite has one writing transaction at a time
+@pytest.mark.django_db(transaction=True)
+def test_an_entry_of_a_transaction_that_ends_after_later_ones_is_not_lost() -> None:
+    follow()
+    slow, fast = plain("slow"), plain("fast")
+    other = connections.create_connection(DEFAULT_DB_ALIAS)
+    try:
+        with other.cursor() as cursor:
+            cursor.execute("BEGIN")
+            fields = [each.column for each in Entry._meta.concrete_fields]
+            places = ", ".join(["%s"] * len(fields))
+            names = ", ".join(f'"{name}"' for name in fields)
+            for each in map(row, slow.made):
+                values = [
+                    field.get_db_prep_save(getattr(each, field.attname), other)
+                    for field in Entry._meta.concrete_fields
+                ]
+                cursor.execute(f"INSERT INTO audit_entry ({names}) VALUES ({places})", values)
+            keep(fast)
+            assert follow() == 1
+            assert follow() == 0
+            cursor.execute("COMMIT")
+    finally:
+        other.close()
+    assert follow() == 1
+    check()
+
+
+@pytest.mark.postgresql  # SQLite has one writing transaction at a time
+@pytest.mark.django_db(transaction=True)
+def test_a_long_transaction_lets_nothing_be_read_again_and_nothing_be_lost() -> None:
+    cancelled = asking()
+    keep(cancelled)
+    follow()
+    other = connections.create_connection(DEFAULT_DB_ALIAS)
+    try:
+        with other.cursor() as cursor:
+            cursor.execute("BEGIN")
+            cursor.execute("SELECT pg_current_xact_id()")
+            keep(*(plain() for _ in range(3)))
+            assert follow() == 3
+            assert unseen.look(Following.objects.get()).calls == []
+            with transaction.atomic(), transaction.atomic():  # recorded in a subtransaction
+                cancel_call(cancelled.call.id, ACME, "why", Actor.person(7, "sam"))
+            assert follow() == 1
+            cursor.execute("ROLLBACK")
+    finally:
+        other.close()
+    check()
+
+
+@pytest.mark.postgresql
+@pytest.mark.django_db(transaction=True)
+def test_a_batch_is_found_by_index_in_a_table_that_was_never_analyzed() -> None:
+    plan = "EXPLAIN SELECT e.call FROM audit_entry e WHERE e.call IN {0} GROUP BY e.call"
+    keep(*(plain() for _ in range(50)))
+    try:
+        sets.tune()
+        told = sets.fetch(plan.format(sets.ids_of()), sets.hexes([]))
+    finally:
+        connections[DEFAULT_DB_ALIAS].close()  # with its settings
+    assert "audit_entry_call" in str(told)
+    assert "Seq Scan on audit_entry" not in str(told)

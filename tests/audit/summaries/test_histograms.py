@@ -1,0 +1,42 @@
+"""Histograms of logarithmic buckets."""
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcphost.audit.summaries.histograms import LARGEST, bucket_of, percentile, value_of
+
+WEEK_US = 7 * 24 * 3600 * 1_000_000
+
+
+def test_a_bucket_stands_for_its_values_within_five_percent() -> None:
+    values = {*range(1, 20_000), *(round(1.013**power) for power in range(1, 2_000))}
+    for value in values:
+        if value <= WEEK_US:
+            assert abs(value_of(bucket_of(value)) - value) <= 0.05 * value + 0.5, value
+
+
+def test_buckets_grow_with_their_values_and_have_ends() -> None:
+    buckets = [bucket_of(value) for value in range(100_000)]
+    assert buckets == sorted(buckets)
+    assert bucket_of(0) == bucket_of(-5) < bucket_of(1)
+    assert bucket_of(10**40) == LARGEST
+    assert value_of(bucket_of(0)) == 0
+
+
+@given(
+    st.lists(st.integers(1, WEEK_US), min_size=1, max_size=400), st.sampled_from([0.5, 0.95, 0.99])
+)
+def test_a_percentile_is_within_five_percent(values: list[int], share: float) -> None:
+    counts: dict[int, int] = {}
+    for value in values:
+        counts[bucket_of(value)] = counts.get(bucket_of(value), 0) + 1
+    exact = sorted(values)[max(1, math.ceil(share * len(values))) - 1]
+    found = percentile(counts, share)
+    assert found is not None
+    assert abs(found - exact) <= 0.05 * exact + 0.5
+
+
+def test_nothing_has_no_percentile() -> None:
+    assert percentile({}, 0.95) is None

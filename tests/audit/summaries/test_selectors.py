@@ -1,0 +1,171 @@
+"""The figures of calls, as the dashboard reads them."""
+
+from datetime import datetime, timedelta
+from itertools import pairwise
+from uuid import UUID, uuid4
+
+import pytest
+from django.utils import timezone
+
+from mcphost.audit.summaries import selectors
+from mcphost.audit.summaries.follower import follower
+from mcphost.audit.summaries.selectors import Dimension, Period
+from tests.audit.asking import HALF_HOUR, MINUTE, Story
+from tests.audit.asking import keep as keep_entries
+
+pytestmark = pytest.mark.django_db
+
+ACME, OTHER = uuid4(), uuid4()
+OURS = frozenset({ACME})
+
+
+@pytest.fixture
+def now() -> datetime:
+    return timezone.now()
+
+
+def keep(*stories: Story) -> None:
+    keep_entries(*stories)
+    while follower.step().more:
+        pass
+
+
+def plain(
+    target: str = "plain", tenant: UUID = ACME, outcome: str = "complete", ago: timedelta = MINUTE
+) -> Story:
+    made = Story.of(tenant, target, at=timezone.now() - ago)
+    made.end(outcome)
+    return made
+
+
+def asking(*keys: str, ago: timedelta = 5 * MINUTE, target: str = "asking") -> Story:
+    made = Story.of(ACME, target, at=timezone.now() - ago)
+    made.start()
+    made.ask(*keys)
+    return made
+
+
+def test_calls_errors_and_latency_are_counted(now: datetime) -> None:
+    keep(*(plain() for _ in range(3)), plain(outcome="tool_error"), plain(tenant=OTHER))
+    found = selectors.totals(OURS, Period.HOUR, now)
+    assert (found.calls, found.errors, found.asked) == (4, 1, 0)
+    assert found.p95_us is not None
+    assert abs(found.p95_us - 3000) <= 150
+    assert selectors.totals(None, Period.HOUR, now).calls == 5
+    assert selectors.totals(frozenset(), Period.HOUR, now).calls == 0
+
+
+@pytest.mark.parametrize(
+    ("response", "errors"), [("decline", 0), ("cancel", 0), ("accept", 1), ("received", 1)]
+)
+def test_a_tool_that_a_person_kept_from_its_work_has_not_failed(
+    now: datetime, response: str, errors: int
+) -> None:
+    story = asking("a")
+    story.back().answer("a", response)
+    story.end("tool_error")
+    keep(story)
+    found = selectors.totals(OURS, Period.DAY, now)
+    assert (found.calls, found.errors) == (1, errors)
+
+
+@pytest.mark.parametrize(("outcome", "again"), [("crashed", False), ("tool_error", True)])
+def test_a_tool_that_fails_for_another_reason_than_the_last_response_has_failed(
+    now: datetime, outcome: str, again: bool
+) -> None:
+    story = asking("a")
+    story.back().answer("a", "decline")
+    if again:
+        story.ask("b")
+        story.back().answer("b")
+    story.end(outcome)
+    keep(story)
+    assert selectors.totals(OURS, Period.DAY, now).errors == 1
+
+
+def test_input_requests_are_counted_by_how_they_ended(now: datetime) -> None:
+    answered, declined = asking("a", "b"), asking("a")
+    answered.back().answer("a")
+    answered.answer("b", "cancel")
+    answered.end()
+    declined.back().answer("a", "decline")
+    declined.end()
+    keep(answered, declined, asking("a"), asking("a", ago=2 * HALF_HOUR))
+    found = selectors.totals(OURS, Period.DAY, now)
+    assert (found.calls, found.asked) == (4, 5)
+    assert found.endings == {"accept": 1, "cancel": 1, "decline": 1, "open": 1, "expired": 1}
+    assert found.p50_answer_ms is not None
+    assert abs(found.p50_answer_ms - 61_500) <= 61_500 * 0.05
+
+
+@pytest.mark.parametrize("period", list(Period))
+def test_the_points_of_a_series_add_up_to_the_totals(period: Period, now: datetime) -> None:
+    keep(*(plain(ago=timedelta(hours=hours)) for hours in range(0, 500, 7)), plain(ago=3 * MINUTE))
+    points = selectors.series(OURS, period, now)
+    assert 1 < len(points) <= 60
+    assert all(one.until == other.at for one, other in pairwise(points))
+    assert points[-1].at <= now < points[-1].until
+    total = selectors.totals(OURS, period, now).calls
+    assert sum(each.numbers.calls for each in points) == total > 0
+
+
+@pytest.mark.parametrize("period", list(Period))
+def test_the_series_of_one_target_has_its_calls_only(period: Period, now: datetime) -> None:
+    keep(
+        plain("mine"), plain("mine", ago=timedelta(hours=50)), plain("other"), plain("mine", OTHER)
+    )
+    points = selectors.series(OURS, period, now, target="mine")
+    assert len(points) == period.points
+    total = selectors.by_target(ACME, period, now)["mine"].calls
+    assert sum(each.numbers.calls for each in points) == total > 0
+    nothing = selectors.series(OURS, period, now, target="unknown")
+    assert not any(each.numbers.calls for each in nothing)
+
+
+def test_the_busiest_come_first(now: datetime) -> None:
+    keep(*(plain("often") for _ in range(3)), plain("seldom"), plain("theirs", OTHER))
+    found = selectors.top(OURS, Dimension.TARGET, Period.HOUR, now)
+    assert [(each.tenant, each.name, each.numbers.calls) for each in found] == [
+        (ACME, "often", 3),
+        (ACME, "seldom", 1),
+    ]
+    assert len(selectors.top(None, Dimension.TARGET, Period.HOUR, now)) == 3
+    assert len(selectors.top(None, Dimension.TARGET, Period.HOUR, now, limit=1)) == 1
+    for by in (Dimension.CLIENT, Dimension.CALLER):
+        (only,) = selectors.top(OURS, by, Period.HOUR, now)
+        assert only.numbers.calls == 4
+    assert set(selectors.by_target(ACME, Period.HOUR, now)) == {"often", "seldom"}
+
+
+def test_the_funnel_has_a_row_for_each_target_and_client_that_was_asked(now: datetime) -> None:
+    answered = asking("a")
+    answered.back().answer("a")
+    answered.end()
+    keep(answered, asking("a"), plain())
+    (row,) = selectors.funnel(OURS, Period.DAY, now, limit=5).rows
+    assert (row.tenant, row.target, row.asked) == (ACME, "asking", 2)
+    assert row.endings == {"accept": 1, "open": 1}
+
+
+def test_the_funnel_is_cut_behind_the_rows_with_the_most_requests(now: datetime) -> None:
+    keep(*(asking("a", target=name) for name in ("one", "two", "two", "three", "three", "three")))
+    found = selectors.funnel(OURS, Period.DAY, now, limit=2)
+    assert [(row.target, row.asked) for row in found.rows] == [("three", 3), ("two", 2)]
+    assert found.is_cut
+    whole = selectors.funnel(OURS, Period.DAY, now, limit=3)
+    assert (len(whole.rows), whole.is_cut) == (3, False)
+    (only,) = selectors.funnel(OURS, Period.DAY, now, target="one", limit=2).rows
+    assert (only.target, only.asked) == ("one", 1)
+
+
+def test_changes_are_read_once_each() -> None:
+    keep(plain("earlier"))
+    before = selectors.newest()
+    keep(plain())
+    first = selectors.changed(OURS, before, 100)
+    assert [each.target for each in first.rows] == ["plain"]
+    assert selectors.changed(OURS, first.last_seq, 100).rows == ()
+    keep(plain(tenant=OTHER))
+    second = selectors.changed(OURS, first.last_seq, 100)
+    assert second.rows == ()
+    assert second.last_seq > first.last_seq

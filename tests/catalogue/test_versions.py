@@ -1,0 +1,150 @@
+"""Tests of versions: notes, rolling back, archiving, deleting, and edits based on an old copy."""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import connection
+
+from mcphost.audit.models import Entry
+from mcphost.catalogue import selectors, services
+from mcphost.catalogue.errors import (
+    ConflictError,
+    Invalid,
+    NotDeletableError,
+    UnchangedError,
+    UnknownError,
+    WrongStateError,
+)
+from mcphost.catalogue.fields import fingerprint
+from mcphost.catalogue.models import MAX_NOTE, Grant, Primitive, PrimitiveVersion
+from mcphost.catalogue.rows import VersionRow
+from mcphost.catalogue.states import PrimitiveState
+from tests.catalogue.kit import ACTOR, fields
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def tool(acme: UUID) -> UUID:
+    """A tool with two versions, of which the second is served."""
+    made = services.create(acme, fields(title="First"), ACTOR).id
+    services.publish(made, ACTOR, note="the beginning")
+    services.update(made, fields(title="Second"), ACTOR)
+    services.publish(made, ACTOR)
+    return made
+
+
+def served_title(tenant: UUID) -> Any:
+    (snapshot,) = selectors.offering(tenant).tools
+    return snapshot.listing["title"]
+
+
+def first_of(tool: UUID) -> VersionRow:
+    return selectors.versions(tool)[-1]
+
+
+def last_entry() -> Entry:
+    found = Entry.objects.order_by("-id").first()
+    assert found is not None
+    return found
+
+
+def test_a_version_says_why_it_was_published(tool: UUID) -> None:
+    assert [each.note for each in selectors.versions(tool)] == ["", "the beginning"]
+    (entry, _) = Entry.objects.filter(action="tool.published").order_by("id")
+    assert entry.facts["note"] == "the beginning"
+
+
+@pytest.mark.parametrize("note", ["x" * (MAX_NOTE + 1), "a\0b", "a\x1bb"])
+def test_a_note_that_cannot_be_shown_is_refused_and_nothing_published(
+    tool: UUID, note: str
+) -> None:
+    services.update(tool, fields(title="Third"), ACTOR)
+    with pytest.raises(Invalid) as refusal:
+        services.publish(tool, ACTOR, note=note)
+    assert list(refusal.value.problems) == ["note"]
+    assert len(selectors.versions(tool)) == 2
+
+
+def test_an_earlier_version_is_served_again_and_the_working_copy_stays(
+    acme: UUID, tool: UUID
+) -> None:
+    first = first_of(tool)
+    row = services.roll_back(tool, first.id, ACTOR, note="worse than before")
+    assert (row.version, row.edited, row.fields.title) == (first.label, True, "Second")
+    assert served_title(acme) == "First"
+    entry = last_entry()
+    assert entry.action == "tool.rolled_back"
+    assert entry.facts["version"] == first.label
+    assert entry.facts["instead_of"].startswith("2+")
+    assert entry.facts["note"] == "worse than before"
+    # The next publication is a version of its own, above all others.
+    assert services.publish(tool, ACTOR).version.startswith("3+")
+
+
+def test_the_served_version_and_unknown_ones_are_not_rolled_back_to(acme: UUID, tool: UUID) -> None:
+    with pytest.raises(UnchangedError):
+        services.roll_back(tool, selectors.versions(tool)[0].id, ACTOR)
+    other = services.create(acme, fields("demo.add"), ACTOR).id
+    services.publish(other, ACTOR)
+    for version in (uuid4(), selectors.versions(other)[0].id):
+        with pytest.raises(UnknownError):
+            services.roll_back(tool, version, ACTOR)
+
+
+def test_a_version_whose_function_is_no_longer_granted_is_not_served_again(
+    acme: UUID, tool: UUID
+) -> None:
+    Grant.objects.filter(tenant=acme).delete()
+    with pytest.raises(Invalid):
+        services.roll_back(tool, first_of(tool).id, ACTOR)
+    assert (selectors.primitive(tool) or pytest.fail()).version.startswith("2+")
+
+
+def test_an_archived_tool_is_not_served_and_comes_back_disabled(acme: UUID, tool: UUID) -> None:
+    assert services.archive(tool, ACTOR).state == PrimitiveState.ARCHIVED
+    assert selectors.offering(acme).tools == ()
+    with pytest.raises(WrongStateError):
+        services.roll_back(tool, first_of(tool).id, ACTOR)
+    assert services.restore(tool, ACTOR).state == PrimitiveState.DISABLED
+    assert selectors.offering(acme).tools == ()
+    services.enable(tool, ACTOR)
+    assert served_title(acme) == "Second"
+
+
+def test_a_draft_and_an_archived_tool_are_deleted_and_their_records_stay(
+    acme: UUID, tool: UUID
+) -> None:
+    draft = services.create(acme, fields("demo.add"), ACTOR).id
+    services.delete(draft, ACTOR)
+    with pytest.raises(NotDeletableError, match="archive it"):
+        services.delete(tool, ACTOR)
+    services.archive(tool, ACTOR)
+    services.delete(tool, ACTOR)
+    connection.check_constraints()
+    assert not Primitive.objects.exists()
+    assert not PrimitiveVersion.objects.exists()
+    entry = last_entry()
+    assert (entry.action, entry.target, entry.facts) == (
+        "tool.deleted",
+        "echo",
+        {"kind": "python", "versions": 2},
+    )
+    assert Entry.objects.filter(action="tool.published").count() == 2
+    services.create(acme, fields(), ACTOR)  # the name is free
+
+
+def test_an_edit_of_an_older_working_copy_is_refused(tool: UUID) -> None:
+    row = selectors.primitive(tool)
+    assert row is not None
+    read = fingerprint(row.fields)
+    services.update(tool, fields(title="Third"), ACTOR, based_on=read)
+    with pytest.raises(ConflictError, match="changed meanwhile"):
+        services.update(tool, fields(title="Fourth"), ACTOR, based_on=read)
+    now = selectors.primitive(tool)
+    assert now is not None
+    assert now.fields.title == "Third"
+    # Publishing changes no working copy, so it is no conflict.
+    services.publish(tool, ACTOR)
+    services.update(tool, fields(title="Fourth"), ACTOR, based_on=fingerprint(now.fields))

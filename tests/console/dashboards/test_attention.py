@@ -1,0 +1,164 @@
+"""Tests of what needs a hand: each line for the users who can do something about it."""
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from mcphost.audit.records import Actor
+from mcphost.audit.summaries.figures import CallNumbers
+from mcphost.catalogue import selectors as catalogue
+from mcphost.catalogue.models import Grant
+from mcphost.console.dashboards.attention import Hand, is_spike
+from mcphost.identity.models import Token
+from mcphost.identity.services import TokenRequest, issue
+from mcphost.observability import health
+from mcphost.tenants.roles import CALL_TOOLS
+from tests.audit.asking import Story, keep
+from tests.cast import Cast
+from tests.console.conftest import Browser
+from tests.console.dashboards.rows import calls
+from tests.console.things import Things
+
+pytestmark = pytest.mark.django_db
+
+OVERVIEW = "/admin/t/acme/"
+
+
+def hands(client: Client, path: str = OVERVIEW) -> list[Hand]:
+    return list(client.get(path).context["hands"])
+
+
+def texts(client: Client, path: str = OVERVIEW) -> list[str]:
+    return [f"{each.about} {each.text}".strip() for each in hands(client, path)]
+
+
+def waiting(cast: Cast, left: timedelta, target: str = "refund") -> None:
+    story = Story.of(cast.acme.id, target, at=timezone.now() - timedelta(minutes=1))
+    story.expires = left + timedelta(minutes=1, seconds=5)
+    story.ask("approve")
+    keep(story)
+
+
+def token(cast: Cast, name: str, left: timedelta, life: timedelta = timedelta(days=90)) -> None:
+    now = timezone.now()
+    wanted = TokenRequest(name, (CALL_TOOLS,), expires_at=now + left + timedelta(minutes=1))
+    made = issue(cast.acme.id, cast.owner.user, wanted, actor=Actor.person(1, "owner"))
+    Token.objects.filter(pk=made.id).update(created_at=now + left - life)
+
+
+def test_nothing_needs_a_hand(cast: Cast, owner: Client) -> None:
+    assert texts(owner) == []
+    assert "Nothing needs a hand." in owner.get(OVERVIEW).content.decode()
+    assert "Nothing needs a hand." in owner.get("/admin/").content.decode()
+
+
+def test_open_requests_near_their_end_lead_to_their_calls(cast: Cast, auditor: Client) -> None:
+    waiting(cast, timedelta(minutes=4))
+    waiting(cast, timedelta(minutes=25), "far")
+    assert texts(auditor) == [
+        "refund waits for a response: its input request expires in 4 minutes."
+    ]
+    assert auditor.get(hands(auditor)[0].url).status_code == 200
+
+
+def test_many_open_requests_are_counted(cast: Cast, auditor: Client) -> None:
+    for _ in range(5):
+        waiting(cast, timedelta(minutes=4))
+    last = hands(auditor)[-1]
+    assert len(hands(auditor)) == 4
+    assert last.text == "2 more open input requests expire within ten minutes."
+    assert len(auditor.get(last.url).context["calls"]) == 5
+
+
+def test_tokens_about_to_expire_are_for_those_who_manage_them(
+    cast: Cast, owner: Client, operator: Client, staff: Client
+) -> None:
+    token(cast, "laptop", timedelta(days=3))
+    token(cast, "tonight", timedelta(hours=5))
+    token(cast, "later", timedelta(days=20))
+    token(cast, "of a week", timedelta(days=6), life=timedelta(days=7))
+    said = [
+        "tonight is a token of owner and expires in 5 hours.",
+        "laptop is a token of owner and expires in 3 days.",
+    ]
+    assert texts(owner) == texts(owner, "/admin/") == texts(staff) == said
+    assert [each.tone for each in hands(owner)] == ["warn", "info"]
+    assert texts(operator) == []
+    assert owner.get(hands(owner)[0].url).status_code == 200
+
+
+def test_revoked_and_expired_tokens_are_done_with(cast: Cast, owner: Client) -> None:
+    token(cast, "revoked", timedelta(days=1))
+    token(cast, "expired", timedelta(days=1))
+    Token.objects.filter(name="revoked").update(revoked_at=timezone.now())
+    Token.objects.filter(name="expired").update(expires_at=timezone.now())
+    assert texts(owner) == []
+
+
+def test_a_tool_that_is_not_served_leads_to_its_page(
+    cast: Cast, acme: Things, owner: Client
+) -> None:
+    Grant.objects.all().delete()
+    catalogue.forget_all()
+    line = hands(owner)[0]
+    assert (line.tone, line.about, line.verb) == ("bad", "canary-acme-tool", "View tool")
+    assert line.text.startswith("is not served: ")
+    assert str(acme.tool) in line.url
+    assert owner.get(line.url).status_code == 200
+    assert [each.tenant for each in hands(owner, "/admin/")] == ["acme"]
+
+
+def test_a_spike_of_errors_leads_to_the_calls(cast: Cast, operator: Client, staff: Client) -> None:
+    calls(cast.acme.id, 12, target="report", outcome="tool_error")
+    calls(cast.acme.id, 8, target="report")
+    calls(cast.acme.id, 100, target="report", ago=timedelta(hours=5))
+    calls(cast.acme.id, 40, target="steady", outcome="tool_error")
+    calls(cast.acme.id, 40, target="steady", outcome="tool_error", ago=timedelta(hours=5))
+    calls(cast.acme.id, 9, target="few", outcome="tool_error")
+    said = "report failed in 12 of 20 calls in the last hour; in the day before, in 0 of 100."
+    for client in (operator, staff):
+        assert texts(client) == texts(client, "/admin/") == [said]
+        assert len(client.get(hands(client)[0].url).context["calls"]) == 20
+
+
+def test_few_errors_and_usual_ones_are_no_spike() -> None:
+    usual = CallNumbers(calls=1000, errors=40)
+    assert is_spike(CallNumbers(calls=100, errors=20), usual)
+    assert not is_spike(CallNumbers(calls=100, errors=11), usual)
+    assert not is_spike(CallNumbers(calls=9, errors=9), CallNumbers())
+    assert not is_spike(CallNumbers(calls=1000, errors=20), CallNumbers())
+    assert is_spike(CallNumbers(calls=10, errors=10), CallNumbers())
+
+
+def test_what_is_wrong_with_the_process_is_for_staff(
+    cast: Cast, owner: Client, staff: Client
+) -> None:
+    health.register("console-test", lambda: "the disk is full")
+    try:
+        assert texts(staff, "/admin/") == ["console-test: the disk is full"]
+        assert texts(owner, "/admin/") == texts(staff) == []
+    finally:
+        health.unregister("console-test")
+
+
+def test_the_most_urgent_comes_first(cast: Cast, acme: Things, owner: Client) -> None:
+    token(cast, "laptop", timedelta(days=3))
+    waiting(cast, timedelta(minutes=4))
+    Grant.objects.all().delete()
+    catalogue.forget_all()
+    assert [each.tone for each in hands(owner)] == ["bad", "warn", "info"]
+
+
+def test_nobody_sees_what_needs_a_hand_elsewhere(cast: Cast, browse: Browser) -> None:
+    waiting(cast, timedelta(minutes=4))
+    token(cast, "laptop", timedelta(days=3))
+    calls(cast.acme.id, 12, outcome="tool_error")
+    assert texts(browse(cast.stranger), "/admin/") == []
+
+
+def test_names_from_outside_are_text(cast: Cast, owner: Client) -> None:
+    waiting(cast, timedelta(minutes=4), "<b>\u202e")
+    page = owner.get(OVERVIEW).content.decode()
+    assert "<bdi><b>&lt;b&gt;⟨U+202E⟩</b></bdi> waits for a response" in page

@@ -1,0 +1,160 @@
+"""Tests of charts: their table has the numbers that are drawn, at their places."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.template.loader import render_to_string
+
+from mcphost.console.dashboards.charts import (
+    Axes,
+    Chart,
+    ChartSpan,
+    Measure,
+    Value,
+    drawn_lines,
+    stacked,
+)
+from mcphost.console.dashboards.scales import (
+    compact,
+    count_scale,
+    duration_scale,
+    duration_text,
+    grouped,
+    times,
+)
+
+START = datetime(2026, 5, 4, 22, 0, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+def axes(count: int) -> Axes:
+    spans = [ChartSpan(START + HOUR * each, START + HOUR * (each + 1)) for each in range(count)]
+    return Axes("calls", "Calls", spans, count_scale, lambda value: grouped(round(value)))
+
+
+def bars(*rows: Sequence[Value]) -> Chart:
+    tones = ("bad", "accent")
+    measures = [Measure(tones[place], f"row {place}", row) for place, row in enumerate(rows)]
+    return stacked(axes(len(rows[0])), measures)
+
+
+def lines(*values: Value) -> Chart:
+    return drawn_lines(axes(len(values)), [Measure("strong", "p95", values)])
+
+
+def number(percent: str) -> float:
+    return float(percent.removesuffix("%"))
+
+
+def test_bars_stand_on_one_another_and_are_as_high_as_their_numbers() -> None:
+    chart = bars([1, 0, 4], [3, 2, 4])
+    assert [label.text for label in chart.values] == ["0", "5", "10"]
+    assert [(bar.tone, number(bar.y), number(bar.height)) for bar in chart.bars] == [
+        ("bad", 90, 10),
+        ("accent", 60, 30),
+        ("accent", 80, 20),
+        ("bad", 60, 40),
+        ("accent", 20, 40),
+    ]
+    assert all(number(bar.x) + number(bar.width) <= 100 for bar in chart.bars)
+
+
+def test_one_error_among_a_million_calls_can_be_seen() -> None:
+    chart = bars([1], [1_000_000])
+    assert [number(bar.height) > 0.5 for bar in chart.bars] == [True, True]
+    assert all(number(bar.y) >= 0 for bar in chart.bars)
+
+
+def test_the_table_has_the_numbers_that_are_drawn() -> None:
+    chart = bars([1, 0, 4], [3, 2, 1234])
+    assert [[cell for _, cell in row.cells] for row in chart.rows] == [
+        ["1", "3"],
+        ["0", "2"],
+        ["4", "1,234"],
+    ]
+    assert [row.span.text for row in chart.rows] == [
+        "Mon 04 May, 22:00 to 23:00",
+        "Mon 04 May, 23:00 to 00:00",
+        "Tue 05 May, 00:00 to 01:00",
+    ]
+    drawn = render_to_string("console/dashboards/chart.html", {"chart": chart})
+    assert drawn.count("<title>") == drawn.count("<tr><td") == 3
+    for row in chart.rows:
+        assert f"<title>{row.text}</title>" in drawn
+
+
+def test_a_line_has_gaps_where_there_was_nothing_and_points_between_gaps() -> None:
+    chart = lines(1, None, 2, 1, None)
+    assert chart.lines[0].path == "M100.0,50.00h0.1M500.0,0.00L700.0,50.00"
+    assert [cell for row in chart.rows for _, cell in row.cells] == [
+        "1",
+        "\u2013",
+        "2",
+        "1",
+        "\u2013",
+    ]
+
+
+def test_a_chart_says_in_words_what_it_shows() -> None:
+    assert bars([0, 2], [5, 1]).summary == "Calls. row 0: at most 2; row 1: at most 5."
+    assert lines(None, None).summary == "Calls. Nothing in this period."
+
+
+@pytest.mark.parametrize("chart", [bars([0, 0]), lines(None, None), bars([])])
+def test_without_numbers_there_is_a_sentence_and_no_chart(chart: Chart) -> None:
+    assert chart.empty
+    drawn = render_to_string("console/dashboards/chart.html", {"chart": chart})
+    assert "Nothing in this period." in drawn
+    assert "c-plot" not in drawn
+    assert "<table" not in drawn
+
+
+def test_a_drawn_chart_has_neither_style_attributes_nor_scripts() -> None:
+    drawn = render_to_string("console/dashboards/chart.html", {"chart": bars([1, 2], [3, 4])})
+    assert "style=" not in drawn
+    assert "<script" not in drawn
+    assert 'role="img" aria-label="Calls. ' in drawn
+
+
+@pytest.mark.parametrize(
+    ("most", "top"),
+    [(0, 2), (1, 2), (3, 4), (5, 10), (11, 20), (101, 200), (640, 800), (8_001, 10_000)],
+)
+def test_axes_of_counts_end_at_round_numbers_with_whole_halves(most: int, top: int) -> None:
+    assert count_scale(most).top == top
+
+
+@pytest.mark.parametrize(
+    ("most", "top"),
+    [
+        (0.0001, "0.2 ms"),
+        (0.03, "40 ms"),
+        (0.9, "1 s"),
+        (3, "4 s"),
+        (61, "2 min"),
+        (4000, "2 h"),
+        (9e6, "104 d"),
+    ],
+)
+def test_axes_of_durations_end_at_round_durations(most: float, top: str) -> None:
+    assert duration_text(duration_scale(most).top) == top
+
+
+def test_numbers_on_axes_are_short() -> None:
+    said = [compact(each) for each in (0, 0.5, 40, 999, 1000, 20_000, 4e6, 2e9)]
+    assert said == ["0", "0.5", "40", "999", "1k", "20k", "4M", "2G"]
+
+
+@pytest.mark.parametrize(
+    ("length", "expected"),
+    [
+        (HOUR, ["22:00", "22:10", "22:20", "22:30", "22:40", "22:50", "23:00"]),
+        (24 * HOUR, ["00:00", "04:00", "08:00", "12:00", "16:00", "20:00"]),
+        (timedelta(days=7), ["Tue 5", "Wed 6", "Thu 7", "Fri 8", "Sat 9", "Sun 10", "Mon 11"]),
+    ],
+)
+def test_times_on_axes_are_round(length: timedelta, expected: list[str]) -> None:
+    found = times(START, START + length)
+    assert [each.text for each in found] == expected
+    assert all(0 <= each.place <= 1 for each in found)

@@ -1,0 +1,199 @@
+"""Tests of the numbers on dashboards: they are those of the rows that the user may read."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from mcphost.audit.summaries import rollups
+from mcphost.audit.summaries.follower import catch_up
+from mcphost.console.dashboards.panels import Panel
+from mcphost.tenants.models import Tenant
+from tests.audit.asking import Story, keep
+from tests.cast import Cast
+from tests.console.conftest import Browser
+from tests.console.dashboards.rows import calls, queries
+from tests.console.things import Things
+
+pytestmark = pytest.mark.django_db
+
+HOSTILE = "<svg onload=alert(1)>\u202e\u200b\x1b[31m'\"&"
+
+
+def panel(client: Client, path: str = "/admin/t/acme/") -> Panel:
+    found: Panel = client.get(path).context["panel"]
+    return found
+
+
+def values(shown: Panel) -> dict[str, str]:
+    return {tile.label: tile.value for tile in shown.tiles}
+
+
+def column(shown: Panel, title: str, label: str) -> list[Any]:
+    chart = next(each for each in shown.charts if each.title == title)
+    return list(next(each.values for each in chart.measures if each.label == label))
+
+
+def asked(cast: Cast, outcome: str = "accept", *, seconds: float = 12.0) -> None:
+    story = Story.of(cast.acme.id, "refund", at=timezone.now() - timedelta(minutes=5))
+    story.ask("approve")
+    story.back().answer("approve", outcome, seconds=seconds)
+    story.end()
+    keep(story)
+
+
+def test_the_numbers_are_those_of_the_rows(cast: Cast, owner: Client) -> None:
+    calls(cast.acme.id, 7)
+    calls(cast.acme.id, 3, outcome="tool_error", duration_us=900_000)
+    calls(cast.globex.id, 50)
+    asked(cast)
+    asked(cast, "decline")
+    shown = panel(owner)
+    numbers = values(shown)
+    assert (numbers["Calls"], numbers["Errors"]) == ("12", "3")
+    assert numbers["Latency p50"] == "19 ms"  # known within 5 %
+    assert numbers["Input requests"] == "2"
+    assert numbers["Time people took"].startswith("12")
+    assert sum(column(shown, "Calls", "Errors")) == 3
+    assert sum(column(shown, "Calls", "Without error")) == 9
+    assert sum(column(shown, "Input requests", "Answered")) == 1
+    assert sum(column(shown, "Input requests", "Declined")) == 1
+    tops = {each.title: [(row.name, row.calls) for row in each.rows] for each in shown.tops}
+    assert tops["Top tools"] == [("search", "10"), ("refund", "2")]
+    assert tops["Top clients"][0] == ("claude-code", "10")
+    assert tops["Top callers"][0] == ("olga (laptop)", "10")
+
+
+def test_the_tables_have_what_the_charts_draw(cast: Cast, owner: Client) -> None:
+    calls(cast.acme.id, 4)
+    calls(cast.acme.id, 2, ago=timedelta(hours=3), outcome="tool_error")
+    shown = panel(owner)
+    for chart in shown.charts:
+        for measure in chart.measures:
+            cells = [dict(row.cells)[measure.label] for row in chart.rows]
+            drawn = [each for each in measure.values if each]
+            assert len([cell for cell in cells if cell not in ("0", "\u2013")]) == len(drawn)
+    rows = [row.text for row in shown.charts[0].rows if "Errors: 2" in row.text]
+    assert len(rows) == 1
+
+
+@pytest.mark.parametrize(
+    ("period", "expected", "points"),
+    [("1h", "1", 60), ("24h", "3", 24), ("7d", "6", 42), ("30d", "10", 30)],
+)
+def test_the_period_is_in_the_address(
+    cast: Cast, owner: Client, period: str, expected: str, points: int
+) -> None:
+    for count, ago in ((1, 0), (2, 5), (3, 50), (4, 400), (5, 1000)):
+        calls(cast.acme.id, count, ago=timedelta(hours=ago))
+    page = owner.get(f"/admin/t/acme/?period={period}")
+    assert values(page.context["panel"])["Calls"] == expected
+    assert len(page.context["panel"].charts[0].rows) == points
+    assert f'<a href="?period={period}" aria-current="true">{period}</a>' in page.content.decode()
+
+
+def test_a_period_that_does_not_exist_is_named(cast: Cast, owner: Client) -> None:
+    calls(cast.acme.id, 1)
+    page = owner.get("/admin/t/acme/", {"period": "<b>9y\u202e"}).content.decode()
+    assert "There is no period “&lt;b&gt;9y⟨U+202E⟩”. These are the last 24 hours." in page
+
+
+def test_calls_are_compared_with_the_period_before(cast: Cast, owner: Client) -> None:
+    calls(cast.acme.id, 30)
+    calls(cast.acme.id, 20, ago=timedelta(hours=30))
+    tile = panel(owner).tiles[0]
+    assert (tile.value, tile.change, tile.detail) == ("30", "+50 %", "vs 24 h before")
+
+
+@pytest.mark.parametrize(
+    ("who", "expected"), [("owner", "2"), ("auditor", "2"), ("staff", "7"), ("stranger", "5")]
+)
+def test_the_dashboard_counts_only_what_the_user_may_read(
+    cast: Cast, browse: Browser, who: str, expected: str
+) -> None:
+    calls(cast.acme.id, 2, target="of-acme")
+    calls(cast.globex.id, 5, target="of-globex")
+    page = browse(getattr(cast, who)).get("/admin/")
+    assert values(page.context["panel"])["Calls"] == expected
+    foreign = {"owner": "of-globex", "auditor": "of-globex", "stranger": "of-acme"}.get(who)
+    assert foreign is None or foreign not in page.content.decode()
+
+
+@pytest.mark.parametrize("who", ["owner", "operator", "auditor", "staff"])
+def test_every_role_sees_the_numbers_of_its_tenant(cast: Cast, browse: Browser, who: str) -> None:
+    calls(cast.acme.id, 2)
+    client = browse(getattr(cast, who))
+    assert values(panel(client))["Calls"] == "2"
+    assert client.get("/admin/").status_code == 200
+
+
+def test_members_and_strangers_see_none(cast: Cast, browse: Browser) -> None:
+    calls(cast.acme.id, 2)
+    assert browse(cast.stranger).get("/admin/t/acme/").status_code == 403
+    for path in ("/admin/", "/admin/t/acme/", "/admin/t/acme/first-steps/"):
+        assert browse(cast.member).get(path).status_code == 302
+
+
+def test_names_from_outside_are_text_and_what_is_hidden_is_seen(cast: Cast, owner: Client) -> None:
+    calls(cast.acme.id, 1, target=HOSTILE, client_name=HOSTILE, actor_label=HOSTILE)
+    page = owner.get("/admin/t/acme/").content.decode()
+    assert "<svg onload" not in page
+    for raw in ("\u202e", "\u200b", "\x1b"):
+        lists = page[page.index("c-tops") : page.index("charts.js")]
+        assert raw not in lists
+    assert "&lt;svg onload=alert(1)&gt;⟨U+202E⟩⟨U+200B⟩⟨U+001B⟩" in page
+
+
+def test_each_of_the_most_used_leads_to_its_calls(cast: Cast, owner: Client) -> None:
+    calls(cast.acme.id, 3, target="a&b=c", client_name="x y", actor_label="olga (laptop)")
+    calls(cast.acme.id, 1, target="other", client_name="z", actor_label="ben")
+    for top in panel(owner).tops:
+        listed = owner.get(top.rows[0].url).context["calls"]
+        assert len(listed) == 3
+
+
+def test_names_that_are_counted_together_lead_to_no_list(
+    cast: Cast, owner: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rollups, "MOST_NAMES", 1)
+    calls(cast.acme.id, 1, client_name="first")
+    catch_up(timezone.now())
+    calls(cast.acme.id, 1, client_name="second")
+    calls(cast.acme.id, 1, client_name="third")
+    clients = panel(owner).tops[1]
+    assert {row.name: bool(row.url) for row in clients.rows} == {"first": True, "other": False}
+
+
+def test_where_nothing_was_called_the_page_says_so(cast: Cast, owner: Client) -> None:
+    calls(cast.acme.id, 1, ago=timedelta(days=3))
+    page = owner.get("/admin/t/acme/?period=1h").content.decode()
+    assert page.count("Nothing in this period.") == 4
+    assert page.count("No calls in this period.") == 3
+    assert values(panel(owner, "/admin/t/acme/?period=1h"))["Latency p95"] == "\u2013"
+
+
+def test_a_closed_tenant_still_shows_its_numbers(cast: Cast, owner: Client) -> None:
+    calls(cast.acme.id, 2)
+    Tenant.objects.filter(pk=cast.acme.id).update(closed_at=timezone.now())
+    page = owner.get("/admin/t/acme/")
+    assert values(page.context["panel"])["Calls"] == "2"
+    assert "What needs a hand" not in page.content.decode()
+
+
+@pytest.mark.parametrize("path", ["/admin/", "/admin/t/acme/"])
+@pytest.mark.django_db(transaction=True)  # entries of an open transaction are read again each time
+def test_the_number_of_queries_does_not_grow_with_the_rows(
+    cast: Cast, acme: Things, staff: Client, path: str
+) -> None:
+    def fill(number: int) -> None:
+        for each in range(number):
+            calls(cast.acme.id, 2, target=f"tool-{each}", client_name=f"client-{each}")
+            calls(cast.acme.id, 12, target=f"tool-{each}", outcome="tool_error")
+            asked(cast)
+
+    fill(9)
+    before = queries(staff, path)
+    fill(30)
+    assert queries(staff, path) <= before

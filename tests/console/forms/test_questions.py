@@ -1,0 +1,84 @@
+"""Tests of the forms for elicitation requests."""
+
+from typing import Any
+
+import pytest
+
+from mcphost.console.forms.questions import QuestionForm, form_of
+
+
+def asking(**properties: Any) -> dict[str, Any]:
+    schema = {"type": "object", "properties": properties, "required": list(properties)}
+    params = {"message": "Which <b>one</b>?", "requestedSchema": schema}
+    return {"method": "elicitation/create", "params": params}
+
+
+def sent(request: dict[str, Any], action: str, **values: Any) -> QuestionForm:
+    fields = {f"answer-k-value-{name}": value for name, value in values.items()}
+    return form_of(request, "k", {"answer-k-action": action, **fields})
+
+
+def opening(url: str) -> dict[str, Any]:
+    params = {"mode": "url", "message": "Sign in", "url": url, "elicitationId": "1"}
+    return {"method": "elicitation/create", "params": params}
+
+
+def test_an_accepted_form_returns_its_content() -> None:
+    request = asking(
+        name={"type": "string", "minLength": 2},
+        age={"type": "integer"},
+        sure={"type": "boolean"},
+        size={"type": "string", "oneOf": [{"const": "s", "title": "Small"}]},
+        days={"type": "array", "items": {"anyOf": [{"const": "mo", "title": "Monday"}]}},
+        old={"type": "string", "enum": ["a", "b"], "enumNames": ["Ay", "Be"]},
+    )
+    values = {"name": "Ada", "age": "36", "sure": "false", "size": "s", "days": ["mo"], "old": "b"}
+    form = sent(request, "accept", **values)
+    assert form.is_valid(), form.errors
+    content = {"name": "Ada", "age": 36, "sure": False, "size": "s", "days": ["mo"], "old": "b"}
+    assert form.response() == {"action": "accept", "content": content}
+    html = form.as_div()
+    assert all(title in html for title in ("Small", "Monday", "Be"))
+    assert form.message == "Which <b>one</b>?"
+
+
+def test_content_is_checked_only_if_it_is_accepted() -> None:
+    request = asking(name={"type": "string", "minLength": 2}, age={"type": "integer"})
+    wrong = sent(request, "accept", name="A", age="x")
+    assert not wrong.is_valid()
+    assert wrong.errors.keys() == {"value-name", "value-age"}
+    for action in ("decline", "cancel"):
+        form = sent(request, action, age="x")
+        assert form.is_valid(), form.errors
+        assert form.response() == {"action": action}
+
+
+def test_a_button_must_have_been_pressed() -> None:
+    request = asking()
+    assert form_of(request, "k", {}).errors == {"action": ["Accept, decline or cancel."]}
+    assert "action" in sent(request, "perhaps").errors
+
+
+def test_an_address_is_opened_by_a_link_that_names_its_host() -> None:
+    form = sent(opening("https://bank.example/pay?x=1"), "accept")
+    assert (form.url, form.message) == ("https://bank.example/pay?x=1", "Sign in")
+    assert form.link_text == "Open bank.example in a new window"
+    assert form.is_valid(), form.errors
+    assert form.response() == {"action": "accept"}
+
+
+@pytest.mark.parametrize("url", ["javascript:alert(1)", "https://", "http://[", "//a.example"])
+def test_an_address_that_a_browser_must_not_open_has_no_link(url: str) -> None:
+    form = form_of(opening(url), "k")
+    assert (form.url, form.link_text) == ("", "")
+
+
+def test_several_questions_on_one_page_have_fields_of_their_own() -> None:
+    request = asking(a={"type": "string"})
+    names = {form_of(request, key)["value-a"].html_name for key in ("k", "k/2", "k 2")}
+    assert len(names) == 3
+
+
+def test_other_requests_have_no_form() -> None:
+    with pytest.raises(ValueError, match="only elicitation"):
+        form_of({"method": "sampling/createMessage", "params": {}}, "k")

@@ -1,0 +1,111 @@
+"""Tests of the form that a kind without a special part gets, with the kind of docs/kinds.md."""
+
+import asyncio
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from mcphost.catalogue import kinds
+from mcphost.catalogue.models import Primitive
+from mcphost.console.forms.schema_part import SchemaPart
+from mcphost.console.primitives.primitives import PUBLISH
+from mcphost.testing import a_call, in_memory, run_through
+from tests.console.things import Things
+
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+ANY = {"type": "object", "properties": {"a": {"type": "integer"}}}
+NEW = "/admin/t/acme/tools/new/"
+
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def checklist(acme: Things, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The documented kind, registered as its line would."""
+    (source,) = re.findall(
+        r"^```python\n(.*?)^```", (DOCS / "kinds.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    module = ModuleType("checklist")
+    monkeypatch.setitem(sys.modules, "checklist", module)
+    exec(compile(source, "docs/kinds.md", "exec"), module.__dict__)
+    monkeypatch.setitem(kinds.KINDS, "checklist", module.ChecklistKind())
+
+
+def form(**changes: Any) -> dict[str, Any]:
+    return {
+        "kind": "checklist",
+        "name": "release",
+        "description": "What a release takes.",
+        "config-value-steps": "Tag\r\nBuild",
+        "config-value-marks": "dashes",
+        **changes,
+    }
+
+
+def saved() -> Primitive:
+    return Primitive.objects.get(name="release")
+
+
+def edit() -> str:
+    return f"/admin/t/acme/tools/{saved().id}/edit/"
+
+
+def test_the_documented_kind_is_chosen_written_and_published_and_runs(operator: Client) -> None:
+    page = operator.get(f"{NEW}?kind=checklist").content.decode()
+    assert "<b>A checklist</b><span>When the model should follow the steps" in page
+    assert "What is to be done. One per line." in page
+    assert "Marked by" in page
+    operator.post(NEW, form(**{PUBLISH: "1"}))
+    assert (saved().kind, saved().state) == ("checklist", "published")
+    assert saved().config == {"steps": ["Tag", "Build"], "marks": "dashes"}
+    program = kinds.compile_config("checklist", saved().config).program
+    tried = asyncio.run(run_through(program, a_call({"done": 1}), {}, in_memory()))
+    assert tried.text == "- Build"
+
+
+def test_what_is_wrong_is_said_beside_its_field_and_nothing_is_saved(operator: Client) -> None:
+    fields = {"config-value-steps": " ", "config-value-marks": "stars"}
+    part = operator.post(NEW, form(**fields)).context["form"].part
+    assert part.errors.keys() == {"value-steps", "value-marks"}
+    assert part["value-marks"].value() == "stars"
+    assert not Primitive.objects.filter(name="release").exists()
+
+
+def test_an_edit_shows_what_was_stored_and_keeps_what_is_not_changed(operator: Client) -> None:
+    operator.post(NEW, form())
+    odd = ["Two\nlines", "Build"]  # one per line, they would be three
+    Primitive.objects.filter(id=saved().id).update(config={"steps": odd})
+    part = operator.get(edit()).context["form"].part
+    assert part["value-steps"].value() == "Two\nlines\nBuild"
+    operator.post(edit(), form(**{"config-value-steps": "Two\r\nlines\r\nBuild"}))
+    assert saved().config == {"steps": odd, "marks": "dashes"}
+    operator.post(edit(), form(**{"config-value-steps": "One"}))
+    assert saved().config == {"steps": ["One"], "marks": "dashes"}
+
+
+def test_a_problem_that_the_kind_finds_stands_beside_its_field() -> None:
+    part = SchemaPart(({"config-value-a": "1"}, None), {}, ANY)
+    assert part.is_valid(), part.errors
+    assert not part.wrong
+    part.place_at(["a", "0"], ["No."])
+    part.place_at(["b"], ["Unknown."])
+    part.place_at([], ["Nothing."])
+    assert part.errors == {"value-a": ["No."], "__all__": ["Unknown.", "Nothing."]}
+    assert part.wrong
+
+
+def test_a_configuration_that_no_form_can_show_is_written_as_json() -> None:
+    schema = {"type": "object", "additionalProperties": True}
+    part = SchemaPart(({"config-json": '{"a": 1}'}, None), {"a": 2}, schema)
+    assert part.is_valid(), part.errors
+    assert part.config() == {"a": 1}
+    part.place_at(["a"], ["No."])
+    assert part.errors == {"json": ["No."]}
+    again = SchemaPart((None, None), {"a": 2}, schema)
+    assert again["json"].value() == '{\n  "a": 2\n}'

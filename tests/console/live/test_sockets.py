@@ -1,0 +1,374 @@
+"""Tests of live lists: who may open one, what it receives, and when it is closed."""
+
+import asyncio
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
+from django.test import Client
+from pytest_django import Settings
+
+from mcphost.audit.models import Entry
+from mcphost.console.live import hub as hubs
+from mcphost.console.live import views
+from mcphost.console.live.hub import hub
+from mcphost.console.live.sockets import QUEUED, CloseCode, LiveSocket
+from mcphost.serving import shutdown
+from mcphost.serving.database import in_database
+from mcphost.tenants.roles import Role
+from mcphost.tenants.services import close_tenant, remove_member, set_member
+from tests.audit.asking import Story
+from tests.cast import ACTOR, Cast, Person
+from tests.console.live.reading import ACME, ALL, Reader, newest, reading, session_of
+from tests.console.things import Things, recorded, told
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+async def call(tenant: UUID, target: str = "echo", **columns: object) -> UUID:
+    """Record a call; return its id."""
+    made = uuid4()
+    await in_database(lambda: recorded(tenant, made, target=target, **columns))
+    return made
+
+
+async def test_a_call_that_is_made_appears_as_the_row_of_the_page(
+    auditor: Client, acme: Things
+) -> None:
+    async with reading(ACME, session_of(auditor)) as reader:
+        made = await call(acme.tenant, "<b>echo")
+        (row,) = await reader.rows()
+    assert row.startswith(f'<tr data-call="{made}">')
+    assert "&lt;b&gt;echo" in row
+    page = await in_database(lambda: auditor.get("/admin/t/acme/calls/").content.decode())
+    assert row[: row.index("<time")] in page
+
+
+async def test_calls_of_other_tenants_do_not_appear(
+    auditor: Client, acme: Things, globex: Things
+) -> None:
+    async with reading(ACME, session_of(auditor)) as reader:
+        await call(globex.tenant, "theirs")
+        await call(acme.tenant, "ours")
+        rows = await reader.rows()
+    assert len(rows) == 1
+    assert "ours" in rows[0]
+
+
+async def test_staff_read_the_calls_of_all_tenants_or_of_one(
+    staff: Client, acme: Things, globex: Things
+) -> None:
+    since = await newest()
+    async with (
+        reading(ALL, session_of(staff)) as everything,
+        reading(ALL, session_of(staff), f"tenant=globex&cursor={since}") as one,
+    ):
+        await call(acme.tenant, "first")
+        (row,) = await everything.rows()
+        assert 'href="/admin/t/acme/"' in row
+        await call(globex.tenant, "second")
+        (row,) = await one.rows()
+        assert "second" in row
+
+
+async def test_the_filters_of_the_address_apply(auditor: Client, acme: Things) -> None:
+    query = f"tool=wanted&outcome=tool_error&cursor={await newest()}"
+    async with reading(ACME, session_of(auditor), query) as reader:
+        await call(acme.tenant, "other", outcome="tool_error")
+        await call(acme.tenant, "wanted")
+        made = await call(acme.tenant, "wanted", outcome="tool_error")
+        found: list[str] = []
+        while not found:
+            found = await reader.rows()
+    assert [str(made) in row for row in found] == [True]
+
+
+async def test_a_call_that_no_longer_matches_is_named(auditor: Client, acme: Things) -> None:
+    story = Story.of(acme.tenant, "deploy")
+    story.ask("sure")
+    await in_database(told, story)
+    story.made.clear()
+    query = f"outcome=open&cursor={await newest()}"
+    async with reading(ACME, session_of(auditor), query) as reader:
+        story.back().answer("sure")
+        story.end()
+        await in_database(told, story)
+        message = await reader.message()
+        while str(story.call.id) not in message.get("gone", ()):
+            message = await reader.message()
+    assert message["rows"] == []
+
+
+async def test_a_client_that_comes_back_receives_what_it_missed(
+    auditor: Client, acme: Things
+) -> None:
+    since = await newest()
+    made = await call(acme.tenant)
+    reader = Reader(ACME, session_of(auditor), f"cursor={since}")
+    assert await reader.connect()
+    (row,) = await reader.rows()
+    assert str(made) in row
+    await reader.leave()
+
+
+async def test_a_client_that_missed_too_much_is_told_to_load_the_list_again(
+    auditor: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    since = await newest()
+    for _ in range(4):
+        await call(acme.tenant)
+    monkeypatch.setattr(hubs, "MOST_MISSED", 3)
+    monkeypatch.setattr(views, "READ_AT_ONCE", 2)
+    reader = Reader(ACME, session_of(auditor), f"cursor={since}")
+    assert await reader.connect()
+    message = await reader.message()
+    assert message["stale"] is True
+    assert int(message["cursor"]) >= await newest()
+    await reader.leave()
+
+
+async def test_of_many_rows_a_message_has_the_newest_and_counts_the_others(
+    auditor: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    since = await newest()
+    for number in range(5):
+        await call(acme.tenant, f"tool{number}")
+    monkeypatch.setattr(views, "MOST_ROWS", 2)
+    reader = Reader(ACME, session_of(auditor), f"cursor={since}")
+    assert await reader.connect()
+    message = await reader.message()
+    assert message["skipped"] == 3
+    assert ["tool4" in message["rows"][0]["html"], "tool3" in message["rows"][1]["html"]] == [
+        True,
+        True,
+    ]
+    await reader.leave()
+
+
+async def test_one_reader_serves_all_sockets_and_ends_with_the_last(
+    auditor: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[object] = []
+    monkeypatch.setattr(hubs, "news", lambda *of: (reads.append(of), views.news(*of))[1])
+    session = session_of(auditor)
+    async with reading(ACME, session) as first, reading(ACME, session) as second:
+        await call(acme.tenant)
+        assert await first.rows() == await second.rows()
+        feeding = hub().feeding
+        assert feeding is not None
+    await feeding
+    assert hub().feeding is None
+    assert len(hub()) == 0
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "http://evil.example"},
+        {"origin": "https://localhost"},
+        {"origin": "null"},
+        {"origin": "http://localhost.evil.example"},
+        {"host": "evil.example", "origin": "http://evil.example"},
+        {"origin": "http://[::1"},
+    ],
+)
+async def test_a_page_of_another_origin_is_refused_before_anything_is_read(
+    auditor: Client, acme: Things, headers: dict[str, str]
+) -> None:
+    reader = Reader(ACME, session_of(auditor), "cursor=0", **headers)
+    assert not await reader.connect()
+    assert hub().feeding is None
+
+
+async def test_a_trusted_origin_is_taken(auditor: Client, acme: Things, settings: Settings) -> None:
+    settings.CSRF_TRUSTED_ORIGINS = ["https://*.example.com", "https://ops.example.org"]
+    session = session_of(auditor)
+    for origin, taken in (
+        ("https://a.example.com", True),
+        ("https://ops.example.org", True),
+        ("http://a.example.com", False),
+        ("https://example.com.evil.example", False),
+    ):
+        reader = Reader(ACME, session, "cursor=0", origin=origin)
+        assert await reader.connect() is taken, origin
+        await reader.leave()
+
+
+@pytest.mark.parametrize(
+    "query", ["", "cursor=", "cursor=-1", "cursor=x", "cursor=99999999999999999999", "cursor=٣"]
+)
+async def test_a_cursor_that_is_none_is_refused(auditor: Client, acme: Things, query: str) -> None:
+    assert not await Reader(ACME, session_of(auditor), query).connect()
+
+
+async def test_an_address_that_is_too_long_is_refused(auditor: Client, acme: Things) -> None:
+    query = f"cursor=0&tool={'x' * 5000}"
+    assert not await Reader(ACME, session_of(auditor), query).connect()
+
+
+@pytest.mark.parametrize("session", ["", "short", "A" * 32, "a" * 32, "a" * 400, "é" * 32])
+async def test_a_client_without_a_session_is_refused(acme: Things, session: str) -> None:
+    assert not await Reader(ACME, session, "cursor=0").connect()
+
+
+async def test_a_socket_elsewhere_is_refused(auditor: Client, acme: Things) -> None:
+    for path in ("/admin/", "/t/acme/mcp", "/admin/t/acme/calls/"):
+        assert not await Reader(path, session_of(auditor), "cursor=0").connect()
+
+
+async def test_too_many_sockets_of_a_user_or_a_process_are_refused(
+    auditor: Client, operator: Client, acme: Things, settings: Settings
+) -> None:
+    settings.MCPHOST_CONSOLE_SOCKETS, settings.MCPHOST_CONSOLE_SOCKETS_PER_USER = 2, 1
+    async with reading(ACME, session_of(auditor)) as first:
+        assert not await Reader(ACME, session_of(auditor), "cursor=0").connect()
+        async with reading(ACME, session_of(operator)):
+            assert not await Reader(ACME, session_of(operator), "cursor=0").connect()
+        await first.leave()
+        async with reading(ACME, session_of(auditor)):
+            assert len(hub()) == 1
+
+
+async def test_a_client_that_says_anything_is_disconnected(auditor: Client, acme: Things) -> None:
+    async with reading(ACME, session_of(auditor)) as reader:
+        await reader.say("hello")
+        assert await reader.closed() == CloseCode.UNEXPECTED
+
+
+async def test_a_slow_reader_is_dropped_and_nothing_more_is_kept_for_it() -> None:
+    viewer, view = object(), object()
+    socket = LiveSocket(viewer, view)  # type: ignore[arg-type]
+    for number in range(QUEUED):
+        socket.offer(str(number))
+    assert socket.code is None
+    socket.offer("one more")
+    assert socket.code == CloseCode.TRY_LATER
+    assert await socket.message() is None
+
+
+async def test_signing_out_closes_the_socket(auditor: Client, acme: Things) -> None:
+    async with reading(ACME, session_of(auditor)) as reader:
+        await in_database(lambda: auditor.post("/admin/logout/"))
+        assert await reader.closed() == CloseCode.NO_ACCESS
+
+
+async def test_a_session_that_expired_closes_the_socket(auditor: Client, acme: Things) -> None:
+    async with reading(ACME, session_of(auditor)) as reader:
+        await in_database(_expire, session_of(auditor))
+        assert await reader.closed() == CloseCode.NO_ACCESS
+
+
+def _expire(session: str) -> None:
+    for row in Session.objects.filter(session_key=session):
+        row.expire_date -= timedelta(days=365)
+        row.save()
+
+
+async def test_a_changed_password_closes_the_sockets_of_other_browsers(
+    auditor: Client, cast: Cast, acme: Things
+) -> None:
+    async with reading(ACME, session_of(auditor)) as reader:
+        await in_database(_password, cast.auditor)
+        assert await reader.closed() == CloseCode.NO_ACCESS
+
+
+def _password(person: Person) -> None:
+    user = User.objects.get(pk=person.user.pk)
+    user.set_password("another-password-of-theirs")
+    user.save()
+
+
+async def test_a_role_that_is_taken_away_closes_the_socket_before_the_next_row(
+    auditor: Client, cast: Cast, acme: Things
+) -> None:
+    async with reading(ACME, session_of(auditor)) as reader:
+        await in_database(
+            lambda: set_member(acme.tenant, cast.auditor.user, Role.MEMBER, actor=ACTOR)
+        )
+        assert await reader.closed() == CloseCode.NO_ACCESS
+
+
+async def test_a_membership_that_ends_closes_the_socket(
+    auditor: Client, cast: Cast, acme: Things
+) -> None:
+    async with reading(ACME, session_of(auditor)) as reader:
+        await in_database(lambda: remove_member(acme.tenant, cast.auditor.user, actor=ACTOR))
+        assert await reader.closed() == CloseCode.NO_ACCESS
+
+
+async def test_staff_who_are_none_any_more_lose_their_sockets(
+    staff: Client, cast: Cast, acme: Things
+) -> None:
+    async with reading(ALL, session_of(staff)) as everything:
+        await in_database(lambda: User.objects.filter(pk=cast.staff.user.pk).update(is_staff=False))
+        assert await everything.closed() == CloseCode.NO_ACCESS
+
+
+async def test_an_account_that_is_switched_off_loses_its_sockets(
+    owner: Client, cast: Cast, acme: Things
+) -> None:
+    async with reading(ACME, session_of(owner)) as reader:
+        await in_database(
+            lambda: User.objects.filter(pk=cast.owner.user.pk).update(is_active=False)
+        )
+        assert await reader.closed() == CloseCode.NO_ACCESS
+
+
+async def test_the_calls_of_a_closed_tenant_can_be_read_on_like_its_pages(
+    auditor: Client, acme: Things
+) -> None:
+    async with reading(ACME, session_of(auditor)) as reader:
+        await in_database(lambda: close_tenant(acme.tenant, actor=ACTOR))
+        made = await call(acme.tenant)
+        assert str(made) in (await reader.rows())[0]
+    page = await in_database(lambda: auditor.get("/admin/t/acme/calls/"))
+    assert page.status_code == 200
+
+
+async def test_the_drain_closes_all_sockets_and_admits_no_more(
+    auditor: Client, acme: Things
+) -> None:
+    async with reading(ACME, session_of(auditor)) as reader:
+        shutdown.begin()
+        assert await reader.closed() == CloseCode.RESTART
+        assert not await Reader(ACME, session_of(auditor), "cursor=0").connect()
+
+
+async def test_a_client_that_left_before_it_was_admitted_takes_no_place(
+    auditor: Client, acme: Things
+) -> None:
+    reader = Reader(ACME, session_of(auditor), "cursor=0")
+    connecting = asyncio.ensure_future(reader.connect())
+    await asyncio.sleep(0)
+    connecting.cancel()
+    async with reading(ACME, session_of(auditor)):
+        pass
+    feeding = hub().feeding
+    if feeding is not None:
+        hub().drain()
+        await feeding
+    assert len(hub()) == 0
+
+
+async def test_nothing_is_written_for_live_lists(auditor: Client, acme: Things) -> None:
+    before = await in_database(lambda: Entry.objects.count())
+    async with reading(ACME, session_of(auditor)) as reader:
+        await call(acme.tenant)
+        await reader.rows()
+    assert await in_database(lambda: Entry.objects.count()) == before + 1
+
+
+async def test_clients_that_have_to_wait_for_admission_come_in_later_turns(
+    auditor: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An open list does not wait until all of them are admitted."""
+    monkeypatch.setattr(hubs, "ADMITTING_SECONDS", 0)
+    async with reading(ACME, session_of(auditor)) as reader:
+        others = [Reader(ACME, session_of(auditor), "cursor=0") for _ in range(5)]
+        assert all(await asyncio.gather(*(each.connect() for each in others)))
+        made = await call(acme.tenant)
+        assert str(made) in (await reader.rows())[0]
+        for each in others:
+            await each.leave()

@@ -1,0 +1,418 @@
+"""Tests of Try it: the document that runs a tool before it is saved or published."""
+
+import re
+from collections.abc import Iterator
+from html import unescape
+from textwrap import dedent
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.http import HttpResponse
+from django.template.loader import render_to_string
+from django.test import Client
+
+from mcphost.audit.models import Entry
+from mcphost.audit.records import ROUND_FINISHED
+from mcphost.catalogue import kinds, services
+from mcphost.catalogue.fields import PrimitiveFields
+from mcphost.catalogue.models import Primitive
+from mcphost.console.middleware import FRAMING
+from mcphost.console.primitives import trials
+from mcphost.console.primitives.trial_results import blocks
+from mcphost.console.primitives.trials import BUSY, CARRIED, LOST, POLICY
+from mcphost.runtime.program import TaskSupport
+from mcphost.serving.execution.trials import TrialRound
+from mcphost.serving.process import lifecycle
+from mcphost.tenants.roles import Role
+from mcphost.tenants.services import set_member
+from mcphost.vault.services import ensure_ring
+from tests.cast import ACTOR, PASSWORD, Cast
+from tests.console.conftest import Browser
+from tests.console.things import Things, fill
+
+NEW = "/admin/t/acme/tools/new/?kind=script"
+TRY = "/admin/t/acme/tools/try/"
+SCRIPT = '''
+async def order(item: str, count: int = 1) -> str:
+    """Order something."""
+    progress(1, 2, "looking")
+    log({"looked": item})
+    answer = await ask("sure", "Really order " + item + "?", {"sure": bool})
+    return answer["action"] + " " + item
+'''
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+HOSTILE = "<img src=x onerror=alert(1)>\u202e\u200b</pre><script>alert(1)</script>"
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def acme(cast: Cast) -> Iterator[Things]:
+    """As everywhere, with a process that records."""
+    kinds.discover()
+    ensure_ring()
+    yield fill(cast.acme, cast.owner)
+    lifecycle.stop()
+
+
+def form(code: str = SCRIPT, **others: Any) -> dict[str, Any]:
+    """Return the form of a tool, as its page posts it."""
+    return {"kind": "script", "name": "", "code": dedent(code).strip(), **others}
+
+
+def sent(page: HttpResponse, nth: int = 0) -> dict[str, str]:
+    """Return the hidden fields of a form on the page."""
+    forms = re.findall(r"<form.*?</form>", page.content.decode(), re.DOTALL)
+    found = re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', forms[nth])
+    return {name: unescape(value) for name, value in found}
+
+
+def text(page: HttpResponse) -> str:
+    assert page.status_code == 200, page
+    return unescape(page.content.decode())
+
+
+def uncoloured(page: HttpResponse) -> str:
+    return unescape(re.sub(r"</?span[^>]*>", "", page.content.decode()))
+
+
+def begin(client: Client, code: str = SCRIPT, path: str = TRY, **values: Any) -> Any:
+    """Try a script with these arguments; return the page of its first round."""
+    page = client.post(path, form(code))
+    filled = {f"arguments-value-{name}": value for name, value in values.items()}
+    return client.post(path, {**sent(page), "_run": "1", **filled})
+
+
+def answer(client: Client, page: Any, path: str = TRY, **values: Any) -> Any:
+    return client.post(path, {**sent(page), **values})
+
+
+def test_a_draft_is_run_asks_and_goes_on(operator: Client, acme: Things) -> None:
+    page = operator.post(TRY, form())
+    assert 'name="arguments-value-item"' in text(page)
+    asked = begin(operator, item="tea")
+    assert "Really order tea?" in text(asked)
+    assert "looking" in text(asked)
+    assert "{'looked': 'tea'}" in text(asked)
+    assert '"resultType": "input_required"' in uncoloured(asked)
+    done = answer(
+        operator, asked, **{"answer-sure-action": "accept", "answer-sure-value-sure": "true"}
+    )
+    assert "accept tea" in text(done)
+    assert "Round 2" in text(done)
+    assert '"resultType": "complete"' in uncoloured(done)
+    assert "Run it again" in text(done)
+    assert not Primitive.objects.filter(kind="script").exists()
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+def test_a_question_can_be_declined_and_cancelled(
+    operator: Client, acme: Things, action: str
+) -> None:
+    asked = begin(operator, item="tea")
+    assert f"{action} tea" in text(answer(operator, asked, **{"answer-sure-action": action}))
+
+
+def test_an_invalid_answer_is_corrected_in_place(operator: Client, acme: Things) -> None:
+    asked = begin(operator, item="tea")
+    wrong = answer(operator, asked, **{"answer-sure-action": "accept"})
+    assert "This field is required." in text(wrong)
+    done = answer(
+        operator, wrong, **{"answer-sure-action": "accept", "answer-sure-value-sure": "false"}
+    )
+    assert "accept tea" in text(done)
+
+
+def test_arguments_can_be_written_as_json_and_are_checked(operator: Client, acme: Things) -> None:
+    page = operator.post(TRY, form())
+    as_json = {**sent(page), "_run": "1", "arguments-mode": "json"}
+    assert "This is not JSON" in text(operator.post(TRY, {**as_json, "arguments-json": "{"}))
+    asked = operator.post(TRY, {**as_json, "arguments-json": '{"item": "tea"}'})
+    assert "Really order tea?" in text(asked)
+    assert "This field is required." in text(operator.post(TRY, {**sent(page), "_run": "1"}))
+
+
+def test_a_trial_can_be_stopped_to_change_the_arguments(operator: Client, acme: Things) -> None:
+    asked = begin(operator, item="tea")
+    stopped = operator.post(TRY, {**sent(asked, 1), "_stop": "1"})
+    assert "\ntea</textarea>" in text(stopped)
+    assert "Really order" not in text(stopped)
+
+
+def test_requests_that_the_admin_cannot_answer_can_be_refused(
+    operator: Client, acme: Things, cast: Cast
+) -> None:
+    services.grant_function(acme.tenant, "asking.summarise", ACTOR)
+    page = operator.post(TRY, {"kind": "python", "function": "asking.summarise"})
+    asked = operator.post(TRY, {**sent(page), "_run": "1"})
+    assert "sampling/createMessage" in text(asked)
+    assert "the admin has no model" in text(asked).lower()
+    assert "The operator refused the request" in text(answer(operator, asked))
+
+
+def test_the_line_where_a_script_failed_is_shown(operator: Client, acme: Things) -> None:
+    code = '''
+    def broken(item: str) -> str:
+        """Fail."""
+        numbers = {"a": "b"}
+        return numbers[item]
+    '''
+    page = begin(operator, code, item="x")
+    assert "line 4 in broken" in text(page)
+    assert "KeyError" in text(page)
+
+
+def test_what_cannot_be_tried_is_said(operator: Client, acme: Things) -> None:
+    for code, said in (("def", "code:"), ("def f() -> int:\n    return 'a'", "line 2")):
+        page = operator.post(TRY, form(code))
+        assert said in text(page).lower()
+        assert CARRIED not in text(page)
+
+
+def test_a_function_that_is_not_granted_is_not_tried(operator: Client, acme: Things) -> None:
+    page = operator.post(TRY, {"kind": "python", "function": "probe.write"})
+    assert "write is not one of the available choices" in text(page)
+
+
+def test_the_working_copy_of_a_tool_is_tried_on_its_page(operator: Client, acme: Things) -> None:
+    path = f"/admin/t/acme/tools/{acme.tool}/try/"
+    page = operator.get(path)
+    done = operator.post(path, {**sent(page), "_run": "1", "arguments-value-text": "hello"})
+    assert '<pre tabindex="0">hello</pre>' in text(done)
+    entries = Entry.objects.filter(delivery="playground")
+    assert {entry.target for entry in entries} == {"canary-acme-tool"}
+    assert {entry.actor_label for entry in entries} == {"operator"}
+
+
+def test_the_form_of_a_saved_tool_is_tried_as_it_is_now(operator: Client, acme: Things) -> None:
+    fields = PrimitiveFields("order", {"code": SCRIPT.strip()}, kind="script", description="Order.")
+    row = services.create(acme.tenant, fields, ACTOR)
+    path = f"/admin/t/acme/tools/{row.id}/try/"
+    asked = begin(operator, SCRIPT.replace("Really", "Surely"), path, item="tea")
+    assert "Surely order tea?" in text(asked)
+    services.publish(row.id, ACTOR)
+    done = answer(operator, asked, path, **{"answer-sure-action": "decline"})
+    assert "decline tea" in text(done)
+    assert Primitive.objects.get(pk=row.id).config["code"] == SCRIPT.strip()
+
+
+def test_the_document_has_the_strict_policy_and_may_be_framed_by_us_only(
+    operator: Client, acme: Things
+) -> None:
+    for page in (operator.get(TRY), operator.post(TRY, form()), begin(operator, item="tea")):
+        assert page["Content-Security-Policy"] == POLICY
+        assert page["X-Frame-Options"] == "SAMEORIGIN"
+        assert "<script" not in page.content.decode()
+        assert " style=" not in page.content.decode()
+    assert "unsafe" not in POLICY
+    assert "script-src" not in POLICY
+    assert "frame-ancestors 'self'" in POLICY
+    for path, frames in (
+        (NEW, True),
+        (f"/admin/t/acme/tools/{acme.tool}/", True),
+        ("/admin/t/acme/prompts/new/", False),
+        ("/admin/t/acme/", False),
+    ):
+        around = operator.get(path)
+        assert around["Content-Security-Policy"].endswith(FRAMING) is frames
+        assert around["X-Frame-Options"] == "DENY"
+        assert ("<iframe" in around.content.decode()) is frames
+    assert b'sandbox="allow-forms allow-same-origin' in operator.get(NEW).content
+    assert b"allow-scripts" not in operator.get(NEW).content
+
+
+def test_hostile_texts_of_a_tool_are_only_text(operator: Client, acme: Things) -> None:
+    code = f"""
+    async def order(item: str) -> dict:
+        \"\"\"Order.\"\"\"
+        progress(1, 2, {HOSTILE!r})
+        log({HOSTILE!r})
+        await ask("k", {HOSTILE!r}, {{"sure": bool}})
+        return {{"said": {HOSTILE!r}}}
+    """
+    asked = begin(operator, code, item="tea")
+    done = answer(operator, asked, **{"answer-k-action": "decline"})
+    for page in (asked, done):
+        raw = page.content.decode()
+        assert "&lt;img src=x onerror" in raw
+        assert "<img src=x" not in raw
+        assert "<script" not in raw
+        assert "\u202e" not in raw
+        assert "⟨U+202E⟩" in raw
+        assert "⟨U+200B⟩" in raw
+
+
+def test_an_image_is_shown_only_if_it_is_one_and_an_address_is_no_link() -> None:
+    content = [
+        {"type": "image", "mimeType": "image/png", "data": PIXEL},
+        {"type": "image", "mimeType": "image/svg+xml", "data": "PHN2Zz4="},
+        {"type": "image", "mimeType": "image/png", "data": "PHN2Zz4="},
+        {"type": "image", "mimeType": "image/png", "data": "a"},
+        {"type": "resource_link", "name": "page", "uri": "javascript:alert(1)"},
+    ]
+    given = TrialRound(uuid4(), 1, 0.1, {"content": content}, received=[{"id": 1}])
+    tool = {"name": "t", "version": "1", "task_support": TaskSupport.NEVER}
+    context = {"tool": tool, "given": given, "blocks": list(blocks(given.result or {}))}
+    raw = render_to_string("console/primitives/trial.html", context)
+    assert raw.count("<img") == 1
+    assert f'src="data:image/png;base64,{PIXEL}"' in raw
+    assert "javascript:alert(1)" in raw
+    assert 'href="javascript' not in raw
+    assert "nothing to show" in raw
+
+
+def test_only_who_may_edit_tools_can_try_them(acme: Things, cast: Cast, browse: Browser) -> None:
+    for person, status in (
+        (cast.owner, 200),
+        (cast.operator, 200),
+        (cast.staff, 200),
+        (cast.auditor, 403),
+        (cast.stranger, 403),
+        (cast.member, 302),
+    ):
+        client = browse(person)
+        for path in (TRY, f"/admin/t/acme/tools/{acme.tool}/try/"):
+            assert client.get(path).status_code == status
+            assert client.post(path, form()).status_code == status
+    own = "/admin/t/globex/tools"
+    assert browse(cast.stranger).get(f"{own}/{acme.tool}/try/").status_code == 404
+    page = browse(cast.auditor).get(f"/admin/t/acme/tools/{acme.tool}/")
+    assert b"<iframe" not in page.content
+    assert not Entry.objects.filter(delivery="playground").exists()
+
+
+def test_a_trial_needs_the_token_that_only_our_pages_have(cast: Cast, acme: Things) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(cast.owner.user)
+    assert client.post(TRY, form()).status_code == 403
+
+
+def test_reading_the_document_runs_nothing(operator: Client, acme: Things) -> None:
+    before = Entry.objects.count()
+    for path in (TRY, f"/admin/t/acme/tools/{acme.tool}/try/"):
+        assert operator.get(path, {"_run": "1", **form()}).status_code == 200
+    operator.post(TRY, form())
+    assert Entry.objects.count() == before
+
+
+def test_what_the_page_carries_is_good_for_its_user_and_tenant_only(
+    operator: Client, acme: Things, cast: Cast, browse: Browser
+) -> None:
+    asked = begin(operator, item="tea")
+    declined = {"answer-sure-action": "decline"}
+    other = browse(cast.owner).post(TRY, {**sent(asked), **declined})
+    elsewhere = browse(cast.stranger).post(
+        "/admin/t/globex/tools/try/", {**sent(asked), **declined}
+    )
+    changed = operator.post(TRY, {**sent(asked), CARRIED: sent(asked)[CARRIED] + "x", **declined})
+    for page in (other, elsewhere, changed):
+        assert page.status_code == 400
+        assert LOST in unescape(page.content.decode())
+    assert "decline tea" in text(answer(operator, asked, **declined))
+
+
+def test_an_old_answer_is_not_taken_twice(operator: Client, acme: Things) -> None:
+    asked = begin(operator, item="tea")
+    assert "decline tea" in text(answer(operator, asked, **{"answer-sure-action": "decline"}))
+    again = answer(operator, asked, **{"answer-sure-action": "cancel"})
+    assert "requestState is not valid" in text(again)
+
+
+def test_questions_that_are_asked_side_by_side_are_answered_in_one_form(
+    operator: Client, acme: Things
+) -> None:
+    code = '''
+    import asyncio
+
+
+    async def three() -> str:
+        """Ask three questions, and let a model answer a fourth."""
+        given = await asyncio.gather(
+            ask("a", "A?", {"action": str}), ask("a-value", "B?", {"x": str}), ask("c", "C?", {"n": int})
+        )
+        return " ".join(str(one["action"]) + str(one["content"]) for one in given)
+    '''
+    asked = begin(operator, code)
+    assert asked.content.decode().count("<form") == 2
+    responses = {
+        "answer-a-action": "accept",
+        "answer-a-value-action": "left",
+        "answer-a%2Dvalue-action": "decline",
+        "answer-c-action": "accept",
+        "answer-c-value-n": "many",
+    }
+    wrong = answer(operator, asked, **responses)
+    assert "Enter a" in text(wrong)
+    assert 'value="left"' in text(wrong) or "\nleft</textarea>" in text(wrong)
+    assert 'name="answer-a%2Dvalue-action" value="decline" checked' in text(wrong)
+    done = answer(operator, wrong, **responses | {"answer-c-value-n": "3"})
+    assert "accept{'action': 'left'} declineNone accept{'n': 3}" in text(done)
+    assert "Round 2" in text(done)
+
+
+def test_an_answer_that_is_sent_twice_runs_the_round_once(operator: Client, acme: Things) -> None:
+    asked = begin(operator, item="tea")
+    pages = [answer(operator, asked, **{"answer-sure-action": "cancel"}) for _ in range(2)]
+    assert ["cancel tea" in text(page) for page in pages] == [True, True]
+    assert Entry.objects.filter(delivery="playground", action=ROUND_FINISHED).count() == 2
+
+
+def test_one_trial_of_a_user_runs_at_a_time(operator: Client, acme: Things, cast: Cast) -> None:
+    page = operator.post(TRY, form())
+    run = {**sent(page), "_run": "1", "arguments-value-item": "tea"}
+    with trials._admitted(cast.operator.user.pk) as admitted:
+        assert admitted
+        busy = operator.post(TRY, run)
+    assert (busy.status_code, busy["Retry-After"]) == (429, "2")
+    assert BUSY in unescape(busy.content.decode())
+    assert "Really order" in text(operator.post(TRY, run))
+
+
+def test_a_large_result_does_not_make_a_much_larger_page(operator: Client, acme: Things) -> None:
+    """Indented, a long list deep inside would be a hundred times as long."""
+    code = '''
+    def deep() -> object:
+        """Return a long list deep inside."""
+        found: object = [1] * 100000
+        for _ in range(60):
+            found = [found]
+        return found
+    '''
+    page = begin(operator, code)
+    assert "characters)" in text(page)
+    assert len(page.content) < 100_000
+
+
+def test_a_refusal_in_the_frame_is_a_page_that_the_frame_may_show(
+    cast: Cast, operator: Client, acme: Things
+) -> None:
+    """A role that ended, or a tool that is gone: the page for 403 may not be framed."""
+    gone = operator.get(f"/admin/t/acme/tools/{uuid4()}/try/")
+    set_member(acme.tenant, cast.operator.user, Role.AUDITOR, actor=ACTOR)
+    refused = operator.post(TRY, form())
+    assert (gone.status_code, refused.status_code) == (404, 403)
+    for page in (gone, refused):
+        assert page["Content-Security-Policy"] == POLICY
+        assert page["X-Frame-Options"] == "SAMEORIGIN"
+        assert "You have no access here any more" in page.content.decode()
+
+
+def test_without_a_session_the_frame_leads_to_the_sign_in(cast: Cast, acme: Things) -> None:
+    for path, after in (
+        (TRY, "/admin/t/acme/tools/new/"),
+        (f"/admin/t/acme/tools/{acme.tool}/try/", f"/admin/t/acme/tools/{acme.tool}/"),
+        ("/admin/t/nowhere/tools/try/", "/admin/t/nowhere/tools/new/"),
+    ):
+        for page in (Client().get(path), Client().post(path, form())):
+            assert page.status_code == 403
+            assert page["Content-Security-Policy"] == POLICY
+            assert page["X-Frame-Options"] == "SAMEORIGIN"
+            told = page.content.decode()
+            assert "Your session has ended" in told
+            link = re.search(r'<a href="([^"]+)" target="_top">Sign in again</a>', told)
+            assert link is not None
+            client = Client()
+            signed = client.post(link[1], {"username": "owner", "password": PASSWORD})
+            assert signed["Location"] == after
+    assert not Entry.objects.filter(delivery="playground").exists()

@@ -1,0 +1,249 @@
+"""Tests of the pages for versions: what changed, rolling back, archiving, deleting, conflicts."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from mcphost.audit.models import Entry
+from mcphost.catalogue import selectors
+from mcphost.catalogue.models import Primitive, PrimitiveVersion
+from mcphost.console.primitives.version_changes import MOST_LINES, compare
+from tests.cast import Cast
+from tests.catalogue.kit import OTHER
+from tests.console.conftest import Browser
+from tests.console.things import Things, asking
+from tests.console.things import told as put
+
+TOOLS = "/admin/t/acme/tools/"
+EVIL = "<script>alert(1)</script>"
+
+pytestmark = pytest.mark.django_db
+
+
+def form(**changes: Any) -> dict[str, Any]:
+    return {"function": "probe.echo", "name": "say", "title": "", "description": "", **changes}
+
+
+@pytest.fixture
+def say(operator: Client, acme: Things) -> str:
+    """The URL of a tool with two versions."""
+    operator.post(f"{TOOLS}new/", form(title="First", note="the beginning", _publish=""))
+    page = f"{TOOLS}{row().id}/"
+    operator.post(f"{page}edit/", form(title="Second", description=EVIL, _publish=""))
+    return page
+
+
+def row() -> Primitive:
+    return Primitive.objects.get(tenant__slug="acme", name="say")
+
+
+def version(number: int) -> str:
+    return f"versions/{PrimitiveVersion.objects.get(primitive=row(), number=number).id}/"
+
+
+def test_a_version_shows_who_published_it_why_and_what_it_changed(
+    operator: Client, say: str
+) -> None:
+    text = operator.get(say).content.decode()
+    assert "the beginning" in text
+    response = operator.get(say + version(2))
+    assert [each.label for each in response.context["changes"]] == ["Title", "Description"]
+    (title, description) = response.context["changes"]
+    assert [(each.sign, each.text) for each in title.lines] == [("-", "First"), ("+", "Second")]
+    assert [(each.sign, each.text) for each in description.lines] == [("+", EVIL)]
+    text = response.content.decode()
+    assert "<del>First</del>" in text
+    assert EVIL not in text
+    first = operator.get(say + version(1))
+    assert first.context["before"] is None
+    assert "Roll back to this version" in first.content.decode()
+    assert "Roll back to this version" not in text
+
+
+def test_an_earlier_version_is_served_again_after_a_confirmation(
+    operator: Client, acme: Things, say: str
+) -> None:
+    serve = f"{say}{version(1)}serve/"
+    before = Entry.objects.count()
+    assert "No call waits" in operator.get(serve).content.decode()
+    assert Entry.objects.count() == before
+    response = operator.post(serve, {"note": "the second is wrong"}, follow=True)
+    assert "is served again" in response.content.decode()
+    assert str(row().live).startswith("1+")
+    entry = Entry.objects.get(action="tool.rolled_back")
+    assert entry.facts["note"] == "the second is wrong"
+    # The page says that the working copy is another one now.
+    assert [each.label for each in response.context["offer"].differences] == [
+        "Title",
+        "Description",
+    ]
+    again = operator.post(serve, follow=True).content.decode()
+    assert "Nothing was changed" in again
+
+
+def test_a_version_of_another_tool_or_tenant_is_unknown(
+    operator: Client, acme: Things, globex: Things, say: str
+) -> None:
+    for foreign in (acme.version, globex.version):
+        for page in (f"{say}versions/{foreign}/", f"{say}versions/{foreign}/serve/"):
+            assert operator.get(page).status_code == 404
+            assert operator.post(page).status_code in (404, 405)
+
+
+def test_disabling_says_first_which_calls_wait(operator: Client, acme: Things) -> None:
+    story = asking(acme)
+    put(story)
+    name = story.made[0].target
+    Primitive.objects.filter(pk=acme.tool).update(name=name)
+    page = f"{TOOLS}{acme.tool}/"
+    for verb in ("disable", "archive"):
+        text = operator.get(f"{page}{verb}/").content.decode()
+        assert "open input request" in text
+        assert "will not be answered" in text
+    operator.post(f"{page}archive/")
+    assert Primitive.objects.get(pk=acme.tool).state == "archived"
+
+
+def test_other_verbs_have_no_page_of_their_own(operator: Client, say: str) -> None:
+    for verb in ("publish", "enable", "restore"):
+        assert operator.get(f"{say}{verb}/").status_code == 405
+
+
+def test_an_archived_tool_is_in_the_list_only_when_it_is_asked_for(
+    operator: Client, say: str
+) -> None:
+    operator.post(f"{say}archive/")
+    assert "say" not in [each.name for each, *_ in operator.get(TOOLS).context["rows"]]
+    found = operator.get(f"{TOOLS}?state=archived").context["rows"]
+    assert [each.name for each, *_ in found] == ["say"]
+    operator.post(f"{say}restore/")
+    assert row().state == "disabled"
+
+
+def test_a_tool_is_deleted_only_when_archived_and_its_name_is_typed(
+    operator: Client, acme: Things, say: str
+) -> None:
+    refused = operator.post(f"{say}delete/", {"name": "say"}, follow=True).content.decode()
+    assert "Archive say before you delete it" in refused
+    operator.post(f"{say}archive/")
+    wrong = operator.post(f"{say}delete/", {"name": "sya"})
+    assert "Type say to confirm" in wrong.content.decode()
+    assert 'value="sya"' in wrong.content.decode()
+    gone = operator.post(f"{say}delete/", {"name": "say"}, follow=True)
+    assert gone.redirect_chain == [(TOOLS, 302)]
+    assert "say is deleted" in gone.content.decode()
+    assert not Primitive.objects.filter(tenant=acme.tenant, name="say").exists()
+
+
+def test_what_another_user_saved_meanwhile_is_shown_and_not_overwritten(
+    operator: Client, cast: Cast, browse: Browser, acme: Things, say: str
+) -> None:
+    edit = f"{say}edit/"
+    read = operator.get(edit).context["based_on"]
+    browse(cast.owner).post(edit, form(title="Theirs", based_on=read))
+    mine = operator.post(edit, form(title="Mine", based_on=read))
+    assert mine.status_code == 200
+    assert row().title == "Theirs"
+    text = mine.content.decode()
+    assert "changed meanwhile by another user" in text
+    assert 'value="Mine"' in text
+    assert ("Title", "Theirs", "Mine") in [
+        (each.label, each.served, each.working) for each in mine.context["conflict"]
+    ]
+    operator.post(edit, form(title="Mine", based_on=mine.context["based_on"]))
+    assert row().title == "Mine"
+
+
+def test_an_invalid_form_keeps_what_it_was_based_on(
+    operator: Client, cast: Cast, browse: Browser, acme: Things, say: str
+) -> None:
+    edit = f"{say}edit/"
+    read = operator.get(edit).context["based_on"]
+    browse(cast.owner).post(edit, form(title="Theirs", based_on=read))
+    wrong = operator.post(edit, form(title="Mine", time_limit_seconds="soon", based_on=read))
+    assert wrong.context["based_on"] == read
+    assert row().title == "Theirs"
+
+
+def test_several_tools_are_published_and_disabled_at_once(
+    operator: Client, acme: Things, globex: Things, say: str
+) -> None:
+    operator.post(f"{TOOLS}new/", form(name="other"))
+    other = Primitive.objects.get(tenant__slug="acme", name="other")
+    chosen = [str(other.id), str(row().id), str(globex.tool), str(acme.prompt), "nonsense"]
+    page = operator.post(f"{TOOLS}bulk/", {"verb": "publish", "chosen": chosen}, follow=True)
+    text = page.content.decode()
+    assert "1 tool published" in text
+    assert "say was left as it is" in text
+    operator.post(f"{TOOLS}bulk/", {"verb": "disable", "chosen": chosen})
+    states = {each.name: each.state for each in Primitive.objects.filter(tenant=acme.tenant)}
+    assert (states["say"], states["other"]) == ("disabled", "disabled")
+    assert Primitive.objects.get(pk=globex.tool).state == "published"
+    assert Primitive.objects.get(pk=acme.prompt).state == "published"
+
+
+@pytest.mark.parametrize("fields", [{}, {"verb": "delete"}, {"verb": "publish"}])
+def test_a_bulk_action_without_a_choice_changes_nothing(
+    operator: Client, acme: Things, say: str, fields: dict[str, Any]
+) -> None:
+    before = Entry.objects.count()
+    text = operator.post(f"{TOOLS}bulk/", fields, follow=True).content.decode()
+    assert "Nothing was changed" in text
+    assert Entry.objects.count() == before
+
+
+def test_auditors_see_versions_and_change_nothing(auditor: Client, acme: Things) -> None:
+    page = f"{TOOLS}{acme.tool}/"
+    version_page = f"{page}versions/{acme.version}/"
+    assert auditor.get(version_page).status_code == 200
+    assert b"Roll back" not in auditor.get(version_page).content
+    for refused in (f"{version_page}serve/", f"{page}archive/", f"{page}delete/"):
+        assert auditor.get(refused).status_code == 403
+        assert auditor.post(refused).status_code == 403
+    assert auditor.post(f"{TOOLS}bulk/", {"verb": "disable"}).status_code == 403
+
+
+def test_lines_are_compared_with_what_is_around_them() -> None:
+    before = "\n".join(f"line {number}" for number in range(20))
+    lines = compare(before, before.replace("line 10", "line ten"))
+    assert [each.sign for each in lines] == ["…", " ", " ", " ", "-", "+", " ", " ", " "]
+    assert compare("a\n" * (MOST_LINES + 1), "b")[1].text.endswith("too many to compare")
+
+
+def test_a_changed_schema_of_the_code_is_shown(operator: Client, acme: Things) -> None:
+    (first, *_) = selectors.versions(acme.tool)[::-1]
+    PrimitiveVersion.objects.filter(pk=first.id).update(code={**first.code, "input_schema": OTHER})
+    operator.post(
+        f"{TOOLS}{acme.tool}/edit/", form(name="canary-acme-tool", title="B", _publish="")
+    )
+    second = selectors.versions(acme.tool)[0]
+    response = operator.get(f"{TOOLS}{acme.tool}/versions/{second.id}/")
+    labels = [each.label for each in response.context["changes"]]
+    assert "Input schema" in labels
+    assert "words" in response.content.decode()
+
+
+@pytest.mark.parametrize("verb", ["edit", "publish", "delete"])
+def test_what_another_user_deleted_meanwhile_is_gone(
+    operator: Client, acme: Things, verb: str
+) -> None:
+    operator.post(f"{TOOLS}new/", form())
+    gone = row()
+
+    def delete_first(execute: Any, sql: str, *rest: Any) -> Any:
+        if '"closed_at" IS NULL' in sql and sql.startswith('SELECT "catalogue_primitive"'):
+            Primitive.objects.filter(pk=gone.pk).delete()
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(delete_first):
+        response = operator.post(f"{TOOLS}{gone.id}/{verb}/", form(title="Changed"))
+    assert response.status_code == 404
+    assert "what it showed is gone" in response.content.decode()
+
+
+def test_too_many_fields_are_refused_in_words(operator: Client, acme: Things) -> None:
+    response = operator.post(f"{TOOLS}bulk/", {"chosen": ["x"] * 1001, "verb": "publish"})
+    assert response.status_code == 400
+    assert "A form may send 1,000 fields" in response.content.decode()

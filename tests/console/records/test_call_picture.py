@@ -1,0 +1,206 @@
+"""Tests of the picture of a call: its parts, and the scale on which they are drawn."""
+
+from datetime import timedelta
+
+from mcphost.audit.entries import view
+from mcphost.audit.open_calls import NONE
+from mcphost.audit.timeline import Timeline, timeline
+from mcphost.console.records.call_picture import (
+    MOST_PARTS,
+    CallPart,
+    CallPicture,
+    PartBar,
+    PartType,
+    draw,
+    parts,
+)
+from tests.audit.asking import HALF_HOUR, MINUTE, NOW, Story, row
+
+SECOND = timedelta(seconds=1)
+MS = timedelta(milliseconds=1)
+
+
+def read(story: Story) -> Timeline:
+    return timeline([view(row(each)) for each in story.made], story.at, NONE)
+
+
+def told(story: Story) -> list[tuple[str, str, timedelta]]:
+    return [(str(each.type), each.label, each.length) for each in parts(read(story), story.at)]
+
+
+def drawn(*lengths: tuple[PartType, timedelta]) -> CallPicture:
+    """Return the picture of parts that follow one another."""
+    at, made = NOW, []
+    for type, length in lengths:
+        made.append(CallPart(type, "x", at, at + length))
+        at += length
+    picture = draw(made)
+    assert picture is not None
+    return picture
+
+
+def number(text: str) -> float:
+    return float(text.removesuffix("%"))
+
+
+def widths(picture: CallPicture) -> list[float]:
+    return [number(each.width) for each in picture.bars]
+
+
+def ends(bar: PartBar) -> float:
+    return number(bar.x) + number(bar.width)
+
+
+def test_a_call_of_two_rounds_is_server_time_and_the_wait_between() -> None:
+    story = Story()
+    story.start()
+    story.ask("reason", "colour")
+    story.back(2 * MINUTE).answer("reason")
+    story.start()
+    story.end()
+    assert told(story) == [
+        ("server", "Round 1", 3 * SECOND),
+        ("response", "Waiting for reason, colour", 2 * MINUTE + SECOND),
+        ("server", "Round 2", 2 * SECOND),
+    ]
+
+
+def test_a_round_without_a_start_began_as_long_before_its_end_as_it_took() -> None:
+    story = Story()
+    story.end()
+    assert told(story) == [("server", "Round 1", 3 * MS)]
+
+
+def test_a_call_that_waits_or_waited_shows_that_too() -> None:
+    story = Story()
+    story.ask("sure")
+    story.later(5 * MINUTE)
+    (_, waiting) = parts(read(story), story.at)
+    assert waiting.goes_on
+    assert waiting.end == story.at
+    story.later(HALF_HOUR)
+    (_, expired) = parts(read(story), story.at)
+    assert not expired.goes_on
+    assert expired.end - NOW == HALF_HOUR + SECOND
+
+
+def test_a_task_is_queued_from_the_response_to_its_next_round() -> None:
+    story = Story()
+    story.ask("sure")
+    story.back(MINUTE).answer("sure")
+    story.end()
+    answered = NOW + 30 * SECOND
+    found = parts(read(story), story.at, settled={1: answered})
+    assert [(each.type, each.label) for each in found][1:3] == [
+        (PartType.RESPONSE, "Waiting for sure"),
+        (PartType.REQUEST, "Queued"),
+    ]
+    assert found[1].end == found[2].start == answered
+
+
+def test_a_run_without_an_end_reaches_to_the_one_that_took_over() -> None:
+    story = Story()
+    story.start()
+    story.later(MINUTE).again().start()
+    story.end()
+    assert told(story) == [
+        ("unknown", "Round 1, run 1", MINUTE + SECOND),
+        ("server", "Round 1, run 2", SECOND),
+    ]
+
+
+def test_a_call_that_moved_waits_for_its_next_request() -> None:
+    story = Story()
+    story.end("yielded")
+    story.back(MINUTE).end()
+    assert told(story)[1][:2] == ("request", "Until the next request")
+
+
+def test_runs_at_the_same_time_have_no_wait_between_them() -> None:
+    story = Story()
+    story.start()
+    first = story.leg
+    story.again().start()
+    story.end()
+    story.leg = first
+    story.end()
+    assert [each[0] for each in told(story)] == ["server", "server"]
+
+
+def test_what_is_not_compressed_is_in_proportion() -> None:
+    picture = drawn(
+        (PartType.SERVER, 10 * MS), (PartType.RESPONSE, 20 * MS), (PartType.SERVER, 30 * MS)
+    )
+    assert picture.compressed == ()
+    first, second, third = widths(picture)
+    assert abs(second - 2 * first) < 0.01
+    assert abs(third - 3 * first) < 0.01
+    assert abs(ends(picture.bars[-1]) - 100) < 0.01
+
+
+def test_a_long_wait_leaves_room_for_short_rounds_and_shows_its_break() -> None:
+    picture = drawn(
+        (PartType.SERVER, 3 * MS), (PartType.RESPONSE, timedelta(days=2)), (PartType.SERVER, 9 * MS)
+    )
+    first, wait, second = widths(picture)
+    assert first > 20
+    assert abs(second - 3 * first) < 0.01
+    assert wait <= 12
+    assert [len(each.gaps) for each in picture.bars] == [0, 1, 0]
+    (gap,) = picture.compressed
+    assert gap.length == timedelta(days=2)
+    assert number(gap.x) == number(picture.bars[1].x)
+
+
+def test_no_wait_is_drawn_wider_than_a_longer_one() -> None:
+    waits = [each * MS for each in (1, 5, 9, 11, 50, 4000, 90_000)]
+    picture = drawn((PartType.SERVER, 10 * MS), *((PartType.RESPONSE, each) for each in waits))
+    found = widths(picture)[1:]
+    assert found == sorted(found)
+    assert len(picture.compressed) == 6
+    assert abs(ends(picture.bars[-1]) - 100) < 0.01
+
+
+def test_many_long_waits_take_at_most_half_of_the_picture() -> None:
+    picture = drawn(*[(PartType.SERVER, 2 * MS), (PartType.RESPONSE, MINUTE)] * 12)
+    shares = dict.fromkeys(PartType, 0.0)
+    for bar in picture.bars:
+        shares[bar.part.type] += number(bar.width)
+    assert shares[PartType.RESPONSE] < 50.1
+    assert shares[PartType.SERVER] > 49.9
+
+
+def test_every_bar_can_be_seen_and_stays_inside() -> None:
+    picture = drawn(
+        (PartType.SERVER, timedelta(hours=1)), (PartType.SERVER, timedelta(microseconds=3))
+    )
+    assert all(each >= 0.5 for each in widths(picture))
+    assert all(ends(each) <= 100.001 for each in picture.bars)
+
+
+def test_a_call_of_no_length_is_drawn() -> None:
+    picture = drawn((PartType.SERVER, timedelta(0)))
+    assert ends(picture.bars[0]) <= 100
+    assert picture.unit > timedelta(0)
+    assert draw([]) is None
+
+
+def test_the_unit_is_round_and_short_enough() -> None:
+    picture = drawn((PartType.SERVER, 37 * MS), (PartType.RESPONSE, timedelta(days=1)))
+    assert picture.unit == 10 * MS
+    server = number(picture.bars[0].width)
+    assert abs(number(picture.unit_width) - server * 10 / 37) < 0.01
+    assert number(picture.unit_width) <= 25
+
+
+def test_a_call_of_very_many_rounds_is_drawn_from_its_beginning() -> None:
+    picture = drawn(*[(PartType.SERVER, MS)] * (MOST_PARTS + 5))
+    assert len(picture.bars) == MOST_PARTS
+    assert picture.cut
+    assert picture.totals == ((PartType.SERVER, "server time", (MOST_PARTS + 5) * MS),)
+
+
+def test_a_client_that_names_many_questions_gets_a_short_label() -> None:
+    story = Story()
+    story.ask(*(f"q{each}" for each in range(9)))
+    assert parts(read(story), story.at)[1].label == "Waiting for q0, q1, q2 and 6 more"

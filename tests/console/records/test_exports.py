@@ -1,0 +1,271 @@
+"""Tests of exports of calls: their columns, their end, formulas, and who may export what."""
+
+import csv
+import io
+import json
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.test import Client
+
+from mcphost.audit.models import Entry
+from mcphost.audit.summaries import search
+from mcphost.console.records import exports
+from mcphost.tenants.roles import Role
+from mcphost.tenants.services import set_member
+from tests.cast import ACTOR, Cast
+from tests.console.things import Things, recorded
+
+CSV = "/admin/t/acme/calls/export.csv"
+JSONL = "/admin/t/acme/calls/export.jsonl"
+
+pytestmark = pytest.mark.django_db
+
+
+def rows(client: Client, url: str) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(client.get(url).content.decode())))
+
+
+def objects(client: Client, url: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in client.get(url).content.decode().splitlines()]
+
+
+def test_calls_are_exported_with_an_end_that_says_they_are_all(
+    auditor: Client, acme: Things, globex: Things
+) -> None:
+    head, call, end = rows(auditor, CSV)
+    told = dict(zip(head, call, strict=True))
+    assert (told["tenant"], told["call"]) == ("acme", str(acme.call))
+    assert told["target"] == "canary-acme-tool"
+    assert end == ["end", "calls=1", "complete=True", "after=None"]
+    (first, last) = objects(auditor, JSONL)
+    assert first["call"] == str(acme.call)
+    assert first["responses"] == {}
+    assert last == {"end": {"calls": 1, "complete": True, "after": None}}
+    assert "globex" not in auditor.get(JSONL).content.decode()
+
+
+def test_the_filter_of_the_list_applies(auditor: Client, acme: Things) -> None:
+    recorded(acme.tenant, uuid4(), target="other")
+    assert [each["target"] for each in objects(auditor, f"{JSONL}?tool=other")[:-1]] == ["other"]
+    assert objects(auditor, f"{JSONL}?outcome=nonsense") == [
+        {"end": {"calls": 0, "complete": True, "after": None}}
+    ]
+    page = auditor.get("/admin/t/acme/calls/?tool=other").content.decode()
+    assert 'href="export/?tool=other"' in page
+    page = auditor.get("/admin/t/acme/calls/export/?tool=other").content.decode()
+    assert 'href="../export.csv?tool=other"' in page
+    assert 'data-query="tool=other"' in page
+
+
+def test_a_file_that_is_full_says_where_the_next_begins(
+    auditor: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        recorded(acme.tenant, uuid4(), target=f"tool{number}")
+    monkeypatch.setattr(exports, "MOST_CALLS", 4)
+    monkeypatch.setattr(exports, "_AT_ONCE", 2)
+    *first, end = objects(auditor, JSONL)
+    assert (len(first), end["end"]["complete"]) == (4, False)
+    *second, end = objects(auditor, f"{JSONL}?after={end['end']['after']}")
+    assert (len(second), end["end"]["complete"]) == (2, True)
+    assert len({each["call"] for each in (*first, *second)}) == 6
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "=1+1",
+        "+1",
+        "-1",
+        "@SUM(A1)",
+        "\t=1",
+        "\n1",
+        " =1",
+        "\u00a0@x",
+        "\ufeff=1",
+        "\uff1d1",
+        "\u3000\uff0b1",
+        '"=1',
+        "\u202a=1",
+        "\xad=1",
+    ],
+)
+def test_no_cell_is_a_formula(auditor: Client, acme: Things, text: str) -> None:
+    recorded(acme.tenant, uuid4(), target=text, reason='"; =2;"=3;\t=4')
+    _, row, *_ = rows(auditor, CSV)
+    assert row[4].startswith("'")
+    assert row[4].replace("'", "") == text
+    assert [row[7]] == ["\";' =2;'\"=3;'\t'=4"]
+    assert text in [each.get("target") for each in objects(auditor, JSONL)]
+
+
+def test_an_export_is_recorded_with_its_filter(auditor: Client, acme: Things) -> None:
+    auditor.get(f"{CSV}?tool=x&client=y")
+    entry = Entry.objects.get(action="calls.exported")
+    assert (entry.tenant, entry.actor_label) == (acme.tenant, "auditor")
+    assert entry.facts == {
+        "format": "csv",
+        "tool": "x",
+        "client": "y",
+        "calls": 0,
+        "complete": True,
+        "after": None,
+    }
+
+
+def test_only_staff_export_the_calls_of_all_tenants(
+    staff: Client, auditor: Client, acme: Things, globex: Things
+) -> None:
+    assert auditor.get("/admin/calls/export.csv").status_code == 403
+    found = objects(staff, "/admin/calls/export.jsonl")
+    assert {each.get("tenant") for each in found[:-1]} == {"acme", "globex"}
+    only = objects(staff, "/admin/calls/export.jsonl?tenant=globex")
+    assert {each.get("tenant") for each in only[:-1]} == {"globex"}
+    assert not Entry.objects.filter(action="calls.exported", tenant=acme.tenant).exists()
+
+
+def parts(client: Client, form: str, query: str = "") -> tuple[str, list[dict[str, Any]]]:
+    """Fetch an export as its page does; return the file and the parts."""
+    found: list[dict[str, Any]] = []
+    following = ""
+    while not found or not found[-1]["last"]:
+        url = f"/admin/t/acme/calls/export/part.{form}?{query}&next={following}"
+        found.append(client.get(url).json())
+        following = found[-1]["next"]
+    return "".join(part["text"] for part in found), found
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exports, "MOST_IN_PART", 2)
+    monkeypatch.setattr(exports, "_AT_ONCE", 1)
+
+
+@pytest.mark.usefixtures("small")
+def test_the_parts_make_up_one_file_with_one_head_and_one_end(
+    auditor: Client, acme: Things, globex: Things
+) -> None:
+    for number in range(4):
+        recorded(acme.tenant, uuid4(), target=f"tool{number}")
+    text, found = parts(auditor, "csv")
+    lines = list(csv.reader(io.StringIO(text)))
+    assert [line[4] for line in lines[1:-1]] == [
+        "tool3",
+        "tool2",
+        "tool1",
+        "tool0",
+        "canary-acme-tool",
+    ]
+    assert lines[0] == list(exports._COLUMNS)
+    assert lines[-1] == ["end", "calls=5", "complete=True", "after=None"]
+    assert [part["calls"] for part in found] == [2, 4, 5]
+    text, _ = parts(auditor, "jsonl", "tool=tool1")
+    (one, end) = [json.loads(line) for line in text.splitlines()]
+    assert one["target"] == "tool1"
+    assert end == {"end": {"calls": 1, "complete": True, "after": None}}
+
+
+@pytest.mark.usefixtures("small")
+def test_a_file_that_was_cut_says_so_and_from_where_to_go_on(auditor: Client, acme: Things) -> None:
+    for number in range(3):
+        recorded(acme.tenant, uuid4(), target=f"tool{number}")
+    first = auditor.get("/admin/t/acme/calls/export/part.jsonl").json()
+    assert not first["last"]
+    assert '"end"' not in first["text"]
+    assert json.loads(first["cut"]) == {
+        "end": {"calls": 2, "complete": False, "after": first["after"]}
+    }
+
+
+@pytest.mark.usefixtures("small")
+def test_a_file_has_a_bound_and_names_where_the_next_begins(
+    auditor: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exports, "MOST_EXPORTED", 3)
+    for number in range(4):
+        recorded(acme.tenant, uuid4(), target=f"tool{number}")
+    text, found = parts(auditor, "jsonl")
+    end = json.loads(text.splitlines()[-1])["end"]
+    assert (end["calls"], end["complete"], end["after"]) == (3, False, found[-1]["after"])
+
+
+@pytest.mark.usefixtures("small")
+def test_each_part_asks_again_whether_the_user_may_read(
+    auditor: Client, cast: Cast, acme: Things, globex: Things
+) -> None:
+    recorded(acme.tenant, uuid4())
+    recorded(acme.tenant, uuid4())
+    path = "/admin/t/acme/calls/export/part.jsonl"
+    following = auditor.get(path).json()["next"]
+    set_member(acme.tenant, cast.auditor.user, Role.MEMBER, actor=ACTOR)
+    set_member(globex.tenant, cast.auditor.user, Role.AUDITOR, actor=ACTOR)
+    assert auditor.get(f"{path}?next={following}").status_code == 403
+
+
+@pytest.mark.usefixtures("small")
+def test_an_export_in_parts_is_recorded_at_its_beginning_and_at_its_end(
+    auditor: Client, acme: Things
+) -> None:
+    for _ in range(4):
+        recorded(acme.tenant, uuid4())
+    parts(auditor, "csv", "period=24h")
+    found = Entry.objects.filter(action="calls.exported").order_by("id")
+    assert [(each.facts["calls"], each.facts["complete"]) for each in found] == [
+        (2, False),
+        (5, True),
+    ]
+    assert found[0].facts["period"] == "24h"
+
+
+@pytest.mark.usefixtures("small")
+def test_no_part_is_fetched_without_a_recorded_beginning(
+    auditor: Client, owner: Client, acme: Things
+) -> None:
+    for _ in range(4):
+        recorded(acme.tenant, uuid4())
+    path = "/admin/t/acme/calls/export/part.jsonl"
+    first = auditor.get(f"{path}?tool=echo&sofar=1").json()
+    assert Entry.objects.filter(action="calls.exported").count() == 1
+    first = auditor.get(f"{path}?sofar=2&after={UUID(int=(1 << 128) - 1)}").json()
+    assert Entry.objects.filter(action="calls.exported").count() == 2
+    following = first["next"]
+    for other in (f"{path}?next={following}x", f"{path}?tool=echo&next={following}"):
+        assert auditor.get(other).status_code == 400
+    assert auditor.get(f"{path[:-5]}csv?next={following}").status_code == 400
+    assert owner.get(f"{path}?next={following}").status_code == 400
+    assert auditor.get(f"{path}?next={following}").json()["calls"] == 4
+
+
+def test_a_part_that_reads_in_vain_ends_and_the_file_goes_on(
+    auditor: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(6):
+        recorded(acme.tenant, uuid4(), target="wanted" if number == 2 else "other", reason="so")
+    monkeypatch.setattr(exports, "READING_SECONDS", 0.0)
+    monkeypatch.setattr(search, "WINDOW", 1)
+    monkeypatch.setattr(search, "MOST_WINDOWS", 2)
+    text, found = parts(auditor, "csv", "words=so&tool=wanted")
+    assert [part["calls"] for part in found] == [0, 1, 1, 1]
+    assert found[0]["at"] is not None
+    head, call, end = csv.reader(io.StringIO(text))
+    assert (head, call[4], end[1]) == (list(exports._COLUMNS), "wanted", "calls=1")
+
+
+def test_nonsense_in_a_part_is_answered_in_words(auditor: Client, acme: Things) -> None:
+    reply = auditor.get("/admin/t/acme/calls/export/part.csv?outcome=nonsense")
+    assert reply.status_code == 400
+    assert "no value" in reply.json()["error"]
+    page = auditor.get("/admin/t/acme/calls/export/?since=never").content.decode()
+    assert "Nothing can be exported." in page
+
+
+def test_the_export_of_all_tenants_is_for_staff(
+    staff: Client, auditor: Client, acme: Things, globex: Things
+) -> None:
+    path = "/admin/calls/export/part.jsonl"
+    assert auditor.get(path).status_code == 403
+    found = [json.loads(line) for line in staff.get(path).json()["text"].splitlines()]
+    assert {each.get("tenant") for each in found[:-1]} == {"acme", "globex"}
+    assert staff.get("/admin/calls/export/").status_code == 200

@@ -1,0 +1,243 @@
+"""Tests of the filters above the list of calls: chips, ranges of dates, and what an empty list says."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from html import unescape
+from uuid import UUID, uuid4
+
+import pytest
+from django.http import QueryDict
+from django.test import Client
+from django.utils import timezone
+
+from mcphost.audit.models import Entry
+from mcphost.audit.records import ROUND_FINISHED, STATE_REFUSED
+from mcphost.audit.selectors import PAGE, first_id
+from mcphost.console.records.filters import RecordFilter
+from mcphost.console.records.pills import Pill
+from mcphost.console.records.ranges import range_of
+from tests.cast import Cast
+from tests.console.conftest import Browser
+from tests.console.things import Things
+
+CALLS = "/admin/t/acme/calls/"
+
+pytestmark = pytest.mark.django_db
+
+
+def page(client: Client, query: str, path: str = CALLS) -> str:
+    return unescape(client.get(f"{path}{query}").content.decode())
+
+
+def removed_by(client: Client, query: str, path: str = CALLS) -> dict[str, str]:
+    """The links that remove a filter, by its name."""
+    found = page(client, query, path)
+    return {
+        label: link
+        for link, label in re.findall(
+            r'class="c-pill-off" href="([^"]*)" aria-label="Remove the filter ([^"]*)"', found
+        )
+    }
+
+
+def targets(client: Client, query: str) -> list[str]:
+    return [row.entry.target for row, _ in client.get(f"{CALLS}{query}").context["calls"]]
+
+
+def test_each_set_filter_is_a_chip_whose_cross_removes_only_it(
+    auditor: Client, acme: Things
+) -> None:
+    assert removed_by(auditor, "") == {}
+    found = removed_by(auditor, "?tool=a%20b&client=x&since=2026-01-01")
+    assert found == {
+        "Dates": f"{CALLS}?tool=a+b&client=x",
+        "Target": f"{CALLS}?client=x&since=2026-01-01",
+        "Client": f"{CALLS}?tool=a+b&since=2026-01-01",
+    }
+    assert removed_by(auditor, "?period=24h") == {"Period": CALLS}
+
+
+def test_a_form_that_adds_a_filter_keeps_the_others(auditor: Client, acme: Things) -> None:
+    context = auditor.get(f"{CALLS}?tool=x&since=2026-01-01&zone=Asia/Tokyo").context
+    found: dict[str, Pill] = {each.name: each for each in context["pills"]}
+    assert dict(found["outcome"].others) == {
+        "tool": "x",
+        "since": "2026-01-01",
+        "zone": "Asia/Tokyo",
+    }
+    assert dict(found["dates"].others) == {"tool": "x"}
+    assert found["dates"].said == "from 2026-01-01 (Asia/Tokyo)"
+    assert "tenant" not in found
+
+
+def test_the_tenant_is_a_filter_of_all_calls(staff: Client, acme: Things) -> None:
+    assert removed_by(staff, "?tenant=acme", "/admin/calls/") == {"Tenant": "/admin/calls/"}
+
+
+def test_a_hostile_value_is_text_in_its_chip(auditor: Client, acme: Things) -> None:
+    found = auditor.get(f"{CALLS}?tool=%3Cscript%3E%E2%80%AEx%22").content.decode()
+    assert "<script>\u202e" not in found
+    assert "&lt;script&gt;⟨U+202E⟩x&quot;" in found
+
+
+def test_an_empty_list_says_which_filter_to_remove(auditor: Client, acme: Things) -> None:
+    found = auditor.get(f"{CALLS}?tool=canary-acme-tool&client=nobody&period=30d").context
+    assert [each.label for each in found["removals"]] == ["Client"]
+    assert [each.said for each in found["removals"]] == ["nobody"]
+    none = auditor.get(f"{CALLS}?tool=nothing&client=nobody")
+    assert none.context["removals"] == []
+    assert "No matching calls" in none.content.decode()
+    assert auditor.get(f"{CALLS}?client=nobody").context["removals"] == []
+
+
+def test_an_empty_list_of_all_tenants_looks_beyond_the_tenant_only_for_staff(
+    staff: Client, auditor: Client, acme: Things, globex: Things
+) -> None:
+    query = "?tool=canary-globex-tool&tenant=acme"
+    found = staff.get(f"/admin/calls/{query}").context["removals"]
+    assert [each.label for each in found] == ["Tenant", "Target"]
+    on_a_tenant = "?tool=canary-globex-tool&period=30d"
+    assert [each.label for each in auditor.get(f"{CALLS}{on_a_tenant}").context["removals"]] == [
+        "Target"
+    ]
+
+
+def test_dates_limit_the_list_in_the_zone_of_the_link(auditor: Client, acme: Things) -> None:
+    at = datetime(2026, 3, 1, 22, 30, tzinfo=UTC)
+    Entry.objects.create(
+        id=UUID(int=int(at.timestamp() * 1000) << 80 | 7),
+        at=at,
+        tenant=acme.tenant,
+        call=uuid4(),
+        action=ROUND_FINISHED,
+        outcome="complete",
+        round=1,
+        actor_kind="token",
+        method="tools/call",
+        target="old",
+    )
+    assert targets(auditor, "?since=2026-03-01&until=2026-03-01") == ["old"]
+    assert targets(auditor, "?since=2026-03-02&until=2026-03-02") == []
+    in_berlin = "?since=2026-03-01T23:30&until=2026-03-01T23:31&zone=Europe/Berlin"
+    assert targets(auditor, in_berlin) == ["old"]
+    assert targets(auditor, in_berlin.replace("Europe/Berlin", "UTC")) == []
+    assert targets(auditor, "?until=2026-03-02") == ["old"]
+    assert targets(auditor, "?since=2026-03-01&period=24h") == ["canary-acme-tool"]
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("since=tomorrow", "“tomorrow” is no date from 2000 to 2099"),
+        ("since=0001-01-01", "“0001-01-01” is no date from 2000 to 2099"),
+        ("until=9999-12-31T23:59", "“9999-12-31T23:59” is no date from 2000 to 2099"),
+        ("since=2026-02-30", "“2026-02-30” is no date from 2000 to 2099"),
+        (
+            "since=2026-03-02&until=2026-03-01",
+            "The range ends (2026-03-01) before it begins (2026-03-02).",
+        ),
+        ("since=2026-03-02&zone=Mars/Olympus", "There is no time zone “Mars/Olympus”."),
+        ("since=2026-03-02&zone=../../etc/passwd", "There is no time zone “../../etc/passwd”."),
+        ("before=zzz", "There is no page “zzz”."),
+    ],
+)
+@pytest.mark.parametrize("path", [CALLS, "/admin/t/acme/refusals/", "/admin/t/acme/audit-log/"])
+def test_a_range_that_cannot_be_is_answered_in_words(
+    auditor: Client, acme: Things, path: str, query: str, said: str
+) -> None:
+    found = page(auditor, f"?{query}", path)
+    assert said in found
+    assert "Nothing is shown." in found
+
+
+def test_the_longest_range_is_answered(auditor: Client, acme: Things) -> None:
+    assert targets(auditor, "?since=2000-01-01&until=2099-12-31") == ["canary-acme-tool"]
+
+
+def test_a_zone_without_dates_is_no_filter() -> None:
+    assert not RecordFilter.of(QueryDict("zone=Europe/Berlin")).is_narrow
+
+
+def test_links_with_the_periods_of_earlier_releases_work() -> None:
+    now = timezone.now()
+    chosen = RecordFilter.of(QueryDict("period=week")).within(None, now)
+    assert chosen.since == now - timedelta(days=7)
+
+
+def test_a_time_with_an_offset_of_its_own_keeps_it() -> None:
+    found = range_of("2026-03-01T00:00+02:00", "", "Asia/Tokyo")
+    assert found.since == datetime(2026, 2, 28, 22, tzinfo=UTC)
+
+
+def test_a_trace_is_a_chip_when_a_link_names_it(auditor: Client, acme: Things) -> None:
+    assert removed_by(auditor, "?trace=0af7651916cd43dd8448eb211c80319c") == {"Trace": CALLS}
+
+
+OTHERS = [
+    "/admin/t/acme/audit-log/",
+    "/admin/t/acme/refusals/",
+    "/admin/audit-log/",
+    "/admin/refusals/",
+]
+
+
+def entries_at(path: str, tenant: UUID, *times: datetime) -> list[UUID]:
+    """Entries of the list at `path`, one at each time; their ids."""
+    refused = "refusals" in path
+    made = []
+    for number, at in enumerate(times):
+        id = UUID(int=first_id(at).int + number + 1)
+        action = STATE_REFUSED if refused else "tool.updated"
+        Entry(id=id, at=at, tenant=tenant, action=action, actor_kind="user", target="t").save()
+        made.append(id)
+    return made
+
+
+def ids(client: Client, path: str, query: str) -> list[UUID]:
+    return [entry.id for entry, _ in client.get(f"{path}?tool=t&{query}").context["entries"]]
+
+
+@pytest.mark.parametrize("path", OTHERS)
+def test_the_audit_log_and_refusals_are_limited_to_dates_of_a_zone(
+    cast: Cast, browse: Browser, acme: Things, path: str
+) -> None:
+    client = browse(cast.staff if "/t/" not in path else cast.auditor)
+    late, early = entries_at(
+        path,
+        acme.tenant,
+        datetime(2026, 3, 1, 22, 30, tzinfo=UTC),
+        datetime(2026, 3, 1, 12, tzinfo=UTC),
+    )
+    day = "since=2026-03-02&until=2026-03-02"
+    assert ids(client, path, f"{day}&zone=Europe/Berlin") == []
+    assert ids(client, path, f"{day}&zone=Asia/Tokyo") == [late]
+    assert ids(client, path, "since=2026-03-01T11:00&until=2026-03-01T13:00") == [early]
+    assert removed_by(client, "?tool=t&since=2026-03-01", path) == {
+        "Dates": f"{path}?tool=t",
+        "Target": f"{path}?since=2026-03-01",
+    }
+
+
+@pytest.mark.parametrize("path", OTHERS)
+def test_pages_of_the_audit_log_and_refusals_lead_to_older_and_newer_ones(
+    cast: Cast, browse: Browser, acme: Things, path: str
+) -> None:
+    client = browse(cast.staff if "/t/" not in path else cast.auditor)
+    now = timezone.now()
+    entries_at(path, acme.tenant, *(now - timedelta(seconds=age) for age in range(PAGE + 1)))
+    first = client.get(f"{path}?tool=t")
+    assert first.context["newer"] == ""
+    last = client.get(f"{path}?{first.context['older']}")
+    assert (len(last.context["entries"]), last.context["older"]) == (1, "")
+    back = client.get(f"{path}?{last.context['newer']}")
+    assert back.context["newer"] == ""
+    assert [each.id for each, _ in back.context["entries"]] == [
+        each.id for each, _ in first.context["entries"]
+    ]
+
+
+@pytest.mark.parametrize("path", OTHERS[:2])
+def test_a_page_beyond_the_last_says_how_to_see_everything(
+    auditor: Client, acme: Things, path: str
+) -> None:
+    assert "Show everything" in page(auditor, f"?after={UUID(int=1)}", path)

@@ -1,0 +1,206 @@
+"""Tests of the pages of open input requests, and of cancelling one of their calls."""
+
+import re
+from dataclasses import replace
+from datetime import timedelta
+from html import unescape
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from django.utils.html import strip_tags
+
+from mcphost.audit.models import Entry
+from mcphost.calls.models import CancelledCall, Claim
+from mcphost.catalogue import selectors, services
+from tests.audit.asking import MINUTE, Story
+from tests.cast import ACTOR, Cast
+from tests.console.conftest import Browser
+from tests.console.things import Things, told
+
+PAGE = "/admin/t/acme/input-requests/"
+
+pytestmark = pytest.mark.django_db
+
+
+def shown(client: Client, path: str) -> str:
+    response = client.get(path)
+    assert response.status_code == 200, path
+    return re.sub(r"\s+", " ", unescape(strip_tags(response.content.decode())))
+
+
+def waits(things: Things, target: str, ago: timedelta, *keys: str) -> Story:
+    """A call of `target` that has waited for a while."""
+    story = Story.of(things.tenant, target, at=timezone.now() - ago)
+    story.ask(*(keys or ("colour",)))
+    told(story)
+    return story
+
+
+def cancels(story: Story) -> str:
+    return f"{PAGE}{story.call.id}/cancel/"
+
+
+def aim(things: Things, seconds: float) -> str:
+    """Give the tenant's tool a target time; return its name."""
+    row = selectors.primitive(things.tool)
+    assert row is not None
+    services.update(row.id, replace(row.fields, target_seconds=seconds), ACTOR)
+    return row.name
+
+
+def test_each_row_says_what_waits_for_whom_and_until_when(operator: Client, acme: Things) -> None:
+    waits(acme, "deploy", MINUTE, "colour", "size")
+    page = shown(operator, PAGE)
+    for part in ("deploy", "colour", "size", "form", "Ada's laptop", "stateless", "ago", "in 2"):
+        assert part in page, part
+    assert page.count("Cancel…") == 2
+
+
+def test_overdue_requests_come_first_and_then_those_that_expire_soonest(
+    operator: Client, acme: Things
+) -> None:
+    tool = aim(acme, 120)
+    waits(acme, "early", 20 * MINUTE)
+    waits(acme, tool, 10 * MINUTE)
+    waits(acme, "late", 5 * MINUTE)
+    waits(acme, tool, MINUTE)
+    rows = operator.get(PAGE).context["rows"]
+    assert [(row.question.entry.target, row.is_late) for row in rows] == [
+        (tool, True),
+        ("early", False),
+        ("late", False),
+        (tool, False),
+    ]
+    page = shown(operator, PAGE)
+    assert "1 overdue: open for longer than the target time of its tool." in page
+    assert re.search(r"8 min( \d+ s)? overdue", page)
+    assert "target 2 min" in page
+
+
+def test_a_target_time_holds_at_once_and_is_no_change_to_publish(
+    operator: Client, acme: Things
+) -> None:
+    aim(acme, 90)
+    row = selectors.primitive(acme.tool)
+    assert row is not None
+    assert not row.edited
+    assert "1 min 30 s for a response" in shown(operator, f"/admin/t/acme/tools/{acme.tool}/")
+    assert selectors.targets(frozenset({acme.tenant})) == {(acme.tenant, row.name): 90}
+    form = operator.get(f"/admin/t/acme/tools/{acme.tool}/edit/").context["form"]
+    assert form["target_seconds"].value() == 90
+    assert "Target time for responses" in shown(operator, f"/admin/t/acme/tools/{acme.tool}/edit/")
+
+
+def test_a_target_time_has_bounds(operator: Client, acme: Things) -> None:
+    path = f"/admin/t/acme/tools/{acme.tool}/edit/"
+    sent = {
+        name: field.value() or ""
+        for name, field in ((each.name, each) for each in operator.get(path).context["form"])
+    }
+    page = operator.post(path, {**sent, "function": "probe.echo", "target_seconds": "-5"})
+    assert page.status_code == 200
+    assert page.context["form"].errors["target_seconds"]
+
+
+@pytest.mark.parametrize("who", ["owner", "operator", "staff"])
+def test_who_may_cancel_gives_a_reason_which_is_recorded_and_shown(
+    cast: Cast, browse: Browser, acme: Things, who: str
+) -> None:
+    client, story = browse(getattr(cast, who)), waits(acme, "deploy", MINUTE)
+    before = shown(client, cancels(story))
+    assert "waits for a response to colour" in before
+    assert "told the reason when it returns" in before
+    response = client.post(cancels(story), {"reason": "  the release\n is off "}, follow=True)
+    page = re.sub(r"\s+", " ", unescape(strip_tags(response.content.decode())))
+    assert "The call is cancelled. Its client is told the reason." in page
+    assert f"The call was cancelled by {who}" in page
+    assert "the release is off" in page
+    assert "cancelled by an operator" in page
+    assert "never responded" not in page
+    entry = Entry.objects.get(action="call.cancelled")
+    assert (entry.actor_label, entry.reason, entry.call) == (
+        who,
+        "the release is off",
+        story.call.id,
+    )
+    assert CancelledCall.objects.get().reason == "the release is off"
+    assert "No open input request" in shown(client, PAGE)
+    again = client.post(cancels(story), {"reason": "once more"}, follow=True)
+    assert "it no longer waits for a response" in again.content.decode()
+    assert Entry.objects.filter(action="call.cancelled").count() == 1
+
+
+@pytest.mark.parametrize(("who", "status"), [("auditor", 403), ("stranger", 403), ("member", 302)])
+def test_who_may_not_cancel_changes_nothing(
+    cast: Cast, browse: Browser, acme: Things, who: str, status: int
+) -> None:
+    client, story = browse(getattr(cast, who)), waits(acme, "deploy", MINUTE)
+    assert client.post(cancels(story), {"reason": "mine"}).status_code == status
+    assert not CancelledCall.objects.exists()
+    if who == "auditor":
+        assert "Cancel…" not in shown(client, PAGE)
+
+
+def test_calls_of_other_tenants_are_unknown_here(
+    operator: Client, acme: Things, globex: Things
+) -> None:
+    theirs = waits(globex, "canary-globex-deploy", MINUTE)
+    assert "canary-globex" not in shown(operator, PAGE)
+    for sent in (operator.get(cancels(theirs)), operator.post(cancels(theirs), {"reason": "x"})):
+        assert sent.status_code == 404
+    assert not CancelledCall.objects.exists()
+    assert not Claim.objects.exists()
+
+
+@pytest.mark.parametrize("reason", ["", "   ", "\u202e\u200b", "x" * 301])
+def test_a_reason_is_required_and_bounded(operator: Client, acme: Things, reason: str) -> None:
+    story = waits(acme, "deploy", MINUTE)
+    response = operator.post(cancels(story), {"reason": reason})
+    assert response.status_code == 200
+    assert response.context["form"].errors["reason"]
+    assert not CancelledCall.objects.exists()
+
+
+def test_a_call_that_has_ended_says_so_before_and_after(operator: Client, acme: Things) -> None:
+    story = waits(acme, "deploy", MINUTE)
+    story.back().answer("colour")
+    story.end()
+    told(replace(story, made=story.made[2:]))
+    assert "no longer waits for a response: it is complete" in shown(operator, cancels(story))
+    page = operator.post(cancels(story), {"reason": "late"}, follow=True).content.decode()
+    assert "it no longer waits for a response" in page
+    assert not CancelledCall.objects.exists()
+    assert not Claim.objects.exists()
+
+
+def test_a_response_that_is_being_processed_keeps_the_call_from_being_cancelled(
+    operator: Client, acme: Things
+) -> None:
+    story = waits(acme, "deploy", MINUTE)
+    story.back(timedelta(seconds=20)).answer("colour")
+    story.start()
+    told(replace(story, made=story.made[2:]))
+    page = operator.post(cancels(story), {"reason": "late"}, follow=True).content.decode()
+    assert "a response has come, and its round is running" in page
+    assert not CancelledCall.objects.exists()
+
+
+def test_staff_see_the_requests_of_all_tenants(staff: Client, acme: Things, globex: Things) -> None:
+    waits(acme, "deploy", MINUTE)
+    waits(globex, "rename", MINUTE)
+    page = shown(staff, "/admin/input-requests/")
+    for part in ("acme", "deploy", "globex", "rename"):
+        assert part in page
+    narrowed = shown(staff, "/admin/input-requests/?tenant=globex")
+    assert "rename" in narrowed
+    assert "deploy" not in narrowed
+
+
+def test_the_list_refreshes_itself_without_a_script_of_its_own(
+    operator: Client, acme: Things
+) -> None:
+    waits(acme, "deploy", MINUTE)
+    page = operator.get(PAGE).content.decode()
+    assert '<div id="live" class="c-live" data-live>' in page
+    assert "<noscript>" in page

@@ -1,0 +1,265 @@
+"""Tests of saved filters: whose they are, who sees them, and what is recorded."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from html import unescape
+from itertools import count
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from mcphost.audit.models import Entry
+from mcphost.console.models import SavedFilter
+from mcphost.console.records import filter_store
+from mcphost.tenants.roles import Role
+from mcphost.tenants.services import set_member
+from tests.cast import ACTOR, Cast
+from tests.console.conftest import Browser
+from tests.console.dashboards.rows import queries
+from tests.console.things import Things
+
+CALLS = "/admin/t/acme/calls/"
+NEW = f"{CALLS}filters/new/"
+
+pytestmark = pytest.mark.django_db
+
+
+def save(client: Client, name: str, query: str = "tool=echo", **fields: str) -> SavedFilter:
+    response = client.post(f"{NEW}?{query}", {"name": name, **fields})
+    assert response.status_code == 302, unescape(response.content.decode())
+    return SavedFilter.objects.get(name=name)
+
+
+def names(client: Client, path: str = CALLS) -> list[str]:
+    return [each.name for each in client.get(path).context["saved"]]
+
+
+def actions() -> list[str]:
+    found = Entry.objects.filter(action__startswith="filter.").order_by("id")
+    return list(found.values_list("action", flat=True))
+
+
+def test_a_saved_filter_leads_back_to_its_list(auditor: Client, acme: Things) -> None:
+    page = auditor.get(f"{CALLS}?tool=echo&period=24h").content.decode()
+    assert f'href="{NEW}?tool=echo&amp;period=24h"' in page
+    response = auditor.post(f"{NEW}?tool=echo&period=24h&after=zzz", {"name": "Echo"})
+    assert response.status_code == 200
+    response = auditor.post(f"{NEW}?tool=echo&period=24h", {"name": " Echo\t today "})
+    assert response["Location"] == f"{CALLS}?tool=echo&period=24h"
+    saved = SavedFilter.objects.get(name="Echo today")
+    listed = {each.name: each for each in auditor.get(response["Location"]).context["saved"]}
+    assert listed["Echo today"].query == "tool=echo&period=24h"
+    assert listed["Echo today"].current
+    assert not saved.shared
+
+
+def test_a_private_one_is_seen_by_its_author_only_and_leaves_no_entry(
+    auditor: Client, owner: Client, staff: Client, acme: Things
+) -> None:
+    before = actions()
+    saved = save(auditor, "Mine")
+    assert names(auditor) == ["Mine", "canary-acme-filter"]
+    assert names(owner) == ["canary-acme-filter"]
+    for other in (owner, staff):
+        assert other.get(f"{CALLS}filters/{saved.pk}/").status_code == 404
+        assert other.post(f"{CALLS}filters/{saved.pk}/", {"_delete": "1"}).status_code == 404
+    assert actions() == before
+
+
+def test_a_shared_one_is_seen_by_all_who_read_the_list_and_by_no_other(
+    auditor: Client, operator: Client, cast: Cast, browse: Browser, acme: Things, globex: Things
+) -> None:
+    save(auditor, "Ours", shared="on")
+    assert "Ours" in names(operator)
+    theirs = browse(cast.stranger)
+    assert names(theirs, "/admin/t/globex/calls/") == ["canary-globex-filter"]
+    assert operator.get(f"{CALLS}?tool=echo").context["saved"][0].author == "auditor"
+    entry = Entry.objects.get(action="filter.shared", target="Ours")
+    assert (entry.tenant, entry.actor_label, entry.facts) == (
+        acme.tenant,
+        "auditor",
+        {"query": "tool=echo"},
+    )
+
+
+def test_the_author_renames_shares_and_deletes_and_others_do_not(
+    auditor: Client, operator: Client, acme: Things
+) -> None:
+    saved = save(auditor, "First")
+    page = f"{CALLS}filters/{saved.pk}/"
+    auditor.post(page, {"name": "Second", "shared": "on"})
+    assert operator.get(page).status_code == 404
+    auditor.post(page, {"name": "Third", "shared": "on"})
+    auditor.post(page, {"name": "Third"})
+    auditor.post(page, {"name": "Fourth"})
+    auditor.post(page, {"name": "Fourth", "shared": "on"})
+    auditor.post(page, {"_delete": "1"})
+    assert not SavedFilter.objects.filter(pk=saved.pk).exists()
+    assert actions()[1:] == [
+        "filter.shared",
+        "filter.renamed",
+        "filter.unshared",
+        "filter.shared",
+        "filter.deleted",
+    ]
+
+
+def test_an_owner_deletes_a_shared_one_of_another_and_cannot_rename_it(
+    auditor: Client, owner: Client, acme: Things
+) -> None:
+    saved = save(auditor, "Ours", shared="on")
+    page = f"{CALLS}filters/{saved.pk}/"
+    owner.post(page, {"name": "Stolen", "shared": "on"})
+    saved.refresh_from_db()
+    assert saved.name == "Ours"
+    owner.post(page, {"_delete": "1"})
+    entry = Entry.objects.get(action="filter.deleted")
+    assert (entry.actor_label, entry.facts["author"]) == ("owner", "auditor")
+
+
+def test_whoever_loses_the_role_loses_the_filters_with_the_list(
+    auditor: Client, cast: Cast, acme: Things
+) -> None:
+    saved = save(auditor, "Mine")
+    set_member(acme.tenant, cast.auditor.user, Role.MEMBER, actor=ACTOR)
+    assert auditor.get(f"{CALLS}filters/{saved.pk}/").status_code in (302, 403)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("", "This field is required."),
+        ("   ", "This field is required."),
+        ("x" * 61, "Give it a name of 1 to 60 characters."),
+        ("a\u202eb", "The name has a character that cannot be seen."),
+        ("a\u200bb", "The name has a character that cannot be seen."),
+    ],
+)
+def test_a_name_that_cannot_be_is_refused_beside_the_field(
+    auditor: Client, acme: Things, name: str, said: str
+) -> None:
+    response = auditor.post(f"{NEW}?tool=echo", {"name": name})
+    assert response.status_code == 200
+    assert said in unescape(response.content.decode())
+    assert SavedFilter.objects.count() == 1
+
+
+def test_a_name_with_markup_is_text(auditor: Client, acme: Things) -> None:
+    save(auditor, "<script>alert(1)</script>")
+    page = auditor.get(CALLS).content.decode()
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert" in page
+
+
+def test_a_name_is_taken_once_by_each_author(
+    auditor: Client, operator: Client, acme: Things
+) -> None:
+    save(auditor, "Echo")
+    response = auditor.post(f"{NEW}?tool=other", {"name": "Echo"})
+    assert "You have a filter of this name already." in unescape(response.content.decode())
+    assert operator.post(f"{NEW}?tool=other", {"name": "Echo"}).status_code == 302
+
+
+def test_platform_staff_have_filters_of_all_calls(staff: Client, acme: Things) -> None:
+    new = "/admin/calls/filters/new/"
+    assert staff.post(f"{new}?tenant=acme", {"name": "Acme", "shared": "on"}).status_code == 302
+    again = staff.post(f"{new}?tenant=acme", {"name": "Acme"})
+    assert "You have a filter of this name already." in unescape(again.content.decode())
+    assert names(staff, "/admin/calls/") == ["Acme"]
+    assert "Acme" not in names(staff)
+    saved = SavedFilter.objects.get(name="Acme")
+    assert staff.get(f"{CALLS}filters/{saved.pk}/").status_code == 404
+    assert staff.get(f"/admin/calls/filters/{saved.pk}/").status_code == 200
+    assert Entry.objects.get(action="filter.shared", target="Acme").tenant is None
+
+
+def test_nothing_to_save_and_too_many_are_said(
+    auditor: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty = auditor.post(NEW, {"name": "All"})
+    assert "No filter is set." in empty.content.decode()
+    assert (
+        'class="c-pills-clear" href="/admin/t/acme/calls/filters'
+        not in auditor.get(CALLS).content.decode()
+    )
+    monkeypatch.setattr(filter_store, "MOST_OWN", 1)
+    save(auditor, "One")
+    full = auditor.post(f"{NEW}?tool=x", {"name": "Two"})
+    assert "Delete one first." in full.content.decode()
+
+
+@contextmanager
+def elsewhere(verb: Callable[[], object]) -> Iterator[None]:
+    """Another session does something between the look-up of a filter and what is done to it."""
+    looks = count(1)
+
+    def look(execute: Any, sql: str, *rest: Any) -> Any:
+        if sql.startswith("SELECT") and "console_saved_filter" in sql and next(looks) == 2:
+            verb()
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(look):
+        yield
+
+
+@pytest.mark.parametrize("sent", [{"name": "Second", "shared": "on"}, {"_delete": "1"}])
+def test_a_filter_that_is_deleted_meanwhile_is_not_found(
+    auditor: Client, acme: Things, sent: dict[str, str]
+) -> None:
+    saved = save(auditor, "First")
+    with elsewhere(SavedFilter.objects.filter(pk=saved.pk).delete):
+        assert auditor.post(f"{CALLS}filters/{saved.pk}/", sent).status_code == 404
+    assert "Second" not in names(auditor)
+
+
+def test_the_deletion_of_a_filter_that_was_shared_meanwhile_is_recorded(
+    auditor: Client, acme: Things
+) -> None:
+    saved = save(auditor, "Ours")
+    with elsewhere(lambda: SavedFilter.objects.filter(pk=saved.pk).update(shared=True)):
+        auditor.post(f"{CALLS}filters/{saved.pk}/", {"_delete": "1"})
+    assert Entry.objects.get(action="filter.deleted").target == "Ours"
+
+
+def test_an_owner_does_not_delete_one_that_is_no_longer_shared(
+    auditor: Client, owner: Client, acme: Things
+) -> None:
+    saved = save(auditor, "Ours", shared="on")
+    with elsewhere(lambda: SavedFilter.objects.filter(pk=saved.pk).update(shared=False)):
+        page = owner.post(f"{CALLS}filters/{saved.pk}/", {"_delete": "1"})
+    assert page.status_code == 404
+    assert "Ours" in names(auditor)
+
+
+def test_a_filter_whose_address_would_be_too_long_is_refused_in_words(
+    auditor: Client, acme: Things
+) -> None:
+    long = urlencode({"tool": "\U0001f600" * 160, "words": "a" * 160})
+    page = auditor.post(f"{NEW}?{long}", {"name": "Long"})
+    assert page.status_code == 200
+    assert "too long together to be saved" in page.content.decode()
+    assert not SavedFilter.objects.filter(name="Long").exists()
+    save(auditor, "Fits", urlencode({"tool": "\U0001f600" * 160}))
+
+
+def test_filters_that_others_share_do_not_hide_ones_own(
+    auditor: Client, operator: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(operator, "A", shared="on")
+    save(auditor, "Mine")
+    assert names(auditor)[0] == "Mine"
+    monkeypatch.setattr(filter_store, "MOST_SHOWN", 1)
+    assert names(auditor) == ["Mine"]
+
+
+def test_the_number_of_queries_does_not_grow_with_what_others_share(
+    auditor: Client, operator: Client, acme: Things
+) -> None:
+    save(operator, "One", shared="on")
+    before = queries(auditor, CALLS)
+    for number in range(3):
+        save(operator, f"Another {number}", shared="on")
+    assert queries(auditor, CALLS) == before

@@ -1,0 +1,126 @@
+"""After a row was changed, its list is as it was filtered, at that row."""
+
+import re
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from mcphost.catalogue.models import Primitive
+from mcphost.identity.models import Token
+from mcphost.vault.models import RingKey, StoredSecret
+from tests.cast import Cast
+from tests.console.things import Things
+
+TENANT = "/admin/t/acme/"
+
+pytestmark = pytest.mark.django_db
+
+
+def row_at(client: Client, url: str) -> str:
+    """The beginning of the row that the URL leads to."""
+    parts = urlsplit(url)
+    page = client.get(f"{parts.path}?{parts.query}").content.decode()
+    found = re.search(rf'<tr id="{re.escape(parts.fragment)}".*?</td>.*?</td>', page, re.DOTALL)
+    return found[0] if found else ""
+
+
+def test_a_bulk_action_returns_to_the_filtered_list_although_the_row_no_longer_matches(
+    operator: Client, acme: Things
+) -> None:
+    tool = Primitive.objects.get(tenant_id=acme.tenant, sort="tool", state="published")
+    query = "q=canary&state=published"
+    listed = operator.get(f"{TENANT}tools/?{query}").content.decode()
+    assert f'name="list" value="{query.replace("&", "&amp;")}"' in listed
+    fields = {"verb": "disable", "chosen": str(tool.pk), "list": query}
+    url = operator.post(f"{TENANT}tools/bulk/", fields)["Location"]
+    assert url == f"{TENANT}tools/?{query}&changed={tool.pk}#row-{tool.pk}"
+    assert tool.name in row_at(operator, url)
+    again = operator.get(f"{TENANT}tools/?{query}")
+    assert again.context["rows"] == []
+
+
+def test_the_page_of_a_tool_knows_the_list_that_led_to_it(operator: Client, acme: Things) -> None:
+    tool = Primitive.objects.get(tenant_id=acme.tenant, sort="tool", state="published")
+    page = operator.get(f"{TENANT}tools/?q=canary").content.decode()
+    path = f"{TENANT}tools/{tool.pk}/?list=q%3Dcanary"
+    assert f'href="{path}"' in page
+    detail = operator.get(path).content.decode()
+    assert f'href="{TENANT}tools/?q=canary#row-{tool.pk}"' in detail
+    assert f'href="{TENANT}tools/{tool.pk}/disable/?list=q%3Dcanary"' in detail
+    url = operator.post(f"{TENANT}tools/{tool.pk}/disable/?list=q%3Dcanary")["Location"]
+    assert url == path
+
+
+def test_a_revoked_token_is_shown_on_the_page_that_it_was_on(owner: Client, acme: Things) -> None:
+    first = Token.objects.filter(tenant_id=acme.tenant).first()
+    assert first is not None
+    for number in range(60):
+        first.pk = f"older{number:02}"
+        first.digest = f"{number:032}".encode()
+        first.save(force_insert=True)
+        at = timezone.now() - timedelta(days=number + 1)
+        Token.objects.filter(pk=first.pk).update(created_at=at)
+    newest = owner.get(f"{TENANT}tokens/")
+    oldest = owner.get(f"{TENANT}tokens/?{newest.context['older']}")
+    assert oldest.context["older"] == ""
+    back = owner.get(f"{TENANT}tokens/?{oldest.context['newer']}")
+    assert back.context["tokens"] == newest.context["tokens"]
+    assert back.context["newer"] == ""
+    shown = [token.id for page in (newest, oldest) for token, _ in page.context["tokens"]]
+    assert shown == sorted(shown, key=lambda id: -1 if id[:5] != "older" else int(id[5:]))
+    assert len(shown) == Token.objects.filter(tenant_id=acme.tenant).count()
+    token = shown[-1]
+    links = re.findall(rf'href="([^"]+{token}/revoke/[^"]*)"', oldest.content.decode())
+    url = owner.post(links[0].replace("&amp;", "&"))["Location"]
+    assert url.endswith(f"?{newest.context['older']}#token-{token}")
+    assert "revoked" in row_at(owner, url)
+
+
+def test_an_unknown_page_of_tokens_is_named(owner: Client, acme: Things, globex: Things) -> None:
+    foreign = Token.objects.filter(tenant_id=globex.tenant).first()
+    assert foreign is not None
+    for word in ("nothing", foreign.pk):
+        page = owner.get(f"{TENANT}tokens/?after={word}").content.decode()
+        assert f"There is no page “{word}”" in page
+        assert "No tokens yet" not in page
+
+
+def test_changed_secrets_members_accounts_and_keys_are_shown(
+    owner: Client, staff: Client, cast: Cast, acme: Things
+) -> None:
+    secret = StoredSecret.objects.filter(tenant=acme.tenant).first()
+    assert secret is not None
+    path = f"{TENANT}secrets/{secret.pk}/rotate/"
+    assert secret.name in row_at(owner, owner.post(path, {"value": "a new value"})["Location"])
+    member = cast.operator.user
+    path = f"{TENANT}members/{member.pk}/role/"
+    url = owner.post(path, {"role": "member"})["Location"]
+    assert member.username in row_at(owner, url)
+    owner.post(f"{TENANT}service-accounts/", {"name": "nightly", "description": ""})
+    page = owner.get(f"{TENANT}service-accounts/")
+    account = next(each for each in page.context["accounts"] if each.name == "nightly")
+    url = owner.post(f"{TENANT}service-accounts/{account.id}/disable/")["Location"]
+    assert "nightly" in row_at(owner, url)
+    url = staff.post("/admin/keys/rotate/")["Location"]
+    key = RingKey.objects.exclude(state="active").latest("created_at")
+    assert url == f"/admin/keys/#key-{key.pk}"
+    assert key.pk in row_at(staff, url)
+
+
+def test_what_a_link_says_of_the_list_is_only_a_query(operator: Client, acme: Things) -> None:
+    tool = Primitive.objects.get(tenant_id=acme.tenant, sort="tool", state="published")
+    fields = {
+        "verb": "disable",
+        "chosen": str(tool.pk),
+        "list": "//evil.example/?x=\r\nSet-Cookie:1",
+    }
+    url = operator.post(f"{TENANT}tools/bulk/", fields)["Location"]
+    assert urlsplit(url).path == f"{TENANT}tools/"
+    assert not urlsplit(url).netloc
+    fields["list"] = "q=" + "x" * 2000
+    fields["verb"] = "publish"
+    url = operator.post(f"{TENANT}tools/bulk/", fields)["Location"]
+    assert url == f"{TENANT}tools/#row-{tool.pk}"

@@ -1,0 +1,228 @@
+"""Tests of the search: what each role finds, and that what is foreign is as what does not exist."""
+
+import re
+from uuid import UUID
+
+import pytest
+from django.db import OperationalError, connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from mcphost.audit.models import Entry
+from mcphost.audit.records import ROUND_FINISHED, new_id
+from mcphost.catalogue import services as catalogue
+from mcphost.console import search
+from tests.cast import Cast
+from tests.console.conftest import Browser
+from tests.console.things import ACTOR, Things, recorded, tool_fields
+
+SEARCH = "/admin/search/"
+
+pytestmark = pytest.mark.django_db
+
+
+def found(client: Client, text: str, **more: str) -> dict[str, list[str]]:
+    """Return the titles of the hits, by group."""
+    response = client.get(SEARCH, {"q": text, **more})
+    assert response.status_code == 200
+    groups = response.context["groups"]
+    return {group.name: [hit.title for hit in group.hits] for group in groups}
+
+
+def urls(client: Client, text: str) -> list[str]:
+    groups = client.get(SEARCH, {"q": text}).context["groups"]
+    return [hit.url for group in groups for hit in group.hits]
+
+
+@pytest.fixture
+def call(acme: Things) -> UUID:
+    """A call as the server numbers it."""
+    number = new_id()
+    recorded(acme.tenant, number, target="canary-acme-tool")
+    return number
+
+
+@pytest.mark.parametrize(
+    ("who", "groups"),
+    [
+        ("owner", {"Tenants", "Tools, prompts and resources", "Tokens"}),
+        ("operator", {"Tenants", "Tools, prompts and resources"}),
+        ("auditor", {"Tenants", "Tools, prompts and resources"}),
+        ("staff", {"Tenants", "Tools, prompts and resources", "Tokens"}),
+        ("stranger", set()),
+    ],
+)
+def test_each_role_finds_what_it_may_see(
+    cast: Cast, browse: Browser, acme: Things, who: str, groups: set[str]
+) -> None:
+    assert set(found(browse(getattr(cast, who)), "canary-acme")) == groups
+
+
+def test_a_member_is_led_to_the_sign_in(cast: Cast, browse: Browser, acme: Things) -> None:
+    response = browse(cast.member).get(SEARCH, {"q": "canary-acme", "part": "1"})
+    assert response.status_code == 302
+    assert response["Location"].startswith("/admin/login/")
+
+
+@pytest.mark.parametrize("who", ["owner", "operator", "auditor", "staff"])
+def test_a_call_is_found_by_the_beginning_of_its_id(
+    cast: Cast, browse: Browser, acme: Things, call: UUID, who: str
+) -> None:
+    client = browse(getattr(cast, who))
+    for text in (str(call), call.hex[:8], f" {str(call)[:13].upper()} "):
+        assert found(client, text)["Calls"] == [str(call)]
+    assert f"/admin/t/acme/calls/{call}/" in urls(client, str(call))
+    assert "Calls" not in found(client, call.hex[:7])
+    assert "Calls" not in found(client, f"{call.hex}0")
+
+
+def test_a_call_with_many_entries_is_one_hit(owner: Client, acme: Things, call: UUID) -> None:
+    for _ in range(20):
+        recorded(acme.tenant, call, target="canary-acme-tool")
+    assert found(owner, str(call))["Calls"] == [str(call)]
+
+
+def test_tokens_are_found_by_name_and_public_id(owner: Client, acme: Things) -> None:
+    assert found(owner, "canary-acme-tok")["Tokens"] == ["canary-acme-token"]
+    assert found(owner, acme.token[:6])["Tokens"] == ["canary-acme-token"]
+
+
+def test_a_token_that_is_found_is_the_row_of_its_list(
+    owner: Client, operator: Client, acme: Things
+) -> None:
+    for client, text in ((owner, "canary-acme-tok"), (operator, "operator's client")):
+        (url,) = (each for each in urls(client, text) if "#token-" in each)
+        page, row = url.split("#")
+        assert f'<tr id="{row}"' in client.get(page).content.decode()
+
+
+def test_ones_own_tokens_are_found_without_managing_any(operator: Client, acme: Things) -> None:
+    assert found(operator, "operator's client")["Tokens"] == ["operator's client"]
+    assert any(each.startswith("/admin/you/#token-") for each in urls(operator, "operator's cl"))
+    assert "Tokens" not in found(operator, "owner's client")
+
+
+def test_people_are_found_by_those_who_manage_them(
+    cast: Cast, browse: Browser, acme: Things
+) -> None:
+    assert found(browse(cast.owner), "audit")["People"] == ["auditor"]
+    assert "People" not in found(browse(cast.owner), "stranger")
+    assert "People" not in found(browse(cast.operator), "auditor")
+    assert found(browse(cast.staff), "stranger")["People"] == ["stranger"]
+
+
+def test_pages_are_found_by_title_and_purpose(owner: Client, staff: Client, acme: Things) -> None:
+    assert found(owner, "service acc", t="acme")["Pages"][0] == "Service accounts"
+    assert "Secrets" in found(owner, "stored encrypted")["Pages"]
+    assert "Keys" in found(staff, "keys")["Pages"]
+    assert "Pages" not in found(owner, "all python functions")
+
+
+def test_without_a_text_the_pages_of_the_tenant_are_offered(owner: Client, acme: Things) -> None:
+    assert list(found(owner, "")) == ["Pages"]
+    hits = owner.get(SEARCH).context["groups"][0]
+    assert len(hits.hits) == search.MOST
+    assert hits.more
+
+
+def test_the_same_name_comes_first_and_hits_are_bounded(owner: Client, acme: Things) -> None:
+    for number in range(12):
+        catalogue.create(acme.tenant, tool_fields(f"deploy_{number:02}"), ACTOR)
+    catalogue.create(acme.tenant, tool_fields("z_deploy"), ACTOR)
+    catalogue.create(acme.tenant, tool_fields("deploy"), ACTOR)
+    hits = found(owner, "deploy")["Tools, prompts and resources"]
+    assert hits[0] == "deploy"
+    assert len(hits) == search.MOST
+    assert "and more" in owner.get(SEARCH, {"q": "deploy", "part": "1"}).content.decode()
+
+
+def test_characters_of_patterns_are_plain_text(owner: Client, acme: Things) -> None:
+    for text in ("%", "_%", "canary%tool", "\\", "\0"):
+        assert "Tokens" not in found(owner, text)
+
+
+def test_foreign_and_unknown_things_answer_alike(
+    cast: Cast, browse: Browser, acme: Things, call: UUID
+) -> None:
+    stranger = browse(cast.stranger)
+    fresh = new_id()
+    pairs = [
+        (str(call), str(fresh)),
+        (acme.token, "x" * len(acme.token)),
+        ("canary-acme-tool", "canary-xxxx-tool"),
+        ("auditor", "nobodyy"),
+        ("Acme", "Xxxx"),
+    ]
+    stranger.get(SEARCH, {"q": "warm"})
+    for known, unknown in pairs:
+        answers, asked = [], []
+        for text in (known, unknown):
+            for more in ({}, {"part": "1"}, {"t": "acme"}, {"t": "none"}):
+                with CaptureQueriesContext(connection) as queries:
+                    page = stranger.get(SEARCH, {"q": text, **more})
+                answers.append(plain(page.content.decode().replace(text, "…")))
+                asked.append([re.sub("'[^']*'", "…", each["sql"]) for each in queries])
+        half = len(answers) // 2
+        assert answers[:half] == answers[half:]
+        assert list(map(len, asked[:half])) == list(map(len, asked[half:]))
+        assert answers[2] == answers[3].replace("none", "acme")
+
+
+def plain(page: str) -> str:
+    """The page without the token of its forms, which differs in each response."""
+    return re.sub(r'name="csrfmiddlewaretoken" value="[^"]*"', "", page)
+
+
+def test_the_palette_gets_options_only(owner: Client, acme: Things) -> None:
+    page = owner.get(SEARCH, {"q": "canary", "part": "1"}).content.decode()
+    assert page.startswith('<div id="found">')
+    assert "<html" not in page
+    assert 'role="option"' in page
+
+
+def test_a_hostile_name_is_text(owner: Client, acme: Things) -> None:
+    Entry.objects.create(
+        id=new_id(),
+        at=timezone.now(),
+        tenant=acme.tenant,
+        call=(number := new_id()),
+        action=ROUND_FINISHED,
+        actor_kind="token",
+        target="<script>alert(1)</script>\u202e",
+    )
+    for more in ({}, {"part": "1"}):
+        page = owner.get(SEARCH, {"q": str(number), **more}).content.decode()
+        assert "<script>alert" not in page
+        assert "\u202e" not in page
+    typed = "<script>alert(2)</script>"
+    assert typed not in owner.get(SEARCH, {"q": typed}).content.decode()
+
+
+def test_the_number_of_queries_does_not_grow_with_what_there_is(
+    staff: Client, acme: Things, globex: Things
+) -> None:
+    staff.get(SEARCH, {"q": "canary"})
+    with CaptureQueriesContext(connection) as before:
+        staff.get(SEARCH, {"q": "canary", "part": "1"})
+    for number in range(10):
+        catalogue.create(acme.tenant, tool_fields(f"canary_{number}"), ACTOR)
+    with CaptureQueriesContext(connection) as after:
+        staff.get(SEARCH, {"q": "canary", "part": "1"})
+    assert len(after) == len(before) <= 20
+
+
+def test_a_search_that_takes_too_long_says_so(
+    owner: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(asked: search.Search) -> search.Hits:
+        raise OperationalError("canceling statement due to statement timeout")
+
+    monkeypatch.setattr(search, "_primitives", late)
+    page = owner.get(SEARCH, {"q": "canary-acme"})
+    assert "The search took too long" in page.content.decode()
+    assert found(owner, "tok").keys() == {"Pages"}
+
+
+def test_only_reading_is_possible(owner: Client) -> None:
+    assert owner.post(SEARCH, {"q": "a"}).status_code == 405

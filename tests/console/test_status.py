@@ -1,0 +1,128 @@
+"""The status page: for staff alone, and with whatever names the processes have."""
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from html import unescape
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from pytest_django import Settings
+
+from mcphost.feed import nodes
+from mcphost.feed.models import Node
+from mcphost.feed.nodes import ALIVE, Heartbeat
+from mcphost.vault.services import ensure_ring
+from tests.cast import Cast
+from tests.console.conftest import Browser
+
+pytestmark = pytest.mark.django_db
+
+PAGE = "/admin/status/"
+JSON = "/admin/status.json"
+HOSTILE = "<script>alert(1)</script>`<b>`\u202e\"'{{ 7 }}{% now 'Y' %}"
+
+
+@pytest.fixture(autouse=True)
+def _together(settings: Settings) -> None:
+    """As where several processes serve, none of which has a heartbeat yet."""
+    settings.MCPHOST_ALONE = False
+    ensure_ring()
+
+
+@pytest.fixture
+def two(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Heartbeat, Heartbeat]]:
+    """Two processes with heartbeats, the second with a hostile name."""
+    made = Heartbeat(), Heartbeat()
+    facts = {"role": "server", "version": "1.0", "tasks": {"takes": True}}
+    for each in made:
+        each.report = lambda: facts
+        each.beat()
+    Node.objects.filter(id=made[1].id).update(name=HOSTILE)
+    yield made
+
+
+def text(client: Client) -> str:
+    response = client.get(PAGE)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+@pytest.mark.parametrize("path", [PAGE, JSON])
+@pytest.mark.parametrize("name", ["owner", "operator", "auditor", "member", "stranger"])
+def test_others_than_staff_are_refused(path: str, name: str, cast: Cast, browse: Browser) -> None:
+    response = browse(getattr(cast, name)).get(path)
+    assert response.status_code == (302 if name == "member" else 403)
+    assert b"heartbeat" not in response.content
+
+
+@pytest.mark.parametrize("path", [PAGE, JSON])
+def test_without_a_session_there_is_the_sign_in_and_nothing_is_posted(
+    path: str, staff: Client
+) -> None:
+    assert Client().get(path).status_code == 302
+    assert staff.post(path).status_code == 405
+
+
+def test_staff_find_it_in_the_menu_and_others_do_not(staff: Client, operator: Client) -> None:
+    assert f'href="{PAGE}"' in text(staff)
+    assert PAGE not in operator.get("/admin/").content.decode()
+
+
+def test_all_is_well_with_two_processes(staff: Client, two: tuple[Heartbeat, Heartbeat]) -> None:
+    shown = text(staff)
+    assert "All is well." in shown
+    assert "2 serving" in shown
+    assert shown.count(">serves</span>") == 2
+    assert ">problem</span>" not in shown
+    found = staff.get(JSON)
+    assert (found.status_code, found["Content-Type"]) == (200, "application/json")
+    assert "no-store" in found["Cache-Control"]
+    assert json.loads(found.content)["status"] == "ok"
+
+
+def test_a_killed_process_is_shown_as_gone_with_what_to_do(
+    staff: Client, two: tuple[Heartbeat, Heartbeat]
+) -> None:
+    late = timezone.now() - ALIVE - timedelta(seconds=5)
+    Node.objects.filter(id=two[0].id).update(seen_at=late)
+    shown = text(staff)
+    assert "No heartbeat from" in shown
+    assert "Look at the log" in shown
+    assert ">gone</span>" in shown
+    found = staff.get(JSON)
+    assert found.status_code == 503
+    states = {each["name"]: each["state"] for each in json.loads(found.content)["processes"]}
+    assert states == {nodes.alone({}, late, late).name: "gone", HOSTILE: "serves"}
+
+
+def test_hostile_names_and_facts_are_shown_as_text(
+    staff: Client, two: tuple[Heartbeat, Heartbeat]
+) -> None:
+    facts = {
+        "version": HOSTILE,
+        "key": HOSTILE,
+        "requests": HOSTILE,
+        "problems": {HOSTILE: HOSTILE},
+    }
+    Node.objects.filter(id=two[1].id).update(facts=facts)
+    shown = text(staff)
+    assert "<script>alert" not in shown
+    assert "<b>`" not in shown
+    assert unescape(shown).count(HOSTILE.replace("\u202e", "⟨U+202E⟩")) >= 4
+    assert json.loads(staff.get(JSON).content)["processes"][1]["facts"] == facts
+
+
+def test_the_page_refreshes_itself_without_a_script_of_its_own(
+    staff: Client, two: tuple[Heartbeat, Heartbeat]
+) -> None:
+    shown = text(staff)
+    assert 'id="live" class="c-live" data-live' in shown
+    content = shown[shown.index('<div id="live"') : shown.rindex("</table>")]
+    assert not re.findall(r"<script|\son\w+=|style=", content)
+
+
+def test_no_process_with_a_heartbeat_is_a_reason(staff: Client) -> None:
+    assert "No process takes calls" in text(staff)

@@ -1,0 +1,70 @@
+"""Tests of characters that are not seen: named in every page, kept in what a form sends back."""
+
+import re
+import sys
+import unicodedata
+
+import pytest
+from django.test import Client
+
+from mcphost.catalogue.models import Primitive
+from mcphost.console.unseen import named, shown, shown_page
+from tests.console.things import Things
+
+OVERRIDE = "\N{RIGHT-TO-LEFT OVERRIDE}"
+
+
+def test_every_control_and_format_character_is_named() -> None:
+    kept = {"\t", "\n", "\N{ZERO WIDTH JOINER}"}
+    unseen = [
+        each
+        for each in map(chr, range(sys.maxunicode + 1))
+        if unicodedata.category(each) in {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"} and each not in kept
+    ]
+    assert [each for each in unseen if shown(each) != f"⟨U+{ord(each):04X}⟩"] == []
+
+
+@pytest.mark.parametrize("each", ["\u3164", "\u2800", "\u115f", "\u034f", "\ufe00", "\U000e0101"])
+def test_letters_marks_and_spaces_without_width_are_named(each: str) -> None:
+    assert shown(f"a{each}b") == f"a⟨U+{ord(each):04X}⟩b"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a\tb\nc\r\nd", "naïve Größe 日本語 עברית العربية हिन्दी", "👩‍👩‍👧 🏳️‍🌈 ❤️ 1️⃣ ✔︎", "a\xa0b — “c”"],
+)
+def test_text_that_is_seen_stays_as_it_is(text: str) -> None:
+    assert shown(text) == text
+
+
+def test_a_joiner_is_named_where_it_forms_no_emoji() -> None:
+    assert shown("pay\u200dpal \u200d👩 👩\u200d") == "pay⟨U+200D⟩pal ⟨U+200D⟩👩 👩⟨U+200D⟩"
+    assert shown("a\ufe0f\rb") == "a⟨U+FE0F⟩⟨U+000D⟩b"
+
+
+def test_in_a_page_what_fields_hold_is_kept() -> None:
+    page = '<p title="a\x01">b\x02</p><input value="c\x03"><textarea>d\x04</textarea>e\x05'
+    assert shown_page(page) == (
+        '<p title="a⟨U+0001⟩">b⟨U+0002⟩</p><input value="c\x03"><textarea>d\x04</textarea>e⟨U+0005⟩'
+    )
+    assert shown_page("plain") == "plain"
+
+
+def test_the_code_points_are_named_once_and_not_without_end() -> None:
+    assert named("a\x01b\x01\u200b") == "U+0001, U+200B"
+    assert named("".join(map(chr, range(0x200B, 0x2070)))).endswith(", …")
+
+
+@pytest.mark.django_db
+def test_pages_name_them_and_forms_keep_them_with_a_warning(owner: Client, acme: Things) -> None:
+    title = f"safe{OVERRIDE}txt"
+    Primitive.objects.filter(pk=acme.tool).update(title=title)
+    path = f"/admin/t/acme/tools/{acme.tool}/"
+    page = owner.get(path)
+    text = page.content.decode()
+    assert "safe⟨U+202E⟩txt" in text
+    assert OVERRIDE not in text
+    assert int(page.get("Content-Length", len(page.content))) == len(page.content)
+    form = owner.get(f"{path}edit/").content.decode()
+    assert f'value="{title}"' in form
+    assert re.search(r"c-warned.>Contains characters that are not seen: U\+202E\.", form)

@@ -1,0 +1,85 @@
+"""A new tenant in a real browser, from nothing to the first call of a client, which arrives by itself."""
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from tests.e2e.browser.conftest import PHONE, WIDE, Visit, shoot
+from tests.e2e.browser.mcp import ask
+from tests.e2e.processes import Server
+
+SLUG = "first-steps"
+TENANT = f"/admin/t/{SLUG}/"
+
+
+def make_tenant(page: Page) -> None:
+    """Staff create the tenant, appoint themselves, and grant it a function."""
+    page.goto("/admin/tenants/new/")
+    page.get_by_label("Slug").fill(SLUG)
+    page.get_by_label("Title").fill("First steps")
+    page.get_by_role("button", name="Create tenant").click()
+    page.get_by_label("User name").fill("admin")
+    page.get_by_role("button", name="Appoint").click()
+    expect(page.get_by_role("row", name="admin")).to_contain_text("owner")
+    page.goto(f"{TENANT}functions/")
+    page.get_by_role("button", name="Grant demo.echo").click()
+
+
+def test_the_first_steps_lead_to_a_call_that_arrives_by_itself(
+    visit: Visit, server: Server
+) -> None:
+    page = visit("admin")
+    make_tenant(page)
+    page.goto(TENANT)
+    steps = page.locator("#first-steps")
+    expect(steps).to_contain_text("0 of 4 done")
+    shoot(page, "first-steps")
+    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    shoot(page, "phone-first-steps")
+    page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+
+    steps.get_by_role("link", name="Add a tool").click()
+    page.get_by_label("Function").select_option("demo.echo")
+    page.get_by_role("button", name="Save and publish").click()
+    expect(page.get_by_role("heading", name="echo")).to_be_visible()
+    page.goto(TENANT)
+    expect(steps).to_contain_text("1 of 4 done")
+
+    steps.get_by_role("link", name="Make a token").click()
+    page.get_by_label("Name").fill("laptop")
+    page.get_by_role("button", name="Create token").click()
+    token = page.locator("#token").inner_text()
+    page.goto(TENANT)
+    expect(steps).to_contain_text("2 of 4 done")
+
+    page.evaluate("window.sameDocument = true")
+    url = f"{server.base}/t/{SLUG}/mcp"
+    call = {"name": "echo", "arguments": {"text": "hello"}}
+    assert ask(url, token, "tools/call", **call)[0] == 200
+    expect(steps).to_contain_text("The first call has arrived")
+    expect(steps).to_contain_text("echo by browser-tests")
+    assert page.evaluate("window.sameDocument")
+    shoot(page, "first-steps-done")
+    steps.get_by_role("link", name="View call").click()
+    expect(page).to_have_url(re.compile(f"{TENANT}calls/[0-9a-f-]{{36}}/"))
+    page.goto(TENANT)
+    expect(steps).to_have_count(0)
+    expect(page.locator(".c-tiles")).to_be_visible()
+    shoot(page, "tenant-dashboard")
+
+
+def test_a_column_that_is_pointed_at_says_its_numbers(visit: Visit, server: Server) -> None:
+    assert ask(server.url, server.token, "tools/call", name="echo", arguments={"text": "hi"})
+    page = visit("admin")
+    page.goto("/admin/?period=1h")
+    expect(page.locator(".c-chart").first).to_contain_text("Without error")
+    tip = page.locator(".c-tip").first
+    expect(tip).to_be_hidden()
+    page.locator(".c-plot-hit").nth(30).hover()
+    expect(tip).to_contain_text("Errors: ")
+    page.get_by_text("Numbers of Calls").click()
+    expect(page.get_by_role("region", name="Numbers of Calls")).to_be_visible()
+    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    assert not wide
+    shoot(page, "phone-dashboard-numbers")

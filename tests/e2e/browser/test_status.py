@@ -1,0 +1,26 @@
+"""The status page in a real browser: it follows a change without being loaded again."""
+
+from playwright.sync_api import expect
+
+from tests.e2e.browser.conftest import PHONE, Visit, shoot
+
+
+def test_the_status_follows_a_rotation_of_keys(visit: Visit) -> None:
+    page, other = visit("admin"), visit("admin")
+    page.locator("#nav-sidebar").get_by_text("Status", exact=True).click()
+    expect(page.get_by_role("status")).to_have_text("All is well.")
+    line = page.locator("#line-keys")
+    before = line.inner_text()
+    assert "is active" in before
+    page.evaluate("window.sameDocument = true")
+    other.goto("/admin/keys/compromised/")
+    other.get_by_role("button", name="Rotate").click()
+    expect(line).not_to_have_text(before)
+    assert page.evaluate("window.sameDocument")
+    shoot(page, "status")
+    phone = visit("admin", size=PHONE, theme="dark")
+    phone.goto("/admin/status/")
+    expect(phone.get_by_role("status")).to_have_text("All is well.")
+    shoot(phone, "phone-status")
+    wide = phone.evaluate("document.documentElement.scrollWidth > innerWidth")
+    assert not wide

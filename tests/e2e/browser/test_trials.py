@@ -1,0 +1,156 @@
+"""Try it in a real browser: run a script before it is saved, answer it, publish it, and call it."""
+
+from playwright.sync_api import FrameLocator, Page, expect
+
+from tests.e2e.browser.conftest import PHONE, WIDE, Visit, generated_password, shoot
+from tests.e2e.browser.mcp import META, ask
+from tests.e2e.browser.test_editor import open_editor, write
+from tests.e2e.processes import Server
+
+SCRIPT = '''\
+def brew(drink: str, cups: int = 1) -> str:
+    """Brew a drink, after asking.
+
+    Args:
+        drink: What is brewed.
+    """
+    progress(1, 2, "boiling water")
+    answer = elicit("sugar", f"Sugar for {cups} of {drink}?", {"lumps": int})
+    if drink == "mud":
+        return {}["mud"]
+    return f"{cups} of {drink} with {answer['lumps']} lumps <b>each</b>"
+'''
+
+
+def trial(page: Page) -> FrameLocator:
+    return page.frame_locator("iframe[name=trial]")
+
+
+def run(frame: FrameLocator, drink: str) -> None:
+    frame.get_by_label("drink", exact=True).fill(drink)
+    frame.get_by_role("button", name="Run", exact=True).click()
+
+
+def answer(frame: FrameLocator, lumps: str) -> None:
+    frame.get_by_label("lumps", exact=True).fill(lumps)
+    frame.get_by_role("button", name="Accept").click()
+
+
+def test_a_script_is_tried_asks_and_is_published_as_it_was_tried(
+    visit: Visit, server: Server
+) -> None:
+    page = visit("admin", size={**WIDE, "width": 1600})
+    open_editor(page)
+    write(page, SCRIPT)
+    page.get_by_role("button", name="Try it").click()
+    frame = trial(page)
+    expect(frame.get_by_role("heading", name="Arguments")).to_be_visible()
+    assert page.url.endswith("kind=script"), "the form stays where it is"
+    run(frame, "tea")
+    expect(frame.get_by_text("Sugar for 1 of tea?", exact=True)).to_be_visible()
+    expect(frame.get_by_text("1 of 2 boiling water")).to_be_visible()
+    shoot(page, "trial-asks")
+    answer(frame, "many")
+    expect(frame.locator(".c-error")).to_contain_text("Enter a")
+    answer(frame, "2")
+    expect(frame.locator("pre").first).to_have_text("1 of tea with 2 lumps <b>each</b>")
+    frame.get_by_text("What a client would receive").click()
+    expect(frame.get_by_text('"resultType": "complete"')).to_be_visible()
+    shoot(page, "trial-result")
+    _, listed = ask(server.url, server.token, "tools/list")
+    assert "brew" not in [tool["name"] for tool in listed["result"]["tools"]]
+
+    page.get_by_label("Name", exact=True).fill("brew")
+    page.get_by_role("button", name="Save and publish").click()
+    expect(page.get_by_role("heading", name="brew")).to_be_visible()
+    able = {**META, "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}}
+    coffee = {"name": "brew", "arguments": {"drink": "coffee"}, "_meta": able}
+    _, called = ask(server.url, server.token, "tools/call", **coffee)
+    assert list(called["result"]["inputRequests"]) == ["sugar"]
+    run(trial(page), "cocoa")
+    expect(trial(page).get_by_text("Sugar for 1 of cocoa?", exact=True)).to_be_visible()
+    trial(page).get_by_role("button", name="Decline").click()
+    expect(trial(page).get_by_role("heading", name="Result")).to_be_visible()
+    page.goto("/admin/t/demo/calls/")
+    page.get_by_role("row", name="brew").first.get_by_role("link").first.click()
+    expect(page.get_by_text("tried in the admin").first).to_be_visible()
+
+
+def test_a_line_that_fails_is_named_and_a_phone_shows_all_of_it_in_the_dark(visit: Visit) -> None:
+    page = visit("admin", size=PHONE, theme="dark")
+    open_editor(page)
+    write(page, SCRIPT)
+    page.get_by_role("button", name="Try it").click()
+    frame = trial(page)
+    run(frame, "mud")
+    answer(frame, "1")
+    expect(frame.get_by_text("line 10 in brew")).to_be_visible()
+    wide = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert page.evaluate(wide) == 0
+    assert frame.locator("html").evaluate("e => e.scrollWidth - e.clientWidth") == 0
+    shoot(page, "trial-phone-dark")
+
+
+def test_the_trial_is_used_by_keyboard(visit: Visit) -> None:
+    page = visit("admin")
+    open_editor(page)
+    write(page, SCRIPT)
+    button = page.get_by_role("button", name="Try it")
+    button.focus()
+    page.keyboard.press("Enter")
+    frame = trial(page)
+    frame.get_by_label("drink", exact=True).focus()
+    page.keyboard.type("milk")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    expect(frame.get_by_role("button", name="Run", exact=True)).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(frame.get_by_text("Sugar for 1 of milk?", exact=True)).to_be_visible()
+    frame.get_by_label("lumps", exact=True).focus()
+    page.keyboard.type("3")
+    page.keyboard.press("Enter")
+    expect(frame.locator("pre").first).to_contain_text("1 of milk with 3 lumps")
+
+
+def test_a_trial_needs_no_scripts(visit: Visit, server: Server) -> None:
+    page = visit("admin")
+    context = page.context.browser
+    assert context is not None
+    plain = context.new_context(
+        base_url=server.base,
+        java_script_enabled=False,
+        storage_state=page.context.storage_state(),
+        viewport=PHONE,  # type: ignore[arg-type]
+    )
+    try:
+        bare = plain.new_page()
+        bare.goto("/admin/t/demo/tools/new/?kind=script")
+        bare.locator("textarea[name=code]").fill(SCRIPT)
+        bare.get_by_role("button", name="Try it").click()
+        frame = trial(bare)
+        run(frame, "water")
+        answer(frame, "0")
+        expect(frame.locator("pre").first).to_contain_text("1 of water with 0 lumps")
+    finally:
+        plain.close()
+
+
+def test_a_session_that_ends_inside_the_frame_leads_to_the_sign_in(
+    visit: Visit, server: Server
+) -> None:
+    page = visit("admin")
+    page.goto("/admin/t/demo/tools/")
+    page.get_by_role("link", name="echo", exact=True).click()
+    tool = page.url
+    frame = trial(page)
+    frame.get_by_label("text", exact=True).fill("hello")
+    page.context.clear_cookies(name="mcphost_session")
+    frame.get_by_role("button", name="Run", exact=True).click()
+    expect(frame.get_by_role("heading", name="Your session has ended")).to_be_visible()
+    shoot(page, "trial-session-ended")
+    frame.get_by_role("link", name="Sign in again").click()
+    page.fill("[name=username]", "admin")
+    page.fill("[name=password]", generated_password(server, "admin"))
+    page.click("button[type=submit]")
+    page.wait_for_url(tool)
+    expect(trial(page).get_by_role("button", name="Run", exact=True)).to_be_visible()

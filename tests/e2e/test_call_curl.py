@@ -1,0 +1,98 @@
+"""The `curl` command of a call's page, run in a shell: it gives what the call gave."""
+
+import json
+import os
+import re
+import subprocess
+from html import unescape
+from typing import Any
+
+import pytest
+
+from tests.e2e import raw, raw_sessions
+from tests.e2e.admin import Admin
+from tests.e2e.processes import Server
+
+SECONDS = 60
+SAID = "it's \"said\" for $HOME and `x`; ü\u202e\\ \n'"
+ARGUMENTS = '{"text": "given by the reader"}'
+
+
+@pytest.fixture
+def auditor(server: Server) -> Admin:
+    password = (server.home / "auditor-password").read_text().strip()
+    return Admin(server.port, password, "auditor")
+
+
+def command(auditor: Admin, query: str, tail: str) -> str:
+    """The command of the latest call that a filter of the list finds."""
+    listed = auditor.get(f"/admin/t/demo/calls/?{query}")
+    found = re.search(r'href="(/admin/t/demo/calls/[0-9a-f-]{36}/)"', listed)
+    assert found
+    page = auditor.get(f"{found[1]}{tail}")
+    copied = re.search(r"<pre[^>]*><code>(curl .*?|MCP_SESSION=.*?)</code></pre>", page, re.DOTALL)
+    assert copied
+    return unescape(copied[1])
+
+
+def run(server: Server, text: str) -> Any:
+    """The result that the command prints, as JSON or on a stream."""
+    env = {**os.environ, "MCP_TOKEN": server.token, "ARGUMENTS": ARGUMENTS}
+    done = subprocess.run(
+        ["bash", "-c", text], env=env, capture_output=True, timeout=SECONDS, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    out = done.stdout
+    kind = "application/json" if out.startswith(b"{") else "text/event-stream"
+    return raw.last_message(kind, out)["result"]
+
+
+def called(server: Server, message: dict[str, Any]) -> Any:
+    reply = raw.post(server, message, server.token)
+    assert reply.status == 200, reply
+    return reply.message["result"]
+
+
+def test_a_call_is_made_again_with_its_arguments(server: Server, auditor: Admin) -> None:
+    result = called(server, raw.call("echo", {"text": SAID}))
+    text = command(auditor, "tool=echo", "payloads/")
+    assert server.token not in text
+    assert text.isascii()
+    assert run(server, text) == result
+
+
+def test_arguments_that_are_not_shown_are_the_readers_own(server: Server, auditor: Admin) -> None:
+    called(server, raw.call("echo", {"text": SAID}))
+    text = command(auditor, "tool=echo", "")
+    assert "said" not in text
+    assert run(server, text) == called(server, raw.call("echo", {"text": "given by the reader"}))
+
+
+def test_a_call_that_asks_is_made_again_up_to_its_questions(server: Server, auditor: Admin) -> None:
+    capable = {f"{raw.PREFIX}clientCapabilities": {"elicitation": {"form": {}}}}
+    result = called(server, raw.call("arrange_meeting", {"topic": "it's due"}, **capable))
+    again = run(server, command(auditor, "tool=arrange_meeting", "payloads/"))
+    assert again["inputRequests"] == result["inputRequests"]
+
+
+def test_a_resource_is_read_again(server: Server, auditor: Admin) -> None:
+    read = {"uri": "demo://weather/Bogot%C3%A1"}
+    message = raw.request("resources/read", read)
+    headers = {**raw.headers(message, server.token), "Mcp-Name": read["uri"]}
+    body = json.dumps(message).encode()
+    reply = raw.exchange(server, "POST", "/t/demo/mcp", body, headers)
+    assert reply.status == 200, reply
+    text = command(auditor, "tool=demo%3A%2F%2Fweather%2FBogot%25C3%25A1", "")
+    assert run(server, text) == reply.message["result"]
+
+
+@pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18", "2025-11-25"])
+def test_a_call_of_a_session_begins_one_of_its_own(
+    server: Server, auditor: Admin, revision: str
+) -> None:
+    session = raw_sessions.begin(server, revision)
+    result = session.ask("tools/call", name="echo", arguments={"text": SAID})
+    text = command(auditor, "client=by+hand", "payloads/")
+    assert "initialize" in text
+    assert session.id not in text
+    assert run(server, text) == result

@@ -1,0 +1,40 @@
+"""Tests of bodies of fields and files."""
+
+import pytest
+
+from mcphost.egress.errors import EgressRequestError
+from mcphost.egress.multipart import FilePart, encode
+
+
+def test_the_same_parts_have_the_same_bytes_and_a_boundary_that_no_part_contains() -> None:
+    parts = [("a", "1")], [FilePart("f", b"--mcphost-\r\n", "x.bin")]
+    body, media_type = encode(*parts)
+    assert encode(*parts) == (body, media_type)
+    boundary = media_type.partition("boundary=")[2].encode()
+    assert len(boundary) <= 70  # RFC 2046, section 5.1.1
+    assert body.count(boundary) == 3
+    assert body.endswith(b"--" + boundary + b"--\r\n")
+
+
+@pytest.mark.parametrize("name", ['"', "\r\n", "a\nb", "\0", "\x7f", 'x"; filename="y'])
+def test_a_name_cannot_end_its_text_or_its_line(name: str) -> None:
+    body, _ = encode([(name, "1")], [FilePart(name, b"2", name, "text/plain")])
+    field, file = (part.split(b"\r\n\r\n")[0] for part in body.split(b"\r\n--")[:2])
+    assert field.split(b"\r\n")[1].count(b'"') == 2
+    assert file.split(b"\r\n")[1].count(b'"') == 4
+    assert len(file.split(b"\r\n")) == 3
+    assert not set(b"\0\x7f") & set(field + file)
+
+
+@pytest.mark.parametrize(
+    "media_type", ["", "png", "a/b\r\nX: 1", "a/b;", "a/b; c", 'a/b; c="\r\n"', "ü/b", "a/b "]
+)
+def test_a_content_type_that_is_none_is_refused(media_type: str) -> None:
+    with pytest.raises(EgressRequestError, match="content type of the file 'f' is invalid"):
+        encode([], [FilePart("f", b"", "f", media_type)])
+
+
+@pytest.mark.parametrize("media_type", ["image/png", "text/plain; charset=utf-8", 'a/b; c="d e"'])
+def test_a_content_type_may_have_parameters(media_type: str) -> None:
+    body, _ = encode([], [FilePart("f", b"", "f", media_type)])
+    assert f"\r\nContent-Type: {media_type}\r\n\r\n".encode() in body

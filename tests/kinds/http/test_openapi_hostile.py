@@ -1,0 +1,171 @@
+"""Tests of documents that are made to take time or memory: each is refused in words, or imported."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from mcphost.kinds.http import openapi_schemas
+from mcphost.kinds.http.openapi import operations
+from mcphost.kinds.http.openapi_documents import OpenApiError, read
+from mcphost.kinds.http.openapi_finding import FoundDocument, Reading, find
+
+BASE = {"openapi": "3.1.0", "info": {}, "servers": [{"url": "https://api.example.com"}]}
+REF = "#/components/schemas/"
+
+
+def document(schemas: dict[str, Any], wanted: Any, paths: int = 1) -> bytes:
+    """Return a document whose operations have a body of the wanted schema."""
+    body = {"content": {"application/json": {"schema": wanted}}}
+    listed = {f"/{number}": {"post": {"requestBody": body}} for number in range(paths)}
+    return orjson.dumps({**BASE, "paths": listed, "components": {"schemas": schemas}})
+
+
+def problem(schemas: dict[str, Any], wanted: Any) -> str:
+    (found,) = operations(read(document(schemas, wanted)))
+    return found.problem
+
+
+def chain(length: int) -> dict[str, Any]:
+    return {str(n): {"$ref": f"{REF}{n + 1}"} for n in range(length)} | {str(length): {}}
+
+
+def nested(depth: int, keyword: str) -> Any:
+    schema: Any = {}
+    for _ in range(depth):
+        schema = {keyword: schema}
+    return schema
+
+
+def doubled(levels: int) -> dict[str, Any]:
+    """Return schemas of which each has the next one twice."""
+    found: dict[str, Any] = {
+        str(n): {"allOf": [{"$ref": f"{REF}{n + 1}"}] * 2} for n in range(levels)
+    }
+    return found | {str(levels): {"type": "object"}}
+
+
+@pytest.mark.parametrize(
+    ("schemas", "wanted", "said"),
+    [
+        ({"a": {"$ref": f"{REF}a"}}, {"$ref": f"{REF}a"}, "refers to itself"),
+        ({"a": {"$ref": f"{REF}b"}, "b": {"$ref": f"{REF}a"}}, {"$ref": f"{REF}a"}, "to itself"),
+        (chain(5_000), {"$ref": f"{REF}0"}, "too many references"),
+        (doubled(60), {"$ref": f"{REF}0"}, "more than 20000 subschemas"),
+        ({}, nested(150, "not"), "nested too deep"),
+        ({}, {"enum": list(range(100_000))}, "bytes, more than 65536"),
+        ({}, {"allOf": [{"type": "object"}] * 10_000}, "more than 6,000 schemas"),
+        ({}, {"$ref": "https://example.com/a.json#/a"}, "outside the document"),
+        ({}, {"$ref": "file:///etc/passwd"}, "outside the document"),
+        ({}, {"$ref": f"{REF}no~1such"}, "refers to nothing"),
+    ],
+)
+def test_a_schema_that_cannot_be_used_says_why(
+    schemas: dict[str, Any], wanted: Any, said: str
+) -> None:
+    assert said in problem(schemas, wanted)
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+\\1$", "(?=a)b", "(a{1000}){1000}", "a" * 3_000, "("])
+def test_a_pattern_that_may_take_long_is_left_to_the_service(pattern: str) -> None:
+    wanted = {"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}}
+    (found,) = operations(read(document({}, wanted)))
+    assert found.config is not None, found.problem
+    properties = found.config["input_schema"]["properties"]["body"]["properties"]
+    assert properties == {"a": {"type": "string"}}
+
+
+def test_a_recursive_schema_stays_finite() -> None:
+    tree = {"type": "object", "properties": {"sub": {"$ref": f"{REF}tree"}}}
+    (found,) = operations(read(document({"tree": tree}, {"$ref": f"{REF}tree"})))
+    assert found.config is not None, found.problem
+    schema = found.config["input_schema"]
+    assert schema["$defs"]["tree"]["properties"]["sub"] == {"$ref": "#/$defs/tree"}
+
+
+def test_the_work_for_all_operations_together_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Far below the real limit, which takes most of a minute to reach.
+    monkeypatch.setattr(openapi_schemas, "MOST_WORK", 2_000)
+    schemas, wanted = {"a": {"allOf": [{"type": "object"}] * 190}}, {"$ref": f"{REF}a"}
+    within = list(operations(read(document(schemas, wanted, 9))))
+    assert [each.config is not None for each in within] == [True] * 9
+    with pytest.raises(OpenApiError, match=r"more than 2,000 schemas.* Narrow the paths"):
+        list(operations(read(document(schemas, wanted, 12))))
+
+
+def test_a_document_with_too_many_operations_is_refused() -> None:
+    paths = {f"/{number}": {"get": {}} for number in range(5_001)}
+    with pytest.raises(OpenApiError, match="more than 5000 operations"):
+        list(operations(read(orjson.dumps({**BASE, "paths": paths})), wanted=lambda source: False))
+
+
+def test_a_long_chain_of_schemas_is_followed_without_recursion() -> None:
+    links = {
+        str(n): {"type": "object", "properties": {"next": {"$ref": f"{REF}{n + 1}"}}}
+        for n in range(2_000)
+    }
+    said = problem(links | {"2000": {}}, {"$ref": f"{REF}0"})
+    assert "its input schema cannot be used" in said.lower()
+
+
+BOMB = b"a: &a [x,x,x,x,x,x,x,x,x,x]\n" + b"".join(
+    b"%c: &%c [%s]\n" % (97 + n, 97 + n, b",".join([b"*%c" % (96 + n)] * 10)) for n in range(1, 9)
+)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (BOMB, "more than 2,000,000 values"),
+        (b"a: &a {b: *a}", "refers to itself"),
+        (b"a: *nothing", "or to nothing"),
+        (b"[" * 1_000_000, "nested deeper than 200 levels"),
+        (b"{a: " * 1_000_000, "nested deeper than 200 levels"),
+        (b'{"a":' * 300 + b"1" + b"}" * 300, "nested deeper than 200 levels"),
+        (b"- " * 1_000_000, "nested deeper than 200 levels"),
+        (b"[" + b"[]," * 2_000_001 + b"0]", "more than 2,000,000 values"),
+        (b"- 0\n" * 2_000_001, "more than 2,000,000 values"),
+        (b"a: 0\n---\nb: 0\n", "more than one document"),
+        (b"? [a]\n: b", "JSON does not have"),
+        (b"\x00" * 1000, "neither JSON nor YAML"),
+        (b"", "not an object"),
+    ],
+)
+def test_a_document_that_takes_too_much_is_refused_in_its_process(data: bytes, said: str) -> None:
+    with pytest.raises(OpenApiError) as caught:
+        find(data, Reading())
+    assert said in str(caught.value)
+
+
+def found(data: bytes, how: Reading = Reading(), *, kept: bool = False) -> FoundDocument:  # noqa: B008
+    return find(data, how, kept=kept)
+
+
+def test_a_kept_document_gives_what_the_text_gave() -> None:
+    data = document({}, {"type": "object"}, 3)
+    first = found(data)
+    wanted = Reading(sources=["POST /1"])
+    again = found(first.kept, wanted, kept=True)
+    assert again.sources == first.sources == {"POST /0", "POST /1", "POST /2"}
+    assert [bool(each.operation.config) for each in again.operations] == [False, True, False]
+    assert not again.kept
+
+
+def test_merge_keys_and_keys_that_are_no_texts_are_read_as_json_has_them() -> None:
+    text = b"""
+openapi: 3.0.0
+paths: {}
+x-base: &base {a: 1, b: 0x10}
+x-more: {<<: *base, b: 2020-01-01, 200: yes, null: ~, 1.5: 1e400, c: !!str 5}
+x-both: {<<: [{a: 2}, *base]}
+"""
+    document = read(text)
+    assert document["x-more"] == {
+        "a": 1,
+        "b": "2020-01-01",
+        "200": True,
+        "null": None,
+        "1.5": "1e400",
+        "c": "5",
+    }
+    assert document["x-both"] == {"a": 2, "b": 16}

@@ -1,0 +1,100 @@
+"""Tests of the three-way merge of a tool and its operation."""
+
+from typing import Any
+
+import pytest
+
+from mcphost.kinds.http.openapi_merge import Said, changes, merged
+
+
+def said(title: str = "", **request: Any) -> Said:
+    """Return a tool; `arguments` and `required` are those of its schema."""
+    arguments, required = request.pop("arguments", {}), request.pop("required", [])
+    schema = {"type": "object", "properties": arguments, "required": required}
+    url = request.pop("url", "https://api.example.com/a")
+    return Said(
+        title,
+        "Does it.",
+        {"input_schema": schema, "request": {"method": "POST", "url": url, **request}},
+    )
+
+
+def told(base: Said | None, mine: Said, theirs: Said) -> list[tuple[str, str, bool]]:
+    return [(each.label, each.verb, each.is_conflict) for each in changes(base, mine, theirs)]
+
+
+def test_only_what_the_document_has_changed_is_a_change() -> None:
+    base = said("old", arguments={"kept": {}, "gone": {}, "same": {}})
+    mine = said("mine", arguments={"kept": {"maxLength": 3}, "gone": {}, "same": {}, "own": {}})
+    theirs = said("old", arguments={"new": {}, "kept": {}, "same": {"type": "string"}})
+    assert told(base, mine, theirs) == [
+        ("Argument new", "new", False),
+        ("Argument same", "changed", False),
+        ("Argument gone", "removed", False),
+    ]
+    now = merged(mine, theirs, changes(base, mine, theirs))
+    assert now.title == "mine"
+    assert now.config["input_schema"]["properties"] == {
+        "new": {},
+        "kept": {"maxLength": 3},
+        "same": {"type": "string"},
+        "own": {},
+    }
+    assert list(now.config["input_schema"]["properties"]) == ["new", "kept", "same", "own"]
+
+
+def test_what_both_have_changed_is_a_conflict_unless_it_is_the_same_change() -> None:
+    base, mine = said("old"), said("mine")
+    assert told(base, mine, said("theirs")) == [("Title", "changed", True)]
+    assert told(base, mine, said("mine")) == []
+    assert told(base, mine, said("")) == [("Title", "removed", True)]
+
+
+def test_without_a_base_each_difference_is_a_conflict() -> None:
+    assert told(None, said("mine"), said("theirs")) == [("Title", "changed", True)]
+    assert told(None, said("mine"), said("mine")) == []
+
+
+def test_lists_bodies_and_addresses_are_merged_by_their_parts() -> None:
+    base = said(query=[{"name": "a", "value": "1"}, {"name": "a", "value": "2"}])
+    mine = base._replace(config={**base.config, "response": {"select": "x"}})
+    theirs = said(
+        query=[{"name": "a", "value": "1"}, {"name": "a", "value": "3"}],
+        headers=[{"name": "X-A", "value": "b"}],
+        body={"type": "json", "value": {"a": 1}},
+        url="https://api.example.com/b",
+        required=["a"],
+        arguments={"a": {}},
+    )
+    assert [label for label, *_ in told(base, mine, theirs)] == [
+        "Address",
+        "Argument a",
+        "Parameter of the query a (2)",
+        "Header X-A",
+        "Body",
+    ]
+    now = merged(mine, theirs, changes(base, mine, theirs)).config
+    assert now["response"] == {"select": "x"}
+    assert [each["value"] for each in now["request"]["query"]] == ["1", "3"]
+    assert now["request"]["url"] == "https://api.example.com/b"
+    assert now["request"]["body"] == {"type": "json", "value": {"a": 1}}
+    assert now["input_schema"]["required"] == ["a"]
+    assert changes(theirs, Said(theirs.title, theirs.description, now), theirs) == []
+
+
+def test_definitions_and_requirements_of_unlisted_arguments_stay() -> None:
+    mine = said(arguments={"a": {"$ref": "#/$defs/A"}}, required=["a", "elsewhere"])
+    mine.config["input_schema"]["$defs"] = {"A": {"type": "string"}}
+    now = merged(mine, said(), [])
+    assert now.config["input_schema"] == mine.config["input_schema"]
+
+
+def test_names_of_secrets_make_no_difference() -> None:
+    one = said(headers=[{"name": "X-Key", "value": "Bearer {secrets.mine}"}])
+    other = said(headers=[{"name": "X-Key", "value": "Bearer {secrets.theirs}"}])
+    assert told(other, one, other) == []
+
+
+def test_a_configuration_that_cannot_be_read_is_said() -> None:
+    with pytest.raises(ValueError, match="cannot be read"):
+        changes(None, Said("", "", {"request": {}}), said())

@@ -1,0 +1,119 @@
+"""What a script sends, as far as its code says so: addresses and names of secrets."""
+
+import time
+
+import pytest
+
+from mcphost.kinds.kind import Sending
+from mcphost.kinds.script.kind import script_kind
+from mcphost.kinds.script.signature import MOST_TOKENS
+
+SHOP = "https://shop.example.com/stock"
+
+
+def sent(body: str) -> list[Sending]:
+    return list(script_kind.sendings_of({"code": f"def f(item: str):\n {body}\n"}))
+
+
+ADDRESSES = {
+    f"http.get('{SHOP}')": SHOP,
+    f"return http.post(url='{SHOP}', json={{}}).json()": SHOP,
+    f"for n in [1]: http.delete('{SHOP}')": SHOP,
+    "http.get('HTTPS://Shop.Example.com:443/stock')": SHOP,
+    "http.get(f'https://shop.example.com/{item}')": "https://shop.example.com/",
+    "http.get('https://shop.example.com/' + item)": "https://shop.example.com/",
+    "http.get('https://shop.example.com/' + item + '/x')": "https://shop.example.com/",
+    "http.get(f'https://shop.example.com/' + item)": "https://shop.example.com/",
+}
+
+
+@pytest.mark.parametrize("body", ADDRESSES)
+def test_literal_addresses_are_found(body: str):
+    assert sent(body) == [Sending("code", ADDRESSES[body])]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "http.get(item)",
+        "http.get(f'https://{item}.example.com/')",
+        "http.get(f'https://shop.example.com{item}')",
+        "http.get('https://shop.example.com' + item)",
+        "http.get(item + 'https://shop.example.com/')",
+        "http.get('no address')",
+        "http.get()",
+        "http.fetch('https://shop.example.com/')",
+        "other.get('https://shop.example.com/')",
+        "log('https://shop.example.com/')",
+        "secret(item)",
+        "secret('a', 'b')",
+        "secret(5)",
+        "log.secret('a')",
+    ],
+)
+def test_what_is_computed_is_not_guessed(body: str):
+    assert sent(body) == []
+
+
+@pytest.mark.parametrize(
+    ("part", "place"),
+    [
+        ("headers={'Authorization': 'Bearer ' + secret('shop')}", "header"),
+        ("params={'key': secret(name='shop')}", "query"),
+        ("json={'a': [{'b': f'{secret(\"shop\")}'}]}", "body"),
+    ],
+)
+def test_a_secret_in_a_request_has_its_address_and_its_place(part: str, place: str):
+    assert sent(f"http.get('{SHOP}', {part})") == [
+        Sending("code", SHOP),
+        Sending("code", SHOP, "shop", place),
+    ]
+
+
+def test_a_secret_elsewhere_has_its_name_only_and_each_is_there_once():
+    body = f"a = secret('a')\n http.get('{SHOP}', headers={{'A': a}})\n http.get('{SHOP}')\n secret('a')"
+    assert sent(body) == [Sending("code", SHOP), Sending("code", secret="a")]
+    assert script_kind.secrets_of({"code": f"def f():\n {body}"}) == {"a"}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def secret(name): return name",
+        "secret = str",
+        "class secret: pass",
+        "import secret",
+        "import a as secret",
+        "from a import secret",
+        "def g(secret): pass",
+        "for secret in []: pass",
+        "g = lambda *secret: 0",
+        "[1 for secret in []]",
+        "(secret := 1)",
+        "try: pass\nexcept ValueError as secret: pass",
+        "match 1:\n case secret: pass",
+        "match []:\n case [*secret]: pass",
+        "match {}:\n case {**secret}: pass",
+    ],
+)
+def test_a_script_that_binds_the_name_itself_names_no_secrets(code: str):
+    def found(code: str) -> list[Sending]:
+        return list(script_kind.sendings_of({"code": f"{code}\ndef f(): http.get('{SHOP}')"}))
+
+    assert found(f"{code}\nsecret('a')") == [Sending("code", SHOP)]
+    assert found(f"{code.replace('secret', 'http')}\nsecret('a')") == [Sending("code", secret="a")]
+
+
+@pytest.mark.parametrize("config", [{}, {"code": 5}, {"code": "def f(:"}, {"code": "x" * 99_999}])
+def test_code_that_cannot_be_read_sends_nothing(config: dict[str, object]):
+    assert script_kind.sendings_of(config) == ()
+
+
+def test_the_longest_script_is_read_in_linear_time():
+    def cost(count: int) -> float:
+        part = f"http.get('{SHOP}', json=[" + "secret('a')," * count + "])\n"
+        began = time.process_time()
+        assert len(sent(part)) == 2
+        return time.process_time() - began
+
+    assert cost(MOST_TOKENS // 8) < 40 * max(cost(MOST_TOKENS // 80), 0.001)

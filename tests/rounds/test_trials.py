@@ -1,0 +1,279 @@
+"""Trials: a tool runs in the admin as a client's call does, for operators only."""
+
+from dataclasses import replace
+from textwrap import dedent
+from typing import Any
+
+import orjson
+import pytest
+from django.core.exceptions import PermissionDenied
+
+from mcphost.audit.models import Entry
+from mcphost.audit.records import ANSWER_RECEIVED, ROUND_FINISHED, STATE_REFUSED
+from mcphost.catalogue.errors import Invalid
+from mcphost.catalogue.fields import PrimitiveFields
+from mcphost.catalogue.models import Primitive
+from mcphost.serving.database import in_database
+from mcphost.serving.execution import trials
+from mcphost.serving.execution.trials import REFUSAL, Trial, TrialRound
+from mcphost.serving.process import lifecycle
+from mcphost.tenants.fields import TenantFields
+from mcphost.tenants.services import close_tenant, update_tenant
+from tests.cast import ACTOR, Cast
+from tests.rounds.legs import accept, asked, calling, frozen, state_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SCRIPT = '''
+async def order(item: str) -> str:
+    """Order something."""
+    progress(1, 2, "looking")
+    log({"looked": item}, level="warning")
+    answer = await ask("sure", "Really order " + item + "?", {"sure": bool})
+    if answer["action"] != "accept":
+        return "no"
+    return item + " is ordered" if answer["content"]["sure"] else "left"
+'''
+BROKEN = '''
+def broken(item: str) -> int:
+    """Fail."""
+    numbers = {}
+    return numbers[item]
+'''
+
+
+def script(code: str = SCRIPT, **others: Any) -> PrimitiveFields:
+    return PrimitiveFields("", {"code": dedent(code).strip()}, kind="script", **others)
+
+
+def function(reference: str) -> PrimitiveFields:
+    return PrimitiveFields("", {"function": reference})
+
+
+@pytest.fixture
+async def acme(asking: Cast) -> Cast:
+    lifecycle.ensure_started()
+    return asking
+
+
+@pytest.fixture
+def trial(acme: Cast) -> Trial:
+    """A trial of a script that is nowhere saved."""
+    return Trial(acme.operator.user, acme.acme.id, script(), {"item": "tea"}, host="testserver")
+
+
+def answered(trial: Trial, before: TrialRound, **responses: Any) -> Trial:
+    return replace(trial, state=before.state, responses=responses)
+
+
+def reason(given: TrialRound) -> str:
+    assert given.error is not None, given
+    assert given.result is None
+    return given.error.message
+
+
+def text(given: TrialRound) -> str:
+    assert given.result is not None, given
+    found: str = given.result["content"][0]["text"]
+    return found
+
+
+async def entries(given: TrialRound) -> list[Entry]:
+    found = Entry.objects.filter(call=given.call).order_by("at", "id")
+    return await in_database(lambda: list(found))
+
+
+async def test_a_draft_asks_and_goes_on_and_nothing_is_saved(trial: Trial):
+    first = await trials.run(trial)
+    assert first.requests["sure"]["params"]["message"] == "Really order tea?"
+    assert (first.result, first.error, first.number) == (None, None, 1)
+    second = await trials.run(answered(trial, first, sure=accept(sure=True)))
+    assert text(second) == "tea is ordered"
+    assert (second.call, second.number, second.state) == (first.call, 2, "")
+    assert not await in_database(Primitive.objects.filter(kind="script").exists)
+
+
+async def test_it_shows_what_a_client_would_receive(trial: Trial):
+    first = await trials.run(trial)
+    progress, said, response = first.received
+    assert progress["params"] == {
+        "progressToken": "trial",
+        "progress": 1.0,
+        "total": 2.0,
+        "message": "looking",
+    }
+    assert said["params"]["data"] == {"looked": "tea"}
+    assert response["result"]["resultType"] == "input_required"
+    assert response["result"]["requestState"] == trials.OPAQUE
+    assert first.state not in str(first.received)
+    second = await trials.run(answered(trial, first, sure=accept(sure=True)))
+    assert [one.get("method") for one in second.received] == [None]
+    assert second.received[-1]["result"]["resultType"] == "complete"
+
+
+async def test_each_round_is_recorded_as_a_trial_of_the_operator(acme: Cast, trial: Trial):
+    first = await trials.run(trial)
+    second = await trials.run(answered(trial, first, sure=accept(sure=True)))
+    found = await entries(second)
+    assert {one.delivery for one in found} == {"playground"}
+    assert {(one.actor_kind, one.actor_id) for one in found} == {
+        ("person", str(acme.operator.user.pk))
+    }
+    assert {one.client_name for one in found} == {"mcphost admin"}
+    finished = [one.outcome for one in found if one.action == ROUND_FINISHED]
+    assert finished == ["input_required", "complete"]
+    (answer,) = [one for one in found if one.action == ANSWER_RECEIVED]
+    assert answer.facts is not None
+    assert answer.facts["evidence"] == "playground"
+    assert {one.target_version.partition("+")[0] for one in found} == {"draft"}
+
+
+async def test_the_same_answers_again_get_the_same_reply_and_run_nothing(trial: Trial):
+    first = await trials.run(trial)
+    again = answered(trial, first, sure=accept(sure=True))
+    assert text(await trials.run(again)) == text(await trials.run(again))
+    rounds = [one for one in await entries(first) if one.action == ROUND_FINISHED]
+    assert [one.outcome for one in rounds] == ["input_required", "complete"]
+
+
+async def test_other_answers_to_an_answered_question_are_refused(trial: Trial):
+    first = await trials.run(trial)
+    await trials.run(answered(trial, first, sure=accept(sure=True)))
+    other = await trials.run(answered(trial, first, sure=accept(sure=False)))
+    assert "requestState is not valid" in reason(other)
+
+
+@pytest.mark.parametrize("change", ["operator", "arguments", "definition", "tenant"])
+async def test_a_state_is_good_for_one_operator_definition_and_arguments_only(
+    acme: Cast, trial: Trial, change: str
+):
+    first = await trials.run(trial)
+    changed: dict[str, Any] = {
+        "operator": acme.owner.user,
+        "arguments": {"item": "coffee"},
+        "definition": script(SCRIPT.replace("Really", "Surely")),
+    }
+    others = (
+        {"tenant": acme.globex.id, "operator": acme.staff.user}
+        if change == "tenant"
+        else {change: changed[change]}
+    )
+    taken = replace(answered(trial, first, sure=accept(sure=True)), **others)
+    given = await trials.run(taken)
+    assert "requestState is not valid" in reason(given)
+    refused = Entry.objects.filter(action=STATE_REFUSED, tenant=taken.tenant)
+    assert await in_database(refused.count) == 1
+
+
+async def test_a_state_of_a_trial_is_none_of_a_client_and_the_other_way_round(
+    acme: Cast, trial: Trial
+):
+    asker = calling(acme.operator.mcp_token, "paint", what="a wall")
+    clients = state_of(await asker.leg())
+    of_client = replace(trial, state=clients, responses={"colour": accept(colour="red")})
+    assert "requestState is not valid" in reason(await trials.run(of_client))
+    trying = replace(trial, definition=function("asking.paint"), arguments={"what": "a wall"})
+    first = await trials.run(trying)
+    assert first.state
+    assert frozen(await asker.leg(first.state, {}))
+
+
+async def test_only_who_may_edit_tools_can_try_them(acme: Cast, trial: Trial):
+    for person in (acme.auditor, acme.member, acme.stranger):
+        with pytest.raises(PermissionDenied):
+            await trials.run(replace(trial, operator=person.user))
+    for person in (acme.owner, acme.operator, acme.staff):
+        assert (await trials.run(replace(trial, operator=person.user))).requests
+
+
+async def test_a_right_that_was_taken_away_ends_the_trial_at_its_next_round(
+    acme: Cast, trial: Trial
+):
+    first = await trials.run(trial)
+    await in_database(close_tenant, acme.acme.id, actor=ACTOR)
+    with pytest.raises(PermissionDenied):
+        await trials.run(answered(trial, first, sure=accept(sure=True)))
+
+
+async def test_a_definition_that_cannot_be_published_is_not_run(trial: Trial):
+    with pytest.raises(Invalid) as refused:
+        await trials.run(replace(trial, definition=script("def")))
+    assert list(refused.value.problems) == ["config.code"]
+
+
+async def test_a_function_that_is_not_granted_is_not_run(acme: Cast, trial: Trial):
+    foreign = replace(
+        trial,
+        tenant=acme.globex.id,
+        operator=acme.stranger.user,
+        definition=function("probe.write"),
+    )
+    with pytest.raises(Invalid) as refused:
+        await trials.run(foreign)
+    assert "not granted" in str(refused.value)
+
+
+async def test_the_line_where_a_script_failed_is_shown_to_its_operator_only(trial: Trial):
+    given = await trials.run(replace(trial, definition=script(BROKEN)))
+    assert "The tool failed" in text(given)
+    assert given.detail.startswith("line 4 in broken")
+    assert "KeyError" in given.detail
+    assert "line 4" not in orjson.dumps(given.received).decode()
+
+
+async def test_arguments_that_do_not_fit_are_an_error_of_the_tool(trial: Trial):
+    given = await trials.run(replace(trial, arguments={"item": 5}))
+    assert given.result is not None
+    assert given.result["isError"]
+    assert "item" in text(given)
+
+
+async def test_an_answer_that_does_not_fit_is_asked_for_again_with_the_reason(trial: Trial):
+    first = await trials.run(trial)
+    second = await trials.run(answered(trial, first, sure=accept(sure="yes")))
+    assert list(second.requests) == ["sure"]
+    assert "sure" in second.invalid["sure"]
+
+
+async def test_an_answer_of_another_kind_is_refused(trial: Trial):
+    first = await trials.run(trial)
+    given = await trials.run(answered(trial, first, sure={"roots": []}))
+    assert "must be the result of elicitation/create" in reason(given)
+
+
+async def test_a_request_for_a_model_can_be_refused(acme: Cast, trial: Trial):
+    sampling = replace(trial, definition=function("asking.summarise"), arguments={})
+    first = await trials.run(sampling)
+    (key,) = first.requests
+    assert first.requests[key]["method"] == "sampling/createMessage"
+    second = await trials.run(replace(sampling, state=first.state, responses={key: REFUSAL}))
+    assert second.result is not None
+    assert second.result["isError"]
+    (answer,) = [one for one in await entries(second) if one.action == ANSWER_RECEIVED]
+    assert answer.outcome == "failed"
+
+
+async def test_the_limits_of_the_tenant_hold(acme: Cast, trial: Trial):
+    fields = TenantFields(title="Acme", calls_per_minute=1)
+    await in_database(update_tenant, acme.acme.id, fields, actor=ACTOR)
+    assert (await trials.run(trial)).requests
+    assert "Over the limit of 1 calls per minute" in reason(await trials.run(trial))
+
+
+async def test_a_flood_of_messages_is_cut(trial: Trial):
+    code = """
+    def flood() -> str:
+        \"\"\"Log a lot.\"\"\"
+        for number in range(500):
+            log("info", "x")
+        return "done"
+    """
+    given = await trials.run(replace(trial, definition=script(dedent(code)), arguments={}))
+    assert given.error is None or given.dropped
+    assert len(given.received) <= trials.MOST_MESSAGES + 1
+
+
+async def test_a_trial_leaves_clients_alone(acme: Cast, trial: Trial):
+    await trials.run(trial)
+    first = await calling(acme.operator.mcp_token, "paint", what="a wall").leg()
+    assert list(asked(first)) == ["colour"]

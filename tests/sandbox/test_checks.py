@@ -1,0 +1,136 @@
+"""How many scripts are checked at once, and how often."""
+
+import threading
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from mcphost.sandbox.checks import (
+    MINUTE,
+    MOST_A_MINUTE,
+    MOST_AT_ONCE,
+    MOST_WAITING,
+    CheckPlaces,
+    ChecksBusy,
+)
+from mcphost.sandbox.pool import MOST_PROBLEMS, Sandbox
+
+PATIENCE = 30.0
+
+
+class Checking:
+    """A check in a thread of its own, which holds its place until `end`."""
+
+    def __init__(self, places: CheckPlaces, tenant: str, order: list[str]) -> None:
+        self._places, self._tenant, self._order = places, tenant, order
+        self._may_end = threading.Event()
+        self.has_begun = threading.Event()
+        self.refused = False
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            with self._places.place(self._tenant, PATIENCE):
+                self._order.append(self._tenant)
+                self.has_begun.set()
+                assert self._may_end.wait(PATIENCE)
+        except ChecksBusy:
+            self.refused = True
+            self.has_begun.set()
+
+    def end(self) -> None:
+        self._may_end.set()
+        self._thread.join(PATIENCE)
+        assert not self._thread.is_alive()
+
+
+def waiting(places: CheckPlaces, count: int) -> None:
+    """Return when so many checks wait."""
+    end = time.monotonic() + PATIENCE
+    while places.waiting != count:
+        assert time.monotonic() < end, "they do not wait"
+        threading.Event().wait(0.01)
+
+
+def test_a_process_checks_few_scripts_at_once():
+    places = CheckPlaces()
+    with ExitStack() as held:
+        for number in range(MOST_AT_ONCE):
+            held.enter_context(places.place(f"tenant {number}"))
+        with pytest.raises(ChecksBusy), places.place("acme"):
+            pass
+        with pytest.raises(ChecksBusy), places.place("acme", 0.01):
+            pass
+    with places.place("acme"):
+        pass
+
+
+def test_a_tenant_has_one_check_at_a_time():
+    places = CheckPlaces()
+    with places.place("acme"):
+        with pytest.raises(ChecksBusy), places.place("acme"):
+            pass
+        with places.place("globex"):
+            pass
+
+
+def test_checks_that_wait_begin_in_their_order_and_overtake_only_busy_tenants():
+    places, order = CheckPlaces(), list[str]()
+    first = Checking(places, "acme", order)
+    second = Checking(places, "globex", order)
+    assert first.has_begun.wait(PATIENCE) and second.has_begun.wait(PATIENCE)
+    order.clear()
+    again = Checking(places, "acme", order)
+    waiting(places, 1)
+    third = Checking(places, "initech", order)
+    waiting(places, 2)
+    second.end()
+    assert third.has_begun.wait(PATIENCE)  # a place is free, and acme has one
+    assert order == ["initech"]
+    first.end()
+    assert again.has_begun.wait(PATIENCE)
+    third.end()
+    again.end()
+    assert order == ["initech", "acme"]
+
+
+def test_few_checks_wait_and_one_of_a_tenant():
+    places, order = CheckPlaces(), list[str]()
+    with ExitStack() as held:
+        for number in range(MOST_AT_ONCE):
+            held.enter_context(places.place(f"running {number}"))
+        checks = []
+        for number in range(MOST_WAITING):
+            checks.append(Checking(places, f"waiting {number}", order))
+            waiting(places, number + 1)
+        for tenant in ("waiting 0", "one more"):
+            refused = Checking(places, tenant, order)
+            refused.end()
+            assert refused.refused
+    for check in checks:
+        check.end()
+    assert sorted(order) == [f"waiting {number}" for number in range(MOST_WAITING)]
+
+
+def test_a_tenant_has_so_many_checks_in_a_minute():
+    now = 1000.0
+    places = CheckPlaces(lambda: now)
+    for _ in range(MOST_A_MINUTE):
+        with places.place("acme"):
+            pass
+    with pytest.raises(ChecksBusy, match="in a minute"), places.place("acme"):
+        pass
+    with places.place("globex"):
+        pass
+    now += MINUTE
+    with places.place("acme"):
+        pass
+
+
+@pytest.mark.parametrize("name", ["undefined names", "calls"])
+def test_a_check_reports_few_problems(sandbox: Sandbox, name: str):
+    lines = {"undefined names": "unknown\n", "calls": "len()\n"}[name] * 5_000
+    code = f"def f():\n return 1\n{lines}"
+    assert len(sandbox.check("acme", code, "")) == MOST_PROBLEMS

@@ -1,0 +1,46 @@
+"""Tests of jobs in a process of their own."""
+
+import json
+
+import pytest
+
+from mcphost.sandbox.single import JobLimits, JobStopped, run_single
+from tests.sandbox.processes import children_of, runs
+
+JOBS = "tests.sandbox.single_jobs"
+LIMITS = JobLimits(seconds=60, memory=512 << 20, result=1 << 20)
+SHORT = JobLimits(seconds=3, memory=512 << 20, result=1 << 20)
+
+
+def test_a_job_is_done_with_large_input() -> None:
+    job = bytes(range(256)) * 4096
+    assert run_single(JOBS, job, LIMITS) == job[::-1]
+
+
+@pytest.mark.parametrize(
+    ("job", "limits", "said"),
+    [
+        (b"wait", SHORT, "it takes more than 3 seconds"),
+        (b"compute", SHORT, "it takes more than 3 seconds"),
+        (b"memory", LIMITS, "it takes more than 512 MiB of memory"),
+        (b"large", LIMITS, "its result has more than 1 MiB"),
+        (b"die", LIMITS, "its process ended"),
+        (b"raise", LIMITS, "its process ended"),
+    ],
+)
+def test_a_job_that_goes_too_far_is_ended_with_the_reason(
+    job: bytes, limits: JobLimits, said: str
+) -> None:
+    before = children_of()
+    with pytest.raises(JobStopped) as caught:
+        run_single(JOBS, job, limits)
+    assert str(caught.value) == said
+    assert [one for one in children_of() if one not in before] == []
+
+
+def test_a_process_has_no_environment_a_limit_of_memory_and_ends() -> None:
+    found = json.loads(run_single(JOBS, b"who", LIMITS))
+    assert set(found["environment"]) <= {"LC_CTYPE"}
+    assert found["memory"] == LIMITS.memory
+    assert found["network"] is not True
+    assert not runs(found["process"])

@@ -1,0 +1,135 @@
+"""`python -m tests.screenshots [NAME…]`: take the pictures of README and docs/tour.md again, or only some.
+
+A server is started over a throw-away data folder with a month of calls, and Chromium visits its
+console. Names, numbers and waits are the same each time; times are relative to now.
+"""
+
+import shutil
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+
+from tests.e2e.processes import ROOT, Server, environment, manage, serving
+from tests.screenshots.client import (
+    CANCELLED,
+    DECLINED,
+    PATTERNS,
+    Talk,
+    accept,
+    talk,
+)
+from tests.screenshots.pictures import take
+
+TOOLS = Path(__file__).parent / "tools"
+PORT = 8000
+CHECKOUT = {"service": "checkout", "version": "v2.4.1"}
+DUPLICATE = {
+    "resolution": accept(resolution="Duplicate"),
+    "duplicate_of": accept(original=4301),
+}
+HISTORY_SECONDS = 600
+BEHIND = """
+SELECT count(DISTINCT call) FROM audit_entry
+WHERE action = 'round.finished' AND call NOT IN (SELECT call FROM audit_call)
+"""
+PEOPLE = {
+    "mara": ("support", "claude-code"),
+    "jonas": ("support", "Visual Studio Code"),
+    "tomas": ("platform", "claude-code"),
+}
+LATEST: tuple[tuple[str, Talk], ...] = (
+    ("mara", Talk("find_customer", {"name": "Ada Lovelace"})),
+    ("jonas", Talk("summarize_thread", {"ticket": 4522})),
+    ("tomas", Talk("service_status", {"service": "checkout"})),
+    ("jonas", Talk("refund_order", {"order": 4711}, {"confirm": DECLINED})),
+    ("mara", Talk("resolve_ticket", {"ticket": 4522}, DUPLICATE)),
+    ("tomas", Talk("deploy", CHECKOUT, {"confirm": accept(deploy=True)})),
+    ("tomas", Talk("service_status", {"service": "billing"})),
+    ("jonas", Talk("resolve_ticket", {"ticket": 4529}, {"resolution": CANCELLED})),
+    ("mara", Talk("find_customer", {"name": "Grace Hopper"})),
+    ("tomas", Talk("deploy", {"service": "search", "version": "v5.0.0"})),
+    ("mara", Talk("resolve_ticket", {"ticket": 4301})),
+    ("jonas", Talk("refund_order", {"order": 4729})),
+)
+"""The latest calls, made on the running server. Those without an answer are open input requests."""
+
+
+def main(names: list[str]) -> int:
+    with tempfile.TemporaryDirectory(prefix="mcphost-screenshots-") as folder:
+        patterns = _patterns(Path(folder) / "patterns")
+        home = Path(folder) / "home"
+        settings = {"MCPHOST_TOOLS_PATH": str(_tools(Path(folder) / "tools"))}
+        made = manage(home, "init", "--demo", env=settings)
+        assert made.returncode == 0, made.stderr
+        _history(home, patterns, settings)
+        with serving("uvicorn", home, port=_usual_port(), **settings) as server:
+            _call(server)
+            _wait_for_summaries(server)
+            take(server, names)
+    return 0
+
+
+def _patterns(folder: Path) -> Path:
+    """Make one call of each course on a server of its own; a copy of its database."""
+    folder.mkdir()
+    with serving("uvicorn", folder / "home") as server:
+        for about in PATTERNS.values():
+            talk(server.url, server.token, about)
+    return shutil.copy(folder / "home" / "db.sqlite3", folder / "patterns.sqlite3")
+
+
+def _usual_port() -> int | None:
+    """The port of `make up`, as users will see it, if it is free."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", PORT))
+        except OSError:
+            return None
+    return PORT
+
+
+def _tools(folder: Path) -> Path:
+    """The tools of the demo and of the made-up teams, in one folder."""
+    shutil.copytree(ROOT / "tools", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(TOOLS, folder, dirs_exist_ok=True)
+    return folder
+
+
+def _history(home: Path, patterns: Path, settings: Mapping[str, str]) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "tests.screenshots.history", str(patterns)],
+        cwd=ROOT,
+        env={**environment(home, **settings), "DJANGO_SETTINGS_MODULE": "mcphost.settings"},
+        timeout=HISTORY_SECONDS,
+        check=True,
+    )
+
+
+def _call(server: Server) -> None:
+    """Make the latest calls; between a question and its answer a user thinks for a moment."""
+    for person, about in LATEST:
+        tenant, client = PEOPLE[person]
+        token = (server.home / f"token-{tenant}-{person}").read_text().strip()
+        talk(f"{server.base}/t/{tenant}/mcp", token, about, client, pause=threading.Event().wait)
+
+
+def _wait_for_summaries(server: Server) -> None:
+    """Wait until lists and numbers have all calls: they are written a moment after the record."""
+    look = threading.Event()
+    with closing(sqlite3.connect(server.home / "db.sqlite3")) as link:
+        for _ in range(HISTORY_SECONDS):
+            if link.execute(BEHIND).fetchone()[0] == 0:
+                return
+            look.wait(1)  # between looks at another process
+    raise AssertionError("the summaries are still behind")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

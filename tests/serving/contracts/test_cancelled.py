@@ -1,0 +1,124 @@
+"""A call that waits for input can be cancelled by an operator, and its caller is told why."""
+
+from uuid import UUID
+
+import pytest
+from django.utils import timezone
+
+from mcphost.audit import call_list
+from mcphost.audit.models import Entry
+from mcphost.audit.records import Actor
+from mcphost.calls.models import CancelledCall, Claim
+from mcphost.serving.database import in_database
+from mcphost.serving.execution.cancelled_calls import cancelled_calls
+from mcphost.serving.execution.cancelling import CancelResult, cancel
+from tests.serving.contracts.clients import Client, Following, Result
+from tests.serving.contracts.offers import Offer
+from tests.serving.contracts.test_contract import got, named, refused
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+WHY = "the release is off"
+OLGA = Actor.person(7, "olga")
+BY_RETRY = [
+    ("python", "modern"),
+    ("script", "modern"),
+    ("http", "modern"),
+    ("python", "playground"),
+]
+ONE = [("python", delivery) for delivery in ("modern", "session", "task", "playground")]
+
+
+def the_call() -> UUID:
+    found = Entry.objects.filter(action="question.asked").order_by("-id").first()
+    assert found is not None and found.call is not None
+    return found.call
+
+
+async def cancelled(offer: Offer) -> CancelResult:
+    call = await in_database(the_call)
+    return await in_database(cancel, call, offer.cast.acme.id, WHY, OLGA)
+
+
+async def told(caller: Client) -> str:
+    """Return the text that the client of a cancelled call gets, whenever it gets it."""
+    if isinstance(caller, Following):
+        seen = await caller._task.ended()
+        assert seen["status"] == "cancelled"
+        return str(seen["statusMessage"])
+    return refused(await result(caller))
+
+
+async def result(caller: Client) -> Result:
+    if hasattr(caller, "_reply") or hasattr(caller, "_trial"):  # it returns to its call
+        await caller.answer(a=named("x"))
+    return await caller.result()
+
+
+def state_of(offer: Offer) -> str:
+    found = call_list.call(the_call(), frozenset({offer.cast.acme.id}), timezone.now())
+    assert found is not None
+    (act,) = found.acts
+    assert (act.actor_label, act.reason) == ("olga", WHY)
+    return found.state
+
+
+async def test_its_caller_is_told_the_reason(offer: Offer, caller: Client):
+    await caller.begin("once")
+    await caller.asked("a")
+    assert await cancelled(offer) is CancelResult.DONE
+    assert WHY in await told(caller)
+    assert await in_database(state_of, offer) == "cancelled"
+
+
+@pytest.mark.parametrize("pair", ONE, ids="-".join, indirect=True)
+async def test_what_was_answered_before_stays_on_record(offer: Offer, caller: Client):
+    await caller.begin("twice")
+    await caller.asked("a")
+    await caller.answer(a=named("x"))
+    await caller.asked("b")
+    before = await in_database(lambda: list(Entry.objects.values_list("id")))
+    assert await cancelled(offer) is CancelResult.DONE
+    after = await in_database(lambda: list(Entry.objects.values_list("id")))
+    assert set(before) < set(after)
+    answers = Entry.objects.filter(action="answer.received")
+    assert await in_database(lambda: [each.facts["key"] for each in answers]) == ["a"]
+
+
+@pytest.mark.parametrize("pair", BY_RETRY, ids="-".join, indirect=True)
+async def test_no_process_runs_it_even_one_that_has_not_heard_of_it(offer: Offer, caller: Client):
+    await caller.begin("once")
+    await caller.asked("a")
+    assert await cancelled(offer) is CancelResult.DONE
+    cancelled_calls.on_gap()
+    await in_database(cancelled_calls.read)
+    cancelled_calls._known = frozenset()  # as on a process that has not been notified
+    assert WHY in refused(await result(caller))
+    assert await in_database(state_of, offer) == "cancelled"
+
+
+@pytest.mark.parametrize("pair", ONE, ids="-".join, indirect=True)
+async def test_a_second_cancellation_and_one_of_another_tenant_change_nothing(
+    offer: Offer, caller: Client
+):
+    await caller.begin("once")
+    await caller.asked("a")
+    call = await in_database(the_call)
+    foreign = await in_database(cancel, call, offer.cast.globex.id, WHY, OLGA)
+    assert foreign is CancelResult.OVER
+    assert not await in_database(CancelledCall.objects.exists)
+    assert not await in_database(Claim.objects.exists)
+    assert await cancelled(offer) is CancelResult.DONE
+    assert await cancelled(offer) is CancelResult.OVER
+    entries = Entry.objects.filter(action="call.cancelled")
+    assert await in_database(entries.count) == 1
+
+
+@pytest.mark.parametrize("pair", ONE, ids="-".join, indirect=True)
+async def test_a_call_that_has_its_result_is_not_cancelled(offer: Offer, caller: Client):
+    await caller.begin("once")
+    await caller.asked("a")
+    await caller.answer(a=named("x"))
+    assert got(await caller.result()) == ["x"]
+    assert await cancelled(offer) is CancelResult.OVER
+    assert not await in_database(CancelledCall.objects.exists)

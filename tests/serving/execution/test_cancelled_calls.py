@@ -1,0 +1,120 @@
+"""What a process knows in memory of cancelled calls, and what a request of one costs and gets."""
+
+from collections.abc import Iterator
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from mcphost.audit.models import Entry
+from mcphost.audit.records import Actor
+from mcphost.calls import cancelled
+from mcphost.feed.loop import ChangeNews
+from mcphost.serving.database import in_database
+from mcphost.serving.execution.cancelled_calls import CancelledCalls
+from mcphost.serving.execution.cancelling import CancelResult, cancel
+from tests.cast import Cast
+from tests.rounds.conftest import asking, module
+from tests.rounds.legs import RED, asked, calling, state_of
+
+__all__ = ["asking"]
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+WHY = "the release is off"
+
+
+@pytest.fixture
+def tenant() -> Iterator[UUID]:
+    yield uuid4()
+
+
+def put(call: UUID, tenant: UUID) -> None:
+    with transaction.atomic():
+        cancelled.cancel(call, tenant, WHY, 600)
+
+
+def news(call: UUID, tenant: UUID) -> ChangeNews:
+    return ChangeNews(1, tenant, cancelled.CANCELLED, call.hex)
+
+
+def test_what_is_known_costs_no_query(tenant: UUID) -> None:
+    memory, before, later = CancelledCalls(), uuid4(), uuid4()
+    put(before, tenant)
+    assert not memory.surely_not(later)  # nothing is read yet
+    memory.read()
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        assert not memory.surely_not(before)
+        assert memory.surely_not(later)
+        memory.on_change(news(later, tenant))
+        assert not memory.surely_not(later)
+        memory.read()
+    assert len(queries) == 0
+
+
+def test_a_gap_in_the_change_log_is_read_over(tenant: UUID) -> None:
+    memory, missed = CancelledCalls(), uuid4()
+    memory.read()
+    put(missed, tenant)
+    assert memory.surely_not(missed)
+    memory.on_gap()
+    assert not memory.surely_not(missed)
+    memory.read()
+    assert not memory.surely_not(missed)
+    assert memory.surely_not(uuid4())
+
+
+def test_a_cancellation_while_the_rows_are_read_is_not_forgotten(
+    tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory, meanwhile = CancelledCalls(), uuid4()
+
+    def known() -> frozenset[UUID]:
+        memory.on_change(news(meanwhile, tenant))
+        return frozenset()
+
+    monkeypatch.setattr(cancelled, "known", known)
+    memory.read()
+    assert not memory.surely_not(meanwhile)
+
+
+@pytest.mark.parametrize("tool", ["paint", "repaint"])
+async def test_a_retry_without_a_response_is_told_the_reason_too(asking: Cast, tool: str) -> None:
+    """Also of a tool whose rounds are not claimed, because repeating them does no harm."""
+    asker = calling(asking.owner.mcp_token, tool, what="a wall")
+    first = await asker.leg()
+    asked(first)
+
+    def called_off() -> CancelResult:
+        call = Entry.objects.get(action="question.asked").call
+        assert call is not None
+        return cancel(call, asking.acme.id, WHY, Actor.person(7, "olga"))
+
+    assert await in_database(called_off) is CancelResult.DONE
+    for answers in (None, RED):
+        reply = await asker.leg(state_of(first), answers)
+        assert reply.result["isError"] is True
+        assert WHY in reply.result["content"][0]["text"]
+    assert module("asking").did == []
+    refused = Entry.objects.filter(action="state.refused").values_list("reason", flat=True)
+    assert await in_database(lambda: list(refused)) == ["cancelled", "cancelled"]
+
+
+async def test_a_prompt_is_told_by_an_error(asking: Cast) -> None:
+    asker = calling(asking.owner.mcp_token, "letter").but(
+        method="prompts/get", params={"name": "letter", "arguments": {"to": "Ada"}}
+    )
+    first = await asker.leg()
+    asked(first)
+
+    def called_off() -> CancelResult:
+        call = Entry.objects.get(action="question.asked").call
+        assert call is not None
+        return cancel(call, asking.acme.id, WHY, Actor.person(7, "olga"))
+
+    assert await in_database(called_off) is CancelResult.DONE
+    reply = await asker.leg(state_of(first), RED)
+    assert WHY in reply.last["error"]["message"]
