@@ -21,11 +21,8 @@ def sqlite_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def postgresql_server(machine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The same over a PostgreSQL database of its own."""
-    folder = tmp_path_factory.mktemp("attacked-postgresql")
-    with (
-        backing.database() as url,
-        serving("uvicorn", folder / "home", DATABASE_URL=url) as started,
-    ):
+    home = tmp_path_factory.mktemp("attacked-postgresql") / "home"
+    with backing.initialized(home) as shared, serving("uvicorn", home, **shared) as started:
         yield started
 
 

@@ -43,7 +43,7 @@ def attacked(
     with ExitStack() as ends:
         if request.param == "postgresql":
             request.getfixturevalue("machine")
-            more["DATABASE_URL"] = ends.enter_context(backing.database())
+            more |= ends.enter_context(backing.initialized(home))
         yield ends.enter_context(serving("uvicorn", home, **more))
 
 

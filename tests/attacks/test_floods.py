@@ -53,7 +53,7 @@ def flooded(
     with ExitStack() as ends:
         if request.param == "postgresql":
             request.getfixturevalue("machine")
-            more["DATABASE_URL"] = ends.enter_context(backing.database())
+            more |= ends.enter_context(backing.initialized(home))
         yield ends.enter_context(serving("uvicorn", home, **more))
 
 

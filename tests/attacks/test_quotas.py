@@ -158,7 +158,7 @@ def limited(
         more = dict(LIMITS)
         if request.param == "postgresql":
             request.getfixturevalue("machine")
-            more["DATABASE_URL"] = ends.enter_context(backing.database())
+            more |= ends.enter_context(backing.initialized(home))
         yield ends.enter_context(serving("uvicorn", home, **more))
 
 
@@ -419,9 +419,9 @@ def two(machine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tup
     """Two processes over one database."""
     home: Path = tmp_path_factory.mktemp("quotas-of-two") / "home"
     with (
-        backing.database() as url,
-        serving("uvicorn", home, DATABASE_URL=url, **LIMITS) as one,
-        serving("serve", home, DATABASE_URL=url, **LIMITS) as other,
+        backing.initialized(home) as shared,
+        serving("uvicorn", home, **shared, **LIMITS) as one,
+        serving("serve", home, **shared, **LIMITS) as other,
     ):
         yield one, other
 

@@ -212,9 +212,9 @@ def test_an_operator_sees_the_attack(attacked: Server) -> None:
 def test_all_processes_count_together(machine: None, tmp_path: Path) -> None:
     home = tmp_path / "home"
     with (
-        backing.database() as url,
-        serving("uvicorn", home, DATABASE_URL=url) as one,
-        serving("serve", home, DATABASE_URL=url) as other,
+        backing.initialized(home) as shared,
+        serving("uvicorn", home, **shared) as one,
+        serving("serve", home, **shared) as other,
     ):
         address = next(_addresses)
         both = [visitor(one, address), visitor(other, address)]

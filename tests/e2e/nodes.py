@@ -1,7 +1,5 @@
 """Nodes of one service: processes that share a database and a Redis, and nothing else."""
 
-import base64
-import secrets
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -67,11 +65,13 @@ def service(folder: Path, *, homes: int = 2, **more: str) -> Iterator[Service]:
     Each has its own data folder, as on two machines, and shares the secrets; with `homes=1` both
     have the same. Needs what `backing.missing` looks for.
     """
-    with backing.database() as database, backing.redis(folder) as redis, ExitStack() as lives:
-        settings = {"DATABASE_URL": database, "REDIS_URL": redis.url, **_secrets(), **more}
-        places = [folder / f"machine-{1 + number % homes}" / "home" for number in range(2)]
-        made = manage(places[0], "init", "--demo", env=settings)
-        assert made.returncode == 0, made.stderr
+    places = [folder / f"machine-{1 + number % homes}" / "home" for number in range(2)]
+    with (
+        backing.initialized(places[0], **more) as shared,
+        backing.redis(folder) as redis,
+        ExitStack() as lives,
+    ):
+        settings = {"REDIS_URL": redis.url, **shared}
         places[1].parent.mkdir(exist_ok=True)
         first, second = (Node(home, **settings) for home in places)
         lives.callback(first.stop)
@@ -81,9 +81,3 @@ def service(folder: Path, *, homes: int = 2, **more: str) -> Iterator[Service]:
         with proxying(first.port, second.port) as proxy:
             server = replace(seen, port=proxy.port)
             yield Service(server, proxy, first, second, redis, settings)
-
-
-def _secrets() -> dict[str, str]:
-    """What machines of one service have in common."""
-    master_key = base64.b64encode(secrets.token_bytes(32)).decode()
-    return {"MCPHOST_MASTER_KEY": master_key, "MCPHOST_SECRET_KEY": secrets.token_urlsafe(48)}

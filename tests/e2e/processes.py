@@ -1,15 +1,19 @@
 """A real server on loopback: started over a throw-away home, waited for, ended by pid."""
 
+import atexit
 import http.client
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,6 +21,7 @@ BIN = Path(sys.executable).parent
 START_SECONDS = 60
 STOP_SECONDS = 40
 COMMAND_SECONDS = 120
+OWN = frozenset({"DATABASE_URL", "MCPHOST_MASTER_KEY", "MCPHOST_SECRET_KEY"})
 ABSENT = ("DATABASE_URL", "DJANGO_SETTINGS_MODULE", "HOST", "PORT")
 
 
@@ -72,6 +77,32 @@ def manage(
     )
 
 
+def initialize(home: Path, settings: Mapping[str, str]) -> None:
+    """Run `manage.py init --demo` for a data folder."""
+    made = manage(home, "init", "--demo", env=settings)
+    assert made.returncode == 0, made.stderr
+
+
+def temporary() -> Path:
+    """A folder that is deleted when the tests end."""
+    folder = Path(tempfile.mkdtemp(prefix="mcphost-e2e-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def copy_initialized(home: Path) -> None:
+    """Make a data folder with the demo tenant in SQLite: a copy, because creating tables, accounts
+    and a tenant takes as long as starting a server."""
+    shutil.copytree(_initialized(), home)
+
+
+@cache
+def _initialized() -> Path:
+    home = temporary() / "home"
+    initialize(home, {})
+    return home
+
+
 def free_port() -> int:
     """A TCP port of 127.0.0.1 that is free right now."""
     with socket.socket() as probe:
@@ -97,16 +128,19 @@ def serving(
     home: Path,
     ending: signal.Signals = signal.SIGTERM,
     port: int | None = None,
+    fresh: bool = False,
     **more: str,
 ) -> Iterator[Server]:
-    """A server of one kind over `home` (made if need be), ready; afterwards nothing is left of it.
+    """A server of one kind over `home`, ready; afterwards nothing is left of it.
 
-    Leaving asserts that the signal ended it, with status 0 for our own command (unless it was
+    If there is no `home`, it is copied from one that was made before, unless `fresh` or `more` has
+    another database or other secrets. Leaving asserts that the signal ended it, with status 0 for our own command (unless it was
     killed), that its process group is empty, and that its log holds no traceback and no token.
     """
+    if not (fresh or home.exists() or OWN.intersection(more)):
+        copy_initialized(home)
     if kind != "uvicorn" and not (home / "demo-token").exists():
-        made = manage(home, "init", "--demo", env=more)
-        assert made.returncode == 0, made.stderr
+        initialize(home, more)
     folder = home.parent
     server, process = _start(kind, port or free_port(), home, folder, more)
     try:

@@ -36,7 +36,7 @@ def test_a_server_survives_clients_that_hang_up_in_the_middle_of_a_stream(
 
 
 def test_started_again_it_is_what_it_was_before(home: Path) -> None:
-    with serving("uvicorn", home) as first:
+    with serving("uvicorn", home, fresh=True) as first:
         token = first.token
         password = (home / "admin-password").read_text()
     with serving("uvicorn", home) as second:

@@ -20,7 +20,13 @@ from django.db.backends.signals import connection_created
 from mcphost.audit.writer.writer import Writer
 from mcphost.serving import database
 
-BACKGROUND = ("MainThread", "mcphost-feed", "mcphost-housekeeping", "mcphost-key")
+BACKGROUND = (
+    "MainThread",
+    "mcphost-feed",
+    "mcphost-housekeeping",
+    "mcphost-key",
+    "mcphost-summaries",
+)
 """Threads whose statements no request causes: the tests', the change log's, the periodic ones."""
 QUIET_PASSES = 50
 """A server is quiet after so many passes of the event loop without work in any thread."""

@@ -124,11 +124,11 @@ async def test_a_call_on_a_stream_is_told_in_time_that_its_end_cannot_be_kept(
     def refuse(self: object, *_: object) -> None:
         raise OperationalError("gone")
 
-    for sink in (PostgresSink, SqliteSink):
-        monkeypatch.setattr(sink, "write_if", refuse)
     async with session.begun(calling("wait_until_told")) as stream:
         await probes().running.wait()
         await stream.until(b":\n\n")
+        for sink in (PostgresSink, SqliteSink):
+            monkeypatch.setattr(sink, "write_if", refuse)
         settings.MCPHOST_DATABASE_WAIT_SECONDS = 0.2
         door.shut()
         probes().release.set()

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
 import pytest
-from pytest_django import Settings
 
 from mcphost.serving.legacy import stream as outgoing
 from mcphost.serving.legacy.get_stream import get_streams
@@ -65,14 +64,8 @@ def costs(asking: Cast, monkeypatch: pytest.MonkeyPatch) -> Iterator[Costs]:
         yield costs
 
 
-@pytest.fixture
-def no_summaries(settings: Settings) -> None:
-    """Nothing is written beside the calls that are counted."""
-    settings.MCPHOST_SUMMARIES_IN_SERVER = False
-
-
 @pytest.fixture(autouse=True)
-async def _nothing_is_left(no_summaries: None, asking: Cast) -> AsyncIterator[None]:
+async def _nothing_is_left(asking: Cast) -> AsyncIterator[None]:
     yield
     await true(lambda: not outgoing.live)
 
