@@ -1,6 +1,7 @@
 """Entries, which are kept for good, their payloads, which can be erased, and summaries made of entries."""
 
 from typing import Any, NoReturn
+from uuid import UUID
 
 from django.db import models
 
@@ -145,6 +146,33 @@ class Payload(models.Model):
 
     def __str__(self) -> str:
         return str(self.entry)
+
+
+class Verification(models.Model):
+    """How far payloads are verified against the commitments of their entries: one row (`verification`).
+
+    A pass goes through all entries, from the oldest: `position` is the last entry that it has read, at
+    `read_at`; `begun_at` is when it began, `payloads` how many it has verified, `wrong_now` how many of
+    them are not what was recorded. `ended_at` and `all_payloads` are those of the last pass that has ended.
+    `wrong`, and `first_wrong`, the entry of the first, stay until a pass that finds nothing wrong has ended.
+    """
+
+    position = models.UUIDField(default=UUID(int=0))
+    begun_at = models.DateTimeField()
+    read_at = models.DateTimeField()
+    payloads = models.BigIntegerField(default=0)
+    wrong_now = models.BigIntegerField(default=0)
+    wrong = models.BigIntegerField(default=0)
+    first_wrong = models.UUIDField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    all_payloads = models.BigIntegerField(default=0)
+
+    class Meta:
+        db_table = "audit_verification"
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"{self.position} {self.read_at}"
 
 
 class CallSummary(models.Model):

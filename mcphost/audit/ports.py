@@ -12,6 +12,10 @@ class UnreadablePayloadError(Exception):
     """
 
 
+class ModifiedPayloadError(UnreadablePayloadError):
+    """A payload is not what was recorded: its key is there, and does not open it."""
+
+
 @dataclass(frozen=True, slots=True)
 class SealedPayload:
     """An encrypted payload, and the commitment that can later prove its plaintext.
@@ -35,6 +39,12 @@ class PayloadCipher(Protocol):
 
     def open(self, tenant: UUID, key_id: str, ciphertext: bytes) -> bytes:
         """Return the plaintext. Raises UnreadablePayloadError."""
+
+    def verify(self, tenant: UUID, sealed: SealedPayload) -> None:
+        """Check that the payload is the one that was committed to.
+
+        Raises ModifiedPayloadError if it is not, UnreadablePayloadError if its key is gone.
+        """
 
 
 class _Slot:

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from cryptography.exceptions import InvalidTag
 
-from mcphost.audit.ports import SealedPayload, UnreadablePayloadError
+from mcphost.audit.ports import ModifiedPayloadError, SealedPayload, UnreadablePayloadError
 from mcphost.vault import selectors
 from mcphost.vault.errors import NoSecretsError
 from mcphost.vault.services import ensure_tenant
@@ -55,10 +55,16 @@ class VaultPayloadCipher:
         try:
             opened = key.cipher.decrypt(nonce, sealed, _bound(tenant, key_id))
         except (ValueError, InvalidTag):
-            raise UnreadablePayloadError(
+            raise ModifiedPayloadError(
                 "the payload was modified, or belongs to another tenant"
             ) from None
         return opened[:COMMITMENT_SALT_BYTES], opened[COMMITMENT_SALT_BYTES:]
+
+    def verify(self, tenant: UUID, sealed: SealedPayload) -> None:
+        """Check a payload against its commitment. Raises as `open`."""
+        salt, plaintext = self.open_with_salt(tenant, sealed.key_id, sealed.ciphertext)
+        if not hmac.compare_digest(commitment(salt, plaintext), sealed.commitment):
+            raise ModifiedPayloadError("the payload does not match its commitment")
 
 
 def commitment(salt: bytes, plaintext: bytes) -> bytes:

@@ -22,7 +22,7 @@ from mcphost.identity import tokens
 from tests.e2e import backing, raw
 from tests.e2e.processes import Server, serving
 
-FLOOD_SECONDS = 20.0
+FLOOD_SECONDS = 10.0
 CONNECTIONS = 150
 ATTACKERS = 6
 DRIP_SECONDS = 0.5

@@ -6,7 +6,7 @@ import secrets
 import threading
 from uuid import UUID
 
-from mcphost.audit.ports import SealedPayload, UnreadablePayloadError
+from mcphost.audit.ports import ModifiedPayloadError, SealedPayload, UnreadablePayloadError
 
 
 class XorCipher:
@@ -23,6 +23,13 @@ class XorCipher:
         if key_id != self.key_id:
             raise UnreadablePayloadError("its key is gone")
         return bytes(b ^ 0x5A for b in ciphertext)[16:]
+
+    def verify(self, tenant: UUID, sealed: SealedPayload) -> None:
+        if sealed.key_id != self.key_id:
+            raise UnreadablePayloadError("its key is gone")
+        opened = bytes(b ^ 0x5A for b in sealed.ciphertext)
+        if hmac.digest(opened[:16], opened[16:], hashlib.sha256) != sealed.commitment:
+            raise ModifiedPayloadError("it was modified")
 
 
 class GateCipher(XorCipher):

@@ -1,4 +1,5 @@
 import hmac
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
@@ -6,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries
 
-from mcphost.audit.ports import PayloadCipher, UnreadablePayloadError
+from mcphost.audit.ports import ModifiedPayloadError, PayloadCipher, UnreadablePayloadError
 from mcphost.vault import selectors
 from mcphost.vault.models import TenantSecret
 from mcphost.vault.payloads import VaultPayloadCipher, commitment
@@ -35,6 +36,28 @@ def test_a_payload_opens_again_and_its_commitment_can_be_proved(plaintext: bytes
     assert opened == plaintext
     assert commitment(salt, plaintext) == sealed.commitment
     assert hmac.new(salt, plaintext, "sha256").digest() == sealed.commitment
+
+
+def test_a_payload_is_verified_against_its_commitment() -> None:
+    tenant = uuid4()
+    sealed, other = (cipher.commit_and_seal(tenant, PLAIN) for _ in range(2))
+    cipher.verify(tenant, sealed)
+    for wrong in (
+        replace(sealed, commitment=other.commitment),
+        replace(sealed, ciphertext=other.ciphertext),
+        replace(sealed, ciphertext=sealed.ciphertext[:-1]),
+        replace(sealed, ciphertext=b""),
+    ):
+        with pytest.raises(ModifiedPayloadError):
+            cipher.verify(tenant, wrong)
+
+
+def test_a_payload_of_a_key_that_is_gone_cannot_be_verified() -> None:
+    tenant = uuid4()
+    sealed = replace(cipher.commit_and_seal(tenant, PLAIN), key_id="gone")
+    with pytest.raises(UnreadablePayloadError) as raised:
+        cipher.verify(tenant, sealed)
+    assert not isinstance(raised.value, ModifiedPayloadError)
 
 
 def test_the_same_payload_looks_different_every_time() -> None:

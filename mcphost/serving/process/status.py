@@ -1,6 +1,6 @@
 """The state of the platform in a few lines: each is good, or has a reason that says what to do.
 
-It is read from the rows that the processes write with their heartbeats (`facts`), and three short queries.
+It is read from the rows that the processes write with their heartbeats (`facts`), and a few short queries.
 So every process can answer for all, and reading costs the same however much they do.
 """
 
@@ -15,6 +15,8 @@ from django.conf import settings
 from django.db import Error, connection, transaction
 from django.utils import timezone
 
+from mcphost.audit import verification
+from mcphost.audit.verification import PASS_EVERY, VerificationState
 from mcphost.feed import nodes
 from mcphost.feed.loop import SILENT_SECONDS
 from mcphost.feed.nodes import ALIVE, BEAT_SECONDS, NodeRow
@@ -30,6 +32,8 @@ LAG_SECONDS: Final = 0.2
 """The event loop is late from here on where MCPHOST_SHED_LAG_SECONDS is 0."""
 KEY_READ: Final = ALIVE
 """After how long every process must have read a rotation, and have reported that it has."""
+VERIFIED_LATE: Final = PASS_EVERY + timedelta(minutes=15)
+"""After how long without a verified payload its line says so."""
 FULL: Final = 0.9
 _NAMED: Final = 5
 _OWN_LINES: Final = frozenset({"records", "feed", "database", "redis", "drain"})
@@ -62,13 +66,14 @@ class DatabaseFacts:
 
 @dataclass(frozen=True, slots=True)
 class PlatformFacts:
-    """What was read. `tasks` is None if it could not be read, `key` also if there is none."""
+    """What was read. `tasks` is None if it could not be read, `key` and `verified` also if there is none."""
 
     now: datetime
     processes: Sequence[NodeRow]
     database: DatabaseFacts
     key: tuple[str, datetime] | None = None
     tasks: WorkingTasks | None = None
+    verified: VerificationState | None = None
 
     @property
     def alive(self) -> list[NodeRow]:
@@ -125,13 +130,14 @@ def read(clock: Callable[[], float] = time.monotonic) -> PlatformStatus:
             in_use, most = _bounded()
             processes = (own,) if settings.MCPHOST_ALONE else nodes.rows()
             key, tasks = active_key(), count_working()
+            verified = verification.state()
     except Error as error:
         if not connection.is_usable():
             raise
         why = f"A query of this page failed or took more than {STATEMENT_SECONDS} s ({type(error).__name__})."
         return _status(PlatformFacts(own.seen_at, (own,), DatabaseFacts(problem=why)))
     took = DatabaseFacts(clock() - began, in_use, most)
-    return _status(PlatformFacts(timezone.now(), processes, took, key, tasks))
+    return _status(PlatformFacts(timezone.now(), processes, took, key, tasks, verified))
 
 
 def living() -> tuple[NodeRow, ...]:
@@ -252,6 +258,26 @@ def _writer(facts: PlatformFacts) -> StatusLine:
     return StatusLine("writer", "Record writer", text, reason.strip())
 
 
+def _verification(facts: PlatformFacts) -> StatusLine:
+    found = facts.verified
+    text, reason = "no payload has been verified yet", ""
+    if found is not None and found.ended_at is not None:
+        ago = _whole(facts.now - found.ended_at)
+        text = f"the last one ended {ago} ago and read {found.payloads:,} payloads"
+    if found is not None and found.wrong:
+        reason = (
+            f"{found.wrong:,} payloads are not what was recorded; the first belongs to the entry "
+            f"{found.first_wrong}. They were changed or deleted in the database: see who has access to it, "
+            "and compare with a backup."
+        )
+    elif found is not None and facts.now - found.read_at > VERIFIED_LATE:
+        reason = (
+            f"No payload has been verified for {_whole(facts.now - found.read_at)}. The processes' logs say "
+            "why their periodic work fails."
+        )
+    return StatusLine("verification", "Verification", text, reason)
+
+
 def _event_loop(facts: PlatformFacts) -> StatusLine:
     late = [each for each in facts.alive if number(each, "loop", "lag") > _lag_limit(each)]
     reason = ""
@@ -361,6 +387,7 @@ _LINES: Final[tuple[Callable[[PlatformFacts], StatusLine], ...]] = (
     _versions,
     _keys,
     _writer,
+    _verification,
     _event_loop,
     _change_log,
     _database,
@@ -418,7 +445,12 @@ def _age(process: NodeRow) -> str:
 
 def _whole(time: timedelta) -> str:
     seconds = int(time.total_seconds())
-    return f"{seconds} s" if seconds < 120 else f"{seconds // 60} min"
+    if seconds < 120:
+        return f"{seconds} s"
+    minutes = seconds // 60
+    if minutes < 120:
+        return f"{minutes} min"
+    return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // 1440} days"
 
 
 def _writer_problem(process: NodeRow) -> str:

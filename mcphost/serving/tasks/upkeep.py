@@ -12,6 +12,7 @@ from typing import Final
 from django.db import InterfaceError, OperationalError, connections
 from django.utils import timezone
 
+from mcphost.audit import verification
 from mcphost.calls import cancelled, links, questions, session_calls, sessions, state_parts, streams
 from mcphost.catalogue import documents
 from mcphost.identity import attempts, browser_sessions
@@ -26,6 +27,10 @@ log = logging.getLogger(__name__)
 
 def _forget_links() -> None:
     links.prune(timezone.now())
+
+
+def _verify_payloads() -> None:
+    verification.run(timezone.now())
 
 
 def _prune_expired() -> None:
@@ -59,6 +64,7 @@ CHORES: tuple[Chore, ...] = (
     _prune_sessions,
     _prune_expired,
     _prune_browser_sessions,
+    _verify_payloads,
 )
 """All chores, in order."""
 

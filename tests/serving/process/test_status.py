@@ -1,8 +1,10 @@
 """The lines of the status: each good, or with a reason."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import orjson
 import pytest
@@ -10,6 +12,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.utils import timezone
 from pytest_django import Settings
 
+from mcphost.audit.verification import VerificationState
 from mcphost.feed import nodes
 from mcphost.feed.models import Node
 from mcphost.feed.nodes import ALIVE, Heartbeat, NodeRow
@@ -89,6 +92,34 @@ def test_no_process_writes_the_summaries(settings: Settings) -> None:
     settings.MCPHOST_SUMMARIES_IN_SERVER = False
     assert "start `manage.py worker`" in reasons(platform(process("one")))["writer"]
     assert "writer" not in reasons(platform(process("one"), process("two", role="worker")))
+
+
+def verified(**changes: Any) -> VerificationState:
+    ended = NOW - timedelta(minutes=30)
+    return replace(VerificationState(12_345, ended, ended, 0, None), **changes)
+
+
+def test_the_last_verification_is_shown() -> None:
+    texts = {line.name: line.text for line in platform(process("one"), verified=verified()).lines}
+    assert texts["verification"] == "the last one ended 30 min ago and read 12,345 payloads"
+    none = {line.name: line.text for line in platform(process("one")).lines}
+    assert none["verification"] == "no payload has been verified yet"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"wrong": 3, "first_wrong": UUID(int=7)}, "belongs to the entry 00000000-"),
+        ({"read_at": NOW - timedelta(hours=5)}, "No payload has been verified for 5 h."),
+        ({"ended_at": None, "read_at": NOW - timedelta(days=3)}, "verified for 3 days."),
+    ],
+)
+def test_payloads_that_are_wrong_or_not_verified_are_a_reason(
+    changes: dict[str, Any], said: str
+) -> None:
+    found = reasons(platform(process("one"), verified=verified(**changes)))
+    assert list(found) == ["verification"]
+    assert said in found["verification"]
 
 
 @pytest.mark.parametrize(
@@ -269,7 +300,7 @@ def test_reading_takes_the_same_few_queries_for_any_number_of_processes(
     ensure_ring()
     for _ in range(20):
         together()
-    with django_assert_max_num_queries(7):
+    with django_assert_max_num_queries(8):
         assert len(status.read().facts.processes) == 20
 
 

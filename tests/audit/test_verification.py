@@ -1,0 +1,181 @@
+"""Payloads are verified against the commitments of their entries, in passes."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from uuid import UUID, uuid4
+
+import pytest
+from django.utils import timezone
+
+from mcphost.audit import services, verification
+from mcphost.audit.models import Entry, Payload, Verification
+from mcphost.audit.ports import payload_cipher, set_payload_cipher
+from mcphost.audit.records import Actor
+from mcphost.audit.selectors import first_id
+from mcphost.audit.verification import PASS_EVERY, SETTLED, VerificationState
+
+pytestmark = pytest.mark.django_db
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+OLD = NOW - timedelta(days=1)
+TENANT = uuid4()
+PORTION = verification._ENTRIES
+
+
+def recorded(many: int = 1, at: datetime = OLD, *, payload: bool = True) -> list[UUID]:
+    """Entries with payloads, as the writer writes them."""
+    cipher = payload_cipher()
+    assert cipher is not None
+    ids = [UUID(int=first_id(at).int + number) for number in range(many)]
+    entries, payloads = [], []
+    for id in ids:
+        sealed = cipher.commit_and_seal(TENANT, f'"of {id}"'.encode()) if payload else None
+        commitment = None if sealed is None else sealed.commitment
+        entries.append(
+            Entry(
+                id=id, at=at, tenant=TENANT, action="a.b", actor_kind="user", commitment=commitment
+            )
+        )
+        if sealed is not None:
+            payloads.append(
+                Payload(entry=id, tenant=TENANT, key_id=sealed.key_id, ciphertext=sealed.ciphertext)
+            )
+    Entry.objects.bulk_create(entries)
+    Payload.objects.bulk_create(payloads)
+    return ids
+
+
+def run(now: datetime = NOW) -> VerificationState:
+    verification.run(now)
+    found = verification.state()
+    assert found is not None
+    return found
+
+
+def change(entry: UUID, **columns: object) -> None:
+    """Change a payload as a person with access to the database could."""
+    assert Payload.objects.filter(entry=entry).update(**columns) == 1
+
+
+def test_a_pass_counts_the_payloads_that_match() -> None:
+    assert verification.state() is None
+    recorded(3)
+    recorded(2, OLD + timedelta(seconds=1), payload=False)
+    found = run()
+    assert found == VerificationState(3, NOW, NOW, 0, None)
+
+
+def test_an_empty_record_is_verified() -> None:
+    assert run() == VerificationState(0, NOW, NOW, 0, None)
+
+
+def test_entries_that_may_be_uncommitted_wait_for_the_next_pass() -> None:
+    recorded(1)
+    recorded(2, NOW - SETTLED / 2)
+    assert run().payloads == 1
+    assert run(NOW + PASS_EVERY).payloads == 3
+
+
+def test_the_next_pass_begins_when_it_is_time() -> None:
+    recorded(1)
+    run()
+    recorded(1, OLD + timedelta(seconds=1))
+    early = NOW + PASS_EVERY - timedelta(seconds=1)
+    assert run(early) == VerificationState(1, NOW, NOW, 0, None)
+    later = NOW + PASS_EVERY
+    assert run(later) == VerificationState(2, later, later, 0, None)
+
+
+def _flipped(entry: UUID) -> bytes:
+    sealed = bytearray(Payload.objects.get(entry=entry).ciphertext)
+    sealed[-2] ^= 1
+    return bytes(sealed)
+
+
+WAYS = {
+    "changed": lambda entry: change(entry, ciphertext=_flipped(entry)),
+    "exchanged": lambda entry: change(
+        entry, ciphertext=Payload.objects.exclude(entry=entry)[0].ciphertext
+    ),
+    "of another tenant": lambda entry: change(entry, tenant=uuid4()),
+    "deleted": lambda entry: Payload.objects.filter(entry=entry).delete(),
+    "emptied": lambda entry: change(entry, ciphertext=b"", erased_at=OLD, erased_by="nobody"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_payload_that_was_changed_in_the_database_is_found(
+    way: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    ids = recorded(3)
+    WAYS[way](ids[1])
+    found = run()
+    assert (found.wrong, found.first_wrong) == (1, ids[1])
+    assert str(ids[1]) in caplog.text
+
+
+def test_a_payload_that_a_user_erased_is_as_it_should_be() -> None:
+    ids = recorded(2)
+    services.erase_payload(ids[0], Actor.system("a test"))
+    assert run(timezone.now() + timedelta(hours=2)).wrong == 0
+
+
+def test_a_payload_whose_key_is_gone_cannot_be_verified_and_is_not_wrong() -> None:
+    ids = recorded(2)
+    change(ids[0], key_id="k0")
+    assert run().wrong == 0
+
+
+def test_what_is_wrong_stays_until_a_pass_finds_nothing() -> None:
+    ids = recorded(2)
+    kept = bytes(Payload.objects.get(entry=ids[0]).ciphertext)
+    change(ids[0], ciphertext=_flipped(ids[0]))
+    assert run().wrong == 1
+    change(ids[0], ciphertext=kept)
+    change(ids[1], ciphertext=_flipped(ids[1]))
+    second = NOW + PASS_EVERY
+    assert run(second) == VerificationState(2, second, second, 1, ids[1])
+    change(ids[1], ciphertext=kept)
+    Payload.objects.filter(entry=ids[1]).delete()
+    Entry.objects.filter(id=ids[1])._raw_delete("default")
+    third = run(NOW + 2 * PASS_EVERY)
+    assert (third.payloads, third.wrong, third.first_wrong) == (1, 0, None)
+
+
+def test_a_run_stops_in_time_and_the_next_goes_on() -> None:
+    ids = recorded(2 * PORTION + 5)
+    WAYS["deleted"](ids[-1])
+    for portions in (1, 2):
+        verification.run(NOW, _hurried())
+        row = Verification.objects.get()
+        assert (row.payloads, row.ended_at) == (portions * PORTION, None)
+    verification.run(NOW, _hurried())
+    found = run()
+    assert (found.payloads, found.wrong, found.first_wrong) == (len(ids), 1, ids[-1])
+
+
+def _hurried() -> Callable[[], float]:
+    """A clock by which each portion takes longer than a run may take."""
+    times = count()
+    return lambda: float(next(times))
+
+
+def test_two_processes_at_once_count_a_portion_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded(PORTION + 5)
+    real = verification._wrong
+
+    def meanwhile(*given: object) -> Iterator[UUID]:
+        monkeypatch.setattr(verification, "_wrong", real)
+        verification.run(NOW)
+        return real(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(verification, "_wrong", meanwhile)
+    found = run()
+    assert (found.payloads, found.ended_at) == (PORTION + 5, NOW)
+
+
+def test_without_a_cipher_nothing_is_verified() -> None:
+    recorded(1)
+    set_payload_cipher(None)
+    assert run().ended_at is None
