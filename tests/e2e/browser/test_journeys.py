@@ -199,7 +199,7 @@ def test_a_question_is_watched_while_it_waits_and_reviewed_when_it_was_answered(
     _, asked = ask(server.url, server.token, "tools/call", **call)
     owner, auditor = visit("admin"), visit("auditor")
     shoot(owner, "dashboard-open-question")
-    owner.get_by_role("link", name="resolution").first.click()
+    owner.get_by_role("link", name="resolution").last.click()
     expect(owner.locator("#content")).to_contain_text("waiting for a response to resolution")
     shoot(owner, "call-that-waits")
 
