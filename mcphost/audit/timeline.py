@@ -4,10 +4,12 @@ It is made from the call's entries only, so it shows what was recorded. What has
 (a question expired, a process died) follows from missing entries.
 """
 
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from mcphost.audit.entries import UNKNOWN, EntryView
@@ -170,6 +172,9 @@ class Timeline:
         return {each.entry.id: each.fate for round in self.rounds for each in round.taken}
 
 
+_OfRound = TypeVar("_OfRound", EntryView, TimelineAttempt)
+
+
 def timeline(entries: Sequence[EntryView], now: datetime, losses: Losses = NONE) -> Timeline:
     """Make the timeline of a call from all of its entries, oldest first; at least one."""
     reading = _TimelineReading(entries, now, losses)
@@ -235,25 +240,30 @@ def _number(entry: EntryView) -> int:
 
 
 class _TimelineReading:
-    """The entries of one call, grouped for the timeline."""
+    """The entries of one call, grouped for the timeline: a client can add many by sending a state again."""
 
     def __init__(self, entries: Sequence[EntryView], now: datetime, losses: Losses) -> None:
         self._now, self._losses = now, losses
         self._attempts = _attempts(entries)
-        self._asked = _of(entries, QUESTION_ASKED)
+        self._runs = _by_round(self._attempts.values())
         self.answers = _of(entries, ANSWER_RECEIVED)
+        self._taken = _by_round(self.answers)
         self.acts = _of(entries, *BESIDE_ROUNDS)
         self.cancelled = any(each.action in CANCELLATIONS for each in self.acts)
-        self._stops = [each for each in self.acts if _is_of_operator(each)]
-        self._questions = {each.id: self._question(each) for each in self.answers}
-        ran = [each for each in entries if each.action not in _NOTHING_RAN]
-        first = {_number(each): each for each in reversed(ran)}
-        self.numbers = sorted(first) or [0]
-        self._beside: dict[int, list[EntryView]] = {}
-        for each in _of(entries, *_NOTHING_RAN):
-            before = [number for number, entry in first.items() if entry.id < each.id]
-            number = max(before, default=self.numbers[0])
-            self._beside.setdefault(number, []).append(each)
+        self._last_stop = max(
+            (each.id for each in self.acts if _is_of_operator(each)), default=None
+        )
+        every = self._attempts.values()
+        self._last_ran = max((each.round for each in every if each.outcome != CANCELLED), default=0)
+        self._last_round = max(self._runs, default=0)
+        self._ended = any(each.is_final for each in every)
+        self._asked = _of(entries, QUESTION_ASKED)
+        self._asked_in = _by_round(self._asked)
+        self._rounds_of_key = _rounds_of_keys(self._asked)
+        self._questions = self._answered()
+        self._answers_to = self._by_question()
+        self.numbers = sorted({_number(each) for each in entries if _has_run(each)}) or [0]
+        self._beside = self._between(entries)
 
     @property
     def last(self) -> TimelineAttempt | None:
@@ -267,11 +277,11 @@ class _TimelineReading:
         return next(reversed(ended or of_last), None)
 
     def round(self, number: int) -> TimelineRound:
-        taken = [each for each in self.answers if _number(each) == number]
-        asked = {_identity(each): each for each in self._asked if _number(each) == number}
+        taken = self._taken.get(number, ())
+        asked = {_identity(each): each for each in self._asked_in.get(number, ())}
         return TimelineRound(
             number=number,
-            attempts=tuple(each for each in self._attempts.values() if each.round == number),
+            attempts=tuple(self._runs.get(number, ())),
             taken=tuple(map(self._answer, taken)),
             strange=tuple(self._answer(each) for each in taken if not self._questions[each.id]),
             questions=tuple(map(self._asking, asked.values())),
@@ -279,50 +289,63 @@ class _TimelineReading:
             repeated=tuple(_of(self._beside.get(number, ()), ANSWER_REPEATED)),
         )
 
-    def _question(self, answer: EntryView) -> EntryView | None:
-        """The question that an answer belongs to: the same one, in the last round before."""
-        same = [
-            each
-            for each in self._asked
-            if _identity(each) == _identity(answer) and _number(each) < _number(answer)
-        ]
-        return max(same, key=_number, default=None)
+    def _answered(self) -> dict[UUID, EntryView | None]:
+        """By the id of each answer, its question: the same one, in the last round before."""
+        same: dict[tuple[str, str], dict[int, EntryView]] = defaultdict(dict)
+        for each in self._asked:
+            same[_identity(each)].setdefault(_number(each), each)
+        rounds = {identity: sorted(by_round) for identity, by_round in same.items()}
+        found: dict[UUID, EntryView | None] = {}
+        for each in self.answers:
+            identity = _identity(each)
+            numbers = rounds.get(identity, [])
+            before = bisect_left(numbers, _number(each))
+            found[each.id] = same[identity][numbers[before - 1]] if before else None
+        return found
+
+    def _by_question(self) -> dict[tuple[int, tuple[str, str]], list[EntryView]]:
+        """The answers that belong to a question of a round, asked by any of its runs."""
+        found: dict[tuple[int, tuple[str, str]], list[EntryView]] = defaultdict(list)
+        for each in self.answers:
+            question = self._questions[each.id]
+            if question is not None:
+                found[_number(question), _identity(question)].append(each)
+        return found
+
+    def _between(self, entries: Sequence[EntryView]) -> dict[int, list[EntryView]]:
+        """What ran nothing, by the last round that had begun before."""
+        found: dict[int, list[EntryView]] = defaultdict(list)
+        begun: int | None = None
+        for each in entries:
+            if _has_run(each):
+                begun = max(_number(each), begun or 0)
+            else:
+                found[self.numbers[0] if begun is None else begun].append(each)
+        return found
 
     def _asking(self, entry: EntryView) -> TimelineQuestion:
-        answers = tuple(self._answer(each) for each in self.answers if self._fits(each, entry))
-        run = self._attempts.get((_number(entry), entry.leg))
+        number = _number(entry)
+        to_it = self._answers_to.get((number, _identity(entry)), ())
+        answers = tuple(map(self._answer, to_it))
+        run = self._attempts.get((number, entry.leg))
         expires_at = None if run is None else run.expires_at
         if answers:
             return TimelineQuestion(entry, answers[0].fate, expires_at, answers)
-        later = [
-            _number(each)
-            for each in self._asked
-            if key_of(each) == key_of(entry) and _number(each) > _number(entry)
-        ]
-        if later:
-            return TimelineQuestion(entry, REPEATED, expires_at, again=min(later))
-        fate = STOPPED if self._was_stopped(entry) else self._unanswered(_number(entry), run)
+        rounds = self._rounds_of_key[key_of(entry)]
+        later = bisect_right(rounds, number)
+        if later < len(rounds):
+            return TimelineQuestion(entry, REPEATED, expires_at, again=rounds[later])
+        fate = STOPPED if self._was_stopped(entry) else self._unanswered(number, run)
         return TimelineQuestion(entry, fate, expires_at)
-
-    def _fits(self, answer: EntryView, question: EntryView) -> bool:
-        """Whether the answer belongs to that question of that round, asked by any of its runs."""
-        found = self._questions[answer.id]
-        return (
-            found is not None
-            and found.round == question.round
-            and _identity(found) == _identity(question)
-        )
 
     def _was_stopped(self, question: EntryView) -> bool:
         """Whether an operator cancelled the call while the question was its last."""
-        ran = [each for each in self._attempts.values() if each.outcome != CANCELLED]
-        if any(each.round > _number(question) for each in ran):
+        if self._last_ran > _number(question):
             return False
-        return any(each.id > question.id for each in self._stops)
+        return self._last_stop is not None and self._last_stop > question.id
 
     def _unanswered(self, number: int, run: TimelineAttempt | None) -> str:
-        later = any(each.round > number or each.is_final for each in self._attempts.values())
-        later = later or self.cancelled
+        later = self._last_round > number or self._ended or self.cancelled
         if later or run is None or run.outcome != INPUT_REQUIRED or run.expires_at is None:
             return NEVER
         if run.finished is not None and loss_of(run.finished, self._losses) is not None:
@@ -346,6 +369,25 @@ def _is_of_operator(act: EntryView) -> bool:
 def _identity(entry: EntryView) -> tuple[str, str]:
     """What an answer and its question have in common: the key and the question's digest."""
     return key_of(entry), str(entry.facts.get("question", ""))
+
+
+def _has_run(entry: EntryView) -> bool:
+    return entry.action not in _NOTHING_RAN
+
+
+def _by_round(each_of: Iterable[_OfRound]) -> dict[int, list[_OfRound]]:
+    found: dict[int, list[_OfRound]] = defaultdict(list)
+    for each in each_of:
+        found[each.round or 0].append(each)
+    return found
+
+
+def _rounds_of_keys(asked: Iterable[EntryView]) -> dict[str, list[int]]:
+    """In which rounds each key was asked, in their order."""
+    found: dict[str, set[int]] = defaultdict(set)
+    for each in asked:
+        found[key_of(each)].add(_number(each))
+    return {key: sorted(rounds) for key, rounds in found.items()}
 
 
 def _of(entries: Iterable[EntryView], *actions: str) -> list[EntryView]:

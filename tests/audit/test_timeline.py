@@ -1,11 +1,14 @@
 """The timeline of a call, read from its entries."""
 
+import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from mcphost.audit.entries import view
+from mcphost.audit.entries import EntryView, view
 from mcphost.audit.timeline import Timeline, moment, timeline
 from mcphost.runtime.call import Delivery
 from tests.audit.asking import HALF_HOUR, MINUTE, NOW, Story, forked, row
@@ -335,3 +338,37 @@ def test_a_question_whose_end_nobody_knows_does_not_wait() -> None:
 def test_what_is_no_time_with_a_zone_is_none(text: object) -> None:
     assert moment(text) is None
     assert moment(NOW.isoformat()) == NOW
+
+
+def test_a_call_with_twice_the_entries_is_read_with_twice_the_work() -> None:
+    """A client can add any number of rounds, and of runs of one round, by sending states again."""
+    work = [_work_of(_often_resent(count)) for count in (200, 400)]
+    assert work[1] < 2.2 * work[0]
+
+
+def _often_resent(count: int) -> Sequence[EntryView]:
+    story = Story()
+    story.ask("a", "b")
+    for number in range(count):
+        story.back() if number % 2 else story.again()
+        story.answer("a")
+        story.refuse("too late")
+        story.ask("a", "b")
+    return [view(row(each)) for each in story.made]
+
+
+def _work_of(entries: Sequence[EntryView]) -> int:
+    """How many calls of functions a timeline needs."""
+    calls = 0
+
+    def count(frame: Any, event: str, arg: Any) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        timeline(entries, NOW)
+    finally:
+        sys.setprofile(before)
+    return calls

@@ -12,11 +12,21 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Case, F, Value, When
 
 from mcphost.audit.entries import EntryView, view
 from mcphost.audit.models import CallMark, CallSummary, Entry, Following
 from mcphost.audit.open_calls import Losses
-from mcphost.audit.records import GOES_ON, INPUT_REQUIRED, ROUND_FINISHED, ROUND_STARTED
+from mcphost.audit.records import (
+    ANSWER_RECEIVED,
+    CANCELLATIONS,
+    GOES_ON,
+    INPUT_REQUIRED,
+    QUESTION_ASKED,
+    ROUND_FINISHED,
+    ROUND_STARTED,
+)
+from mcphost.audit.selectors import FINAL, MOST_ENTRIES
 from mcphost.audit.summaries import rollups
 from mcphost.audit.summaries.figures import CallSums
 from mcphost.audit.summaries.histograms import bucket_of
@@ -104,21 +114,18 @@ def write(batch: CallBatch, now: datetime, losses: Losses) -> int:
     return after - base
 
 
-def _changed(batch: CallBatch) -> tuple[list[UUID], list[UUID]]:
+def _changed(batch: CallBatch) -> tuple[list[UUID], dict[UUID, int]]:
     """Return the calls whose entries are more than when they were projected: those that asked nothing,
-    and the others."""
+    and the others with the number of their entries."""
     rows = fetch(
         "SELECT e.call, COUNT(*), SUM(CASE WHEN "  # noqa: S608 - constants
         f"{_PLAIN} THEN 0 ELSE 1 END), MAX(c.entries) FROM audit_entry e "
         f"LEFT JOIN audit_call c ON c.call = e.call WHERE e.call IN {ids_of()} GROUP BY e.call",
         hexes(batch.calls),
     )
-    plain: list[UUID] = []
-    others: list[UUID] = []
-    for call, count, asking, known in rows:
-        if known != count or batch.again:
-            (others if asking else plain).append(uuid_of(call))
-    return plain, others
+    changed = [row for row in rows if row[1] != row[3] or batch.again]
+    plain = [uuid_of(call) for call, _, asking, _ in changed if not asking]
+    return plain, {uuid_of(call): count for call, count, asking, _ in changed if asking}
 
 
 def _write_plain(calls: Sequence[UUID], base: int, *, late: bool) -> int:
@@ -162,15 +169,49 @@ def _write_plain(calls: Sequence[UUID], base: int, *, late: bool) -> int:
     return written
 
 
-def _read_others(calls: Sequence[UUID], now: datetime, losses: Losses) -> list[Projection]:
-    """Project calls that asked, or were refused something."""
+def _read_others(calls: Mapping[UUID, int], now: datetime, losses: Losses) -> list[Projection]:
+    """Project calls that asked, or were refused something, given with the number of their entries."""
     entries: dict[UUID, list[EntryView]] = defaultdict(list)
-    if calls:
-        for each in Entry.objects.filter(call__in=calls).order_by("id"):
+    few = [call for call, count in calls.items() if count <= MOST_ENTRIES]
+    if few:
+        for each in Entry.objects.filter(call__in=few).order_by("id"):
             assert each.call is not None
             entries[each.call].append(view(each))
     made = [project(of_call, now, losses) for of_call in entries.values()]
+    for call, count in calls.items():
+        if count > MOST_ENTRIES:
+            one = project(_read_part(call), now, losses)
+            made.append(one and one._replace(entries=count))
     return [each for each in made if each is not None]
+
+
+def _read_part(call: UUID) -> list[EntryView]:
+    """Read MOST_ENTRIES of a call's entries: those that its state follows from, and the oldest.
+
+    They are the entry of a round with the largest weight (`projection`), cancellations, and what was asked
+    and answered in its round and later.
+    """
+    of_call = Entry.objects.filter(call=call)
+    final = Case(When(FINAL, then=Value(1)), default=Value(0))
+    finished = Case(When(action=ROUND_FINISHED, then=Value(1)), default=Value(0))
+    newest_round = F("round").desc(nulls_last=True)
+    last = (
+        of_call.filter(action__in=(ROUND_STARTED, ROUND_FINISHED))
+        .order_by(final.desc(), newest_round, finished.desc(), "-id")
+        .first()
+    )
+    if last is None:
+        return []
+    cancelled = of_call.filter(action__in=CANCELLATIONS).order_by("-id")
+    since = of_call.filter(
+        action__in=(QUESTION_ASKED, ANSWER_RECEIVED), round__gte=last.round or 0
+    ).order_by(newest_round, "-id")
+    kept = {last.id: last}
+    kept.update((each.id, each) for each in cancelled[: MOST_ENTRIES // 10])
+    kept.update((each.id, each) for each in since[: MOST_ENTRIES // 2])
+    oldest = of_call.order_by("id")[: MOST_ENTRIES - len(kept)]
+    kept.update((each.id, each) for each in oldest)
+    return [view(kept[id]) for id in sorted(kept)]
 
 
 def _row(one: Projection, seq: int) -> CallSummary:

@@ -11,11 +11,11 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.utils import timezone
 
 from mcphost.audit import call_list
-from mcphost.audit.entries import view
+from mcphost.audit.entries import EntryView, view
 from mcphost.audit.models import CallMark, CallSummary, Entry, Following, RollUp, RollUpChange
 from mcphost.audit.open_calls import losses
 from mcphost.audit.records import Actor
-from mcphost.audit.selectors import EntryFilter
+from mcphost.audit.selectors import MOST_ENTRIES, EntryFilter
 from mcphost.audit.services import cancel_call, record
 from mcphost.audit.summaries import batches, rollups, selectors, sets, unseen
 from mcphost.audit.summaries.batches import CallBatch
@@ -360,6 +360,69 @@ def test_old_buckets_are_deleted() -> None:
     assert rollups.prune(later) == buckets[Resolution.MINUTE] > 0
     assert rollups.prune(now + timedelta(days=500)) > 0
     assert not RollUp.objects.exists()
+
+
+def _cancelled_by_an_operator(made: Story) -> None:
+    made.cancel()
+
+
+def _answered(made: Story) -> None:
+    made.back().answer("a")
+    made.answer("b")
+
+
+def _declined(made: Story) -> None:
+    made.back().answer("a", "decline")
+    made.end("tool_error", "declined")
+
+
+def _complete_and_refused(made: Story) -> None:
+    made.back().end()
+    for _ in range(MOST_ENTRIES):
+        made.refuse("the call is over")
+
+
+@pytest.mark.parametrize(
+    "happen",
+    [Story.start, _cancelled_by_an_operator, _answered, _declined, _complete_and_refused],
+)
+def test_of_a_call_that_was_resent_often_a_limited_number_of_entries_is_read(
+    happen: Callable[[Story], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[UUID] = []
+
+    def count(of: Entry) -> EntryView:
+        read.append(of.id)
+        return view(of)
+
+    monkeypatch.setattr(batches, "view", count)
+    made = asking("a", "b")
+    for _ in range(MOST_ENTRIES):
+        made.again().ask("a", "b")
+    keep(made)
+    follow()
+    _state_follows_from_all_entries()
+    told = len(made.made)
+    happen(made)
+    Entry.objects.bulk_create(map(row, made.made[told:]))
+    read.clear()
+    assert follow() == 1
+    number = len(read)
+    assert MOST_ENTRIES // 2 < number <= MOST_ENTRIES
+    _state_follows_from_all_entries()
+    read.clear()
+    assert batches.write(CallBatch([made.call.id]), timezone.now(), losses()) == 0
+    assert len(read) == 0
+
+
+def _state_follows_from_all_entries() -> None:
+    stored = CallSummary.objects.get()
+    (wanted,) = expected(timezone.now()).values()
+    for name in (
+        "last", "at", "first_at", "state", "is_error", "reason", "expires_at", "sealed_by", "entries",
+    ):  # fmt: skip
+        assert getattr(stored, name) == getattr(wanted, name), name
+    _same(_sums(By.ALL, Resolution.DAY)[ACME], batches.sums_of(stored))
 
 
 @pytest.mark.django_db(transaction=True)
