@@ -12,10 +12,6 @@ class UnreadablePayloadError(Exception):
     """
 
 
-class ModifiedPayloadError(UnreadablePayloadError):
-    """A payload is not what was recorded: its key is there, and does not open it."""
-
-
 @dataclass(frozen=True, slots=True)
 class SealedPayload:
     """An encrypted payload, and the commitment that can later prove its plaintext.
@@ -41,10 +37,7 @@ class PayloadCipher(Protocol):
         """Return the plaintext. Raises UnreadablePayloadError."""
 
     def verify(self, tenant: UUID, sealed: SealedPayload) -> None:
-        """Check that the payload is the one that was committed to.
-
-        Raises ModifiedPayloadError if it is not, UnreadablePayloadError if its key is gone.
-        """
+        """Check that the payload is the one that was committed to. Raises UnreadablePayloadError."""
 
 
 class _Slot:

@@ -1,21 +1,24 @@
 """Verify recorded payloads against the commitments of their entries, a portion at a time.
 
-One pass reads all entries, the oldest first. It finds payloads that were changed, exchanged, deleted or
-emptied outside the platform. An entry's columns have no commitment: changes of them are not found. An
-entry that was committed long after its id was made is verified by the next pass.
+One pass reads the entries that were there when it began, the oldest first. It finds payloads that were
+changed, exchanged, deleted, emptied or put back outside the platform, and those that no key opens any more.
+It cannot find what changes entries too: a changed column, a deleted entry or commitment, an erasure that
+was made up. An entry that was committed long after its id was made is verified by the next pass.
 """
 
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from django.db.models.functions import Length
+
 from mcphost.audit.models import Entry, Payload, Verification
 from mcphost.audit.ports import (
-    ModifiedPayloadError,
     PayloadCipher,
     SealedPayload,
     UnreadablePayloadError,
@@ -28,35 +31,39 @@ PASS_EVERY: Final = timedelta(hours=1)
 SETTLED: Final = timedelta(minutes=1)
 """The age from which entries are verified: younger ones may be about to be committed."""
 SECONDS: Final = 0.05
-"""How long one run may take, but for its last portion."""
+"""After how long a run begins no further payloads."""
 _ENTRIES: Final = 100
-_PAYLOADS: Final = 20
+_BYTES: Final = 1 << 22
+"""Payloads are read together up to so many bytes; a larger one is read alone."""
 _START: Final = UUID(int=0)
 
 log = logging.getLogger(__name__)
 
 
-class _Committed(NamedTuple):
-    """What an entry says about its payload."""
-
-    entry: UUID
-    tenant: UUID | None
-    commitment: bytes
-
-
 @dataclass(frozen=True, slots=True)
 class VerificationState:
-    """How far verification is. `payloads` were verified by the last pass that ended, at `ended_at`.
+    """How far verification is. `payloads` were verified by the last pass that ended, at `ended_at`, and
+    `payloads_now` by the present one; 0 between two passes.
 
     `read_at` is when a portion was last read. `wrong` payloads are not what was recorded; the first belongs
     to the entry `first_wrong`.
     """
 
     payloads: int
+    payloads_now: int
     ended_at: datetime | None
     read_at: datetime
     wrong: int
     first_wrong: UUID | None
+
+
+class _Committed(NamedTuple):
+    """An entry that has a commitment, and the size of its payload: 0 if it is erased, None without one."""
+
+    entry: UUID
+    tenant: UUID | None
+    commitment: bytes
+    size: int | None
 
 
 def state() -> VerificationState | None:
@@ -64,32 +71,37 @@ def state() -> VerificationState | None:
     row = Verification.objects.first()
     if row is None:
         return None
+    now = 0 if _has_ended(row) else row.payloads
     return VerificationState(
-        row.all_payloads, row.ended_at, row.read_at, row.wrong, row.first_wrong
+        row.all_payloads, now, row.ended_at, row.read_at, row.wrong, row.first_wrong
     )
 
 
 def run(now: datetime, clock: Callable[[], float] = time.monotonic) -> None:
     """Verify some portions of the pass, or begin the next one when it is time. In a database thread.
 
-    Two processes that do so at once verify a portion twice and count it once.
+    Two processes that do so at once verify the same portions, and count them once.
     """
     cipher = payload_cipher()
     row = _begun(now)
     if cipher is None or row is None:
         return
-    ends, until = clock() + SECONDS, first_id(now - SETTLED)
-    while True:
-        entries = Entry.objects.filter(id__gt=row.position, id__lt=until).order_by("id")
-        found = list(entries.values_list("id", "tenant", "commitment")[:_ENTRIES])
-        if not found:
-            _end(row, now)
-            return
-        committed = [_Committed(id, of, bytes(made)) for id, of, made in found if made is not None]
-        wrong = [each for some in _chunks(committed) for each in _wrong(cipher, some)]
-        changes = _counted(row, len(committed), wrong)
-        if not _advance(row, position=found[-1][0], read_at=now, **changes) or clock() >= ends:
-            return
+    portions = _Portions(cipher, row.position, first_id(row.begun_at - SETTLED))
+    ends = clock() + SECONDS
+    while not portions.ended and clock() < ends:
+        portions.verify_next()
+    changes = _counted(row, portions)
+    if portions.ended:
+        changes |= {"ended_at": now, "all_payloads": changes["payloads"]}
+        if not changes["wrong_now"]:
+            changes |= {"wrong": 0, "first_wrong": None}
+        else:
+            changes["wrong"] = changes["wrong_now"]
+    _advance(row, position=portions.position, read_at=now, **changes)
+
+
+def _has_ended(row: Verification) -> bool:
+    return row.ended_at is not None and row.ended_at >= row.begun_at
 
 
 def _begun(now: datetime) -> Verification | None:
@@ -99,7 +111,7 @@ def _begun(now: datetime) -> Verification | None:
         return Verification.objects.get_or_create(pk=1, defaults={"begun_at": now, "read_at": now})[
             0
         ]
-    if row.ended_at is None or row.ended_at < row.begun_at:
+    if not _has_ended(row):
         return row
     if now < row.begun_at + PASS_EVERY:
         return None
@@ -107,20 +119,16 @@ def _begun(now: datetime) -> Verification | None:
     return row if _advance(row, **again) else None
 
 
-def _counted(row: Verification, payloads: int, wrong: Sequence[UUID]) -> dict[str, Any]:
-    changes: dict[str, Any] = {"payloads": row.payloads + payloads}
+def _counted(row: Verification, portions: "_Portions") -> dict[str, Any]:
+    wrong = portions.wrong
+    count = row.wrong_now + len(wrong)
+    changes: dict[str, Any] = {"payloads": row.payloads + portions.payloads, "wrong_now": count}
     if wrong:
         log.error("%d payloads are not what was recorded; the first: %s", len(wrong), wrong[0])
-        count = row.wrong_now + len(wrong)
-        changes |= {"wrong_now": count, "wrong": max(count, row.wrong)}
+        changes["wrong"] = max(count, row.wrong)
         if not row.wrong_now:
             changes["first_wrong"] = wrong[0]
     return changes
-
-
-def _end(row: Verification, now: datetime) -> None:
-    found = {"wrong": row.wrong_now, "first_wrong": row.first_wrong if row.wrong_now else None}
-    _advance(row, ended_at=now, read_at=now, all_payloads=row.payloads, **found)
 
 
 def _advance(row: Verification, **changes: Any) -> bool:
@@ -133,42 +141,83 @@ def _advance(row: Verification, **changes: Any) -> bool:
     return True
 
 
-def _chunks(committed: Sequence[_Committed]) -> Iterator[Sequence[_Committed]]:
-    """A few at a time: a payload may have megabytes."""
-    for start in range(0, len(committed), _PAYLOADS):
-        yield committed[start : start + _PAYLOADS]
+@dataclass
+class _Portions:
+    """What one run verifies: entries after `position`, to below `until`, a few payloads at a time."""
 
+    cipher: PayloadCipher
+    position: UUID
+    until: UUID
+    payloads: int = 0
+    wrong: list[UUID] = field(default_factory=list)
+    ended: bool = False
+    _left: list[_Committed] = field(default_factory=list)
+    _read_to: UUID = _START
 
-def _wrong(cipher: PayloadCipher, committed: Sequence[_Committed]) -> Iterator[UUID]:
-    """Yield the entries whose payload is not what was recorded."""
-    rows = Payload.objects.in_bulk([each.entry for each in committed])
-    erased = _recorded_as_erased([str(id) for id, row in rows.items() if row.erased_at])
-    for each in committed:
-        row = rows.get(each.entry)
-        if row is None or row.tenant != each.tenant:
-            yield each.entry
-        elif row.erased_at is not None:
-            if str(each.entry) not in erased:
+    def verify_next(self) -> None:
+        """Verify the next payloads, or find that there are none."""
+        if not self._left:
+            self._read()
+            return
+        some = self._taken()
+        self.payloads += len(some)
+        self.wrong += self._wrong(some)
+        self.position = some[-1].entry if self._left else self._read_to
+
+    def _read(self) -> None:
+        entries = Entry.objects.filter(id__gt=self.position, id__lt=self.until).order_by("id")
+        found = list(entries.values_list("id", "tenant", "commitment")[:_ENTRIES])
+        if not found:
+            self.ended = True
+            return
+        committed = [(id, of, made) for id, of, made in found if made is not None]
+        kept = Payload.objects.filter(entry__in=[id for id, _, _ in committed])
+        sizes = dict(kept.values_list("entry", Length("ciphertext")))
+        self._left = [_Committed(id, of, bytes(made), sizes.get(id)) for id, of, made in committed]
+        self._read_to = found[-1][0]
+        if not self._left:
+            self.position = self._read_to
+
+    def _taken(self) -> Sequence[_Committed]:
+        """Take as many as may be in memory together, at least one."""
+        size = 0
+        for number, each in enumerate(self._left):
+            size += each.size or 0
+            if number and size > _BYTES:
+                break
+        else:
+            number = len(self._left)
+        some, self._left = self._left[:number], self._left[number:]
+        return some
+
+    def _wrong(self, committed: Sequence[_Committed]) -> Iterator[UUID]:
+        """Yield the entries whose payload is not what was recorded."""
+        rows = Payload.objects.in_bulk([each.entry for each in committed])
+        for each in committed:
+            row = rows.get(each.entry)
+            if row is None or row.tenant != each.tenant or not self._is_right(each, row):
                 yield each.entry
-        elif not _is_as_recorded(cipher, each, row):
-            yield each.entry
 
-
-def _recorded_as_erased(entries: Sequence[str]) -> frozenset[str]:
-    """Return those of the entries whose payload a user has erased, by the audit log."""
-    if not entries:
-        return frozenset()
-    erasures = Entry.objects.filter(action=PAYLOAD_ERASED, call=None, target__in=entries)
-    return frozenset(erasures.values_list("target", flat=True))
-
-
-def _is_as_recorded(cipher: PayloadCipher, committed: _Committed, row: Payload) -> bool:
-    """Whether a payload matches its commitment. One whose key is gone cannot be verified, and counts as such."""
-    sealed = SealedPayload(committed.commitment, row.key_id, bytes(row.ciphertext))
-    try:
-        cipher.verify(row.tenant, sealed)
-    except ModifiedPayloadError:
-        return False
-    except UnreadablePayloadError:
+    def _is_right(self, committed: _Committed, row: Payload) -> bool:
+        recorded = str(row.entry) in self._erased
+        if row.erased_at is not None:
+            return not row.ciphertext and (recorded or _is_recorded_as_erased(row.entry))
+        if recorded:  # perhaps it was erased after its row was read
+            return Payload.objects.filter(entry=row.entry, erased_at__isnull=False).exists()
+        sealed = SealedPayload(committed.commitment, row.key_id, bytes(row.ciphertext))
+        try:
+            self.cipher.verify(row.tenant, sealed)
+        except UnreadablePayloadError:
+            return False
         return True
-    return True
+
+    @cached_property
+    def _erased(self) -> frozenset[str]:
+        """The entries whose payloads users have erased, by the audit log. Read once in a run."""
+        erasures = Entry.objects.filter(action=PAYLOAD_ERASED, call=None)
+        return frozenset(erasures.values_list("target", flat=True))
+
+
+def _is_recorded_as_erased(entry: UUID) -> bool:
+    erasures = Entry.objects.filter(action=PAYLOAD_ERASED, call=None)
+    return erasures.filter(target=str(entry)).exists()

@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import urlencode
-
 from django.http import QueryDict
 
 from mcphost.audit.summaries.figures import Period
@@ -41,13 +39,17 @@ class AskedPeriod:
         return WORDS[self.period]
 
 
+def _with(query: QueryDict, period: Period) -> str:
+    """Return the URL of the same page for a period; a cursor belongs to the period before."""
+    changed = query.copy()
+    changed["period"] = period.value
+    return f"?{changed.urlencode()}"
+
+
 def asked_period(query: QueryDict, default: Period = Period.DAY) -> AskedPeriod:
     """Return the period that a URL asks for, with the links to the others."""
     wanted = query_text(query, "period", 40)
     known = wanted in tuple(Period)
     period = Period(wanted) if known else default
-    links = [
-        PeriodLink(each.value, f"?{urlencode({'period': each.value})}", each is period)
-        for each in Period
-    ]
+    links = [PeriodLink(each.value, _with(query, each), each is period) for each in Period]
     return AskedPeriod(period, links, "" if known else wanted)

@@ -15,9 +15,9 @@ from uuid import UUID
 
 from cryptography.exceptions import InvalidTag
 
-from mcphost.audit.ports import ModifiedPayloadError, SealedPayload, UnreadablePayloadError
+from mcphost.audit.ports import SealedPayload, UnreadablePayloadError
 from mcphost.vault import selectors
-from mcphost.vault.errors import NoSecretsError
+from mcphost.vault.errors import DamagedSecretError, NoSecretsError
 from mcphost.vault.services import ensure_tenant
 
 COMMITMENT_SALT_BYTES: Final = 32
@@ -49,13 +49,15 @@ class VaultPayloadCipher:
             key = selectors.payload_key(tenant)
         except NoSecretsError:
             raise UnreadablePayloadError("the tenant of the payload has no keys") from None
+        except DamagedSecretError:
+            raise UnreadablePayloadError("the keys of the payload's tenant are damaged") from None
         if key.id != key_id:
             raise UnreadablePayloadError(f"the payload key {key_id} no longer exists")
         nonce, sealed = ciphertext[:_NONCE_BYTES], ciphertext[_NONCE_BYTES:]
         try:
             opened = key.cipher.decrypt(nonce, sealed, _bound(tenant, key_id))
         except (ValueError, InvalidTag):
-            raise ModifiedPayloadError(
+            raise UnreadablePayloadError(
                 "the payload was modified, or belongs to another tenant"
             ) from None
         return opened[:COMMITMENT_SALT_BYTES], opened[COMMITMENT_SALT_BYTES:]
@@ -64,7 +66,7 @@ class VaultPayloadCipher:
         """Check a payload against its commitment. Raises as `open`."""
         salt, plaintext = self.open_with_salt(tenant, sealed.key_id, sealed.ciphertext)
         if not hmac.compare_digest(commitment(salt, plaintext), sealed.commitment):
-            raise ModifiedPayloadError("the payload does not match its commitment")
+            raise UnreadablePayloadError("the payload does not match its commitment")
 
 
 def commitment(salt: bytes, plaintext: bytes) -> bytes:

@@ -59,7 +59,8 @@
   const busy = (part) => part.contains(document.activeElement) || getSelection().toString();
   const refresh = async () => {
     if (document.hidden) return true;
-    const reply = await fetch(location.href, { headers: { Accept: "text/html" }, redirect: "error" });
+    const reply = await fetch(location.href, { headers: { Accept: "text/html" }, redirect: "manual" });
+    if (reply.status >= 500) return true;
     if (!reply.ok) return false;
     const page = new DOMParser().parseFromString(await reply.text(), "text/html");
     dressed(page);
@@ -69,8 +70,21 @@
     });
     return true;
   };
-  // Where it is refused, the sign-in has ended or the page is gone: a reload says which.
-  const follow = async () => { if (await refresh().catch(() => true)) setTimeout(follow, LIVE_MS); };
+  // Where it is refused or redirected, the sign-in has ended or the page is gone: a reload says which.
+  const over = () => {
+    const [note, words, again] = ["div", "p", "a"].map((tag) => document.createElement(tag));
+    note.className = "c-note c-note-warn";
+    note.setAttribute("role", "alert");
+    again.href = location.href;
+    again.textContent = "Reload it";
+    words.append("This page is no longer updated. ", again, " to see why.");
+    note.append(words);
+    document.querySelector("[data-live]").before(note);
+  };
+  const follow = async () => {
+    if (await refresh().catch(() => true)) setTimeout(follow, LIVE_MS);
+    else over();
+  };
   if (document.querySelector("[data-live]")) setTimeout(follow, LIVE_MS);
 
   // Suggest what the author of the chosen function wrote.

@@ -6,7 +6,7 @@ import secrets
 import threading
 from uuid import UUID
 
-from mcphost.audit.ports import ModifiedPayloadError, SealedPayload, UnreadablePayloadError
+from mcphost.audit.ports import SealedPayload, UnreadablePayloadError
 
 
 class XorCipher:
@@ -29,7 +29,7 @@ class XorCipher:
             raise UnreadablePayloadError("its key is gone")
         opened = bytes(b ^ 0x5A for b in sealed.ciphertext)
         if hmac.digest(opened[:16], opened[16:], hashlib.sha256) != sealed.commitment:
-            raise ModifiedPayloadError("it was modified")
+            raise UnreadablePayloadError("it was modified")
 
 
 class GateCipher(XorCipher):

@@ -1,8 +1,7 @@
 """Payloads are verified against the commitments of their entries, in passes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from itertools import count
 from uuid import UUID, uuid4
 
 import pytest
@@ -47,7 +46,8 @@ def recorded(many: int = 1, at: datetime = OLD, *, payload: bool = True) -> list
 
 
 def run(now: datetime = NOW) -> VerificationState:
-    verification.run(now)
+    """Run with a clock that stands still: to the end of the pass."""
+    verification.run(now, lambda: 0.0)
     found = verification.state()
     assert found is not None
     return found
@@ -63,11 +63,11 @@ def test_a_pass_counts_the_payloads_that_match() -> None:
     recorded(3)
     recorded(2, OLD + timedelta(seconds=1), payload=False)
     found = run()
-    assert found == VerificationState(3, NOW, NOW, 0, None)
+    assert found == VerificationState(3, 0, NOW, NOW, 0, None)
 
 
 def test_an_empty_record_is_verified() -> None:
-    assert run() == VerificationState(0, NOW, NOW, 0, None)
+    assert run() == VerificationState(0, 0, NOW, NOW, 0, None)
 
 
 def test_entries_that_may_be_uncommitted_wait_for_the_next_pass() -> None:
@@ -82,9 +82,9 @@ def test_the_next_pass_begins_when_it_is_time() -> None:
     run()
     recorded(1, OLD + timedelta(seconds=1))
     early = NOW + PASS_EVERY - timedelta(seconds=1)
-    assert run(early) == VerificationState(1, NOW, NOW, 0, None)
+    assert run(early) == VerificationState(1, 0, NOW, NOW, 0, None)
     later = NOW + PASS_EVERY
-    assert run(later) == VerificationState(2, later, later, 0, None)
+    assert run(later) == VerificationState(2, 0, later, later, 0, None)
 
 
 def _flipped(entry: UUID) -> bytes:
@@ -98,6 +98,7 @@ WAYS = {
     "exchanged": lambda entry: change(
         entry, ciphertext=Payload.objects.exclude(entry=entry)[0].ciphertext
     ),
+    "of a key that is not there": lambda entry: change(entry, key_id="k0"),
     "of another tenant": lambda entry: change(entry, tenant=uuid4()),
     "deleted": lambda entry: Payload.objects.filter(entry=entry).delete(),
     "emptied": lambda entry: change(entry, ciphertext=b"", erased_at=OLD, erased_by="nobody"),
@@ -121,10 +122,21 @@ def test_a_payload_that_a_user_erased_is_as_it_should_be() -> None:
     assert run(timezone.now() + timedelta(hours=2)).wrong == 0
 
 
-def test_a_payload_whose_key_is_gone_cannot_be_verified_and_is_not_wrong() -> None:
+def test_a_payload_that_was_put_back_after_its_erasure_is_found() -> None:
     ids = recorded(2)
-    change(ids[0], key_id="k0")
-    assert run().wrong == 0
+    kept = bytes(Payload.objects.get(entry=ids[0]).ciphertext)
+    services.erase_payload(ids[0], Actor.system("a test"))
+    change(ids[0], ciphertext=kept, erased_at=None)
+    found = run(timezone.now() + timedelta(hours=2))
+    assert (found.wrong, found.first_wrong) == (1, ids[0])
+
+
+def test_an_erased_payload_with_content_is_found() -> None:
+    ids = recorded(2)
+    kept = bytes(Payload.objects.get(entry=ids[0]).ciphertext)
+    services.erase_payload(ids[0], Actor.system("a test"))
+    change(ids[0], ciphertext=kept)
+    assert run(timezone.now() + timedelta(hours=2)).wrong == 1
 
 
 def test_what_is_wrong_stays_until_a_pass_finds_nothing() -> None:
@@ -135,7 +147,7 @@ def test_what_is_wrong_stays_until_a_pass_finds_nothing() -> None:
     change(ids[0], ciphertext=kept)
     change(ids[1], ciphertext=_flipped(ids[1]))
     second = NOW + PASS_EVERY
-    assert run(second) == VerificationState(2, second, second, 1, ids[1])
+    assert run(second) == VerificationState(2, 0, second, second, 1, ids[1])
     change(ids[1], ciphertext=kept)
     Payload.objects.filter(entry=ids[1]).delete()
     Entry.objects.filter(id=ids[1])._raw_delete("default")
@@ -148,29 +160,47 @@ def test_a_run_stops_in_time_and_the_next_goes_on() -> None:
     WAYS["deleted"](ids[-1])
     for portions in (1, 2):
         verification.run(NOW, _hurried())
-        row = Verification.objects.get()
-        assert (row.payloads, row.ended_at) == (portions * PORTION, None)
-    verification.run(NOW, _hurried())
+        found = verification.state()
+        assert found is not None
+        assert (found.payloads_now, found.ended_at) == (portions * PORTION, None)
     found = run()
     assert (found.payloads, found.wrong, found.first_wrong) == (len(ids), 1, ids[-1])
 
 
 def _hurried() -> Callable[[], float]:
-    """A clock by which each portion takes longer than a run may take."""
-    times = count()
-    return lambda: float(next(times))
+    """A clock by which entries are read and verified once, and then the time is over."""
+    times = iter([0.0, 0.0, 0.0])
+    return lambda: next(times, 1.0)
+
+
+def test_a_pass_ends_although_calls_go_on() -> None:
+    recorded(PORTION)
+    verification.run(NOW, _hurried())
+    recorded(3, NOW)
+    assert run(NOW + timedelta(minutes=30)).payloads == PORTION
+
+
+def test_large_payloads_are_read_one_by_one() -> None:
+    ids = recorded(3)
+    for id in ids:
+        change(id, ciphertext=bytes(verification._BYTES))
+    verification.run(NOW, _hurried())
+    found = verification.state()
+    assert found is not None
+    assert (found.payloads_now, found.wrong, found.first_wrong) == (1, 1, ids[0])
+    assert run().wrong == 3
 
 
 def test_two_processes_at_once_count_a_portion_once(monkeypatch: pytest.MonkeyPatch) -> None:
     recorded(PORTION + 5)
-    real = verification._wrong
+    real = verification._advance
 
-    def meanwhile(*given: object) -> Iterator[UUID]:
-        monkeypatch.setattr(verification, "_wrong", real)
+    def meanwhile(row: Verification, **changes: object) -> bool:
+        monkeypatch.setattr(verification, "_advance", real)
         verification.run(NOW)
-        return real(*given)  # type: ignore[arg-type]
+        return real(row, **changes)
 
-    monkeypatch.setattr(verification, "_wrong", meanwhile)
+    monkeypatch.setattr(verification, "_advance", meanwhile)
     found = run()
     assert (found.payloads, found.ended_at) == (PORTION + 5, NOW)
 

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries
 
-from mcphost.audit.ports import ModifiedPayloadError, PayloadCipher, UnreadablePayloadError
+from mcphost.audit.ports import PayloadCipher, UnreadablePayloadError
 from mcphost.vault import selectors
 from mcphost.vault.models import TenantSecret
 from mcphost.vault.payloads import VaultPayloadCipher, commitment
@@ -47,17 +47,24 @@ def test_a_payload_is_verified_against_its_commitment() -> None:
         replace(sealed, ciphertext=other.ciphertext),
         replace(sealed, ciphertext=sealed.ciphertext[:-1]),
         replace(sealed, ciphertext=b""),
+        replace(sealed, key_id="gone"),
     ):
-        with pytest.raises(ModifiedPayloadError):
+        with pytest.raises(UnreadablePayloadError):
             cipher.verify(tenant, wrong)
 
 
-def test_a_payload_of_a_key_that_is_gone_cannot_be_verified() -> None:
+def test_a_payload_of_damaged_keys_is_unreadable() -> None:
     tenant = uuid4()
-    sealed = replace(cipher.commit_and_seal(tenant, PLAIN), key_id="gone")
-    with pytest.raises(UnreadablePayloadError) as raised:
+    sealed = cipher.commit_and_seal(tenant, PLAIN)
+    other = uuid4()
+    cipher.commit_and_seal(other, PLAIN)
+    wrapped = TenantSecret.objects.get(tenant=other).wrapped_payload_key
+    TenantSecret.objects.filter(tenant=tenant).update(wrapped_payload_key=wrapped)
+    selectors.forget_tenant(tenant)
+    with pytest.raises(UnreadablePayloadError, match="damaged"):
         cipher.verify(tenant, sealed)
-    assert not isinstance(raised.value, ModifiedPayloadError)
+    with pytest.raises(UnreadablePayloadError, match="damaged"):
+        cipher.open(tenant, sealed.key_id, sealed.ciphertext)
 
 
 def test_the_same_payload_looks_different_every_time() -> None:

@@ -16,6 +16,7 @@ from mcphost.audit.selectors import EntryFilter
 from mcphost.audit.summaries import selectors
 from mcphost.audit.timeline import UNASKED
 from mcphost.console.records.filters import RecordFilter, named_calls
+from mcphost.console.unseen import shown_page
 
 READ_AT_ONCE = 200
 MOST_CHANGES = 1000
@@ -130,11 +131,12 @@ class _Rows:
 
 
 def render_row(call: ListedCall, slug: str, *, of_platform: bool) -> str:
-    """Render a row of the list, as the page does."""
-    return render_to_string(
+    """Render a row of the list, as the page does, with characters that are not seen made visible."""
+    row = render_to_string(
         "console/records/call_row.html",
         {"call": call, "slug": slug, "show_tenant": of_platform},
-    ).strip()
+    )
+    return shown_page(row.strip())
 
 
 def matches(

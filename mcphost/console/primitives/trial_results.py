@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from mcphost.console.forms.json_texts import json_text
 from mcphost.console.forms.prompts import blob_of
 from mcphost.console.forms.uploads import Blob
 from mcphost.serving.execution.trials import TrialRound
@@ -75,4 +76,4 @@ def _blob(content: Mapping[str, Any]) -> Blob | None:
 
 
 def _text(data: Any) -> str:
-    return data if isinstance(data, str) else repr(data)
+    return data if isinstance(data, str) else json_text(data)

@@ -18,7 +18,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.core import signing
-from django.http import HttpResponse, HttpResponseBase, JsonResponse
+from django.http import HttpResponse, HttpResponseBadRequest, HttpResponseBase, JsonResponse
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
@@ -218,6 +218,8 @@ def _file(
     tenant: UUID | None,
 ) -> HttpResponseBase:
     asked = RecordFilter.of(request.GET)
+    if asked.unknown:
+        return HttpResponseBadRequest(" ".join(asked.unknown), content_type="text/plain")
     rows, after = _rows(asked.within(tenants, timezone.now()), asked.after, MOST_CALLS)
     end = _end(len(rows), after)
     _recorded(request, asked, form, tenant, end)

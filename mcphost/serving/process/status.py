@@ -7,6 +7,7 @@ So every process can answer for all, and reading costs the same however much the
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -33,7 +34,7 @@ LAG_SECONDS: Final = 0.2
 KEY_READ: Final = ALIVE
 """After how long every process must have read a rotation, and have reported that it has."""
 VERIFIED_LATE: Final = PASS_EVERY + timedelta(minutes=15)
-"""After how long without a verified payload its line says so."""
+"""After how long without a read portion the line of verification says so."""
 FULL: Final = 0.9
 _NAMED: Final = 5
 _OWN_LINES: Final = frozenset({"records", "feed", "database", "redis", "drain"})
@@ -126,7 +127,7 @@ def read(clock: Callable[[], float] = time.monotonic) -> PlatformStatus:
     own = nodes.alone(process_facts.read(), process_facts.started_at, timezone.now())
     began = clock()
     try:
-        with transaction.atomic():
+        with _snapshot():
             in_use, most = _bounded()
             processes = (own,) if settings.MCPHOST_ALONE else nodes.rows()
             key, tasks = active_key(), count_working()
@@ -159,6 +160,11 @@ def state_of(process: NodeRow) -> str:
     if fact(process, "role") == WORKER:
         return "works"
     return "drains" if process.draining else "serves"
+
+
+def _snapshot() -> AbstractContextManager[object]:
+    """A transaction, to which PostgreSQL's time limit belongs. On SQLite it would wait for the write lock."""
+    return transaction.atomic() if connection.vendor == "postgresql" else nullcontext()
 
 
 def _bounded() -> tuple[int, int]:
@@ -264,11 +270,13 @@ def _verification(facts: PlatformFacts) -> StatusLine:
     if found is not None and found.ended_at is not None:
         ago = _whole(facts.now - found.ended_at)
         text = f"the last one ended {ago} ago and read {found.payloads:,} payloads"
+    if found is not None and found.payloads_now:
+        text += f"; the present one has read {found.payloads_now:,}"
     if found is not None and found.wrong:
         reason = (
             f"{found.wrong:,} payloads are not what was recorded; the first belongs to the entry "
-            f"{found.first_wrong}. They were changed or deleted in the database: see who has access to it, "
-            "and compare with a backup."
+            f"{found.first_wrong}. They, or the keys of their tenant, were changed in the database: see who "
+            "has access to it, and compare with a backup."
         )
     elif found is not None and facts.now - found.read_at > VERIFIED_LATE:
         reason = (

@@ -1,6 +1,6 @@
 """Periodic work on the shared database, which one process does for all.
 
-It deletes what has expired and moves the key ring on. Each chore does what is due at that moment,
+It deletes what has expired, moves the key ring on, and verifies payloads. Each chore does what is due at that moment,
 whenever it last ran: a run that is late catches up, and two at once do no harm. The jobs of the queue
 call it where tasks are queued (`job_worker`), else each process's housekeeping does.
 """

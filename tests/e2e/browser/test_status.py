@@ -1,5 +1,7 @@
 """The status page in a real browser: it follows a change without being loaded again."""
 
+import re
+
 from playwright.sync_api import expect
 
 from tests.e2e.browser.conftest import PHONE, Visit, shoot
@@ -24,3 +26,14 @@ def test_the_status_follows_a_rotation_of_keys(visit: Visit) -> None:
     shoot(phone, "phone-status")
     wide = phone.evaluate("document.documentElement.scrollWidth > innerWidth")
     assert not wide
+
+
+def test_a_page_says_that_it_is_no_longer_updated_after_the_sign_in_has_ended(visit: Visit) -> None:
+    page = visit("admin")
+    page.goto("/admin/status/")
+    page.context.clear_cookies()
+    note = page.get_by_role("alert")
+    expect(note).to_have_text("This page is no longer updated. Reload it to see why.")
+    shoot(page, "status-ended")
+    note.get_by_role("link").click()
+    expect(page).to_have_url(re.compile("/admin/login/"))

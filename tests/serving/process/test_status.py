@@ -96,12 +96,17 @@ def test_no_process_writes_the_summaries(settings: Settings) -> None:
 
 def verified(**changes: Any) -> VerificationState:
     ended = NOW - timedelta(minutes=30)
-    return replace(VerificationState(12_345, ended, ended, 0, None), **changes)
+    return replace(VerificationState(12_345, 0, ended, ended, 0, None), **changes)
 
 
 def test_the_last_verification_is_shown() -> None:
     texts = {line.name: line.text for line in platform(process("one"), verified=verified()).lines}
     assert texts["verification"] == "the last one ended 30 min ago and read 12,345 payloads"
+    going_on = platform(process("one"), verified=verified(payloads_now=300))
+    assert (
+        "the present one has read 300"
+        in {line.name: line.text for line in going_on.lines}["verification"]
+    )
     none = {line.name: line.text for line in platform(process("one")).lines}
     assert none["verification"] == "no payload has been verified yet"
 
