@@ -3,10 +3,13 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import NamedTuple
 from uuid import UUID
 
-from django.db.models import Count
+from django.db.models import Count, IntegerField, Sum
+from django.db.models.fields.json import KT
+from django.db.models.functions import Cast
 
 from mcphost.audit.entries import UNKNOWN, EntryView, view
 from mcphost.audit.models import CallSummary, Entry
@@ -37,6 +40,7 @@ from mcphost.audit.timeline import (
     state_of,
     timeline,
 )
+from mcphost.runtime.call import Delivery
 
 MOST_WAITING = 200
 
@@ -84,6 +88,18 @@ class WaitingQuestion:
     @property
     def key(self) -> str:
         return key_of(self.entry)
+
+
+class OverdueCall(NamedTuple):
+    """A call that has waited for too long, how it is delivered, and how many of its questions are open."""
+
+    call: UUID
+    delivery: str
+    open: int
+
+
+_OPEN_QUESTIONS = Cast(KT(f"details__endings__{OPEN}"), IntegerField())
+"""The number of open questions in the row of a call that waits."""
 
 
 @dataclass(slots=True)
@@ -160,16 +176,18 @@ def call(call_id: UUID, tenants: frozenset[UUID] | None, now: datetime) -> Timel
     return timeline(entries, now, losses()) if entries else None
 
 
-def waiting(tenants: frozenset[UUID] | None, now: datetime) -> tuple[WaitingQuestion, ...]:
+def waiting(
+    tenants: frozenset[UUID] | None, now: datetime, first: Sequence[UUID] = ()
+) -> tuple[WaitingQuestion, ...]:
     """The questions that wait for an answer at `now`, the soonest to expire first.
 
-    Only those of the newest MOST_WAITING calls: a longer list is of no use to a reader.
+    At most those of MOST_WAITING calls: of the calls `first`, then of those that expire soonest.
     """
     follower.catch_up(now)
-    chosen = EntryFilter(tenants, outcome=OPEN)
-    newest = search.find(chosen, now, search.Cursor(limit=MOST_WAITING))
-    lasts = _entries(newest.lasts)
-    rows = {row.entry.call: row for row in _rows(lasts, now, losses()) if row.state == OPEN}
+    open_calls = search.open_calls(tenants, now).values_list("last", flat=True)
+    chosen = open_calls.filter(call__in=first[:MOST_WAITING]) if first else ()
+    ids = list(dict.fromkeys([*chosen, *open_calls[:MOST_WAITING]]))[:MOST_WAITING]
+    rows = {row.entry.call: row for row in _rows(_entries(ids), now, losses()) if row.state == OPEN}
     found = Entry.objects.filter(call__in=rows, action=QUESTION_ASKED).order_by("id")
     questions = {
         (each.call, key_of(each)): WaitingQuestion(each, expires_at)
@@ -179,6 +197,55 @@ def waiting(tenants: frozenset[UUID] | None, now: datetime) -> tuple[WaitingQues
         and (expires_at := row.expires_at) is not None
     }
     return tuple(sorted(questions.values(), key=lambda each: each.expires_at))
+
+
+def count_waiting(
+    tenants: frozenset[UUID] | None,
+    now: datetime,
+    *,
+    target: str = "",
+    until: datetime | None = None,
+) -> int:
+    """How many questions wait for an answer at `now`: of one target, or that expire by `until`.
+
+    Without those of tasks, which `tasks.listing` counts: their answers are recorded only when the next
+    round begins.
+    """
+    follower.catch_up(now)
+    found = search.open_calls(tenants, now).exclude(delivery=Delivery.TASK)
+    if target:
+        found = found.filter(target=target)
+    if until is not None:
+        found = found.filter(expires_at__lte=until)
+    return found.order_by().aggregate(count=Sum(_OPEN_QUESTIONS))["count"] or 0
+
+
+def overdue(
+    tenants: frozenset[UUID] | None, targets: Mapping[tuple[UUID, str], float], now: datetime
+) -> tuple[OverdueCall, ...]:
+    """The calls that have waited longer than the target time of their tool, the latest first.
+
+    `targets` are these times, in seconds, by tenant and target.
+    """
+    if not targets:
+        return ()
+    follower.catch_up(now)
+    shortest = timedelta(seconds=min(targets.values()))
+    found = search.open_calls(tenants, now).filter(at__lt=now - shortest)
+    rows = found.annotate(open=_OPEN_QUESTIONS)
+    late = []
+    for row in rows.values_list("tenant", "target", "at", "call", "delivery", "open").iterator():
+        tenant, target, at, call, delivery, count = row
+        seconds = None if tenant is None else targets.get((tenant, target))
+        if seconds is not None and at < (due := now - timedelta(seconds=seconds)):
+            late.append((at - due, OverdueCall(call, delivery, count)))
+    return tuple(each for _, each in sorted(late))
+
+
+def count_running(tenants: frozenset[UUID], target: str, since: datetime, now: datetime) -> int:
+    """How many calls of a target have a round that began after `since` and has not ended."""
+    follower.catch_up(now)
+    return search.running_calls(tenants, target, since).count()
 
 
 def _entries(ids: Sequence[UUID]) -> list[EntryView]:

@@ -17,7 +17,7 @@ from mcphost.console.dashboards.attention import Viewer, hands
 from mcphost.console.dashboards.panels import panel
 from mcphost.console.periods import asked_period
 from mcphost.console.records import tasks
-from mcphost.console.records.filters import named_calls, named_waiting, still_open
+from mcphost.console.records.filters import count_open, named_calls, named_waiting, still_open
 from mcphost.console.tenants.counts import Count, count
 from mcphost.kinds.script.kind import script_kind
 from mcphost.tenants.access import allowed, tenants_where, visible_tenants
@@ -63,7 +63,7 @@ def index(request: SignedInRequest) -> HttpResponseBase:
         several=readable is None or len(readable) > 1,
         calls=named_calls(call_list.calls(EntryFilter(readable), now, limit=RECENT).calls),
         waiting=named_waiting(waiting[:RECENT]),
-        waiting_count=len(waiting),
+        waiting_count=count_open(readable, now),
         tasks=tasks.summary(readable),
         staff=staff,
         sandbox=script_kind.sandbox if staff else None,

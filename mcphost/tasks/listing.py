@@ -174,6 +174,22 @@ def open_questions(calls: Collection[UUID]) -> frozenset[tuple[UUID, str]]:
     return frozenset((by_task[id], key) for id, key in asked.values_list("task", "author_key"))
 
 
+def count_open_questions(
+    tenants: Collection[UUID] | None, *, tool: str = "", until: datetime | None = None
+) -> int:
+    """Count the open questions of tasks that work: of one tool, or that expire by `until`. None: of all
+    tenants."""
+    working = Task.objects.filter(state=TaskState.WORKING, expires_at__gt=Now())
+    if tenants is not None:
+        working = working.filter(tenant__in=tenants)
+    if tool:
+        working = working.filter(tool=tool)
+    found = TaskQuestion.objects.filter(state=AnswerState.OPEN, expires_at__gt=Now())
+    if until is not None:
+        found = found.filter(expires_at__lte=until)
+    return found.filter(task__in=working.order_by().values("id")).count()
+
+
 def tallies(tenants: Collection[UUID] | None) -> Mapping[UUID, TaskTally]:
     """The counts of tenants that have such tasks. None: of all tenants."""
     recent = Q(state=TaskState.FAILED, updated_at__gt=Now() - RECENTLY)

@@ -4,7 +4,7 @@ The `cached_…` functions never query the database, so they may run in the even
 return MISS, call the function without `cached_` in a thread.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -92,6 +92,14 @@ def public_tenant(slug: str) -> TenantSnapshot | None:
 def cached_public_tenant(slug: str) -> TenantSnapshot | Miss | None:
     index = _public.get("index")
     return MISS if index is MISS else index.get(slug)
+
+
+def slugs(tenants: Iterable[UUID | None]) -> Mapping[UUID | None, str]:
+    """Return the slugs of these tenants by id; None, the platform, has none."""
+    ids = {each for each in tenants if each is not None}
+    if not ids:
+        return {}
+    return dict(Tenant.objects.filter(pk__in=ids).values_list("id", "slug"))
 
 
 mark = _tenants.mark

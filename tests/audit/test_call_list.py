@@ -9,13 +9,14 @@ from django.db import transaction
 from django.utils import timezone
 
 from mcphost.audit import call_list, selectors
-from mcphost.audit.call_list import ListedCall
+from mcphost.audit.call_list import MOST_WAITING, ListedCall
 from mcphost.audit.models import Entry
 from mcphost.audit.open_calls import calls_of
 from mcphost.audit.records import Actor
 from mcphost.audit.selectors import EntryFilter
 from mcphost.audit.services import cancel_call, record
 from mcphost.audit.summaries import follower, search
+from mcphost.runtime.call import Delivery
 from tests.audit.asking import HALF_HOUR, MINUTE, Story, forked, keep
 
 pytestmark = pytest.mark.django_db
@@ -358,6 +359,69 @@ def test_what_waits_is_listed_the_soonest_to_expire_first() -> None:
     assert call_list.waiting(frozenset({OTHER}), timezone.now()) == ()
     assert call_list.waiting(frozenset(), timezone.now()) == ()
     assert len(call_list.waiting(None, timezone.now())) == 4
+
+
+def test_of_many_waiting_calls_those_that_expire_soonest_are_listed_and_all_are_counted() -> None:
+    soon = asking("x", "y", target="soon", ago=HALF_HOUR - MINUTE)
+    many = [asking(target="many") for _ in range(MOST_WAITING + 5)]
+    keep(soon, *many, Story.of(OTHER, "other's", at=timezone.now()))
+    now = timezone.now()
+    found = call_list.waiting(OURS, now)
+    assert [(each.entry.target, each.key) for each in found[:3]] == [
+        ("soon", "x"),
+        ("soon", "y"),
+        ("many", "a"),
+    ]
+    assert len({each.entry.call for each in found}) == MOST_WAITING
+    assert call_list.count_waiting(OURS, now) == MOST_WAITING + 7
+    assert call_list.count_waiting(OURS, now, target="soon") == 2
+    assert call_list.count_waiting(None, now, until=now + 2 * MINUTE) == 2
+    assert call_list.count_waiting(frozenset({OTHER}), now) == 0
+    assert call_list.count_waiting(frozenset(), now) == 0
+
+
+def test_overdue_calls_are_listed_although_others_expire_sooner() -> None:
+    late, later = asking(target="late", ago=4 * MINUTE), asking("a", "b", target="later")
+    for each in (late, later):
+        each.made.clear()
+        each.expires = 48 * HALF_HOUR
+    late.ask("a")
+    later.ask("a", "b")
+    keep(late, later, *(asking(target="many", ago=5 * MINUTE) for _ in range(MOST_WAITING + 5)))
+    now = timezone.now()
+    assert "late" not in {each.entry.target for each in call_list.waiting(OURS, now)}
+    targets = {(ACME, "late"): 200.0, (ACME, "later"): 10.0, (OTHER, "many"): 1.0}
+    overdue = call_list.overdue(OURS, targets, now)
+    assert [(each.call, each.open) for each in overdue] == [(later.call.id, 2), (late.call.id, 1)]
+    found = call_list.waiting(OURS, now, [each.call for each in overdue])
+    assert len({each.entry.call for each in found}) == MOST_WAITING
+    assert [each.entry.target for each in found[-3:]] == ["late", "later", "later"]
+    assert call_list.overdue(OURS, {(ACME, "late"): 3600.0}, now) == ()
+    assert call_list.overdue(OURS, {}, now) == ()
+
+
+def test_questions_of_tasks_are_counted_with_the_tasks() -> None:
+    task, answered = asking(target="task"), asking("a", "b", target="answered")
+    task.made.clear()
+    task.call = task.call._replace(delivery=Delivery.TASK)
+    task.ask("a")
+    answered.back(MINUTE / 3).answer("a")
+    keep(task, answered)
+    assert len(call_list.waiting(OURS, timezone.now())) == 2
+    assert call_list.count_waiting(OURS, timezone.now()) == 1
+
+
+def test_calls_that_run_are_counted_however_many_there_are() -> None:
+    many = [story("runs") for _ in range(selectors.PAGE + 3)]
+    for each in many:
+        each.start()
+    old, other, ended = story("runs", ago=4 * HALF_HOUR), story("other"), plain("runs")
+    old.start()
+    other.start()
+    keep(*many, old, other, ended)
+    now = timezone.now()
+    assert call_list.count_running(OURS, "runs", now - HALF_HOUR, now) == selectors.PAGE + 3
+    assert call_list.count_running(frozenset({OTHER}), "runs", now - HALF_HOUR, now) == 0
 
 
 def test_what_was_asked_in_an_earlier_round_does_not_wait() -> None:

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from mcphost.tasks import listing
 from mcphost.tasks.listing import STATUSES, WAITING, TaskTally, WorkingTasks
-from mcphost.tasks.models import TaskQuestion
+from mcphost.tasks.models import Task, TaskQuestion
 from mcphost.tasks.states import AnswerState, TaskState
 from tests.tasks.rows import a_question, a_task
 
@@ -139,3 +139,22 @@ def test_open_questions_are_looked_up_by_their_task_whatever_the_statistics_say(
     assert "tasks_question" in plan
     assert "tasks_question_open" not in plan
     assert "tasks_question_expires" not in plan
+
+
+def test_open_questions_are_counted_by_tenant_tool_and_time() -> None:
+    now = timezone.now()
+    first, second, ended = (
+        a_task(TENANT, tool="a"),
+        a_task(OTHER, tool="b"),
+        a_task(TENANT, tool="a"),
+    )
+    a_question(first, "x", expires_at=now + timedelta(minutes=3))
+    a_question(first, "y")
+    a_question(first, "z", state=AnswerState.ANSWERED)
+    a_question(second)
+    a_question(ended)
+    Task.objects.filter(pk=ended.pk).update(state=TaskState.CANCELLED)
+    assert listing.count_open_questions(None) == 3
+    assert listing.count_open_questions({TENANT}) == 2
+    assert listing.count_open_questions({TENANT}, tool="b") == 0
+    assert listing.count_open_questions(None, tool="a", until=now + timedelta(minutes=5)) == 1

@@ -16,6 +16,7 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
 
+from mcphost.audit.entries import UNKNOWN
 from mcphost.audit.models import CallMark, CallSummary, RollUp
 from mcphost.audit.selectors import PAGE, SKEW, EntryFilter, first_id
 from mcphost.audit.summaries.batches import ANSWERED, ASKED, REASON, REFUSED
@@ -85,6 +86,21 @@ def find(chosen: EntryFilter, now: datetime, cursor: Cursor) -> FoundCalls:
         return FoundCalls(page, page[-1] if page else None, following)
     back = page[0] if page and cursor.after is not None else None
     return FoundCalls(page, following, back)
+
+
+def open_calls(tenants: frozenset[UUID] | None, now: datetime) -> QuerySet[CallSummary]:
+    """The calls that wait for an answer at `now`, the soonest to expire first."""
+    found = _calls().filter(expires_at__gt=now)
+    if tenants is not None:
+        found = found.filter(Q(own_tenant__in=tenants))
+    return found.order_by("expires_at", "call")
+
+
+def running_calls(tenants: frozenset[UUID], target: str, since: datetime) -> QuerySet[CallSummary]:
+    """The calls of a target that began a round after `since` and have no end, found by their mark."""
+    first = first_id(since - SKEW)
+    marked = CallMark.objects.filter(mark=UNKNOWN, tenant__in=tenants, last__gte=first)
+    return _calls().filter(call__in=marked.order_by().values("call"), target=target, at__gte=since)
 
 
 def _plan(chosen: EntryFilter, now: datetime) -> tuple[list[Rows], Q]:

@@ -20,11 +20,13 @@ from mcphost.audit.summaries.figures import CallNumbers, Dimension, Period
 from mcphost.catalogue import kinds
 from mcphost.catalogue import selectors as catalogue
 from mcphost.console.base import Can
+from mcphost.console.records.filters import count_open
 from mcphost.identity.selectors import TokenListing, expiring
 from mcphost.observability import health
 from mcphost.tenants.access import allowed, tenants_where
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
+from mcphost.tenants.selectors import slugs
 from mcphost.vault import listing
 
 SOON: Final = timedelta(minutes=10)
@@ -103,9 +105,9 @@ def open_requests(
 ) -> Iterator[Hand]:
     """Yield the open input requests near their end, the soonest first."""
     near = [each for each in waiting if each.expires_at - now <= SOON]
-    slugs = _slugs(each.entry.tenant for each in near[: MOST_OF_EACH + 1])
+    known = slugs(each.entry.tenant for each in near[: MOST_OF_EACH + 1])
     for each in near[:MOST_OF_EACH]:
-        slug = slugs[each.entry.tenant]
+        slug = known[each.entry.tenant]
         yield Hand(
             "warn",
             each.entry.target,
@@ -114,10 +116,12 @@ def open_requests(
             "View call",
             viewer.named(slug),
         )
-    more = len(near) - MOST_OF_EACH
-    if more > 0:
+    if len(near) > MOST_OF_EACH:
+        # More may be near their end than were read.
+        count = count_open(viewer.records, now, until=now + SOON)
+        more = max(count, len(near)) - MOST_OF_EACH
         expire = _number(more, "more open input request expires", "more open input requests expire")
-        slug = slugs[near[MOST_OF_EACH].entry.tenant]
+        slug = known[near[MOST_OF_EACH].entry.tenant]
         url = _calls(viewer, slug, outcome="open")
         yield Hand("warn", "", f"{expire} within ten minutes.", url, "View them")
 
@@ -148,17 +152,17 @@ def error_spikes(viewer: Viewer, now: datetime) -> Iterator[Hand]:
     """Yield targets that failed much more often in the last hour than in the day before."""
     hour = summaries.top(viewer.records, Dimension.TARGET, Period.HOUR, now, _MOST_TARGETS)
     failing = [each for each in hour if each.numbers.errors >= SPIKE_ERRORS][:_MOST_SPIKING]
-    slugs = _slugs(each.tenant for each in failing)
+    known = slugs(each.tenant for each in failing)
     # The day ends with a whole hour, so that it contains nothing of the last one.
     usual = {
         tenant: summaries.by_target(tenant, Period.DAY, now - timedelta(hours=2))
-        for tenant in slugs
+        for tenant in known
         if tenant is not None
     }
     for each in failing:
         before = usual[each.tenant].get(each.name, CallNumbers())
         if is_spike(each.numbers, before):
-            slug = slugs[each.tenant]
+            slug = known[each.tenant]
             asked = urlencode({"tool": each.name, "period": Period.HOUR.value})
             yield Hand(
                 "bad",
@@ -242,13 +246,6 @@ def _calls(viewer: Viewer, slug: str, **asked: str) -> str:
     everywhere = viewer.tenant is None and allowed(viewer.user, None, Permission.VIEW_RECORDS)
     path = reverse("admin:all_calls") if everywhere else reverse("admin:calls", args=[slug])
     return f"{path}?{urlencode(asked)}"
-
-
-def _slugs(tenants: Iterable[UUID | None]) -> Mapping[UUID | None, str]:
-    ids = {each for each in tenants if each is not None}
-    if not ids:
-        return {}
-    return dict(Tenant.objects.filter(pk__in=ids).values_list("id", "slug"))
 
 
 def _number(count: int, one: str, many: str) -> str:

@@ -29,7 +29,7 @@ from mcphost.console.dashboards.scales import (
 from mcphost.console.periods import AskedPeriod
 from mcphost.console.records.stages import STAGE_WORDS, STAGES
 from mcphost.console.templatetags.console import lasted
-from mcphost.tenants.models import Tenant
+from mcphost.tenants.selectors import slugs
 
 LENGTHS: Final[Mapping[Period, timedelta]] = {
     Period.HOUR: timedelta(hours=1),
@@ -229,16 +229,15 @@ def _tops(
     tenants: frozenset[UUID] | None, total: CallNumbers, period: Period, now: datetime
 ) -> Iterator[TopList]:
     found = [summaries.top(tenants, by, period, now, TOP) for _, by, _ in _TOPS]
-    ids = {each.tenant for ranked in found for each in ranked}
-    slugs = dict(Tenant.objects.filter(pk__in=ids).values_list("id", "slug"))
+    known = slugs(each.tenant for ranked in found for each in ranked)
     for (title, _, name), ranked in zip(_TOPS, found, strict=True):
-        yield TopList(title, [_top_row(each, slugs, name, total, period) for each in ranked])
+        yield TopList(title, [_top_row(each, known, name, total, period) for each in ranked])
 
 
 def _top_row(
-    each: Ranked, slugs: Mapping[UUID, str], name: str, total: CallNumbers, period: Period
+    each: Ranked, known: Mapping[UUID | None, str], name: str, total: CallNumbers, period: Period
 ) -> TopRow:
-    slug = slugs.get(each.tenant, "")
+    slug = known.get(each.tenant, "")
     query = urlencode({name: each.name, "period": period.value})
     found = each.name not in ("", OTHER)  # other names are no filter
     return TopRow(

@@ -13,8 +13,6 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from mcphost.audit import call_list
-from mcphost.audit.entries import UNKNOWN
-from mcphost.audit.selectors import EntryFilter
 from mcphost.catalogue import selectors, services
 from mcphost.catalogue.errors import (
     CatalogueError,
@@ -42,6 +40,7 @@ from mcphost.console.forms import forms
 from mcphost.console.primitives.definitions import labelled
 from mcphost.console.primitives.primitives import PUBLISHED, row_of
 from mcphost.console.primitives.version_changes import changes
+from mcphost.console.records.filters import count_open
 from mcphost.console.words import WORDS, Words
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.models import Tenant
@@ -248,14 +247,13 @@ def _under_way(row: PrimitiveRow, *, going_on: bool) -> str:
     """Return a sentence that says which calls are affected."""
     now, tenant = timezone.now(), frozenset({row.tenant_id})
     target = row.uri or row.name
-    asked = [each for each in call_list.waiting(tenant, now) if each.entry.target == target]
-    chosen = EntryFilter(tenants=tenant, target=target, outcome=UNKNOWN, since=now - _RECENT)
-    running = len(call_list.calls(chosen, now).calls)
+    asked = count_open(tenant, now, target=target)
+    running = call_list.count_running(tenant, target, now - _RECENT, now)
     parts = []
     if running:
         parts.append(f"{running} {'call is' if running == 1 else 'calls are'} under way.")
     if asked:
-        requests = f"{len(asked)} open input request{'' if len(asked) == 1 else 's'}"
+        requests = f"{asked} open input request{'' if asked == 1 else 's'}"
         if going_on:
             parts.append(f"Its {requests} can still be answered; answers that were given are kept.")
         else:

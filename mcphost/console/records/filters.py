@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.http import QueryDict
 
+from mcphost.audit import call_list
 from mcphost.audit.call_list import ASKED, REFUSED, ListedCall, WaitingQuestion
 from mcphost.audit.entries import UNKNOWN, EntryView
 from mcphost.audit.selectors import EntryFilter
@@ -19,8 +20,15 @@ from mcphost.console.records.ranges import ANY_TIME, DateRange, range_of
 from mcphost.runtime.call import Delivery
 from mcphost.runtime.outcomes import FailureKind
 from mcphost.serving.execution import audit_records
-from mcphost.tasks.listing import WAITING, ListedTask, of_calls, open_questions
+from mcphost.tasks.listing import (
+    WAITING,
+    ListedTask,
+    count_open_questions,
+    of_calls,
+    open_questions,
+)
 from mcphost.tenants.models import Tenant
+from mcphost.tenants.selectors import slugs
 
 PERIODS: Mapping[str, timedelta] = {
     "1h": timedelta(hours=1),
@@ -232,8 +240,8 @@ def named_calls(calls: Iterable[ListedCall]) -> list[tuple[ListedCall, str]]:
         replace(each, state=with_task(each.state, tasks.get(each.entry.call or _NO_CALL)))
         for each in found
     )
-    slugs = _slugs(each.entry for each in found)
-    return [(each, slugs.get(each.entry.tenant, "")) for each in found]
+    known = slugs(each.entry.tenant for each in found)
+    return [(each, known.get(each.entry.tenant, "")) for each in found]
 
 
 def with_task(state: str, task: ListedTask | None) -> str:
@@ -246,8 +254,8 @@ def with_task(state: str, task: ListedTask | None) -> str:
 def named_waiting(questions: Iterable[WaitingQuestion]) -> list[tuple[WaitingQuestion, str]]:
     """Pair each waiting question with the current slug of its tenant."""
     found = tuple(questions)
-    slugs = _slugs(each.entry for each in found)
-    return [(each, slugs.get(each.entry.tenant, "")) for each in found]
+    known = slugs(each.entry.tenant for each in found)
+    return [(each, known.get(each.entry.tenant, "")) for each in found]
 
 
 def still_open(questions: Iterable[WaitingQuestion]) -> list[WaitingQuestion]:
@@ -266,13 +274,21 @@ def still_open(questions: Iterable[WaitingQuestion]) -> list[WaitingQuestion]:
     ]
 
 
+def count_open(
+    tenants: frozenset[UUID] | None,
+    now: datetime,
+    *,
+    target: str = "",
+    until: datetime | None = None,
+) -> int:
+    """Count the open input requests, without those that `still_open` leaves out: of one target, or
+    that expire by `until`."""
+    waiting = call_list.count_waiting(tenants, now, target=target, until=until)
+    return waiting + count_open_questions(tenants, tool=target, until=until)
+
+
 def named_entries(entries: Iterable[EntryView]) -> list[tuple[EntryView, str]]:
     """Pair each entry with the current slug of its tenant; empty for the platform's entries."""
     found = tuple(entries)
-    slugs = _slugs(found)
-    return [(each, slugs.get(each.tenant, "")) for each in found]
-
-
-def _slugs(entries: Iterable[EntryView]) -> Mapping[UUID | None, str]:
-    ids = {each.tenant for each in entries if each.tenant is not None}
-    return dict(Tenant.objects.filter(pk__in=ids).values_list("id", "slug"))
+    known = slugs(each.tenant for each in found)
+    return [(each, known.get(each.tenant, "")) for each in found]

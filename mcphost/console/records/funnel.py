@@ -25,6 +25,7 @@ from mcphost.console.records.filters import RecordFilter, tenants_of
 from mcphost.console.records.stages import STAGE_WORDS, STAGES
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
+from mcphost.tenants.selectors import slugs
 
 MOST_ROWS: Final = 50
 WIDTH: Final = 200
@@ -121,6 +122,5 @@ def line(row: FunnelRow, slug: str) -> FunnelLine:
 
 
 def _named(rows: Sequence[FunnelRow]) -> list[tuple[FunnelRow, str]]:
-    tenants = Tenant.objects.filter(pk__in={row.tenant for row in rows})
-    slugs = dict(tenants.values_list("id", "slug"))
-    return [(row, slugs.get(row.tenant, "")) for row in rows]
+    known = slugs(row.tenant for row in rows)
+    return [(row, known.get(row.tenant, "")) for row in rows]

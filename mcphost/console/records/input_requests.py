@@ -1,6 +1,6 @@
 """Pages for open input requests: the lists, and cancelling a call that waits for a response."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from mcphost.audit import call_list
-from mcphost.audit.call_list import MOST_WAITING, WaitingQuestion
+from mcphost.audit.call_list import MOST_WAITING, OverdueCall, WaitingQuestion
 from mcphost.audit.timeline import Timeline
 from mcphost.catalogue import selectors as catalogue
 from mcphost.console.base import (
@@ -36,6 +36,7 @@ from mcphost.console.records.filters import (
     with_task,
 )
 from mcphost.console.templatetags.console import lasted
+from mcphost.runtime.call import Delivery
 from mcphost.serving.execution.cancelling import LONGEST_REASON, CancelResult
 from mcphost.serving.execution.cancelling import cancel as cancel_call
 from mcphost.tasks import listing as tasks
@@ -123,15 +124,19 @@ def _listing(
     request: SignedInRequest, tenants: frozenset[UUID] | None, title: str
 ) -> HttpResponseBase:
     now = timezone.now()
-    found = call_list.waiting(tenants, now)
-    rows = _rows(request, still_open(found), tenants, now)
+    targets = catalogue.targets(tenants)
+    overdue = call_list.overdue(tenants, targets, now)
+    found = call_list.waiting(tenants, now, [each.call for each in overdue[:MOST_WAITING]])
+    rows = _rows(request, still_open(found), targets, now)
+    shown = {each.entry.call for each in found}
+    others = [each for each in overdue if each.call not in shown]
     return show(
         request,
         "records/input_requests.html",
         title,
         rows=rows,
-        late=sum(row.is_late for row in rows),
-        full=len({each.entry.call for each in found}) >= MOST_WAITING,
+        late=sum(row.is_late for row in rows) + _count(others),
+        full=len(shown) >= MOST_WAITING,
         most=MOST_WAITING,
     )
 
@@ -139,11 +144,10 @@ def _listing(
 def _rows(
     request: SignedInRequest,
     questions: Sequence[WaitingQuestion],
-    tenants: frozenset[UUID] | None,
+    targets: Mapping[tuple[UUID, str], float],
     now: datetime,
 ) -> list[OpenRequest]:
     """Return the rows, overdue ones first, the latest first; then those that expire soonest."""
-    targets = catalogue.targets(tenants)
     may = tenants_where(request.user, Permission.CANCEL_CALLS)
     theirs = {each.entry.tenant for each in questions if each.entry.tenant is not None}
     cancels = frozenset(may.filter(pk__in=theirs).values_list("id", flat=True))
@@ -156,6 +160,13 @@ def _rows(
             late = None
         rows.append(OpenRequest(each, slug, target, late, each.entry.tenant in cancels))
     return sorted(rows, key=lambda row: (-(row.late or timedelta()), row.question.expires_at))
+
+
+def _count(overdue: Sequence[OverdueCall]) -> int:
+    """Count the open input requests of these calls."""
+    of_tasks = [each.call for each in overdue if each.delivery == Delivery.TASK]
+    others = sum(each.open for each in overdue if each.delivery != Delivery.TASK)
+    return others + (len(tasks.open_questions(of_tasks)) if of_tasks else 0)
 
 
 @of_tenant(Permission.CANCEL_CALLS)

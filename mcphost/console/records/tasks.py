@@ -40,6 +40,7 @@ from mcphost.tasks import services as changing
 from mcphost.tasks.listing import ListedTask
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
+from mcphost.tenants.selectors import slugs
 
 
 class TaskAct(NamedTuple):
@@ -191,5 +192,5 @@ def _task(tenant: Tenant, call_id: UUID) -> ListedTask:
 def summary(tenants: frozenset[UUID] | None) -> list[tuple[str, tasks.TaskTally]]:
     """Return the counts of the tenants that have tasks, by slug; None means of all tenants."""
     counted: Mapping[UUID, tasks.TaskTally] = tasks.tallies(tenants)
-    slugs = Tenant.objects.filter(pk__in=counted).order_by("slug").values_list("id", "slug")
-    return [(slug, counted[id]) for id, slug in slugs]
+    named = ((slug, counted[id]) for id, slug in slugs(counted).items() if id is not None)
+    return sorted(named)

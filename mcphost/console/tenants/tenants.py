@@ -33,7 +33,7 @@ from mcphost.console.dashboards.panels import panel
 from mcphost.console.forms import forms
 from mcphost.console.paging import page_by_name
 from mcphost.console.periods import asked_period
-from mcphost.console.records.filters import named_calls, named_waiting, still_open
+from mcphost.console.records.filters import count_open, named_calls, named_waiting, still_open
 from mcphost.console.tenants.counts import count
 from mcphost.tenants import services
 from mcphost.tenants.access import allowed, visible_tenants
@@ -203,7 +203,7 @@ def overview(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         asked=asked,
         calls=named_calls(recent),
         waiting=named_waiting(waiting[:RECENT]),
-        waiting_count=len(waiting),
+        waiting_count=count_open(own, now) if may_read else 0,
         url=mcp_url(request, tenant.slug),
     )
 

@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from mcphost.audit.call_list import MOST_WAITING
 from mcphost.audit.records import Actor
 from mcphost.audit.summaries.figures import CallNumbers
 from mcphost.catalogue import selectors as catalogue
@@ -70,6 +71,24 @@ def test_many_open_requests_are_counted(cast: Cast, auditor: Client) -> None:
     assert len(hands(auditor)) == 4
     assert last.text == "2 more open input requests expire within ten minutes."
     assert len(auditor.get(last.url).context["calls"]) == 5
+
+
+def test_open_requests_near_their_end_are_found_among_many(cast: Cast, auditor: Client) -> None:
+    waiting(cast, timedelta(minutes=4))
+    many = [Story.of(cast.acme.id, "far", at=timezone.now()) for _ in range(MOST_WAITING + 5)]
+    for each in many:
+        each.ask("approve")
+    keep(*many)
+    assert texts(auditor) == [
+        "refund waits for a response: its input request expires in 4 minutes."
+    ]
+    near = [Story.of(cast.acme.id, "near", at=timezone.now()) for _ in range(MOST_WAITING + 5)]
+    for each in near:
+        each.expires = timedelta(minutes=8)
+        each.ask("approve")
+    keep(*near)
+    more = MOST_WAITING + 6 - 3
+    assert texts(auditor)[-1] == f"{more} more open input requests expire within ten minutes."
 
 
 def test_tokens_about_to_expire_are_for_those_who_manage_them(

@@ -5,11 +5,14 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.test import Client
+from django.utils import timezone
 
 from mcphost.audit.models import Entry
+from mcphost.audit.selectors import PAGE
 from mcphost.catalogue import selectors
 from mcphost.catalogue.models import Primitive, PrimitiveVersion
 from mcphost.console.primitives.version_changes import MOST_LINES, compare
+from tests.audit.asking import Story, keep
 from tests.cast import Cast
 from tests.catalogue.kit import OTHER
 from tests.console.conftest import Browser
@@ -104,6 +107,16 @@ def test_disabling_says_first_which_calls_wait(operator: Client, acme: Things) -
         assert "will not be answered" in text
     operator.post(f"{page}archive/")
     assert Primitive.objects.get(pk=acme.tool).state == "archived"
+
+
+def test_calls_under_way_are_counted_however_many_there_are(operator: Client, acme: Things) -> None:
+    name = Primitive.objects.get(pk=acme.tool).name
+    many = [Story.of(acme.tenant, name, at=timezone.now()) for _ in range(PAGE + 3)]
+    for each in many:
+        each.start()
+    keep(*many)
+    text = operator.get(f"{TOOLS}{acme.tool}/disable/").content.decode()
+    assert f"{PAGE + 3} calls are under way." in text
 
 
 def test_other_verbs_have_no_page_of_their_own(operator: Client, say: str) -> None:

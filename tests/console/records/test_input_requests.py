@@ -10,13 +10,16 @@ from django.test import Client
 from django.utils import timezone
 from django.utils.html import strip_tags
 
+from mcphost.audit.call_list import MOST_WAITING
 from mcphost.audit.models import Entry
 from mcphost.calls.models import CancelledCall, Claim
 from mcphost.catalogue import selectors, services
-from tests.audit.asking import MINUTE, Story
+from mcphost.runtime.call import Delivery
+from tests.audit.asking import MINUTE, Story, keep
 from tests.cast import ACTOR, Cast
 from tests.console.conftest import Browser
 from tests.console.things import Things, told
+from tests.tasks.rows import a_question, a_task
 
 PAGE = "/admin/t/acme/input-requests/"
 
@@ -76,6 +79,56 @@ def test_overdue_requests_come_first_and_then_those_that_expire_soonest(
     assert "1 overdue: open for longer than the target time of its tool." in page
     assert re.search(r"8 min( \d+ s)? overdue", page)
     assert "target 2 min" in page
+
+
+def test_of_many_requests_those_that_are_overdue_or_expire_soon_are_listed(
+    operator: Client, acme: Things
+) -> None:
+    tool = aim(acme, 120)
+    soon = Story.of(acme.tenant, "soon", at=timezone.now() - 29 * MINUTE)
+    soon.ask("colour")
+    overdue = Story.of(acme.tenant, tool, at=timezone.now() - 10 * MINUTE)
+    overdue.expires = 1000 * MINUTE
+    overdue.ask("colour", "size")
+    many = [Story.of(acme.tenant, "many", at=timezone.now()) for _ in range(MOST_WAITING + 5)]
+    for each in many:
+        each.ask("colour")
+    keep(soon, overdue, *many)
+    page = operator.get(PAGE)
+    rows = [(row.question.entry.target, row.is_late) for row in page.context["rows"]]
+    assert rows[:4] == [(tool, True), (tool, True), ("soon", False), ("many", False)]
+    assert len(rows) == MOST_WAITING + 1
+    assert page.context["late"] == 2
+    assert "Only requests of 200 waiting calls are shown" in page.content.decode()
+    for path in ("/admin/", "/admin/t/acme/"):
+        page = operator.get(path)
+        assert page.context["waiting_count"] == MOST_WAITING + 8
+        assert page.context["waiting"][0][0].entry.target == "soon"
+    text = shown(operator, f"/admin/t/acme/tools/{acme.tool}/disable/")
+    assert "2 open input requests" in text
+
+
+def test_overdue_requests_are_counted_even_if_they_are_not_listed(
+    operator: Client, acme: Things
+) -> None:
+    tool = aim(acme, 120)
+    many = [
+        Story.of(acme.tenant, tool, at=timezone.now() - 9 * MINUTE) for _ in range(MOST_WAITING + 4)
+    ]
+    for each in many:
+        each.ask("colour", "size")
+    for each in many[-2:]:
+        each.made.clear()
+        each.at = timezone.now() - 5 * MINUTE
+    many[-2].ask("colour", "size")
+    task = many[-1]
+    task.call = task.call._replace(delivery=Delivery.TASK)
+    task.ask("colour", "size")
+    keep(*many)
+    a_question(a_task(acme.tenant, task.call.id, tool=tool), "colour")
+    page = operator.get(PAGE)
+    assert len(page.context["rows"]) == 2 * MOST_WAITING
+    assert page.context["late"] == 2 * (MOST_WAITING + 3) + 1
 
 
 def test_a_target_time_holds_at_once_and_is_no_change_to_publish(
