@@ -6,7 +6,7 @@ lease says which process looks each second; it saves work, and correctness does 
 
 import logging
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
@@ -14,7 +14,7 @@ from typing import Any, Final
 from uuid import UUID, uuid4
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from mcphost.audit.models import CallSummary, Following
@@ -56,13 +56,14 @@ class Follower:
 
     def __init__(self) -> None:
         self.id = uuid4()
+        self._renew_at: datetime | None = None
 
     def step(self, pause: Any = None) -> FollowerStep:
         """Follow once if the lease is this process's, or free."""
         now = timezone.now()
         if not self._lease(now):
             return FollowerStep()
-        return _Pass(pause).run(now)
+        return _Pass(pause, renew=self._renew).run(now)
 
     def release(self) -> None:
         """Let another process take the lease at once."""
@@ -73,8 +74,17 @@ class Follower:
         free = Q(owner=None) | Q(owner=self.id) | Q(leased_until__lt=now)
         if Following.objects.filter(owner=self.id, leased_until__gt=now + LEASE / 2).exists():
             return True
-        held = Following.objects.filter(free)
-        return bool(held.update(owner=self.id, leased_until=now + LEASE))
+        return self._hold(Following.objects.filter(free), now)
+
+    def _renew(self) -> None:
+        """Keep the lease in a pass that takes long, mostly because it pauses."""
+        now = timezone.now()
+        if self._renew_at is None or now >= self._renew_at:
+            self._hold(Following.objects.filter(owner=self.id), now)
+
+    def _hold(self, free: QuerySet[Following], now: datetime) -> bool:
+        self._renew_at = now + LEASE / 2
+        return bool(free.update(owner=self.id, leased_until=now + LEASE))
 
 
 def begin(now: datetime) -> None:
@@ -103,14 +113,13 @@ def begin(now: datetime) -> None:
 def catch_up(now: datetime) -> None:
     """Write what a reader would miss, if it is little, and no other process is writing.
 
-    So a page that is opened right after a call shows it.
+    So a page that is opened right after a call shows it. What is more is left to the process that follows.
     """
     begin(now)
     with transaction.atomic():
         following = Following.objects.select_for_update(skip_locked=True).first()
         if following is not None:
-            followed = following.leased_until is not None and following.leased_until > now
-            _Pass(None, reading=True, followed=followed).run(now)
+            _Pass(reading=True, alone=following.leased_until is None).run(now)
 
 
 def refresh(now: datetime) -> None:
@@ -122,13 +131,22 @@ def refresh(now: datetime) -> None:
 class _Pass:
     """One pass: what is new, what is due, and a portion of what is missing.
 
-    `reading`: a reader waits for it. `followed`: a process will do what is left out.
+    `reading`: a reader waits for it, so what is more than a little is left out. `alone`: no process follows,
+    before anything has started, and in tests.
     """
 
-    def __init__(self, pause: Any, *, reading: bool = False, followed: bool = False) -> None:
+    def __init__(
+        self,
+        pause: Any = None,
+        renew: Callable[[], None] | None = None,
+        *,
+        reading: bool = False,
+        alone: bool = False,
+    ) -> None:
         self._pause = pause
+        self._renew = renew
         self._reading = reading
-        self._followed = followed
+        self._alone = alone
         self._written = 0
         self._begun = time.monotonic()
 
@@ -141,7 +159,7 @@ class _Pass:
         self._write(self._due(now), now, lost, again=True)
         self._lose(following, now, lost)
         more = behind
-        if not self._followed:
+        if self._alone or not self._reading:
             more = self._fill(following, now, lost) or more
         self._fold(following, now)
         if not self._reading:
@@ -151,7 +169,7 @@ class _Pass:
 
     def _follow(self, following: Following, now: datetime, lost: Losses) -> bool:
         found = unseen.look(following)
-        if self._followed and len(found.calls) > AT_ONCE:
+        if self._reading and len(found.calls) > AT_ONCE:
             return True
         self._write(found.calls, now, lost)
         changes: dict[str, Any] = {
@@ -243,6 +261,8 @@ class _Pass:
 
     def _rest(self) -> None:
         """Pause, after what was done since the last pause."""
+        if self._renew is not None:
+            self._renew()
         if self._pause is not None:
             self._pause(time.monotonic() - self._begun)
         self._begun = time.monotonic()
