@@ -133,8 +133,10 @@ def appoint_owner(tenant_id: UUID, username: str, *, actor: Actor) -> User:
 
 
 @transaction.atomic
-def grant_scopes(tenant_id: UUID, user: User, scopes: Iterable[str], *, actor: Actor) -> None:
+def grant_scopes(tenant_id: UUID, user: User, scopes: Iterable[str], *, actor: Actor) -> bool:
     """Replace the set of scopes of single tools that the tokens issued by a member may hold.
+
+    Return whether that changed it.
 
     Raises InvalidError for a scope that is not a tool's, or if the user is not a member, and
     UnknownTenantError if the tenant does not exist or is closed.
@@ -148,11 +150,13 @@ def grant_scopes(tenant_id: UUID, user: User, scopes: Iterable[str], *, actor: A
     membership = Membership.objects.filter(tenant=tenant, user=user).first()
     if membership is None:
         raise InvalidError({"scopes": ["This person is not a member of this tenant."]})
-    if membership.scopes != wanted:
-        facts = {"scopes": wanted, "before": membership.scopes}
-        membership.scopes = wanted
-        membership.save(update_fields=["scopes"])
-        member_changed("member.scopes_set", tenant_id, user, facts, actor)
+    if membership.scopes == wanted:
+        return False
+    facts = {"scopes": wanted, "before": membership.scopes}
+    membership.scopes = wanted
+    membership.save(update_fields=["scopes"])
+    member_changed("member.scopes_set", tenant_id, user, facts, actor)
+    return True
 
 
 @transaction.atomic

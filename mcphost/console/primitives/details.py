@@ -1,6 +1,6 @@
 """The data for the page of one tool, prompt, resource or template."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from mcphost.catalogue.listing import ListingTexts, describe
 from mcphost.catalogue.selectors import PrimitiveRow, Snapshot, VersionRow
 from mcphost.catalogue.services import working_digest
 from mcphost.catalogue.states import DELETABLE, PrimitiveVerb, possible
+from mcphost.console.forms.edits import Difference, differences
 from mcphost.console.forms.kind_forms import TEXT
 from mcphost.console.forms.previews import Piece, pieces
 from mcphost.console.primitives import examples
@@ -24,9 +25,6 @@ from mcphost.console.primitives.definitions import (
     labelled,
 )
 from mcphost.kinds.kind import Compiled
-
-Triple = tuple[str, Any, Any]
-"""The name of a field, its served value, and its value in the working copy."""
 
 _LABELS = {
     "config": "Content",
@@ -40,18 +38,10 @@ _LABELS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """A field whose served value differs from the working copy."""
-
-    label: str
-    served: Any
-    working: Any
-
-
-@dataclass(frozen=True, slots=True)
 class PrimitivePage:
     """One primitive, as its page shows it.
 
+    `differences` are between what is served and the working copy.
     `problems` prevent the working copy from being published, `unserved` the published version from
     being served. `listing` is what clients see, or would see after publishing. `curl` is an example
     request, and `shown` its result with the values in `example`, where that is known without
@@ -199,31 +189,24 @@ def _argument_limit(served: Snapshot | None, ready: Ready | None) -> int | None:
 def differing_fields(stored: PrimitiveFields, wanted: PrimitiveFields) -> list[Difference]:
     """Return how a working copy differs from the one that a form would store."""
     named = ("name", *OVERRIDES)
-    pairs = [
-        *_differing(
+    return [
+        *differences(
             {name: getattr(stored, name) for name in named},
             {name: getattr(wanted, name) for name in named},
+            _label,
         ),
-        *_differing(stored.config, wanted.config),
+        *differences(stored.config, wanted.config, _label),
     ]
-    return [Difference(_label(name), before, after) for name, before, after in pairs]
 
 
 def _differences(row: PrimitiveRow, live: VersionRow | None) -> list[Difference]:
     if live is None:
         return []
-    pairs = [
-        *_differing(live.snapshot["config"], row.fields.config),
-        *_differing(
+    return [
+        *differences(live.snapshot["config"], row.fields.config, _label),
+        *differences(
             {name: live.snapshot.get(name) for name in OVERRIDES},
             {name: getattr(row.fields, name) for name in OVERRIDES},
+            _label,
         ),
     ]
-    return [Difference(_label(name), served, working) for name, served, working in pairs]
-
-
-def _differing(served: Mapping[str, Any], working: Mapping[str, Any]) -> Iterator[Triple]:
-    """Yield the fields that differ in the working copy, with both values."""
-    for name in {**served, **working}:
-        if served.get(name) != working.get(name):
-            yield name, served.get(name), working.get(name)

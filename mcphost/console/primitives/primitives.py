@@ -36,15 +36,11 @@ from mcphost.console.base import (
     show,
 )
 from mcphost.console.dashboards.uses import counted, use_page, uses
+from mcphost.console.forms.edits import BASED_ON, WHAT_DIFFERS, Difference
 from mcphost.console.forms.kind_forms import PYTHON, granted, kind_for, ways
 from mcphost.console.periods import asked_period
 from mcphost.console.primitives import gallery
-from mcphost.console.primitives.details import (
-    Difference,
-    argument_limit_of,
-    differing_fields,
-    view_of,
-)
+from mcphost.console.primitives.details import argument_limit_of, differing_fields, view_of
 from mcphost.console.primitives.form import PrimitiveForm, author_texts
 from mcphost.console.words import WORDS, Words
 from mcphost.kinds.primitive_types import PrimitiveType
@@ -56,13 +52,6 @@ PUBLISH = "_publish"
 """The name of the button that saves and publishes."""
 
 PUBLISHED = "{} is published. Clients can use it now."
-_READ = "based_on"
-"""The form's hidden field: the fingerprint of the working copy that it began with."""
-
-
-_CONFLICT = (
-    "What differs is shown below the form's buttons. Change the form, or save again to replace it."
-)
 
 
 @of_tenant(Permission.VIEW_TOOLS)
@@ -140,7 +129,7 @@ def edit(
     row = row_of(tenant, sort, primitive_id)
     form = PrimitiveForm(WORDS[sort], tenant.pk, row.fields.kind, form_input(request), row.fields)
     now = fingerprint(row.fields)
-    read = query_text(request.POST, _READ) or now
+    read = query_text(request.POST, BASED_ON) or now
     conflict: Sequence[Difference] = ()
     if request.method == "POST" and form.is_valid():
         wanted, publish, who = form.wanted(), PUBLISH in request.POST, actor(request)
@@ -153,7 +142,7 @@ def edit(
             raise Http404 from None  # another user deleted it meanwhile
         except ConflictError as refusal:
             saved, conflict = None, differing_fields(row.fields, wanted)
-            form.add_error(None, f"{refusal}. {_CONFLICT}")
+            form.add_error(None, f"{refusal}. {WHAT_DIFFERS}")
         if saved is not None:
             return _saved(request, tenant, *saved)
     # After a conflict has been shown, saving again replaces the other user's changes.

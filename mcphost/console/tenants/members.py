@@ -20,6 +20,7 @@ from mcphost.console.base import (
     show_refusal,
 )
 from mcphost.console.forms import forms
+from mcphost.console.forms.edits import Edit
 from mcphost.console.returning import listed
 from mcphost.console.tenants.tokens import asked_scopes
 from mcphost.tenants import invitations, services
@@ -157,22 +158,33 @@ def change(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpRespon
 @of_tenant(Permission.MANAGE_MEMBERS)
 def scopes(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpResponseBase:
     """Set the scopes of single tools that a member's own tokens may have."""
-    user = _member(tenant, user_id)
-    membership = Membership.objects.get(tenant=tenant, user=user)
+    membership = get_object_or_404(
+        Membership.objects.select_related("user"), tenant=tenant, user=user_id
+    )
+    user = membership.user
     choices = sorted({*asked_scopes(tenant), *membership.scopes})
     form = ScopesForm(*form_input(request), initial={"scopes": membership.scopes})
     form.fields["scopes"].choices = [(each, each) for each in choices]  # type: ignore[attr-defined]
+    editing = Edit(request, form, {"scopes": membership.scopes})
     if request.method == "POST" and form.is_valid():
-        given: list[str] = form.cleaned_data["scopes"]
-        services.grant_scopes(tenant.pk, user, given, actor=actor(request))
-        messages.success(request, "Saved.")
-        return _back(request, tenant, f"member-{user_id}")
+        given = sorted(form.cleaned_data["scopes"])
+        saved = editing.save(
+            user.get_username(),
+            {"scopes": given},
+            lambda: {"scopes": _locked_scopes(tenant, user)},
+            lambda: services.grant_scopes(tenant.pk, user, given, actor=actor(request)),
+        )
+        if saved is not None:
+            messages.success(request, "Saved.")
+            return _back(request, tenant, f"member-{user_id}")
     return show(
         request,
         "tenants/member_scopes.html",
         f"Scopes of {user.get_username()}",
         page_of(tenant, "members", "Members"),
         form=form,
+        based_on=editing.based_on,
+        conflict=editing.conflict,
         person=user,
         choices=choices,
     )
@@ -206,6 +218,13 @@ def remove(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpRespon
 
 def _back(request: SignedInRequest, tenant: Tenant, row: str) -> HttpResponseBase:
     return redirect(listed(request, "admin:members", tenant.slug, row=row))
+
+
+def _locked_scopes(tenant: Tenant, user: User) -> list[str]:
+    """Return a member's scopes, which only change while the tenant's row is locked."""
+    services.open_tenant(tenant.pk)
+    scopes: list[str] = Membership.objects.get(tenant=tenant, user=user).scopes
+    return scopes
 
 
 def _member(tenant: Tenant, user_id: int) -> User:

@@ -1,7 +1,7 @@
 """Pages for tenants: the list, creation, overview, settings, and closing for good."""
 
 import base64
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from django.contrib import messages
@@ -31,6 +31,7 @@ from mcphost.console.dashboards.attention import Viewer, hands
 from mcphost.console.dashboards.first_steps import first_steps
 from mcphost.console.dashboards.panels import panel
 from mcphost.console.forms import forms
+from mcphost.console.forms.edits import Edit
 from mcphost.console.paging import page_by_name
 from mcphost.console.periods import asked_period
 from mcphost.console.records.filters import count_open, named_calls, named_waiting, still_open
@@ -213,9 +214,16 @@ def settings(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """Change the settings of a tenant."""
     before = snapshot(tenant).fields
     form = TenantForm(*form_input(request), initial=TenantForm.starting(before))
+    editing = Edit(request, form, asdict(before))
     if request.method == "POST" and form.is_valid():
         wanted = form.wanted(before)
-        if form.attempt(lambda: services.update_tenant(tenant.pk, wanted, actor=actor(request))):
+        saved = editing.save(
+            tenant.slug,
+            asdict(wanted),
+            lambda: asdict(snapshot(services.open_tenant(tenant.pk)).fields),
+            lambda: services.update_tenant(tenant.pk, wanted, actor=actor(request)),
+        )
+        if saved is not None:
             messages.success(request, "Saved.")
             return redirect("admin:settings", tenant.slug)
     return show(
@@ -223,6 +231,8 @@ def settings(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         "tenants/tenant_form.html",
         "Settings",
         form=form,
+        based_on=editing.based_on,
+        conflict=editing.conflict,
         verb="Save",
         icon=before.icon,
         has_salt=has_salt(tenant.pk),

@@ -52,12 +52,21 @@ def create(username: str, password: str, fields: PersonFields, who: Actor) -> Us
     return user
 
 
+def locked(user_id: int) -> User:
+    """Return a user, locked until the transaction ends. Raises User.DoesNotExist.
+
+    Rows that refer to the user can still be added (`no_key`).
+    """
+    return User.objects.select_for_update(no_key=True).get(pk=user_id)
+
+
 @transaction.atomic
 def update(user: User, fields: PersonFields, who: Actor) -> User:
     """Change a user, and return it. Without a difference, nothing is written.
 
-    Raises InvalidError when deactivating the last owner of an open tenant.
+    Raises InvalidError when deactivating the last owner of an open tenant, and User.DoesNotExist.
     """
+    user = locked(user.pk)
     before, after = asdict(PersonFields.of(user)), asdict(fields)
     changed = {name: value for name, value in after.items() if value != before[name]}
     if not changed:

@@ -1,5 +1,6 @@
 """Pages for the platform's users, for staff; and the page to change your own password."""
 
+from dataclasses import asdict
 from typing import Any
 
 from django.contrib import messages
@@ -24,6 +25,7 @@ from mcphost.console.base import (
     show,
 )
 from mcphost.console.forms import forms
+from mcphost.console.forms.edits import Edit
 from mcphost.console.paging import page_by_name
 from mcphost.console.returning import listed, row_url
 from mcphost.console.signin import address_of, not_checked, with_status
@@ -178,12 +180,18 @@ def add(request: SignedInRequest) -> HttpResponseBase:
 def edit(request: SignedInRequest, user_id: int) -> HttpResponseBase:
     """Show and edit one user."""
     user = get_object_or_404(User, pk=user_id)
-    before = PersonFields.of(user)
-    initial = {name: getattr(before, name) for name in PersonFields.__dataclass_fields__}
-    form = PersonForm(*form_input(request), initial=initial, itself=user.pk == request.user.pk)
+    before = asdict(PersonFields.of(user))
+    form = PersonForm(*form_input(request), initial=before, itself=user.pk == request.user.pk)
+    editing = Edit(request, form, before)
     if request.method == "POST" and form.is_valid():
         wanted = form.wanted()
-        if form.attempt(lambda: changes.update(user, wanted, actor(request))):
+        saved = editing.save(
+            user.get_username(),
+            asdict(wanted),
+            lambda: asdict(PersonFields.of(changes.locked(user_id))),
+            lambda: changes.update(user, wanted, actor(request)),
+        )
+        if saved is not None:
             messages.success(request, "Saved.")
             return redirect(row_url(request, "admin:user", user.pk))
     return show(
@@ -192,6 +200,8 @@ def edit(request: SignedInRequest, user_id: int) -> HttpResponseBase:
         user.get_username(),
         _users(),
         form=form,
+        based_on=editing.based_on,
+        conflict=editing.conflict,
         person=user,
         at_row=f"user-{user.pk}",
         roles=Membership.objects.filter(user=user).select_related("tenant"),

@@ -58,7 +58,7 @@ def test_how_long_a_tools_questions_wait_is_set_published_and_shown(
     assert operator.get(page).context["offer"].answer_within == 90
     operator.post(f"{page}edit/", form(answer_within_seconds=""))
     (difference,) = operator.get(page).context["offer"].differences
-    assert (difference.label, difference.served) == ("Response time limit", 90)
+    assert (difference.label, difference.before) == ("Response time limit", 90)
     settings.MCPHOST_MAX_ANSWER_SECONDS = 60
     assert operator.get(page).context["offer"].answer_within == 60
 
@@ -136,7 +136,7 @@ def test_an_edit_changes_the_working_copy_and_the_page_says_what_differs(
     assert operator.post(f"{path}edit/", fields)["Location"] == path
     page = operator.get(path)
     differences = [
-        (each.label, each.served, each.working) for each in page.context["offer"].differences
+        (each.label, each.before, each.after) for each in page.context["offer"].differences
     ]
     assert differences == [("Title", "", "Another"), ("Scopes", [], ["mcp:x"])]
     assert "Unpublished changes" in page.content.decode()

@@ -163,7 +163,7 @@ def test_what_another_user_saved_meanwhile_is_shown_and_not_overwritten(
     assert "changed meanwhile by another user" in text
     assert 'value="Mine"' in text
     assert ("Title", "Theirs", "Mine") in [
-        (each.label, each.served, each.working) for each in mine.context["conflict"]
+        (each.label, each.before, each.after) for each in mine.context["conflict"]
     ]
     operator.post(edit, form(title="Mine", based_on=mine.context["based_on"]))
     assert row().title == "Mine"

@@ -1,13 +1,15 @@
 import re
+from typing import Any
 from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
 
 from mcphost.audit.models import Entry
 from mcphost.catalogue import services as catalogue
-from mcphost.tenants import invitations
+from mcphost.tenants import invitations, services
 from mcphost.tenants.models import Invitation, Membership
 from mcphost.tenants.roles import Role
 from mcphost.tenants.services import set_member
@@ -163,6 +165,76 @@ def test_an_owner_chooses_which_scopes_of_tools_a_member_may_take(
     assert list(owner.post(path, {"scopes": ["mcp:other"]}).context["form"].errors) == ["scopes"]
     owner.post(path, {})
     assert Membership.objects.get(user=cast.member.user).scopes == []
+
+
+@pytest.fixture
+def scopes(acme: Things, cast: Cast) -> str:
+    """The page of a member's scopes, who has both scopes that tools require."""
+    for name in ("payroll", "paint"):
+        catalogue.create(acme.tenant, tool_fields(name, scopes=(f"mcp:{name}",)), ACTOR)
+    _grant(cast, "mcp:paint", "mcp:payroll")
+    return f"{MEMBERS}{cast.member.user.pk}/scopes/"
+
+
+def _grant(cast: Cast, *scopes: str) -> None:
+    services.grant_scopes(cast.acme.id, cast.member.user, scopes, actor=ACTOR)
+
+
+def _granted(cast: Cast) -> list[str]:
+    scopes: list[str] = Membership.objects.get(tenant=cast.acme.id, user=cast.member.user).scopes
+    return scopes
+
+
+def test_a_scope_that_was_revoked_meanwhile_is_not_granted_again(
+    owner: Client, cast: Cast, scopes: str
+) -> None:
+    page = owner.get(scopes)
+    based_on = page.context["based_on"]
+    assert f'name="based_on" value="{based_on}"' in page.content.decode()
+    _grant(cast, "mcp:paint")
+    before = Entry.objects.count()
+    both = {"scopes": ["mcp:paint", "mcp:payroll"], "based_on": based_on}
+    refused = owner.post(scopes, both)
+    assert "member was changed meanwhile by another user" in refused.content.decode()
+    assert 'id="conflict"' in refused.content.decode()
+    (conflict,) = refused.context["conflict"]
+    assert (conflict.before, conflict.after) == (["mcp:paint"], ["mcp:paint", "mcp:payroll"])
+    assert _granted(cast) == ["mcp:paint"]
+    assert Entry.objects.count() == before
+    owner.post(scopes, {**both, "based_on": refused.context["based_on"]})
+    assert _granted(cast) == ["mcp:paint", "mcp:payroll"]
+
+
+def test_scopes_sent_twice_are_no_conflict(owner: Client, cast: Cast, scopes: str) -> None:
+    sent = {"scopes": ["mcp:paint"], "based_on": owner.get(scopes).context["based_on"]}
+    for _ in range(2):
+        assert owner.post(scopes, sent).status_code == 302
+    assert _granted(cast) == ["mcp:paint"]
+
+
+def test_scopes_that_the_service_refuses_stand_beside_the_field(
+    owner: Client, cast: Cast, scopes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(services, "SCOPES_LIMIT", 0)
+    response = owner.post(scopes, {"scopes": ["mcp:paint"]})
+    assert response.context["form"].errors["scopes"] == ["Give at most 0 scopes."]
+    assert _granted(cast) == ["mcp:paint", "mcp:payroll"]
+
+
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_scopes_of_a_member_who_is_removed_meanwhile_are_no_error(
+    owner: Client, cast: Cast, scopes: str, method: str
+) -> None:
+    def remove_after(execute: Any, sql: str, *rest: Any) -> Any:
+        result = execute(sql, *rest)
+        if "auth_user" in sql and "JOIN" in sql:  # the page has found the member
+            Membership.objects.filter(user=cast.member.user).delete()
+        return result
+
+    with connection.execute_wrapper(remove_after):
+        response = getattr(owner, method)(scopes, {"scopes": ["mcp:paint"]})
+    assert response.status_code == {"get": 200, "post": 404}[method]
+    assert role_of("member") is None
 
 
 def test_owners_see_how_each_member_came_in(owner: Client, cast: Cast) -> None:

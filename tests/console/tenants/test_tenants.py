@@ -1,14 +1,18 @@
 import base64
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
 from django.test import Client
 
 from mcphost.audit.models import Entry
 from mcphost.tenants.models import Tenant
+from mcphost.tenants.services import update_tenant
 from tests.cast import Cast
 from tests.console.conftest import Browser
-from tests.console.things import Things
+from tests.console.things import ACTOR, Things
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 16
 SETTINGS = "/admin/t/acme/settings/"
@@ -64,6 +68,61 @@ def test_the_hosts_that_tools_may_call_are_shown_and_kept(owner: Client) -> None
     owner.post(SETTINGS, {"title": "Acme", "outgoing_hosts": hosts})
     assert Tenant.objects.get(slug="acme").outgoing_hosts == hosts.split()
     assert hosts in owner.get(SETTINGS).content.decode()
+
+
+def test_settings_that_another_user_changed_meanwhile_are_not_undone(
+    owner: Client, cast: Cast
+) -> None:
+    opened = replace(cast.acme.fields, public=True, outgoing_hosts=("evil.example",))
+    update_tenant(cast.acme.id, opened, actor=ACTOR)
+    based_on = owner.get(SETTINGS).context["based_on"]
+    update_tenant(cast.acme.id, cast.acme.fields, actor=ACTOR)
+    before = Entry.objects.count()
+    fields = {"title": "Renamed", "public": "on", "outgoing_hosts": "evil.example"}
+    refused = owner.post(SETTINGS, {**fields, "based_on": based_on})
+    page = refused.content.decode()
+    assert "acme was changed meanwhile by another user" in page
+    assert 'id="conflict"' in page
+    assert [(each.label, each.before, each.after) for each in refused.context["conflict"]] == [
+        ("Title", "Acme", "Renamed"),
+        ("Hosts that tools may call", (), ("evil.example",)),
+        ("Public", False, True),
+    ]
+    row = Tenant.objects.get(slug="acme")
+    assert (row.title, row.public, row.outgoing_hosts) == ("Acme", False, [])
+    assert Entry.objects.count() == before
+    again = {"title": "Renamed", "based_on": refused.context["based_on"]}
+    assert owner.post(SETTINGS, again)["Location"] == SETTINGS
+    row.refresh_from_db()
+    assert (row.title, row.public, row.outgoing_hosts) == ("Renamed", False, [])
+
+
+def test_settings_sent_twice_are_no_conflict(owner: Client) -> None:
+    based_on = owner.get(SETTINGS).context["based_on"]
+    for _ in range(2):
+        fields = {"title": "Twice", "instructions": "a\r\nb", "based_on": based_on}
+        assert owner.post(SETTINGS, fields)["Location"] == SETTINGS
+    assert Entry.objects.filter(action="tenant.updated").count() == 1
+
+
+def test_a_new_icon_is_a_change_of_the_settings_too(owner: Client, cast: Cast) -> None:
+    based_on = owner.get(SETTINGS).context["based_on"]
+    icon = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
+    update_tenant(cast.acme.id, replace(cast.acme.fields, icon=icon), actor=ACTOR)
+    refused = owner.post(SETTINGS, {"title": "Mine", "based_on": based_on})
+    assert "changed meanwhile" in refused.content.decode()
+    assert Tenant.objects.get(slug="acme").title == "Acme"
+
+
+def test_settings_of_a_tenant_that_was_closed_meanwhile_are_gone(owner: Client, cast: Cast) -> None:
+    def close_first(execute: Any, sql: str, *rest: Any) -> Any:
+        if sql.startswith("SAVEPOINT"):
+            Tenant.objects.filter(pk=cast.acme.id).update(closed_at=cast.acme.created_at)
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(close_first):
+        assert owner.post(SETTINGS, {"title": "Late"}).status_code == 404
+    assert Tenant.objects.get(slug="acme").title == "Acme"
 
 
 def test_every_field_of_the_settings_is_on_the_page(owner: Client) -> None:

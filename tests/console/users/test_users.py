@@ -1,15 +1,21 @@
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
 
 from mcphost.audit.models import Entry
+from mcphost.console.users import changes
 from mcphost.console.users.changes import TAKEN, PersonFields, create
 from mcphost.feed.models import Change
 from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.roles import Role
 from mcphost.tenants.services import set_member
 from tests.cast import PASSWORD, Cast
+from tests.console.conftest import Browser
 from tests.console.things import ACTOR
+from tests.vault.at_once import at_once
 
 LONG = "correct-horse-battery"
 NEW = "/admin/users/new/"
@@ -29,7 +35,7 @@ def test_staff_make_a_user_who_can_be_given_a_role(staff: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "field"),
+    ("wrong", "field"),
     [
         ({"username": "OWNER"}, "username"),
         ({"username": "no blanks"}, "username"),
@@ -41,10 +47,10 @@ def test_staff_make_a_user_who_can_be_given_a_role(staff: Client) -> None:
     ],
 )
 def test_problems_stand_beside_their_fields(
-    staff: Client, cast: Cast, changes: dict[str, str], field: str
+    staff: Client, cast: Cast, wrong: dict[str, str], field: str
 ) -> None:
     before = User.objects.count()
-    response = staff.post(NEW, {"username": "olga", "password": LONG, **changes})
+    response = staff.post(NEW, {"username": "olga", "password": LONG, **wrong})
     assert list(response.context["form"].errors) == [field]
     assert User.objects.count() == before
 
@@ -87,6 +93,90 @@ def test_a_bad_address_changes_nothing_of_a_user(staff: Client, cast: Cast) -> N
     path = f"/admin/users/{cast.owner.user.pk}/"
     response = staff.post(path, {"is_active": "on", "email": "nonsense"})
     assert list(response.context["form"].errors) == ["email"]
+
+
+def test_access_taken_away_meanwhile_is_not_given_back_by_an_older_page(
+    staff: Client, cast: Cast
+) -> None:
+    path = f"/admin/users/{cast.operator.user.pk}/"
+    changes.update(cast.operator.user, PersonFields(is_staff=True), ACTOR)
+    page = staff.get(path)
+    based_on = page.context["based_on"]
+    assert f'name="based_on" value="{based_on}"' in page.content.decode()
+    changes.update(cast.operator.user, PersonFields(is_active=False), ACTOR)
+    before = Entry.objects.count()
+    fields = {"email": "o@x.example", "is_active": "on", "is_staff": "on"}
+    refused = staff.post(path, {**fields, "based_on": based_on})
+    assert "operator was changed meanwhile by another user" in refused.content.decode()
+    assert [(each.label, each.before, each.after) for each in refused.context["conflict"]] == [
+        ("E-mail", "", "o@x.example"),
+        ("Active", False, True),
+        ("Platform staff", False, True),
+    ]
+    assert 'id="conflict"' in refused.content.decode()
+    user = User.objects.get(username="operator")
+    assert (user.email, user.is_active, user.is_staff) == ("", False, False)
+    assert Entry.objects.count() == before
+    seen = {"email": "o@x.example", "based_on": refused.context["based_on"]}
+    assert staff.post(path, seen)["Location"] == path
+    user = User.objects.get(username="operator")
+    assert (user.email, user.is_active) == ("o@x.example", False)
+
+
+def test_a_page_of_a_user_that_was_sent_twice_is_no_conflict(staff: Client, cast: Cast) -> None:
+    path = f"/admin/users/{cast.operator.user.pk}/"
+    based_on = staff.get(path).context["based_on"]
+    for _ in range(2):
+        fields = {"is_active": "on", "first_name": "Olga", "based_on": based_on}
+        assert staff.post(path, fields)["Location"] == path
+    assert Entry.objects.filter(action="user.updated").count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_changes_of_a_user_at_once_one_is_refused(cast: Cast, browse: Browser) -> None:
+    path = f"/admin/users/{cast.operator.user.pk}/"
+    clients = [browse(cast.staff), browse(cast.staff)]
+    based_on = clients[0].get(path).context["based_on"]
+    waiting = iter(clients)
+    sent = {"is_active": "on", "based_on": based_on}
+
+    def save() -> int:
+        client = next(waiting)
+        return client.post(path, {**sent, "first_name": str(clients.index(client))}).status_code
+
+    assert sorted(at_once(save, 2)) == [200, 302]
+    assert Entry.objects.filter(action="user.updated").count() == 1
+
+
+def test_an_invalid_page_of_a_user_keeps_what_it_was_based_on(staff: Client, cast: Cast) -> None:
+    path = f"/admin/users/{cast.operator.user.pk}/"
+    read = staff.get(path).context["based_on"]
+    changes.update(cast.operator.user, PersonFields(is_active=False), ACTOR)
+    wrong = staff.post(path, {"is_active": "on", "email": "nonsense", "based_on": read})
+    assert wrong.context["based_on"] == read
+    assert not User.objects.get(username="operator").is_active
+
+
+def test_a_change_is_compared_with_the_row_and_not_with_what_was_read_before(cast: Cast) -> None:
+    stale = User.objects.get(username="operator")
+    changes.update(cast.operator.user, PersonFields(is_active=False), ACTOR)
+    changes.update(stale, PersonFields(is_active=True), ACTOR)
+    assert User.objects.get(username="operator").is_active
+    assert Entry.objects.filter(action="user.updated").count() == 2
+
+
+def test_a_user_who_was_deleted_meanwhile_is_gone(staff: Client, cast: Cast) -> None:
+    gone = User.objects.create_user("newcomer")
+
+    def delete_first(execute: Any, sql: str, *rest: Any) -> Any:
+        if sql.startswith("SAVEPOINT"):
+            User.objects.filter(pk=gone.pk).delete()
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(delete_first):
+        response = staff.post(f"/admin/users/{gone.pk}/", {"first_name": "Nova"})
+    assert response.status_code == 404
+    assert not Entry.objects.filter(action="user.updated").exists()
 
 
 def test_nobody_locks_themselves_out(staff: Client, cast: Cast) -> None:
