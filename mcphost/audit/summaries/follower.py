@@ -103,7 +103,7 @@ def begin(now: datetime) -> None:
                     checked=found.position,
                     checked_seen=found.seen,
                     checked_at=now,
-                    missing_until=UUID(int=(1 << 128) - 1),
+                    missing_until=_behind_all(),
                 )
             ],
             ignore_conflicts=True,
@@ -154,11 +154,11 @@ class _Pass:
         following = Following.objects.get()
         lost = losses()
         behind = self._follow(following, now, lost)
+        more = behind
         if not self._reading:
             self._look_wide(following, now, lost)
+            more = self._lose(following, now, lost) or more
         self._write(self._due(now), now, lost, again=True)
-        self._lose(following, now, lost)
-        more = behind
         if self._alone or not self._reading:
             more = self._fill(following, now, lost) or more
         self._fold(following, now)
@@ -204,23 +204,29 @@ class _Pass:
             known = following.missing_from
             oldest = None if known is None or oldest is None else min(known, oldest)
         log.info("the summaries of calls are behind: reading entries again")
-        return {"missing_from": oldest, "missing_until": UUID(int=(1 << 128) - 1)}
+        return {"missing_from": oldest, "missing_until": _behind_all()}
 
     def _due(self, now: datetime) -> Collection[UUID]:
         """Open calls whose time is over, for which there is no entry."""
         due = CallSummary.objects.filter(expires_at__lte=now).order_by("expires_at")
-        return list(due.values_list("call", flat=True)[:DUE_AT_ONCE])
+        most = AT_ONCE if self._reading else DUE_AT_ONCE
+        return list(due.values_list("call", flat=True)[:most])
 
-    def _lose(self, following: Following, now: datetime, lost: Losses) -> None:
-        """Project open calls again whose state opens no more, after a key or a salt was lost."""
+    def _lose(self, following: Following, now: datetime, lost: Losses) -> bool:
+        """Project a portion of the open calls again whose state opens no more, after a key or a salt was
+        lost. They are open no more then; return whether there may be others."""
         count = len(lost.keys) + len(lost.tenants)
         if count == following.losses:
-            return
+            return False
         waiting = CallSummary.objects.filter(expires_at__isnull=False).filter(
             Q(sealed_by__in=list(lost.keys)) | Q(tenant__in=list(lost.tenants))
         )
-        self._write(list(waiting.values_list("call", flat=True)), now, lost, again=True)
+        calls = list(waiting.order_by("expires_at").values_list("call", flat=True)[:DUE_AT_ONCE])
+        self._write(calls, now, lost, again=True)
+        if len(calls) == DUE_AT_ONCE:
+            return True
         self._advance(following, losses=count)
+        return False
 
     def _fill(self, following: Following, now: datetime, lost: Losses) -> bool:
         """Project a portion of the calls that are missing, the newest first."""
@@ -229,8 +235,9 @@ class _Pass:
             return False
         calls, left = unseen.missing(following)
         self._write(calls, now, lost, late=True)
-        changed = Following.objects.filter(missing_until=until)
-        changed.update(missing_until=left, missing_from=following.missing_from if left else None)
+        # Not if other entries were found to be missing meanwhile.
+        same = Following.objects.filter(missing_until=until, missing_from=following.missing_from)
+        same.update(missing_until=left, missing_from=following.missing_from if left else None)
         return left is not None
 
     def _prune(self, following: Following, now: datetime) -> None:
@@ -273,6 +280,11 @@ class _Pass:
         Following.objects.filter(pk=following.pk, **same).update(**changes)
         for name, value in changes.items():
             setattr(following, name, value)
+
+
+def _behind_all() -> UUID:
+    """Return a larger id than any entry has, another one each time: so it shows that more is missing than before."""
+    return UUID(int=0xFFFF << 112 | uuid4().int >> 16)
 
 
 def _portions(calls: Collection[UUID], size: int) -> Iterator[list[UUID]]:

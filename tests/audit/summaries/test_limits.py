@@ -1,15 +1,20 @@
 """One transaction, one pass and one reader do a limited part of the work, and the rest is done later."""
 
+from collections.abc import Collection
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 from django.utils import timezone
 
-from mcphost.audit.models import CallSummary, Following
-from mcphost.audit.summaries import follower
+from mcphost.audit.models import CallSummary, Entry, Following
+from mcphost.audit.records import Actor
+from mcphost.audit.selectors import first_id
+from mcphost.audit.services import record
+from mcphost.audit.summaries import follower, unseen
 from mcphost.audit.summaries.follower import LEASE, Follower, catch_up
-from tests.audit.asking import MINUTE, keep
-from tests.audit.summaries.test_follower import check, follow, plain
+from tests.audit.asking import HALF_HOUR, MINUTE, keep
+from tests.audit.summaries.test_follower import asking, check, follow, plain
 
 pytestmark = pytest.mark.django_db
 
@@ -64,4 +69,68 @@ def test_a_reader_reads_entries_from_before_only_if_no_process_follows(leased: t
     Following.objects.update(leased_until=None)
     catch_up(now)
     assert CallSummary.objects.count() == 2
+    check()
+
+
+def test_calls_under_a_lost_key_are_projected_in_portions_and_not_by_readers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(follower, "DUE_AT_ONCE", 2)
+    keep(*(asking() for _ in range(5)))
+    follow()
+    facts = {"compromised": True, "retired": ["k1"]}
+    record("key.rotated", actor=Actor.person(7, "sam"), target="k2", facts=facts)
+    catch_up(timezone.now())
+    lost = CallSummary.objects.filter(state="lost")
+    assert lost.count() == 0
+    one = Follower()
+    assert [(one.step().more, lost.count()) for _ in range(3)] == [(True, 2), (True, 4), (False, 5)]
+    assert Following.objects.get().losses == 1
+    check()
+
+
+def test_a_reader_projects_a_limited_number_of_calls_whose_time_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(follower, "AT_ONCE", 2)
+    keep(*(asking() for _ in range(3)))
+    follow()
+    later = timezone.now() + 2 * HALF_HOUR
+    catch_up(later)
+    assert CallSummary.objects.filter(state="expired").count() == 2
+    catch_up(later)
+    assert CallSummary.objects.filter(state="expired").count() == 3
+    check(later)
+
+
+@pytest.mark.parametrize("ago", [2 * MINUTE, MINUTE])
+def test_entries_that_are_found_to_be_missing_while_others_are_read_are_read_too(
+    ago: timedelta, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process finds that: the older ones of them, or as many as before."""
+    now = timezone.now()
+    follow()
+    monkeypatch.setattr(unseen, "PORTION", 1)
+    oldest = first_id(now - MINUTE)
+    Following.objects.update(missing_from=oldest, missing_until=follower._behind_all())
+    keep(plain(), plain())
+    read = unseen.missing
+    overtaken = []
+
+    def read_and_be_overtaken(following: Following) -> tuple[Collection[UUID], UUID | None]:
+        found = read(following)
+        if not overtaken:
+            overtaken.append(True)
+            end = follower._behind_all()
+            Following.objects.update(missing_from=first_id(now - ago), missing_until=end)
+        return found
+
+    monkeypatch.setattr(unseen, "missing", read_and_be_overtaken)
+    one = Follower()
+    one.step()
+    left = Following.objects.get()
+    assert left.missing_from == first_id(now - ago)
+    assert left.missing_until is not None
+    assert not Entry.objects.filter(id__gte=left.missing_until).exists()
+    follow(one)
     check()
