@@ -1,6 +1,6 @@
 """Reads of the catalogue: offerings for serving, rows for the console."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -36,6 +36,7 @@ from mcphost.tenants.models import Tenant
 __all__ = [
     "FunctionRow",
     "Offering",
+    "PrimitiveCounts",
     "PrimitiveProblem",
     "PrimitiveRow",
     "PromptSnapshot",
@@ -59,9 +60,14 @@ __all__ = [
     "problems_of",
     "published_uses",
     "secret_uses",
+    "target_names",
     "targets",
     "versions",
+    "working_scopes",
 ]
+
+PrimitiveCounts = Mapping[tuple[PrimitiveType, PrimitiveState], int]
+"""Numbers of primitives by type and state."""
 
 MAX_TENANTS = 2000
 
@@ -142,10 +148,35 @@ def matching(tenants: QuerySet[Tenant], text: str, limit: int) -> tuple[Primitiv
     return tuple(map(primitive_row, rows.order_by(rank, "name", "id")[:limit]))
 
 
-def counts(tenant_id: UUID) -> Mapping[PrimitiveType, int]:
-    """Return how many primitives a tenant has of each type, in any state; without zeros."""
-    found = Primitive.objects.filter(tenant=tenant_id).order_by().values("sort")
-    return {PrimitiveType(row["sort"]): row["count"] for row in found.annotate(count=Count("id"))}
+def counts(tenants: Collection[UUID]) -> Mapping[UUID, PrimitiveCounts]:
+    """Return how many primitives these tenants have, by tenant, type and state; without zeros."""
+    rows = Primitive.objects.filter(tenant__in=tenants).order_by()
+    found: dict[UUID, dict[tuple[PrimitiveType, PrimitiveState], int]] = {}
+    for tenant, sort, state, count in rows.values_list("tenant", "sort", "state").annotate(
+        Count("id")
+    ):
+        found.setdefault(tenant, {})[PrimitiveType(sort), PrimitiveState(state)] = count
+    return found
+
+
+def target_names(tenant_id: UUID, *sorts: PrimitiveType) -> tuple[str, ...]:
+    """Return what calls of a tenant's primitives name, URIs or names, sorted by type and name.
+
+    In every state; with `sorts`, only primitives of those types.
+    """
+    rows = Primitive.objects.filter(tenant=tenant_id, sort__in=sorts or PrimitiveType)
+    order = list(PrimitiveType).index
+    found = sorted(
+        rows.order_by().values_list("sort", "name", "uri"),
+        key=lambda row: (order(PrimitiveType(row[0])), row[1]),
+    )
+    return tuple(uri or name for _, name, uri in found)
+
+
+def working_scopes(tenant_id: UUID) -> frozenset[str]:
+    """Return the scopes that the working copies of a tenant's primitives require."""
+    rows = Primitive.objects.filter(tenant=tenant_id).order_by().values_list("scopes", flat=True)
+    return frozenset(scope for scopes in rows for scope in scopes)
 
 
 def primitive(primitive_id: UUID) -> PrimitiveRow | None:

@@ -1,6 +1,5 @@
 """The dashboard: the numbers of the user's tenants, what needs a hand, and recent calls."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -11,14 +10,13 @@ from django.views.decorators.http import require_safe
 
 from mcphost.audit import call_list
 from mcphost.audit.selectors import EntryFilter
-from mcphost.catalogue import selectors as catalogue
 from mcphost.console.base import SignedInRequest, mcp_url, show
 from mcphost.console.dashboards.attention import Viewer, hands
 from mcphost.console.dashboards.panels import panel
 from mcphost.console.periods import asked_period
 from mcphost.console.records import tasks
 from mcphost.console.records.filters import count_open, named_calls, named_waiting, still_open
-from mcphost.console.tenants.counts import Count, count
+from mcphost.console.tenants.counts import Count, counts
 from mcphost.kinds.script.kind import script_kind
 from mcphost.tenants.access import allowed, tenants_where, visible_tenants
 from mcphost.tenants.models import Tenant
@@ -71,10 +69,8 @@ def index(request: SignedInRequest) -> HttpResponseBase:
 
 
 def _cards(request: SignedInRequest, shown: list[Tenant]) -> list[Card]:
-    rows: Mapping[UUID, list[catalogue.PrimitiveRow]] = {each.pk: [] for each in shown}
-    for row in catalogue.primitives(Tenant.objects.filter(pk__in=rows)):
-        rows[row.tenant_id].append(row)
-    return [Card(tenant, mcp_url(request, tenant.slug), count(rows[tenant.pk])) for tenant in shown]
+    found = counts([each.pk for each in shown])
+    return [Card(tenant, mcp_url(request, tenant.slug), found[tenant.pk]) for tenant in shown]
 
 
 def home(request: HttpRequest) -> HttpResponseBase:

@@ -1,5 +1,6 @@
 """The sidebar: the pages that the user may open, and the pages of the current tenant."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -76,7 +77,7 @@ def menu(request: HttpRequest) -> Menu:
     user = request.user
     if not isinstance(user, User):
         return Menu(())
-    visible = visible_tenants(user).order_by("slug")
+    visible = visible_tenants(user).only("slug", "title", "closed_at").order_by("slug")
     # The open ones, one more than is shown; the closed ones if none is open.
     tenants = list(visible.filter(closed_at=None)[: MOST_TENANTS + 1])
     tenants = tenants or list(visible[:MOST_TENANTS])
@@ -88,12 +89,14 @@ def menu(request: HttpRequest) -> Menu:
         own.insert(0, _item("Dashboard", "home", reverse("admin:index"), request))
     found = [_group("", own)]
     if here is not None:
-        numbers = {f"{sort.value}s": number for sort, number in counts(here.pk).items()}
+        numbers: Counter[str] = Counter()
+        for (sort, _), number in counts([here.pk]).get(here.pk, {}).items():
+            numbers[f"{sort.value}s"] += number
         granted, of_tenant = permissions(user, here), []
         for title, icon, name, permission in TENANT_PAGES:
             if permission in granted:
                 item = _item(title, icon, reverse(f"admin:{name}", args=[here.slug]), request)
-                of_tenant.append({**item, "badge": numbers.get(name, 0)})
+                of_tenant.append({**item, "badge": numbers[name]})
         found.append(_group(here.title, of_tenant))
     granted = permissions(user, None)
     platform = [

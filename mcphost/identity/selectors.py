@@ -11,10 +11,10 @@ import hmac
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
 from mcphost.feed.cache import MISS, Cache, Miss
@@ -162,6 +162,32 @@ def anonymous(tenant: TenantSnapshot) -> Principal | None:
 def tokens(tenant_id: UUID) -> tuple[TokenListing, ...]:
     """Return all tokens of a tenant, newest first, including those that no longer work."""
     return _listings(Token.objects.filter(tenant_id=tenant_id))
+
+
+def token(tenant_id: UUID, token_id: str) -> TokenListing | None:
+    """Return one token of a tenant, working or not; None if the tenant has none of that id."""
+    return next(iter(_listings(Token.objects.filter(tenant_id=tenant_id, id=token_id))), None)
+
+
+class LiveTokens(NamedTuple):
+    """How many tokens for MCP clients work, and how many of them have been used."""
+
+    live: int
+    used: int
+
+
+def live_tokens(tenant_id: UUID, now: datetime) -> LiveTokens:
+    """Count the tokens of a tenant for MCP clients whose state is `live`."""
+    owned = Q(service_account=None, membership__isnull=False) | Q(
+        service_account__isnull=False,
+        service_account__disabled_at=None,
+        service_account__removed_at=None,
+    )
+    unexpired = Q(expires_at=None) | Q(expires_at__gt=now)
+    rows = Token.objects.filter(
+        owned, unexpired, tenant_id=tenant_id, audience=Audience.MCP, revoked_at=None
+    )
+    return LiveTokens(**rows.aggregate(live=Count("id"), used=Count("last_used_at")))
 
 
 @dataclass(frozen=True, slots=True)

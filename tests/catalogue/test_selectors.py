@@ -1,5 +1,6 @@
 """Tests of the selectors for the console."""
 
+from dataclasses import replace
 from uuid import UUID, uuid4
 
 import pytest
@@ -34,6 +35,31 @@ def test_tools_of_some_tenants_are_listed_in_every_state_by_one_query(
     ]
     assert selectors.primitives(Tenant.objects.filter(pk=globex)) == (foreign,)
     assert selectors.primitives(Tenant.objects.none()) == ()
+
+
+def test_names_counts_and_scopes_are_read_without_the_files(acme: UUID, globex: UUID) -> None:
+    services.grant_function(globex, "demo.echo", ACTOR)
+    services.create(acme, fields("demo.echo", scopes=["mcp:a", "mcp:b"]), ACTOR)
+    services.publish(services.create(acme, fields("demo.add"), ACTOR).id, ACTOR)
+    config = {"uri": "demo://page", "text": "x"}
+    page = fields(sort=PrimitiveType.RESOURCE, kind="text", name="page", config=config)
+    services.create(acme, replace(page, scopes=["mcp:a"]), ACTOR)
+    services.create(globex, fields("demo.echo", scopes=["mcp:c"]), ACTOR)
+    with CaptureQueriesContext(connection) as queries:
+        assert selectors.target_names(acme) == ("add", "echo", "demo://page")
+        assert selectors.target_names(acme, PrimitiveType.TOOL) == ("add", "echo")
+        assert selectors.counts([acme, globex]) == {
+            acme: {
+                (PrimitiveType.TOOL, PrimitiveState.PUBLISHED): 1,
+                (PrimitiveType.TOOL, PrimitiveState.DRAFT): 1,
+                (PrimitiveType.RESOURCE, PrimitiveState.DRAFT): 1,
+            },
+            globex: {(PrimitiveType.TOOL, PrimitiveState.DRAFT): 1},
+        }
+        assert selectors.counts([uuid4()]) == {}
+        assert selectors.working_scopes(acme) == {"mcp:a", "mcp:b"}
+    assert len(queries) == 5
+    assert not [each for each in queries if "config" in each["sql"] or "snapshot" in each["sql"]]
 
 
 def test_a_tool_nobody_has_is_none_and_has_no_versions(db: None) -> None:

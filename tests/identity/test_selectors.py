@@ -13,10 +13,10 @@ from django.utils import timezone
 
 from mcphost.feed.cache import MISS
 from mcphost.feed.services import announce
-from mcphost.identity import selectors
+from mcphost.identity import selectors, service_accounts
 from mcphost.identity.models import Token
 from mcphost.identity.selectors import Authenticated
-from mcphost.identity.services import TokenRequest, issue, revoke
+from mcphost.identity.services import TokenRequest, issue, issue_for_service, revoke
 from mcphost.identity.tokens import digest, new
 from mcphost.runtime.call import PrincipalKind
 from mcphost.tenants.roles import Audience, Role
@@ -291,6 +291,38 @@ def test_a_listed_token_says_whether_it_can_be_used(cast: Cast) -> None:
     assert states["owner's client"] == "revoked"
     assert states["member's client"] == "orphaned"
     assert states["auditor's client"] == "live"
+
+
+def test_one_token_is_read_of_its_tenant_only(cast: Cast) -> None:
+    id = _id(cast.owner.mcp_token)
+    listed = {token.id: token for token in selectors.tokens(cast.acme.id)}
+    assert selectors.token(cast.acme.id, id) == listed[id]
+    assert selectors.token(cast.globex.id, id) is None
+    assert selectors.token(cast.acme.id, "x" * 70) is None
+
+
+def test_live_tokens_are_counted_as_they_are_listed(cast: Cast) -> None:
+    now = timezone.now()
+    _issue(cast, name="short", expires_at=now + timedelta(hours=1))
+    revoke(cast.acme.id, _id(cast.owner.mcp_token), actor=ACTOR)
+    remove_member(cast.acme.id, cast.member.user, actor=ACTOR)
+    Token.objects.filter(pk=_id(cast.auditor.mcp_token)).update(last_used_at=now)
+    service = service_accounts.create(cast.acme.id, "nightly", actor=ACTOR)
+    wanted = TokenRequest("robot", ("mcp:call",))
+    issue_for_service(cast.acme.id, service, wanted, actor=ACTOR)
+    later = now + timedelta(hours=1)
+
+    def expected(at: datetime) -> int:
+        of_clients = [
+            each for each in selectors.tokens(cast.acme.id) if each.audience is Audience.MCP
+        ]
+        return sum(each.state(at) == "live" for each in of_clients)
+
+    assert selectors.live_tokens(cast.acme.id, now) == (expected(now), 1)
+    assert selectors.live_tokens(cast.acme.id, later) == (expected(later), 1)
+    assert expected(later) == expected(now) - 1
+    service_accounts.disable(cast.acme.id, service, actor=ACTOR)
+    assert selectors.live_tokens(cast.acme.id, later) == (expected(later), 1)
 
 
 def test_what_authentication_gives_cannot_be_changed(cast: Cast) -> None:

@@ -19,11 +19,11 @@ from mcphost.audit.entries import EntryView
 from mcphost.audit.selectors import first_call
 from mcphost.catalogue import selectors as catalogue
 from mcphost.console.base import Can, SignedInRequest, of_tenant
-from mcphost.identity.selectors import TokenListing, tokens
+from mcphost.identity.selectors import live_tokens
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.access import is_active_member
 from mcphost.tenants.models import Tenant
-from mcphost.tenants.roles import Audience, Permission, roles_with
+from mcphost.tenants.roles import Permission, roles_with
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def _steps(user: User, tenant: Tenant, call: EntryView | None) -> FirstSteps:
 
 def _each(can: Can, tenant: Tenant, call: EntryView | None) -> Iterator[FirstStep]:
     slug = tenant.slug
-    live = [each for each in tokens(tenant.pk) if _works(each)]
+    tokens = live_tokens(tenant.pk, timezone.now())
     yield _tool(can, tenant, arrived=call is not None)
     connect = reverse("admin:connect", args=[slug])
     yield FirstStep(
@@ -90,13 +90,13 @@ def _each(can: Can, tenant: Tenant, call: EntryView | None) -> Iterator[FirstSte
         "This tenant is public: clients also connect without one."
         if tenant.public
         else "One token for each client, so that each can be revoked on its own.",
-        done=tenant.public or bool(live) or call is not None,
+        done=tenant.public or tokens.live > 0 or call is not None,
         **_where_tokens_are_made(can, tenant),
     )
     yield FirstStep(
         "Connect a client",
         "Paste one of the set-ups into Claude Code, an editor, the Inspector or a program.",
-        done=call is not None or any(each.last_used_at for each in live),
+        done=call is not None or tokens.used > 0,
         url=connect,
         verb="Set up a client",
     )
@@ -108,9 +108,8 @@ def _each(can: Can, tenant: Tenant, call: EntryView | None) -> Iterator[FirstSte
 
 
 def _tool(can: Can, tenant: Tenant, *, arrived: bool) -> FirstStep:
-    rows = catalogue.primitives(Tenant.objects.filter(pk=tenant.pk), PrimitiveType.TOOL)
     served = bool(catalogue.offering(tenant.pk).tools)
-    unpublished = bool(rows) and not served
+    unpublished = not served and bool(catalogue.target_names(tenant.pk, PrimitiveType.TOOL))
     title = "Publish a tool" if unpublished else "Add a tool"
     about = "An HTTP request, a script or a Python function that clients can call."
     if not can[Permission.EDIT_TOOLS]:
@@ -126,10 +125,6 @@ def _where_tokens_are_made(can: Can, tenant: Tenant) -> dict[str, str]:
     if can[Permission.MANAGE_TOKENS]:
         return {"url": reverse("admin:token_add", args=[tenant.slug]), "verb": "Make a token"}
     return {"who": "Any member of this tenant can do this."}
-
-
-def _works(token: TokenListing) -> bool:
-    return token.audience is Audience.MCP and token.state(timezone.now()) == "live"
 
 
 def _who(permission: Permission) -> str:

@@ -49,8 +49,7 @@ from mcphost.tenants.roles import Permission
 @require_safe
 def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """List the calls of one tenant, the latest activity first."""
-    rows = catalogue.primitives(Tenant.objects.filter(pk=tenant.pk))
-    targets = [row.uri or row.name for row in rows]
+    targets = list(catalogue.target_names(tenant.pk))
     return _listing(request, frozenset({tenant.pk}), "Calls", targets)
 
 

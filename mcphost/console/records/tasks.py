@@ -104,7 +104,6 @@ def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     if unknown:
         page = tasks.TaskPage((), None)
     chosen = {name: words[name] for name in ("state", "tool") if words[name]}
-    tools = catalogue.primitives(Tenant.objects.filter(pk=tenant.pk))
     return show(
         request,
         "records/tasks.html",
@@ -119,7 +118,7 @@ def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         unknown=unknown,
         older=page.after and urlencode({**chosen, "after": page.after}),
         newer=page.before and urlencode({**chosen, "before": page.before}),
-        tools=[row.name for row in tools if row.fields.sort is PrimitiveType.TOOL],
+        tools=catalogue.target_names(tenant.pk, PrimitiveType.TOOL),
     )
 
 

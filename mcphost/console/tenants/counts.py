@@ -1,10 +1,11 @@
 """How many primitives of each type a tenant has, by state."""
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from uuid import UUID
 
-from mcphost.catalogue.selectors import PrimitiveRow
+from mcphost.catalogue import selectors
+from mcphost.catalogue.selectors import PrimitiveCounts
 from mcphost.catalogue.states import PrimitiveState
 from mcphost.console.words import WORDS, Words
 
@@ -28,15 +29,19 @@ class Count:
         return self.words.one if self.published == 1 else self.words.many
 
 
-def count(rows: Iterable[PrimitiveRow]) -> tuple[Count, ...]:
-    """Return the numbers of each primitive type, in the order of the menu."""
-    found = Counter((row.sort, row.state) for row in rows)
+def counts(tenants: Collection[UUID]) -> Mapping[UUID, tuple[Count, ...]]:
+    """Return the numbers of each primitive type by tenant, in the order of the menu."""
+    found = selectors.counts(tenants)
+    return {tenant: _counts(found.get(tenant, {})) for tenant in tenants}
+
+
+def _counts(found: PrimitiveCounts) -> tuple[Count, ...]:
     return tuple(
         Count(
             words,
-            published=found[sort, PrimitiveState.PUBLISHED],
-            draft=found[sort, PrimitiveState.DRAFT],
-            disabled=found[sort, PrimitiveState.DISABLED],
+            published=found.get((sort, PrimitiveState.PUBLISHED), 0),
+            draft=found.get((sort, PrimitiveState.DRAFT), 0),
+            disabled=found.get((sort, PrimitiveState.DISABLED), 0),
         )
         for sort, words in WORDS.items()
     )

@@ -14,7 +14,6 @@ from django.views.decorators.http import require_safe
 
 from mcphost.audit import call_list
 from mcphost.audit.selectors import EntryFilter
-from mcphost.catalogue import selectors as catalogue
 from mcphost.console.base import (
     Crumb,
     SignedInRequest,
@@ -35,7 +34,7 @@ from mcphost.console.forms.edits import Edit
 from mcphost.console.paging import page_by_name
 from mcphost.console.periods import asked_period
 from mcphost.console.records.filters import count_open, named_calls, named_waiting, still_open
-from mcphost.console.tenants.counts import count
+from mcphost.console.tenants.counts import counts
 from mcphost.tenants import services
 from mcphost.tenants.access import allowed, visible_tenants
 from mcphost.tenants.fields import ICON_BYTES, TenantFields
@@ -187,7 +186,6 @@ def add(request: SignedInRequest) -> HttpResponseBase:
 def overview(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """Show one tenant: its numbers and what needs a hand; where clients connect, what it offers."""
     own, now = frozenset({tenant.pk}), timezone.now()
-    rows = catalogue.primitives(Tenant.objects.filter(pk=tenant.pk))
     may_read = allowed(request.user, tenant, Permission.VIEW_RECORDS)
     waiting = still_open(call_list.waiting(own, now)) if may_read else []
     recent = call_list.calls(EntryFilter(own), now, limit=RECENT).calls if may_read else ()
@@ -197,7 +195,7 @@ def overview(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         request,
         "tenants/tenant.html",
         "Overview",
-        counts=count(rows),
+        counts=counts(own)[tenant.pk],
         steps=steps,
         hands=hands(viewer, [tenant], waiting, now) if tenant.closed_at is None else (),
         panel=panel(own, asked, now) if may_read and steps is None else None,

@@ -113,8 +113,7 @@ def own_scopes(membership: Membership) -> forms.Choices:
 
 def asked_scopes(tenant: Tenant) -> tuple[str, ...]:
     """Return the scopes that single primitives of a tenant require."""
-    rows = catalogue.primitives(Tenant.objects.filter(pk=tenant.pk))
-    asked = {scope for row in rows for scope in row.fields.scopes}
+    asked = set(catalogue.working_scopes(tenant.pk))
     asked |= {scope for each in catalogue.offering(tenant.pk).everything for scope in each.scopes}
     return tuple(sorted(asked - set(_SCOPES)))
 
@@ -203,7 +202,7 @@ def shown_once(
 @of_tenant(Permission.MANAGE_TOKENS)
 def revoke(request: SignedInRequest, tenant: Tenant, token_id: str) -> HttpResponseBase:
     """Revoke a token for good, after confirmation."""
-    found = {token.id: token for token in selectors.tokens(tenant.pk)}.get(token_id)
+    found = selectors.token(tenant.pk, token_id)
     if found is None:
         raise Http404
     if request.method == "POST":
