@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from mcphost.catalogue.fields import OVERRIDES, PrimitiveFields, working_copy
+from mcphost.catalogue.fields import OVERRIDES, PrimitiveFields, fingerprint, working_copy
 from mcphost.catalogue.models import Primitive, PrimitiveVersion
 from mcphost.catalogue.ordering import in_order, property_order
 from mcphost.catalogue.states import PrimitiveState
@@ -40,6 +40,11 @@ class PrimitiveRow:
     @property
     def sort(self) -> PrimitiveType:
         return self.fields.sort
+
+    @property
+    def fingerprint(self) -> str:
+        """The working copy's, by which a change says what it is based on."""
+        return fingerprint(self.fields)
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,16 +112,21 @@ def _update(
 
 
 @transaction.atomic
-def publish(primitive_id: UUID, actor: Actor, *, note: str = "") -> PrimitiveRow:
+def publish(
+    primitive_id: UUID, actor: Actor, *, note: str = "", based_on: str = ""
+) -> PrimitiveRow:
     """Write the working copy as the next version, and serve it from now on.
 
-    `note` says why, at most MAX_NOTE characters. Raises UnchangedError if that would be the version
-    that is published already.
+    `note` says why, at most MAX_NOTE characters. `based_on` is the `fields.fingerprint` of the working
+    copy that was reviewed: raises ConflictError if it has changed since. Raises UnchangedError if the
+    version would be the one that is published already.
     """
     note = validation.note(note)
     row = _locked(primitive_id)
     state = _next_state(row, PrimitiveVerb.PUBLISH)
     fields = working_copy(row)
+    if based_on and based_on != fingerprint(fields):
+        raise ConflictError(row.name)
     ready = validation.check(row.tenant_id, fields, row.id)
     if refused := outgoing.locked_problems(row.tenant_id, fields.kind, fields.config):
         raise Invalid(refused)

@@ -135,6 +135,19 @@ def test_a_draft_and_an_archived_tool_are_deleted_and_their_records_stay(
     services.create(acme, fields(), ACTOR)  # the name is free
 
 
+def test_a_working_copy_that_changed_since_it_was_reviewed_is_not_published(tool: UUID) -> None:
+    services.update(tool, fields(title="Reviewed"), ACTOR)
+    reviewed = selectors.primitive(tool)
+    assert reviewed is not None
+    services.update(tool, fields(title="Later"), ACTOR)
+    before = Entry.objects.count(), PrimitiveVersion.objects.count()
+    with pytest.raises(ConflictError, match="changed meanwhile"):
+        services.publish(tool, ACTOR, based_on=reviewed.fingerprint)
+    assert (Entry.objects.count(), PrimitiveVersion.objects.count()) == before
+    services.update(tool, fields(title="Reviewed"), ACTOR)
+    services.publish(tool, ACTOR, based_on=reviewed.fingerprint)
+
+
 def test_an_edit_of_an_older_working_copy_is_refused(tool: UUID) -> None:
     row = selectors.primitive(tool)
     assert row is not None

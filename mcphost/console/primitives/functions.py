@@ -65,23 +65,28 @@ def change(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     if verb not in (GRANT, REVOKE) or not chosen:
         messages.error(request, "Choose the functions to grant or to revoke.")
         return redirect(back)
+    if len(chosen) > MOST_AT_ONCE:
+        limit = f"Choose at most {MOST_AT_ONCE} functions at once, not {len(chosen)}."
+        messages.error(request, f"Nothing was changed. {limit}")
+        return redirect(back)
     apply = services.grant_function if verb == GRANT else services.revoke_grant
     try:
         with transaction.atomic():
             changed = [
                 each
-                for each in (name.replace("\0", "")[:200] for name in chosen[:MOST_AT_ONCE])
+                for each in (name.replace("\0", "")[:200] for name in chosen)
                 if apply(tenant.pk, each, actor(request))
             ]
     except Invalid as refusal:
         messages.error(request, str(refusal))
         return redirect(back)
-    may = "may use" if verb == GRANT else "may no longer use"
     if changed:
+        may = "may use" if verb == GRANT else "may no longer use"
         said = changed[0] if len(changed) == 1 else f"{len(changed)} functions: {_few(changed)}"
         messages.success(request, f"{tenant.slug} {may} {said}.")
     else:
-        messages.info(request, f"Nothing changed: {tenant.slug} {may} {_few(chosen)} already.")
+        as_before = "already may use" if verb == GRANT else "has no grant of"
+        messages.info(request, f"Nothing changed: {tenant.slug} {as_before} {_few(chosen)}.")
     return redirect(back)
 
 

@@ -20,7 +20,7 @@ from mcphost.audit.summaries.figures import Period
 from mcphost.catalogue import kinds, selectors, services
 from mcphost.catalogue.compiling import ARGUMENT_LIMIT_NOTICE
 from mcphost.catalogue.errors import ConflictError, UnchangedError, UnknownError
-from mcphost.catalogue.fields import PrimitiveFields, fingerprint
+from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.selectors import PrimitiveRow
 from mcphost.catalogue.states import PrimitiveState
 from mcphost.console import returning
@@ -128,7 +128,7 @@ def edit(
     """Edit the working copy of a primitive."""
     row = row_of(tenant, sort, primitive_id)
     form = PrimitiveForm(WORDS[sort], tenant.pk, row.fields.kind, form_input(request), row.fields)
-    now = fingerprint(row.fields)
+    now = row.fingerprint
     read = query_text(request.POST, BASED_ON) or now
     conflict: Sequence[Difference] = ()
     if request.method == "POST" and form.is_valid():

@@ -16,6 +16,7 @@ from mcphost.audit import call_list
 from mcphost.catalogue import selectors, services
 from mcphost.catalogue.errors import (
     CatalogueError,
+    ConflictError,
     Invalid,
     NotDeletableError,
     UnchangedError,
@@ -37,6 +38,7 @@ from mcphost.console.base import (
     show,
 )
 from mcphost.console.forms import forms
+from mcphost.console.forms.edits import BASED_ON
 from mcphost.console.primitives.definitions import labelled
 from mcphost.console.primitives.primitives import PUBLISHED, row_of
 from mcphost.console.primitives.version_changes import changes
@@ -62,7 +64,8 @@ _MOVES: Mapping[PrimitiveVerb, tuple[Callable[..., PrimitiveRow], str]] = {
     PrimitiveVerb.ARCHIVE: (services.archive, "{} is archived. Clients can no longer use it."),
     PrimitiveVerb.RESTORE: (services.restore, "{} is restored, disabled. Enable it to serve it."),
 }
-_REFUSALS = (UnchangedError, WrongStateError, NotDeletableError)
+_REFUSALS = (ConflictError, UnchangedError, WrongStateError, NotDeletableError)
+_REVIEW = " Review its changes, and publish it then."
 
 _DISABLED = "Clients no longer see {name} and can no longer {verb} it, until it is enabled again."
 _ARCHIVED = (
@@ -168,8 +171,10 @@ def move(
     wanted = PrimitiveVerb(verb)
     if request.method == "POST":
         service, sentence = _MOVES[wanted]
-        noted = {"note": query_text(request.POST, "note", MAX_NOTE + 1)}
-        more = noted if wanted is PrimitiveVerb.PUBLISH else {}
+        more = {}
+        if wanted is PrimitiveVerb.PUBLISH:
+            note = query_text(request.POST, "note", MAX_NOTE + 1)
+            more = {"note": note, "based_on": query_text(request.POST, BASED_ON)}
         if _tried(request, row, lambda: service(row.id, actor(request), **more)):
             messages.success(request, sentence.format(row.name))
         return redirect(returning.row_url(request, WORDS[sort].detail, tenant.slug, row.id))
@@ -207,31 +212,54 @@ def delete(
 @of_tenant(Permission.EDIT_TOOLS)
 @require_POST
 def bulk(request: SignedInRequest, tenant: Tenant, sort: PrimitiveType) -> HttpResponseBase:
-    """Publish or disable several primitives: each for itself, with what was refused named."""
-    verb = query_text(request.POST, "verb")
-    service = {"publish": services.publish, "disable": services.disable}.get(verb)
-    wanted = frozenset(request.POST.getlist("chosen")[:MOST_AT_ONCE])
+    """Publish or disable several primitives: each for itself, with what was refused named.
+
+    Each chosen value is `<id>:<fingerprint of the working copy>`. A working copy that has changed
+    since the list was shown is not published.
+    """
+    verb, words = query_text(request.POST, "verb"), WORDS[sort]
+    sent = (value.partition(":") for value in request.POST.getlist("chosen"))
+    wanted = {primitive_id: based_on for primitive_id, _, based_on in sent}
     rows = selectors.primitives(Tenant.objects.filter(pk=tenant.pk), sort)
     chosen = [row for row in rows if str(row.id) in wanted]
-    if service is None or not chosen:
-        messages.error(request, f"Nothing was changed. Choose {WORDS[sort].many} first.")
-        return redirect(returning.listed(request, WORDS[sort].listing, tenant.slug))
+    if refused := _refused_choice(verb, len(wanted), len(chosen), words):
+        messages.error(request, f"Nothing was changed. {refused}")
+        return redirect(returning.listed(request, words.listing, tenant.slug))
     done = 0
     for row in chosen:
         try:
-            service(row.id, actor(request))
+            if verb == "publish":
+                services.publish(row.id, actor(request), based_on=wanted[str(row.id)])
+            else:
+                services.disable(row.id, actor(request))
         except CatalogueError as refusal:
-            messages.error(request, f"{row.name} was left as it is. {refusal}")
+            messages.error(request, f"{row.name} was left as it is. {_said(refusal)}")
         else:
             done += 1
     if done:
-        word = WORDS[sort].one if done == 1 else WORDS[sort].many
+        word = words.one if done == 1 else words.many
         messages.success(request, f"{done} {word} {verb.removesuffix('e')}ed.")
+    if gone := len(wanted) - len(chosen):
+        messages.error(request, f"{gone} of the chosen no longer exist{'s' if gone == 1 else ''}.")
     first = chosen[0].id
     back = returning.listed(
-        request, WORDS[sort].listing, tenant.slug, row=f"row-{first}", changed=str(first)
+        request, words.listing, tenant.slug, row=f"row-{first}", changed=str(first)
     )
     return redirect(back)
+
+
+def _refused_choice(verb: str, wanted: int, found: int, words: Words) -> str:
+    """Return why a bulk action is refused as a whole, or an empty text."""
+    if wanted > MOST_AT_ONCE:
+        return f"Choose at most {MOST_AT_ONCE} {words.many} at once, not {wanted}."
+    if verb not in ("publish", "disable") or not found:
+        return f"Choose {words.many} first."
+    return ""
+
+
+def _said(refusal: CatalogueError) -> str:
+    """Return a refusal's sentence; that of a conflict says what to do."""
+    return f"{refusal}.{_REVIEW}" if isinstance(refusal, ConflictError) else str(refusal)
 
 
 def _version_of(row: PrimitiveRow, version_id: UUID) -> tuple[VersionRow, VersionRow | None]:
@@ -272,7 +300,7 @@ def _tried(request: SignedInRequest, row: PrimitiveRow, verb: Callable[[], Any])
         messages.error(request, f"Nothing was changed. {said}")
         return False
     except _REFUSALS as refusal:
-        messages.error(request, f"Nothing was changed. {refusal}")
+        messages.error(request, f"Nothing was changed. {_said(refusal)}")
         return False
     return True
 

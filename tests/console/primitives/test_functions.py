@@ -3,6 +3,7 @@ from django.test import Client
 
 from mcphost.catalogue import kinds
 from mcphost.catalogue.models import Grant
+from mcphost.console.primitives.functions import MOST_AT_ONCE
 from mcphost.runtime.schema import ArgumentProblem
 from tests.console.things import Things
 
@@ -80,7 +81,14 @@ def test_of_several_functions_none_is_granted_if_one_is_refused(
     [
         ({"verb": "grant"}, "Choose the functions"),
         ({"verb": "eat", "function": "probe.write"}, "Choose the functions"),
-        ({"verb": "grant probe.echo"}, "Nothing changed"),
+        (
+            {"verb": "grant probe.echo"},
+            "Nothing changed: acme already may use probe.echo.",
+        ),
+        (
+            {"verb": "revoke probe.write"},
+            "Nothing changed: acme has no grant of probe.write.",
+        ),
         ({"verb": "grant probe.write", "function": "probe.echo"}, "acme may use probe.write."),
     ],
 )
@@ -89,6 +97,17 @@ def test_each_button_says_what_it_did(
 ) -> None:
     staff.post(f"{FUNCTIONS}change/", fields)
     assert said in staff.get(FUNCTIONS).content.decode()
+
+
+@pytest.mark.parametrize("verb", ["grant", "revoke"])
+def test_more_functions_than_are_changed_at_once_are_refused_in_words(
+    staff: Client, acme: Things, verb: str
+) -> None:
+    chosen = ["probe.echo", "probe.write", *map(str, range(MOST_AT_ONCE - 1))]
+    staff.post(f"{FUNCTIONS}change/", {"function": chosen, "verb": verb})
+    page = staff.get(FUNCTIONS).content.decode()
+    assert "Nothing was changed. Choose at most 500 functions at once, not 501." in page
+    assert granted() == ["probe.echo"]
 
 
 def test_an_owner_grants_nothing(owner: Client, acme: Things) -> None:

@@ -1,6 +1,8 @@
 """Tests of the pages for versions: what changed, rolling back, archiving, deleting, conflicts."""
 
+import re
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -12,6 +14,7 @@ from mcphost.audit.selectors import PAGE
 from mcphost.catalogue import selectors
 from mcphost.catalogue.models import Primitive, PrimitiveVersion
 from mcphost.console.primitives.version_changes import MOST_LINES, compare
+from mcphost.console.primitives.versions import MOST_AT_ONCE
 from tests.audit.asking import Story, keep
 from tests.cast import Cast
 from tests.catalogue.kit import OTHER
@@ -195,6 +198,74 @@ def test_several_tools_are_published_and_disabled_at_once(
     assert (states["say"], states["other"]) == ("disabled", "disabled")
     assert Primitive.objects.get(pk=globex.tool).state == "published"
     assert Primitive.objects.get(pk=acme.prompt).state == "published"
+
+
+def posted(client: Client, page: str, pattern: str) -> list[str]:
+    """Return the values of the inputs of a page's forms that match a pattern."""
+    return re.findall(pattern, client.get(page).content.decode())
+
+
+def test_publishing_a_working_copy_that_was_not_reviewed_is_refused(
+    operator: Client, cast: Cast, browse: Browser, say: str
+) -> None:
+    operator.post(f"{say}edit/", form(title="Reviewed"))
+    (based_on,) = posted(operator, say, r'name="based_on" value="(\w{64})"')
+    browse(cast.owner).post(f"{say}edit/", form(title="Unreviewed"))
+    before = Entry.objects.count()
+    refused = operator.post(f"{say}publish/", {"based_on": based_on}, follow=True)
+    text = refused.content.decode()
+    assert "Nothing was changed. say was changed meanwhile by another user. Review" in text
+    assert "is published" not in text
+    assert str(row().live).startswith("2+")
+    assert Entry.objects.count() == before
+    # The page that follows shows the changes, and its button publishes them.
+    (seen,) = posted(operator, say, r'name="based_on" value="(\w{64})"')
+    assert "Unreviewed" in text
+    operator.post(f"{say}publish/", {"based_on": seen})
+    assert row().live is not None
+    assert row().live.snapshot["title"] == "Unreviewed"
+
+
+def test_of_several_tools_those_that_changed_meanwhile_are_not_published(
+    operator: Client, cast: Cast, browse: Browser, say: str
+) -> None:
+    operator.post(f"{say}edit/", form(title="Reviewed"))
+    operator.post(f"{TOOLS}new/", form(name="other"))
+    other = Primitive.objects.get(tenant__slug="acme", name="other")
+    found = posted(operator, TOOLS, r'name="chosen" value="([^"]+)"')
+    chosen = [value for value in found if value.split(":")[0] in (str(other.id), str(row().id))]
+    assert len(chosen) == 2
+    browse(cast.owner).post(f"{say}edit/", form(title="Unreviewed"))
+    fields = {"verb": "publish", "chosen": chosen}
+    text = operator.post(f"{TOOLS}bulk/", fields, follow=True).content.decode()
+    assert "1 tool published" in text
+    assert "say was left as it is. say was changed meanwhile by another user. Review" in text
+    other.refresh_from_db()
+    assert other.state == "published"
+    assert str(row().live).startswith("2+")
+    # Disabling publishes nothing, so it is done whatever the working copy is.
+    operator.post(f"{TOOLS}bulk/", {"verb": "disable", "chosen": chosen})
+    assert row().state == "disabled"
+
+
+@pytest.mark.parametrize("verb", ["publish", "disable"])
+def test_more_tools_than_are_changed_at_once_are_refused_in_words(
+    operator: Client, acme: Things, say: str, verb: str
+) -> None:
+    operator.post(f"{say}edit/", form(title="Third"))
+    chosen = [str(row().id), *(f"{number}" for number in range(MOST_AT_ONCE))]
+    before = Entry.objects.count()
+    fields = {"verb": verb, "chosen": chosen}
+    text = operator.post(f"{TOOLS}bulk/", fields, follow=True).content.decode()
+    assert "Nothing was changed. Choose at most 200 tools at once, not 201." in text
+    assert (row().state, Entry.objects.count()) == ("published", before)
+
+
+def test_chosen_tools_that_no_longer_exist_are_counted(operator: Client, say: str) -> None:
+    fields = {"verb": "disable", "chosen": [str(row().id), str(uuid4())]}
+    text = operator.post(f"{TOOLS}bulk/", fields, follow=True).content.decode()
+    assert "1 tool disabled" in text
+    assert "1 of the chosen no longer exists." in text
 
 
 @pytest.mark.parametrize("fields", [{}, {"verb": "delete"}, {"verb": "publish"}])
