@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
+
 from django.http import QueryDict
 
 from mcphost.audit.summaries.figures import Period
