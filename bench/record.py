@@ -97,7 +97,8 @@ def _summarise() -> None:
     while follower.step().more:
         pass
     follower.release()
-    rollups.fold(timezone.now())
+    while rollups.fold(timezone.now()):
+        pass
 
 
 @contextmanager

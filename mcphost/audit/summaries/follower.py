@@ -26,6 +26,8 @@ from mcphost.audit.summaries.batches import AT_ONCE, CallBatch
 LEASE: Final = timedelta(seconds=15)
 """After how long without a look another process takes over."""
 PRUNE_EVERY: Final = timedelta(minutes=10)
+PRUNED_PORTIONS: Final = 20
+"""How many portions of old roll-ups one pass deletes; the next one goes on."""
 DUE_AT_ONCE: Final = 1_000
 FOLD_EVERY: Final = timedelta(seconds=5)
 FEW: Final = 20
@@ -243,9 +245,11 @@ class _Pass:
     def _prune(self, following: Following, now: datetime) -> None:
         if following.pruned_at is not None and now < following.pruned_at + PRUNE_EVERY:
             return
-        while rollups.prune(now) == rollups.PRUNED_AT_ONCE:
-            pass
-        self._advance(following, pruned_at=now)
+        for _ in range(PRUNED_PORTIONS):
+            if rollups.prune(now) < rollups.PRUNED_AT_ONCE:
+                self._advance(following, pruned_at=now)
+                return
+            self._rest()
 
     def _write(
         self,
@@ -263,8 +267,12 @@ class _Pass:
     def _fold(self, following: Following, now: datetime) -> None:
         """Bring roll-ups up to date: at once while there are few calls; otherwise those of some seconds together."""
         last = following.folded_at
-        if self._reading or self._written <= FEW or last is None or now >= last + FOLD_EVERY:
-            rollups.fold(now)
+        if self._reading:
+            if self._alone:
+                rollups.fold(now)
+        elif self._written <= FEW or last is None or now >= last + FOLD_EVERY:
+            while rollups.fold(now):
+                self._rest()
 
     def _rest(self) -> None:
         """Pause, after what was done since the last pause."""

@@ -7,16 +7,15 @@ of calls, exactly, for as long as their buckets are kept.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
-from itertools import chain
+from itertools import product
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import orjson
 from django.db import transaction
-from django.db.models import Q
 
 from mcphost.audit.models import Following, RollUp, RollUpChange
 from mcphost.audit.summaries.figures import OTHER, CallSums
@@ -26,7 +25,11 @@ PLATFORM: Final = UUID(int=0)
 MOST_NAMES: Final = 200
 """How many names a bucket of a tenant has at most; calls with others are counted as `other`."""
 PRUNED_AT_ONCE: Final = 500
-FOLDED_AT_ONCE: Final = 500
+FOLDED_AT_ONCE: Final = 100
+FOLDED_ROWS: Final = 500
+"""About how many rows one transaction of `fold` writes: on SQLite it keeps others from writing."""
+NOTED_AT_ONCE: Final = 50
+"""Most rows of a minute in one `RollUpChange`, each of which is added to roll-ups in one transaction."""
 
 
 class By(IntEnum):
@@ -114,21 +117,24 @@ def note(deltas: Deltas) -> None:
         (key.tenant.hex, key.by, key.bucket, key.name, key.client, *_figures(sums))
         for key, sums in _by_minute(deltas).items()
     ]
-    if noted:
-        text = orjson.dumps(noted, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z).decode()
-        RollUpChange.objects.create(sums=text)
+    parts = (noted[at : at + NOTED_AT_ONCE] for at in range(0, len(noted), NOTED_AT_ONCE))
+    option = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z
+    RollUpChange.objects.bulk_create(
+        RollUpChange(sums=orjson.dumps(part, option=option).decode()) for part in parts
+    )
 
 
-def fold(now: datetime) -> None:
-    """Add what was noted to all rows that it belongs to, and make the rows that are missing.
+def fold(now: datetime) -> bool:
+    """Add a portion of what was noted to all rows that it belongs to, and make the rows that are missing.
 
-    Under the lock of `Following` it only writes, and nothing if another process has done so meanwhile.
+    Return whether there is more. Under the lock of `Following` it only writes, and nothing if another
+    process has done so meanwhile.
     """
     if not RollUpChange.objects.exists():
-        return
+        return False
     folds = Following.objects.values_list("folds", flat=True).get()
-    changes = dict(RollUpChange.objects.values_list("pk", "sums")[:FOLDED_AT_ONCE])
-    sums = _spread(_noted(changes.values()), now)
+    changes, minutes = _portion()
+    sums = _spread(minutes, now)
     rows = _rows(sums)
     filled = []
     for key, change in _named(sums, rows).items():
@@ -137,10 +143,11 @@ def fold(now: datetime) -> None:
         filled.append(_filled(key, total))
     with transaction.atomic():
         if Following.objects.select_for_update().get().folds != folds:
-            return
+            return False
         run(upsert(_TABLE, {**_KEY, **_SUMS}, tuple(_KEY)), as_json(filled))
-        RollUpChange.objects.filter(pk__in=list(changes)).delete()
+        RollUpChange.objects.filter(pk__in=changes).delete()
         Following.objects.update(folds=folds + 1, folded_at=now)
+    return RollUpChange.objects.exists()
 
 
 def counts_of(text: str) -> dict[str, int]:
@@ -163,15 +170,15 @@ def histogram_of(text: str) -> dict[int, int]:
 
 def prune(now: datetime) -> int:
     """Delete at most PRUNED_AT_ONCE rows that are older than their resolution is kept; return how many."""
-    old = Q()
-    for resolution, kept in KEPT.items():
-        old |= Q(resolution=resolution, bucket__lt=resolution.bucket(now - kept))
-    ids = list(
-        RollUp.objects.filter(old, dimension__in=list(By)).values_list("pk", flat=True)[
-            :PRUNED_AT_ONCE
-        ]
-    )
-    return RollUp.objects.filter(pk__in=ids).delete()[0]
+    deleted = 0
+    for resolution, by in product(Resolution, By):  # each is found by one index, the oldest first
+        oldest = resolution.bucket(now - KEPT[resolution])
+        old = RollUp.objects.filter(dimension=by, resolution=resolution, bucket__lt=oldest)
+        ids = old.order_by("bucket").values_list("pk", flat=True)[: PRUNED_AT_ONCE - deleted]
+        deleted += RollUp.objects.filter(pk__in=list(ids)).delete()[0]
+        if deleted >= PRUNED_AT_ONCE:
+            break
+    return deleted
 
 
 def _by_minute(deltas: Deltas) -> dict[RollUpKey, CallSums]:
@@ -203,15 +210,26 @@ def _figures(sums: CallSums) -> tuple[Any, ...]:
     )
 
 
-def _noted(texts: Iterable[str]) -> dict[RollUpKey, CallSums]:
-    """Return the sums of each row of a minute that were noted."""
+def _portion() -> tuple[list[int], dict[RollUpKey, CallSums]]:
+    """Return which changes are added next, and their sums for each row of a minute."""
+    changes: list[int] = []
     found: dict[RollUpKey, CallSums] = defaultdict(CallSums)
-    for tenant, by, minute, name, client, *figures in chain.from_iterable(map(orjson.loads, texts)):
+    for change, text in RollUpChange.objects.values_list("pk", "sums")[:FOLDED_AT_ONCE]:
+        changes.append(change)
+        for key, sums in _noted(text):
+            found[key].add(sums)
+        if len(found) * len(Resolution) >= FOLDED_ROWS:
+            break
+    return changes, found
+
+
+def _noted(text: str) -> Iterator[tuple[RollUpKey, CallSums]]:
+    """Parse the sums of rows of a minute that were noted."""
+    for tenant, by, minute, name, client, *figures in orjson.loads(text):
         calls, errors, asked, last_at, latency, answering, endings = figures
         key = RollUpKey(UUID(hex=tenant), by, Resolution.MINUTE, minute, name, client)
         counts = _histogram(latency), _histogram(answering), endings
-        found[key].add(CallSums(calls, errors, asked, time_of(last_at), *counts))
-    return found
+        yield key, CallSums(calls, errors, asked, time_of(last_at), *counts)
 
 
 def _spread(minutes: Mapping[RollUpKey, CallSums], now: datetime) -> dict[RollUpKey, CallSums]:

@@ -2,18 +2,22 @@
 
 from collections.abc import Collection
 from datetime import timedelta
+from itertools import pairwise
 from uuid import UUID
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from mcphost.audit.models import CallSummary, Entry, Following
+from mcphost.audit.models import CallSummary, Entry, Following, RollUp, RollUpChange
 from mcphost.audit.records import Actor
 from mcphost.audit.selectors import first_id
 from mcphost.audit.services import record
-from mcphost.audit.summaries import follower, unseen
+from mcphost.audit.summaries import follower, rollups, sets, unseen
 from mcphost.audit.summaries.follower import LEASE, Follower, catch_up
-from tests.audit.asking import HALF_HOUR, MINUTE, keep
+from mcphost.audit.summaries.rollups import By, Resolution
+from tests.audit.asking import HALF_HOUR, MINUTE, keep, row
 from tests.audit.summaries.test_follower import asking, check, follow, plain
 
 pytestmark = pytest.mark.django_db
@@ -133,4 +137,72 @@ def test_entries_that_are_found_to_be_missing_while_others_are_read_are_read_too
     assert left.missing_until is not None
     assert not Entry.objects.filter(id__gte=left.missing_until).exists()
     follow(one)
+    check()
+
+
+def test_old_buckets_are_deleted_in_portions_that_one_index_finds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rollups, "PRUNED_AT_ONCE", 2)
+    monkeypatch.setattr(follower, "PRUNED_PORTIONS", 3)
+    keep(*(plain(f"tool{number}") for number in range(5)))
+    follow()
+    old = RollUp.objects.filter(resolution=Resolution.MINUTE)
+    assert (before := old.count()) > 8
+    later = timezone.now() + timedelta(hours=26)
+    monkeypatch.setattr(timezone, "now", lambda: later)
+    left = []
+    Follower().step(lambda seconds: left.append(old.count()))
+    assert left[-1] == before - 6
+    assert {a - b for a, b in pairwise(left)} <= {0, 2}
+    pruned_at = Following.objects.get().pruned_at
+    assert pruned_at is None or pruned_at < later
+    Following.objects.update(leased_until=None, owner=None)
+    while old.exists():
+        follow()
+    with CaptureQueriesContext(connection) as counted:
+        assert rollups.prune(later) == 0
+    selects = [each["sql"] for each in counted if each["sql"].startswith("SELECT")]
+    assert len(selects) == len(Resolution) * len(By)
+    if sets.vendor() == sets.SQLITE:
+        plans = str([sets.fetch("EXPLAIN QUERY PLAN " + each) for each in selects])
+        assert "audit_rollup_time" in plans
+        assert "TEMP B-TREE" not in plans
+
+
+def test_roll_ups_are_written_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    follow()
+    monkeypatch.setattr(rollups, "FOLDED_ROWS", 30)
+    monkeypatch.setattr(rollups, "NOTED_AT_ONCE", 5)
+    monkeypatch.setattr(rollups, "MOST_NAMES", 12)
+    waiting = [asking() for _ in range(3)]
+    keep(*waiting, *(plain(f"tool{number}") for number in range(20)))
+    rows = [RollUp.objects.count()]
+    one = Follower()
+    one.step(lambda seconds: rows.append(RollUp.objects.count()))
+    one.release()
+    assert max(after - before for before, after in pairwise(rows)) <= 30 + 3 * 5
+    assert len(set(rows)) > 2
+    assert not RollUpChange.objects.exists()
+    check()
+    more = [each.back().end("tool_error", "no") for each in waiting]
+    Entry.objects.bulk_create(map(row, more))
+    keep(*(plain(f"tool{number}") for number in range(10, 30)))
+    assert follow() == 23
+    while rollups.fold(timezone.now()):
+        pass
+    check()
+
+
+def test_readers_leave_roll_ups_to_the_process_that_follows() -> None:
+    now = timezone.now()
+    follow()
+    Following.objects.update(leased_until=now + MINUTE)
+    folds = Following.objects.get().folds
+    keep(plain())
+    catch_up(now)
+    assert CallSummary.objects.count() == 1
+    assert Following.objects.get().folds == folds
+    Following.objects.update(leased_until=None)
+    follow()
     check()
