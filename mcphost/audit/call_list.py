@@ -24,7 +24,7 @@ from mcphost.audit.records import (
     ROUND_FINISHED,
     ROUND_STARTED,
 )
-from mcphost.audit.selectors import PAGE, EntryFilter, call_entries
+from mcphost.audit.selectors import PAGE, Cursor, EntryFilter, call_entries
 from mcphost.audit.summaries import follower, search
 from mcphost.audit.timeline import (
     CANCELLED,
@@ -148,7 +148,7 @@ def calls(
     `unasked`, `invalid`, or `refused`. A page with fewer than `limit` calls may not be the last.
     """
     follower.catch_up(now)
-    found = search.find(chosen, now, search.Cursor(after, before, limit))
+    found = search.find(chosen, now, Cursor(after, before, limit))
     rows = _rows(_entries(found.lasts), now, losses())
     if chosen.outcome:
         rows = [each for each in rows if each.state == chosen.outcome]

@@ -13,6 +13,7 @@ from mcphost.audit.entries import EntryView, PayloadView, view
 from mcphost.audit.models import Entry, Payload
 from mcphost.audit.ports import UnreadablePayloadError, payload_cipher
 from mcphost.audit.records import GOES_ON, REFUSALS, ROUND_FINISHED, ROUND_STARTED
+from mcphost.audit.windows import Walk, deadline, take
 from mcphost.runtime.call import Delivery
 
 PAGE = 50
@@ -55,6 +56,15 @@ class Entries:
     before: UUID | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where a page begins: older than `after`, or newer than `before`."""
+
+    after: UUID | None = None
+    before: UUID | None = None
+    limit: int = PAGE
+
+
 def verbs(
     chosen: EntryFilter,
     *,
@@ -62,9 +72,12 @@ def verbs(
     before: UUID | None = None,
     limit: int = PAGE,
 ) -> Entries:
-    """Actions of users and of the platform, no calls, newest first. `outcome` is ignored."""
+    """Actions of users and of the platform, no calls, newest first. `outcome` is ignored.
+
+    A page with fewer than `limit` entries may not be the last (`audit.windows`).
+    """
     query = Entry.objects.filter(call__isnull=True).exclude(action__in=REFUSALS)
-    return _page(chosen_entries(query, chosen), after, before, limit)
+    return _page(query, chosen, Cursor(after, before, limit))
 
 
 _REFUSED = "action IN ('" + "', '".join(REFUSALS) + "')"
@@ -78,9 +91,12 @@ def refusals(
     before: UUID | None = None,
     limit: int = PAGE,
 ) -> Entries:
-    """Refused states, answers and outgoing messages, newest first, of any call or of none."""
+    """Refused states, answers and outgoing messages, newest first, of any call or of none.
+
+    A page with fewer than `limit` entries may not be the last (`audit.windows`).
+    """
     query = Entry.objects.filter(RawSQL(_REFUSED, (), BooleanField()))  # noqa: S611 - constants
-    return _page(chosen_entries(query, chosen), after, before, limit)
+    return _page(query, chosen, Cursor(after, before, limit))
 
 
 def call_entries(call: UUID, tenants: frozenset[UUID] | None) -> tuple[EntryView, ...]:
@@ -101,11 +117,12 @@ def first_call(tenant: UUID) -> EntryView | None:
 
 
 def calls_beginning(
-    digits: str, tenants: frozenset[UUID], limit: int
+    digits: str, tenants: frozenset[UUID] | None, limit: int
 ) -> tuple[tuple[UUID, UUID, str], ...]:
-    """The calls of `tenants` whose ids begin with these hexadecimal digits, with tenant and target."""
+    """The calls of `tenants` (None: of all) whose ids begin with these hexadecimal digits, with tenant
+    and target."""
     first, last = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
-    found = Entry.objects.filter(call__range=(first, last), tenant__in=tenants)
+    found = of_tenants(Entry.objects.filter(call__range=(first, last)), tenants)
     rows = found.order_by("call").values_list("call", "tenant", "target").distinct()[:limit]
     targets = {(call, tenant): target for call, tenant, target in rows if call and tenant}
     return tuple((call, tenant, target) for (call, tenant), target in targets.items())
@@ -163,32 +180,45 @@ def _opened(row: Payload) -> PayloadView:
     return PayloadView(row.entry, content=json.loads(plaintext))
 
 
-def chosen_entries(query: QuerySet[Entry], chosen: EntryFilter) -> QuerySet[Entry]:
-    """Apply a filter to entries, except `outcome` and `questions`."""
-    query = of_tenants(query, chosen.tenants)
+def _rest(chosen: EntryFilter) -> Q:
+    """What of a filter no index chooses, except `outcome`, `questions` and `words`."""
+    found = Q()
     if chosen.target:
-        query = query.filter(target=chosen.target)
+        found &= Q(target=chosen.target)
     if chosen.principal:
         said = chosen.principal
-        of_person = Q(actor_id=said) | Q(token_id=said) | Q(actor_label__icontains=said)
-        query = query.filter(of_person)
+        found &= Q(actor_id=said) | Q(token_id=said) | Q(actor_label__icontains=said)
     if chosen.client:
-        query = query.filter(client_name__icontains=chosen.client)
-    if chosen.call:
-        # The beginning of a call id; with anything else no call's id begins.
-        digits = chosen.call.strip().replace("-", "").lower()
-        if not digits or len(digits) > 32 or set(digits) - set("0123456789abcdef"):
-            query = query.none()
-        else:
-            first, last = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
-            query = query.filter(call__range=(first, last))
+        found &= Q(client_name__icontains=chosen.client)
+    if chosen.call and (ids := call_ids(chosen.call)) is not None:
+        found &= Q(call__range=ids)
     if chosen.trace:
-        query = query.filter(trace_id=chosen.trace)
+        found &= Q(trace_id=chosen.trace)
     if chosen.since is not None:
-        query = query.filter(at__gte=chosen.since, id__gte=first_id(chosen.since - SKEW))
+        found &= Q(at__gte=chosen.since)
     if chosen.until is not None:
-        query = query.filter(at__lt=chosen.until, id__lt=first_id(chosen.until + SKEW))
+        found &= Q(at__lt=chosen.until)
+    return found
+
+
+def _indexed(query: QuerySet[Entry], chosen: EntryFilter) -> QuerySet[Entry]:
+    """The entries of a filter's tenants with ids of its period; none if no call's id begins as it says."""
+    if call_ids(chosen.call) is None:
+        return query.none()
+    query = of_tenants(query, chosen.tenants)
+    if chosen.since is not None:
+        query = query.filter(id__gte=first_id(chosen.since - SKEW))
+    if chosen.until is not None:
+        query = query.filter(id__lt=first_id(chosen.until + SKEW))
     return query
+
+
+def call_ids(prefix: str) -> tuple[UUID, UUID] | None:
+    """The first and last call id that begin so; None if none does."""
+    digits = prefix.strip().replace("-", "").lower()
+    if len(digits) > 32 or set(digits) - set("0123456789abcdef") or (prefix and not digits):
+        return None
+    return UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
 
 
 # An id is made with its record, and `at` may be a little older: ids only limit the range to search.
@@ -206,17 +236,15 @@ def of_tenants(query: QuerySet[Entry], tenants: frozenset[UUID] | None) -> Query
     return query if tenants is None else query.filter(tenant__in=tenants)
 
 
-def _page(query: QuerySet[Entry], after: UUID | None, before: UUID | None, limit: int) -> Entries:
+def _page(query: QuerySet[Entry], chosen: EntryFilter, cursor: Cursor) -> Entries:
     """The page of entries older than `after`, or newer than `before`; the newest come first."""
-    if before is not None:
-        newer = query.filter(id__gt=before).order_by("id")[: limit + 1]
-        found = [view(each) for each in newer]
-        page = tuple(reversed(found[:limit]))
-        more = len(found) > limit
-        return Entries(page, page[-1].id if page else None, page[0].id if more else None)
-    if after is not None:
-        query = query.filter(id__lt=after)
-    found = [view(each) for each in query.order_by("-id")[: limit + 1]]
-    page = tuple(found[:limit])
-    following = page[-1].id if len(found) > limit else None
-    return Entries(page, following, page[0].id if page and after is not None else None)
+    reverse, limit, rest = cursor.before is not None, cursor.limit, _rest(chosen)
+    start = cursor.before if reverse else cursor.after
+    walk = Walk("id", start, reverse, limit + 1, deadline())
+    matching = (lambda window: window.filter(rest)) if rest else None
+    found, bound = take(_indexed(query, chosen), walk, matching, lambda rows: rows)
+    page = tuple(view(each) for each in found[:limit])
+    following = page[-1].id if len(found) > limit else bound
+    if reverse:
+        return Entries(page[::-1], page[0].id if page else None, following)
+    return Entries(page, following, page[0].id if page and cursor.after is not None else None)

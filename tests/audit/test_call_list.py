@@ -8,14 +8,14 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from mcphost.audit import call_list, selectors
+from mcphost.audit import call_list, selectors, windows
 from mcphost.audit.call_list import MOST_WAITING, ListedCall
 from mcphost.audit.models import Entry
 from mcphost.audit.open_calls import calls_of
 from mcphost.audit.records import Actor
 from mcphost.audit.selectors import EntryFilter
 from mcphost.audit.services import cancel_call, record
-from mcphost.audit.summaries import follower, search
+from mcphost.audit.summaries import follower
 from mcphost.runtime.call import Delivery
 from tests.audit.asking import HALF_HOUR, MINUTE, Story, forked, keep
 
@@ -255,8 +255,8 @@ def test_pages_hold_every_call_once_though_more_come_in() -> None:
 def test_a_page_on_which_few_match_is_short_rather_than_late(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(search, "WINDOW", 2)
-    monkeypatch.setattr(search, "COMPARING_SECONDS", 0.0)
+    monkeypatch.setattr(windows, "WINDOW", 2)
+    monkeypatch.setattr(windows, "COMPARING_SECONDS", 0.0)
     rare = plain()
     keep(rare, *(plain() for _ in range(4)))
     chosen = EntryFilter(OURS, target=rare.call.target, call=rare.call.id.hex[:7])

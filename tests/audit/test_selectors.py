@@ -10,13 +10,14 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from mcphost.audit import call_list, selectors
+from mcphost.audit import call_list, selectors, windows
 from mcphost.audit.models import Payload
 from mcphost.audit.ports import set_payload_cipher
 from mcphost.audit.records import (
     NO_ENDING,
     ROUND_FINISHED,
     ROUND_STARTED,
+    STATE_REFUSED,
     Actor,
     Ending,
     Leg,
@@ -24,7 +25,7 @@ from mcphost.audit.records import (
     new_id,
     of_round,
 )
-from mcphost.audit.selectors import EntryFilter
+from mcphost.audit.selectors import Entries, EntryFilter
 from mcphost.audit.services import erase_payload
 from mcphost.audit.services import record as record_verb
 from mcphost.audit.writer.writer import Writer
@@ -181,6 +182,27 @@ def test_pages_of_verbs_lead_back_to_the_newest() -> None:
     newest = selectors.verbs(EVERYONE, before=back.before, limit=2)
     assert (newest.entries, newest.after, newest.before) == (first.entries, ids[1], None)
     assert selectors.verbs(EVERYONE, before=ids[0]).entries == ()
+
+
+@pytest.mark.parametrize("read", [selectors.verbs, selectors.refusals])
+def test_a_page_for_which_too_many_entries_are_compared_is_short(
+    monkeypatch: pytest.MonkeyPatch, read: Callable[..., Entries]
+) -> None:
+    monkeypatch.setattr(windows, "WINDOW", 2)
+    monkeypatch.setattr(windows, "COMPARING_SECONDS", 0.0)
+    action = "key.rotated" if read is selectors.verbs else STATE_REFUSED
+    rare = record_verb(action, actor=Actor.person(7, "rare"))
+    others = [record_verb(action, actor=Actor.system()) for _ in range(5)]
+    chosen = EntryFilter(None, principal="RAR")
+    first = read(chosen)
+    assert (first.entries, first.after) == ((), others[-2])
+    second = read(chosen, after=first.after)
+    last = read(chosen, after=second.after)
+    assert [each.id for each in (*second.entries, *last.entries)] == [rare]
+    while last.after is not None:
+        last = read(chosen, after=last.after)
+    assert read(chosen, before=rare).before == others[1]
+    assert [each.id for each in read(EVERYONE).entries] == [*others[::-1], rare]
 
 
 def test_a_payload_is_read_by_its_own_tenant_only(writer: Writer) -> None:

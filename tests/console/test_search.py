@@ -8,11 +8,13 @@ from django.db import OperationalError, connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from psycopg.errors import QueryCanceled
 
 from mcphost.audit.models import Entry
 from mcphost.audit.records import ROUND_FINISHED, new_id
 from mcphost.catalogue import services as catalogue
 from mcphost.console import search
+from mcphost.observability.availability import availability
 from tests.cast import Cast
 from tests.console.conftest import Browser
 from tests.console.things import ACTOR, Things, recorded, tool_fields
@@ -216,12 +218,51 @@ def test_a_search_that_takes_too_long_says_so(
     owner: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def late(asked: search.Search) -> search.Hits:
-        raise OperationalError("canceling statement due to statement timeout")
+        raise OperationalError("canceling statement due to statement timeout") from QueryCanceled
 
     monkeypatch.setattr(search, "_primitives", late)
     page = owner.get(SEARCH, {"q": "canary-acme"})
     assert "The search took too long" in page.content.decode()
     assert found(owner, "tok").keys() == {"Pages"}
+
+
+@pytest.mark.postgresql
+def test_the_database_ends_a_search_that_takes_too_long(
+    owner: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(asked: search.Search) -> search.Hits:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_sleep(60)")
+        return "Late", []
+
+    monkeypatch.setattr(search, "SECONDS", 0.05)
+    monkeypatch.setattr(search, "_primitives", late)
+    assert "The search took too long" in owner.get(SEARCH, {"q": "tok"}).content.decode()
+
+
+def test_a_database_that_is_away_is_no_search_that_takes_too_long(
+    owner: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(asked: search.Search) -> search.Hits:
+        raise OperationalError("the server closed the connection")
+
+    monkeypatch.setattr(search, "_primitives", away)
+    monkeypatch.setattr(availability, "probe", None)
+    owner.raise_request_exception = False
+    assert owner.get(SEARCH, {"q": "tok"}).status_code == 503
+
+
+def test_calls_are_found_without_reading_all_tenants(
+    staff: Client, acme: Things, call: UUID
+) -> None:
+    with CaptureQueriesContext(connection) as queries:
+        page = staff.get(SEARCH, {"q": str(call), "part": "1"})
+    assert f"/admin/t/acme/calls/{call}/" in page.content.decode()
+    assert not [
+        each["sql"]
+        for each in queries
+        if 'FROM "audit_entry"' in each["sql"] and '"tenant" IN' in each["sql"]
+    ]
 
 
 def test_only_reading_is_possible(owner: Client) -> None:

@@ -1,15 +1,12 @@
 """Find calls for a page of a list, in the order of the entries that determine their states.
 
 A page is read along one index that the filter chooses, or several that are merged: each gives calls in
-the order of the list. Whatever else the filter asks is compared with the rows, within windows of
-bounded size. So a page costs about the same however many calls there are; a page for which too
-many rows were compared in vain, or for too long, is short, and has a next page.
+the order of the list. Whatever else the filter asks is compared with the rows (`audit.windows`).
 """
 
-import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -18,16 +15,12 @@ from django.db.models.functions import Coalesce
 
 from mcphost.audit.entries import UNKNOWN
 from mcphost.audit.models import CallMark, CallSummary, RollUp
-from mcphost.audit.selectors import PAGE, SKEW, EntryFilter, first_id
+from mcphost.audit.selectors import SKEW, Cursor, EntryFilter, call_ids, first_id
 from mcphost.audit.summaries.batches import ANSWERED, ASKED, REASON, REFUSED
 from mcphost.audit.summaries.projection import COMPLETE
 from mcphost.audit.summaries.rollups import By, Resolution
+from mcphost.audit.windows import Walk, deadline, take
 
-WINDOW: Final = 2_000
-MOST_WINDOWS: Final = 6
-"""How many rows are compared for one page at most: so many windows."""
-COMPARING_SECONDS: Final = 0.1
-"""After how long no further window is begun."""
 MOST_TENANTS: Final = 20
 MOST_NAMES: Final = 20
 NAMES_OF: Final = timedelta(days=92)
@@ -36,15 +29,6 @@ SHORT_PREFIX: Final = 8
 """A shorter beginning of a call id is compared row by row: too many calls begin so."""
 
 Rows = QuerySet[CallSummary] | QuerySet[CallMark]
-
-
-@dataclass(frozen=True, slots=True)
-class Cursor:
-    """Where a page begins: older than `after`, or newer than `before`."""
-
-    after: UUID | None = None
-    before: UUID | None = None
-    limit: int = PAGE
 
 
 class FoundCalls(NamedTuple):
@@ -66,7 +50,7 @@ def find(chosen: EntryFilter, now: datetime, cursor: Cursor) -> FoundCalls:
     """Find the calls of one page."""
     reverse = cursor.before is not None
     streams, rest = _plan(chosen, now)
-    until = time.monotonic() + COMPARING_SECONDS
+    until = deadline()
     taken = [_take(each, rest, cursor, until) for each in streams]
     lasts = {last for each in taken for last in each.lasts}
     bounds = [each.bound for each in taken if each.bound is not None]
@@ -107,7 +91,7 @@ def _plan(chosen: EntryFilter, now: datetime) -> tuple[list[Rows], Q]:
     """Choose the indexes to read, and what to compare with each row."""
     calls = _calls()
     rest = _period(chosen)
-    whole = _call_ids(chosen.call)
+    whole = call_ids(chosen.call)
     if whole is None:
         return [calls.none()], rest
     if chosen.call:
@@ -214,51 +198,18 @@ def _period(chosen: EntryFilter) -> Q:
     return found
 
 
-def _call_ids(prefix: str) -> tuple[UUID, UUID] | None:
-    """The first and last id that begin so; None if none does."""
-    digits = prefix.strip().replace("-", "").lower()
-    if len(digits) > 32 or set(digits) - set("0123456789abcdef") or (prefix and not digits):
-        return None
-    return UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
-
-
 def _take(stream: Rows, rest: Q, cursor: Cursor, until: float) -> _Taken:
-    """Take the first rows of an index that match, one more than a page has. `until` is a time of the
-    monotonic clock."""
-    need = cursor.limit + 1
-    order = "last" if cursor.before is not None else "-last"
-    rows: Any = stream.order_by(order)
-    at = cursor.before if cursor.before is not None else cursor.after
-    found: list[UUID] = []
-    for _ in range(MOST_WINDOWS):
-        window = rows if at is None else rows.filter(**{_beyond(order): at})
-        if not rest:
-            found = list(window.values_list("last", flat=True)[:need])
-            return _Taken(found, found[-1] if len(found) == need else None)
-        end = window.values_list("last", flat=True)[WINDOW - 1 : WINDOW].first()
-        if end is not None:
-            window = window.filter(**{_until(order): end})
-        found += _matching(window, rest, order)[: need - len(found)]
-        if len(found) >= need:
-            return _Taken(found, found[-1])
-        if end is None:
-            return _Taken(found, None)
-        at = end
-        if time.monotonic() > until:
-            break
-    return _Taken(found, at)
+    """Take the first rows of an index that match, one more than a page has."""
+    reverse, need = cursor.before is not None, cursor.limit + 1
+    walk = Walk("last", cursor.before if reverse else cursor.after, reverse, need, until)
+    matching = partial(_matching, rest=rest, order=walk.order) if rest else None
+    found, bound = take(stream, walk, matching, lambda rows: rows.values_list("last", flat=True))
+    lasts = list(found)
+    return _Taken(lasts, lasts[-1] if len(lasts) == need else bound)
 
 
 def _matching(window: Any, rest: Q, order: str) -> Any:
     if window.model is CallMark:
         marked = window.order_by().values("call")
         window = _calls().filter(call__in=marked).order_by(order)
-    return window.filter(rest).values_list("last", flat=True)
-
-
-def _beyond(order: str) -> str:
-    return "last__gt" if order == "last" else "last__lt"
-
-
-def _until(order: str) -> str:
-    return "last__lte" if order == "last" else "last__gte"
+    return window.filter(rest)

@@ -5,9 +5,12 @@ from uuid import UUID, uuid4
 import pytest
 from django.test import Client
 from django.utils import timezone
+from django.utils.html import escape
 
-from mcphost.audit import selectors
+from mcphost.audit import selectors, windows
 from mcphost.audit.models import Entry, Payload
+from mcphost.audit.records import STATE_REFUSED, Actor
+from mcphost.audit.services import record
 from tests.cast import Cast
 from tests.console.conftest import Browser
 from tests.console.things import Things, recorded, started
@@ -207,3 +210,20 @@ def test_a_reason_in_the_list_has_its_code_set_apart(operator: Client, acme: Thi
     page = operator.get(CALLS).content.decode()
     assert "<code>city</code> is &lt;no&gt; text</span>" in page
     assert 'title="`city` is &lt;no&gt; text"' in page
+
+
+@pytest.mark.parametrize(
+    ("page", "action"), [("audit-log", "key.rotated"), ("refusals", STATE_REFUSED)]
+)
+def test_a_search_that_ends_early_leads_to_its_next_page(
+    operator: Client, acme: Things, monkeypatch: pytest.MonkeyPatch, page: str, action: str
+) -> None:
+    for _ in range(4):
+        record(action, actor=Actor.system(), tenant=acme.tenant)
+    path, more = f"/admin/t/acme/{page}/?principal=zzz", "Nothing found so far"
+    assert more not in operator.get(path).content.decode()
+    monkeypatch.setattr(windows, "WINDOW", 2)
+    monkeypatch.setattr(windows, "COMPARING_SECONDS", 0.0)
+    found = operator.get(path)
+    assert more in found.content.decode()
+    assert f'href="?{escape(found.context["older"])}"' in found.content.decode()

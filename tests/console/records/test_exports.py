@@ -9,8 +9,8 @@ from uuid import UUID, uuid4
 import pytest
 from django.test import Client
 
+from mcphost.audit import windows
 from mcphost.audit.models import Entry
-from mcphost.audit.summaries import search
 from mcphost.console.records import exports
 from mcphost.tenants.roles import Role
 from mcphost.tenants.services import set_member
@@ -244,8 +244,8 @@ def test_a_part_that_reads_in_vain_ends_and_the_file_goes_on(
     for number in range(6):
         recorded(acme.tenant, uuid4(), target="wanted" if number == 2 else "other", reason="so")
     monkeypatch.setattr(exports, "READING_SECONDS", 0.0)
-    monkeypatch.setattr(search, "WINDOW", 1)
-    monkeypatch.setattr(search, "MOST_WINDOWS", 2)
+    monkeypatch.setattr(windows, "WINDOW", 1)
+    monkeypatch.setattr(windows, "MOST_WINDOWS", 2)
     text, found = parts(auditor, "csv", "words=so&tool=wanted")
     assert [part["calls"] for part in found] == [0, 1, 1, 1]
     assert found[0]["at"] is not None

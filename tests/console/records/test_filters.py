@@ -13,6 +13,7 @@ from django.utils import timezone
 from mcphost.audit.models import Entry
 from mcphost.audit.records import ROUND_FINISHED, STATE_REFUSED
 from mcphost.audit.selectors import PAGE, first_id
+from mcphost.console.records import pills
 from mcphost.console.records.filters import RecordFilter
 from mcphost.console.records.pills import Pill
 from mcphost.console.records.ranges import range_of
@@ -80,7 +81,10 @@ def test_a_hostile_value_is_text_in_its_chip(auditor: Client, acme: Things) -> N
     assert "&lt;script&gt;⟨U+202E⟩x&quot;" in found
 
 
-def test_an_empty_list_says_which_filter_to_remove(auditor: Client, acme: Things) -> None:
+def test_an_empty_list_says_which_filter_to_remove(
+    auditor: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pills, "FINDING_SECONDS", 60)
     found = auditor.get(f"{CALLS}?tool=canary-acme-tool&client=nobody&period=30d").context
     assert [each.label for each in found["removals"]] == ["Client"]
     assert [each.said for each in found["removals"]] == ["nobody"]
