@@ -199,7 +199,8 @@ def test_functions_are_set_up_as_what_they_are(globex: UUID, shelf: Shelf) -> No
         (PrimitiveType.RESOURCE, "docs://readme"),
         (PrimitiveType.TEMPLATE, "docs://{page}"),
     ]
-    assert selectors.counts(globex) == dict.fromkeys(CONFIGS, 1)
+    published = {(sort, PrimitiveState.PUBLISHED): 1 for sort in CONFIGS}
+    assert selectors.counts([globex]) == {globex: published}
     assert publish_functions(globex, ["demo.greet", "demo.page"], ACTOR) == ()
 
 
