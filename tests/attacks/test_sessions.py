@@ -12,7 +12,7 @@ import pytest
 
 from tests.e2e import raw
 from tests.e2e.asking import accept
-from tests.e2e.processes import Server, manage
+from tests.e2e.processes import OWN, Server, manage
 from tests.e2e.raw_sessions import Session, begin, calling
 
 REVISION = "2025-11-25"
@@ -35,10 +35,10 @@ def other(attacked: Server, tmp_path: Path) -> Server:
 
 
 def database_of(server: Server) -> dict[str, str]:
-    """The DATABASE_URL that the server was started with, if any."""
+    """The DATABASE_URL and the secrets that the server was started with, if any."""
     environment = Path(f"/proc/{server.pid}/environ").read_bytes().split(b"\0")
     found = dict(os.fsdecode(line).partition("=")[::2] for line in environment if line)
-    return {name: found[name] for name in ("DATABASE_URL",) if found.get(name)}
+    return {name: found[name] for name in OWN if found.get(name)}
 
 
 PING = {"jsonrpc": "2.0", "id": 7, "method": "ping"}
