@@ -1,7 +1,7 @@
 """Edits of stored values: refused when another user changed them since the form was shown.
 
 The page of the form holds a fingerprint of the values that it was shown with. They are compared
-with those of the locked row, in the transaction of the change, so that nobody's change is undone
+with those of the locked row, in the transaction of the change, so that no other change is undone
 unseen.
 """
 
