@@ -92,11 +92,10 @@ def run(now: datetime, clock: Callable[[], float] = time.monotonic) -> None:
         portions.verify_next()
     changes = _counted(row, portions)
     if portions.ended:
-        changes |= {"ended_at": now, "all_payloads": changes["payloads"]}
-        if not changes["wrong_now"]:
-            changes |= {"wrong": 0, "first_wrong": None}
-        else:
-            changes["wrong"] = changes["wrong_now"]
+        wrong = changes["wrong_now"]
+        changes |= {"ended_at": now, "all_payloads": changes["payloads"], "wrong": wrong}
+        if not wrong:
+            changes["first_wrong"] = None
     _advance(row, position=portions.position, read_at=now, **changes)
 
 

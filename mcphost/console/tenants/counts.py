@@ -20,10 +20,6 @@ class Count:
     disabled: int
 
     @property
-    def total(self) -> int:
-        return self.published + self.draft + self.disabled
-
-    @property
     def name(self) -> str:
         """The type's name, singular or plural to match the published number."""
         return self.words.one if self.published == 1 else self.words.many
