@@ -292,7 +292,7 @@ def test_the_menu_counts_what_there_is(operator: Client, acme: Things) -> None:
     counts = {item["title"]: item["badge"] for item in items if item["badge"]}
     assert counts == {"Tools": 2, "Prompts": 1, "Resources": 1, "Templates": 1}
     tools, *_ = operator.get("/admin/t/acme/").context["counts"]
-    assert (tools.published, tools.draft, tools.total) == (1, 1, 2)
+    assert (tools.published, tools.draft, tools.disabled) == (1, 1, 0)
 
 
 def announced() -> list[str]:
