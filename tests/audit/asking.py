@@ -38,9 +38,9 @@ class Story:
 
     @classmethod
     def of(cls, tenant: UUID, target: str = "update_work_item", **columns: Any) -> "Story":
-        at = columns.pop("at", NOW)
+        at, principal = columns.pop("at", NOW), columns.pop("principal", CALL.principal)
         call = CALL._replace(id=new_id(), tenant=tenant, target=target, round=1, version="3")
-        return cls(call._replace(principal=replace(call.principal, tenant=tenant), **columns), at)
+        return cls(call._replace(principal=replace(principal, tenant=tenant), **columns), at)
 
     def later(self, by: timedelta) -> "Story":
         self.at += by

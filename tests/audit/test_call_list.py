@@ -1,6 +1,7 @@
 """The list of calls, and the list of questions that wait for an answer."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID, uuid4
 
@@ -10,13 +11,14 @@ from django.utils import timezone
 
 from mcphost.audit import call_list, selectors, windows
 from mcphost.audit.call_list import MOST_WAITING, ListedCall
-from mcphost.audit.models import Entry
+from mcphost.audit.models import Entry, RollUp
 from mcphost.audit.open_calls import calls_of
 from mcphost.audit.records import Actor
 from mcphost.audit.selectors import EntryFilter
 from mcphost.audit.services import cancel_call, record
-from mcphost.audit.summaries import follower
-from mcphost.runtime.call import Delivery
+from mcphost.audit.summaries import follower, rollups, search
+from mcphost.audit.summaries.rollups import REST, By
+from mcphost.runtime.call import Client, Delivery
 from tests.audit.asking import HALF_HOUR, MINUTE, Story, forked, keep
 
 pytestmark = pytest.mark.django_db
@@ -480,3 +482,47 @@ def test_calls_are_found_by_trace_and_by_words_of_their_errors() -> None:
     assert states(words="warehouse TIME") == [("broken", "tool_error")]
     assert states(words="warehouse never") == []
     assert states(trace="ab" * 16) == [("traced", "complete")]
+
+
+@pytest.mark.parametrize("tenants", [OURS, None])
+@pytest.mark.parametrize(
+    ("by", "exact", "part"),
+    [("target", "rare tool", ""), ("client", "rare client", "are cl"), ("principal", "rare", "ar")],
+)
+def test_a_name_without_a_place_in_the_figures_is_found_too(
+    monkeypatch: pytest.MonkeyPatch, tenants: frozenset[UUID] | None, by: str, exact: str, part: str
+) -> None:
+    monkeypatch.setattr(rollups, "MOST_NAMES", 1)
+    keep(first := plain())
+    follow()
+    made = story("rare tool")
+    made.call = made.call._replace(
+        client=Client("rare client"), principal=replace(made.call.principal, label="rare")
+    )
+    made.end()
+    keep(made)
+    follow()
+    assert RollUp.objects.filter(dimension=By.CLIENT + REST).exists()
+    for said in filter(None, (exact, part)):
+        chosen = EntryFilter(tenants, **{by: said})  # type: ignore[arg-type]
+        found = call_list.calls(chosen, timezone.now()).calls
+        assert [row.entry.call for row in found] == [made.call.id]
+    chosen = EntryFilter(tenants, **{by: "unheard"})  # type: ignore[arg-type]
+    assert call_list.calls(chosen, timezone.now()).calls == ()
+    found = call_list.calls(EntryFilter(tenants, target="plain"), timezone.now()).calls
+    assert [row.entry.call for row in found] == [first.call.id]
+
+
+def test_a_name_that_more_tenants_have_than_are_read_one_by_one_is_found_in_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(search, "MOST_NAMES", 2)
+    keep(*(plain(tenant=uuid4()) for _ in range(4)))
+    follow()
+    for chosen in (EntryFilter(None, target="plain"), EntryFilter(None, client="clien")):
+        assert len(call_list.calls(chosen, timezone.now()).calls) == 4
+
+
+def follow() -> None:
+    while follower.follower.step().more:
+        pass

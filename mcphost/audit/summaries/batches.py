@@ -41,12 +41,14 @@ from mcphost.audit.summaries.sets import (
     uuid_of,
     vendor,
 )
+from mcphost.runtime.call import PrincipalKind
 
 AT_ONCE: Final = 100
 """How many calls are projected in one transaction: on SQLite it keeps others from writing."""
 ASKED: Final = "asked"
 REFUSED: Final = "refused"
 REASON: Final = "reason"
+READ: Final = "resources/read"
 """Marks of calls that asked, that were refused something, and that have a reason (of an error, say). An
 outcome of answers is a mark too, with ANSWERED before it, and so is a state other than `complete`."""
 ANSWERED: Final = "answer:"
@@ -246,15 +248,14 @@ def _add_plain(deltas: _Deltas, calls: Sequence[UUID]) -> None:
     if vendor() == SQLITE:
         minute, joined = "CAST(strftime('%%s', at) AS integer) / 60", "group_concat(duration_us)"
     groups = fetch(
-        f"SELECT tenant, {minute} AS minute, target, client_name, caller, is_error, COUNT(*), "  # noqa: S608
-        f"MAX(at), {joined} FROM audit_call WHERE call IN {ids_of()} AND details IS NULL "
-        "GROUP BY tenant, minute, target, client_name, caller, is_error",
+        f"SELECT tenant, {minute} AS minute, target, client_name, caller, "  # noqa: S608
+        f"actor_kind = '{PrincipalKind.ANONYMOUS}' AS anonymous, method = '{READ}' AS is_read, is_error, "
+        f"COUNT(*), MAX(at), {joined} FROM audit_call WHERE call IN {ids_of()} AND details IS NULL "
+        "GROUP BY tenant, minute, target, client_name, caller, anonymous, is_read, is_error",
         hexes(calls),
     )
-    for tenant, at, target, client, caller, failed, count, last_at, durations in groups:
-        group = AlikeCalls(
-            PLATFORM if tenant is None else uuid_of(tenant), at, target, client, caller
-        )
+    for tenant, *alike, failed, count, last_at, durations in groups:
+        group = AlikeCalls(PLATFORM if tenant is None else uuid_of(tenant), *alike)
         buckets = Counter(bucket_of(int(each)) for each in (durations or "").split(",") if each)
         sums = CallSums(
             calls=count,
@@ -267,7 +268,9 @@ def _add_plain(deltas: _Deltas, calls: Sequence[UUID]) -> None:
 
 def _group(row: CallSummary) -> AlikeCalls:
     minute = int(row.at.timestamp()) // 60
-    return AlikeCalls(row.tenant or PLATFORM, minute, row.target, row.client_name, row.caller)
+    names = row.target, row.client_name, row.caller
+    anonymous = row.actor_kind == PrincipalKind.ANONYMOUS
+    return AlikeCalls(row.tenant or PLATFORM, minute, *names, anonymous, row.method == READ)
 
 
 def sums_of(row: CallSummary) -> CallSums:

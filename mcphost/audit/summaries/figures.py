@@ -10,8 +10,6 @@ from uuid import UUID
 from mcphost.audit.summaries.histograms import percentile
 
 _Key = TypeVar("_Key", int, str)
-OTHER: Final = "other"
-"""The name under which the names are counted that a bucket has no more place for."""
 
 
 class Period(StrEnum):
@@ -90,22 +88,25 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A target, client or caller of a tenant, with its figures."""
+    """A target, client or caller of a tenant, with its figures; `is_other`: all those without a row of their own."""
 
     tenant: UUID
     name: str
     numbers: CallNumbers
+    is_other: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class FunnelRow:
-    """What became of the input requests of one target to one client program."""
+    """What became of the input requests of one target to one client program; `is_other`: of all pairs
+    without a row of their own."""
 
     tenant: UUID
     target: str
     client: str
     asked: int
     endings: Mapping[str, int]
+    is_other: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,17 @@ A row of a call that changes is taken away as it was and added as it is. These s
 transaction that changes it (`RollUpChange`), and soon after added to roll-ups, those of many batches
 together, since most of them belong to the same rows. So roll-ups with what is noted are sums over all rows
 of calls, exactly, for as long as their buckets are kept.
+
+A bucket has a row for each of the first MOST_NAMES names of a dimension. Callers without a token choose the
+name of their client freely, and every caller the URI that it reads. Such names have rows of their own
+(FREE), so that they cannot take the places of others. All names without a row are counted together (REST).
 """
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
-from itertools import product
+from itertools import chain, product
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -18,12 +22,12 @@ import orjson
 from django.db import transaction
 
 from mcphost.audit.models import Following, RollUp, RollUpChange
-from mcphost.audit.summaries.figures import OTHER, CallSums
+from mcphost.audit.summaries.figures import CallSums
 from mcphost.audit.summaries.sets import as_json, fetch, moment_text, rows_of, run, upsert, uuid_of
 
 PLATFORM: Final = UUID(int=0)
 MOST_NAMES: Final = 200
-"""How many names a bucket of a tenant has at most; calls with others are counted as `other`."""
+"""How many names a bucket of a tenant has at most: so many again that callers choose freely."""
 PRUNED_AT_ONCE: Final = 500
 FOLDED_AT_ONCE: Final = 100
 FOLDED_ROWS: Final = 500
@@ -41,6 +45,22 @@ class By(IntEnum):
     CALLER = 3
     TARGET_AND_CLIENT = 4
     """Only calls that asked or were refused something."""
+
+    @property
+    def named(self) -> tuple[int, ...]:
+        """The dimensions of the rows with names."""
+        return (self,) if self is By.ALL else (self, self + FREE)
+
+    @property
+    def whole(self) -> tuple[int, ...]:
+        """The dimensions of all rows: their sum is that of all calls."""
+        return self.named if self is By.ALL else (*self.named, self + REST)
+
+
+FREE: Final = 10
+"""Added to a dimension: rows of the names that callers choose freely."""
+REST: Final = 20
+"""Added to a dimension: the row, without a name, of all the names without a place."""
 
 
 class Resolution(IntEnum):
@@ -68,17 +88,20 @@ KEPT: Final = {
 
 
 class AlikeCalls(NamedTuple):
-    """Calls of one minute that are alike."""
+    """Calls of one minute that are alike. `anonymous`: without a token; `is_read`: of a resource, whose URI
+    is the target."""
 
     tenant: UUID
     minute: int
     target: str
     client: str
     caller: str
+    anonymous: bool
+    is_read: bool
 
 
 class RollUpKey(NamedTuple):
-    """Which row."""
+    """Which row. `by` is a `By`, or one with FREE or REST added."""
 
     tenant: UUID
     by: int
@@ -171,7 +194,8 @@ def histogram_of(text: str) -> dict[int, int]:
 def prune(now: datetime) -> int:
     """Delete at most PRUNED_AT_ONCE rows that are older than their resolution is kept; return how many."""
     deleted = 0
-    for resolution, by in product(Resolution, By):  # each is found by one index, the oldest first
+    # Each is found by one index, the oldest first.
+    for resolution, by in product(Resolution, chain.from_iterable(each.whole for each in By)):
         oldest = resolution.bucket(now - KEPT[resolution])
         old = RollUp.objects.filter(dimension=by, resolution=resolution, bucket__lt=oldest)
         ids = old.order_by("bucket").values_list("pk", flat=True)[: PRUNED_AT_ONCE - deleted]
@@ -184,17 +208,20 @@ def prune(now: datetime) -> int:
 def _by_minute(deltas: Deltas) -> dict[RollUpKey, CallSums]:
     """Return the sums of each row of a minute."""
     found: dict[RollUpKey, CallSums] = defaultdict(CallSums)
-    for (tenant, minute, target, client, caller), sums in deltas.items():
-        found[RollUpKey(PLATFORM, By.ALL, Resolution.MINUTE, minute)].add(sums)
+    for group, sums in deltas.items():
+        tenant, at = group.tenant, (Resolution.MINUTE, group.minute)
+        found[RollUpKey(PLATFORM, By.ALL, *at)].add(sums)
         if tenant == PLATFORM:
             continue
-        found[RollUpKey(tenant, By.ALL, Resolution.MINUTE, minute)].add(sums)
-        found[RollUpKey(tenant, By.TARGET, Resolution.MINUTE, minute, target)].add(sums)
-        found[RollUpKey(tenant, By.CLIENT, Resolution.MINUTE, minute, client)].add(sums)
-        found[RollUpKey(tenant, By.CALLER, Resolution.MINUTE, minute, caller)].add(sums)
+        any_target = FREE if group.is_read else 0
+        any_client = FREE if group.anonymous else 0
+        found[RollUpKey(tenant, By.ALL, *at)].add(sums)
+        found[RollUpKey(tenant, By.TARGET + any_target, *at, group.target)].add(sums)
+        found[RollUpKey(tenant, By.CLIENT + any_client, *at, group.client)].add(sums)
+        found[RollUpKey(tenant, By.CALLER + any_client, *at, group.caller)].add(sums)
         if any(sums.endings.values()):
-            by = By.TARGET_AND_CLIENT
-            found[RollUpKey(tenant, by, Resolution.MINUTE, minute, target, client)].add(sums)
+            by = By.TARGET_AND_CLIENT + max(any_target, any_client)
+            found[RollUpKey(tenant, by, *at, group.target, group.client)].add(sums)
     return found
 
 
@@ -248,9 +275,9 @@ def _spread(minutes: Mapping[RollUpKey, CallSums], now: datetime) -> dict[RollUp
 
 
 def _rows(keys: Iterable[RollUpKey]) -> dict[RollUpKey, CallSums]:
-    """Return the rows that exist among these, and those of `other` beside them."""
+    """Return the rows that exist among these, and those of the rest beside them."""
     wanted = set(keys)
-    wanted |= {key._replace(name=OTHER, client="") for key in wanted if key.by != By.ALL}
+    wanted |= {_rest(key) for key in wanted if key.by != By.ALL}
     on = " AND ".join(f"u.{column} = k.{column}" for column in _KEY)
     columns = ", ".join(f"u.{column}" for column in (*_KEY, *_SUMS))
     found = fetch(
@@ -277,18 +304,22 @@ def sums_of(columns: Sequence[Any]) -> CallSums:
 def _named(
     sums: Mapping[RollUpKey, CallSums], rows: Mapping[RollUpKey, CallSums]
 ) -> Mapping[RollUpKey, CallSums]:
-    """Count names for which a bucket has no more place as OTHER."""
+    """Count names for which a bucket has no more place with the rest."""
     fresh = {key[:4] for key in sums if key not in rows and key.by != By.ALL}
     places = _places(fresh) if fresh else {}
     found: dict[RollUpKey, CallSums] = defaultdict(CallSums)
     for key, change in sums.items():
         if key not in rows and key.by != By.ALL:
             if places[key[:4]] <= 0:
-                key = key._replace(name=OTHER, client="")  # noqa: PLW2901
+                key = _rest(key)  # noqa: PLW2901
             else:
                 places[key[:4]] -= 1
         found[key].add(change)
     return found
+
+
+def _rest(key: RollUpKey) -> RollUpKey:
+    return key._replace(by=key.by % FREE + REST, name="", client="")
 
 
 def _places(

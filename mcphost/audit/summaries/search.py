@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce
 
 from mcphost.audit.entries import UNKNOWN
@@ -18,11 +18,12 @@ from mcphost.audit.models import CallMark, CallSummary, RollUp
 from mcphost.audit.selectors import SKEW, Cursor, EntryFilter, call_ids, first_id
 from mcphost.audit.summaries.batches import ANSWERED, ASKED, REASON, REFUSED
 from mcphost.audit.summaries.projection import COMPLETE
-from mcphost.audit.summaries.rollups import By, Resolution
+from mcphost.audit.summaries.rollups import REST, By, Resolution
 from mcphost.audit.windows import Walk, deadline, take
 
 MOST_TENANTS: Final = 20
 MOST_NAMES: Final = 20
+"""How many names, and tenants whose names are not all counted, are read along indexes of their own."""
 NAMES_OF: Final = timedelta(days=92)
 """How long ago a name may have been used that is found by a part of it."""
 SHORT_PREFIX: Final = 8
@@ -136,23 +137,40 @@ def _by_tenant(rows: Any, tenants: frozenset[UUID] | None) -> list[Rows]:
 def _by_name(
     tenants: frozenset[UUID] | None, by: By, column: str, said: str, now: datetime
 ) -> list[Rows]:
-    """The calls of each tenant and name that matches: exactly, or else in part."""
-    known = RollUp.objects.filter(dimension=by, resolution=Resolution.DAY)
+    """The calls of each tenant and name that matches: exactly, or else in part.
+
+    Of `crowded` tenants not all names are counted. Names that are too many, or not known yet, are compared
+    row by row.
+    """
+    rows, known = _calls(), RollUp.objects.filter(resolution=Resolution.DAY).order_by()
     if tenants is not None:
         known = known.filter(tenant__in=tenants)
-    pairs = _pairs(known.filter(name=said))
-    if not pairs and by is not By.TARGET:
-        recent = known.filter(bucket__gte=Resolution.DAY.bucket(now - NAMES_OF))
-        pairs = _pairs(recent.filter(name__icontains=said))
-    rows = _calls()
-    if not pairs:
-        return _by_tenant(rows.filter(**{column: said}), tenants)
-    return [rows.filter(**{"tenant": tenant, column: name}) for tenant, name in pairs]
+    named, rest = known.filter(dimension__in=by.named), known.filter(dimension=by + REST)
+    pairs = _pairs(named.filter(name=said))
+    exactly = bool(pairs) or by is By.TARGET
+    if not exactly:
+        first = Resolution.DAY.bucket(now - NAMES_OF)
+        rest = rest.filter(bucket__gte=first)
+        pairs = _pairs(named.filter(bucket__gte=first, name__icontains=said))
+    crowded = set(rest.values_list("tenant", flat=True).distinct()[: MOST_NAMES + 1])
+    if max(len(pairs), len(crowded)) > MOST_NAMES:
+        return _by_tenant(rows, tenants)
+    if exactly:
+        pairs |= {(tenant, said) for tenant in crowded}
+        crowded = set()
+    streams: list[Rows] = [rows.filter(tenant=tenant) for tenant in sorted(crowded)]
+    streams += [
+        rows.filter(**{"tenant": tenant, column: name})
+        for tenant, name in sorted(pairs)
+        if tenant not in crowded
+    ]
+    if not streams and tenants is not None and len(tenants) <= MOST_TENANTS:
+        rows = rows.filter(**{column: said})
+    return streams or _by_tenant(rows, tenants)
 
 
-def _pairs(rows: QuerySet[RollUp]) -> list[tuple[UUID, str]]:
-    counted = rows.order_by().values_list("tenant", "name").annotate(number=Sum("calls"))
-    return [(tenant, name) for tenant, name, _ in counted.order_by("-number")[:MOST_NAMES]]
+def _pairs(rows: QuerySet[RollUp]) -> set[tuple[UUID, str]]:
+    return set(rows.values_list("tenant", "name").distinct()[: MOST_NAMES + 1])
 
 
 def _question_mark(which: str) -> Iterable[str]:

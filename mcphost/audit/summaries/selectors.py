@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import Case, Q, QuerySet, Sum, Value, When
 from django.utils import timezone
 
 from mcphost.audit.models import CallSummary, Following, RollUp
@@ -23,7 +23,7 @@ from mcphost.audit.summaries.figures import (
     Ranked,
     positive,
 )
-from mcphost.audit.summaries.rollups import PLATFORM, By, Resolution, counts_of, sums_of
+from mcphost.audit.summaries.rollups import PLATFORM, REST, By, Resolution, counts_of, sums_of
 
 __all__ = [
     "CallChanges",
@@ -46,6 +46,7 @@ _BY: Final = {
     Dimension.CLIENT: By.CLIENT,
     Dimension.CALLER: By.CALLER,
 }
+_IS_OTHER: Final = Case(When(dimension__gte=REST, then=Value(1)), default=Value(0))
 _POINTS: Final = {
     Period.HOUR: Resolution.MINUTE,
     Period.DAY: Resolution.HOUR,
@@ -103,7 +104,7 @@ def series(
     end = first + each * period.points
     counted = _totals_of(tenants)
     if target is not None:
-        counted = _of(tenants, By.TARGET).filter(name=target)
+        counted = _of(tenants, *By.TARGET.named).filter(name=target)
     rows = counted.filter(resolution=resolution, bucket__gte=first, bucket__lt=end)
     for bucket, *columns in rows.values_list("bucket", *_SUMMED):
         points[(bucket - first) // each].add(sums_of(columns))
@@ -118,23 +119,27 @@ def top(
 ) -> tuple[Ranked, ...]:
     """The targets, clients or callers with the most calls."""
     follower.refresh(now)
-    rows = _of(tenants, _BY[by]).filter(_within(period, now))
-    counted = rows.order_by().values_list("tenant", "name").annotate(number=Sum("calls"))
-    first = counted.filter(number__gt=0).order_by("-number", "tenant", "name")[:limit]
-    sums = {(tenant, name): CallSums() for tenant, name, _ in first}
+    rows = _of(tenants, *_BY[by].whole).annotate(is_other=_IS_OTHER).filter(_within(period, now))
+    key = ("tenant", "name", "is_other")
+    counted = rows.values_list(*key).annotate(number=Sum("calls")).filter(number__gt=0)
+    first = counted.order_by("-number", "tenant", "name")[:limit]
+    sums = {(tenant, name, bool(rest)): CallSums() for tenant, name, rest, _ in first}
     wanted = Q(pk__in=[])
-    for tenant, name in sums:
+    for tenant, name, _ in sums:
         wanted |= Q(tenant=tenant, name=name)
-    for tenant, name, *columns in rows.filter(wanted).values_list("tenant", "name", *_SUMMED):
-        sums[tenant, name].add(sums_of(columns))
-    return tuple(Ranked(*key, each.numbers()) for key, each in sums.items())
+    for tenant, name, rest, *columns in rows.filter(wanted).values_list(*key, *_SUMMED):
+        if (tenant, name, bool(rest)) in sums:
+            sums[tenant, name, bool(rest)].add(sums_of(columns))
+    return tuple(
+        Ranked(tenant, name, each.numbers(), rest) for (tenant, name, rest), each in sums.items()
+    )
 
 
 def by_target(tenant: UUID, period: Period, now: datetime) -> Mapping[str, CallNumbers]:
-    """The figures of one tenant by target: a tool's name, a resource's URI."""
+    """The figures of one tenant by target: a tool's name, a resource's URI. Those without a row of their own are left out."""
     follower.refresh(now)
     sums: dict[str, CallSums] = defaultdict(CallSums)
-    rows = _of(frozenset({tenant}), By.TARGET).filter(_within(period, now), calls__gt=0)
+    rows = _of(frozenset({tenant}), *By.TARGET.named).filter(_within(period, now), calls__gt=0)
     for name, *columns in rows.values_list("name", *_SUMMED):
         sums[name].add(sums_of(columns))
     return {name: each.numbers() for name, each in sums.items()}
@@ -150,19 +155,26 @@ def funnel(
 ) -> Funnel:
     """What became of input requests, all or those of one target, by target and client program."""
     follower.refresh(now)
-    rows = _of(tenants, By.TARGET_AND_CLIENT).filter(_within(period, now), calls__gt=0)
+    rows = _of(tenants, *By.TARGET_AND_CLIENT.whole).filter(_within(period, now), calls__gt=0)
     if target is not None:
         rows = rows.filter(name=target)
-    counted = rows.values_list("tenant", "name", "client").annotate(number=Sum("asked"))
+    key = ("tenant", "name", "client", "is_other")
+    rows = rows.annotate(is_other=_IS_OTHER)
+    counted = rows.values_list(*key).annotate(number=Sum("asked"))
     first = list(counted.order_by("-number", "name", "client", "tenant")[: limit + 1])
-    sums = {(tenant, name, client): CallSums() for tenant, name, client, _ in first[:limit]}
-    near = rows.filter(tenant__in={key[0] for key in sums}, name__in={key[1] for key in sums})
-    columns = near.values_list("tenant", "name", "client", "asked", "endings")
-    for tenant, name, client, asked, endings in columns:
-        if (tenant, name, client) in sums:
-            sums[tenant, name, client].add(CallSums(asked=asked, endings=counts_of(endings)))
-    found = [FunnelRow(*key, each.asked, positive(each.endings)) for key, each in sums.items()]
-    return Funnel(tuple(found), len(first) > limit)
+    keys = [(tenant, name, client, bool(rest)) for tenant, name, client, rest, _ in first[:limit]]
+    sums = {each: CallSums() for each in keys}
+    near = rows.filter(tenant__in={each[0] for each in keys}, name__in={each[1] for each in keys})
+    columns = near.values_list(*key, "asked", "endings")
+    for tenant, name, client, rest, asked, endings in columns:
+        found = sums.get((tenant, name, client, bool(rest)))
+        if found is not None:
+            found.add(CallSums(asked=asked, endings=counts_of(endings)))
+    lines = [
+        FunnelRow(tenant, name, client, each.asked, positive(each.endings), rest)
+        for (tenant, name, client, rest), each in sums.items()
+    ]
+    return Funnel(tuple(lines), len(first) > limit)
 
 
 def changed(tenants: frozenset[UUID] | None, after: int, limit: int) -> CallChanges:
@@ -203,8 +215,8 @@ def _totals_of(tenants: frozenset[UUID] | None) -> QuerySet[RollUp]:
     return _of(frozenset({PLATFORM}) if tenants is None else tenants, By.ALL)
 
 
-def _of(tenants: frozenset[UUID] | None, by: By) -> QuerySet[RollUp]:
-    rows = RollUp.objects.filter(dimension=by).order_by()
+def _of(tenants: frozenset[UUID] | None, *dimensions: int) -> QuerySet[RollUp]:
+    rows = RollUp.objects.filter(dimension__in=dimensions).order_by()
     return rows if tenants is None else rows.filter(tenant__in=tenants)
 
 

@@ -151,7 +151,9 @@ def tokens(viewer: Viewer, now: datetime) -> Iterator[Hand]:
 def error_spikes(viewer: Viewer, now: datetime) -> Iterator[Hand]:
     """Yield targets that failed much more often in the last hour than in the day before."""
     hour = summaries.top(viewer.records, Dimension.TARGET, Period.HOUR, now, _MOST_TARGETS)
-    failing = [each for each in hour if each.numbers.errors >= SPIKE_ERRORS][:_MOST_SPIKING]
+    failing = [each for each in hour if each.numbers.errors >= SPIKE_ERRORS and not each.is_other][
+        :_MOST_SPIKING
+    ]
     known = slugs(each.tenant for each in failing)
     # The day ends with a whole hour, so that it contains nothing of the last one.
     usual = {

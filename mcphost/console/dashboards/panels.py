@@ -11,7 +11,6 @@ from django.urls import reverse
 
 from mcphost.audit.summaries import selectors as summaries
 from mcphost.audit.summaries.figures import (
-    OTHER,
     CallNumbers,
     Dimension,
     Period,
@@ -42,6 +41,7 @@ SLIGHT: Final = 0.05
 """A smaller change of the number of calls is not worth a figure."""
 HIGH: Final = 0.05
 """A part of errors from which on a name stands out."""
+ALL_OTHERS: Final = "all others"
 LATE: Final = timedelta(minutes=1)
 """Summaries that are further behind are said to be."""
 
@@ -239,9 +239,9 @@ def _top_row(
 ) -> TopRow:
     slug = known.get(each.tenant, "")
     query = urlencode({name: each.name, "period": period.value})
-    found = each.name not in ("", OTHER)  # other names are no filter
+    found = each.name and not each.is_other  # all others are no filter
     return TopRow(
-        name=each.name,
+        name=ALL_OTHERS if each.is_other else each.name,
         slug=slug,
         url=f"{reverse('admin:calls', args=[slug])}?{query}" if slug and found else "",
         share=f"{each.numbers.calls / max(total.calls, 1) * 100:.2f}%",

@@ -8,6 +8,7 @@ made on one process holds for the very next request to any other.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -188,7 +189,7 @@ def principal_in(session: ClientSession, principal: Principal) -> Principal:
     """The principal to which the session's calls are bound: if anonymous, with the session's id."""
     if principal.kind is not PrincipalKind.ANONYMOUS:
         return principal
-    return Principal(principal.kind, principal.tenant, id=str(session.id), scopes=principal.scopes)
+    return replace(principal, id=str(session.id))
 
 
 def _who(principal: Principal, session: UUID) -> str:

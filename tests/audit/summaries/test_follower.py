@@ -4,6 +4,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -23,6 +24,7 @@ from mcphost.audit.summaries.figures import CallSums, Period, positive
 from mcphost.audit.summaries.follower import FEW, FOLD_EVERY, LEASE, Follower
 from mcphost.audit.summaries.projection import Projection, project
 from mcphost.audit.summaries.rollups import MOST_NAMES, By, Resolution, RollUpKey
+from mcphost.runtime.call import Client, Principal, PrincipalKind
 from tests.audit.asking import HALF_HOUR, MINUTE, Story, forked, keep, row
 
 pytestmark = pytest.mark.django_db
@@ -30,8 +32,10 @@ pytestmark = pytest.mark.django_db
 ACME, OTHER = uuid4(), uuid4()
 
 
-def plain(target: str = "plain", tenant: UUID = ACME, outcome: str = "complete") -> Story:
-    made = Story.of(tenant, target, at=timezone.now() - 5 * MINUTE)
+def plain(
+    target: str = "plain", tenant: UUID = ACME, outcome: str = "complete", **columns: Any
+) -> Story:
+    made = Story.of(tenant, target, at=timezone.now() - 5 * MINUTE, **columns)
     made.start()
     made.end(outcome, "" if outcome == "complete" else f"{outcome} happened")
     return made
@@ -110,7 +114,7 @@ def check(now: datetime | None = None) -> None:
 def _sums(by: By, resolution: Resolution) -> dict[UUID, CallSums]:
     found: dict[UUID, CallSums] = {}
     columns = ("calls", "errors", "asked", "last_at", "latency", "answering", "endings")
-    query = RollUp.objects.filter(dimension=by, resolution=resolution)
+    query = RollUp.objects.filter(dimension__in=by.whole, resolution=resolution)
     for tenant, *values in query.values_list("tenant", *columns):
         found.setdefault(tenant, CallSums()).add(rollups.sums_of(values))
     return found
@@ -289,15 +293,58 @@ def test_a_reader_sees_a_call_at_once_without_any_follower() -> None:
     assert [row.entry.target for row in found] == ["second", "first"]
 
 
-def test_a_bucket_counts_names_without_a_place_as_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bucket_counts_names_without_a_place_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rollups, "MOST_NAMES", 2)
     assert MOST_NAMES > 2
-    keep(plain("a"), plain("b"))
+    keep(plain("a"), plain("other"))
     follow()
-    keep(plain("c"), plain("a"))
+    keep(plain("c"), plain("d"), plain("a"))
     follow()
-    found = selectors.by_target(ACME, Period.DAY, timezone.now())
-    assert {name: each.calls for name, each in found.items()} == {"a": 2, "b": 1, "other": 1}
+    now = timezone.now()
+    found = selectors.by_target(ACME, Period.DAY, now)
+    assert {name: each.calls for name, each in found.items()} == {"a": 2, "other": 1}
+    top = selectors.top(None, selectors.Dimension.TARGET, Period.DAY, now)
+    ranked = {(each.name, each.is_other, each.numbers.calls) for each in top}
+    assert ranked == {("a", False, 2), ("other", False, 1), ("", True, 2)}
+    check()
+
+
+def test_names_that_callers_choose_freely_take_no_place_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rollups, "MOST_NAMES", 2)
+    stranger = Principal(PrincipalKind.ANONYMOUS, ACME, label="anonymous")
+    for number in range(4):
+        keep(plain(client=Client(f"made up {number}"), principal=stranger))
+        keep(plain(f"file:///{number}", method="resources/read"))
+    follow()
+    keep(plain("deploy", client=Client("cursor")))
+    follow()
+    now = timezone.now()
+    clients = selectors.top(None, selectors.Dimension.CLIENT, Period.DAY, now)
+    assert {each.name: each.numbers.calls for each in clients if each.name == "cursor"} == {
+        "cursor": 1
+    }
+    assert [each.numbers.calls for each in clients if each.is_other] == [2]
+    assert selectors.by_target(ACME, Period.DAY, now)["deploy"].calls == 1
+    check()
+
+
+def test_the_funnel_has_a_row_for_the_pairs_without_a_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rollups, "MOST_NAMES", 1)
+    for name in ("first", "second", "third"):
+        made = Story.of(ACME, name, at=timezone.now() - 5 * MINUTE)
+        made.start()
+        made.ask("a")
+        keep(made)
+        follow()
+    rows = selectors.funnel(None, Period.DAY, timezone.now(), limit=9).rows
+    assert [(each.target, each.is_other, each.asked) for each in rows] == [
+        ("", True, 2),
+        ("first", False, 1),
+    ]
 
 
 def test_under_load_roll_ups_are_written_for_many_batches_together() -> None:

@@ -20,7 +20,7 @@ from tests.kinds.rounds import TENANT
 pytestmark = pytest.mark.django_db(transaction=True)
 
 ADA = Principal(PrincipalKind.TOKEN, TENANT, id="t1")
-NOBODY = Principal(PrincipalKind.ANONYMOUS, TENANT)
+NOBODY = Principal(PrincipalKind.ANONYMOUS, TENANT, label="anonymous")
 REVISION = REVISIONS["2025-11-25"]
 PARAMS = {
     "protocolVersion": "2025-11-25",
@@ -60,11 +60,12 @@ async def test_a_session_is_nobody_elses(other: Principal) -> None:
         await sessions.find(other, token)
 
 
-async def test_who_has_no_name_has_the_session_for_one() -> None:
+async def test_an_anonymous_caller_is_told_apart_by_its_session() -> None:
     first, token = await sessions.begin(NOBODY, REVISION, PARAMS)
     second, _ = await sessions.begin(NOBODY, REVISION, PARAMS)
     assert (await sessions.find(NOBODY, token)).who == f"anonymous:{first.id}" != second.who
-    assert sessions.principal_in(first, NOBODY).id == str(first.id)
+    bound = sessions.principal_in(first, NOBODY)
+    assert (bound.id, bound.label) == (str(first.id), "anonymous")
     assert sessions.principal_in(first, ADA) == ADA
     with pytest.raises(NoSession):
         await sessions.find(ADA, token)
