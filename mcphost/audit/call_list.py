@@ -139,16 +139,18 @@ def calls(
     after: UUID | None = None,
     before: UUID | None = None,
     limit: int = PAGE,
+    until: float | None = None,
 ) -> Calls:
     """A page of calls, the most recently active first. Filters apply to their last round.
 
-    `after` is the cursor of an older page, `before` that of a newer one.
+    `after` is the cursor of an older page, `before` that of a newer one. `until`: another deadline than usual
+    for what is compared row by row, a time of the monotonic clock.
 
     `outcome` is a state of a row; `questions` is `asked` (any at all), an answer's outcome,
     `unasked`, `invalid`, or `refused`. A page with fewer than `limit` calls may not be the last.
     """
     follower.catch_up(now)
-    found = search.find(chosen, now, Cursor(after, before, limit))
+    found = search.find(chosen, now, Cursor(after, before, limit), until)
     rows = _rows(_entries(found.lasts), now, losses())
     if chosen.outcome:
         rows = [each for each in rows if each.state == chosen.outcome]

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
-WINDOW: Final = 2_000
-MOST_WINDOWS: Final = 6
-"""How many rows are compared for one page at most: so many windows."""
+WINDOW: Final = 500
+"""How many rows the first window has; each has twice as many as the one before, up to LARGEST."""
+LARGEST: Final = 2_000
+MOST_WINDOWS: Final = 7
+"""How many windows are compared for one page at most."""
 COMPARING_SECONDS: Final = 0.1
 """After how long no further window is begun."""
 
@@ -60,9 +62,10 @@ def take(
     if matching is None:
         return list(read(rows if at is None else rows.filter(**walk.beyond(at)))[: walk.need]), None
     found: list[Any] = []
-    for _ in range(MOST_WINDOWS):
+    for number in range(MOST_WINDOWS):
         window = rows if at is None else rows.filter(**walk.beyond(at))
-        end = window.values_list(walk.column, flat=True)[WINDOW - 1 : WINDOW].first()
+        last = min(WINDOW * 2**number, LARGEST) - 1
+        end = window.values_list(walk.column, flat=True)[last : last + 1].first()
         if end is not None:
             window = window.filter(**walk.up_to(end))
         found += read(matching(window))[: walk.need - len(found)]

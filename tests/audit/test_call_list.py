@@ -257,7 +257,7 @@ def test_pages_hold_every_call_once_though_more_come_in() -> None:
 def test_a_page_on_which_few_match_is_short_rather_than_late(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(windows, "WINDOW", 2)
+    monkeypatch.setattr(windows, "LARGEST", 2)
     monkeypatch.setattr(windows, "COMPARING_SECONDS", 0.0)
     rare = plain()
     keep(rare, *(plain() for _ in range(4)))

@@ -188,7 +188,7 @@ def test_pages_of_verbs_lead_back_to_the_newest() -> None:
 def test_a_page_for_which_too_many_entries_are_compared_is_short(
     monkeypatch: pytest.MonkeyPatch, read: Callable[..., Entries]
 ) -> None:
-    monkeypatch.setattr(windows, "WINDOW", 2)
+    monkeypatch.setattr(windows, "LARGEST", 2)
     monkeypatch.setattr(windows, "COMPARING_SECONDS", 0.0)
     action = "key.rotated" if read is selectors.verbs else STATE_REFUSED
     rare = record_verb(action, actor=Actor.person(7, "rare"))

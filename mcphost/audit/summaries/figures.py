@@ -88,12 +88,16 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A target, client or caller of a tenant, with its figures; `is_other`: all those without a row of their own."""
+    """A target, client or caller of a tenant, with how many calls it had, and how many of them failed.
+
+    `is_other`: all those without a row of their own.
+    """
 
     tenant: UUID
     name: str
-    numbers: CallNumbers
-    is_other: bool = False
+    is_other: bool
+    calls: int
+    errors: int
 
 
 @dataclass(frozen=True, slots=True)

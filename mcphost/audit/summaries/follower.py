@@ -5,6 +5,7 @@ lease says which process looks each second; it saves work, and correctness does 
 """
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
@@ -112,22 +113,36 @@ def begin(now: datetime) -> None:
         )
 
 
+class _Reader(threading.local):
+    """A thread that shows a page. `caught_up_at` is the moment for which it has caught up last."""
+
+    caught_up_at: datetime | None = None
+
+
+_reader: Final = _Reader()
+
+
 def catch_up(now: datetime) -> None:
     """Write what a reader would miss, if it is little, and no other process is writing.
 
     So a page that is opened right after a call shows it. What is more is left to the process that follows.
+    A page that asks several questions of one moment catches up once.
     """
+    if now == _reader.caught_up_at:
+        return
     begin(now)
     with transaction.atomic():
         following = Following.objects.select_for_update(skip_locked=True).first()
         if following is not None:
             _Pass(reading=True, alone=following.leased_until is None).run(now)
+    _reader.caught_up_at = now
 
 
 def refresh(now: datetime) -> None:
     """Do the work of the follower if no process does it: before anything has started, and in tests."""
-    if not Following.objects.filter(leased_until__gt=now).exists():
-        catch_up(now)
+    if now == _reader.caught_up_at or Following.objects.filter(leased_until__gt=now).exists():
+        return
+    catch_up(now)
 
 
 class _Pass:

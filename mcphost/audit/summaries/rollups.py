@@ -28,6 +28,8 @@ from mcphost.audit.summaries.sets import as_json, fetch, moment_text, rows_of, r
 PLATFORM: Final = UUID(int=0)
 MOST_NAMES: Final = 200
 """How many names a bucket of a tenant has at most: so many again that callers choose freely."""
+LONGEST_NAME: Final = 1000
+"""In bytes of UTF-8. Longer ones are counted with the rest: PostgreSQL cannot index two of them."""
 PRUNED_AT_ONCE: Final = 500
 FOLDED_AT_ONCE: Final = 100
 FOLDED_ROWS: Final = 500
@@ -222,7 +224,13 @@ def _by_minute(deltas: Deltas) -> dict[RollUpKey, CallSums]:
         if any(sums.endings.values()):
             by = By.TARGET_AND_CLIENT + max(any_target, any_client)
             found[RollUpKey(tenant, by, *at, group.target, group.client)].add(sums)
+    for key in [each for each in found if _is_long(each.name) or _is_long(each.client)]:
+        found[_rest(key)].add(found.pop(key))
     return found
+
+
+def _is_long(name: str) -> bool:
+    return 4 * len(name) > LONGEST_NAME and len(name.encode()) > LONGEST_NAME
 
 
 def _figures(sums: CallSums) -> tuple[Any, ...]:

@@ -47,11 +47,13 @@ class _Taken(NamedTuple):
     bound: UUID | None
 
 
-def find(chosen: EntryFilter, now: datetime, cursor: Cursor) -> FoundCalls:
-    """Find the calls of one page."""
+def find(
+    chosen: EntryFilter, now: datetime, cursor: Cursor, until: float | None = None
+) -> FoundCalls:
+    """Find the calls of one page. `until`: see `windows.deadline`."""
     reverse = cursor.before is not None
     streams, rest = _plan(chosen, now)
-    until = deadline()
+    until = deadline() if until is None else until
     taken = [_take(each, rest, cursor, until) for each in streams]
     lasts = {last for each in taken for last in each.lasts}
     bounds = [each.bound for each in taken if each.bound is not None]
@@ -90,36 +92,41 @@ def running_calls(tenants: frozenset[UUID], target: str, since: datetime) -> Que
 
 def _plan(chosen: EntryFilter, now: datetime) -> tuple[list[Rows], Q]:
     """Choose the indexes to read, and what to compare with each row."""
-    calls = _calls()
-    rest = _period(chosen)
     whole = call_ids(chosen.call)
     if whole is None:
-        return [calls.none()], rest
+        return [_calls().none()], Q()
+    rest = _conditions(chosen)
     if chosen.call:
-        rest &= Q(call__range=whole)
-    rest &= _marked(chosen) & _named(chosen)
-    streams: list[Rows]
+        rest["call"] = Q(call__range=whole)
+    streams, implied = _streams(chosen, now, whole)
+    return streams, Q(*(each for name, each in rest.items() if name not in implied))
+
+
+def _streams(
+    chosen: EntryFilter, now: datetime, whole: tuple[UUID, UUID]
+) -> tuple[list[Rows], set[str]]:
+    """Choose the indexes to read, and the conditions that all of their rows meet."""
+    calls, tenants = _calls(), chosen.tenants
     marks = [*_question_mark(chosen.questions), *_state_mark(chosen.outcome)]
     marks += [REASON] if chosen.words else []
     if len(chosen.call.replace("-", "")) >= SHORT_PREFIX:
-        streams = [calls.filter(call__range=whole)]
-    elif chosen.trace:
-        streams = [calls.filter(trace_id=chosen.trace)]
-    elif marks:
-        streams = _by_tenant(CallMark.objects.filter(mark=marks[0]), chosen.tenants)
-    elif chosen.principal:
+        return [calls.filter(call__range=whole)], {"call"}
+    if chosen.trace:
+        return [calls.filter(trace_id=chosen.trace)], {"trace"}
+    if marks:
+        return _by_tenant(CallMark.objects.filter(mark=marks[0]), tenants), _if_few(tenants)
+    if chosen.principal:
         said = chosen.principal
-        streams = [calls.filter(actor_id=said), calls.filter(token_id=said)]
-        streams += _by_name(chosen.tenants, By.CALLER, "caller", said, now)
-    elif chosen.client:
-        streams = _by_name(chosen.tenants, By.CLIENT, "client_name", chosen.client, now)
-    elif chosen.target:
-        streams = _by_name(chosen.tenants, By.TARGET, "target", chosen.target, now)
-    else:
-        streams = _by_tenant(calls, chosen.tenants)
-    if chosen.tenants is not None:
-        rest &= Q(own_tenant__in=chosen.tenants)
-    return streams, rest
+        named, all_match = _by_name(tenants, By.CALLER, "caller", said, now)
+        known = [calls.filter(actor_id=said), calls.filter(token_id=said)]
+        return known + named, {"principal"} if all_match else set()
+    if chosen.client:
+        named, all_match = _by_name(tenants, By.CLIENT, "client_name", chosen.client, now)
+        return named, _if_few(tenants) | ({"client"} if all_match else set())
+    if chosen.target:
+        named, all_match = _by_name(tenants, By.TARGET, "target", chosen.target, now)
+        return named, _if_few(tenants) | ({"target"} if all_match else set())
+    return _by_tenant(calls, tenants), _if_few(tenants)
 
 
 def _calls() -> QuerySet[CallSummary]:
@@ -134,13 +141,18 @@ def _by_tenant(rows: Any, tenants: frozenset[UUID] | None) -> list[Rows]:
     return [rows.filter(tenant=tenant) for tenant in sorted(tenants)]
 
 
+def _if_few(tenants: frozenset[UUID] | None) -> set[str]:
+    """The condition that `_by_tenant` implies."""
+    return {"tenants"} if tenants is not None and len(tenants) <= MOST_TENANTS else set()
+
+
 def _by_name(
     tenants: frozenset[UUID] | None, by: By, column: str, said: str, now: datetime
-) -> list[Rows]:
+) -> tuple[list[Rows], bool]:
     """The calls of each tenant and name that matches: exactly, or else in part.
 
     Of `crowded` tenants not all names are counted. Names that are too many, or not known yet, are compared
-    row by row.
+    row by row: then not all of the calls match, which the second value says.
     """
     rows, known = _calls(), RollUp.objects.filter(resolution=Resolution.DAY).order_by()
     if tenants is not None:
@@ -154,7 +166,7 @@ def _by_name(
         pairs = _pairs(named.filter(bucket__gte=first, name__icontains=said))
     crowded = set(rest.values_list("tenant", flat=True).distinct()[: MOST_NAMES + 1])
     if max(len(pairs), len(crowded)) > MOST_NAMES:
-        return _by_tenant(rows, tenants)
+        return _by_tenant(rows, tenants), False
     if exactly:
         pairs |= {(tenant, said) for tenant in crowded}
         crowded = set()
@@ -164,9 +176,9 @@ def _by_name(
         for tenant, name in sorted(pairs)
         if tenant not in crowded
     ]
-    if not streams and tenants is not None and len(tenants) <= MOST_TENANTS:
+    if not streams and _if_few(tenants):
         rows = rows.filter(**{column: said})
-    return streams or _by_tenant(rows, tenants)
+    return streams or _by_tenant(rows, tenants), bool(streams) and not crowded
 
 
 def _pairs(rows: QuerySet[RollUp]) -> set[tuple[UUID, str]]:
@@ -193,17 +205,24 @@ def _marked(chosen: EntryFilter) -> Q:
     return found
 
 
-def _named(chosen: EntryFilter) -> Q:
-    found = Q()
+def _conditions(chosen: EntryFilter) -> dict[str, Q]:
+    """What is compared with a row, by name, as far as no index implies it."""
+    found = {}
+    if chosen.since is not None or chosen.until is not None:
+        found["period"] = _period(chosen)
+    if chosen.outcome or chosen.questions or chosen.words:
+        found["marks"] = _marked(chosen)
     if chosen.target:
-        found &= Q(target=chosen.target)
+        found["target"] = Q(target=chosen.target)
     if chosen.trace:
-        found &= Q(trace_id=chosen.trace)
+        found["trace"] = Q(trace_id=chosen.trace)
     if chosen.client:
-        found &= Q(client_name__icontains=chosen.client)
+        found["client"] = Q(client_name__icontains=chosen.client)
     if chosen.principal:
         said = chosen.principal
-        found &= Q(actor_id=said) | Q(token_id=said) | Q(caller__icontains=said)
+        found["principal"] = Q(actor_id=said) | Q(token_id=said) | Q(caller__icontains=said)
+    if chosen.tenants is not None:
+        found["tenants"] = Q(own_tenant__in=chosen.tenants)
     return found
 
 

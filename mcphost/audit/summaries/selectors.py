@@ -1,7 +1,7 @@
 """Read the figures of calls, and the calls that changed."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -115,23 +115,25 @@ def series(
 
 
 def top(
-    tenants: frozenset[UUID] | None, by: Dimension, period: Period, now: datetime, limit: int = 5
+    tenants: frozenset[UUID] | None,
+    by: Dimension,
+    period: Period,
+    now: datetime,
+    limit: int = 5,
+    *,
+    names: Collection[str] | None = None,
 ) -> tuple[Ranked, ...]:
-    """The targets, clients or callers with the most calls."""
+    """The targets, clients or callers with the most calls, all or those of these names."""
     follower.refresh(now)
-    rows = _of(tenants, *_BY[by].whole).annotate(is_other=_IS_OTHER).filter(_within(period, now))
+    rows = _of(tenants, *_BY[by].whole).filter(_within(period, now)).annotate(is_other=_IS_OTHER)
+    if names is not None:
+        rows = rows.filter(name__in=names)
     key = ("tenant", "name", "is_other")
-    counted = rows.values_list(*key).annotate(number=Sum("calls")).filter(number__gt=0)
-    first = counted.order_by("-number", "tenant", "name")[:limit]
-    sums = {(tenant, name, bool(rest)): CallSums() for tenant, name, rest, _ in first}
-    wanted = Q(pk__in=[])
-    for tenant, name, _ in sums:
-        wanted |= Q(tenant=tenant, name=name)
-    for tenant, name, rest, *columns in rows.filter(wanted).values_list(*key, *_SUMMED):
-        if (tenant, name, bool(rest)) in sums:
-            sums[tenant, name, bool(rest)].add(sums_of(columns))
+    sums = rows.values_list(*key).annotate(number=Sum("calls"), failed=Sum("errors"))
+    first = sums.filter(number__gt=0).order_by("-number", "tenant", "name")[:limit]
     return tuple(
-        Ranked(tenant, name, each.numbers(), rest) for (tenant, name, rest), each in sums.items()
+        Ranked(tenant, name, bool(rest), calls, errors)
+        for tenant, name, rest, calls, errors in first
     )
 
 

@@ -4,7 +4,7 @@ A line is shown to users who may see what it is about and open the page that it 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import chain
 from typing import Final, Literal
@@ -16,7 +16,7 @@ from django.urls import reverse
 
 from mcphost.audit.call_list import WaitingQuestion
 from mcphost.audit.summaries import selectors as summaries
-from mcphost.audit.summaries.figures import CallNumbers, Dimension, Period
+from mcphost.audit.summaries.figures import Dimension, Period, Ranked
 from mcphost.catalogue import kinds
 from mcphost.catalogue import selectors as catalogue
 from mcphost.console.base import Can
@@ -151,25 +151,30 @@ def tokens(viewer: Viewer, now: datetime) -> Iterator[Hand]:
 def error_spikes(viewer: Viewer, now: datetime) -> Iterator[Hand]:
     """Yield targets that failed much more often in the last hour than in the day before."""
     hour = summaries.top(viewer.records, Dimension.TARGET, Period.HOUR, now, _MOST_TARGETS)
-    failing = [each for each in hour if each.numbers.errors >= SPIKE_ERRORS and not each.is_other][
-        :_MOST_SPIKING
-    ]
+    failing = [each for each in hour if each.errors >= SPIKE_ERRORS and not each.is_other]
+    failing = failing[:_MOST_SPIKING]
+    if not failing:
+        return
     known = slugs(each.tenant for each in failing)
     # The day ends with a whole hour, so that it contains nothing of the last one.
-    usual = {
-        tenant: summaries.by_target(tenant, Period.DAY, now - timedelta(hours=2))
-        for tenant in known
-        if tenant is not None
-    }
+    day = summaries.top(
+        frozenset(each.tenant for each in failing),
+        Dimension.TARGET,
+        Period.DAY,
+        now - timedelta(hours=2),
+        _MOST_SPIKING**2,
+        names={each.name for each in failing},
+    )
+    usual = {(each.tenant, each.name): each for each in day}
     for each in failing:
-        before = usual[each.tenant].get(each.name, CallNumbers())
-        if is_spike(each.numbers, before):
+        before = usual.get((each.tenant, each.name), replace(each, calls=0, errors=0))
+        if is_spike(each, before):
             slug = known[each.tenant]
             asked = urlencode({"tool": each.name, "period": Period.HOUR.value})
             yield Hand(
                 "bad",
                 each.name,
-                f"failed in {each.numbers.errors:,} of {each.numbers.calls:,} calls in the last hour; "
+                f"failed in {each.errors:,} of {each.calls:,} calls in the last hour; "
                 f"in the day before, in {before.errors:,} of {before.calls:,}.",
                 f"{reverse('admin:calls', args=[slug])}?{asked}",
                 "View its calls",
@@ -177,7 +182,7 @@ def error_spikes(viewer: Viewer, now: datetime) -> Iterator[Hand]:
             )
 
 
-def is_spike(hour: CallNumbers, before: CallNumbers) -> bool:
+def is_spike(hour: Ranked, before: Ranked) -> bool:
     """Return whether the errors of an hour are many, and many more than those of the day before."""
     rate = hour.errors / max(hour.calls, 1)
     usual = before.errors / max(before.calls, 1)

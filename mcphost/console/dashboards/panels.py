@@ -244,10 +244,10 @@ def _top_row(
         name=ALL_OTHERS if each.is_other else each.name,
         slug=slug,
         url=f"{reverse('admin:calls', args=[slug])}?{query}" if slug and found else "",
-        share=f"{each.numbers.calls / max(total.calls, 1) * 100:.2f}%",
-        calls=grouped(each.numbers.calls),
-        errors=f"{error_rate(each.numbers)} errors" if each.numbers.errors else "",
-        high=each.numbers.errors > HIGH * each.numbers.calls,
+        share=f"{each.calls / max(total.calls, 1) * 100:.2f}%",
+        calls=grouped(each.calls),
+        errors=f"{_percent(each.errors, each.calls)} errors" if each.errors else "",
+        high=each.errors > HIGH * each.calls,
     )
 
 

@@ -69,9 +69,10 @@ def _listing(
     here: Tenant | None = getattr(request, "tenant", None)
     platform = here is None
 
-    def finds(narrowed: RecordFilter) -> bool:
+    def finds(narrowed: RecordFilter, until: float) -> bool:
         scope = tenants_of(narrowed) if platform else tenants
-        return bool(call_list.calls(narrowed.within(scope, now), now, limit=1).calls)
+        chosen = narrowed.within(scope, now)
+        return bool(call_list.calls(chosen, now, limit=1, until=until).calls)
 
     empty = asked.is_narrow and not (page.calls or asked.unknown or asked.after or asked.before)
     return show(

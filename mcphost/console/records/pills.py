@@ -69,18 +69,18 @@ def pills(
 
 
 def removals(
-    asked: RecordFilter, finds: Callable[[RecordFilter], bool], *, of_all_tenants: bool
+    asked: RecordFilter, finds: Callable[[RecordFilter, float], bool], *, of_all_tenants: bool
 ) -> Iterator[Pill]:
     """Yield the set filters without which the list would not be empty, as `finds` says.
 
-    Begins no further search after FINDING_SECONDS.
+    Begins no further search after FINDING_SECONDS; `finds` is given the time when they are over.
     """
     until = time.monotonic() + FINDING_SECONDS
     active = [each for each in pills(asked, of_all_tenants=of_all_tenants) if each.said]
     for each in active if len(active) > 1 else ():
         if time.monotonic() > until:
             return
-        if finds(asked.without(*_names(each.name))):
+        if finds(asked.without(*_names(each.name)), until):
             yield each
 
 

@@ -10,15 +10,19 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from mcphost.audit import call_list
 from mcphost.audit.models import CallSummary, Entry, Following, RollUp, RollUpChange
 from mcphost.audit.records import Actor
-from mcphost.audit.selectors import first_id
+from mcphost.audit.selectors import EntryFilter, first_id
 from mcphost.audit.services import record
-from mcphost.audit.summaries import follower, rollups, sets, unseen
+from mcphost.audit.summaries import follower, rollups, selectors, sets, unseen
+from mcphost.audit.summaries.figures import Period
 from mcphost.audit.summaries.follower import LEASE, Follower, catch_up
 from mcphost.audit.summaries.rollups import By, Resolution
 from tests.audit.asking import HALF_HOUR, MINUTE, keep, row
 from tests.audit.summaries.test_follower import asking, check, follow, plain
+
+SECOND = timedelta(seconds=1)
 
 pytestmark = pytest.mark.django_db
 
@@ -71,9 +75,25 @@ def test_a_reader_reads_entries_from_before_only_if_no_process_follows(leased: t
     catch_up(now)
     assert not CallSummary.objects.exists()
     Following.objects.update(leased_until=None)
-    catch_up(now)
+    catch_up(now + SECOND)
     assert CallSummary.objects.count() == 2
     check()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_page_that_asks_several_questions_of_one_moment_catches_up_once() -> None:
+    now = timezone.now()
+    keep(plain())
+    with CaptureQueriesContext(connection) as counted:
+        assert selectors.totals(None, Period.DAY, now).calls == 1
+    assert len(counted) > 5
+    for _ in range(2):
+        with CaptureQueriesContext(connection) as counted:
+            assert len(call_list.calls(EntryFilter(None), now).calls) == 1
+            assert call_list.waiting(None, now) == ()
+        assert not any("audit_following" in each["sql"] for each in counted)
+    keep(plain())
+    assert selectors.totals(None, Period.DAY, now + SECOND).calls == 2
 
 
 def test_calls_under_a_lost_key_are_projected_in_portions_and_not_by_readers(
@@ -102,7 +122,7 @@ def test_a_reader_projects_a_limited_number_of_calls_whose_time_is_over(
     later = timezone.now() + 2 * HALF_HOUR
     catch_up(later)
     assert CallSummary.objects.filter(state="expired").count() == 2
-    catch_up(later)
+    catch_up(later + SECOND)
     assert CallSummary.objects.filter(state="expired").count() == 3
     check(later)
 
@@ -166,7 +186,7 @@ def test_old_buckets_are_deleted_in_portions_that_one_index_finds(
     assert len(selects) == len(Resolution) * sum(len(by.whole) for by in By)
     if sets.vendor() == sets.SQLITE:
         plans = str([sets.fetch("EXPLAIN QUERY PLAN " + each) for each in selects])
-        assert "audit_rollup_time" in plans
+        assert "audit_rollup_top" in plans
         assert "TEMP B-TREE" not in plans
 
 

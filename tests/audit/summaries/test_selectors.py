@@ -125,7 +125,7 @@ def test_the_series_of_one_target_has_its_calls_only(period: Period, now: dateti
 def test_the_busiest_come_first(now: datetime) -> None:
     keep(*(plain("often") for _ in range(3)), plain("seldom"), plain("theirs", OTHER))
     found = selectors.top(OURS, Dimension.TARGET, Period.HOUR, now)
-    assert [(each.tenant, each.name, each.numbers.calls) for each in found] == [
+    assert [(each.tenant, each.name, each.calls) for each in found] == [
         (ACME, "often", 3),
         (ACME, "seldom", 1),
     ]
@@ -133,7 +133,7 @@ def test_the_busiest_come_first(now: datetime) -> None:
     assert len(selectors.top(None, Dimension.TARGET, Period.HOUR, now, limit=1)) == 1
     for by in (Dimension.CLIENT, Dimension.CALLER):
         (only,) = selectors.top(OURS, by, Period.HOUR, now)
-        assert only.numbers.calls == 4
+        assert only.calls == 4
     assert set(selectors.by_target(ACME, Period.HOUR, now)) == {"often", "seldom"}
 
 

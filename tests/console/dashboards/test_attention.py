@@ -1,6 +1,7 @@
 """Tests of what needs a hand: each line for the users who can do something about it."""
 
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 from django.test import Client
@@ -8,7 +9,7 @@ from django.utils import timezone
 
 from mcphost.audit.call_list import MOST_WAITING
 from mcphost.audit.records import Actor
-from mcphost.audit.summaries.figures import CallNumbers
+from mcphost.audit.summaries.figures import Ranked
 from mcphost.audit.summaries.follower import Follower
 from mcphost.catalogue import selectors as catalogue
 from mcphost.catalogue.models import Grant
@@ -145,12 +146,15 @@ def test_a_spike_of_errors_leads_to_the_calls(cast: Cast, operator: Client, staf
 
 
 def test_few_errors_and_usual_ones_are_no_spike() -> None:
-    usual = CallNumbers(calls=1000, errors=40)
-    assert is_spike(CallNumbers(calls=100, errors=20), usual)
-    assert not is_spike(CallNumbers(calls=100, errors=11), usual)
-    assert not is_spike(CallNumbers(calls=9, errors=9), CallNumbers())
-    assert not is_spike(CallNumbers(calls=1000, errors=20), CallNumbers())
-    assert is_spike(CallNumbers(calls=10, errors=10), CallNumbers())
+    assert is_spike(ranked(100, 20), ranked(1000, 40))
+    assert not is_spike(ranked(100, 11), ranked(1000, 40))
+    assert not is_spike(ranked(9, 9), ranked(0, 0))
+    assert not is_spike(ranked(1000, 20), ranked(0, 0))
+    assert is_spike(ranked(10, 10), ranked(0, 0))
+
+
+def ranked(calls: int, errors: int) -> Ranked:
+    return Ranked(uuid4(), "report", False, calls, errors)
 
 
 def test_what_is_wrong_with_the_process_is_for_staff(

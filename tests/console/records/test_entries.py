@@ -222,7 +222,7 @@ def test_a_search_that_ends_early_leads_to_its_next_page(
         record(action, actor=Actor.system(), tenant=acme.tenant)
     path, more = f"/admin/t/acme/{page}/?principal=zzz", "Nothing found so far"
     assert more not in operator.get(path).content.decode()
-    monkeypatch.setattr(windows, "WINDOW", 2)
+    monkeypatch.setattr(windows, "LARGEST", 2)
     monkeypatch.setattr(windows, "COMPARING_SECONDS", 0.0)
     found = operator.get(path)
     assert more in found.content.decode()

@@ -244,7 +244,7 @@ def test_a_part_that_reads_in_vain_ends_and_the_file_goes_on(
     for number in range(6):
         recorded(acme.tenant, uuid4(), target="wanted" if number == 2 else "other", reason="so")
     monkeypatch.setattr(exports, "READING_SECONDS", 0.0)
-    monkeypatch.setattr(windows, "WINDOW", 1)
+    monkeypatch.setattr(windows, "LARGEST", 1)
     monkeypatch.setattr(windows, "MOST_WINDOWS", 2)
     text, found = parts(auditor, "csv", "words=so&tool=wanted")
     assert [part["calls"] for part in found] == [0, 1, 1, 1]
