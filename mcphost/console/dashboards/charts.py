@@ -7,6 +7,7 @@ no text from outside, and the table below it has the same numbers.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from itertools import chain, groupby
 
 from django.utils import timezone
@@ -23,14 +24,14 @@ _EDGE = 0.04
 _FEW = 4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ChartSpan:
     """A part of the time axis: from `at` until `until`."""
 
     at: datetime
     until: datetime
 
-    @property
+    @cached_property  # all charts of a page have the same spans
     def text(self) -> str:
         """The span in words, in the zone of the server."""
         at, until = timezone.localtime(self.at), timezone.localtime(self.until)
