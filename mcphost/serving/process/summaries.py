@@ -96,7 +96,7 @@ class SummariesThread:
 
     def _pause(self, seconds: float) -> None:
         """Let the database and the event loop go on, after work that took so long."""
-        share = min(MOST, max(SHARE, (1 - self._load.of_others()) ** 2))
+        share = min(MOST, max(SHARE, (1 - self._load.of_others()) ** 3))
         self._stopping.wait(seconds * (1 / share - 1))
 
     def _leave(self) -> None:
