@@ -36,14 +36,14 @@ postgresql: dev ## the rooms with SQL, and what stands on them, on the PostgreSQ
 
 coverage: dev ## the same tests with their coverage, 95 % or more, and 100 % of the pure rooms; takes nearly twice as long
 	@rm -f .coverage .coverage.*
-	env -u TEST_DATABASE_URL $(VENV)/python -m pytest tests -n $(WORKERS) --cov --cov-report=
+	env -u TEST_DATABASE_URL $(VENV)/python -m pytest tests -n $(WORKERS) -m "not cost" --cov --cov-report=
 	$(VENV)/coverage report --fail-under=95
 	$(VENV)/coverage report --fail-under=100 --include='$(PURE)'
 
-pure: dev ## coverage of the pure rooms by their own tests, 99 % or more
+pure: dev ## coverage of the pure rooms by their own tests, 100 %
 	@rm -f .coverage .coverage.*
-	env -u TEST_DATABASE_URL $(VENV)/python -m pytest tests/protocol tests/sealing tests/runtime tests/rounds --cov --cov-report=
-	$(VENV)/coverage report --fail-under=99 --include='$(PURE)'
+	env -u TEST_DATABASE_URL $(VENV)/python -m pytest tests/protocol tests/sealing tests/runtime tests/rounds -n $(WORKERS) -m "not cost" --cov --cov-report=
+	$(VENV)/coverage report --fail-under=100 --include='$(PURE)'
 
 lint: dev ## format, lint, types, layers and the shape of the code
 	$(VENV)/ruff format --check .

@@ -100,16 +100,19 @@ def check(message: Any) -> None:
     assert dear == {}
 
 
+@pytest.mark.cost
 @pytest.mark.parametrize("method", MODERN)
 def test_a_large_request_costs_at_most_twice_parsing_it(method: str) -> None:
     check(modern(method))
 
 
+@pytest.mark.cost
 @pytest.mark.parametrize("method", SESSION)
 def test_a_large_message_of_a_session_costs_at_most_twice_parsing_it(method: str) -> None:
     check(in_session(method))
 
 
+@pytest.mark.cost
 @pytest.mark.parametrize("answer", dict(answers()).values(), ids=dict(answers()))
 def test_a_large_answer_in_a_session_costs_at_most_twice_parsing_it(answer: Any) -> None:
     check(answer)
@@ -150,6 +153,7 @@ WORST = {
 }
 
 
+@pytest.mark.cost
 @pytest.mark.parametrize(("method", "place", "junk"), WORST.values(), ids=WORST)
 def test_the_worst_bodies_cost_as_little_in_time_and_memory_at_the_limit(
     method: str, place: Place, junk: str
@@ -199,6 +203,7 @@ def test_below_64_kib_the_first_thing_that_does_not_fit_is_named(count: int) -> 
         assert said == "params are not valid for completion/complete"
 
 
+@pytest.mark.cost
 def test_a_large_body_that_is_valid_stays_valid() -> None:
     text = {"type": "text", "text": "a" * 100}
     message = modern("tools/call")

@@ -3,6 +3,7 @@
 import pytest
 
 from mcphost.protocol.eras import Era, era_of
+from mcphost.protocol.exchange import Exchange, Meta
 
 
 @pytest.mark.parametrize("header", [None, "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
@@ -15,3 +16,9 @@ def test_no_header_or_one_from_before_2026_is_legacy(header):
 )
 def test_any_other_header_is_modern(header):
     assert era_of(header) is Era.MODERN
+
+
+@pytest.mark.parametrize(("era", "is_mirrored"), [(Era.MODERN, True), (Era.LEGACY, False)])
+def test_only_the_stateless_revision_repeats_values_in_headers(era, is_mirrored):
+    exchange = Exchange(1, "tools/call", {}, Meta(), era, "any")
+    assert exchange.is_mirrored is is_mirrored

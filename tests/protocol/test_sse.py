@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcphost.protocol.sse import comment, event
+from mcphost.protocol.sse import comment, event, retry
 
 
 def read(stream: bytes) -> list[tuple[str | None, bytes]]:
@@ -46,3 +46,11 @@ def test_an_id_that_would_break_the_stream_is_refused(identifier):
 
 def test_a_comment_is_no_event():
     assert read(comment() + event(b"{}") + comment()) == [(None, b"{}")]
+
+
+@pytest.mark.parametrize("id", [None, "stream-1"])
+def test_an_event_may_tell_the_client_when_to_come_back(id):
+    framed = event(b"{}", id=id, retry_ms=250)
+    assert framed.startswith(b"retry: 250\n")
+    assert read(framed) == [(id, b"{}")]
+    assert retry(3000) == b"retry: 3000\n\n"

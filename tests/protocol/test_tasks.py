@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
+from uuid import UUID
 
 import orjson
 import pytest
@@ -19,6 +20,7 @@ from mcphost.protocol.tasks import (
     declared,
     extension_missing,
     task_handle,
+    task_id,
     task_notification,
     task_result,
     unknown_task,
@@ -247,3 +249,11 @@ def test_every_task_that_cannot_be_had_is_refused_with_the_frozen_error() -> Non
 
 def test_the_header_names_the_task_in_every_method_of_tasks() -> None:
     assert {method for method, field in NAME_PARAMS.items() if field == "taskId"} == tasks.METHODS
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0" * 31, "0" * 33, "A" * 32, "0" * 31 + "\n", str(UUID(int=1))]
+)
+def test_an_id_is_read_in_one_form_only(text: str) -> None:
+    assert task_id(UUID(int=7).hex) == UUID(int=7)
+    assert task_id(text) is None

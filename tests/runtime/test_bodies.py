@@ -60,6 +60,7 @@ def look_of(validator: Validator) -> Callable[[Any], Any]:
     return lambda value: collide(value) or is_valid(value)
 
 
+@pytest.mark.cost
 @pytest.mark.parametrize("schema", SHAPES.values(), ids=SHAPES)
 def test_a_large_value_costs_at_most_twice_parsing_it_and_one_look(schema: Any) -> None:
     validator = Validator(schema)
@@ -80,6 +81,7 @@ WORST: dict[str, tuple[Any, str]] = {
 }
 
 
+@pytest.mark.cost
 @pytest.mark.parametrize(("schema", "junk"), WORST.values(), ids=WORST)
 def test_the_worst_values_cost_little_memory(schema: Any, junk: str) -> None:
     body = orjson.dumps({"list": JUNK[junk](2 * MEBIBYTE)})
@@ -174,6 +176,7 @@ def test_of_many_values_with_alternatives_it_is_only_said_that_one_does_not_fit(
     )
 
 
+@pytest.mark.cost
 def test_a_large_value_that_fits_fits() -> None:
     assert Validator(many(TEXT)).problems({"list": ["a"] * 500_000}) == ()
 
@@ -215,6 +218,7 @@ LARGE: dict[str, Any] = {
 }
 
 
+@pytest.mark.cost
 @pytest.mark.parametrize("field", LARGE)
 def test_a_large_value_that_cannot_be_read_costs_at_most_twice_parsing_it(field: str) -> None:
     read = stopping(Everything)

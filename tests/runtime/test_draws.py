@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from mcphost.runtime.deadlines import Deadline
 from mcphost.runtime.journal import EMPTY, Journal
+from mcphost.runtime.ports import LinkRefused
 from mcphost.runtime.rounds import Round
+from mcphost.runtime.started_coroutine import StartedCoroutine
 from mcphost.runtime.tool_tasks import Unwound
 from tests.kinds.rounds import ports
 from tests.runtime.rounds import Ticking, a_round, question, required
@@ -125,3 +128,92 @@ async def test_what_is_drawn_while_unwinding_is_nobody_elses_and_not_recorded() 
         drawn_late = [ctx.now(), ctx.now(), ctx.uuid(), ctx.uuid(), ctx.random().random()]
         assert len(set(map(str, drawn_late))) == 5
         assert required(round).journal.recorded == {}
+
+
+class Addresses:
+    """Links that make a new address each time, and note what is waited for."""
+
+    def __init__(self) -> None:
+        self.made = 0
+        self.waited: list[tuple[str, float, str]] = []
+
+    def page(self, key: str) -> str:
+        self.made += 1
+        return f"https://host.example/page/{key}/{self.made}"
+
+    def callback(self, key: str) -> str:
+        self.made += 1
+        return f"https://host.example/callback/{key}/{self.made}"
+
+    async def wait(self, key: str, seconds: float, address: str) -> bool:
+        self.waited.append((key, seconds, address))
+        return key == "paid"
+
+
+async def test_an_address_is_the_same_in_every_round() -> None:
+    links = Addresses()
+    with a_round(outside=ports()._replace(links=links)) as round:
+        ctx = round.recording
+        first = [ctx.page("paid"), ctx.callback("shipped"), ctx.page("paid")]
+        with pytest.raises(Unwound):
+            await round.ask(question("end"))
+        journal = required(round).journal
+    assert first[0] == first[2] != first[1]
+    with a_round(journal, outside=ports()._replace(links=links)) as round:
+        ctx = round.recording
+        assert [ctx.callback("shipped"), ctx.page("paid")] == [first[1], first[0]]
+        assert links.made == 2
+
+
+async def test_a_key_is_for_a_page_or_for_a_callback() -> None:
+    with a_round(outside=ports()._replace(links=Addresses())) as round:
+        ctx = round.recording
+        ctx.page("paid")
+        with pytest.raises(LinkRefused, match="has a page already"):
+            ctx.callback("paid")
+        ctx.callback("shipped")
+        with pytest.raises(LinkRefused, match="has a callback already"):
+            ctx.page("shipped")
+
+
+async def test_an_address_made_while_unwinding_is_not_recorded() -> None:
+    with a_round(outside=ports()._replace(links=Addresses())) as round:
+        with pytest.raises(Unwound):
+            await round.ask(question("end"))
+        ctx = round.recording
+        late = [ctx.page("paid"), ctx.page("paid"), ctx.callback("paid"), ctx.callback("paid")]
+        assert len(set(late)) == 4
+        assert required(round).journal.recorded == {}
+
+
+async def test_a_wait_is_told_the_address_that_was_handed_out_and_is_recorded() -> None:
+    links = Addresses()
+    with a_round(outside=ports()._replace(links=links)) as round:
+        address = round.recording.page("paid")
+        assert await round.wait_for("paid", 5) is True
+        assert await round.wait_for("lost", 6) is False
+        with pytest.raises(Unwound):
+            await round.ask(question("end"))
+        journal = required(round).journal
+    assert links.waited == [("paid", 5, address), ("lost", 6, "")]
+    with a_round(journal, outside=ports()._replace(links=links)) as round:
+        assert [await round.wait_for("paid", 5), await round.wait_for("lost", 6)] == [True, False]
+    assert len(links.waited) == 2
+
+
+async def test_a_wait_suspends_the_time_limit() -> None:
+    limit = 0.05
+
+    class Slow(Addresses):
+        async def wait(self, key: str, seconds: float, address: str) -> bool:
+            await asyncio.sleep(4 * limit)
+            return True
+
+    with a_round(outside=ports()._replace(links=Slow())) as round:
+        both = asyncio.gather(round.wait_for("one", 1), round.wait_for("two", 1))
+        round.deadline = Deadline(StartedCoroutine(wait_until(both)), limit)
+        assert await round.deadline.run() == [True, True]
+
+
+async def wait_until(done: "asyncio.Future[list[bool]]") -> list[bool]:
+    return await done

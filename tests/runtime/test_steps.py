@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, date, datetime
 from typing import Annotated, Any
 from uuid import UUID
@@ -13,7 +13,7 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel, Field
 
-from mcphost.runtime.journal import EMPTY
+from mcphost.runtime.journal import EMPTY, Journal
 from mcphost.runtime.notification_channel import CallEnded
 from mcphost.runtime.rounds import Round
 from mcphost.runtime.steps import Misused, Steps, shape_of
@@ -397,3 +397,18 @@ async def test_a_round_that_yields_waits_for_other_steps_and_for_questions_besid
         go_on.set()
         await asyncio.wait(tasks, timeout=10)
         assert len(yielded(round).journal.recorded) == 2
+
+
+async def test_a_step_ends_when_its_result_is_kept() -> None:
+    kept: list[Journal] = []
+
+    async def keeping(journal: Journal) -> None:
+        await asyncio.sleep(0)
+        kept.append(journal)
+
+    def keep(journal: Callable[[], Journal]) -> Awaitable[None]:
+        return keeping(journal())
+
+    with a_round(outside=ports()._replace(keep=keep)) as round:
+        assert await step(round, lambda: 7) == 7
+        assert [list(each.recorded.values()) for each in kept] == [[7]]
