@@ -9,7 +9,7 @@ import sys
 import sysconfig
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -78,28 +78,18 @@ class SandboxWorker:
             self._user = WorkerUser()
         except OSError as error:
             raise WorkerLost(f"a worker process did not start: {error}") from None
-        ours, theirs = socket.socketpair()
-        self._socket = ours
-        with theirs:
-            number = str(theirs.fileno())
-            user = str(self._user.id)
-            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                [sys.executable, "-I", "-B", "-c", _PROGRAM, str(ROOT), number, user, str(BINARY)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                cwd="/",
-                env={},
-                pass_fds=(theirs.fileno(),),
-                start_new_session=True,
-            )
+        try:
+            self._process, self._socket = _started(self._user.id)
+        except OSError as error:
+            self._user.free()
+            raise WorkerLost(f"a worker process did not start: {error}") from None
         try:
             self.status: dict[str, Any] = self.receive_here(START_SECONDS)["status"]
         except (WorkerLost, KeyError):
             self.kill()
             self.wait()
             raise WorkerLost("a worker process did not start") from None
-        ours.setblocking(False)
+        self._socket.setblocking(False)
 
     @property
     def process_id(self) -> int:
@@ -229,6 +219,28 @@ class SandboxWorker:
         if not part:
             raise WorkerLost("a worker process ended", unheard=not self._heard)
         return part
+
+
+def _started(user: int) -> tuple["subprocess.Popen[bytes]", socket.socket]:
+    """Start a process, and return it with the socket to it. Raises OSError."""
+    with ExitStack() as failed:
+        ours, theirs = socket.socketpair()
+        failed.enter_context(ours)
+        with theirs:
+            number = theirs.fileno()
+            given = (str(ROOT), str(number), str(user), str(BINARY))
+            process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+                [sys.executable, "-I", "-B", "-c", _PROGRAM, *given],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                env={},
+                pass_fds=(number,),
+                start_new_session=True,
+            )
+        failed.pop_all()
+    return process, ours
 
 
 def ended_as(message: Mapping[str, Any]) -> str:

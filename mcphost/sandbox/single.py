@@ -10,7 +10,8 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -38,43 +39,67 @@ class JobStopped(Exception):  # noqa: N818 - what happened
     """A job was ended without a result. The message says why: "it takes more than 45 seconds"."""
 
 
+class NoProcess(Exception):  # noqa: N818 - what happened
+    """No process could be started for a job: the machine has no memory, user id or process free."""
+
+
 def run_single(module: str, job: bytes, limits: JobLimits) -> bytes:
     """Return what `run(job)` of a module returns, in a process of its own. Blocks.
 
-    The module is ours, and imports nothing of Django. Raises JobStopped.
+    The module is ours, and imports nothing of Django. Raises JobStopped, NoProcess.
     """
     end = time.monotonic() + limits.seconds
-    user = WorkerUser()
-    ours, theirs = socket.socketpair()
-    numbers = (theirs.fileno(), user.id, limits.memory, int(limits.seconds) + 1)
-    with ours:
-        with theirs:
-            process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                [sys.executable, "-I", "-B", "-c", _PROGRAM, str(ROOT), module, *map(str, numbers)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                cwd="/",
-                env={},
-                pass_fds=(theirs.fileno(),),
-                start_new_session=True,
-            )
+    with _started(module, limits) as (process, connection):
         try:
-            _wait_until(ours, end)
-            ours.sendall(len(job).to_bytes(LENGTH) + job)
-            length = int.from_bytes(_read(ours, LENGTH, end))
+            _wait_until(connection, end)
+            connection.sendall(len(job).to_bytes(LENGTH) + job)
+            length = int.from_bytes(_read(connection, LENGTH, end))
             if length > limits.result:
                 raise JobStopped(f"its result has more than {limits.result >> 20} MiB")
-            return _read(ours, length, end)
+            return _read(connection, length, end)
         except TimeoutError:
             raise JobStopped(f"it takes more than {limits.seconds:g} seconds") from None
         except OSError:  # the process has ended, or ends
             raise JobStopped(_why(process, limits)) from None
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait(KILL_SECONDS)
-            user.free()
+
+
+@contextmanager
+def _started(
+    module: str, limits: JobLimits
+) -> Iterator[tuple["subprocess.Popen[bytes]", socket.socket]]:
+    """Start a process, and end it afterwards. Raises NoProcess."""
+    with ExitStack() as after:
+        try:
+            user = WorkerUser()
+            after.callback(user.free)
+            ours, theirs = socket.socketpair()
+            after.enter_context(ours)
+            with theirs:
+                process = _process(module, theirs.fileno(), user.id, limits)
+        except OSError as error:
+            raise NoProcess(str(error)) from error
+        after.callback(_end, process)
+        yield process, ours
+
+
+def _process(module: str, number: int, user: int, limits: JobLimits) -> "subprocess.Popen[bytes]":
+    numbers = (number, user, limits.memory, int(limits.seconds) + 1)
+    return subprocess.Popen(  # noqa: S603 - our own interpreter and module
+        [sys.executable, "-I", "-B", "-c", _PROGRAM, str(ROOT), module, *map(str, numbers)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        env={},
+        pass_fds=(number,),
+        start_new_session=True,
+    )
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait(KILL_SECONDS)
 
 
 def _read(connection: socket.socket, count: int, end: float) -> bytes:

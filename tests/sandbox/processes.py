@@ -1,8 +1,11 @@
 """What the system knows about processes (Linux)."""
 
 import asyncio
+import os
+import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PATIENCE = 20.0
@@ -58,6 +61,30 @@ def runs(process: int) -> bool:
         return not status_of(process)["State"].startswith("Z")
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+@contextmanager
+def files_left(count: int) -> Iterator[None]:
+    """Let this process open so many more files, and no more."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken: list[int] = []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(open_files()) + 1 + count, before[1]))
+    try:
+        with suppress(OSError):
+            while True:
+                taken.append(os.dup(0))
+        for _ in range(count):
+            os.close(taken.pop())
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        for number in taken:
+            os.close(number)
+
+
+def open_files() -> set[int]:
+    """Return the numbers of the files that this process has open."""
+    return {int(one.name) for one in Path("/proc/self/fd").iterdir() if one.exists()}
 
 
 async def until(holds: Callable[[], bool]) -> None:

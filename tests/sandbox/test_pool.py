@@ -22,7 +22,7 @@ from mcphost.sandbox.pool import (
 )
 from mcphost.sandbox.processes import ROOT, SandboxWorker, WorkerLost
 from mcphost.sandbox.turns import MOST_WAITING_OF_A_TENANT
-from tests.sandbox.processes import interpreter_of, runs, until
+from tests.sandbox.processes import children_of, files_left, interpreter_of, open_files, runs, until
 
 
 async def used(sandbox: Sandbox, tenant: str) -> int:
@@ -305,6 +305,15 @@ def test_a_worker_that_does_not_start_is_an_error(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("mcphost.sandbox.processes.BINARY", ROOT / "no-such-interpreter")
     with pytest.raises(WorkerLost, match="did not start"):
         SandboxWorker(0)
+
+
+@pytest.mark.parametrize("left", [0, 1, 3, 5])
+def test_a_worker_that_the_system_does_not_start_is_an_error_and_leaves_nothing(left: int):
+    files, children = open_files(), children_of()
+    with files_left(left), pytest.raises(WorkerLost, match=r"did not start.* open files"):
+        SandboxWorker(0)
+    assert open_files() == files
+    assert children_of() == children
 
 
 def counted(name: str) -> dict[tuple[str, ...], float]:

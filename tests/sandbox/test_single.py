@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from mcphost.sandbox.single import JobLimits, JobStopped, run_single
-from tests.sandbox.processes import children_of, runs
+from mcphost.sandbox.single import JobLimits, JobStopped, NoProcess, run_single
+from tests.sandbox.processes import children_of, files_left, open_files, runs
 
 JOBS = "tests.sandbox.single_jobs"
 LIMITS = JobLimits(seconds=60, memory=512 << 20, result=1 << 20)
@@ -44,3 +44,13 @@ def test_a_process_has_no_environment_a_limit_of_memory_and_ends() -> None:
     assert found["memory"] == LIMITS.memory
     assert found["network"] is not True
     assert not runs(found["process"])
+
+
+@pytest.mark.parametrize("left", [0, 1, 3, 5])
+def test_a_process_that_cannot_be_started_is_reported_and_leaves_nothing(left: int) -> None:
+    files, children = open_files(), children_of()
+    with files_left(left), pytest.raises(NoProcess, match="Too many open files"):
+        run_single(JOBS, b"anything", LIMITS)
+    assert open_files() == files
+    assert children_of() == children
+    assert run_single(JOBS, b"ab", LIMITS) == b"ba"

@@ -4,6 +4,7 @@ A document of a few megabytes may take any amount of work, so it is never parsed
 are served. `find` blocks its thread until the process has answered, or was killed.
 """
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -12,12 +13,19 @@ import orjson
 
 from mcphost.kinds.http.openapi import Credential, Operation
 from mcphost.kinds.http.openapi_documents import OpenApiError
-from mcphost.sandbox.single import JobLimits, JobStopped, run_single
+from mcphost.sandbox.single import JobLimits, JobStopped, NoProcess, run_single
 
 MOST_LISTED: Final = 400
 LIMITS: Final = JobLimits(seconds=45.0, memory=1536 << 20, result=64 << 20)
 
 _JOB: Final = "mcphost.kinds.http.openapi_job"
+_BUSY: Final = "The server has no process free to read documents now. Try again in a moment."
+
+log = logging.getLogger(__name__)
+
+
+class FindingBusy(Exception):  # noqa: N818 - a refusal that says what happened
+    """A document cannot be read now. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +70,10 @@ class FoundDocument:
 
 
 def find(document: bytes, how: Reading, *, kept: bool = False) -> FoundDocument:
-    """Describe a document. `kept` says that it is what an earlier call returned. Raises OpenApiError."""
+    """Describe a document. `kept` says that it is what an earlier call returned.
+
+    Raises FindingBusy, OpenApiError.
+    """
     wanted = {
         "base_url": how.base_url,
         "location": how.location,
@@ -76,6 +87,9 @@ def find(document: bytes, how: Reading, *, kept: bool = False) -> FoundDocument:
         done = run_single(_JOB, orjson.dumps(wanted) + b"\n" + document, LIMITS)
     except JobStopped as stopped:
         raise OpenApiError(f"The document cannot be read: {stopped}.") from None
+    except NoProcess as none:
+        log.warning("no process can be started for an OpenAPI document: %s", none)
+        raise FindingBusy(_BUSY) from None
     line, _, packed = done.partition(b"\n")
     found = orjson.loads(line)
     if "problem" in found:

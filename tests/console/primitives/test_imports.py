@@ -433,6 +433,17 @@ def test_a_user_imports_one_at_a_time_and_a_process_two(
     assert not errors(operator.post(PAGE, fields))
 
 
+def test_a_document_is_refused_in_words_when_no_process_can_be_started(
+    operator: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.executable", "/nowhere/python")  # an OSError, as of a full machine
+    page = operator.post(PAGE, {"document": YAML})
+    assert page.status_code == 200
+    assert "no process free" in errors(page)
+    assert "Try again" in errors(page)
+    assert YAML.splitlines()[0] in page.content.decode()  # what was pasted stays
+
+
 Answer = tuple[int, Mapping[str, str], bytes]
 
 
