@@ -113,13 +113,13 @@ def begin(now: datetime) -> None:
         )
 
 
-class _Reader(threading.local):
+class _PageThread(threading.local):
     """A thread that shows a page. `caught_up_at` is the moment for which it has caught up last."""
 
     caught_up_at: datetime | None = None
 
 
-_reader: Final = _Reader()
+_reader: Final = _PageThread()
 
 
 def catch_up(now: datetime) -> None:
