@@ -15,6 +15,7 @@ from django.views.defaults import page_not_found, permission_denied
 
 from mcphost.console.base import SignedInRequest, refuse, show
 from mcphost.console.middleware import ADMIN_PREFIX
+from mcphost.console.primitives import trials
 from mcphost.console.signin import may_enter
 
 
@@ -26,15 +27,17 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponseBase:
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
     """Return the page for 400, which says when a form was too large."""
-    known = _signed_in(request)
-    too_large = isinstance(exception, (RequestDataTooBig, TooManyFieldsSent))
-    if known is None or not too_large:
+    if not isinstance(exception, (RequestDataTooBig, TooManyFieldsSent)):
         return django_bad_request(request, exception)
-    megabytes = settings.DATA_UPLOAD_MAX_MEMORY_SIZE / 1_000_000
+    if trials.is_framed(request):
+        return trials.too_large(request, _of_trial(request, exception))
+    known = _signed_in(request)
+    if known is None:
+        return django_bad_request(request, exception)
     purpose = (
-        f"A form may send {settings.DATA_UPLOAD_MAX_NUMBER_FIELDS:,} fields. Choose fewer at a time."
+        f"{_fields()} Choose fewer at a time."
         if isinstance(exception, TooManyFieldsSent)
-        else f"The texts of a form may have {megabytes:.1f} MB. Give a larger document as a file."
+        else f"The texts of a form may have {_megabytes(_most())}. Give a larger document as a file."
     )
     return show(
         known,
@@ -44,6 +47,32 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
         purpose=purpose,
         enters=may_enter(known.user),
     )
+
+
+def _of_trial(request: HttpRequest, exception: Exception) -> list[str]:
+    if isinstance(exception, TooManyFieldsSent):
+        return [f"{_fields()} Give the arguments as JSON instead."]
+    sent = int(request.META.get("CONTENT_LENGTH") or 0)
+    size = f"It has {_megabytes(sent)}, and" if sent > _most() else "It"
+    return [
+        "What was sent is too large: the definition of the tool, and its arguments as the form has them.",
+        f"{size} may have {_megabytes(_most())}.",
+        "Shorten the code or the arguments. A client may send larger ones to a published tool.",
+    ]
+
+
+def _fields() -> str:
+    return f"A form may send {settings.DATA_UPLOAD_MAX_NUMBER_FIELDS:,} fields."
+
+
+def _most() -> int:
+    most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    assert most is not None
+    return most
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1_000_000:.1f} MB"
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:

@@ -47,6 +47,32 @@
     if (event.target.closest("[data-try]")) document.querySelector(".c-trial").scrollIntoView({ block: "nearest" });
   });
 
+  // A form in the frame of a trial which the server would refuse for its size is not sent: what was typed stays.
+  const frame = document.querySelector("iframe[name=trial]");
+  const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
+  const measured = (event) => {
+    const form = event.target;
+    const inside = form.ownerDocument;
+    const most = Number(inside.body.dataset.mostBytes);
+    const body = new URLSearchParams(new FormData(form)).toString().replace(/(%0D)?%0A/g, "%0D%0A");
+    inside.getElementById("too-large")?.remove();
+    // The button that was pressed is sent too.
+    if (!most || body.length + 100 <= most) return;
+    event.preventDefault();
+    const note = inside.createElement("p");
+    Object.assign(note, { id: "too-large", className: "c-error" });
+    note.setAttribute("role", "alert");
+    note.textContent = `Too large: with the definition of the tool, this form has ${megabytes(body.length)} as it is sent, `
+      + `and may have ${megabytes(most)}. Nothing was sent or run. Shorten the arguments.`;
+    form.querySelector(".c-buttons").before(note);
+    note.scrollIntoView({ block: "nearest" });
+  };
+  const guarded = () => frame.contentDocument?.addEventListener("submit", measured);
+  if (frame) {
+    frame.addEventListener("load", guarded);
+    guarded();
+  }
+
   // A token is shown once: going back to this page, or reloading it, leads to the list.
   const once = document.querySelector("[data-once]");
   if (once) {

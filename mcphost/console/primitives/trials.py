@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
+from django.conf import settings
 from django.core import signing
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
@@ -134,6 +135,18 @@ def in_frame(guarded: View) -> View:
 @xframe_options_sameorigin
 def _signed_out(request: HttpRequest, sign_in: str) -> HttpResponseBase:
     return _page(request, status=403, sign_in=sign_in)
+
+
+def is_framed(request: HttpRequest) -> bool:
+    """Return whether the frame shows the response."""
+    match = request.resolver_match
+    return match is not None and match.url_name in SIGN_IN_FROM
+
+
+@xframe_options_sameorigin
+def too_large(request: HttpRequest, problems: Sequence[str]) -> HttpResponseBase:
+    """Say that a form was refused unread."""
+    return _page(request, status=400, problems=problems, too_large=True)
 
 
 @_framed
@@ -291,6 +304,8 @@ def _form(tool: ToolSnapshot, data: Any, carried: Carried) -> schema_forms.Argum
 
 
 def _page(request: HttpRequest, status: int = 200, **context: Any) -> HttpResponseBase:
+    # The page that has the frame does not send a form in it which would be refused unread.
+    context["most_bytes"] = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     response = render(request, "console/primitives/trial.html", context, status=status)
     response.headers["Content-Security-Policy"] = POLICY
     response.headers["Cache-Control"] = "no-store"

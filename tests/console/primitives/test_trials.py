@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from html import unescape
 from textwrap import dedent
 from typing import Any
+from urllib.parse import urlencode
 from uuid import uuid4
 
 import pytest
@@ -396,6 +397,29 @@ def test_a_refusal_in_the_frame_is_a_page_that_the_frame_may_show(
         assert page["Content-Security-Policy"] == POLICY
         assert page["X-Frame-Options"] == "SAMEORIGIN"
         assert "You have no access here any more" in page.content.decode()
+
+
+@pytest.mark.parametrize("part", ["code", "arguments-json", "fields"])
+def test_a_form_that_is_too_large_is_refused_in_words_in_the_frame(
+    cast: Cast, acme: Things, part: str
+) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(cast.operator.user)
+    assert client.get("/admin/t/acme/tools/new/").status_code == 200  # sets the cookie
+    large = {part: "x" * 3_100_000}
+    fields = {f"field-{number}": "1" for number in range(1100)}
+    given = fields if part == "fields" else {"_run": "1", **form(), **large}
+    for path in (TRY, f"/admin/t/acme/tools/{acme.tool}/try/"):
+        page = client.post(path, urlencode(given), "application/x-www-form-urlencoded")
+        assert page.status_code == 400
+        assert page["Content-Security-Policy"] == POLICY
+        assert page["X-Frame-Options"] == "SAMEORIGIN"
+        said = unescape(page.content.decode())
+        assert "Nothing was run" in said
+        known = "1,000 fields" if part == "fields" else "It has 3.1 MB, and may have 2.6 MB"
+        assert known in said
+    elsewhere = client.post("/admin/t/acme/tools/new/", given)
+    assert elsewhere["X-Frame-Options"] == "DENY"
 
 
 def test_without_a_session_the_frame_leads_to_the_sign_in(cast: Cast, acme: Things) -> None:
