@@ -1,28 +1,48 @@
-"""How many requests of a page that does much may run at once: one of each user, and few in all."""
+"""How many requests of a page that does much may run at once in this process.
 
-from collections.abc import Iterator
+A user has one. Of all places the users of a tenant leave one to other tenants.
+"""
+
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
+from enum import Enum, auto
 from threading import Lock
 
 
+class Busy(Enum):
+    """Why there is no place: the user has one, the tenant has its share, or all are taken."""
+
+    USER = auto()
+    TENANT = auto()
+    ALL = auto()
+
+
 class UserSlots:
-    """Counts what users have under way in this process; `most` in all."""
+    """Counts what users have under way in this process; `most` in all, which is at least 2."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._busy: set[int] = set()
+        self._busy: dict[int, Hashable] = {}
         self._lock = Lock()
 
     @contextmanager
-    def of(self, user: int) -> Iterator[bool]:
-        """Count a user's request; False if one is under way, or too many of others are."""
+    def of(self, user: int, tenant: Hashable) -> Iterator[Busy | None]:
+        """Count a user's request in a tenant; yield why not, if there is no place."""
         with self._lock:
-            admitted = user not in self._busy and len(self._busy) < self._most
-            if admitted:
-                self._busy.add(user)
+            busy = self._refusal(user, tenant)
+            if busy is None:
+                self._busy[user] = tenant
         try:
-            yield admitted
+            yield busy
         finally:
-            if admitted:
+            if busy is None:
                 with self._lock:
-                    self._busy.discard(user)
+                    del self._busy[user]
+
+    def _refusal(self, user: int, tenant: Hashable) -> Busy | None:
+        if user in self._busy:
+            return Busy.USER
+        if len(self._busy) >= self._most:
+            return Busy.ALL
+        of_tenant = sum(each == tenant for each in self._busy.values())
+        return Busy.TENANT if of_tenant >= self._most - 1 else None

@@ -26,7 +26,7 @@ from mcphost.console.base import SignedInRequest, actor, form_input, of_tenant, 
 from mcphost.console.forms import forms
 from mcphost.console.forms.json_texts import CODE, check_values
 from mcphost.console.forms.uploads import in_words
-from mcphost.console.primitives.admission import UserSlots
+from mcphost.console.primitives.admission import Busy, UserSlots
 from mcphost.console.primitives.import_rows import ImportedTools, OperationRow, rows_of
 from mcphost.egress.client import EgressLimits
 from mcphost.egress.errors import EgressError
@@ -43,7 +43,7 @@ from mcphost.vault.secrets.selectors import tenant_secrets
 MOST_CHOSEN: Final = 100
 """The most operations that are created or changed at once: each has several fields."""
 MOST_AT_ONCE: Final = 2
-"""The most imports in a process: each has a process of its own."""
+"""The most imports in a process: each has a process of its own. A tenant has one."""
 PREVIEW: Final = "_preview"
 CREATE: Final = "_create"
 """The names of the buttons that go on."""
@@ -53,6 +53,11 @@ FETCHING: Final = EgressLimits(
 
 _SECRET: Final = "secret:"  # noqa: S105 - how fields begin
 _EXPIRED: Final = "The document is not kept any more. Give it again."
+_BUSY: Final = {
+    Busy.USER: "Another import of yours is under way. Try again when it has ended.",
+    Busy.TENANT: "Another user of this tenant imports a document now. Try again in a moment.",
+    Busy.ALL: "Other tenants import documents now. Try again in a moment.",
+}
 
 admission: Final = UserSlots(MOST_AT_ONCE)
 
@@ -175,9 +180,9 @@ def _found(
     request: SignedInRequest, tenant: Tenant, form: ImportForm, secrets: Sequence[str]
 ) -> Import | None:
     """Read the document; None if it cannot be read, with the reason in the form."""
-    with admission.of(request.user.pk) as admitted:
-        if not admitted:
-            form.add_error(None, "Another import is under way. Try again in a moment.")
+    with admission.of(request.user.pk, tenant.pk) as busy:
+        if busy:
+            form.add_error(None, _BUSY[busy])
             return None
         try:
             return _read(request, tenant, form, secrets)

@@ -31,7 +31,7 @@ from mcphost.console.base import SignedInRequest, View, of_tenant
 from mcphost.console.forms import questions, schema_forms
 from mcphost.console.forms.kind_forms import kind_for
 from mcphost.console.primitives import trial_results
-from mcphost.console.primitives.admission import UserSlots
+from mcphost.console.primitives.admission import Busy, UserSlots
 from mcphost.console.primitives.form import PrimitiveForm
 from mcphost.console.primitives.primitives import row_of
 from mcphost.console.words import WORDS
@@ -47,16 +47,20 @@ POLICY: Final = (
     "base-uri 'none'; frame-ancestors 'self'"
 )
 MOST_AT_ONCE: Final = 4
-"""The most trials in a process: each occupies a thread of Django's."""
+"""The most trials in a process: each occupies a thread of Django's. Of a tenant one less."""
 RETRY_SECONDS: Final = 2
 CARRIED, RUN, ANSWER, STOP = "_trial", "_run", "_answer", "_stop"
-BUSY: Final = "Another trial of yours runs, or too many of others do. Try again in a moment."
 LOST: Final = "This trial cannot go on: its form is incomplete or too old. Press Try it again."
 
 SIGN_IN_FROM: Final = {"tool_try": "tool_add", "tool_try_saved": "tool"}
 """The pages that a user comes to who signs in again: those that have the frame."""
 NO_ACCESS: Final = "You have no access here any more, or this tool is gone."
 
+_BUSY: Final = {
+    Busy.USER: "Another trial of yours runs. Try again when it has ended.",
+    Busy.TENANT: "Too many other users of this tenant run trials now. Try again in a moment.",
+    Busy.ALL: "Too many trials of other users run now. Try again in a moment.",
+}
 _SALT: Final = "mcphost.console.trials"
 _SECONDS: Final = 24 * 3600
 _FIELDS: Final = (
@@ -254,9 +258,9 @@ def _run(
         state=carried.state,
         responses=responses,
     )
-    with _admitted(request.user.pk) as admitted:
-        if not admitted:
-            return _busy(request)
+    with _admitted(request.user.pk, tenant.pk) as busy:
+        if busy:
+            return _busy(request, _BUSY[busy])
         try:
             given = async_to_sync(_started)(trial)
         except PermissionDenied:
@@ -312,8 +316,8 @@ def _page(request: HttpRequest, status: int = 200, **context: Any) -> HttpRespon
     return response
 
 
-def _busy(request: HttpRequest) -> HttpResponseBase:
-    response = _page(request, status=429, problems=[BUSY])
+def _busy(request: HttpRequest, why: str) -> HttpResponseBase:
+    response = _page(request, status=429, problems=[why])
     response.headers["Retry-After"] = str(RETRY_SECONDS)
     return response
 

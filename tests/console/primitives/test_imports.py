@@ -7,6 +7,7 @@ from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -422,14 +423,19 @@ def test_only_those_who_write_tools_import_them(
     assert PAGE not in auditor.get("/admin/t/acme/tools/").content.decode()
 
 
-def test_a_user_imports_one_at_a_time_and_a_process_two(
+def test_a_user_and_a_tenant_import_one_at_a_time_and_a_process_two(
     operator: Client, cast: Cast, acme: Things
 ) -> None:
     fields = {"document": document()}
-    with imports.admission.of(cast.operator.user.pk):
-        assert "under way" in errors(operator.post(PAGE, fields))
-    with imports.admission.of(-1), imports.admission.of(-2):
-        assert "under way" in errors(operator.post(PAGE, fields))
+    here, other = cast.acme.id, cast.globex.id
+    with imports.admission.of(cast.operator.user.pk, other):
+        assert "of yours is under way" in errors(operator.post(PAGE, fields))
+    with imports.admission.of(-1, here):
+        assert "Another user of this tenant" in errors(operator.post(PAGE, fields))
+    with imports.admission.of(-1, other):
+        assert not errors(operator.post(PAGE, fields))
+        with imports.admission.of(-2, uuid4()):
+            assert "Other tenants import" in errors(operator.post(PAGE, fields))
     assert not errors(operator.post(PAGE, fields))
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import ExitStack
 from html import unescape
 from textwrap import dedent
 from typing import Any
@@ -21,7 +22,7 @@ from mcphost.catalogue.models import Primitive
 from mcphost.console.middleware import FRAMING
 from mcphost.console.primitives import trials
 from mcphost.console.primitives.trial_results import blocks
-from mcphost.console.primitives.trials import BUSY, CARRIED, LOST, POLICY
+from mcphost.console.primitives.trials import CARRIED, LOST, POLICY
 from mcphost.runtime.program import TaskSupport
 from mcphost.serving.execution.trials import TrialRound
 from mcphost.serving.process import lifecycle
@@ -362,11 +363,26 @@ def test_an_answer_that_is_sent_twice_runs_the_round_once(operator: Client, acme
 def test_one_trial_of_a_user_runs_at_a_time(operator: Client, acme: Things, cast: Cast) -> None:
     page = operator.post(TRY, form())
     run = {**sent(page), "_run": "1", "arguments-value-item": "tea"}
-    with trials._admitted(cast.operator.user.pk) as admitted:
-        assert admitted
+    with trials._admitted(cast.operator.user.pk, cast.globex.id):
         busy = operator.post(TRY, run)
     assert (busy.status_code, busy["Retry-After"]) == (429, "2")
-    assert BUSY in unescape(busy.content.decode())
+    assert "Another trial of yours runs" in unescape(busy.content.decode())
+    assert "Really order" in text(operator.post(TRY, run))
+
+
+def test_the_users_of_a_tenant_leave_a_place_to_trials_of_others(
+    operator: Client, acme: Things, cast: Cast
+) -> None:
+    page = operator.post(TRY, form())
+    run = {**sent(page), "_run": "1", "arguments-value-item": "tea"}
+    with ExitStack() as running:
+        for number in range(1, trials.MOST_AT_ONCE):
+            assert not running.enter_context(trials._admitted(-number, cast.acme.id))
+        refused = operator.post(TRY, run)
+        assert refused.status_code == 429
+        assert "other users of this tenant" in unescape(refused.content.decode())
+        assert not running.enter_context(trials._admitted(-9, cast.globex.id))
+        assert "of other users run now" in unescape(operator.post(TRY, run).content.decode())
     assert "Really order" in text(operator.post(TRY, run))
 
 
