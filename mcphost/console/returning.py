@@ -13,6 +13,7 @@ from django.urls import reverse
 
 CARRIED: Final = "list"
 CHANGED: Final = "changed"
+AT: Final = "at"
 LONGEST: Final = 1000
 """Characters of a query string. A longer one is not carried."""
 
@@ -33,11 +34,20 @@ def listed(request: HttpRequest, name: str, *args: object, row: str = "", change
 
 
 def list_url(request: HttpRequest, url: str, *, row: str = "", changed: str = "") -> str:
-    """Return the URL of a list as it was filtered."""
-    query = _query(request)
+    """Return the URL of a list as it was filtered.
+
+    The query string of `url` is that of the list where the page was not opened from it.
+    """
+    url, _, unfiltered = url.partition("?")
+    query = _query(request) or unfiltered
     if changed and query:
         query = f"{query}&{urlencode({CHANGED: changed})}"
     return url + (f"?{query}" if query else "") + (f"#{quote(row)}" if row else "")
+
+
+def list_with(url: str, cursor: str) -> str:
+    """Return the URL of the page of a paged list which has the row with this cursor."""
+    return f"{url}?{urlencode({AT: cursor})}"
 
 
 def row_url(request: HttpRequest, name: str, *args: object) -> str:

@@ -24,6 +24,7 @@ from mcphost.catalogue import selectors as catalogue
 from mcphost.console.base import Can, SignedInRequest, query_text, show
 from mcphost.console.navigation import PLATFORM_PAGES, TENANT_PAGES
 from mcphost.console.purposes import PURPOSES
+from mcphost.console.tenants.tokens import token_url
 from mcphost.console.words import WORDS
 from mcphost.identity import selectors as identity
 from mcphost.tenants.access import allowed, tenants_where, visible_tenants
@@ -202,7 +203,7 @@ def _tokens(asked: Search) -> Hits:
     managed = tenants_where(asked.user, Permission.MANAGE_TOKENS)
     hits = []
     for token in identity.matching_tokens(managed, asked.user.pk, asked.text, MOST + 1):
-        page = reverse("admin:you") if token.own else reverse("admin:tokens", args=[token.slug])
+        page = reverse("admin:you") if token.own else token_url(token.slug, token.id)
         detail = f"{token.id} · {token.slug}"
         hits.append(SearchHit(token.name, detail, "key", f"{page}#token-{token.id}"))
     return "Tokens", hits

@@ -204,29 +204,46 @@ class TokenPage:
 
 
 def token_page(
-    tenant_id: UUID, *, after: str = "", before: str = "", limit: int = TOKENS_PER_PAGE
+    tenant_id: UUID,
+    *,
+    after: str = "",
+    before: str = "",
+    at: str = "",
+    limit: int = TOKENS_PER_PAGE,
 ) -> TokenPage:
-    """Return the tokens that are older than the token `after`, or newer than `before`."""
+    """Return the tokens that are older than the token `after`, or newer than `before`.
+
+    With `at`, the page that has this token: the first one, or else the page that begins with it.
+    """
     found = Token.objects.filter(tenant_id=tenant_id)
-    beside = found.filter(id=after or before).values_list("created_at", flat=True).first()
-    if (after or before) and beside is None:
+    edge = after or before or at
+    beside = found.filter(id=edge).values_list("created_at", flat=True).first()
+    if edge and beside is None:
         return TokenPage((), unknown=True)
+    newer = Q(created_at__gt=beside) | Q(created_at=beside, id__lt=edge)
     if before:
-        newer = Q(created_at__gt=beside) | Q(created_at=beside, id__lt=before)
         rows = _listings(found.filter(newer).order_by("created_at", "-id")[: limit + 1])
         tokens = tuple(reversed(rows[:limit]))
         older = tokens[-1].id if tokens else ""
         return TokenPage(tokens, older, tokens[0].id if len(rows) > limit else "")
-    if after:
-        found = found.filter(Q(created_at__lt=beside) | Q(created_at=beside, id__gt=after))
+    if at and found.filter(newer)[:limit].count() < limit:
+        edge = ""
+    if edge:
+        following = Q(created_at__lt=beside) | Q(created_at=beside, id__gt=edge)
+        found = found.filter(following | Q(id=at))
     rows = _listings(found.order_by("-created_at", "id")[: limit + 1])
-    newer_than = rows[0].id if rows and after else ""
+    newer_than = rows[0].id if rows and edge else ""
     return TokenPage(rows[:limit], rows[limit - 1].id if len(rows) > limit else "", newer_than)
 
 
 def tokens_of(user_id: int) -> tuple[TokenListing, ...]:
     """Return all tokens that act for a user, in every tenant, newest first, working or not."""
     return _listings(Token.objects.filter(owner_id=user_id))
+
+
+def token_of(user_id: int, token_id: str) -> TokenListing | None:
+    """Return one token that acts for a user, working or not; None if none of that id does."""
+    return next(iter(_listings(Token.objects.filter(owner_id=user_id, id=token_id))), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from datetime import timedelta
 from urllib.parse import urlsplit
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
@@ -54,15 +55,22 @@ def test_the_page_of_a_tool_knows_the_list_that_led_to_it(operator: Client, acme
     assert url == path
 
 
-def test_a_revoked_token_is_shown_on_the_page_that_it_was_on(owner: Client, acme: Things) -> None:
-    first = Token.objects.filter(tenant_id=acme.tenant).first()
+def older_tokens(acme: Things, count: int) -> str:
+    """Make older tokens, each a day older than the one before. Returns the id of the newest."""
+    first = Token.objects.filter(tenant_id=acme.tenant).order_by("-created_at").first()
     assert first is not None
-    for number in range(60):
-        first.pk = f"older{number:02}"
+    newest = first.pk
+    for number in range(count):
+        first.pk = f"older{number:03}"
         first.digest = f"{number:032}".encode()
         first.save(force_insert=True)
         at = timezone.now() - timedelta(days=number + 1)
         Token.objects.filter(pk=first.pk).update(created_at=at)
+    return newest
+
+
+def test_a_revoked_token_is_shown_on_the_page_that_it_was_on(owner: Client, acme: Things) -> None:
+    older_tokens(acme, 60)
     newest = owner.get(f"{TENANT}tokens/")
     oldest = owner.get(f"{TENANT}tokens/?{newest.context['older']}")
     assert oldest.context["older"] == ""
@@ -77,6 +85,55 @@ def test_a_revoked_token_is_shown_on_the_page_that_it_was_on(owner: Client, acme
     url = owner.post(links[0].replace("&amp;", "&"))["Location"]
     assert url.endswith(f"?{newest.context['older']}#token-{token}")
     assert "revoked" in row_at(owner, url)
+
+
+def test_a_token_that_is_found_is_on_the_page_that_its_link_leads_to(
+    owner: Client, staff: Client, acme: Things
+) -> None:
+    newest = older_tokens(acme, 130)
+    soon = Token.objects.get(pk="older070")
+    soon.expires_at = timezone.now() + timedelta(hours=5)
+    soon.save()
+    (hand,) = (each for each in owner.get(TENANT).context["hands"] if each.verb == "View token")
+    hits = staff.get("/admin/search/", {"q": soon.pk}).context["groups"]
+    (found,) = (hit.url for group in hits for hit in group.hits if soon.pk in hit.url)
+    assert soon.pk in row_at(owner, found)
+    assert soon.pk in row_at(owner, hand.url)
+    page = owner.get(found)
+    assert page.context["tokens"][0][0].id == soon.pk
+    back = owner.get(f"{TENANT}tokens/?{page.context['newer']}").context["tokens"]
+    assert back[-1][0].id == "older069"
+    on = owner.get(f"{TENANT}tokens/?{page.context['older']}").context["tokens"]
+    assert on[-1][0].id == "older129"
+    first = owner.get(f"{TENANT}tokens/?at=older003")
+    assert first.context["tokens"][0][0].id == newest
+    assert first.context["newer"] == ""
+    revoke = f"{TENANT}tokens/{soon.pk}/revoke/"
+    assert (
+        f'href="{TENANT}tokens/?at={soon.pk}#token-{soon.pk}"' in owner.get(revoke).content.decode()
+    )
+    assert "revoked" in row_at(owner, owner.post(revoke)["Location"])
+
+
+def test_a_user_is_on_the_page_that_leads_back_to_the_list(staff: Client, cast: Cast) -> None:
+    many = [User(username=f"u{number:03}", password="!") for number in range(120)]
+    User.objects.bulk_create(many)
+    fields = {"username": "u070a", "password": "correct horse battery", "is_active": "on"}
+    url = staff.post("/admin/users/new/?list=q%3Dnothing", fields)["Location"]
+    assert "u070a" in row_at(staff, url)
+    made = User.objects.get(username="u070a")
+    detail = staff.get(f"/admin/users/{made.pk}/").content.decode()
+    link = f"/admin/users/?at=u070a#user-{made.pk}"
+    assert f'href="{link}"' in detail
+    page = staff.get(link)
+    assert page.context["people"][0] == made
+    back = staff.get(f"/admin/users/?{page.context['newer']}").context["people"]
+    assert back[-1].username == "u070"
+    first = staff.get("/admin/users/?at=u001")
+    assert first.context["newer"] == ""
+    assert "u000" in [each.username for each in first.context["people"]]
+    kept = staff.get(f"/admin/users/{made.pk}/?list=q%3Du07").content.decode()
+    assert f'href="/admin/users/?q=u07#user-{made.pk}"' in kept
 
 
 def test_an_unknown_page_of_tokens_is_named(owner: Client, acme: Things, globex: Things) -> None:

@@ -21,6 +21,7 @@ from mcphost.catalogue import kinds
 from mcphost.catalogue import selectors as catalogue
 from mcphost.console.base import Can
 from mcphost.console.records.filters import count_open
+from mcphost.console.returning import list_with
 from mcphost.identity.selectors import TokenListing, expiring
 from mcphost.observability import health
 from mcphost.tenants.access import allowed, tenants_where
@@ -136,8 +137,8 @@ def tokens(viewer: Viewer, now: datetime) -> Iterator[Hand]:
             "warn" if left <= timedelta(days=1) else "info",
             each.name,
             f"is a token of {each.owner} and expires {_within(left)}.",
-            reverse("admin:tokens", args=[each.slug]),
-            "View tokens",
+            f"{list_with(reverse('admin:tokens', args=[each.slug]), each.id)}#token-{each.id}",
+            "View token",
             viewer.named(each.slug),
         )
     more = len(near) - MOST_OF_EACH

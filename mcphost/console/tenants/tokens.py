@@ -26,7 +26,7 @@ from mcphost.console.base import (
     show,
 )
 from mcphost.console.forms import forms
-from mcphost.console.returning import listed
+from mcphost.console.returning import list_url, list_with
 from mcphost.console.tenants import clients
 from mcphost.identity import selectors, service_accounts, services
 from mcphost.identity.services import IssuedToken, TokenRequest
@@ -132,18 +132,23 @@ def _scopes(tenant: Tenant) -> forms.Choices:
 def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """List all tokens, newest first, including those that no longer work."""
     now = timezone.now()
-    after, before = query_text(request.GET, "after"), query_text(request.GET, "before")
-    page = selectors.token_page(tenant.pk, after=after, before=before)
+    after, before, at = (query_text(request.GET, name) for name in ("after", "before", "at"))
+    page = selectors.token_page(tenant.pk, after=after, before=before, at=at)
     return show(
         request,
         "tenants/tokens.html",
         "Tokens",
         tokens=[(token, token.state(now)) for token in page.tokens],
-        unknown=(after or before) if page.unknown else "",
+        unknown=(after or before or at) if page.unknown else "",
         older=page.after and urlencode({"after": page.after}),
         newer=page.before and urlencode({"before": page.before}),
         kept=returning.from_here(request),
     )
+
+
+def token_url(slug: str, token_id: str) -> str:
+    """Return the URL of the page of the list which has this token."""
+    return list_with(reverse("admin:tokens", args=[slug]), token_id)
 
 
 @of_tenant(Permission.MANAGE_TOKENS)
@@ -205,17 +210,18 @@ def revoke(request: SignedInRequest, tenant: Tenant, token_id: str) -> HttpRespo
     found = selectors.token(tenant.pk, token_id)
     if found is None:
         raise Http404
+    page = Crumb("Tokens", token_url(tenant.slug, token_id))
     if request.method == "POST":
         services.revoke(tenant.pk, token_id, actor=actor(request))
         messages.success(request, f"“{found.name}” is revoked.")
-        return redirect(listed(request, "admin:tokens", tenant.slug, row=f"token-{token_id}"))
+        return redirect(list_url(request, page.url, row=f"token-{token_id}"))
     return show(
         request,
         "confirm.html",
         "Revoke a token",
-        page_of(tenant, "tokens", "Tokens"),
+        page,
         explanation=f"“{found.name}” of {found.owner} stops working immediately and permanently.",
         verb="Revoke",
-        back=reverse("admin:tokens", args=[tenant.slug]),
+        back=page.url,
         at_row=f"token-{token_id}",
     )

@@ -82,8 +82,7 @@ def issue(request: SignedInRequest, slug: str) -> HttpResponseBase:
 
 def revoke(request: SignedInRequest, token_id: str) -> HttpResponseBase:
     """Revoke a token that acts for the user, even if another account issued it; confirmed."""
-    tokens = {token.id: token for token in selectors.tokens_of(request.user.pk)}
-    found = tokens.get(token_id)
+    found = selectors.token_of(request.user.pk, token_id)
     if found is None:
         raise Http404
     if request.method == "POST":

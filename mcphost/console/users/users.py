@@ -27,7 +27,7 @@ from mcphost.console.base import (
 from mcphost.console.forms import forms
 from mcphost.console.forms.edits import Edit
 from mcphost.console.paging import page_by_name
-from mcphost.console.returning import listed, row_url
+from mcphost.console.returning import list_with, row_url
 from mcphost.console.signin import address_of, not_checked, with_status
 from mcphost.console.users import changes
 from mcphost.console.users.changes import PersonFields
@@ -172,7 +172,7 @@ def add(request: SignedInRequest) -> HttpResponseBase:
             messages.success(
                 request, f"The account {name} was created. Owners of a tenant can now invite it."
             )
-            return redirect(listed(request, "admin:users", row=f"user-{made.pk}"))
+            return redirect(f"{_users(made).url}#user-{made.pk}")
     return show(request, "forms/form.html", "New user", _users(), form=form, verb="Create user")
 
 
@@ -198,7 +198,7 @@ def edit(request: SignedInRequest, user_id: int) -> HttpResponseBase:
         request,
         "users/user.html",
         user.get_username(),
-        _users(),
+        _users(user),
         form=form,
         based_on=editing.based_on,
         conflict=editing.conflict,
@@ -222,7 +222,7 @@ def set_password(request: SignedInRequest, user_id: int) -> HttpResponseBase:
         request,
         "forms/form.html",
         "Set password",
-        _users(),
+        _users(user),
         step,
         form=form,
         verb="Set password",
@@ -249,5 +249,7 @@ def _set(request: SignedInRequest, user: User, password: str) -> None:
         update_session_auth_hash(request, user)  # users who change their own stay signed in
 
 
-def _users() -> Crumb:
-    return Crumb("Users", reverse("admin:users"))
+def _users(user: User | None = None) -> Crumb:
+    """Return the way back to the list; to its page with this user."""
+    url = reverse("admin:users")
+    return Crumb("Users", url if user is None else list_with(url, user.get_username()))

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from mcphost.audit.records import Actor
 from mcphost.catalogue import services as catalogue
@@ -46,6 +48,15 @@ def test_a_member_without_the_console_issues_and_revokes_a_token_of_their_own(
     assert "stops working immediately" in member.get(path).content.decode()
     assert member.post(path)["Location"] == YOU
     assert Token.objects.get(pk=issued.id).revoked_at is not None
+
+
+def test_revoking_a_token_reads_no_other_token(member: Client, cast: Cast) -> None:
+    issued = [member.post(NEW, FIELDS).context["token"] for _ in range(3)]
+    with CaptureQueriesContext(connection) as queries:
+        assert member.get(f"{YOU}tokens/{issued[1].id}/revoke/").status_code == 200
+    read = [each["sql"] for each in queries if 'FROM "identity_token"' in each["sql"]]
+    (sql,) = read
+    assert issued[1].id in sql
 
 
 def test_the_form_for_oneself_takes_no_owner(member: Client, cast: Cast) -> None:
