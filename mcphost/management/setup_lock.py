@@ -1,5 +1,6 @@
 """A lock between processes that share a database."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -7,6 +8,8 @@ from django.db import connection
 
 _SETTING_UP = 0x6D6370686F7374
 """The number of the advisory lock, the same in all processes that set up a database."""
+
+_AGAIN_SECONDS = 0.2
 
 
 @contextmanager
@@ -19,10 +22,17 @@ def one_at_a_time() -> Iterator[None]:
     if connection.vendor != "postgresql":
         yield
         return
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(%s)", [_SETTING_UP])
+    # A statement that waits for the lock has a snapshot, for which CREATE INDEX CONCURRENTLY waits.
+    while not _locked():
+        time.sleep(_AGAIN_SECONDS)
     try:
         yield
     finally:
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_unlock(%s)", [_SETTING_UP])
+
+
+def _locked() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s)", [_SETTING_UP])
+        return bool(cursor.fetchone()[0])

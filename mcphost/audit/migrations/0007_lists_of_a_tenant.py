@@ -2,19 +2,22 @@
 
 from django.db import migrations, models
 
+from mcphost.audit.indexes import AddIndexWhileWriting
+
 
 class Migration(migrations.Migration):
+    atomic = False
 
     dependencies = [
         ('audit', '0006_roll_up_changes'),
     ]
 
     operations = [
-        migrations.AddIndex(
+        AddIndexWhileWriting(
             model_name='entry',
             index=models.Index(condition=models.Q(('action__in', ['state.refused', 'answer.refused', 'message.refused'])), fields=['tenant', 'id'], name='audit_entry_own_refused'),
         ),
-        migrations.AddIndex(
+        AddIndexWhileWriting(
             model_name='entry',
             index=models.Index(condition=models.Q(('call__isnull', True)), fields=['tenant', 'id'], name='audit_entry_own_verbs'),
         ),
