@@ -17,6 +17,8 @@ from mcphost.runtime.call import Principal, PrincipalKind
 from mcphost.runtime.journal import Journal, as_json, from_json
 
 SKEW_SECONDS = 60
+"""How far the clocks of two processes may be apart: of the one that sealed a state, and of the one that
+opens it. Neither asks the database for the time, which would be a query more in each round."""
 ANONYMOUS_SECONDS = 600
 
 _FORMAT, _FORMAT_WITH_CLAIM, _FORMAT_WITH_PARTS = 1, 2, 3
