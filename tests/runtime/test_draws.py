@@ -130,7 +130,7 @@ async def test_what_is_drawn_while_unwinding_is_nobody_elses_and_not_recorded() 
         assert required(round).journal.recorded == {}
 
 
-class Addresses:
+class CountedLinks:
     """Links that make a new address each time, and note what is waited for."""
 
     def __init__(self) -> None:
@@ -151,7 +151,7 @@ class Addresses:
 
 
 async def test_an_address_is_the_same_in_every_round() -> None:
-    links = Addresses()
+    links = CountedLinks()
     with a_round(outside=ports()._replace(links=links)) as round:
         ctx = round.recording
         first = [ctx.page("paid"), ctx.callback("shipped"), ctx.page("paid")]
@@ -166,7 +166,7 @@ async def test_an_address_is_the_same_in_every_round() -> None:
 
 
 async def test_a_key_is_for_a_page_or_for_a_callback() -> None:
-    with a_round(outside=ports()._replace(links=Addresses())) as round:
+    with a_round(outside=ports()._replace(links=CountedLinks())) as round:
         ctx = round.recording
         ctx.page("paid")
         with pytest.raises(LinkRefused, match="has a page already"):
@@ -177,7 +177,7 @@ async def test_a_key_is_for_a_page_or_for_a_callback() -> None:
 
 
 async def test_an_address_made_while_unwinding_is_not_recorded() -> None:
-    with a_round(outside=ports()._replace(links=Addresses())) as round:
+    with a_round(outside=ports()._replace(links=CountedLinks())) as round:
         with pytest.raises(Unwound):
             await round.ask(question("end"))
         ctx = round.recording
@@ -187,7 +187,7 @@ async def test_an_address_made_while_unwinding_is_not_recorded() -> None:
 
 
 async def test_a_wait_is_told_the_address_that_was_handed_out_and_is_recorded() -> None:
-    links = Addresses()
+    links = CountedLinks()
     with a_round(outside=ports()._replace(links=links)) as round:
         address = round.recording.page("paid")
         assert await round.wait_for("paid", 5) is True
@@ -204,12 +204,12 @@ async def test_a_wait_is_told_the_address_that_was_handed_out_and_is_recorded() 
 async def test_a_wait_suspends_the_time_limit() -> None:
     limit = 0.05
 
-    class Slow(Addresses):
+    class SlowLinks(CountedLinks):
         async def wait(self, key: str, seconds: float, address: str) -> bool:
             await asyncio.sleep(4 * limit)
             return True
 
-    with a_round(outside=ports()._replace(links=Slow())) as round:
+    with a_round(outside=ports()._replace(links=SlowLinks())) as round:
         both = asyncio.gather(round.wait_for("one", 1), round.wait_for("two", 1))
         round.deadline = Deadline(StartedCoroutine(wait_until(both)), limit)
         assert await round.deadline.run() == [True, True]
