@@ -513,6 +513,24 @@ def test_a_name_without_a_place_in_the_figures_is_found_too(
     assert [row.entry.call for row in found] == [first.call.id]
 
 
+def test_a_call_by_a_name_that_is_a_part_of_others_hides_none_of_them() -> None:
+    """Any caller chooses the name of its client: it must not decide what a search finds."""
+    made = [story(), story(), story()]
+    for each, name in zip(made, ("cursor", "cursor-vscode", "cur"), strict=True):
+        each.call = each.call._replace(
+            client=Client(name), principal=replace(each.call.principal, label=f"{name} of ada")
+        )
+        each.end()
+    made[2].call = made[2].call._replace(principal=replace(made[2].call.principal, label="cur"))
+    made[2].end()
+    keep(*made)
+    follow()
+    wanted = [each.call.id for each in reversed(made)]
+    for chosen in ({"client": "cur"}, {"client": "CUR"}, {"principal": "cur"}):
+        assert [row.entry.call for row in rows(**chosen)] == wanted
+        assert [row.entry.call for row in rows(outcome="complete", **chosen)] == wanted
+
+
 def test_a_name_that_more_tenants_have_than_are_read_one_by_one_is_found_in_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

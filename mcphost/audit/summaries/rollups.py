@@ -8,6 +8,8 @@ of calls, exactly, for as long as their buckets are kept.
 A bucket has a row for each of the first MOST_NAMES names of a dimension. Callers without a token choose the
 name of their client freely, and every caller the URI that it reads. Such names have rows of their own
 (FREE), so that they cannot take the places of others. All names without a row are counted together (REST).
+An earlier release wrote no such rows: what it counted is taken away from another row of the same name, which is
+then below zero. Only the sum of the rows of a name is its number.
 """
 
 from collections import defaultdict
@@ -224,8 +226,6 @@ def _by_minute(deltas: Deltas) -> dict[RollUpKey, CallSums]:
         if any(sums.endings.values()):
             by = By.TARGET_AND_CLIENT + max(any_target, any_client)
             found[RollUpKey(tenant, by, *at, group.target, group.client)].add(sums)
-    for key in [each for each in found if _is_long(each.name) or _is_long(each.client)]:
-        found[_rest(key)].add(found.pop(key))
     return found
 
 
@@ -263,6 +263,8 @@ def _noted(text: str) -> Iterator[tuple[RollUpKey, CallSums]]:
     for tenant, by, minute, name, client, *figures in orjson.loads(text):
         calls, errors, asked, last_at, latency, answering, endings = figures
         key = RollUpKey(UUID(hex=tenant), by, Resolution.MINUTE, minute, name, client)
+        if _is_long(name) or _is_long(client):  # here, since earlier releases noted them too
+            key = _rest(key)
         counts = _histogram(latency), _histogram(answering), endings
         yield key, CallSums(calls, errors, asked, time_of(last_at), *counts)
 

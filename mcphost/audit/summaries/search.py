@@ -149,7 +149,7 @@ def _if_few(tenants: frozenset[UUID] | None) -> set[str]:
 def _by_name(
     tenants: frozenset[UUID] | None, by: By, column: str, said: str, now: datetime
 ) -> tuple[list[Rows], bool]:
-    """The calls of each tenant and name that matches: exactly, or else in part.
+    """The calls of each tenant and name that matches: a target's exactly, any other in part.
 
     Of `crowded` tenants not all names are counted. Names that are too many, or not known yet, are compared
     row by row: then not all of the calls match, which the second value says.
@@ -159,15 +159,15 @@ def _by_name(
         known = known.filter(tenant__in=tenants)
     named, rest = known.filter(dimension__in=by.named), known.filter(dimension=by + REST)
     pairs = _pairs(named.filter(name=said))
-    exactly = bool(pairs) or by is By.TARGET
-    if not exactly:
+    in_part = by is not By.TARGET
+    if in_part:
         first = Resolution.DAY.bucket(now - NAMES_OF)
         rest = rest.filter(bucket__gte=first)
-        pairs = _pairs(named.filter(bucket__gte=first, name__icontains=said))
+        pairs |= _pairs(named.filter(bucket__gte=first, name__icontains=said))
     crowded = set(rest.values_list("tenant", flat=True).distinct()[: MOST_NAMES + 1])
     if max(len(pairs), len(crowded)) > MOST_NAMES:
         return _by_tenant(rows, tenants), False
-    if exactly:
+    if not in_part:
         pairs |= {(tenant, said) for tenant in crowded}
         crowded = set()
     streams: list[Rows] = [rows.filter(tenant=tenant) for tenant in sorted(crowded)]

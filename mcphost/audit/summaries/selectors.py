@@ -141,10 +141,10 @@ def by_target(tenant: UUID, period: Period, now: datetime) -> Mapping[str, CallN
     """The figures of one tenant by target: a tool's name, a resource's URI. Those without a row of their own are left out."""
     follower.refresh(now)
     sums: dict[str, CallSums] = defaultdict(CallSums)
-    rows = _of(frozenset({tenant}), *By.TARGET.named).filter(_within(period, now), calls__gt=0)
+    rows = _of(frozenset({tenant}), *By.TARGET.named).filter(_within(period, now))
     for name, *columns in rows.values_list("name", *_SUMMED):
         sums[name].add(sums_of(columns))
-    return {name: each.numbers() for name, each in sums.items()}
+    return {name: each.numbers() for name, each in sums.items() if each.calls > 0}
 
 
 def funnel(
@@ -157,14 +157,15 @@ def funnel(
 ) -> Funnel:
     """What became of input requests, all or those of one target, by target and client program."""
     follower.refresh(now)
-    rows = _of(tenants, *By.TARGET_AND_CLIENT.whole).filter(_within(period, now), calls__gt=0)
+    rows = _of(tenants, *By.TARGET_AND_CLIENT.whole).filter(_within(period, now))
     if target is not None:
         rows = rows.filter(name=target)
     key = ("tenant", "name", "client", "is_other")
     rows = rows.annotate(is_other=_IS_OTHER)
-    counted = rows.values_list(*key).annotate(number=Sum("asked"))
+    # Not row by row: what one row counted may have been taken away from another (`rollups`).
+    counted = rows.values_list(*key).annotate(number=Sum("asked"), of=Sum("calls")).filter(of__gt=0)
     first = list(counted.order_by("-number", "name", "client", "tenant")[: limit + 1])
-    keys = [(tenant, name, client, bool(rest)) for tenant, name, client, rest, _ in first[:limit]]
+    keys = [(tenant, name, client, bool(rest)) for tenant, name, client, rest, *_ in first[:limit]]
     sums = {each: CallSums() for each in keys}
     near = rows.filter(tenant__in={each[0] for each in keys}, name__in={each[1] for each in keys})
     columns = near.values_list(*key, "asked", "endings")

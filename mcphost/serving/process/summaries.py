@@ -33,6 +33,7 @@ class SummariesThread:
         self._stopping = threading.Event()
         self._away = False
         self._thread = threading.Thread(target=self._run, name="mcphost-summaries", daemon=True)
+        self._begun = 0.0
         self._current: float | None = None
         self._load = _Load()
 
@@ -70,7 +71,7 @@ class SummariesThread:
             connections.close_all()
 
     def _step(self) -> bool:
-        begun = time.monotonic()
+        self._begun = time.monotonic()
         try:
             tune()
             step = self._follower.step(self._pause)
@@ -85,17 +86,19 @@ class SummariesThread:
             connections.close_all()
             return False
         self._away = False
-        self._note(step, begun)
+        self._note(step)
         return step.more
 
-    def _note(self, step: FollowerStep, begun: float) -> None:
+    def _note(self, step: FollowerStep) -> None:
         if not step.leads:
             self._current = None
         elif step.current or self._current is None:
-            self._current = begun
+            self._current = self._begun
 
     def _pause(self, seconds: float) -> None:
         """Let the database and the event loop go on, after work that took so long."""
+        if self._current is None:  # it leads since this step, which may take minutes under load
+            self._current = self._begun
         share = min(MOST, max(SHARE, (1 - self._load.of_others()) ** 3))
         self._stopping.wait(seconds * (1 / share - 1))
 

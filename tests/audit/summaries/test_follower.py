@@ -1,5 +1,6 @@
 """The summaries follow the record: every entry counts once, whenever and wherever it is committed."""
 
+import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -9,6 +10,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db.models import F
 from django.utils import timezone
 
 from mcphost.audit import call_list
@@ -23,13 +25,14 @@ from mcphost.audit.summaries.batches import CallBatch
 from mcphost.audit.summaries.figures import CallSums, Period, positive
 from mcphost.audit.summaries.follower import FEW, FOLD_EVERY, LEASE, Follower
 from mcphost.audit.summaries.projection import Projection, project
-from mcphost.audit.summaries.rollups import MOST_NAMES, By, Resolution, RollUpKey
+from mcphost.audit.summaries.rollups import FREE, MOST_NAMES, By, Resolution, RollUpKey
 from mcphost.runtime.call import Client, Principal, PrincipalKind
 from tests.audit.asking import HALF_HOUR, MINUTE, Story, forked, keep, row
 
 pytestmark = pytest.mark.django_db
 
 ACME, OTHER = uuid4(), uuid4()
+HOUR = timedelta(hours=1)
 
 
 def plain(
@@ -341,6 +344,46 @@ def test_names_that_are_too_long_for_an_index_are_counted_together() -> None:
     for by in selectors.Dimension.TARGET, selectors.Dimension.CLIENT:
         top = selectors.top(None, by, Period.DAY, timezone.now())
         assert [(each.name, each.is_other, each.calls) for each in top] == [("", True, 2)]
+    check()
+
+
+def test_long_names_that_an_earlier_release_noted_are_counted_together() -> None:
+    made = "".join(chr(random.Random(1).randrange(0x10000, 0x10FFFF)) for _ in range(512))
+    minute, figures = int(timezone.now().timestamp()) // 60, (1, 0, 1, None, {}, {}, {"open": 1})
+    follow()
+    RollUpChange.objects.create(
+        sums=json.dumps([(ACME.hex, By.TARGET_AND_CLIENT, minute, made, made, *figures)])
+    )
+    assert not rollups.fold(timezone.now())
+    rows = selectors.funnel(None, Period.DAY, timezone.now(), limit=9).rows
+    assert [(each.target, each.is_other, each.asked) for each in rows] == [("", True, 1)]
+
+
+def test_what_an_earlier_release_counted_and_this_one_takes_away_is_counted_once() -> None:
+    """It had no rows of their own for the names that callers choose freely."""
+    stranger = Principal(PrincipalKind.ANONYMOUS, ACME)
+    made = Story.of(
+        ACME,
+        "file:///notes",
+        at=timezone.now() - 3 * HOUR,
+        method="resources/read",
+        principal=stranger,
+    )
+    made.expires = 6 * HOUR
+    made.ask("a")
+    keep(made)
+    follow()
+    RollUp.objects.filter(dimension__gt=FREE).update(dimension=F("dimension") - FREE)
+    before = len(made.made)
+    made.back(HOUR).answer("a")
+    made.end()
+    Entry.objects.bulk_create([row(each) for each in made.made[before:]])
+    follow()
+    now = timezone.now()
+    assert selectors.by_target(ACME, Period.DAY, now)["file:///notes"].calls == 1
+    for period in Period.DAY, Period.MONTH:
+        (line,) = selectors.funnel(None, period, now, limit=9).rows
+        assert (line.asked, line.endings) == (1, {"accept": 1})
     check()
 
 
