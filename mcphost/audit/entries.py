@@ -63,5 +63,11 @@ class PayloadView:
 def view(row: Entry) -> EntryView:
     """Make the frozen copy of a row."""
     values = {name: getattr(row, name) for name in EntryView.__dataclass_fields__}
-    values["commitment"] = None if row.commitment is None else bytes(row.commitment)
+    values["commitment"] = None if row.commitment is None else stored_bytes(row.commitment)
     return EntryView(**values)
+
+
+def stored_bytes(value: object) -> bytes:
+    """Return the value of a binary column; empty if it was changed to a text or a number, which SQLite
+    stores too."""
+    return bytes(value) if isinstance(value, bytes | memoryview) else b""

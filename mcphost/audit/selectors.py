@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db.models import BooleanField, Exists, OuterRef, Q, QuerySet
 from django.db.models.expressions import RawSQL
 
-from mcphost.audit.entries import EntryView, PayloadView, view
+from mcphost.audit.entries import EntryView, PayloadView, stored_bytes, view
 from mcphost.audit.models import Entry, Payload
 from mcphost.audit.ports import UnreadablePayloadError, payload_cipher
 from mcphost.audit.records import GOES_ON, REFUSALS, ROUND_FINISHED, ROUND_STARTED
@@ -174,7 +174,7 @@ def _opened(row: Payload) -> PayloadView:
     if cipher is None:
         return PayloadView(row.entry, problem="no payload cipher is set")
     try:
-        plaintext = cipher.open(row.tenant, row.key_id, bytes(row.ciphertext))
+        plaintext = cipher.open(row.tenant, row.key_id, stored_bytes(row.ciphertext))
     except UnreadablePayloadError as error:
         return PayloadView(row.entry, problem=str(error))
     return PayloadView(row.entry, content=json.loads(plaintext))

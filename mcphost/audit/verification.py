@@ -15,8 +15,10 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from django.db.models.functions import Length
+from django.db.models import BooleanField, ExpressionWrapper, Q, TextField
+from django.db.models.functions import Cast, Length
 
+from mcphost.audit.entries import stored_bytes
 from mcphost.audit.models import Entry, Payload, Verification
 from mcphost.audit.ports import (
     PayloadCipher,
@@ -31,7 +33,7 @@ PASS_EVERY: Final = timedelta(hours=1)
 SETTLED: Final = timedelta(minutes=1)
 """The age from which entries are verified: younger ones may be about to be committed."""
 SECONDS: Final = 0.05
-"""After how long a run begins no further payloads."""
+"""After how long a run begins no further payloads. However slow the database is, it verifies some."""
 _ENTRIES: Final = 100
 _BYTES: Final = 1 << 22
 """Payloads are read together up to so many bytes; a larger one is read alone."""
@@ -61,9 +63,24 @@ class _Committed(NamedTuple):
     """An entry that has a commitment, and the size of its payload: 0 if it is erased, None without one."""
 
     entry: UUID
-    tenant: UUID | None
+    tenant: str | None
     commitment: bytes
     size: int | None
+
+
+class _Stored(NamedTuple):
+    """A payload's row, of which any column may have been changed to anything that the database stores."""
+
+    entry: UUID
+    tenant: str
+    key_id: str
+    ciphertext: object
+    erased: bool
+
+
+_TENANT: Final = Cast("tenant", TextField())
+"""The tenant as the database stores it, also if that is no UUID."""
+_ERASED: Final = ExpressionWrapper(Q(erased_at__isnull=False), BooleanField())
 
 
 def state() -> VerificationState | None:
@@ -88,7 +105,7 @@ def run(now: datetime, clock: Callable[[], float] = time.monotonic) -> None:
         return
     portions = _Portions(cipher, row.position, first_id(row.begun_at - SETTLED))
     ends = clock() + SECONDS
-    while not portions.ended and clock() < ends:
+    while not portions.ended and (clock() < ends or portions.position == row.position):
         portions.verify_next()
     changes = _counted(row, portions)
     if portions.ended:
@@ -110,11 +127,13 @@ def _begun(now: datetime) -> Verification | None:
         return Verification.objects.get_or_create(pk=1, defaults={"begun_at": now, "read_at": now})[
             0
         ]
-    if not _has_ended(row):
-        return row
-    if now < row.begun_at + PASS_EVERY:
-        return None
     again = {"position": _START, "begun_at": now, "payloads": 0, "wrong_now": 0}
+    if max(row.begun_at, row.ended_at or row.begun_at) > now + SETTLED:
+        again["ended_at"] = None  # the clock was wrong then: else no pass begins before that time
+    elif not _has_ended(row):
+        return row
+    elif now < row.begun_at + PASS_EVERY:
+        return None
     return row if _advance(row, **again) else None
 
 
@@ -165,14 +184,16 @@ class _Portions:
 
     def _read(self) -> None:
         entries = Entry.objects.filter(id__gt=self.position, id__lt=self.until).order_by("id")
-        found = list(entries.values_list("id", "tenant", "commitment")[:_ENTRIES])
+        found = list(entries.values_list("id", _TENANT, "commitment")[:_ENTRIES])
         if not found:
             self.ended = True
             return
         committed = [(id, of, made) for id, of, made in found if made is not None]
         kept = Payload.objects.filter(entry__in=[id for id, _, _ in committed])
         sizes = dict(kept.values_list("entry", Length("ciphertext")))
-        self._left = [_Committed(id, of, bytes(made), sizes.get(id)) for id, of, made in committed]
+        self._left = [
+            _Committed(id, of, stored_bytes(made), sizes.get(id)) for id, of, made in committed
+        ]
         self._read_to = found[-1][0]
         if not self._left:
             self.position = self._read_to
@@ -191,22 +212,24 @@ class _Portions:
 
     def _wrong(self, committed: Sequence[_Committed]) -> Iterator[UUID]:
         """Yield the entries whose payload is not what was recorded."""
-        rows = Payload.objects.in_bulk([each.entry for each in committed])
+        kept = Payload.objects.filter(entry__in=[each.entry for each in committed])
+        found = kept.values_list("entry", _TENANT, "key_id", "ciphertext", _ERASED)
+        rows = {row[0]: _Stored(*row) for row in found}
         for each in committed:
             row = rows.get(each.entry)
             if row is None or row.tenant != each.tenant or not self._is_right(each, row):
                 yield each.entry
 
-    def _is_right(self, committed: _Committed, row: Payload) -> bool:
+    def _is_right(self, committed: _Committed, row: _Stored) -> bool:
         recorded = str(row.entry) in self._erased
-        if row.erased_at is not None:
+        if row.erased:
             return not row.ciphertext and (recorded or _is_recorded_as_erased(row.entry))
         if recorded:  # perhaps it was erased after its row was read
             return Payload.objects.filter(entry=row.entry, erased_at__isnull=False).exists()
-        sealed = SealedPayload(committed.commitment, row.key_id, bytes(row.ciphertext))
+        sealed = SealedPayload(committed.commitment, row.key_id, stored_bytes(row.ciphertext))
         try:
-            self.cipher.verify(row.tenant, sealed)
-        except UnreadablePayloadError:
+            self.cipher.verify(UUID(row.tenant), sealed)
+        except (UnreadablePayloadError, ValueError):  # ValueError: the tenant is no UUID
             return False
         return True
 

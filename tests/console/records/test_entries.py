@@ -3,6 +3,7 @@ from urllib.parse import quote
 from uuid import UUID, uuid4
 
 import pytest
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 from django.utils.html import escape
@@ -227,3 +228,12 @@ def test_a_search_that_ends_early_leads_to_its_next_page(
     found = operator.get(path)
     assert more in found.content.decode()
     assert f'href="?{escape(found.context["older"])}"' in found.content.decode()
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="SQLite stores any type in any column")
+def test_a_payload_that_was_changed_to_a_text_says_so(auditor: Client, acme: Things) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE audit_payload SET ciphertext = 'changed'")
+        cursor.execute("UPDATE audit_entry SET commitment = 'changed'")
+    page = auditor.get(f"{PAYLOADS}{acme.entry}/")
+    assert "the payload was modified" in page.content.decode()
