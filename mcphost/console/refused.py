@@ -1,4 +1,4 @@
-"""Pages for addresses without a page (404), pages without access (403), and forms too large (400).
+"""Pages for addresses without a page (404), pages without access (403), and requests too large (400).
 
 Signed-in users below `/admin/` see them in the console's frame, with ways on. Other visitors get
 pages that say nothing about what exists.
@@ -9,7 +9,7 @@ from typing import cast
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.views.defaults import bad_request as django_bad_request
 from django.views.defaults import page_not_found, permission_denied
 
@@ -26,9 +26,11 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponseBase:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
-    """Return the page for 400, which says when a form was too large."""
+    """Return the page for 400, which says when a form or an address was too large."""
     if not isinstance(exception, (RequestDataTooBig, TooManyFieldsSent)):
         return django_bad_request(request, exception)
+    if isinstance(exception, TooManyFieldsSent):
+        request.GET = QueryDict()  # which the page reads, and which may be what is too large
     if trials.is_framed(request):
         return trials.too_large(request, _of_trial(request, exception))
     known = _signed_in(request)
@@ -62,7 +64,7 @@ def _of_trial(request: HttpRequest, exception: Exception) -> list[str]:
 
 
 def _fields() -> str:
-    return f"A form may send {settings.DATA_UPLOAD_MAX_NUMBER_FIELDS:,} fields."
+    return f"A form or an address may have {settings.DATA_UPLOAD_MAX_NUMBER_FIELDS:,} fields."
 
 
 def _most() -> int:

@@ -8,6 +8,7 @@ Only the query string travels, never an address. The row is marked by the fragme
 from typing import Final
 from urllib.parse import quote, urlencode
 
+from django.core.exceptions import TooManyFieldsSent
 from django.http import HttpRequest, QueryDict
 from django.urls import reverse
 
@@ -15,7 +16,7 @@ CARRIED: Final = "list"
 CHANGED: Final = "changed"
 AT: Final = "at"
 LONGEST: Final = 1000
-"""Characters of a query string. A longer one is not carried."""
+"""Characters of a query string, encoded. A longer one is not carried."""
 
 
 def from_here(request: HttpRequest) -> str:
@@ -67,9 +68,13 @@ def _query(request: HttpRequest) -> str:
 def _without_row(query: str) -> str:
     if not query or len(query) > LONGEST:
         return ""
-    found = QueryDict(query.replace("\0", ""), mutable=True)
+    try:
+        found = QueryDict(query.replace("\0", ""), mutable=True)
+    except TooManyFieldsSent:
+        return ""
     found.pop(CHANGED, None)
-    return found.urlencode()
+    encoded = found.urlencode()
+    return encoded if len(encoded) <= LONGEST else ""
 
 
 def _carrying(query: str) -> str:
