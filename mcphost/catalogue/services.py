@@ -88,12 +88,12 @@ def _update(
 ) -> PrimitiveRow:
     row = _locked(primitive_id)
     before = working_copy(row)
-    if based_on and based_on != fingerprint(before):
-        raise ConflictError(row.name)
     fields = validation.normal(fields)
     names = changed(before, fields)
-    if not names:
+    if not names:  # also if the same form is sent twice, which is no conflict
         return primitive_row(row)
+    if based_on and based_on != fingerprint(before):
+        raise ConflictError(row.name)
     problems = {}
     if "name" in names and row.live_id:
         problems["name"] = [_FIXED]
