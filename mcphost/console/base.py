@@ -72,9 +72,9 @@ def of_platform(permission: Permission) -> Callable[[View], View]:
         def guarded(request: SignedInRequest, **rest: Any) -> HttpResponseBase:
             try:
                 require(request.user, None, permission)
-            except PermissionDenied:
+                return view(request, **rest)
+            except PermissionDenied:  # or it was taken away before the change (`users.changes`)
                 return refuse(request)
-            return view(request, **rest)
 
         guarded.permission = permission  # type: ignore[attr-defined]
         return guarded

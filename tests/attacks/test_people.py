@@ -75,6 +75,12 @@ class Stage:
         assert found
         return found[1]
 
+    def number(self, name: str) -> str:
+        """The number of any account, as the page of users has it."""
+        found = re.search(r'id="user-(\d+)"', self.staff.get(f"/admin/users/?q={name}").text)
+        assert found
+        return found[1]
+
     def roles(self) -> dict[str, str]:
         """Who has which role, as staff see it."""
         page = self.staff.get(self.members).text.partition("<h2>Invitations</h2>")[0]
@@ -275,6 +281,21 @@ def test_two_owners_who_demote_each_other_at_once_leave_one(stage: Stage) -> Non
             ]
         assert {order.result().status for order in orders} <= {302, 403}
         assert sorted(again.roles().values()) == ["member", "owner"]
+
+
+def test_two_staff_who_take_each_others_access_at_once_leave_one(stage: Stage) -> None:
+    for _ in range(5):
+        names = [stage.account(is_staff="on") for _ in range(2)]
+        browsers = [stage.enter(name) for name in names]
+        paths = [f"/admin/users/{stage.number(name)}/" for name in names]
+        with ThreadPoolExecutor(2) as pool:
+            takes = [
+                pool.submit(who.post, path, is_active="on")
+                for who, path in zip(browsers, reversed(paths), strict=True)
+            ]
+        assert {take.result().status for take in takes} <= {302, 403}
+        kept = [browser for browser in browsers if browser.get("/admin/users/").status == 200]
+        assert len(kept) == 1
 
 
 def test_staff_put_themselves_over_no_owner_without_an_invitation_that_is_recorded(

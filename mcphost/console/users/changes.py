@@ -9,11 +9,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 
 from mcphost.audit.records import Actor
 from mcphost.audit.services import record
+from mcphost.tenants.access import allowed
 from mcphost.tenants.errors import InvalidError
+from mcphost.tenants.roles import Permission
 from mcphost.tenants.services import keep_owners
 
 TAKEN = "A user with that name already exists."
@@ -52,12 +56,25 @@ def create(username: str, password: str, fields: PersonFields, who: Actor) -> Us
     return user
 
 
-def locked(user_id: int) -> User:
-    """Return a user, locked until the transaction ends. Raises User.DoesNotExist.
+def locked_by(staff: User, user_id: int) -> User:
+    """Return a user, locked until the transaction ends, and so is the staff member who changes it.
 
-    Rows that refer to the user can still be added (`no_key`).
+    Raises PermissionDenied if `staff` may no longer change users: of two who take each other's access
+    at once, one keeps it. Raises User.DoesNotExist.
     """
-    return User.objects.select_for_update(no_key=True).get(pk=user_id)
+    ids = {staff.pk, user_id}
+    # Locked in one order, so that two such changes at once do not deadlock.
+    rows = {row.pk: row for row in _locking().filter(pk__in=ids).order_by("pk")}
+    if staff.pk not in rows or not allowed(rows[staff.pk], None, Permission.MANAGE_MEMBERS):
+        raise PermissionDenied
+    if user_id not in rows:
+        raise User.DoesNotExist
+    return rows[user_id]
+
+
+def _locking() -> QuerySet[User]:
+    """Users, locked when they are read. Rows that refer to them can still be added (`no_key`)."""
+    return User.objects.select_for_update(no_key=True)
 
 
 @transaction.atomic
@@ -66,7 +83,7 @@ def update(user: User, fields: PersonFields, who: Actor) -> User:
 
     Raises InvalidError when deactivating the last owner of an open tenant, and User.DoesNotExist.
     """
-    user = locked(user.pk)
+    user = _locking().get(pk=user.pk)
     before, after = asdict(PersonFields.of(user)), asdict(fields)
     changed = {name: value for name, value in after.items() if value != before[name]}
     if not changed:

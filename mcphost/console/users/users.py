@@ -188,7 +188,7 @@ def edit(request: SignedInRequest, user_id: int) -> HttpResponseBase:
         saved = editing.save(
             user.get_username(),
             asdict(wanted),
-            lambda: asdict(PersonFields.of(changes.locked(user_id))),
+            lambda: asdict(PersonFields.of(changes.locked_by(request.user, user_id))),
             lambda: changes.update(user, wanted, actor(request)),
         )
         if saved is not None:

@@ -1,3 +1,5 @@
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -167,16 +169,35 @@ def test_a_change_is_compared_with_the_row_and_not_with_what_was_read_before(cas
 
 def test_a_user_who_was_deleted_meanwhile_is_gone(staff: Client, cast: Cast) -> None:
     gone = User.objects.create_user("newcomer")
-
-    def delete_first(execute: Any, sql: str, *rest: Any) -> Any:
-        if sql.startswith("SAVEPOINT"):
-            User.objects.filter(pk=gone.pk).delete()
-        return execute(sql, *rest)
-
-    with connection.execute_wrapper(delete_first):
+    with before_the_change(lambda: User.objects.filter(pk=gone.pk).delete()):
         response = staff.post(f"/admin/users/{gone.pk}/", {"first_name": "Nova"})
     assert response.status_code == 404
     assert not Entry.objects.filter(action="user.updated").exists()
+
+
+@pytest.mark.parametrize("taken", ["is_staff", "is_active"])
+def test_staff_whose_access_was_taken_away_meanwhile_change_no_user(
+    staff: Client, cast: Cast, taken: str
+) -> None:
+    path = f"/admin/users/{cast.operator.user.pk}/"
+    itself = User.objects.filter(pk=cast.staff.user.pk)
+    with before_the_change(lambda: itself.update(**{taken: False})):
+        response = staff.post(path, {"first_name": "Olga", "is_active": "on"})
+    assert response.status_code == 403
+    assert User.objects.get(username="operator").first_name == ""
+
+
+@contextmanager
+def before_the_change(act: Callable[[], object]) -> Iterator[None]:
+    """Let another user act after a request was admitted, and before its transaction reads anything."""
+
+    def act_first(execute: Any, sql: str, *rest: Any) -> Any:
+        if sql.startswith("SAVEPOINT"):
+            act()
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(act_first):
+        yield
 
 
 def test_nobody_locks_themselves_out(staff: Client, cast: Cast) -> None:
