@@ -114,6 +114,13 @@ class TenantForm(forms.ConsoleForm):
             concurrent_calls=given["concurrent_calls"],
         )
 
+    def ask_for_file_again(self) -> None:
+        """Say beside the upload field, if the form is shown again, that browsers keep no chosen file."""
+        if self.errors and self.files and "icon_file" not in self.errors:
+            self.add_error(
+                "icon_file", "Choose the icon again: browsers do not keep a chosen file."
+            )
+
     def place(self, problems: forms.Problems) -> None:
         """Show problems; those of the icon beside the upload field."""
         super().place({"icon_file" if f == "icon" else f: said for f, said in problems.items()})
@@ -171,6 +178,7 @@ def add(request: SignedInRequest) -> HttpResponseBase:
         if made is not None:
             messages.success(request, f"{made.slug} is open. Next, appoint its first owner.")
             return redirect("admin:members", made.slug)
+    form.ask_for_file_again()
     return show(
         request,
         "tenants/tenant_form.html",
@@ -224,6 +232,7 @@ def settings(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         if saved is not None:
             messages.success(request, "Saved.")
             return redirect("admin:settings", tenant.slug)
+    form.ask_for_file_again()
     return show(
         request,
         "tenants/tenant_form.html",

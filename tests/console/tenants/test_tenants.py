@@ -114,6 +114,18 @@ def test_a_new_icon_is_a_change_of_the_settings_too(owner: Client, cast: Cast) -
     assert Tenant.objects.get(slug="acme").title == "Acme"
 
 
+@pytest.mark.parametrize("wrong", [{"based_on": "older"}, {"calls_per_minute": "0"}])
+def test_an_icon_that_was_chosen_for_a_refused_form_is_asked_for_again(
+    owner: Client, wrong: dict[str, str]
+) -> None:
+    icon = SimpleUploadedFile("icon.png", PNG, "image/png")
+    refused = owner.post(SETTINGS, {"title": "Mine", "icon_file": icon, **wrong})
+    (problem,) = refused.context["form"].errors["icon_file"]
+    assert problem == "Choose the icon again: browsers do not keep a chosen file."
+    again = owner.post(SETTINGS, {"title": "Mine", **wrong})
+    assert "icon_file" not in again.context["form"].errors
+
+
 def test_settings_of_a_tenant_that_was_closed_meanwhile_are_gone(owner: Client, cast: Cast) -> None:
     def close_first(execute: Any, sql: str, *rest: Any) -> Any:
         if sql.startswith("SAVEPOINT"):
