@@ -213,6 +213,26 @@ def test_a_reason_in_the_list_has_its_code_set_apart(operator: Client, acme: Thi
     assert 'title="`city` is &lt;no&gt; text"' in page
 
 
+def test_a_search_of_calls_that_ends_early_leads_to_its_next_page(
+    operator: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        recorded(acme.tenant, UUID(int=number))
+    path, more = f"{CALLS}?call=ffff", "Nothing found so far"
+    page = operator.get(path).content.decode()
+    assert "No matching calls" in page
+    assert more not in page
+    monkeypatch.setattr(windows, "LARGEST", 2)
+    monkeypatch.setattr(windows, "COMPARING_SECONDS", 0.0)
+    found = operator.get(path)
+    page = found.content.decode()
+    assert more in page
+    assert "No matching calls" not in page
+    assert f'href="?{escape(found.context["older"])}"' in page
+    oldest = operator.get(f"{CALLS}?after={UUID(int=1)}").content.decode()
+    assert "No calls yet" not in oldest
+
+
 @pytest.mark.parametrize(
     ("page", "action"), [("audit-log", "key.rotated"), ("refusals", STATE_REFUSED)]
 )
