@@ -52,6 +52,7 @@ SENT_SECONDS: Final = 3.0
 LOOK_SECONDS: Final = 15.0
 """How often a blocked `tasks/result` reads its task, besides when that changes."""
 CANCELLED: Final = "The task was cancelled"
+"""The error of `tasks/result` unless a user of the server cancelled it and said why."""
 
 
 async def get(incoming: Incoming, session: ClientSession) -> Mapping[str, Any]:
@@ -171,7 +172,7 @@ async def _ended(row: TaskRow, incoming: Incoming) -> Mapping[str, Any]:
     if view.error is not None:
         raise ProtocolError(view.error["code"], view.error["message"], view.error.get("data"))
     if view.result is None:
-        raise ProtocolError(INTERNAL_ERROR, CANCELLED)
+        raise ProtocolError(INTERNAL_ERROR, view.message or CANCELLED)
     revision = REVISIONS[incoming.exchange.revision]
     return written.related(convert_result(revision, "tools/call", view.result), view.id)
 

@@ -1,9 +1,16 @@
 """`tasks/cancel` in sessions: it ends what has not ended, and is refused after the end."""
 
+from uuid import UUID
+
 import pytest
 
 from mcphost.audit.models import Entry
+from mcphost.audit.records import Actor
 from mcphost.serving.database import in_database
+from mcphost.serving.execution.cancelled_calls import TOLD
+from mcphost.serving.execution.cancelling import cancel_task
+from mcphost.tasks.listing import of_call
+from mcphost.tasks.models import Task as StoredTask
 from tests.cast import Cast
 from tests.serving.legacy.tasks.client import (
     RED,
@@ -52,6 +59,26 @@ async def test_a_request_that_waits_for_the_result_ends_with_an_error(client: Ta
             response = await each.response()
             assert "cancelled" in response["error"]["message"]
     await _is_cancelled(task)
+
+
+async def test_a_request_that_waits_for_the_result_is_told_an_operators_reason(
+    client: TaskClient,
+) -> None:
+    task = await client.begin("paint")
+    await task.reaches("input_required")
+
+    def cancel() -> bool:
+        row = StoredTask.objects.get(pk=UUID(hex=task.handle["taskId"]))
+        listed = of_call(row.call, row.tenant)
+        assert listed is not None
+        return cancel_task(listed, "No paint is left.", Actor.system("tests"))
+
+    async with task.following() as following:
+        await following.asked()
+        assert await in_database(cancel)
+        reply = await following.posted.done()
+        assert reply.check().error["message"] == TOLD.format("No paint is left.")
+    assert (await task.result()).error["message"] == TOLD.format("No paint is left.")
 
 
 async def test_a_question_on_a_stream_is_withdrawn_and_the_stream_ends(client: TaskClient) -> None:
