@@ -4,11 +4,13 @@ from io import StringIO
 from typing import Any
 
 import pytest
+from django.contrib.auth.hashers import MD5PasswordHasher
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.test import override_settings
 from django.utils import timezone
+from pytest_django import Settings
 
 from mcphost import home
 from mcphost.audit.models import Entry
@@ -17,6 +19,7 @@ from mcphost.catalogue import selectors as catalogue
 from mcphost.feed.models import Change
 from mcphost.identity import selectors as identity
 from mcphost.identity.models import Token
+from mcphost.management.commands.up import _account
 from mcphost.tenants import selectors as tenants
 from mcphost.tenants.models import Membership, Tenant
 from mcphost.tenants.roles import CALL_TOOLS, LIST_TOOLS, Audience, Role
@@ -156,6 +159,31 @@ def test_an_auditor_with_a_password_of_its_own_keeps_it(data: home.Home) -> None
     _give(User.objects.get(username="auditor"), "chosen by the auditor")
     _init(demo=True)
     assert User.objects.get(username="auditor").check_password("chosen by the auditor")
+
+
+class CountingHasher(MD5PasswordHasher):
+    """A hasher that counts what it verifies."""
+
+    verified = 0
+
+    def verify(self, password: str, encoded: str) -> bool:
+        CountingHasher.verified += 1
+        return super().verify(password, encoded)
+
+
+def test_a_start_hashes_the_password_of_each_account_once(
+    data: home.Home, settings: Settings
+) -> None:
+    settings.PASSWORD_HASHERS = ["tests.management.test_init.CountingHasher"]
+    _init(demo=True)
+    CountingHasher.verified = 0
+    _init(demo=True)
+    accounts = [_account("admin", data.admin_password), _account("auditor", data.auditor_password)]
+    assert [each.password for each in accounts] == [
+        home.read(data.admin_password),
+        home.read(data.auditor_password),
+    ]
+    assert CountingHasher.verified == 2
 
 
 def _give(user: User, password: str) -> None:

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from mcphost import home
 from mcphost.management.commands.init import ADMIN
-from mcphost.management.demo import AUDITOR
+from mcphost.management.demo import AUDITOR, fits
 from mcphost.management.welcome import Account, Welcome
 from mcphost.serving.process import startup_checks
 from mcphost.transport.server.port_check import cannot_listen, is_free
@@ -58,5 +58,5 @@ def _account(name: str, file: Path) -> Account:
     """Return an account, with its generated password if that is still valid."""
     password = home.read(file)
     user = get_user_model().objects.filter(username=name).first()
-    known = user is not None and user.check_password(password)
+    known = user is not None and fits(user.password, password)
     return Account(name, password if known else "", file)
