@@ -75,6 +75,7 @@ class Follower:
     def _lease(self, now: datetime) -> bool:
         begin(now)
         free = Q(owner=None) | Q(owner=self.id) | Q(leased_until__lt=now)
+        free |= Q(leased_until__gt=now + 2 * LEASE)  # longer than any: by a clock that is ahead
         if Following.objects.filter(owner=self.id, leased_until__gt=now + LEASE / 2).exists():
             return True
         return self._hold(Following.objects.filter(free), now)
@@ -205,7 +206,7 @@ class _Pass:
         return found.more
 
     def _look_wide(self, following: Following, now: datetime, lost: Losses) -> None:
-        if following.checked_at is not None and now < following.checked_at + unseen.WIDE_EVERY:
+        if not _is_over(following.checked_at, unseen.WIDE_EVERY, now):
             return
         found = unseen.look_wide(following, now)
         self._write(found.calls, now, lost)
@@ -258,7 +259,7 @@ class _Pass:
         return left is not None
 
     def _prune(self, following: Following, now: datetime) -> None:
-        if following.pruned_at is not None and now < following.pruned_at + PRUNE_EVERY:
+        if not _is_over(following.pruned_at, PRUNE_EVERY, now):
             return
         for _ in range(PRUNED_PORTIONS):
             if rollups.prune(now) < rollups.PRUNED_AT_ONCE:
@@ -281,11 +282,10 @@ class _Pass:
 
     def _fold(self, following: Following, now: datetime) -> None:
         """Bring roll-ups up to date: at once while there are few calls; otherwise those of some seconds together."""
-        last = following.folded_at
         if self._reading:
             if self._alone:
                 rollups.fold(now)
-        elif self._written <= FEW or last is None or now >= last + FOLD_EVERY:
+        elif self._written <= FEW or _is_over(following.folded_at, FOLD_EVERY, now):
             while rollups.fold(now):
                 self._rest()
 
@@ -303,6 +303,11 @@ class _Pass:
         Following.objects.filter(pk=following.pk, **same).update(**changes)
         for name, value in changes.items():
             setattr(following, name, value)
+
+
+def _is_over(last: datetime | None, wait: timedelta, now: datetime) -> bool:
+    """Whether a wait since `last` is over: also if that is yet to come, noted by a clock that was ahead."""
+    return last is None or not last <= now < last + wait
 
 
 def _behind_all() -> UUID:

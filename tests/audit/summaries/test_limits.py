@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from datetime import timedelta
 from itertools import pairwise
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from django.db import connection
@@ -17,10 +17,10 @@ from mcphost.audit.selectors import EntryFilter, first_id
 from mcphost.audit.services import record
 from mcphost.audit.summaries import follower, rollups, selectors, sets, unseen
 from mcphost.audit.summaries.figures import Period
-from mcphost.audit.summaries.follower import LEASE, Follower, catch_up
+from mcphost.audit.summaries.follower import FEW, LEASE, Follower, catch_up
 from mcphost.audit.summaries.rollups import By, Resolution
 from tests.audit.asking import HALF_HOUR, MINUTE, keep, row
-from tests.audit.summaries.test_follower import asking, check, follow, plain
+from tests.audit.summaries.test_follower import HOUR, asking, check, follow, plain
 
 SECOND = timedelta(seconds=1)
 
@@ -44,6 +44,21 @@ def test_the_lease_lasts_as_long_as_a_pass_that_pauses(monkeypatch: pytest.Monke
     assert took_over == [False] * len(took_over)
     assert len(took_over) > 4
     check(clock[0])
+
+
+def test_what_a_process_noted_whose_clock_was_ahead_holds_nothing_up() -> None:
+    """Before it stopped, or its clock was set back."""
+    follow()
+    now = timezone.now()
+    ahead = dict.fromkeys(("leased_until", "folded_at", "checked_at", "pruned_at"), now + HOUR)
+    Following.objects.update(owner=uuid4(), **ahead)
+    keep(*(plain() for _ in range(FEW + 1)))
+    step = Follower().step()
+    assert (step.leads, step.written) == (True, FEW + 1)
+    assert not RollUpChange.objects.exists()
+    following = Following.objects.get()
+    assert all(getattr(following, name) < now + MINUTE for name in ahead)
+    check()
 
 
 @pytest.mark.parametrize("leased", [-MINUTE, MINUTE, None])
