@@ -69,7 +69,7 @@ bench: dev ## throughput and listeners, beside other servers; writes docs/benchm
 screenshots: dev ## take the pictures of README and docs/tour.md again (needs chromium; PICTURES="calls keys" for some)
 	$(VENV)/python -m tests.screenshots $(PICTURES)
 
-editor: dev ## build static/editor again from editor/ (the script editor of the admin)
+editor: dev ## build static/editor again from editor/ (the script editor of the console)
 	$(VENV)/python -m editor
 
 clean: ## remove .venv and everything that was built; never the data in var/

@@ -209,7 +209,7 @@ def _options() -> argparse.Namespace:
         "scenarios",
         nargs="*",
         help="call: beside the peers; ask: calls of two legs; kinds: functions, scripts and HTTP tools; sessions: real clients from connecting to closing; scale: over a large database; nodes: two processes against "
-        "one; listeners: how soon all hear of a change; waiting: what open questions cost; tasks: calls that outlive their requests; console: pages of the admin over ten million entries, live lists, summaries. Without a name all of these. "
+        "one; listeners: how soon all hear of a change; waiting: what open questions cost; tasks: calls that outlive their requests; console: pages of the console over ten million entries, live lists, summaries. Without a name all of these. "
         "profile: CPU per call of mcphost and the bare app, in less than a minute, for developers; writes nothing",
     )
     parser.add_argument("--smoke", action="store_true", help="a second each, nothing is written")

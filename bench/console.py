@@ -1,4 +1,4 @@
-"""What the admin costs: its pages over a large record, many open live lists, and following the record."""
+"""What the console costs: its pages over a large record, many open live lists, and following the record."""
 
 import json
 import os

@@ -36,7 +36,7 @@ TARGET_QUESTION = 30 * 1024
 TARGET_LATENCY = 1.5
 TARGET_SESSION = 25 * 1024
 TARGET_SET_UP = 300
-# Seconds of a page of the admin, at the server.
+# Seconds of a page of the console, at the server.
 TARGET_PAGE = 0.3
 # Of the CPU per call without them.
 TARGET_SUMMARIES = 1.1
@@ -368,7 +368,7 @@ def conditions(facts: Mapping[str, str], plan: Plan, labels: Sequence[str]) -> s
 
 
 def record_table(figure: RecordFigure) -> str:
-    """Pages of the admin over a large record, as Markdown."""
+    """Pages of the console over a large record, as Markdown."""
     lines = [
         f"### Pages over {figure.entries:,} entries: {figure.label}",
         "",

@@ -109,7 +109,7 @@ def call_entries(call: UUID, tenants: frozenset[UUID] | None) -> tuple[EntryView
 def first_call(tenant: UUID) -> EntryView | None:
     """The first entry of a tenant's first call by a client; None before one has arrived.
 
-    Trials in the admin are no calls of clients.
+    Trials in the console are no calls of clients.
     """
     rounds = Entry.objects.filter(tenant=tenant, action__in=(ROUND_STARTED, ROUND_FINISHED))
     found = rounds.exclude(delivery=Delivery.PLAYGROUND).order_by("id").first()

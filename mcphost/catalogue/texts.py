@@ -59,7 +59,7 @@ def check_time_limit(seconds: Any) -> list[str]:
 
 def check_answer_within(seconds: Any) -> list[str]:
     """Check the seconds that a question waits, or None for the code's or the platform's."""
-    return _check_seconds(seconds, settings.MCPHOST_MAX_ANSWER_SECONDS, "The answer time limit")
+    return _check_seconds(seconds, settings.MCPHOST_MAX_ANSWER_SECONDS, "The response time limit")
 
 
 def check_target(seconds: Any) -> list[str]:

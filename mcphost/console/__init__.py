@@ -1,1 +1,1 @@
-"""The admin site: every page that people see."""
+"""The console: every page that people see."""

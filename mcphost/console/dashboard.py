@@ -1,4 +1,4 @@
-"""The dashboard: the numbers of the user's tenants, what needs a hand, and recent calls."""
+"""The dashboard: the numbers of the user's tenants, what needs attention, and recent calls."""
 
 from dataclasses import dataclass
 from uuid import UUID

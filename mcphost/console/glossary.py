@@ -36,7 +36,7 @@ TERMS = (
         "VS Code or Cursor.",
     ),
     Term("Draft", "A tool, prompt or resource that was never published. Clients do not see it."),
-    Term("Entry", "One line of a call or of the audit log, written before the answer leaves."),
+    Term("Entry", "One line of a call or of the audit log, written before the result is sent."),
     Term(
         "Grant",
         "The permission of a tenant to use a Python function. Platform staff grant and revoke it.",

@@ -1,4 +1,4 @@
-"""The console's admin site: who may enter, and how users sign in and out.
+"""The site of the console: who may enter, and how users sign in and out.
 
 Its pages are in `urls.py`. No model is registered: every page reads through selectors and writes
 through services, so no built-in list, filter or dropdown reads rows by itself.

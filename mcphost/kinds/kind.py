@@ -86,7 +86,7 @@ class Sending:
 class Kind(Protocol):
     """One kind.
 
-    `label` and `about` say in the admin what it is and when to choose it. `primitive_types` are
+    `label` and `about` say in the console what it is and when to choose it. `primitive_types` are
     those that it supports. `can_ask`: whether its programs may ask the caller
     questions; `can_stream`: whether they may send progress and log messages.
     """

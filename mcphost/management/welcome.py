@@ -35,7 +35,7 @@ class Welcome:
     def text(self) -> str:
         lines = [
             "",
-            *_account("Admin  ", f"{self.base}/admin/", self.admin),
+            *_account("Console", f"{self.base}/admin/", self.admin),
             *_account("Auditor", "same page, may read payloads", self.auditor),
             f"  Tenant URL   {self.url}",
             f"  Demo token   {self.token}",

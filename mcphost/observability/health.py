@@ -1,6 +1,6 @@
 """Health probes: every part of the process that can fail registers one here.
 
-`/readyz` and the admin read them. Facts are about how the process is set up, and are no judgement. A problem makes the process unready; a warning is about something
+`/readyz` and the console read them. Facts are about how the process is set up, and are no judgement. A problem makes the process unready; a warning is about something
 that it can do without for a while. A probe is a function that returns what is wrong, as text that
 may be public, or None. It is called on the event loop: it never waits, and reads what is known.
 """

@@ -88,7 +88,7 @@ class BaseContext:
     def announce_list(self, name: Literal["tools", "prompts", "resources"]) -> None:
         """Notify subscribed clients that a list has changed, so that they request it again.
 
-        Changes that are made and published in the admin are announced automatically. This is for a
+        Changes that are made and published in the console are announced automatically. This is for a
         list whose meaning has changed although its text has not. Raises ValueError for another
         name, and ToolError for too many announcements at once.
         """

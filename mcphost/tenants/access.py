@@ -26,7 +26,7 @@ Person = User | AnonymousUser
 
 
 def visible_tenants(user: Person) -> QuerySet[Tenant]:
-    """Return the tenants that a user may see in the admin and the API."""
+    """Return the tenants that a user may see in the console and the API."""
     return tenants_where(user, Permission.VIEW_TOOLS)
 
 

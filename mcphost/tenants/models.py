@@ -146,7 +146,7 @@ class Invitation(models.Model):
         return f"{self.username} may become {self.role} of {self.tenant_id}"
 
 
-# Users are Django's model, and other code (the admin, the shell) can change them. The change log
+# Users are Django's model, and other code (the console, the shell) can change them. The change log
 # must report each such change, so these receivers are connected as soon as the models are loaded.
 
 

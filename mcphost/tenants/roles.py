@@ -18,7 +18,7 @@ class Role(StrEnum):
 
 
 class Permission(StrEnum):
-    """An action that a user may be allowed in the admin and the API."""
+    """An action that a user may be allowed in the console and the API."""
 
     VIEW_TOOLS = "view_tools"
     EDIT_TOOLS = "edit_tools"

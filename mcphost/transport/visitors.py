@@ -22,7 +22,7 @@ PAGE: Final = b"""<!DOCTYPE html>
 <body><main><p class="code">MCP</p><h1>This is the address of an MCP server</h1>
 <p>Programs connect here, not browsers: <a href="https://modelcontextprotocol.io" rel="noreferrer">MCP</a> clients such as Claude Code, VS Code or Cursor.</p>
 <p>To connect one, give it the address of this page and, in the header <code>Authorization: Bearer &hellip;</code>, a token.</p>
-<p>Members create tokens under <a href="/admin/you/">Your access</a>. Owners, operators and auditors find set-ups to paste on the page <i>Connect</i> of their tenant in the <a href="/admin/">admin</a>.</p></main></body></html>
+<p>Members create tokens under <a href="/admin/you/">Your access</a>. Owners, operators and auditors find set-ups to paste on the page <i>Connect</i> of their tenant in the <a href="/admin/">console</a>.</p></main></body></html>
 """
 _HEADERS: Final[RawHeaders] = (
     (b"content-type", b"text/html; charset=utf-8"),

@@ -23,7 +23,7 @@
   const two = (number, length = 2) => String(number).padStart(length, "0");
   const exact = (at) => `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} `
     + `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}.${two(at.getMilliseconds(), 3)}`;
-  const timed = (root) => root.querySelectorAll("td time, dd time").forEach((time) => {
+  const timed = (root) => root.querySelectorAll("td time, dd time, .c-waiting-left time").forEach((time) => {
     if (time.querySelector(".c-exact")) return;
     const beside = document.createElement("span");
     beside.className = "c-exact";

@@ -94,7 +94,17 @@ def test_visitors_are_told_nothing_in_the_consoles_frame() -> None:
 
 @pytest.mark.django_db
 def test_every_page_says_what_it_is_for(owner: Client, acme: Things) -> None:
-    for path in ("", "tools/", "tools/new/", "calls/", "audit-log/", "tokens/", "members/"):
+    for path in (
+        "",
+        "tools/",
+        "tools/new/",
+        f"tools/{acme.tool}/",
+        f"tools/{acme.tool}/edit/",
+        "calls/",
+        "audit-log/",
+        "tokens/",
+        "members/",
+    ):
         page = owner.get(f"/admin/t/acme/{path}")
         purpose = page.context["purpose"]
         assert purpose.endswith(".")
@@ -181,8 +191,10 @@ def test_facts_are_told_in_a_line() -> None:
         "before": None,
         "limit": 5,
         "name": "x",
+        "expires_at": "2027-02-24T04:59:47.834663+00:00",
     }
-    assert brief(facts) == "is staff: yes, public: no, scopes: a b, limit: 5, name: x"
+    told = "is staff: yes, public: no, scopes: a b, limit: 5, name: x"
+    assert brief(facts) == f"{told}, expires at: 2027-02-24 04:59 UTC"
 
 
 def test_json_is_shown_as_people_read_it() -> None:

@@ -57,7 +57,7 @@ def _permission(pattern: URLPattern) -> Any:
 
 def _expected(cast: Cast, role: str, pattern: URLPattern) -> int:
     if role in ("member", "former member"):
-        return 302  # to the sign-in
+        return 403 if pattern.name in SIGN_IN_FROM else 302  # in a frame, or to the sign-in
     of_tenant = "slug" in pattern.pattern.converters
     tenant = Tenant.objects.get(slug="acme") if of_tenant else None
     person = getattr(cast, role)

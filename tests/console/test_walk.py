@@ -268,7 +268,8 @@ def test_the_texts_that_are_looked_for_are_on_the_pages_of_who_may_see_them(
 
 
 FRAMED = {"tool_try", "tool_try_saved"}
-"""Pages in a frame, which shows no sign-in: without a session they have a link to it."""
+"""Pages in a frame, which shows no sign-in: without a session they have a link to it, and without
+a role that enters they say so."""
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in OPEN_TO_ANYBODY])
@@ -284,10 +285,12 @@ def test_who_may_not_enter_is_led_to_the_sign_in(
     door = "/admin/sign-in/" if name in PERSONAL else "/admin/login/"
     clients = [Client()] if name in PERSONAL else [Client(), browse(cast.member)]
     for client in clients:
-        in_frame = name in FRAMED and "_auth_user_id" not in client.session
+        in_frame, signed_in = name in FRAMED, "_auth_user_id" in client.session
         for response, _ in visits(client, path, acme):
             assert response.status_code == (403 if in_frame else 302), path
-            if in_frame:
+            if in_frame and signed_in:
+                assert b"You have no access here" in response.content
+            elif in_frame:
                 assert f'<a href="{door}?next='.encode() in response.content
             else:
                 assert response["Location"].startswith(door)

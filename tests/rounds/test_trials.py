@@ -1,4 +1,4 @@
-"""Trials: a tool runs in the admin as a client's call does, for operators only."""
+"""Trials: a tool runs in the console as a client's call does, for operators only."""
 
 from dataclasses import replace
 from textwrap import dedent
@@ -119,7 +119,7 @@ async def test_each_round_is_recorded_as_a_trial_of_the_operator(acme: Cast, tri
     assert {(one.actor_kind, one.actor_id) for one in found} == {
         ("person", str(acme.operator.user.pk))
     }
-    assert {one.client_name for one in found} == {"mcphost admin"}
+    assert {one.client_name for one in found} == {"mcphost console"}
     finished = [one.outcome for one in found if one.action == ROUND_FINISHED]
     assert finished == ["input_required", "complete"]
     (answer,) = [one for one in found if one.action == ANSWER_RECEIVED]

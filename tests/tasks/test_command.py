@@ -11,9 +11,13 @@ from pytest_django import Settings
 
 from mcphost.audit.models import Entry
 from mcphost.feed.models import Change
+from mcphost.sealing.tokens import Purpose
+from mcphost.serving.execution.stored_tasks import MESSAGE
 from mcphost.tasks.changes import CANCELLED, CHANGED, DUE, NO_OWNER
 from mcphost.tasks.models import Task, TaskQuestion
 from mcphost.tasks.states import AnswerState, TaskState
+from mcphost.vault import sealer
+from mcphost.vault.services import ensure_ring, ensure_tenant
 from tests.cast import Cast
 from tests.tasks.rows import LONG_AGO, SECRET, process
 from tests.tasks.rows import a_question as question
@@ -93,8 +97,8 @@ def test_list_leaves_out_other_tenants_and_other_states(cast: Cast) -> None:
 def test_an_expired_task_is_no_task(cast: Cast) -> None:
     row = task(cast.acme.id, expires_at=timezone.now() - timedelta(seconds=1))
     assert run("list") == ["No tasks."]
-    for verb in ("show", "cancel", "retry"):
-        assert "has expired" in refused(verb, row.id.hex)
+    for words in (("show",), ("cancel", "--reason", "why"), ("retry",)):
+        assert "has expired" in refused(words[0], row.id.hex, *words[1:])
     assert refused("show", "nonsense") == "'nonsense' is not the id of a task."
 
 
@@ -115,25 +119,31 @@ def test_show_lists_the_questions_and_no_contents(cast: Cast) -> None:
 
 
 def test_cancel_ends_the_task_wherever_it_runs(cast: Cast) -> None:
+    ensure_ring()
+    ensure_tenant(cast.acme.id)
     row = task(cast.acme.id, owner=process("one:1"), message=SECRET)
     question(row)
-    assert run("cancel", str(row.id)) == [f"Task {row.id.hex} is cancelled."]
+    told = ("--reason", "The printer\x1b is\nbroken.")
+    assert run("cancel", str(row.id), *told) == [f"Task {row.id.hex} is cancelled."]
     after = Task.objects.get(id=row.id)
     assert (after.state, after.owner) == (TaskState.CANCELLED, NO_OWNER)
     assert SECRET not in f"{after.request}{after.journal}{after.message}"
     assert after.nonce != row.nonce
     assert not TaskQuestion.objects.exists()
     assert news(row) == [CHANGED, CANCELLED]
-    entry(row, "task.cancelled")
-    assert "has ended: it is cancelled" in refused("cancel", row.id.hex)
+    assert entry(row, "task.cancelled").reason == "The printer is broken."
+    context = row.id.bytes + MESSAGE
+    said = sealer.unseal(Purpose.ROW, row.tenant, after.message, context=context)
+    assert said.decode().endswith("operator of the server: The printer is broken.")
+    assert "has ended: it is cancelled" in refused("cancel", row.id.hex, *told)
     entry(row, "task.cancelled")
 
 
 @pytest.mark.parametrize("state", [one for one in TaskState if one is not TaskState.WORKING])
 def test_a_task_that_has_ended_stays_as_it_is(cast: Cast, state: TaskState) -> None:
     row = task(cast.acme.id, state=state, outcome=SECRET)
-    for verb in ("cancel", "retry"):
-        assert f"it is {state}" in refused(verb, row.id.hex)
+    for words in (("cancel", "--reason", "why"), ("retry",)):
+        assert f"it is {state}" in refused(words[0], row.id.hex, *words[1:])
     assert Task.objects.filter(id=row.id, state=state, outcome=SECRET).exists()
     assert (news(row), Entry.objects.filter(call=row.call).count()) == ([], 0)
 
@@ -172,7 +182,7 @@ def test_retry_leaves_what_runs_and_what_waits_for_an_answer(
     question(asks)
     assert "it runs at one:1" in refused("retry", runs.id.hex)
     assert "it runs at two:2 (dead)" in refused("retry", young.id.hex)
-    assert "it waits for an answer" in refused("retry", asks.id.hex)
+    assert "it waits for a response" in refused("retry", asks.id.hex)
     assert not Task.objects.exclude(due_at=None).exists()
 
 
@@ -180,3 +190,15 @@ def test_where_one_process_serves_no_owner_counts_as_dead(cast: Cast, settings: 
     settings.MCPHOST_ALONE = True
     row = task(cast.acme.id, owner=uuid4(), taken_at=timezone.now() - LONG_AGO)
     assert f"it runs at {row.owner}" in refused("retry", row.id.hex)
+
+
+@pytest.mark.parametrize("reason", ["", " \n", "x" * 301])
+def test_a_task_is_not_cancelled_without_a_reason_of_bounded_length(
+    cast: Cast, reason: str
+) -> None:
+    row = task(cast.acme.id)
+    assert "A reason has 1 to 300 characters" in refused("cancel", row.id.hex, "--reason", reason)
+    with pytest.raises(CommandError, match="--reason"):
+        run("cancel", row.id.hex)
+    assert Task.objects.get(id=row.id).state == TaskState.WORKING
+    assert not Entry.objects.filter(action="task.cancelled").exists()

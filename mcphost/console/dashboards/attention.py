@@ -1,4 +1,4 @@
-"""What needs a hand, each in one line with a link to where it is fixed.
+"""What needs attention, each in one line with a link to where it is fixed.
 
 A line is shown to users who may see what it is about and open the page that it links to.
 """

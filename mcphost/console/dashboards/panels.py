@@ -121,14 +121,14 @@ def tiles(total: CallNumbers, before: CallNumbers, period: Period) -> Iterator[T
     yield Tile("Calls", grouped(total.calls), *_change(total.calls, before.calls, period))
     rate = f"{error_rate(total)} of calls" if total.calls else ""
     yield Tile("Errors", grouped(total.errors), rate, tone="bad" if total.errors else "")
-    yield Tile("Latency p50", latency(total.p50_us), "half are faster")
-    yield Tile("Latency p95", latency(total.p95_us), "95 % are faster")
-    answered = f"{_percent(ended(total, 'answered'), total.asked)} answered"
+    yield Tile("Duration p50", latency(total.p50_us), "half are faster")
+    yield Tile("Duration p95", latency(total.p95_us), "95 % are faster")
+    answered = f"{_percent(ended(total, 'answered'), total.asked)} accepted"
     yield Tile("Input requests", grouped(total.asked), answered if total.asked else "none sent")
     slow = f"p95 {people_took(total.p95_answer_ms)}"
     known = total.p95_answer_ms is not None
     yield Tile(
-        "Time people took", people_took(total.p50_answer_ms), slow if known else "no responses"
+        "Time to respond", people_took(total.p50_answer_ms), slow if known else "no responses"
     )
 
 
@@ -165,7 +165,7 @@ def latency_chart(
     slow = [_seconds(each.p95_us, 1e6) for each in numbers]
     usual = [_seconds(each.p50_us, 1e6) for each in numbers]
     return drawn_lines(
-        Axes("latency", "Latency", spans, duration_scale, duration_text),
+        Axes("latency", "Duration", spans, duration_scale, duration_text),
         (
             Measure("strong", "p95", slow, latency(total.p95_us)),
             Measure("soft", "p50", usual, latency(total.p50_us)),
@@ -180,7 +180,7 @@ def people_chart(
     slow = [_seconds(each.p95_answer_ms, 1e3) for each in numbers]
     usual = [_seconds(each.p50_answer_ms, 1e3) for each in numbers]
     return drawn_lines(
-        Axes("people", "Time people took", spans, duration_scale, duration_text),
+        Axes("people", "Time to respond", spans, duration_scale, duration_text),
         (
             Measure("strong", "p95", slow, people_took(total.p95_answer_ms)),
             Measure("soft", "p50", usual, people_took(total.p50_answer_ms)),

@@ -1,4 +1,4 @@
-"""The kinds in the admin: what to call each when a primitive is made, and its part of the form.
+"""The kinds in the console: what to call each when a primitive is made, and its part of the form.
 
 A kind that has no wording and no part of its own here gets both from itself: its label, and a form
 drawn from the JSON Schema of its configuration.

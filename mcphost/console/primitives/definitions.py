@@ -27,7 +27,7 @@ _ROWS: Final = {
     "headers": "Header",
     "fields": "Form field",
     "files": "File",
-    "questions": "Question",
+    "questions": "Input request",
     "arguments": "Argument",
     "messages": "Message",
     "variables": "Variable",
@@ -105,8 +105,8 @@ def _http(config: Mapping[str, Any]) -> Iterator[DefinitionPart]:
         yield DefinitionPart("Imported from", read.source)
     for each in read.questions:
         if_ = f"\nOnly if {json_text(each.when)}" if each.when else ""
-        yield DefinitionPart(f"Question {each.key}", f"{each.message}{if_}")
-        yield DefinitionPart(f"Answer {each.key}", each.requested_schema)
+        yield DefinitionPart(f"Input request {each.key}", f"{each.message}{if_}")
+        yield DefinitionPart(f"Response {each.key}", each.requested_schema)
     yield DefinitionPart("Request", "\n".join(_request(read.request)))
     if read.response.select:
         yield DefinitionPart("Expression", read.response.select)

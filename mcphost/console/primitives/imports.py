@@ -54,7 +54,7 @@ FETCHING: Final = EgressLimits(
 _SECRET: Final = "secret:"  # noqa: S105 - how fields begin
 _EXPIRED: Final = "The document is not kept any more. Give it again."
 _BUSY: Final = {
-    Busy.USER: "Another import of yours is under way. Try again when it has ended.",
+    Busy.USER: "Another import of yours is in progress. Try again when it has ended.",
     Busy.TENANT: "Another user of this tenant imports a document now. Try again in a moment.",
     Busy.ALL: "Other tenants import documents now. Try again in a moment.",
 }
@@ -241,7 +241,7 @@ def _document(form: ImportForm, tenant: Tenant) -> StoredDocument:
     except EgressError as error:
         raise OpenApiError(str(error)) from None
     if response.status != 200:
-        raise OpenApiError(f"The service answers with status {response.status}.")
+        raise OpenApiError(f"The service responds with status {response.status}.")
     return StoredDocument(response.body, response.url)
 
 

@@ -34,6 +34,7 @@ from mcphost.console.primitives import trial_results
 from mcphost.console.primitives.admission import Busy, UserSlots
 from mcphost.console.primitives.form import PrimitiveForm
 from mcphost.console.primitives.primitives import row_of
+from mcphost.console.signin import may_enter
 from mcphost.console.words import WORDS
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.serving.execution import trials
@@ -119,26 +120,29 @@ def _framed(view: View) -> View:
 
 
 def in_frame(guarded: View) -> View:
-    """Give a request without a session a page that the frame may show, which leads to the sign-in.
+    """Give a request without a session, or of a user without roles, a page that the frame may show.
 
-    `guarded` would redirect it to the sign-in, whose page no frame shows.
+    `guarded` would redirect both to the sign-in, whose page no frame shows.
     """
 
     @wraps(guarded)
     def answered(request: HttpRequest, **rest: Any) -> HttpResponseBase:
         if request.user.is_authenticated and request.user.is_active:
-            return guarded(request, **rest)
+            response = guarded(request, **rest)
+            if response.status_code != 302 or may_enter(request.user):
+                return response
+            return _not_entered(request, problems=[NO_ACCESS])
         match = request.resolver_match
         page = SIGN_IN_FROM[(match and match.url_name) or "tool_try"]
         after = urlencode({"next": reverse(f"admin:{page}", kwargs=rest)})
-        return _signed_out(request, sign_in=f"{reverse('admin:login')}?{after}")
+        return _not_entered(request, sign_in=f"{reverse('admin:login')}?{after}")
 
     return answered
 
 
 @xframe_options_sameorigin
-def _signed_out(request: HttpRequest, sign_in: str) -> HttpResponseBase:
-    return _page(request, status=403, sign_in=sign_in)
+def _not_entered(request: HttpRequest, **told: Any) -> HttpResponseBase:
+    return _page(request, status=403, **told)
 
 
 def is_framed(request: HttpRequest) -> bool:

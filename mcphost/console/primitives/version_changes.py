@@ -15,7 +15,7 @@ CONTEXT = 3
 _NAMES = {
     "config": "Definition",
     "time_limit_seconds": "Time limit (seconds)",
-    "answer_within_seconds": "Answer time limit (seconds)",
+    "answer_within_seconds": "Response time limit (seconds)",
     "input_schema": "Input schema",
     "output_schema": "Output schema",
     "author_version": "Version in the code",

@@ -77,7 +77,7 @@ _ENDS: Mapping[PrimitiveVerb, tuple[str, str]] = {
     PrimitiveVerb.ARCHIVE: ("Archive", _ARCHIVED),
 }
 _AFFECTED = (
-    "Its {requests} will not be answered any more: the next round of those calls is refused."
+    "Responses to its {requests} are no longer accepted: the next round of those calls is refused."
 )
 
 
@@ -279,14 +279,14 @@ def _under_way(row: PrimitiveRow, *, going_on: bool) -> str:
     running = call_list.count_running(tenant, target, now - _RECENT, now)
     parts = []
     if running:
-        parts.append(f"{running} {'call is' if running == 1 else 'calls are'} under way.")
+        parts.append(f"{running} {'call is' if running == 1 else 'calls are'} in progress.")
     if asked:
         requests = f"{asked} open input request{'' if asked == 1 else 's'}"
         if going_on:
-            parts.append(f"Its {requests} can still be answered; answers that were given are kept.")
+            parts.append(f"Its {requests} still accept responses; those that were given are kept.")
         else:
             parts.append(_AFFECTED.format(requests=requests))
-    return " ".join(parts) or "No call waits for an answer, and none is under way."
+    return " ".join(parts) or "No call waits for a response, and none is in progress."
 
 
 def _tried(request: SignedInRequest, row: PrimitiveRow, verb: Callable[[], Any]) -> bool:

@@ -203,5 +203,5 @@ def _notes(what: Repetition, revision: Revision | None) -> list[str]:
             "The input requests come on the stream. Responses are separate POSTs in the session."
         )
     if first.delivery == Delivery.PLAYGROUND:
-        notes.append("The call was a trial in the admin, without an HTTP request of a client.")
+        notes.append("The call was a trial in the console, without an HTTP request of a client.")
     return notes

@@ -37,7 +37,7 @@ from mcphost.console.records.filters import (
 )
 from mcphost.console.templatetags.console import lasted
 from mcphost.runtime.call import Delivery
-from mcphost.serving.execution.cancelling import LONGEST_REASON, CancelResult
+from mcphost.serving.execution.cancelling import LONGEST_REASON, CancelResult, plain_reason
 from mcphost.serving.execution.cancelling import cancel as cancel_call
 from mcphost.tasks import listing as tasks
 from mcphost.tenants.access import tenants_where
@@ -95,8 +95,7 @@ class CancelForm(forms.ConsoleForm):
     )
 
     def clean_reason(self) -> str:
-        words = "".join(each if each.isprintable() else " " for each in self.cleaned_data["reason"])
-        reason = " ".join(words.split())
+        reason = plain_reason(self.cleaned_data["reason"])
         if not reason:
             raise ValidationError("Say why, in words that the caller can read.")
         if len(reason) > LONGEST_REASON:

@@ -19,6 +19,7 @@ STAGES: Final[Mapping[str, tuple[str, ...]]] = {
 """The stages, with the endings that each counts. Together they are all that was asked."""
 STAGE_WORDS: Final[Mapping[str, str]] = {
     **{stage: stage for stage in STAGES},
+    "answered": outcome("accept"),
     "stopped": outcome(STOPPED),
     "never": "no response",
 }

@@ -185,6 +185,8 @@ def shortened(value: Any) -> Any:
 
 # Not repeated: a version's label has its number and digest, and a user is shown as the target.
 _TOLD = frozenset({"digest", "number", "user"})
+_TIME = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d+)?\+00:00$")
+"""A time as entries have it; its line shows it to the minute."""
 
 
 @register.filter
@@ -208,7 +210,9 @@ def _plain(value: Any) -> str:
         return " ".join(map(_plain, value))
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    if isinstance(value, str):
+        return _TIME.sub(r"\1 \2 UTC", value)
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 @register.filter

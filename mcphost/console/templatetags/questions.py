@@ -34,10 +34,10 @@ _KINDS: Mapping[tuple[str, str], tuple[str, str]] = {
     ("roots/list", ""): ("folders (roots)", "folder_open"),
 }
 _EVIDENCE: Mapping[str, str] = {
-    "client-asserted": "reported by the client; this server did not see who answered",
+    "client-asserted": "reported by the client; this server did not see who responded",
     "observed": "this server received no response in time",
     "signed-in": "given on a page of this server by a signed-in user",
-    "playground": "given in the admin by a signed-in user, in a trial",
+    "playground": "given in the console by a signed-in user, in a trial",
 }
 _FATES: Mapping[str, tuple[str, str]] = {
     timeline.OPEN: ("info", "waiting for a response"),
@@ -130,9 +130,36 @@ _DELIVERIES: Mapping[str, str] = {
     "modern": "responses come with the client's next request",
     "legacy": "responses come in the session while the call is in progress",
     "task": "as a task, which takes the responses",
-    "playground": "tried in the admin",
+    "playground": "tried in the console",
     "hosted": "responses come from a page of this server",
 }
+
+
+_ACTIONS: Mapping[str, str] = {
+    "question.asked": "Input request sent",
+    "answer.received": "Response received",
+    "answer.repeated": "Response repeated",
+    STATE_REFUSED: "State rejected",
+    ANSWER_REFUSED: "Response rejected",
+    MESSAGE_REFUSED: "Message blocked",
+    "member.appointed": "Owner appointed",
+    "member.set": "Role set",
+    "member.scopes_set": "Scopes of a member set",
+    "user.password_set": "Password set",
+    "signin.failed": "Sign-in failed",
+    "signin.locked": "Sign-in locked",
+    "signin.slowed": "Sign-in slowed",
+    "key.rewrapped": "Keys wrapped again",
+    "secrets.created": "Keys of the tenant created",
+}
+"""The names of actions that their words do not make by themselves."""
+
+
+@register.filter
+def action_name(action: str) -> str:
+    """An action of the audit log in words, such as "Tool published" for `tool.published`."""
+    words = action.replace(".", " ").replace("_", " ")
+    return _ACTIONS.get(action, words[:1].upper() + words[1:])
 
 
 @register.filter

@@ -192,7 +192,7 @@ def add(request: SignedInRequest) -> HttpResponseBase:
 @of_tenant(Permission.VIEW_TOOLS)
 @require_safe
 def overview(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
-    """Show one tenant: its numbers and what needs a hand; where clients connect, what it offers."""
+    """Show one tenant: its numbers and what needs attention; where clients connect, what it offers."""
     own, now = frozenset({tenant.pk}), timezone.now()
     may_read = allowed(request.user, tenant, Permission.VIEW_RECORDS)
     waiting = still_open(call_list.waiting(own, now)) if may_read else []

@@ -1,4 +1,4 @@
-"""The kind `http`: tools that send a request to an HTTP API, written as data in the admin."""
+"""The kind `http`: tools that send a request to an HTTP API, written as data in the console."""
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence

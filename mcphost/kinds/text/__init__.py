@@ -1,1 +1,1 @@
-"""Prompts and resources that are data: written in the admin, with placeholders for arguments."""
+"""Prompts and resources that are data: written in the console, with placeholders for arguments."""

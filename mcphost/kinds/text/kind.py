@@ -1,4 +1,4 @@
-"""The kind `text`: prompts and resources that operators write in the admin."""
+"""The kind `text`: prompts and resources that operators write in the console."""
 
 import hashlib
 from base64 import b64decode

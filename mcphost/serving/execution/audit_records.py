@@ -38,7 +38,7 @@ WELL = frozenset({COMPLETE, INPUT_REQUIRED, YIELDED, DEFERRED})
 CLIENT_ASSERTED = "client-asserted"
 """The evidence of an input response: the client's word."""
 PLAYGROUND = "playground"
-"""The evidence of an input response of a trial: the signed-in operator gave it in the admin."""
+"""The evidence of an input response of a trial: the signed-in operator gave it in the console."""
 OBSERVED = "observed"
 """The evidence of an expired input request: this server observed the expiry."""
 RECEIVED = "received"

@@ -43,6 +43,11 @@ class CancelResult(StrEnum):
     """The call waits for no response any more, or no such call is known."""
 
 
+def plain_reason(text: str) -> str:
+    """Return a reason on one line, without control characters. Empty if no word is left."""
+    return " ".join("".join(each if each.isprintable() else " " for each in text).split())
+
+
 def cancel(call: UUID, tenant: UUID, reason: str, actor: Actor) -> CancelResult:
     """Cancel a call of the tenant that waits for input; its caller is told the reason.
 

@@ -110,7 +110,7 @@ class Stateless:
 
 
 class Trials(Stateless):
-    """Rounds of a trial in the admin, as a stateless client would get them. The form carries the
+    """Rounds of a trial in the console, as a stateless client would get them. The form carries the
     state, and no client can use it."""
 
     purpose = Purpose.TRIAL

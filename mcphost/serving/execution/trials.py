@@ -1,4 +1,4 @@
-"""Trials: an operator runs a tool in the admin, saved or not, before clients can.
+"""Trials: an operator runs a tool in the console, saved or not, before clients can.
 
 A trial runs in rounds, by the same code as a call of a client. Nothing is held between rounds: the
 form carries the tool's definition, the arguments and the sealed state. That is sealed for a purpose
@@ -52,17 +52,17 @@ PATIENCE_SECONDS: Final = 30.0
 """How much longer a round may take that waits for a link, which its time limit does not count."""
 MOST_MESSAGES: Final = 200
 MOST_BYTES: Final = 256 * 1024
-REFUSED: Final = "The operator refused the request in the admin."
+REFUSED: Final = "The operator refused the request in the console."
 OPAQUE: Final = "(sealed)"
 """Stands for the state in what a client would receive."""
 CLIENT: Final = Client(
-    "mcphost admin",
+    "mcphost console",
     "1",
     MappingProxyType(
         {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {}}
     ),
 )
-"""The admin as a client. It takes requests for a model or for folders only to let them be refused."""
+"""The console as a client. It takes requests for a model or for folders only to let them be refused."""
 
 _TOKEN, _LEVEL = "trial", "debug"
 _CALLED_FROM = " in <module>"

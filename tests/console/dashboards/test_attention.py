@@ -1,4 +1,4 @@
-"""Tests of what needs a hand: each line for the users who can do something about it."""
+"""Tests of what needs attention: each line for the users who can do something about it."""
 
 from datetime import timedelta
 from uuid import uuid4
@@ -51,10 +51,10 @@ def token(cast: Cast, name: str, left: timedelta, life: timedelta = timedelta(da
     Token.objects.filter(pk=made.id).update(created_at=now + left - life)
 
 
-def test_nothing_needs_a_hand(cast: Cast, owner: Client) -> None:
+def test_nothing_needs_attention(cast: Cast, owner: Client) -> None:
     assert texts(owner) == []
-    assert "Nothing needs a hand." in owner.get(OVERVIEW).content.decode()
-    assert "Nothing needs a hand." in owner.get("/admin/").content.decode()
+    assert "Nothing needs attention." in owner.get(OVERVIEW).content.decode()
+    assert "Nothing needs attention." in owner.get("/admin/").content.decode()
 
 
 def test_open_requests_near_their_end_lead_to_their_calls(cast: Cast, auditor: Client) -> None:
@@ -176,7 +176,7 @@ def test_the_most_urgent_comes_first(cast: Cast, acme: Things, owner: Client) ->
     assert [each.tone for each in hands(owner)] == ["bad", "warn", "info"]
 
 
-def test_nobody_sees_what_needs_a_hand_elsewhere(cast: Cast, browse: Browser) -> None:
+def test_nobody_sees_what_needs_attention_elsewhere(cast: Cast, browse: Browser) -> None:
     waiting(cast, timedelta(minutes=4))
     token(cast, "laptop", timedelta(days=3))
     calls(cast.acme.id, 12, outcome="tool_error")

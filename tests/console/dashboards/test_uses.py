@@ -106,7 +106,7 @@ def test_a_tools_page_says_what_became_of_its_input_requests(
     page = owner.get(f"/admin/t/acme/tools/{acme.tool}/")
     line = page.context["use"].lines[0]
     assert (line.row.asked, line.counts[0], line.counts[1]) == (3, 2, 1)
-    assert "2 answered, 1 declined" in page.content.decode()
+    assert "2 accepted, 1 declined" in page.content.decode()
 
 
 def test_a_tool_that_was_never_published_has_no_numbers(

@@ -36,8 +36,8 @@ def test_a_request_is_shown_as_it_is_sent() -> None:
     shown = parts("http", {**config, "response": {"select": "items"}})
     head = f"POST {URL}\n  ?a={{arguments.a}}\n  &b=2\nX-Key: {{secrets.key}}\n\n"
     assert shown["Request"] == head + '{\n  "a": "{answers.why.b}"\n}'
-    assert shown["Question why"].startswith("Why?\nOnly if {")
-    assert shown["Answer why"] == {"type": "object"}
+    assert shown["Input request why"].startswith("Why?\nOnly if {")
+    assert shown["Response why"] == {"type": "object"}
     assert shown["Expression"] == "items"
 
 

@@ -168,7 +168,7 @@ def acme(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ca
 
 @asynccontextmanager
 async def published(cast: Cast, key: str, settings: Settings) -> AsyncIterator[Shop]:
-    """Publish a template with the address of a service, as an operator does in the admin."""
+    """Publish a template with the address of a service, as an operator does in the console."""
     shop = Shop()
     async with running(shop.handle) as service:
         settings.MCPHOST_EGRESS_LOOPBACK_PORTS = frozenset({service.port})

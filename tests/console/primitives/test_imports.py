@@ -429,7 +429,7 @@ def test_a_user_and_a_tenant_import_one_at_a_time_and_a_process_two(
     fields = {"document": document()}
     here, other = cast.acme.id, cast.globex.id
     with imports.admission.of(cast.operator.user.pk, other):
-        assert "of yours is under way" in errors(operator.post(PAGE, fields))
+        assert "of yours is in progress" in errors(operator.post(PAGE, fields))
     with imports.admission.of(-1, here):
         assert "Another user of this tenant" in errors(operator.post(PAGE, fields))
     with imports.admission.of(-1, other):

@@ -142,14 +142,14 @@ def test_a_trial_can_be_stopped_to_change_the_arguments(operator: Client, acme: 
     assert "Really order" not in text(stopped)
 
 
-def test_requests_that_the_admin_cannot_answer_can_be_refused(
+def test_requests_that_the_console_cannot_answer_can_be_refused(
     operator: Client, acme: Things, cast: Cast
 ) -> None:
     services.grant_function(acme.tenant, "asking.summarise", ACTOR)
     page = operator.post(TRY, {"kind": "python", "function": "asking.summarise"})
     asked = operator.post(TRY, {**sent(page), "_run": "1"})
     assert "sampling/createMessage" in text(asked)
-    assert "the admin has no model" in text(asked).lower()
+    assert "the console has no model" in text(asked).lower()
     assert "The operator refused the request" in text(answer(operator, asked))
 
 
@@ -271,7 +271,7 @@ def test_only_who_may_edit_tools_can_try_them(acme: Things, cast: Cast, browse: 
         (cast.staff, 200),
         (cast.auditor, 403),
         (cast.stranger, 403),
-        (cast.member, 302),
+        (cast.member, 403),
     ):
         client = browse(person)
         for path in (TRY, f"/admin/t/acme/tools/{acme.tool}/try/"):
@@ -436,6 +436,17 @@ def test_a_form_that_is_too_large_is_refused_in_words_in_the_frame(
         assert known in said
     elsewhere = client.post("/admin/t/acme/tools/new/", given)
     assert elsewhere["X-Frame-Options"] == "DENY"
+
+
+def test_a_user_without_a_role_that_enters_is_refused_in_the_frame(
+    cast: Cast, acme: Things, browse: Browser
+) -> None:
+    member = browse(cast.member)
+    for path in (TRY, f"/admin/t/acme/tools/{acme.tool}/try/"):
+        for page in (member.get(path), member.post(path, form())):
+            assert page.status_code == 403
+            assert page["X-Frame-Options"] == "SAMEORIGIN"
+            assert "You have no access here any more" in page.content.decode()
 
 
 def test_without_a_session_the_frame_leads_to_the_sign_in(cast: Cast, acme: Things) -> None:

@@ -107,7 +107,7 @@ def test_disabling_says_first_which_calls_wait(operator: Client, acme: Things) -
     for verb in ("disable", "archive"):
         text = operator.get(f"{page}{verb}/").content.decode()
         assert "open input request" in text
-        assert "will not be answered" in text
+        assert "no longer accepted" in text
     operator.post(f"{page}archive/")
     assert Primitive.objects.get(pk=acme.tool).state == "archived"
 
@@ -119,7 +119,7 @@ def test_calls_under_way_are_counted_however_many_there_are(operator: Client, ac
         each.start()
     keep(*many)
     text = operator.get(f"{TOOLS}{acme.tool}/disable/").content.decode()
-    assert f"{PAGE + 3} calls are under way." in text
+    assert f"{PAGE + 3} calls are in progress." in text
 
 
 def test_other_verbs_have_no_page_of_their_own(operator: Client, say: str) -> None:

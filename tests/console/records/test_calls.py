@@ -76,7 +76,7 @@ def test_a_call_tells_who_answered_what_how_fast_and_what_came_of_it(
         "state sealed with key k1",
         "reason form",
         "accepted by Ada's laptop after 1 min 2 s",
-        "Reported by the client; this server did not see who answered.",
+        "Reported by the client; this server did not see who responded.",
         "Its request state was sealed with key k1.",
         "It started round 2: input required",
         "no response",

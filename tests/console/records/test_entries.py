@@ -1,3 +1,4 @@
+import re
 from datetime import timedelta
 from urllib.parse import quote
 from uuid import UUID, uuid4
@@ -12,9 +13,11 @@ from mcphost.audit import selectors, windows
 from mcphost.audit.models import Entry, Payload
 from mcphost.audit.records import STATE_REFUSED, Actor
 from mcphost.audit.services import record
+from mcphost.console.templatetags.questions import action_name
 from tests.cast import Cast
 from tests.console.conftest import Browser
 from tests.console.things import Things, recorded, started
+from tests.test_reference import actions
 
 CALLS = "/admin/t/acme/calls/"
 PAYLOADS = "/admin/t/acme/payloads/"
@@ -106,7 +109,7 @@ def test_a_call_shows_all_of_its_entries(operator: Client, acme: Things) -> None
     page = operator.get(f"{CALLS}{acme.call}/")
     text = page.content.decode()
     assert [entry.id for entry in page.context["call"].entries] == [acme.entry]
-    for part in ("olga (laptop)", "1.5 ms", "2.0 KiB", "round.finished"):
+    for part in ("olga (laptop)", "1.5 ms", "2.0 KiB", "Round finished"):
         assert part in text
 
 
@@ -199,6 +202,26 @@ def test_changes_of_the_platform_are_shown_to_staff(staff: Client, acme: Things)
     assert "platform" in staff.get("/admin/audit-log/").content.decode()
     none = staff.get("/admin/audit-log/?tenant=nowhere").content.decode()
     assert "No matching entries" in none
+
+
+def test_the_audit_log_names_actions_in_words(staff: Client, acme: Things) -> None:
+    for action in ("tool.rolled_back", "signin.failed", "member.scopes_set"):
+        recorded(None, None, action=action, target="1", outcome="")
+    page = staff.get("/admin/audit-log/").content.decode()
+    for action, name in (
+        ("tool.rolled_back", "Tool rolled back"),
+        ("signin.failed", "Sign-in failed"),
+        ("member.scopes_set", "Scopes of a member set"),
+    ):
+        assert f'title="{action}">{name}</td>' in page
+
+
+def test_no_action_has_an_identifier_or_an_old_word_as_its_name() -> None:
+    for action in actions():
+        name = action_name(action)
+        assert name[0].isupper()
+        assert not {"_", "."} & set(name), name
+        assert not re.search("(?i)question|answer|refused", name), name
 
 
 def test_a_tenant_without_calls_says_what_appears_here(operator: Client) -> None:

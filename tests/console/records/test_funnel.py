@@ -59,7 +59,7 @@ def test_each_tool_and_client_has_a_row_with_how_its_requests_ended(
         ("rename", 1, {**dict.fromkeys(STAGES, 0), "answered": 1}),
     ]
     page = shown(operator, PAGE)
-    assert "6 requested, 50 % answered" in page
+    assert "6 requested, 50 % accepted" in page
     assert "canary-globex" not in page
 
 
@@ -91,7 +91,7 @@ def test_a_request_of_a_call_that_an_operator_cancelled_has_an_ending_of_its_own
     assert "1 cancelled by an operator" in page
     columns = [word for _, word in response.context["stages"]]
     assert columns == [
-        "answered",
+        "accepted",
         "declined",
         "cancelled",
         "expired",
@@ -114,5 +114,5 @@ def test_staff_see_all_tenants(staff: Client, acme: Things, globex: Things) -> N
     asked(acme, "deploy", "accept")
     asked(globex, "rename", "decline")
     page = shown(staff, "/admin/input-requests/funnel/")
-    for part in ("acme", "deploy", "globex", "rename", "2 requested, 50 % answered"):
+    for part in ("acme", "deploy", "globex", "rename", "2 requested, 50 % accepted"):
         assert part in page

@@ -227,7 +227,7 @@ def test_tasks_and_trials_are_told_apart() -> None:
     task = repeat(Repetition(URL, read(two_rounds(delivery=Delivery.TASK)), {}))
     assert task.notes == ("The call became a task. These commands do not ask for one.",)
     trial = repeat(Repetition(URL, read(two_rounds(delivery=Delivery.PLAYGROUND)), {}))
-    assert "trial in the admin" in trial.notes[-1]
+    assert "trial in the console" in trial.notes[-1]
 
 
 def test_json_is_coloured_and_escaped() -> None:

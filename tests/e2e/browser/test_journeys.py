@@ -183,7 +183,7 @@ def test_a_call_is_reviewed_with_what_was_said_by_auditors_alone(
     assert owner.goto(call).status == 403  # type: ignore[union-attr]
     shoot(owner, "refused")
     owner.goto(f"{TENANT}audit-log/")
-    expect(owner.locator("tbody tr").first).to_contain_text("payload.viewed")
+    expect(owner.locator("tbody tr").first).to_contain_text("Payload viewed")
     shoot(owner, "audit-log")
 
 

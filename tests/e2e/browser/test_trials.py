@@ -73,7 +73,7 @@ def test_a_script_is_tried_asks_and_is_published_as_it_was_tried(
     expect(trial(page).get_by_role("heading", name="Result")).to_be_visible()
     page.goto("/admin/t/demo/calls/")
     page.get_by_role("row", name="brew").first.get_by_role("link").first.click()
-    expect(page.get_by_text("tried in the admin").first).to_be_visible()
+    expect(page.get_by_text("tried in the console").first).to_be_visible()
 
 
 def test_a_line_that_fails_is_named_and_a_phone_shows_all_of_it_in_the_dark(visit: Visit) -> None:

@@ -162,7 +162,7 @@ class Following:
 
 
 class Playground:
-    """An operator who tries the tool in the admin: the form carries all between two rounds."""
+    """An operator who tries the tool in the console: the form carries all between two rounds."""
 
     def __init__(self, cast: Cast, stack: AsyncExitStack) -> None:
         self._cast = cast

@@ -17,7 +17,7 @@ from mcphost.transport.server.uvicorn import ClientTimeouts, build
 class Command(BaseCommand):
     """Serves until SIGTERM or Ctrl-C; then drains, and ends with status 0."""
 
-    help = "Serve MCP, the admin and health on HOST and PORT, with uvicorn."
+    help = "Serve MCP, the console and health on HOST and PORT, with uvicorn."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--host", default=settings.MCPHOST_HOST)

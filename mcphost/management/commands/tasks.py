@@ -1,7 +1,7 @@
 """`manage.py tasks`: list, show, cancel and retry tasks."""
 
 from argparse import ArgumentParser
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -10,16 +10,17 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 from django.utils import timezone
 
-from mcphost.audit.records import TASK_CANCELLED, TASK_RETRIED, Actor
+from mcphost.audit.records import TASK_RETRIED, Actor
 from mcphost.audit.services import record
 from mcphost.feed import nodes
+from mcphost.serving.execution import cancelling
 from mcphost.tasks import listing, services
 from mcphost.tasks.listing import ListedQuestion, ListedTask
 from mcphost.tenants.models import Tenant
 
 ACTOR: Final = Actor.system("manage.py tasks")
 _COLUMNS: Final = ("TASK", "TENANT", "TOOL", "STATUS", "AGE", "OWNER", "ATTEMPTS", "DUE (UTC)")
-_QUESTIONS: Final = ("QUESTION", "METHOD", "STATE", "ROUND", "ASKED (UTC)", "EXPIRES (UTC)")
+_QUESTIONS: Final = ("INPUT REQUEST", "METHOD", "STATE", "ROUND", "SENT (UTC)", "EXPIRES (UTC)")
 
 
 class Command(BaseCommand):
@@ -33,12 +34,16 @@ class Command(BaseCommand):
         listed.add_argument("--tenant", help="a tenant's slug (default: all tenants)")
         listed.add_argument("--state", choices=listing.STATUSES)
         for verb, text in (
-            ("show", "show where a task stands, and its questions without their contents"),
+            ("show", "show where a task stands, and its input requests without their contents"),
             ("cancel", "cancel a task, and the round that runs"),
             ("retry", "begin the next round of a task now that waits to be tried again"),
         ):
             one = verbs.add_parser(verb, help=text)
             one.add_argument("task", type=_id, help="the id of the task, as shown by `list`")
+            if verb == "cancel":
+                one.add_argument(
+                    "--reason", required=True, help="why: the client is told, and it is recorded"
+                )
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
         getattr(self, f"_{verb}")(options)
@@ -71,13 +76,16 @@ class Command(BaseCommand):
 
     def _cancel(self, options: dict[str, Any]) -> None:
         task = _found(options["task"])
-        if not _done(services.cancel, TASK_CANCELLED, task):
+        reason = cancelling.plain_reason(options["reason"])
+        if not 1 <= len(reason) <= cancelling.LONGEST_REASON:
+            raise CommandError(f"A reason has 1 to {cancelling.LONGEST_REASON} characters.")
+        if not cancelling.cancel_task(task, reason, ACTOR):
             raise CommandError(f"Task {task.id.hex} has ended: it is {_found(task.id).status}.")
         self.stdout.write(f"Task {task.id.hex} is cancelled.")
 
     def _retry(self, options: dict[str, Any]) -> None:
         task = _found(options["task"])
-        if not _done(services.retry, TASK_RETRIED, task):
+        if not _retried(task):
             raise CommandError(f"Task {task.id.hex} cannot be retried: {_reason(_found(task.id))}.")
         self.stdout.write(f"Task {task.id.hex} is due now.")
 
@@ -88,11 +96,11 @@ class Command(BaseCommand):
 
 
 @transaction.atomic
-def _done(what: Callable[[UUID, UUID], bool], action: str, task: ListedTask) -> bool:
-    """Change a task, and record that. Without its id, which is all that an anonymous caller needs."""
-    if not what(task.id, task.tenant):
+def _retried(task: ListedTask) -> bool:
+    """Retry a task, and record that. Without its id, which is all that an anonymous caller needs."""
+    if not services.retry(task.id, task.tenant):
         return False
-    record(action, actor=ACTOR, tenant=task.tenant, target=task.tool, call=task.call)
+    record(TASK_RETRIED, actor=ACTOR, tenant=task.tenant, target=task.tool, call=task.call)
     return True
 
 
@@ -122,7 +130,7 @@ def _asked(question: ListedQuestion) -> tuple[str, ...]:
 
 def _reason(task: ListedTask) -> str:
     if task.works and task.open:
-        return "it waits for an answer"
+        return "it waits for a response"
     if task.works:
         return f"it runs at {_owner(task, nodes.names())}"
     return f"it is {task.status}"
