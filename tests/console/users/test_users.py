@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db
 
 def test_staff_make_a_user_who_can_be_given_a_role(staff: Client) -> None:
     fields = {"username": "olga", "password": LONG, "is_active": "on", "email": "o@x.example"}
-    assert staff.post(NEW, fields)["Location"].startswith("/admin/users/#user-")
+    assert staff.post(NEW, fields)["Location"].startswith("/admin/users/?at=olga#user-")
     user = User.objects.get(username="olga")
     assert user.check_password(LONG)
     assert (user.email, user.is_staff, user.is_superuser) == ("o@x.example", False, False)
