@@ -8,6 +8,7 @@ import pytest
 from django.core.management.commands import flush
 from django.db import connection
 from django.utils.module_loading import autodiscover_modules
+from hypothesis import HealthCheck, settings
 from pytest_django import DjangoDbBlocker
 
 from mcphost.calls.sessions import session_uses
@@ -28,6 +29,12 @@ OTHERS_AWAY = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
     "WHERE datname = current_database() AND pid <> pg_backend_pid()"
 )
+
+# How long an example takes depends on the machine only.
+settings.register_profile(
+    "without-clocks", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("without-clocks")
 
 
 @pytest.fixture(scope="session", autouse=True)

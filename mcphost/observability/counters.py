@@ -117,6 +117,9 @@ metrics.probed_gauge("records_waiting", "Submissions waiting in the record write
 metrics.probed_gauge(
     "summaries_lag_seconds", "How far lists and figures of calls are behind the record."
 )
+payloads_wrong = metrics.gauge(
+    "payloads_wrong", "Payloads that are not what was recorded, as last verified."
+)
 
 # Traces.
 spans_sent = metrics.counter("spans_sent", "Spans sent to the collector.")

@@ -16,6 +16,7 @@ from mcphost.audit import verification
 from mcphost.calls import cancelled, links, questions, session_calls, sessions, state_parts, streams
 from mcphost.catalogue import documents
 from mcphost.identity import attempts, browser_sessions
+from mcphost.observability import counters
 from mcphost.tasks import services as tasks
 from mcphost.vault.lifecycle import rotate_if_old, run_due_transitions
 
@@ -31,6 +32,8 @@ def _forget_links() -> None:
 
 def _verify_payloads() -> None:
     verification.run(timezone.now())
+    state = verification.state()
+    counters.payloads_wrong.value = 0 if state is None else state.wrong
 
 
 def _prune_expired() -> None:

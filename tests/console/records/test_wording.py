@@ -5,7 +5,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mcphost.audit.entries import EntryView, PayloadView, view
@@ -163,7 +163,6 @@ JSON = st.recursive(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(JSON, JSON)
 def test_whatever_a_client_sent_can_be_shown(params: Any, result: Any) -> None:
     for found in (question(params), answer(result), said(QUESTION_ASKED, params)):
