@@ -23,9 +23,6 @@ LARGE = {"entry", "call"}
 PATIENCE = 30.0
 
 pytestmark = pytest.mark.django_db(transaction=True)
-on_postgresql = pytest.mark.skipif(
-    "connection.vendor != 'postgresql'", reason="SQLite has one writer"
-)
 
 
 def migrate(to: tuple[str, str] | None = None) -> None:
@@ -79,7 +76,7 @@ def waits_for_a_lock() -> bool:
         return bool(cursor.fetchone()[0])
 
 
-@on_postgresql
+@pytest.mark.postgresql
 def test_writers_do_not_wait_for_an_index_that_is_made(before: None) -> None:
     failed: list[Exception] = []
 
@@ -106,7 +103,7 @@ def test_writers_do_not_wait_for_an_index_that_is_made(before: None) -> None:
     assert indexes() == NAMES
 
 
-@on_postgresql
+@pytest.mark.postgresql
 def test_a_migration_that_was_cancelled_leaves_an_invalid_index_which_is_made_again(
     before: None,
 ) -> None:
@@ -146,7 +143,7 @@ def test_going_back_twice_removes_the_indexes_once(before: None) -> None:
     assert indexes() == set()
 
 
-@on_postgresql
+@pytest.mark.postgresql
 def test_a_process_that_waits_to_set_up_does_not_stop_an_index(before: None) -> None:
     """A statement that waits for the lock would have a snapshot, for which the index waits."""
     inside = threading.Event()

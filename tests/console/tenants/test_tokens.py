@@ -138,7 +138,8 @@ def test_a_token_that_was_issued_without_consent_says_so_in_the_list(
 def test_a_revoked_token_is_dead_and_says_so(owner: Client, acme: Things) -> None:
     path = f"{TOKENS}{acme.token}/revoke/"
     assert "stops working immediately" in owner.get(path).content.decode()
-    assert owner.post(path)["Location"].startswith(f"{TOKENS}#token-")
+    back = f"{TOKENS}?at={acme.token}#token-{acme.token}"
+    assert owner.post(path)["Location"] == back
     assert Token.objects.get(pk=acme.token).revoked_at is not None
     states = {token.id: state for token, state in owner.get(TOKENS).context["tokens"]}
     assert states[acme.token] == "revoked"
