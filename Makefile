@@ -31,8 +31,9 @@ test: dev ## unit and interaction tests (TESTS=tests/<room> for some of them)
 	elif [ -n "$$CI" ]; then echo "mcphost: in CI, TEST_DATABASE_URL has to name a PostgreSQL" >&2; exit 1; \
 	else echo; echo "NOT TESTED ON POSTGRESQL: set TEST_DATABASE_URL to one whose role may create databases"; fi
 
+# Property tests have all their examples on SQLite already (EXAMPLES).
 postgresql: dev ## the rooms with SQL, and what stands on them, on the PostgreSQL of TEST_DATABASE_URL
-	$(VENV)/python -m pytest $(SQL) -n $(WORKERS) --only-database
+	EXAMPLES=$${EXAMPLES:-25} $(VENV)/python -m pytest $(SQL) -n $(WORKERS) --only-database
 
 coverage: dev ## the same tests with their coverage, 95 % or more, and 100 % of the pure rooms; takes nearly twice as long
 	@rm -f .coverage .coverage.*

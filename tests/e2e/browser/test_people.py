@@ -105,7 +105,7 @@ def test_an_invited_person_accepts_and_their_own_token_is_named_in_the_record(
     shoot(owner, "members-accepted")
     expect(owner.get_by_role("row", name="olga").first).to_contain_text("accepted an invitation")
     owner.goto(f"{TENANT}audit-log/")
-    expect(owner.locator("#content")).to_contain_text("invitation.accepted")
+    expect(owner.locator("#content")).to_contain_text("Invitation accepted")
     shoot(owner, "changes-invited")
 
 
