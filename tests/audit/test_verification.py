@@ -220,7 +220,7 @@ SPOILT = {
 }
 
 
-@pytest.mark.skipif(connection.vendor != "sqlite", reason="SQLite stores any type in any column")
+@pytest.mark.sqlite
 @pytest.mark.parametrize("value", ["changed", 5])
 @pytest.mark.parametrize("column", SPOILT)
 def test_a_value_of_another_type_is_found_and_the_others_are_verified(
@@ -235,7 +235,7 @@ def test_a_value_of_another_type_is_found_and_the_others_are_verified(
     assert (found.payloads, found.wrong, found.first_wrong) == (len(ids), 1, ids[1])
 
 
-@pytest.mark.skipif(connection.vendor != "sqlite", reason="SQLite stores any type in any column")
+@pytest.mark.sqlite
 @pytest.mark.parametrize("value", ["erased", 5])
 def test_a_time_of_erasure_that_is_none_is_found(value: object) -> None:
     ids = recorded(3)

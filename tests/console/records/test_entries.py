@@ -273,7 +273,7 @@ def test_a_search_that_ends_early_leads_to_its_next_page(
     assert f'href="?{escape(found.context["older"])}"' in found.content.decode()
 
 
-@pytest.mark.skipif(connection.vendor != "sqlite", reason="SQLite stores any type in any column")
+@pytest.mark.sqlite
 def test_a_payload_that_was_changed_to_a_text_says_so(auditor: Client, acme: Things) -> None:
     with connection.cursor() as cursor:
         cursor.execute("UPDATE audit_payload SET ciphertext = 'changed'")
