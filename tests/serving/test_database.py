@@ -248,3 +248,12 @@ async def test_who_leaves_while_waiting_leaves_nothing(door: threading.Event) ->
     with suppress(asyncio.CancelledError):
         await waiting
     assert database.waiting() == 0
+
+
+@pytest.mark.postgresql
+@pytest.mark.django_db(transaction=True)
+def test_postgresql_compiles_no_statement_just_in_time() -> None:
+    connection.close()
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW jit")
+        assert cursor.fetchone() == ("off",)
