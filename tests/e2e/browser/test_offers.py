@@ -214,7 +214,7 @@ def test_resources_are_written_or_uploaded_read_and_told_of(
     assert (text.text, text.mime_type) == ("# Be kind\n<b>always</b>", "text/markdown")
     assert (b64decode(image.blob), image.mime_type) == (picture.read_bytes(), "image/png")
     menu(page, "Audit log")
-    expect(page.locator("tbody")).to_contain_text("resource.announced")
+    expect(page.locator("tbody")).to_contain_text("Resource announced")
 
 
 def test_a_template_answers_the_uris_of_its_form(visit: Visit, server: Server) -> None:
