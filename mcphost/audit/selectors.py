@@ -4,6 +4,8 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import reduce
+from operator import or_
 from uuid import UUID
 
 from django.db.models import BooleanField, Exists, OuterRef, Q, QuerySet
@@ -13,7 +15,7 @@ from mcphost.audit.entries import EntryView, PayloadView, stored_bytes, view
 from mcphost.audit.models import Entry, Payload
 from mcphost.audit.ports import UnreadablePayloadError, payload_cipher
 from mcphost.audit.records import GOES_ON, REFUSALS, ROUND_FINISHED, ROUND_STARTED
-from mcphost.audit.windows import Walk, deadline, take
+from mcphost.audit.windows import Walk, deadline, including, take
 from mcphost.runtime.call import Delivery
 
 PAGE = 50
@@ -29,8 +31,8 @@ class EntryFilter:
 
     `principal` is an actor's id or token id, or a part of its label; `client` a part of the
     client's name; `call` the beginning of a call id; `trace` a trace's id; `since` is inclusive,
-    `until` exclusive; `words` are words of an error's reason. `outcome`, `questions` and `words` apply
-    to lists of calls (`audit.call_list`).
+    `until` exclusive; `words` are words of an error's reason; `actions` are what the action may begin
+    with, none: any. `outcome`, `questions` and `words` apply to lists of calls (`audit.call_list`).
     """
 
     tenants: frozenset[UUID] | None
@@ -42,6 +44,7 @@ class EntryFilter:
     call: str = ""
     trace: str = ""
     words: str = ""
+    actions: tuple[str, ...] = ()
     since: datetime | None = None
     until: datetime | None = None
 
@@ -194,6 +197,8 @@ def _rest(chosen: EntryFilter) -> Q:
         found &= Q(call__range=ids)
     if chosen.trace:
         found &= Q(trace_id=chosen.trace)
+    if chosen.actions:
+        found &= reduce(or_, (Q(action__startswith=each) for each in chosen.actions))
     if chosen.since is not None:
         found &= Q(at__gte=chosen.since)
     if chosen.until is not None:
@@ -245,6 +250,5 @@ def _page(query: QuerySet[Entry], chosen: EntryFilter, cursor: Cursor) -> Entrie
     found, bound = take(_indexed(query, chosen), walk, matching, lambda rows: rows)
     page = tuple(view(each) for each in found[:limit])
     following = page[-1].id if len(found) > limit else bound
-    if reverse:
-        return Entries(page[::-1], page[0].id if page else None, following)
-    return Entries(page, following, page[0].id if page and cursor.after is not None else None)
+    back = None if start is None else page[0].id if page else including(start, reverse)
+    return Entries(page[::-1], back, following) if reverse else Entries(page, following, back)

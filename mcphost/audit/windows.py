@@ -45,6 +45,11 @@ class Walk:
         return {f"{self.column}__{'lte' if self.reverse else 'gte'}": end}
 
 
+def including(at: UUID, reverse: bool) -> UUID:
+    """Return the start of a walk in the other direction that begins with the row `at` itself."""
+    return UUID(int=min(max(0, at.int + (1 if reverse else -1)), 2**128 - 1))
+
+
 def deadline() -> float:
     """Return the time after which a page that begins now compares no further window."""
     return time.monotonic() + COMPARING_SECONDS

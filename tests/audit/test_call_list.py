@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from mcphost.audit import call_list, selectors, windows
 from mcphost.audit.call_list import MOST_WAITING, ListedCall
-from mcphost.audit.models import Entry, RollUp
+from mcphost.audit.models import CallSummary, Entry, RollUp
 from mcphost.audit.open_calls import calls_of
 from mcphost.audit.records import Actor
 from mcphost.audit.selectors import EntryFilter
@@ -469,6 +469,22 @@ def test_newer_pages_lead_back_to_the_first() -> None:
     assert call_list.calls(EVERYONE, now, before=third.before, limit=3).calls == second.calls
     back = call_list.calls(EVERYONE, now, before=second.before, limit=3)
     assert (back.calls, back.before, back.after) == (first.calls, None, first.after)
+
+
+def test_an_empty_page_leads_back_to_the_row_that_it_came_from() -> None:
+    keep(*(plain(str(number)) for number in range(3)))
+    now = timezone.now()
+    first = call_list.calls(EVERYONE, now, limit=2)
+    last = call_list.calls(EVERYONE, now, after=first.after, limit=2)
+    (oldest,) = last.calls
+    lasts = sorted(CallSummary.objects.values_list("last", flat=True))
+    empty = call_list.calls(EVERYONE, now, after=lasts[0], limit=2)
+    assert (empty.calls, empty.after) == ((), None)
+    back = call_list.calls(EVERYONE, now, before=empty.before, limit=2)
+    assert back.calls == (first.calls[1], oldest)
+    above = call_list.calls(EVERYONE, now, before=lasts[-1], limit=2)
+    assert (above.calls, above.before) == ((), None)
+    assert call_list.calls(EVERYONE, now, after=above.after, limit=2).calls == first.calls
 
 
 def test_calls_are_found_by_trace_and_by_words_of_their_errors() -> None:

@@ -19,7 +19,7 @@ from mcphost.audit.selectors import SKEW, Cursor, EntryFilter, call_ids, first_i
 from mcphost.audit.summaries.batches import ANSWERED, ASKED, REASON, REFUSED
 from mcphost.audit.summaries.projection import COMPLETE
 from mcphost.audit.summaries.rollups import REST, By, Resolution
-from mcphost.audit.windows import Walk, deadline, take
+from mcphost.audit.windows import Walk, deadline, including, take
 
 MOST_TENANTS: Final = 20
 MOST_NAMES: Final = 20
@@ -68,11 +68,9 @@ def find(
         following = page[-1]
     elif bounds:
         following = bound
-    if reverse:
-        page.reverse()
-        return FoundCalls(page, page[-1] if page else None, following)
-    back = page[0] if page and cursor.after is not None else None
-    return FoundCalls(page, following, back)
+    start = cursor.before if reverse else cursor.after
+    back = None if start is None else page[0] if page else including(start, reverse)
+    return FoundCalls(page[::-1], back, following) if reverse else FoundCalls(page, following, back)
 
 
 def open_calls(tenants: frozenset[UUID] | None, now: datetime) -> QuerySet[CallSummary]:

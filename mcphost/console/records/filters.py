@@ -74,6 +74,24 @@ QUESTIONS: Mapping[str, str] = {
 """The values by which calls are filtered according to their questions."""
 
 
+AREAS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "tool": ("tools", ("tool.",)),
+    "prompt": ("prompts", ("prompt.",)),
+    "resource": ("resources", ("resource.",)),
+    "template": ("templates", ("template.",)),
+    "function": ("Python functions", ("function.",)),
+    "secret": ("secrets", ("secret.",)),
+    "key": ("keys and salts", ("key.", "secrets.", "salt.")),
+    "token": ("tokens and service accounts", ("token.", "service_account.")),
+    "member": ("members and invitations", ("member.", "invitation.")),
+    "user": ("users", ("user.",)),
+    "signin": ("sign-ins", ("signin.",)),
+    "tenant": ("tenants", ("tenant.",)),
+    "call": ("calls and tasks", ("call.", "task.")),
+    "payload": ("payloads and exports", ("payload.", "calls.")),
+    "filter": ("saved filters", ("filter.",)),
+}
+"""What the actions of the audit log are about: a name in words, and how the actions begin."""
 _UNCERTAIN = frozenset(
     {
         OPEN,
@@ -89,6 +107,7 @@ _FREE = ("tenant", "tool", "principal", "client", "call", "trace", "words")
 _FIXED: Mapping[str, Collection[str]] = {
     "outcome": STATES,
     "questions": QUESTIONS,
+    "area": AREAS,
     "period": PERIODS,
 }
 """The filters with a fixed list of values."""
@@ -96,6 +115,7 @@ _RANGE = ("since", "until", "zone")
 LABELS: Mapping[str, str] = {
     "outcome": "Outcome",
     "questions": "Input requests",
+    "area": "Area",
     "period": "Period",
 }
 
@@ -117,6 +137,7 @@ class RecordFilter:
     call: str = ""
     trace: str = ""
     words: str = ""
+    area: str = ""
     period: str = ""
     since: str = ""
     until: str = ""
@@ -181,6 +202,7 @@ class RecordFilter:
             call=self.call,
             trace=self.trace,
             words=self.words,
+            actions=AREAS[self.area][1] if self.area in AREAS else (),
             since=since,
             until=self.dates.until,
         )

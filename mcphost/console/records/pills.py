@@ -4,7 +4,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from mcphost.console.records.filters import PERIOD_NAMES, QUESTIONS, STATES, RecordFilter
+from mcphost.console.records.filters import (
+    AREAS,
+    PERIOD_NAMES,
+    QUESTIONS,
+    STATES,
+    RecordFilter,
+)
 from mcphost.console.templatetags.questions import outcome
 
 _TEXTS: Mapping[str, tuple[str, str]] = {
@@ -19,6 +25,7 @@ _TEXTS: Mapping[str, tuple[str, str]] = {
 _CHOICES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "outcome": ("Outcome", {each: outcome(each) for each in STATES}),
     "questions": ("Input requests", QUESTIONS),
+    "area": ("Area", {name: said for name, (said, _) in AREAS.items()}),
     "period": ("Period", PERIOD_NAMES),
 }
 OF_CALLS = (
@@ -26,7 +33,7 @@ OF_CALLS = (
 )  # fmt: skip
 FINDING_SECONDS = 0.05
 OF_REFUSALS = ("period", "dates", "tool", "principal", "client")
-OF_CHANGES = ("period", "dates", "tool", "principal")
+OF_CHANGES = ("period", "dates", "area", "tool", "principal")
 """The filters of each list, in their order."""
 WHO: Mapping[str, str] = {"principal": "Who"}
 """The labels of the filters of changes, as the columns of the list are called."""

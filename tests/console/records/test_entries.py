@@ -13,6 +13,7 @@ from mcphost.audit import selectors, windows
 from mcphost.audit.models import Entry, Payload
 from mcphost.audit.records import STATE_REFUSED, Actor
 from mcphost.audit.services import record
+from mcphost.console.records.filters import AREAS
 from mcphost.console.templatetags.questions import action_name
 from tests.cast import Cast
 from tests.console.conftest import Browser
@@ -222,6 +223,34 @@ def test_no_action_has_an_identifier_or_an_old_word_as_its_name() -> None:
         assert name[0].isupper()
         assert not {"_", "."} & set(name), name
         assert not re.search("(?i)question|answer|refused", name), name
+
+
+OF_CALLS = ("answer.", "callback.", "link.", "message.", "question.", "round.", "state.")
+
+
+def test_every_action_outside_of_calls_belongs_to_one_area() -> None:
+    for action in actions():
+        areas = [name for name, (_, starts) in AREAS.items() if action.startswith(starts)]
+        assert len(areas) == (0 if action.startswith(OF_CALLS) else 1), (action, areas)
+
+
+def test_the_audit_log_is_filtered_by_what_actions_are_about(staff: Client, acme: Things) -> None:
+    for action in ("salt.destroyed", "secrets.created", "secret.created", "key.rotated"):
+        recorded(acme.tenant, None, action=action, target="it", outcome="")
+    for area, found in (
+        ("key", ["key.rotated", "secrets.created", "salt.destroyed"]),
+        ("secret", ["secret.created"]),
+    ):
+        page = staff.get(f"/admin/audit-log/?tool=it&area={area}")
+        assert [entry.action for entry, _ in page.context["entries"]] == found
+    page = staff.get("/admin/audit-log/?area=nonsense").content.decode()
+    assert "The filter “Area” has no value “nonsense”." in page
+
+
+def test_a_payload_that_was_viewed_leads_to_its_call(auditor: Client, acme: Things) -> None:
+    auditor.get(f"{PAYLOADS}{acme.entry}/")
+    page = auditor.get("/admin/t/acme/audit-log/?area=payload").content.decode()
+    assert f'<a href="{CALLS}{acme.call}/">Call of canary-acme-tool</a>' in page
 
 
 def test_a_tenant_without_calls_says_what_appears_here(operator: Client) -> None:

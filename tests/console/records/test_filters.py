@@ -240,6 +240,18 @@ def test_pages_of_the_audit_log_and_refusals_lead_to_older_and_newer_ones(
     ]
 
 
+@pytest.mark.parametrize("path", OTHERS)
+def test_an_empty_page_of_the_audit_log_and_refusals_leads_back(
+    cast: Cast, browse: Browser, acme: Things, path: str
+) -> None:
+    client = browse(cast.staff if "/t/" not in path else cast.auditor)
+    now = timezone.now()
+    both = entries_at(path, acme.tenant, now, now - timedelta(seconds=1))
+    empty = client.get(f"{path}?tool=t&after={min(both)}")
+    assert empty.context["entries"] == []
+    assert ids(client, path, f"tool=t&{empty.context['newer']}") == list(both)
+
+
 @pytest.mark.parametrize("path", OTHERS[:2])
 def test_a_page_beyond_the_last_says_how_to_see_everything(
     auditor: Client, acme: Things, path: str
