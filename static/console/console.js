@@ -19,6 +19,10 @@
     setTimeout(() => { button.textContent = word; }, 2000);
   });
 
+  // A form that comes back with errors: what is typed next is for the first wrong field.
+  const wrong = [...document.querySelectorAll(".c-wrong :is(input, select, textarea)")];
+  wrong.find((field) => field.offsetParent)?.focus();
+
   // Beside a relative time in a table or list: the exact one, in the zone of the viewer.
   const two = (number, length = 2) => String(number).padStart(length, "0");
   const exact = (at) => `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} `

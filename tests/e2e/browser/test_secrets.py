@@ -20,6 +20,7 @@ def test_an_owner_stores_rotates_and_deletes_a_secret(visit: Visit) -> None:
     page.get_by_role("button", name="Store secret").click()
     expect(page.locator(".c-error")).to_contain_text("is no host name")
     expect(page.get_by_label("Value")).to_have_value("")
+    expect(page.get_by_label("Hosts")).to_be_focused()
     shoot(page, "secret-refused")
     page.get_by_label("Value").fill(VALUE)
     page.get_by_label("Hosts").fill("api.example.com\nother.example.com:8443")
