@@ -3,7 +3,7 @@
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import reduce
 from operator import or_
 from uuid import UUID
@@ -234,6 +234,11 @@ SKEW = timedelta(hours=1)
 def first_id(at: datetime) -> UUID:
     """The smallest id of entries made at `at` (`records.new_id`)."""
     return UUID(int=max(0, int(at.timestamp() * 1000)) << 80)
+
+
+def time_of(id: UUID) -> datetime:
+    """The time that the id of an entry begins with."""
+    return datetime.fromtimestamp((id.int >> 80) / 1000, UTC)
 
 
 def of_tenants(query: QuerySet[Entry], tenants: frozenset[UUID] | None) -> QuerySet[Entry]:

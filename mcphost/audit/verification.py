@@ -26,7 +26,7 @@ from mcphost.audit.ports import (
     UnreadablePayloadError,
     payload_cipher,
 )
-from mcphost.audit.selectors import first_id
+from mcphost.audit.selectors import first_id, time_of
 from mcphost.audit.services import PAYLOAD_ERASED
 
 PASS_EVERY: Final = timedelta(hours=1)
@@ -47,7 +47,8 @@ class VerificationState:
     """How far verification is. `payloads` were verified by the last pass that ended, at `ended_at`, and
     `payloads_now` by the present one; 0 between two passes.
 
-    `read_at` is when a portion was last read. `wrong` payloads are not what was recorded; the first belongs
+    `read_at` is when a portion was last read, `reached` the time of the entries that the present pass has come
+    to; None between two passes. `wrong` payloads are not what was recorded; the first belongs
     to the entry `first_wrong`.
     """
 
@@ -57,6 +58,7 @@ class VerificationState:
     read_at: datetime
     wrong: int
     first_wrong: UUID | None
+    reached: datetime | None = None
 
 
 class _Committed(NamedTuple):
@@ -88,9 +90,15 @@ def state() -> VerificationState | None:
     row = Verification.objects.first()
     if row is None:
         return None
-    now = 0 if _has_ended(row) else row.payloads
+    ended = _has_ended(row)
     return VerificationState(
-        row.all_payloads, now, row.ended_at, row.read_at, row.wrong, row.first_wrong
+        row.all_payloads,
+        0 if ended else row.payloads,
+        row.ended_at,
+        row.read_at,
+        row.wrong,
+        row.first_wrong,
+        None if ended or row.position == _START else time_of(row.position),
     )
 
 

@@ -12,7 +12,7 @@ from mcphost.audit import services, verification
 from mcphost.audit.models import Entry, Payload, Verification
 from mcphost.audit.ports import payload_cipher, set_payload_cipher
 from mcphost.audit.records import Actor
-from mcphost.audit.selectors import first_id
+from mcphost.audit.selectors import first_id, time_of
 from mcphost.audit.verification import PASS_EVERY, SETTLED, VerificationState
 
 pytestmark = pytest.mark.django_db
@@ -164,7 +164,9 @@ def test_a_run_stops_in_time_and_the_next_goes_on() -> None:
         found = verification.state()
         assert found is not None
         assert (found.payloads_now, found.ended_at) == (portions * PORTION, None)
+        assert found.reached == time_of(ids[portions * PORTION - 1])
     found = run()
+    assert found.reached is None
     assert (found.payloads, found.wrong, found.first_wrong) == (len(ids), 1, ids[-1])
 
 

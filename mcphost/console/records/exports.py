@@ -13,7 +13,6 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -25,7 +24,7 @@ from django.views.decorators.http import require_safe
 
 from mcphost.audit import call_list
 from mcphost.audit import services as audit
-from mcphost.audit.selectors import EntryFilter
+from mcphost.audit.selectors import EntryFilter, time_of
 from mcphost.console.base import (
     Crumb,
     SignedInRequest,
@@ -198,16 +197,11 @@ def _part(
             "calls": total,
             "after": after and str(after),
             "next": None if after is None or is_last else part.next(total, after),
-            "at": after and _time_of(after),
+            "at": after and time_of(after).isoformat(),
             "last": is_last,
             "cut": _end_line(_end(total, after, complete=False), form),
         }
     )
-
-
-def _time_of(cursor: UUID) -> str:
-    """Return how far back an export is: the ids of entries begin with their time."""
-    return datetime.fromtimestamp((cursor.int >> 80) / 1000, UTC).isoformat()
 
 
 def _file(

@@ -272,6 +272,8 @@ def _verification(facts: PlatformFacts) -> StatusLine:
         text = f"the last one ended {ago} ago and read {found.payloads:,} payloads"
     if found is not None and found.payloads_now:
         text += f"; the present one has read {found.payloads_now:,}"
+    if found is not None and found.reached is not None:
+        text += f", up to entries that are {_whole(facts.now - found.reached)} old"
     if found is not None and found.wrong:
         reason = (
             f"{found.wrong:,} payloads are not what was recorded; the first belongs to the entry "

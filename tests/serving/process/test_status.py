@@ -102,9 +102,11 @@ def verified(**changes: Any) -> VerificationState:
 def test_the_last_verification_is_shown() -> None:
     texts = {line.name: line.text for line in platform(process("one"), verified=verified()).lines}
     assert texts["verification"] == "the last one ended 30 min ago and read 12,345 payloads"
-    going_on = platform(process("one"), verified=verified(payloads_now=300))
+    going_on = platform(
+        process("one"), verified=verified(payloads_now=300, reached=NOW - timedelta(hours=7))
+    )
     assert (
-        "the present one has read 300"
+        "the present one has read 300, up to entries that are 7 h old"
         in {line.name: line.text for line in going_on.lines}["verification"]
     )
     none = {line.name: line.text for line in platform(process("one")).lines}
