@@ -228,19 +228,24 @@ def _started(user: int) -> tuple["subprocess.Popen[bytes]", socket.socket]:
         failed.enter_context(ours)
         with theirs:
             number = theirs.fileno()
-            given = (str(ROOT), str(number), str(user), str(BINARY))
-            process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                [sys.executable, "-I", "-B", "-c", _PROGRAM, *given],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                cwd="/",
-                env={},
-                pass_fds=(number,),
-                start_new_session=True,
-            )
+            process = start(_PROGRAM, number, ROOT, number, user, BINARY)
         failed.pop_all()
     return process, ours
+
+
+def start(program: str, descriptor: int, *arguments: object) -> "subprocess.Popen[bytes]":
+    """Start an interpreter with a program of ours and its arguments. It inherits one file descriptor and
+    no environment, and leads a process group. Raises OSError."""
+    return subprocess.Popen(  # noqa: S603 - our own interpreter and module
+        [sys.executable, "-I", "-B", "-c", program, *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        env={},
+        pass_fds=(descriptor,),
+        start_new_session=True,
+    )
 
 
 def ended_as(message: Mapping[str, Any]) -> str:

@@ -8,14 +8,13 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
-from mcphost.sandbox.processes import KILL_SECONDS, ROOT
+from mcphost.sandbox.processes import KILL_SECONDS, ROOT, start
 from mcphost.sandbox.single_worker import LENGTH, OUT_OF_MEMORY
 from mcphost.sandbox.users import WorkerUser
 
@@ -75,25 +74,13 @@ def _started(
             ours, theirs = socket.socketpair()
             after.enter_context(ours)
             with theirs:
-                process = _process(module, theirs.fileno(), user.id, limits)
+                number, seconds = theirs.fileno(), int(limits.seconds) + 1
+                given = (module, number, user.id, limits.memory, seconds)
+                process = start(_PROGRAM, number, ROOT, *given)
         except OSError as error:
             raise NoProcess(str(error)) from error
         after.callback(_end, process)
         yield process, ours
-
-
-def _process(module: str, number: int, user: int, limits: JobLimits) -> "subprocess.Popen[bytes]":
-    numbers = (number, user, limits.memory, int(limits.seconds) + 1)
-    return subprocess.Popen(  # noqa: S603 - our own interpreter and module
-        [sys.executable, "-I", "-B", "-c", _PROGRAM, str(ROOT), module, *map(str, numbers)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        cwd="/",
-        env={},
-        pass_fds=(number,),
-        start_new_session=True,
-    )
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
