@@ -14,7 +14,7 @@ from tests.e2e.asking import Asker, accept, at, wait_until
 from tests.e2e.nodes import Node, Service
 from tests.e2e.processes import Server
 
-TURNS = 4
+TURNS = 3
 PATIENCE = 60
 TOOL = "book_seats"
 SOURCE = '''

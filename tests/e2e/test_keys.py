@@ -16,6 +16,7 @@ from tests.e2e import nodes, raw
 from tests.e2e.nodes import Node, Service
 
 PATIENCE = 60
+PAUSE = 0.1
 BUGS = (4522, 4301)
 ANSWER = {"resolution": {"action": "accept", "content": {"resolution": "Fixed"}}}
 CAPABLE = {f"{raw.PREFIX}clientCapabilities": {"elicitation": {"form": {}}}}
@@ -74,7 +75,8 @@ def is_done(answered: dict[str, Any]) -> bool:
 
 
 class Askers:
-    """Calls without a pause, each asked on the one node and answered on the other."""
+    """Some calls a second, each asked on the one node and answered on the other. Without the pauses they
+    would take the time of the commands that change keys meanwhile."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -90,6 +92,7 @@ class Askers:
                 self.wrong.append(answered)
             self.done += 1
             self._went_on.set()
+            self._over.wait(PAUSE)
 
     def go_on(self) -> None:
         """Wait until another call has been answered."""

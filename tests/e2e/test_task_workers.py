@@ -29,7 +29,7 @@ from tests.e2e.test_task_clients import PROBE, PUBLISH
 from tests.e2e.workers import Worker
 
 MANY = int(os.environ.get("CHAOS_TASKS") or 200)
-FEW = 60
+FEW = 3 * MANY // 10
 SEED = int(os.environ.get("CHAOS_SEED") or 1)
 AT_ONCE = 150
 """How many clients follow a task at the same time."""
