@@ -4,8 +4,9 @@
 SHELL := /bin/sh
 PYTHON ?= python3
 VENV := .venv/bin
-# What reaches a database is tested on PostgreSQL too.
-SQL := $(addprefix tests/,audit feed tenants vault calls tasks identity catalogue serving transport rounds \
+# What reaches a database is tested on PostgreSQL too; the transport only by e2e, since it reaches it
+# through `serving`.
+SQL := $(addprefix tests/,audit feed tenants vault calls tasks identity catalogue serving rounds \
   console/records/test_saved_filter_races.py)
 PURE := mcphost/protocol/*,mcphost/sealing/*,mcphost/runtime/*
 # Two workers suit two cores; TESTS narrows a run: make test TESTS=tests/protocol
