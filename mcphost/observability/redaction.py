@@ -29,7 +29,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
     (re.compile(r"(?i)\b(bearer)\s+[0-9A-Za-z._~+/=-]{6,}"), rf"\1 {REDACTED}"),
     # A password in a URL.
-    (re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://[^\s:/@]*):[^\s/@]+@"), rf"\1:{REDACTED}@"),
+    (re.compile(r"(?i)\b([a-z][a-z0-9+.-]{0,30}://[^\s:/@]*):[^\s/@]+@"), rf"\1:{REDACTED}@"),
     # Anything else that is long and opaque. Digests in hex (64 digits) are shorter and stay.
     (re.compile(r"(?<![0-9A-Za-z_+/-])[0-9A-Za-z_-]{80,}={0,2}"), REDACTED),
 )

@@ -1,4 +1,6 @@
 import string
+import time
+from math import inf
 
 import pytest
 from hypothesis import assume, given
@@ -128,3 +130,18 @@ def test_a_secret_is_taken_out_before_a_long_text_is_cut():
     text = "a " * (redaction.LONGEST // 2 - 10) + "Z" * 100
     line = redaction.processor(None, "info", {"event": text + " and more" * 500})
     assert "Z" not in line["event"]
+
+
+def test_no_text_makes_redaction_slow():
+    fast, slow = "ab " * 6_000, "a-" * 9_000
+    assert seconds(slow) < 50 * seconds(fast)
+
+
+def seconds(text):
+    """The least CPU time of three redactions of a text."""
+    least = inf
+    for _ in range(3):
+        began = time.thread_time()
+        redaction.redact_text(text)
+        least = min(least, time.thread_time() - began)
+    return least

@@ -161,6 +161,10 @@ class _Reader:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(map(str, first["loc"]))
             return said._replace(problem=f"{where}: {first['msg'].removeprefix('Value error, ')}")
+        except OpenApiError:
+            raise
+        except (LookupError, TypeError, AttributeError, ValueError):
+            return said._replace(problem="A part of it has not the shape that OpenAPI gives it.")
         return said._replace(config=config, credentials=credentials)
 
     def _config(
@@ -179,7 +183,7 @@ class _Reader:
             "method": method.upper(),
             "url": self._url(plain, item, operation, arguments),
             "query": constant + [_field(each) for each in arguments if each.place == "query"],
-            "headers": [_header(each) for each in arguments if each.place == "header"],
+            "headers": [_single(each) for each in arguments if each.place == "header"],
         }
         cookies = [each for each in arguments if each.place == "cookie"]
         if len(cookies) > 1 or any(not each.required for each in cookies):
@@ -319,10 +323,11 @@ class _Reader:
         properties = schema.get("properties", {}) if isinstance(schema, Mapping) else None
         if not isinstance(properties, Mapping):
             raise UnsupportedError("its form does not say which fields it has")
-        encoding = media.get("encoding") or {}
+        encoding = media.get("encoding")
         fields = []
         for name in properties:
-            how = encoding.get(name) or {}
+            how = encoding.get(name) if isinstance(encoding, Mapping) else None
+            how = how if isinstance(how, Mapping) else {}
             style = how.get("style", "form")
             fields.append(
                 {
@@ -342,14 +347,14 @@ class _Reader:
     ) -> tuple[Credential, ...]:
         """Add the credentials of the first security requirement that can be met."""
         required = operation.get("security", self._document.get("security"))
-        written = [f"{each.parameter['name']}={each.placeholder}" for each in cookies]
+        written = [f"{each['name']}={each['value']}" for each in map(_single, cookies)]
         credentials: list[Credential] = []
         for name in self._schemes(required):
             scheme = self._scheme(name)
             own = _UNFIT.sub("_", name).strip("_") or "secret"
             secret = self._secrets.get(name) or own
             expected, place, field = _credential(scheme)
-            value = field.format(f"{{secrets.{secret}}}")
+            value = f"{field}{{secrets.{secret}}}"
             if place == "cookie":
                 written.append(value)
             else:
@@ -386,20 +391,20 @@ class _Reader:
 
 
 def _credential(scheme: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Return what a scheme's secret must be, where it goes, and how it is written there."""
+    """Return what a scheme's secret must be, where it goes, and what is written there before it."""
     kind, place = scheme.get("type"), scheme.get("in")
     match kind:
         case "apiKey" if place in ("header", "query"):
             where = "headers" if place == "header" else "query"
-            return "the API key", where, "{}"
+            return "the API key", where, ""
         case "apiKey" if place == "cookie":
-            return "the API key", "cookie", f"{scheme.get('name')}={{}}"
+            return "the API key", "cookie", f"{scheme.get('name')}="
         case "http" if str(scheme.get("scheme")).lower() == "bearer":
-            return "the bearer token", "headers", "Bearer {}"
+            return "the bearer token", "headers", "Bearer "
         case "http" if str(scheme.get("scheme")).lower() == "basic":
-            return "user:password in Base64", "headers", "Basic {}"
+            return "user:password in Base64", "headers", "Basic "
         case "oauth2" | "openIdConnect":
-            return "an access token", "headers", "Bearer {}"
+            return "an access token", "headers", "Bearer "
         case _:
             raise UnsupportedError(f"security of type {kind!r} is not supported")
 
@@ -437,9 +442,11 @@ def _field(argument: _Argument) -> dict[str, Any]:
     return {"name": name, "value": value, "style": style, "explode": explode}
 
 
-def _header(argument: _Argument) -> dict[str, Any]:
+def _single(argument: _Argument) -> dict[str, Any]:
+    """Return a header or a cookie."""
     if _holds_several(argument.schema):
-        raise UnsupportedError(f"the header {argument.parameter['name']!r} is a list or an object")
+        name = argument.parameter["name"]
+        raise UnsupportedError(f"the {argument.place} {name!r} is a list or an object")
     return {"name": argument.parameter["name"], "value": argument.placeholder}
 
 

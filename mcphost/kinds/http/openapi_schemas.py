@@ -138,7 +138,8 @@ class Schemas:
         if "example" in schema and "examples" not in plain:
             plain["examples"] = [schema["example"]]
         _write_bounds(plain)
-        if "pattern" in plain and not _is_usable(plain["pattern"]):
+        pattern = plain.get("pattern", "")
+        if not isinstance(pattern, str) or not _is_usable(pattern):
             del plain["pattern"]  # the service checks it
         without = _without_read_only(plain, schema.get("properties"), self._references)
         return _nullable(without) if schema.get("nullable") is True else without
@@ -165,9 +166,9 @@ class Schemas:
 
 
 @lru_cache(maxsize=1024)
-def _is_usable(pattern: Any) -> bool:
+def _is_usable(pattern: str) -> bool:
     """Whether a pattern needs linear time only, as those of our schemas must."""
-    if not isinstance(pattern, str) or len(pattern) > MOST_PATTERN:
+    if len(pattern) > MOST_PATTERN:
         return False
     try:
         validator_for({"pattern": pattern}, offline=True, pattern_options=RegexOptions())

@@ -30,6 +30,7 @@ MOST_SHOWN: Final = 2_000
 """How many characters of an error's body the caller is shown."""
 MOST_VALUES: Final = 250_000
 """Values in a body of JSON, because a value of one byte costs as much as a large one."""
+MOST_LINKS: Final = 1_000
 MOST_CONTENT_TYPE: Final = 512
 _CHARSETS: Final = re.compile(
     r"(utf[-_]?(8|16|32)([-_]?[bl]e)?|(us-)?ascii|latin-?1|iso[-_]?8859-([1-9]|1[013-6])"
@@ -39,7 +40,9 @@ _CHARSETS: Final = re.compile(
 each unknown name."""
 _MEDIA_TYPE: Final = re.compile(r"\s*([!#$&^_.+a-z0-9-]{1,127}/[!#$&^_.+a-z0-9-]{1,127})\s*(?:;|$)")
 _CHARSET: Final = re.compile(r";\s*charset=\"?([a-z0-9_-]{1,40})")
-_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"')
+_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+"""A string, or the rest of a body whose last string has no end: else each quotation mark in it would be
+tried as the start of another one, in quadratic time."""
 
 
 class BadReplyError(Exception):
@@ -195,6 +198,8 @@ def _selected_image(selected: Any) -> Image:
 
 def _links(found: Any) -> Sequence[Content]:
     each = found if isinstance(found, list) else [found]
+    if len(each) > MOST_LINKS:
+        raise BadReplyError(f"The service's response has more than {MOST_LINKS} links")
     return [_link(one) for one in each]
 
 

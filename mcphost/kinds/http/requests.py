@@ -1,6 +1,6 @@
 """The request of an HTTP tool, with the values of a call."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
@@ -35,6 +35,9 @@ from mcphost.kinds.http.templates import (
 )
 from mcphost.sdk import ToolError
 
+_IN_COOKIES: Final = "!#$&'()*+-./:<=>?@[]^_`{|}~"
+"""The characters of a cookie's value (RFC 6265, section 4.1.1) that are not percent-encoded in it, beside
+letters and digits. A percent sign is encoded, so that the service gets back what was written."""
 _BETWEEN: Final = {"form": ",", "spaceDelimited": " ", "pipeDelimited": "|", "deepObject": ","}
 
 
@@ -71,7 +74,7 @@ class RequestTemplate:
 
     def fill(self, values: Values, idempotency_key: str) -> OutgoingRequest:
         """Return the request. Raises ToolError for a value that the URL's path must not have."""
-        headers = list(_present(self._headers, values))
+        headers = list(_present(self._headers, values, _header_writer))
         given = {name.lower() for name, _ in headers}
         media_type = self._body.media_type
         if media_type and "content-type" not in given:
@@ -159,11 +162,26 @@ def _segment(value: Any) -> str:
     return text
 
 
+def _cookie(value: Any) -> str:
+    """Write a value as a cookie's: it must not end the cookie and begin another one."""
+    return quote(as_text(value), safe=_IN_COOKIES)
+
+
+def _header_writer(name: str) -> Callable[[Any], str]:
+    return _cookie if name.lower() == "cookie" else as_text
+
+
+def _plain_writer(name: str) -> Callable[[Any], str]:
+    return as_text
+
+
 def _present(
-    templates: Iterable[tuple[str, TextTemplate]], values: Values
+    templates: Iterable[tuple[str, TextTemplate]],
+    values: Values,
+    writer: Callable[[str], Callable[[Any], str]] = _plain_writer,
 ) -> Iterator[tuple[str, Text]]:
     for name, template in templates:
-        filled = template.fill(values, as_text)
+        filled = template.fill(values, writer(name))
         if not isinstance(filled, Missing):
             yield name, filled
 

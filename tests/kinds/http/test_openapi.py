@@ -360,6 +360,25 @@ def test_where_the_api_is(servers: Any, base: str, expected: str) -> None:
         ({"requestBody": body({}, required=True)}, {"method": "get"}, "not possible with GET"),
         ({"parameters": [parameter("a", "cookie")]}, {}, "optional cookies"),
         ({"parameters": [parameter("a", "header", {"type": "array"})]}, {}, "The header 'a'"),
+        (
+            {"parameters": [parameter("a", "cookie", {"type": "object"}, required=True)]},
+            {},
+            "The cookie 'a'",
+        ),
+        (
+            {"security": [{"s": []}]},
+            {
+                "components": {
+                    "securitySchemes": {"s": {"type": "apiKey", "in": "cookie", "name": "{a}"}}
+                }
+            },
+            "request.headers.0.value: {a} is no placeholder",
+        ),
+        (
+            {"requestBody": {"content": {5: {}}}},
+            {"method": "post"},
+            "A part of it has not the shape",
+        ),
         ({"parameters": [{"in": "query"}]}, {}, "A parameter has no name"),
         ({}, {"path": "/x/{id}"}, "no parameter for {id}"),
         ({"security": [{"mtls": []}]}, {"components": {"securitySchemes": SCHEMES}}, "mutualTLS"),
@@ -374,6 +393,20 @@ def test_where_the_api_is(servers: Any, base: str, expected: str) -> None:
 )
 def test_an_unsupported_operation_says_why(operation: Any, more: dict[str, Any], said: str) -> None:
     assert said in problem(operation, **more)
+
+
+@pytest.mark.parametrize("pattern", [["x"], {}, 5, None])
+def test_a_pattern_that_is_no_text_is_left_out(pattern: Any) -> None:
+    found = config({"parameters": [parameter("a", "query", {"pattern": pattern})]})
+    assert "pattern" not in found.input_schema["properties"]["a"]
+
+
+@pytest.mark.parametrize("encoding", [["a"], "a", {"a": 5}])
+def test_an_encoding_that_is_none_is_left_out(encoding: Any) -> None:
+    form = body({"properties": {"a": {}}}, "application/x-www-form-urlencoded")
+    form["content"]["application/x-www-form-urlencoded"]["encoding"] = encoding
+    found = config({"requestBody": form}, method="post")
+    assert found.request.body.fields[0].style == "form"
 
 
 def test_one_operation_that_is_unsupported_stops_no_other() -> None:

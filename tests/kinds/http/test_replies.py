@@ -1,6 +1,8 @@
 """Responses: what becomes of each, and which are refused."""
 
+import time
 from base64 import b64encode
+from math import inf
 from typing import Any
 
 import orjson
@@ -11,11 +13,13 @@ from mcphost.kinds.http.asking import MOST_REQUESTS, MOST_STATE, read_asking
 from mcphost.kinds.http.configs import ResponseConfig
 from mcphost.kinds.http.replies import (
     ASKS,
+    MOST_LINKS,
     MOST_SHOWN,
     MOST_VALUES,
     BadReplyError,
     Response,
     error_of,
+    has_more_values,
     media_type_of,
     result_of,
 )
@@ -267,6 +271,30 @@ def test_punctuation_in_texts_is_no_value():
     text = '{"a": [1, 2]}, \\"' * MOST_VALUES
     body = orjson.dumps([text, text])
     assert response(body).json == [text, text]
+
+
+def test_more_links_than_a_result_may_have_are_refused():
+    assert len(selected(["docs:a"] * MOST_LINKS, "resource_link")["content"]) == MOST_LINKS
+    with pytest.raises(BadReplyError, match=f"more than {MOST_LINKS} links"):
+        selected(["docs:a"] * (MOST_LINKS + 1), "resource_link")
+
+
+@pytest.mark.parametrize("end", [b"", b"\\", b"\\\n", b'"'])
+def test_a_text_without_an_end_costs_about_as_much_as_one_with(end: bytes):
+    many = b"," * (MOST_VALUES + 1)
+    escaped = b'"' + b'\\"' * 10_000
+    whole = seconds(many + escaped + b'"')
+    assert seconds(many + escaped + end) < 50 * whole
+
+
+def seconds(body: bytes) -> float:
+    """The least CPU time of three counts of a body's values."""
+    least = inf
+    for _ in range(3):
+        began = time.thread_time()
+        has_more_values(body, MOST_VALUES)
+        least = min(least, time.thread_time() - began)
+    return least
 
 
 @pytest.mark.parametrize(

@@ -159,6 +159,27 @@ def test_a_json_body_that_is_a_missing_value_is_none():
     assert filled(method="POST", body=body).content is None
 
 
+@pytest.mark.parametrize(
+    ("value", "cookie"),
+    [
+        ("en-GB", "en-GB"),
+        ("en; session=mine; role=admin", "en%3B%20session=mine%3B%20role=admin"),
+        ('"a",\\b\tü%3B', "%22a%22%2C%5Cb%09%C3%BC%253B"),
+        (["x", 1], "[%22x%22%2C1]"),
+    ],
+)
+def test_a_value_in_a_cookie_adds_none(value: Any, cookie: str):
+    headers = [
+        {"name": "cookie", "value": "lang={arguments.v}; sid={secrets.sid}"},
+        {"name": "X-Cookie", "value": "{answers.v}"},
+    ]
+    request = filled({"v": "a; b"}, {"v": value}, headers=headers)
+    assert request.headers == (
+        ("cookie", Template(("lang=", cookie, "; sid=", SecretHandle("sid")))),
+        ("X-Cookie", "a; b"),
+    )
+
+
 def test_a_text_body_has_its_media_type_unless_a_header_gives_it():
     body = {"type": "text", "text": "<a>{arguments.n}</a>", "media_type": "application/xml"}
     request = filled(method="POST", body=body, arguments={"n": "ü"})
