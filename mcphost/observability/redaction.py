@@ -13,6 +13,9 @@ DEEPEST = 6
 LONGEST = 2000
 """Characters of a text in a line: clients and tool authors control the length of logged texts."""
 LONGEST_TRACEBACK = 20_000
+MOST_READ = 100_000
+CUT_SECRET = 200
+"""Characters after which the beginning of a secret is recognized as long and opaque."""
 _TRACEBACKS = frozenset({"exception", "stack"})
 
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
@@ -77,10 +80,16 @@ def is_secret_key(name: str) -> bool:
 
 
 def redact_text(text: str) -> str:
-    """`text` without anything that looks like a secret."""
+    """`text` without anything that looks like a secret, cut after MOST_READ characters.
+
+    Callers control the length of texts, and reading one keeps the process from other work.
+    """
+    more = len(text) - MOST_READ
+    text = text[:MOST_READ]
     for pattern, replacement in _RULES:
         text = pattern.sub(replacement, text)
-    return text
+    # The last characters may be the beginning of a secret, which is not recognized by itself.
+    return text if more <= 0 else f"{text[:-CUT_SECRET]}… [more than {more} more characters]"
 
 
 def redact(value: Any, depth: int = 0) -> Any:
