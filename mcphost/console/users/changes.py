@@ -21,6 +21,7 @@ from mcphost.tenants.roles import Permission
 from mcphost.tenants.services import keep_owners
 
 TAKEN = "A user with that name already exists."
+CHANGED = "Your password was changed meanwhile."
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +102,20 @@ def update(user: User, fields: PersonFields, who: Actor) -> User:
 
 
 @transaction.atomic
-def set_password(user: User, password: str, who: Actor) -> None:
-    """Set a user's password, which signs them out everywhere."""
+def set_password(user: User, password: str, who: Actor, *, checked: str | None = None) -> User:
+    """Set a user's password, which signs them out everywhere, and return the user.
+
+    `checked` is for users who change their own: the stored hash that their session and their current
+    password were checked with. If another one is stored by now, such as that of a password that staff
+    set to shut an intruder out, it stays. Raises InvalidError then, and User.DoesNotExist.
+    """
+    user = _locking().get(pk=user.pk)
+    if checked is not None and user.password != checked:
+        raise InvalidError({"present": [CHANGED]})
     user.set_password(password)
     user.save(update_fields=["password"])
     _note("user.password_set", user, who, {})
+    return user
 
 
 def _note(action: str, user: User, who: Actor, facts: Mapping[str, Any]) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth import password_validation, update_session_auth_hash
+from django.contrib.auth.hashers import check_password
 from django.contrib.auth.models import User
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
@@ -118,8 +119,10 @@ class OwnPasswordForm(PasswordForm):
     def clean_present(self) -> str:
         user, present = self._user, self.cleaned_data["present"]
         try:
+            # Not the user's own method: that may store another hash of this password, which would
+            # replace a password that was set meanwhile.
             right = passwords.check(
-                user.get_username(), self._address, lambda: user.check_password(present)
+                user.get_username(), self._address, lambda: check_password(present, user.password)
             )
         except NotCheckedError as refusal:
             self.refusal = refusal
@@ -213,8 +216,7 @@ def set_password(request: SignedInRequest, user_id: int) -> HttpResponseBase:
     """Set the password of a user who lost it."""
     user = get_object_or_404(User, pk=user_id)
     form = PasswordForm(user, *form_input(request))
-    if request.method == "POST" and form.is_valid():
-        _set(request, user, form.cleaned_data["password"])
+    if request.method == "POST" and form.is_valid() and _set(request, user, form):
         messages.success(request, f"The password of {user.get_username()} was changed.")
         return redirect(row_url(request, "admin:user", user.pk))
     step = Crumb(user.get_username(), row_url(request, "admin:user", user.pk))
@@ -233,8 +235,7 @@ def set_password(request: SignedInRequest, user_id: int) -> HttpResponseBase:
 def own_password(request: SignedInRequest) -> HttpResponseBase:
     """Change the signed-in user's own password."""
     form = OwnPasswordForm(request)
-    if request.method == "POST" and form.is_valid():
-        _set(request, request.user, form.cleaned_data["password"])
+    if request.method == "POST" and form.is_valid() and _set(request, request.user, form):
         messages.success(request, "Your password was changed.")
         return redirect("admin:you")
     page = show(
@@ -243,10 +244,15 @@ def own_password(request: SignedInRequest) -> HttpResponseBase:
     return with_status(page, form.refusal)
 
 
-def _set(request: SignedInRequest, user: User, password: str) -> None:
-    changes.set_password(user, password, actor(request))
-    if user.pk == request.user.pk:
-        update_session_auth_hash(request, user)  # users who change their own stay signed in
+def _set(request: SignedInRequest, user: User, form: PasswordForm) -> bool:
+    """Set a password, and return whether it was set. Users who change their own stay signed in."""
+    password, who = form.cleaned_data["password"], actor(request)
+    own = user.pk == request.user.pk
+    checked = request.user.password if own else None
+    changed = form.attempt(lambda: changes.set_password(user, password, who, checked=checked))
+    if changed is not None and own:
+        update_session_auth_hash(request, changed)
+    return changed is not None
 
 
 def _users(user: User | None = None) -> Crumb:

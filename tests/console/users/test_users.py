@@ -3,6 +3,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
@@ -225,6 +226,49 @@ def test_everybody_changes_their_own_password_and_stays_signed_in(owner: Client)
     right = {"present": PASSWORD, "password": LONG, "again": LONG}
     assert owner.post(path, right)["Location"] == "/admin/you/"
     assert "Your password was changed." in owner.get("/admin/").content.decode()
+
+
+@pytest.mark.parametrize("path", ["/admin/password/", "/admin/users/{}/password/"])
+def test_a_password_that_was_set_meanwhile_is_not_replaced_by_an_older_session(
+    cast: Cast, browse: Browser, path: str
+) -> None:
+    intruder = browse(cast.staff)
+    users = User.objects.filter(pk=cast.staff.user.pk)
+    fields = {"present": PASSWORD, "password": "of-the-intruder", "again": "of-the-intruder"}
+    # While the current password is hashed, another staff member sets a new one.
+    with before_the_change(lambda: users.update(password=make_password(LONG))):
+        refused = intruder.post(path.format(cast.staff.user.pk), fields)
+    assert "Your password was changed meanwhile." in refused.content.decode()
+    assert users.get().check_password(LONG)
+    assert intruder.get("/admin/you/").status_code == 302
+    assert not Entry.objects.filter(action="user.password_set").exists()
+
+
+def test_checking_the_current_password_stores_nothing(owner: Client, cast: Cast) -> None:
+    users = User.objects.filter(pk=cast.owner.user.pk)
+    older = make_password(PASSWORD, salt="short")  # Django stores a longer one when it checks
+    users.update(password=older)
+    owner.force_login(users.get())
+    owner.post("/admin/password/", {"present": PASSWORD, "password": LONG, "again": "x"})
+    assert users.get().password == older
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_changes_of_ones_own_password_at_once_one_is_refused(cast: Cast) -> None:
+    before = User.objects.get(username="owner")
+    given = iter(("the-first-of-two", "the-second-of-two"))
+
+    def change() -> str:
+        password = next(given)
+        try:
+            changes.set_password(before, password, ACTOR, checked=before.password)
+        except InvalidError:
+            return ""
+        return password
+
+    refused, done = sorted(at_once(change, 2))
+    assert not refused
+    assert User.objects.get(username="owner").check_password(done)
 
 
 def test_users_are_found_by_name_page_by_page(
