@@ -45,7 +45,8 @@ View = Callable[..., HttpResponseBase]
 def of_tenant(permission: Permission) -> Callable[[View], View]:
     """Guard a page of a tenant: resolve `slug` from the URL and require `permission` there.
 
-    A tenant that does not exist and one that the user may not see get the same 403.
+    A tenant that does not exist and one that the user may not see get the same 403, and so does a
+    change whose user lost the permission meanwhile (`access.require_still`).
     """
     # Returns the 403 page instead of raising: Django would log a traceback for each refusal.
 
@@ -54,9 +55,10 @@ def of_tenant(permission: Permission) -> Callable[[View], View]:
         def guarded(request: SignedInRequest, slug: str, **rest: Any) -> HttpResponseBase:
             try:
                 request.tenant = tenant_for(request.user, slug, permission)
+                return view(request, request.tenant, **rest)
             except PermissionDenied:
+                vars(request).pop("tenant", None)  # its title and menu are not for this user
                 return refuse(request)
-            return view(request, request.tenant, **rest)
 
         guarded.permission = permission  # type: ignore[attr-defined]  # the tests walk by it
         return guarded

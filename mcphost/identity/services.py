@@ -17,10 +17,20 @@ from mcphost.audit.services import record
 from mcphost.feed.services import announce
 from mcphost.identity import tokens
 from mcphost.identity.models import ServiceAccount, Token
-from mcphost.tenants.errors import InvalidError
+from mcphost.tenants.access import require_still
+from mcphost.tenants.errors import InvalidError, UnknownTenantError
 from mcphost.tenants.fields import limit_problems
 from mcphost.tenants.models import Membership
-from mcphost.tenants.roles import Audience, Role, audience_of, is_scope, may_hold, may_take
+from mcphost.tenants.roles import (
+    Audience,
+    Permission,
+    Role,
+    audience_of,
+    is_scope,
+    may_hold,
+    may_take,
+)
+from mcphost.tenants.services import open_tenant
 
 NAME_LIMIT = 100
 SCOPES_LIMIT = 200
@@ -34,6 +44,7 @@ TOO_MANY = (
     f"The limit is {MOST_TOKENS} tokens that are live or were issued within a day. "
     "Revoke some, or try again tomorrow."
 )
+NO_ACCOUNT = "There is no such service account, or it is disabled."
 FOR_ONESELF = "Users issue tokens only for themselves. For a program, create a service account."
 
 
@@ -100,16 +111,18 @@ def issue_for_service(
     """Issue a token of a service account, with at most what a member may hold.
 
     Raises InvalidError for bad fields, and on `owner` if the tenant has no such enabled service
-    account, does not exist, or is closed.
+    account, does not exist, or is closed; PermissionDenied if the actor no longer manages tokens.
     """
-    account = (
-        ServiceAccount.objects.select_for_update(of=("self",))
-        .filter(tenant_id=tenant_id, tenant__closed_at=None, pk=account_id)
-        .filter(disabled_at=None, removed_at=None)
-        .first()
-    )
+    try:
+        tenant = open_tenant(tenant_id)
+    except UnknownTenantError:
+        raise InvalidError({"owner": [NO_ACCOUNT]}) from None
+    require_still(actor, tenant, Permission.MANAGE_TOKENS)
+    accounts = ServiceAccount.objects.select_for_update()
+    enabled = accounts.filter(tenant=tenant, disabled_at=None, removed_at=None)
+    account = enabled.filter(pk=account_id).first()
     if account is None:
-        raise InvalidError({"owner": ["There is no such service account, or it is disabled."]})
+        raise InvalidError({"owner": [NO_ACCOUNT]})
     _check(wanted, _service_problem)
     row = Token(tenant_id=tenant_id, service_account=account)
     return _make(row, wanted, actor, {"owner": str(account), "service_account": str(account.pk)})

@@ -11,6 +11,7 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 
+from mcphost.audit.records import Actor
 from mcphost.tenants.models import Membership, Tenant
 from mcphost.tenants.roles import (
     READING,
@@ -96,6 +97,19 @@ def require(user: Person, tenant: Tenant | TenantSnapshot | None, permission: Pe
     """Raise PermissionDenied, without a reason, unless the user has the permission."""
     if not allowed(user, tenant, permission):
         raise PermissionDenied
+
+
+def require_still(
+    actor: Actor, tenant: Tenant | TenantSnapshot | None, permission: Permission
+) -> None:
+    """Require a permission of a user who makes a change, as it is stored now; of commands, nothing.
+
+    Call it in the transaction of the change, after locking the tenant: a change that held the lock
+    may have taken away the permission that the user's page was entered with. Raises PermissionDenied.
+    """
+    if actor.kind == "person":
+        user = User.objects.filter(pk=actor.id).first()
+        require(user or AnonymousUser(), tenant, permission)
 
 
 def tenant_for(user: Person, slug: str, permission: Permission) -> Tenant:

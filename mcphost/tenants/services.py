@@ -14,10 +14,11 @@ from django.utils import timezone
 from mcphost.audit.records import Actor
 from mcphost.audit.services import record
 from mcphost.feed.services import announce
+from mcphost.tenants.access import require_still
 from mcphost.tenants.errors import InvalidError, UnknownTenantError
 from mcphost.tenants.fields import TenantFields, check_fields, check_slug
 from mcphost.tenants.models import Invitation, Membership, Tenant
-from mcphost.tenants.roles import COMMON_SCOPES, Role, may_hold
+from mcphost.tenants.roles import COMMON_SCOPES, Permission, Role, may_hold
 from mcphost.tenants.selectors import TenantSnapshot, snapshot
 from mcphost.tenants.signals import tenant_created
 
@@ -98,10 +99,13 @@ def set_member(tenant_id: UUID, user: User, role: Role, *, actor: Actor) -> None
 
     A user may change the roles of members only, and never their own: users become members by an
     invitation (`invitations`). Commands of the platform's operator may also add members.
-    Raises InvalidError if one of these rules is broken and for the last owner, and
-    UnknownTenantError if the tenant does not exist or is closed.
+    Raises InvalidError if one of these rules is broken and for the last owner, PermissionDenied if
+    the actor no longer manages members, and UnknownTenantError if the tenant does not exist or is
+    closed.
     """
     tenant = open_tenant(tenant_id)
+    if not actor.is_person(user.pk):
+        require_still(actor, tenant, Permission.MANAGE_MEMBERS)
     before = Membership.objects.filter(tenant=tenant, user=user).first()
     if before is not None and before.role == role:
         return
@@ -119,9 +123,11 @@ def appoint_owner(tenant_id: UUID, username: str, *, actor: Actor) -> User:
     """Make an account owner of a tenant that has none, without its consent; for platform staff.
 
     Raises InvalidError if the tenant has an active owner or there is no active account of that
-    name, and UnknownTenantError if the tenant does not exist or is closed.
+    name, PermissionDenied if the actor is no longer staff, and UnknownTenantError if the tenant
+    does not exist or is closed.
     """
     tenant = open_tenant(tenant_id)
+    require_still(actor, None, Permission.MANAGE_MEMBERS)
     if active_owners(tenant.pk).exists():
         raise InvalidError({"username": [HAS_OWNER]})
     user = User.objects.filter(username=username, is_active=True).first()
@@ -138,10 +144,12 @@ def grant_scopes(tenant_id: UUID, user: User, scopes: Iterable[str], *, actor: A
 
     Return whether that changed it.
 
-    Raises InvalidError for a scope that is not a tool's, or if the user is not a member, and
-    UnknownTenantError if the tenant does not exist or is closed.
+    Raises InvalidError for a scope that is not a tool's, or if the user is not a member,
+    PermissionDenied if the actor no longer manages members, and UnknownTenantError if the tenant
+    does not exist or is closed.
     """
     tenant = open_tenant(tenant_id)
+    require_still(actor, tenant, Permission.MANAGE_MEMBERS)
     wanted = sorted(set(scopes) - COMMON_SCOPES)
     wrong = [scope for scope in wanted if not may_hold(Role.MEMBER, scope)]
     if wrong or len(wanted) > SCOPES_LIMIT:
@@ -163,13 +171,18 @@ def grant_scopes(tenant_id: UUID, user: User, scopes: Iterable[str], *, actor: A
 def remove_member(tenant_id: UUID, user: User, *, actor: Actor) -> bool:
     """End a membership, and for good the tokens that depend on it. False if there is none.
 
-    Users may remove themselves. Raises InvalidError for the last owner of an open tenant.
+    Users may remove themselves. Raises InvalidError for the last owner of an open tenant, and
+    PermissionDenied if the actor no longer manages members.
     """
     tenant = Tenant.objects.select_for_update(no_key=True).filter(pk=tenant_id).first()
+    if tenant is None:
+        return False
+    if not actor.is_person(user.pk):
+        require_still(actor, tenant, Permission.MANAGE_MEMBERS)
     # Locked, so that a token that is being issued meanwhile also ends with the membership.
     memberships = Membership.objects.select_for_update()
     membership = memberships.filter(tenant=tenant, user=user).first()
-    if tenant is None or membership is None:
+    if membership is None:
         return False
     if membership.role == Role.OWNER and tenant.closed_at is None:
         _keep_an_owner(tenant, user)

@@ -4,6 +4,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError, transaction
 
 from mcphost.audit.models import Entry
@@ -15,6 +16,7 @@ from mcphost.identity.selectors import authenticate
 from mcphost.identity.services import IssuedToken, TokenRequest, issue_for_service
 from mcphost.runtime.call import Principal, PrincipalKind
 from mcphost.tenants.errors import InvalidError, UnknownTenantError
+from mcphost.tenants.models import Membership
 from mcphost.tenants.roles import Audience, Role
 from mcphost.tenants.services import close_tenant, remove_member, set_member
 from tests.cast import ACTOR, Cast
@@ -89,6 +91,14 @@ def test_a_long_or_unprintable_description_is_refused(cast: Cast) -> None:
     for text in ("x" * 201, "a\0b", "two\nlines"):
         with pytest.raises(InvalidError, match="description"):
             service_accounts.create(cast.acme.id, "nightly", text, actor=ACTOR)
+
+
+def test_an_actor_who_is_no_longer_owner_issues_no_token(cast: Cast) -> None:
+    account = _made(cast)
+    Membership.objects.filter(user=cast.owner.user).update(role=Role.MEMBER.value)
+    with pytest.raises(PermissionDenied):
+        _issue(cast, account)
+    assert not Token.objects.filter(service_account=account).exists()
 
 
 def test_a_name_is_never_given_again_but_another_tenant_may_have_it(cast: Cast) -> None:

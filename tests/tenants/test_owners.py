@@ -1,7 +1,10 @@
 """Tests that a tenant always has an owner, and that no account changes its own role."""
 
+from collections.abc import Callable
+
 import pytest
 from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
 
 from mcphost.audit.models import Entry
 from mcphost.audit.records import Actor
@@ -29,10 +32,10 @@ def _changes() -> int:
     return Entry.objects.filter(action__startswith="member.").count()
 
 
-@pytest.mark.parametrize("actor", [ACTOR, Actor.person(0, "another owner")])
+@pytest.mark.parametrize("by_staff", [False, True])
 @pytest.mark.parametrize("role", [Role.OPERATOR, Role.AUDITOR, Role.MEMBER])
-def test_the_last_owner_gets_no_other_role(cast: Cast, role: Role, actor: Actor) -> None:
-    before = _changes()
+def test_the_last_owner_gets_no_other_role(cast: Cast, role: Role, by_staff: bool) -> None:
+    before, actor = _changes(), _itself(cast.staff) if by_staff else ACTOR
     with pytest.raises(InvalidError, match="last owner"):
         services.set_member(cast.acme.id, cast.owner.user, role, actor=actor)
     assert _owners(cast) == {"owner"}
@@ -126,12 +129,65 @@ def test_two_owners_who_demote_each_other_at_once_leave_one(cast: Cast) -> None:
         itself, other = next(orders)
         try:
             services.set_member(cast.acme.id, other.user, Role.MEMBER, actor=_itself(itself))
-        except InvalidError:
+        except PermissionDenied:
             return False
         return True
 
     assert sorted(at_once(demote, 2)) == [False, True]
     assert len(_owners(cast)) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_owners_who_remove_each_other_at_once_one_is_refused(cast: Cast) -> None:
+    for person in (cast.operator, cast.auditor):
+        services.set_member(cast.acme.id, person.user, Role.OWNER, actor=ACTOR)
+    pair = (cast.owner, cast.operator)
+    orders = iter((pair, pair[::-1]))
+
+    def remove() -> bool:
+        itself, other = next(orders)
+        try:
+            return services.remove_member(cast.acme.id, other.user, actor=_itself(itself))
+        except PermissionDenied:
+            return False
+
+    assert sorted(at_once(remove, 2)) == [False, True]
+    assert len(_owners(cast)) == 2
+
+
+def _lose_role(person: Person) -> None:
+    Membership.objects.filter(user=person.user).update(role=Role.OPERATOR.value)
+
+
+def _lose_membership(person: Person) -> None:
+    Membership.objects.filter(user=person.user).delete()
+
+
+def _lose_account(person: Person) -> None:
+    User.objects.filter(pk=person.user.pk).update(is_active=False)
+
+
+@pytest.mark.parametrize("lose", [_lose_role, _lose_membership, _lose_account])
+def test_an_actor_who_is_no_longer_owner_changes_no_member(
+    cast: Cast, lose: Callable[[Person], None]
+) -> None:
+    lose(cast.owner)
+    tenant, user, actor = cast.acme.id, cast.member.user, _itself(cast.owner)
+    before = _changes()
+    for change in (
+        lambda: services.set_member(tenant, user, Role.OWNER, actor=actor),
+        lambda: services.grant_scopes(tenant, user, ["mcp:payroll"], actor=actor),
+        lambda: services.remove_member(tenant, user, actor=actor),
+    ):
+        with pytest.raises(PermissionDenied):
+            change()
+    assert _changes() == before
+
+
+def test_staff_who_lost_their_access_appoint_no_owner(cast: Cast) -> None:
+    User.objects.filter(pk=cast.staff.user.pk).update(is_staff=False)
+    with pytest.raises(PermissionDenied):
+        services.appoint_owner(cast.commons.id, "stranger", actor=_itself(cast.staff))
 
 
 @pytest.mark.django_db(transaction=True)

@@ -102,14 +102,22 @@ def update(user: User, fields: PersonFields, who: Actor) -> User:
 
 
 @transaction.atomic
-def set_password(user: User, password: str, who: Actor, *, checked: str | None = None) -> User:
+def set_password(
+    user: User,
+    password: str,
+    who: Actor,
+    *,
+    checked: str | None = None,
+    staff: User | None = None,
+) -> User:
     """Set a user's password, which signs them out everywhere, and return the user.
 
     `checked` is for users who change their own: the stored hash that their session and their current
     password were checked with. If another one is stored by now, such as that of a password that staff
     set to shut an intruder out, it stays. Raises InvalidError then, and User.DoesNotExist.
+    `staff` is the staff member who sets it, if one does: raises PermissionDenied as `locked_by`.
     """
-    user = _locking().get(pk=user.pk)
+    user = _locking().get(pk=user.pk) if staff is None else locked_by(staff, user.pk)
     if checked is not None and user.password != checked:
         raise InvalidError({"present": [CHANGED]})
     user.set_password(password)

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
 from django.db.models import Q
-from django.http import HttpResponseBase
+from django.http import Http404, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_safe
@@ -216,7 +216,7 @@ def set_password(request: SignedInRequest, user_id: int) -> HttpResponseBase:
     """Set the password of a user who lost it."""
     user = get_object_or_404(User, pk=user_id)
     form = PasswordForm(user, *form_input(request))
-    if request.method == "POST" and form.is_valid() and _set(request, user, form):
+    if request.method == "POST" and form.is_valid() and _set(request, user, form, request.user):
         messages.success(request, f"The password of {user.get_username()} was changed.")
         return redirect(row_url(request, "admin:user", user.pk))
     step = Crumb(user.get_username(), row_url(request, "admin:user", user.pk))
@@ -244,12 +244,19 @@ def own_password(request: SignedInRequest) -> HttpResponseBase:
     return with_status(page, form.refusal)
 
 
-def _set(request: SignedInRequest, user: User, form: PasswordForm) -> bool:
+def _set(
+    request: SignedInRequest, user: User, form: PasswordForm, staff: User | None = None
+) -> bool:
     """Set a password, and return whether it was set. Users who change their own stay signed in."""
     password, who = form.cleaned_data["password"], actor(request)
     own = user.pk == request.user.pk
     checked = request.user.password if own else None
-    changed = form.attempt(lambda: changes.set_password(user, password, who, checked=checked))
+    try:
+        changed = form.attempt(
+            lambda: changes.set_password(user, password, who, checked=checked, staff=staff)
+        )
+    except User.DoesNotExist:
+        raise Http404 from None
     if changed is not None and own:
         update_session_auth_hash(request, changed)
     return changed is not None

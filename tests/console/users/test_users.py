@@ -1,11 +1,6 @@
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
-
 import pytest
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
-from django.db import connection
 from django.test import Client
 
 from mcphost.audit.models import Entry
@@ -17,6 +12,7 @@ from mcphost.tenants.roles import Role
 from mcphost.tenants.services import set_member
 from tests.cast import PASSWORD, Cast
 from tests.console.conftest import Browser
+from tests.console.meanwhile import before_the_change
 from tests.console.things import ACTOR
 from tests.vault.at_once import at_once
 
@@ -188,17 +184,22 @@ def test_staff_whose_access_was_taken_away_meanwhile_change_no_user(
     assert User.objects.get(username="operator").first_name == ""
 
 
-@contextmanager
-def before_the_change(act: Callable[[], object]) -> Iterator[None]:
-    """Let another user act after a request was admitted, and before its transaction reads anything."""
+@pytest.mark.parametrize("taken", ["is_staff", "is_active"])
+def test_staff_whose_access_was_taken_away_meanwhile_set_no_password(
+    staff: Client, cast: Cast, taken: str
+) -> None:
+    itself = User.objects.filter(pk=cast.staff.user.pk)
+    with before_the_change(lambda: itself.update(**{taken: False})):
+        path = f"/admin/users/{cast.operator.user.pk}/password/"
+        assert staff.post(path, {"password": LONG}).status_code == 403
+    assert User.objects.get(username="operator").check_password(PASSWORD)
 
-    def act_first(execute: Any, sql: str, *rest: Any) -> Any:
-        if sql.startswith("SAVEPOINT"):
-            act()
-        return execute(sql, *rest)
 
-    with connection.execute_wrapper(act_first):
-        yield
+def test_no_password_is_set_for_a_user_who_was_deleted_meanwhile(staff: Client, cast: Cast) -> None:
+    gone = User.objects.create_user("newcomer")
+    with before_the_change(lambda: User.objects.filter(pk=gone.pk).delete()):
+        response = staff.post(f"/admin/users/{gone.pk}/password/", {"password": LONG})
+    assert response.status_code == 404
 
 
 def test_nobody_locks_themselves_out(staff: Client, cast: Cast) -> None:
