@@ -23,6 +23,7 @@ from mcphost.console.base import (
     of_platform,
     of_tenant,
     page_of,
+    query_text,
     show,
 )
 from mcphost.console.key_effects import LINKS, UnderKey, known_by
@@ -102,12 +103,15 @@ def compromise(request: SignedInRequest) -> HttpResponseBase:
     )
     return _confirmed(
         request,
-        lambda: lifecycle.rotate(actor(request), compromised=True),
+        lambda: lifecycle.rotate(
+            actor(request), compromised=True, replaces=query_text(request.POST, "replaces")
+        ),
         done=lambda made: (
             f"The key {made} is active. What was sealed with {named} is refused: the old key no longer opens "
             "anything."
         ),
         title="Rotate as compromised",
+        bound={"replaces": next((row.id for row in rows if row.state is KeyState.ACTIVE), "")},
         verb="Rotate at once",
         explanation=(
             f"Everything sealed with {named} is refused as soon as each process has received "
@@ -135,10 +139,11 @@ def retire(request: SignedInRequest, key_id: str) -> HttpResponseBase:
         done = f"{row.id} is retired. It no longer opens anything: {under} are lost."
     return _confirmed(
         request,
-        lambda: lifecycle.retire(row.id, actor(request)),
+        lambda: lifecycle.retire(row.id, actor(request), was=query_text(request.POST, "was")),
         refusal=_refusal(row, KeyVerb.RETIRE),
         done=lambda made: done,
         title=f"Retire {row.id}",
+        bound={"was": row.state.value},
         key=row.id,
         verb="Retire",
         explanation=consequence,
@@ -218,7 +223,8 @@ def _confirmed(
 ) -> HttpResponseBase:
     """Show the confirmation page; on POST, run `act` and say what it did, or why it is refused.
 
-    `key` is the key that is changed; without one, `act` returns that of a new one.
+    `key` is the key that is changed; without one, `act` returns that of a new one. `bound`, in
+    `page`, are the form's hidden fields: what the page was shown for, which `act` compares.
     """
     back = Crumb("Keys", reverse("admin:keys"))
     if refusal:

@@ -54,16 +54,19 @@ log = logging.getLogger(__name__)
 
 
 @transaction.atomic
-def rotate(actor: Actor, compromised: bool = False) -> str:
+def rotate(actor: Actor, compromised: bool = False, *, replaces: str | None = None) -> str:
     """Add a new key to the ring; return its id. After `STANDBY`, `run_due_transitions` makes it the active key.
 
     `compromised`: the active key may be known to others. The new key is active at once. The old
     one, and one on standby, are retired: each process stops using them as soon as it is notified.
+    `replaces` is the key that the user saw as the active one: another one is not replaced.
     """
     ring = _lock_ring()
     active = next((row for row in ring if row.state == KeyState.ACTIVE), None)
     if active is None:
         raise NoActiveKeyError("the key ring has no active key: run `manage.py init`")
+    if replaces is not None and replaces != active.id:
+        raise _changed(active)
     _refuse_other_master_keys(active)
     if compromised:
         retired = _apply(RingKey.objects.all(), KeyVerb.COMPROMISE)
@@ -78,13 +81,16 @@ def rotate(actor: Actor, compromised: bool = False) -> str:
 
 
 @transaction.atomic
-def retire(key_id: str, actor: Actor) -> None:
+def retire(key_id: str, actor: Actor, *, was: str | None = None) -> None:
     """Retire a key before its last token has expired: it opens no tokens any more.
 
-    Retiring a key on standby cancels the rotation: the active key stays.
+    Retiring a key on standby cancels the rotation: the active key stays. `was` is the state that the
+    user saw the key in: in another one it is not retired.
     """
     row = _find(_lock_ring(), key_id)
     require(row.id, KeyState(row.state), KeyVerb.RETIRE)
+    if was is not None and was != row.state:
+        raise _changed(row)
     _apply(RingKey.objects.filter(pk=row.pk), KeyVerb.RETIRE)
     _record_and_announce("key.retired", row.id, actor, {"was": row.state, "expired": False})
 
@@ -184,6 +190,14 @@ def _find(ring: Sequence[RingKey], key_id: str) -> RingKey:
     if found is None:
         raise UnknownKeyError(key_id)
     return found
+
+
+def _changed(row: RingKey) -> KeyRefusalError:
+    """Return the refusal of a change that was decided on when the key was in another state."""
+    return KeyRefusalError(
+        f"nothing was changed: key {row.id} has become {row.state} meanwhile. Look at the keys again "
+        "before you change them"
+    )
 
 
 def _refuse_other_master_keys(active: RingKey) -> None:

@@ -1,5 +1,6 @@
 """Tests of the key pages: the platform's keys, for staff, and destroying a tenant's salt."""
 
+import re
 from datetime import datetime, timedelta
 from html import unescape
 from typing import Any
@@ -49,6 +50,17 @@ def a_session(tenant: UUID, ago: timedelta, ended_at: datetime | None = None) ->
         ended_at=ended_at,
         expires_at=now + timedelta(hours=1),
     )
+
+
+def confirmed(client: Client, path: str) -> Any:
+    """Send the form of a confirmation page."""
+    return client.post(path, bound(client.get(path)))
+
+
+def bound(page: Any) -> dict[str, str]:
+    """Return the hidden fields of a confirmation page."""
+    fields = re.findall(r'<input type="hidden" name="(was|replaces)" value="(\w*)">', text(page))
+    return dict(fields)
 
 
 def text(page: Any) -> str:
@@ -128,7 +140,7 @@ def test_a_compromise_says_first_what_is_lost(staff: Client, old: str) -> None:
     assert f"{old} (2 waiting calls, no open sessions and no tasks)" in page
     assert "No key that was replaced earlier still opens anything." in page
     assert states() == {old: "active"}
-    (after,) = said(staff, staff.post(f"{KEYS}compromised/"))
+    (after,) = said(staff, confirmed(staff, f"{KEYS}compromised/"))
     assert f"sealed with {old} (2 waiting calls, no open sessions and no tasks) is refused" in after
     assert states()[old] == "retired"
     assert sorted(states().values()) == ["active", "retired"]
@@ -138,6 +150,34 @@ def test_a_compromise_says_first_what_is_lost(staff: Client, old: str) -> None:
     assert "No open input requests" in text(staff.get("/admin/calls/?outcome=open"))
 
 
+def test_a_compromise_replaces_only_the_key_that_its_page_named(staff: Client, old: str) -> None:
+    seen = bound(staff.get(f"{KEYS}compromised/"))
+    assert seen == {"replaces": old}
+    said(staff, staff.post(f"{KEYS}compromised/", seen))
+    after = states()
+    (new,) = set(after) - {old}
+    for sent in (seen, {}):
+        (refused,) = said(staff, staff.post(f"{KEYS}compromised/", sent))
+        assert refused.startswith(f"Nothing was changed: key {new} has become active meanwhile.")
+    assert states() == after == {old: "retired", new: "active"}
+
+
+def test_a_key_that_has_sealed_meanwhile_is_not_retired_as_one_on_standby(
+    staff: Client, old: str
+) -> None:
+    new = rotate(Actor.system())
+    seen = bound(staff.get(f"{KEYS}{new}/retire/"))
+    assert seen == {"was": "standby"}
+    have_waited(new)
+    run_due_transitions()
+    have_waited(rotate(Actor.system()))
+    run_due_transitions()
+    for sent in (seen, {}):
+        (refused,) = said(staff, staff.post(f"{KEYS}{new}/retire/", sent))
+        assert refused.startswith(f"Nothing was changed: key {new} has become retiring meanwhile.")
+    assert states()[new] == "retiring"
+
+
 def test_retiring_says_first_what_is_lost(staff: Client, old: str) -> None:
     add_key("k1", KeyState.RETIRING)
     asked("k1")
@@ -145,7 +185,7 @@ def test_retiring_says_first_what_is_lost(staff: Client, old: str) -> None:
     assert "1 call waits for a response under it: responses to them will be rejected" in page
     assert states()["k1"] == "retiring"
     assert "1 waiting call, no open sessions and no tasks under it are lost" in page
-    (after,) = said(staff, staff.post(f"{KEYS}k1/retire/"))
+    (after,) = said(staff, confirmed(staff, f"{KEYS}k1/retire/"))
     assert after.startswith("k1 is retired. It no longer opens anything: 1 waiting call, no open")
     assert states()["k1"] == "retired"
 
@@ -153,7 +193,7 @@ def test_retiring_says_first_what_is_lost(staff: Client, old: str) -> None:
 def test_a_rotation_can_be_called_off(staff: Client, old: str) -> None:
     new = rotate(Actor.system())
     assert "The rotation is cancelled" in text(staff.get(f"{KEYS}{new}/retire/"))
-    (after,) = said(staff, staff.post(f"{KEYS}{new}/retire/"))
+    (after,) = said(staff, confirmed(staff, f"{KEYS}{new}/retire/"))
     assert after == f"{new} is retired, and the rotation is cancelled. Nothing was sealed with it."
     assert states() == {old: "active", new: "retired"}
 

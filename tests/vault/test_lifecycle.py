@@ -215,6 +215,28 @@ def test_of_compromises_at_once_the_last_key_stands_alone(old: str) -> None:
     assert after[old] == "retired"
 
 
+def test_of_compromises_of_one_key_at_once_only_the_first_changes_anything(old: str) -> None:
+    ends = at_once(lambda: refused(lambda: rotate(OLGA, compromised=True, replaces=old)))
+    assert sorted(ends) == [False, True, True, True]
+    assert sorted(states().values()) == ["active", "retired"]
+    assert states()[old] == "retired"
+
+
+def test_a_rotation_that_names_another_key_than_the_active_one_is_refused(old: str) -> None:
+    with pytest.raises(KeyRefusalError, match=f"key {old} has become active meanwhile"):
+        rotate(OLGA, compromised=True, replaces="k1")
+    assert states() == {old: "active"}
+
+
+def test_a_key_whose_state_is_another_than_was_seen_is_not_retired(old: str) -> None:
+    add_key("k1", KeyState.RETIRING)
+    with pytest.raises(KeyRefusalError, match="key k1 has become retiring meanwhile"):
+        retire("k1", OLGA, was=KeyState.STANDBY)
+    assert states()["k1"] == "retiring"
+    retire("k1", OLGA, was=KeyState.RETIRING)
+    assert states()["k1"] == "retired"
+
+
 @pytest.mark.parametrize("state", KeyState)
 def test_only_what_the_table_allows_can_be_retired(old: str, state: KeyState) -> None:
     key = old if state is KeyState.ACTIVE else add_key("k1", state).id
