@@ -1,7 +1,6 @@
 """Service accounts: programs that call a tenant in their own name, managed by its owners."""
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -12,7 +11,7 @@ from django.utils import timezone
 
 from mcphost.audit.records import Actor
 from mcphost.audit.services import record
-from mcphost.feed.services import announce
+from mcphost.feed.services import announce_all
 from mcphost.identity.models import ServiceAccount, Token
 from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.services import open_tenant
@@ -146,9 +145,9 @@ def _record(action: str, row: ServiceAccount, actor: Actor) -> None:
 
 
 def _announce_tokens(row: ServiceAccount) -> None:
-    """Have every process read the account's tokens again; revoked ones do not work anyway."""
-    ids: Iterable[str] = Token.objects.filter(service_account=row, revoked_at=None).values_list(
-        "pk", flat=True
-    )
-    for token_id in ids:
-        announce("token", tenant=row.tenant_id, object_id=token_id)
+    """Have every process read the account's tokens again; expired and revoked ones do not work anyway."""
+    unexpired = Q(expires_at=None) | Q(expires_at__gt=timezone.now())
+    live = Token.objects.filter(unexpired, service_account=row, revoked_at=None)
+    about = [(row.tenant_id, token_id) for token_id in live.values_list("pk", flat=True)]
+    if about:
+        announce_all("token", about)

@@ -1,11 +1,14 @@
 """Tests of service accounts: they call in their own name, with at most a member's rights."""
 
+from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from django.core.exceptions import PermissionDenied
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from mcphost.audit.models import Entry
 from mcphost.audit.records import Actor
@@ -135,6 +138,28 @@ def test_tokens_stop_while_it_is_disabled_and_work_again_afterwards(cast: Cast) 
     assert Change.objects.filter(what="token", object_id=issued.id).count() == 3
     assert Entry.objects.filter(action="service_account.disabled").count() == 1
     assert Entry.objects.filter(action="service_account.enabled").count() == 1
+
+
+def test_only_tokens_that_are_live_are_announced_and_all_at_once(cast: Cast) -> None:
+    account = _made(cast)
+    live, other, expired, revoked = (_issue(cast, account).id for _ in range(4))
+    tokens = Token.objects.filter(service_account=account)
+    tokens.filter(pk=live).update(expires_at=timezone.now() + timedelta(hours=1))
+    tokens.filter(pk=expired).update(expires_at=timezone.now())
+    tokens.filter(pk=revoked).update(revoked_at=timezone.now())
+    last = Change.objects.count()
+    with CaptureQueriesContext(connection) as queries:
+        service_accounts.disable(cast.acme.id, account, actor=ACTOR)
+    announced = Change.objects.order_by("seq")[last:].values_list("what", "tenant", "object_id")
+    assert set(announced) == {("token", cast.acme.id, live), ("token", cast.acme.id, other)}
+    assert sum("feed_counter" in query["sql"] for query in queries) == 1
+
+
+def test_an_account_without_live_tokens_announces_nothing(cast: Cast) -> None:
+    account = _made(cast)
+    with CaptureQueriesContext(connection) as queries:
+        service_accounts.remove(cast.acme.id, account, actor=ACTOR)
+    assert not any("feed_counter" in query["sql"] for query in queries)
 
 
 def test_a_removed_one_takes_its_tokens_with_it_for_good(cast: Cast) -> None:
