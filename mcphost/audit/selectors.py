@@ -8,13 +8,21 @@ from functools import reduce
 from operator import or_
 from uuid import UUID
 
-from django.db.models import BooleanField, Exists, OuterRef, Q, QuerySet
+from django.db.models import BooleanField, Case, Exists, F, OuterRef, Q, QuerySet, Value, When
 from django.db.models.expressions import RawSQL
 
 from mcphost.audit.entries import EntryView, PayloadView, stored_bytes, view
 from mcphost.audit.models import Entry, Payload
 from mcphost.audit.ports import UnreadablePayloadError, payload_cipher
-from mcphost.audit.records import GOES_ON, REFUSALS, ROUND_FINISHED, ROUND_STARTED
+from mcphost.audit.records import (
+    ANSWER_RECEIVED,
+    CANCELLATIONS,
+    GOES_ON,
+    QUESTION_ASKED,
+    REFUSALS,
+    ROUND_FINISHED,
+    ROUND_STARTED,
+)
 from mcphost.audit.windows import Walk, deadline, including, take
 from mcphost.runtime.call import Delivery
 
@@ -103,10 +111,47 @@ def refusals(
 
 
 def call_entries(call: UUID, tenants: frozenset[UUID] | None) -> tuple[EntryView, ...]:
-    """The entries of one call, oldest first, at most MOST_ENTRIES; none if not of `tenants`."""
-    found = Entry.objects.filter(call=call).order_by("id")[:MOST_ENTRIES]
+    """The entries of one call, oldest first, at most MOST_ENTRIES (`part_of_call`); none if not of
+    `tenants`."""
+    found = list(Entry.objects.filter(call=call).order_by("id")[: MOST_ENTRIES + 1])
+    if len(found) > MOST_ENTRIES:
+        found = part_of_call(call)
     # Not in the query: SQLite, which knows nothing of its tables, would read all of the tenant's.
     return tuple(view(each) for each in found if tenants is None or each.tenant in tenants)
+
+
+def part_of_call(call: UUID) -> list[Entry]:
+    """Read MOST_ENTRIES of a call's entries: those that its state follows from, and the oldest.
+
+    They are the entry of a round with the largest weight (`summaries.projection`), cancellations, and what
+    was asked and answered in its round and later.
+    """
+    of_call = Entry.objects.filter(call=call)
+    final = Case(When(FINAL, then=Value(1)), default=Value(0))
+    finished = Case(When(action=ROUND_FINISHED, then=Value(1)), default=Value(0))
+    newest_round = F("round").desc(nulls_last=True)
+    last = (
+        of_call.filter(action__in=(ROUND_STARTED, ROUND_FINISHED))
+        .order_by(final.desc(), newest_round, finished.desc(), "-id")
+        .first()
+    )
+    kept: dict[UUID, Entry] = {}
+    if last is not None:
+        cancelled = of_call.filter(action__in=CANCELLATIONS).order_by("-id")
+        since = of_call.filter(
+            action__in=(QUESTION_ASKED, ANSWER_RECEIVED), round__gte=last.round or 0
+        ).order_by(newest_round, "-id")
+        kept[last.id] = last
+        kept.update((each.id, each) for each in cancelled[: MOST_ENTRIES // 10])
+        kept.update((each.id, each) for each in since[: MOST_ENTRIES // 2])
+    others = of_call.exclude(id__in=list(kept)).order_by("id")
+    kept.update((each.id, each) for each in others[: MOST_ENTRIES - len(kept)])
+    return [kept[id] for id in sorted(kept)]
+
+
+def count_entries(call: UUID) -> int:
+    """How many entries a call has, however many."""
+    return Entry.objects.filter(call=call).count()
 
 
 def first_call(tenant: UUID) -> EntryView | None:

@@ -143,14 +143,19 @@ def test_one_calls_entries_come_in_order_and_to_its_tenant_only(book: Book) -> N
     assert selectors.call_entries(call.id, frozenset({OTHER})) == ()
 
 
-def test_of_a_call_with_very_many_entries_the_first_are_read(
+def test_of_a_call_with_very_many_entries_its_end_and_the_oldest_are_read(
     book: Book, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(selectors, "MOST_ENTRIES", 2)
+    monkeypatch.setattr(selectors, "MOST_ENTRIES", 3)
     call = a_call()
-    written = [book.finish(call) for _ in range(3)]
-    entries = selectors.call_entries(call.id, None)
-    assert [each.id for each in entries] == [each.id for each in written[:2]]
+    written = [book.finish(call, "input_required") for _ in range(4)]
+    end = book.finish(call._replace(round=2))
+    late = book.start(call._replace(round=2))
+    entries = selectors.call_entries(call.id, frozenset({ACME}))
+    assert [each.id for each in entries] == [written[0].id, written[1].id, end.id]
+    assert late.id not in {each.id for each in entries}
+    assert selectors.call_entries(call.id, frozenset({OTHER})) == ()
+    assert selectors.count_entries(call.id) == 6
 
 
 def test_verbs_are_listed_apart_from_rounds(book: Book) -> None:

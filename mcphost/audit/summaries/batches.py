@@ -12,21 +12,17 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Case, F, Value, When
 
 from mcphost.audit.entries import EntryView, view
 from mcphost.audit.models import CallMark, CallSummary, Entry, Following
 from mcphost.audit.open_calls import Losses
 from mcphost.audit.records import (
-    ANSWER_RECEIVED,
-    CANCELLATIONS,
     GOES_ON,
     INPUT_REQUIRED,
-    QUESTION_ASKED,
     ROUND_FINISHED,
     ROUND_STARTED,
 )
-from mcphost.audit.selectors import FINAL, MOST_ENTRIES
+from mcphost.audit.selectors import MOST_ENTRIES, part_of_call
 from mcphost.audit.summaries import rollups
 from mcphost.audit.summaries.figures import CallSums
 from mcphost.audit.summaries.histograms import bucket_of
@@ -182,38 +178,9 @@ def _read_others(calls: Mapping[UUID, int], now: datetime, losses: Losses) -> li
     made = [project(of_call, now, losses) for of_call in entries.values()]
     for call, count in calls.items():
         if count > MOST_ENTRIES:
-            one = project(_read_part(call), now, losses)
+            one = project([view(each) for each in part_of_call(call)], now, losses)
             made.append(one and one._replace(entries=count))
     return [each for each in made if each is not None]
-
-
-def _read_part(call: UUID) -> list[EntryView]:
-    """Read MOST_ENTRIES of a call's entries: those that its state follows from, and the oldest.
-
-    They are the entry of a round with the largest weight (`projection`), cancellations, and what was asked
-    and answered in its round and later.
-    """
-    of_call = Entry.objects.filter(call=call)
-    final = Case(When(FINAL, then=Value(1)), default=Value(0))
-    finished = Case(When(action=ROUND_FINISHED, then=Value(1)), default=Value(0))
-    newest_round = F("round").desc(nulls_last=True)
-    last = (
-        of_call.filter(action__in=(ROUND_STARTED, ROUND_FINISHED))
-        .order_by(final.desc(), newest_round, finished.desc(), "-id")
-        .first()
-    )
-    if last is None:
-        return []
-    cancelled = of_call.filter(action__in=CANCELLATIONS).order_by("-id")
-    since = of_call.filter(
-        action__in=(QUESTION_ASKED, ANSWER_RECEIVED), round__gte=last.round or 0
-    ).order_by(newest_round, "-id")
-    kept = {last.id: last}
-    kept.update((each.id, each) for each in cancelled[: MOST_ENTRIES // 10])
-    kept.update((each.id, each) for each in since[: MOST_ENTRIES // 2])
-    oldest = of_call.order_by("id")[: MOST_ENTRIES - len(kept)]
-    kept.update((each.id, each) for each in oldest)
-    return [view(kept[id]) for id in sorted(kept)]
 
 
 def _row(one: Projection, seq: int) -> CallSummary:

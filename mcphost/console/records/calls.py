@@ -152,9 +152,17 @@ def _shown(
         related=_related(request.tenant, first),
         first=first,
         kept=kept,
-        cut=len(found.entries) == selectors.MOST_ENTRIES,
+        total=_total(found),
         **more,
     )
+
+
+def _total(found: Timeline) -> int:
+    """How many entries the call has, also those that were not read."""
+    read, call = len(found.entries), found.entries[0].call
+    if call is None or read < selectors.MOST_ENTRIES:
+        return read
+    return selectors.count_entries(call)
 
 
 def picture_of(

@@ -418,8 +418,11 @@ def test_what_was_said_outside_of_any_call_leads_back_to_the_refusals(
 def test_a_call_with_very_many_entries_says_that_some_are_not_shown(
     operator: Client, story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    number = len(story.made)
     monkeypatch.setattr("mcphost.audit.selectors.MOST_ENTRIES", 3)
-    assert "Only the first 3 entries" in shown(operator, page_of(story))
+    assert f"Only 3 of the call's {number} entries are shown" in shown(operator, page_of(story))
+    monkeypatch.setattr("mcphost.audit.selectors.MOST_ENTRIES", number)
+    assert "entries are shown" not in shown(operator, page_of(story))
 
 
 def test_what_waits_is_on_the_dashboard_and_on_the_tenants_page(

@@ -12,6 +12,7 @@ from django.utils.html import strip_tags
 
 from mcphost.audit.call_list import MOST_WAITING
 from mcphost.audit.models import Entry
+from mcphost.audit.selectors import MOST_ENTRIES
 from mcphost.calls.models import CancelledCall, Claim
 from mcphost.catalogue import selectors, services
 from mcphost.runtime.call import Delivery
@@ -225,6 +226,28 @@ def test_a_call_that_has_ended_says_so_before_and_after(operator: Client, acme: 
     assert "it no longer waits for a response" in page
     assert not CancelledCall.objects.exists()
     assert not Claim.objects.exists()
+
+
+def test_a_call_that_ended_after_very_many_attempts_cannot_be_cancelled(
+    operator: Client, acme: Things
+) -> None:
+    story = Story.of(acme.tenant, "deploy", at=timezone.now() - MINUTE)
+    story.ask("colour")
+    story.back(timedelta())
+    while len(story.made) <= MOST_ENTRIES:
+        story.again().ask("colour")
+        story.at = timezone.now()
+    story.again().answer("colour")
+    story.end()
+    keep(story)
+    page = operator.get(f"/admin/t/acme/calls/{story.call.id}/").content.decode()
+    assert "The call is waiting" not in page
+    assert f"Only {MOST_ENTRIES} of the call" in page
+    assert "no longer waits for a response: it is complete" in shown(operator, cancels(story))
+    page = operator.post(cancels(story), {"reason": "late"}, follow=True).content.decode()
+    assert "it no longer waits for a response" in page
+    assert not Entry.objects.filter(action="call.cancelled").exists()
+    assert not CancelledCall.objects.exists()
 
 
 def test_a_response_that_is_being_processed_keeps_the_call_from_being_cancelled(
