@@ -50,7 +50,8 @@ class EntryView:
 class PayloadView:
     """The payload of one entry: `content` (JSON), or why it cannot be read.
 
-    If erased: `erased_at` and `erased_by`. If unreadable for another reason: `problem`.
+    If erased: `erased_at` and `erased_by`. If unreadable for another reason: `problem`. `left_out`: it
+    was not read, because too much had been read with it.
     """
 
     entry: UUID
@@ -58,6 +59,7 @@ class PayloadView:
     erased_at: datetime | None = None
     erased_by: str = ""
     problem: str = ""
+    left_out: bool = False
 
 
 def view(row: Entry) -> EntryView:

@@ -1,7 +1,7 @@
 """Read the record, as frozen views, newest first, in pages."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import reduce
@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.db.models import BooleanField, Case, Exists, F, OuterRef, Q, QuerySet, Value, When
 from django.db.models.expressions import RawSQL
+from django.db.models.functions import Length
 
 from mcphost.audit.entries import EntryView, PayloadView, stored_bytes, view
 from mcphost.audit.models import Entry, Payload
@@ -29,6 +30,8 @@ from mcphost.runtime.call import Delivery
 PAGE = 50
 MOST_ENTRIES = 1000
 """Most entries read of one call: a client can add entries by sending the same state repeatedly."""
+MOST_PAYLOAD_BYTES = 8 << 20
+"""Most bytes of payloads, as they are stored, that are read together. What is made of them for a page is several times as large."""
 FINAL = Q(action=ROUND_FINISHED) & ~Q(outcome__in=GOES_ON)
 """Entries of rounds that ended their call with a result."""
 
@@ -196,13 +199,26 @@ def payload(entry_id: UUID, tenant: UUID) -> PayloadView | None:
 
     The caller checks whether the reader may see it.
     """
-    return payloads((entry_id,), tenant).get(entry_id)
+    found = Payload.objects.filter(entry=entry_id, tenant=tenant).first()
+    return None if found is None else _opened(found)
 
 
-def payloads(entries: Collection[UUID], tenant: UUID) -> Mapping[UUID, PayloadView]:
-    """The decrypted payloads of these entries of `tenant`, of those that have one."""
-    found = Payload.objects.filter(entry__in=entries, tenant=tenant)
-    return {row.entry: _opened(row) for row in found}
+def payloads(entries: Sequence[UUID], tenant: UUID) -> Mapping[UUID, PayloadView]:
+    """The decrypted payloads of these entries of `tenant`, of those that have one.
+
+    Together they have at most MOST_PAYLOAD_BYTES. In the order of `entries`, those that would be more are
+    left out.
+    """
+    query = Payload.objects.filter(tenant=tenant)
+    sizes = dict(query.filter(entry__in=entries).values_list("entry", Length("ciphertext")))
+    chosen, size = [], 0
+    for each in (each for each in entries if each in sizes):
+        if size + sizes[each] <= MOST_PAYLOAD_BYTES:
+            chosen.append(each)
+            size += sizes[each]
+    found = {each: PayloadView(each, left_out=True) for each in sizes}
+    found.update((row.entry, _opened(row)) for row in query.filter(entry__in=chosen))
+    return found
 
 
 def kept(entries: Collection[UUID], tenant: UUID) -> Mapping[UUID, PayloadView]:

@@ -21,6 +21,9 @@ from mcphost.audit.texts import clean_json, clean_text
 PAYLOAD_ERASED = "payload.erased"
 CANCELLED = "cancelled"
 
+_AT_ONCE = 500
+"""Most rows of one INSERT: a statement may have 65,535 parameters, and an entry is 28 of them."""
+
 _SHARED_COLUMNS = (
     "tenant", "call", "leg", "actor_kind", "actor_id", "actor_label", "token_id", "method", "target",
     "target_version", "revision", "era", "delivery", "client_name", "client_version", "source",
@@ -62,6 +65,28 @@ def record(
     )
 
 
+def record_each(
+    action: str, about: Mapping[str, Mapping[str, Any]], *, actor: Actor, tenant: UUID
+) -> None:
+    """Write entries of one action that was done to several objects, as `record` does one.
+
+    `about` has the facts of each object, by its name or id.
+    """
+    Entry.objects.bulk_create(
+        (
+            _entry(
+                actor,
+                action=action,
+                tenant=tenant,
+                target=clean_text(target),
+                facts=clean_json(facts),
+            )
+            for target, facts in about.items()
+        ),
+        batch_size=_AT_ONCE,
+    )
+
+
 def cancel_task(call: UUID, tenant: UUID, target: str, reason: str, actor: Actor) -> None:
     """Record, in the caller's transaction, that a user cancelled the task of a call, and why."""
     _written(
@@ -75,7 +100,13 @@ def cancel_task(call: UUID, tenant: UUID, target: str, reason: str, actor: Actor
 
 
 def _written(actor: Actor, **columns: Any) -> UUID:
-    entry = Entry.objects.create(
+    entry = _entry(actor, **columns)
+    entry.save()
+    return entry.id
+
+
+def _entry(actor: Actor, **columns: Any) -> Entry:
+    return Entry(
         id=new_id(),
         at=timezone.now(),
         actor_kind=actor.kind,
@@ -84,7 +115,6 @@ def _written(actor: Actor, **columns: Any) -> UUID:
         token_id=clean_text(actor.token_id),
         **columns,
     )
-    return entry.id
 
 
 @transaction.atomic

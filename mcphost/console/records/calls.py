@@ -112,15 +112,21 @@ def call(request: SignedInRequest, tenant: Tenant, call_id: UUID) -> HttpRespons
 @of_tenant(Permission.VIEW_PAYLOADS)
 @require_safe
 def call_payloads(request: SignedInRequest, tenant: Tenant, call_id: UUID) -> HttpResponseBase:
-    """Show one call with its payloads. Each payload that is read is recorded in an entry."""
+    """Show one call with its payloads. Each payload that is read is recorded in an entry.
+
+    Those that are too large to be shown together are links to pages of their own.
+    """
     found = _call(tenant, call_id)
     kept = selectors.payloads([entry.id for entry in found.entries], tenant.pk)
-    read = [each for each in found.entries if each.id in kept and not kept[each.id].erased_at]
-    view_on_record(request, read)
+    payloads = [(each, kept[each.id]) for each in found.entries if each.id in kept]
+    read = [each for each, of in payloads if not (of.erased_at or of.left_out)]
+    view_on_record(request, tenant, read)
     said = {each.id: display(each, kept[each.id]) for each in read}
     crumbs = page_of(tenant, "calls", "Calls"), step_to_call(tenant, found.entries[0])
     sent = wire.of_call(found, kept)
-    return _shown(request, found, kept, *crumbs, said=said, wire=sent, title="Payloads")
+    left_out = sum(each.left_out for each in kept.values())
+    more = {"said": said, "wire": sent, "left_out": left_out}
+    return _shown(request, found, kept, *crumbs, title="Payloads", **more)
 
 
 def _shown(

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from django.contrib import messages
-from django.db import transaction
 from django.http import Http404, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -72,7 +71,7 @@ def payload(request: SignedInRequest, tenant: Tenant, entry_id: UUID) -> HttpRes
     found = selectors.payload(entry_id, tenant.pk)
     if found is None:
         raise Http404
-    view_on_record(request, [entry])
+    view_on_record(request, tenant, [entry])
     return show(
         request,
         "records/payload.html",
@@ -110,17 +109,14 @@ def erase(request: SignedInRequest, tenant: Tenant, entry_id: UUID) -> HttpRespo
     )
 
 
-@transaction.atomic
-def view_on_record(request: SignedInRequest, entries: Sequence[EntryView]) -> None:
+def view_on_record(request: SignedInRequest, tenant: Tenant, entries: Sequence[EntryView]) -> None:
     """Record that the user reads the payloads of these entries, before they are shown."""
-    for entry in entries:
-        services.record(
-            PAYLOAD_VIEWED,
-            actor=actor(request),
-            tenant=entry.tenant,
-            target=str(entry.id),
-            facts={"tool": entry.target, "call": str(entry.call or "")},
-        )
+    services.record_each(
+        PAYLOAD_VIEWED,
+        {str(each.id): {"tool": each.target, "call": str(each.call or "")} for each in entries},
+        actor=actor(request),
+        tenant=tenant.pk,
+    )
 
 
 def _entry(tenant: Tenant, entry_id: UUID) -> EntryView:

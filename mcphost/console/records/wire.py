@@ -29,6 +29,7 @@ from mcphost.runtime.outcomes import FailureKind
 
 NOT_KEPT = "[not kept]"
 ERASED = "[erased]"
+LEFT_OUT = "[not shown here]"
 
 Json = dict[str, Any]
 Payloads = Mapping[UUID, PayloadView]
@@ -168,4 +169,6 @@ def _part(payloads: Payloads, entry: EntryView, name: str) -> Any:
         return NOT_KEPT
     if kept.erased_at is not None:
         return ERASED
+    if kept.left_out:
+        return LEFT_OUT
     return kept.content.get(name) if isinstance(kept.content, Mapping) else NOT_KEPT

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 from django.db import connection
+from django.db.models.functions import Length
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -120,6 +121,37 @@ def test_an_auditor_reads_a_whole_call_and_every_payload_read_is_on_record(
     viewed = Entry.objects.filter(action="payload.viewed", actor_label="auditor")
     kept = {str(each.id) for each in story.made if each.payload is not None}
     assert set(viewed.values_list("target", flat=True)) == kept
+
+
+def test_payloads_that_are_too_large_together_are_shown_each_by_itself(
+    auditor: Client, story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_call = Payload.objects.filter(entry__in=[each.id for each in story.made])
+    sizes = dict(of_call.order_by("entry").values_list("entry", Length("ciphertext")))
+    first, *others = sizes
+    monkeypatch.setattr("mcphost.audit.selectors.MOST_PAYLOAD_BYTES", sizes[first])
+    page = auditor.get(f"{page_of(story)}payloads/").content.decode()
+    assert f"{len(others)} are not shown. Show each by itself." in page
+    assert "Which reason?" in page
+    assert "canary-acme-answer" not in page
+    for each in others:
+        assert f'href="/admin/t/acme/payloads/{each}/"' in page
+    viewed = Entry.objects.filter(action="payload.viewed")
+    assert list(viewed.values_list("target", flat=True)) == [str(first)]
+    answer = next(each for each in story.made if each.action == ANSWER_RECEIVED)
+    assert "canary-acme-answer" in shown(auditor, f"/admin/t/acme/payloads/{answer.id}/")
+    monkeypatch.setattr("mcphost.audit.selectors.MOST_PAYLOAD_BYTES", sum(sizes.values()))
+    assert "Show each by itself" not in shown(auditor, f"{page_of(story)}payloads/")
+
+
+def test_payloads_that_are_read_are_recorded_in_one_statement(
+    auditor: Client, story: Story
+) -> None:
+    with CaptureQueriesContext(connection) as made:
+        assert auditor.get(f"{page_of(story)}payloads/").status_code == 200
+    written = [each["sql"] for each in made if each["sql"].startswith("INSERT")]
+    assert len(written) == 1
+    assert Entry.objects.filter(action="payload.viewed").count() > 1
 
 
 def test_calls_of_other_tenants_are_unknown_here(

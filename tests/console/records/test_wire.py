@@ -18,7 +18,7 @@ from mcphost.audit.records import Record
 from mcphost.audit.timeline import Timeline, timeline
 from mcphost.console.records import wire
 from mcphost.console.records.call_curl import CurlCommand, Repetition, repeat
-from mcphost.console.records.wire import NOT_KEPT, WireMessage
+from mcphost.console.records.wire import LEFT_OUT, NOT_KEPT, WireMessage
 from mcphost.console.templatetags.wire import (
     MOST_COLOURED,
     coloured,
@@ -65,6 +65,14 @@ def two_rounds(**columns: Any) -> Story:
     story.start()
     story.end()
     return story
+
+
+def test_what_is_too_large_to_be_shown_here_is_not_said_to_be_lost() -> None:
+    story = two_rounds()
+    answer = next(each for each in story.made if each.action == "answer.received")
+    known = {**payloads(story), answer.id: PayloadView(answer.id, left_out=True)}
+    _, second = wire.of_call(read(story), known).values()
+    assert second[0].body["params"]["inputResponses"] == {"colour": LEFT_OUT}
 
 
 def in_session(revision: str = "2025-11-25") -> Story:
