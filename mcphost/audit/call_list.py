@@ -1,13 +1,15 @@
 """The list of calls, one row per call, and the list of questions that wait for an answer."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db.models import Count, IntegerField, Sum
+from django.db.models import IntegerField, Q, Sum, TextField
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast
 
@@ -16,12 +18,9 @@ from mcphost.audit.models import CallSummary, Entry
 from mcphost.audit.open_calls import Loss, Losses, losses
 from mcphost.audit.records import (
     ANSWER_RECEIVED,
-    CANCELLATIONS,
     GOES_ON,
     INPUT_REQUIRED,
     QUESTION_ASKED,
-    REFUSALS,
-    ROUND_FINISHED,
     ROUND_STARTED,
 )
 from mcphost.audit.selectors import PAGE, Cursor, EntryFilter, call_entries
@@ -29,7 +28,6 @@ from mcphost.audit.summaries import follower, search
 from mcphost.audit.timeline import (
     CANCELLED,
     EXPIRED,
-    INVALID,
     LOST,
     OPEN,
     UNASKED,
@@ -102,36 +100,6 @@ _OPEN_QUESTIONS = Cast(KT(f"details__endings__{OPEN}"), IntegerField())
 """The number of open questions in the row of a call that waits."""
 
 
-@dataclass(slots=True)
-class _Counts:
-    """Counts of a call's entries other than its rounds; answers by outcome.
-
-    `cancelled`: the call or its task was.
-    """
-
-    asked: int = 0
-    refused: int = 0
-    cancelled: bool = False
-    answers: dict[str, int] = field(default_factory=dict)
-
-    def unfit(self, outcome: str, count: int) -> None:
-        """Count `count` of the answers with this outcome as invalid."""
-        left = self.answers.pop(outcome) - count
-        if left > 0:
-            self.answers[outcome] = left
-        self.answers[INVALID] = self.answers.get(INVALID, 0) + count
-
-    def add(self, action: str, outcome: str, count: int) -> None:
-        if action == ANSWER_RECEIVED:
-            self.answers[outcome] = count
-        elif action == QUESTION_ASKED:
-            self.asked += count
-        elif action in CANCELLATIONS:
-            self.cancelled = True
-        else:
-            self.refused += count
-
-
 def calls(
     chosen: EntryFilter,
     now: datetime,
@@ -169,7 +137,7 @@ def listed(calls: Collection[UUID], now: datetime) -> tuple[ListedCall, ...]:
 def unasked(calls: Collection[UUID]) -> frozenset[UUID | None]:
     """Return those of these calls that have received an answer to nothing that was asked."""
     answers = Entry.objects.filter(call__in=calls, action=ANSWER_RECEIVED, facts__unasked=True)
-    return frozenset(answers.order_by().values_list("call", flat=True))
+    return frozenset(answers.order_by().values_list("call", flat=True).distinct())
 
 
 def call(call_id: UUID, tenants: frozenset[UUID] | None, now: datetime) -> Timeline | None:
@@ -190,10 +158,12 @@ def waiting(
     chosen = open_calls.filter(call__in=first[:MOST_WAITING]) if first else ()
     ids = list(dict.fromkeys([*chosen, *open_calls[:MOST_WAITING]]))[:MOST_WAITING]
     rows = {row.entry.call: row for row in _rows(_entries(ids), now, losses()) if row.state == OPEN}
-    found = Entry.objects.filter(call__in=rows, action=QUESTION_ASKED).order_by("id")
+    # Those of the last run of the last round, which has the id of its HTTP request (leg) if it had one.
+    of_run = Q(leg__in={row.entry.leg for row in rows.values()}) | Q(leg__isnull=True)
+    asked = Entry.objects.filter(of_run, call__in=rows, action=QUESTION_ASKED)
     questions = {
         (each.call, key_of(each)): WaitingQuestion(each, expires_at)
-        for each in map(view, found)
+        for each in map(view, asked.order_by("id"))
         if (row := rows[each.call]).entry.round == each.round
         and key_of(each) in row.waiting
         and (expires_at := row.expires_at) is not None
@@ -257,27 +227,23 @@ def _entries(ids: Sequence[UUID]) -> list[EntryView]:
 
 
 def _rows(lasts: Collection[EntryView], now: datetime, lost: Losses) -> list[ListedCall]:
-    counts = _counts(each.call for each in lasts)
-    # The keys of the answers that each waiting call received since its last round ended.
-    rounds = {each.call: each.round or 0 for each in lasts if each.outcome == INPUT_REQUIRED}
-    query = Entry.objects.filter(call__in=rounds, action=ANSWER_RECEIVED).order_by()
-    answered: dict[UUID | None, set[str]] = defaultdict(set)
-    for call, number, key in query.values_list("call", "round", "facts__key"):
-        if (number or 0) > rounds[call]:
-            answered[call].add(str(key))
+    counted = CallSummary.objects.in_bulk({each.call for each in lasts if each.call is not None})
+    answered = _answered(lasts)
     rows = []
     for last in lasts:
-        of_call, given, loss = counts[last.call], answered[last.call], loss_of(last, lost)
+        summary, given, loss = counted.get(last.call), answered[last.call], loss_of(last, lost)
         state = UNKNOWN if last.action == ROUND_STARTED else state_of(last, given, now, loss)
-        if of_call.cancelled and (last.action == ROUND_STARTED or last.outcome in GOES_ON):
+        goes_on = last.action == ROUND_STARTED or last.outcome in GOES_ON
+        if goes_on and summary is not None and summary.state == CANCELLED:
             state = CANCELLED
+        answers = ((summary and summary.details) or {}).get("answers", {})
         asked = last.facts.get("asked") or () if state in _WAITED else ()
         row = ListedCall(
             entry=last,
             state=state,
-            questions=of_call.asked,
-            answers=of_call.answers,
-            refused=of_call.refused,
+            questions=summary.asked if summary else 0,
+            answers={name: count for name, count in answers.items() if name != UNASKED},
+            refused=summary.refused if summary else 0,
             waiting=tuple(key for key in asked if key not in given),
             expires_at=moment(last.facts.get("expires_at")) if state in _WAITED else None,
             loss=loss if state == LOST else None,
@@ -286,31 +252,22 @@ def _rows(lasts: Collection[EntryView], now: datetime, lost: Losses) -> list[Lis
     return rows
 
 
-def _counts(calls: Iterable[UUID | None]) -> Mapping[UUID | None, _Counts]:
-    ids = set(calls)
-    query = Entry.objects.filter(
-        call__in=ids,
-        action__in=(QUESTION_ASKED, ANSWER_RECEIVED, *CANCELLATIONS, *REFUSALS),
-    )
-    counted = query.order_by("outcome").values_list("call", "action", "outcome")
-    found: dict[UUID | None, _Counts] = defaultdict(_Counts)
-    for call, action, outcome, count in counted.annotate(Count("id")):
-        found[call].add(action, outcome, count)
-    # An answer is recorded before the round that validates it. So it is a fact of the round whether
-    # it fitted its question.
-    rounds = Entry.objects.filter(
-        call__in=ids, action=ROUND_FINISHED, facts__has_key="invalid"
-    ).values_list("call", "leg", "facts__invalid")
-    unfit = {(call, leg): set(invalid or ()) for call, leg, invalid in rounds.order_by()}
-    if unfit:
-        answers = Entry.objects.filter(
-            call__in={call for call, _ in unfit}, action=ANSWER_RECEIVED
-        ).values_list("call", "leg", "outcome", "facts__key")
-        numbers = Counter(
-            (call, outcome)
-            for call, leg, outcome, key in answers.order_by()
-            if key in unfit.get((call, leg), ())
+def _answered(lasts: Iterable[EntryView]) -> Mapping[UUID | None, set[str]]:
+    """Which of the keys that each waiting call asked for have been answered since its last round ended."""
+    waiting = [each for each in lasts if each.outcome == INPUT_REQUIRED]
+    rounds: dict[int, list[UUID | None]] = defaultdict(list)
+    for each in waiting:
+        rounds[each.round or 0].append(each.call)
+    found: dict[UUID | None, set[str]] = defaultdict(set)
+    if waiting:
+        later = (Q(call__in=calls, round__gt=number) for number, calls in rounds.items())
+        # Filtered by calls once more: databases find them by this condition.
+        of_calls = Entry.objects.filter(
+            reduce(or_, later), call__in=[each.call for each in waiting], action=ANSWER_RECEIVED
         )
-        for (call, outcome), count in numbers.items():
-            found[call].unfit(outcome, count)
+        # Answers to what no state had asked have any keys, and a client can send very many.
+        asked = {str(key) for each in waiting for key in each.facts.get("asked") or ()}
+        keys = of_calls.annotate(key=Cast(KT("facts__key"), TextField())).filter(key__in=asked)
+        for call, key in keys.order_by().values_list("call", "key").distinct():
+            found[call].add(key)
     return found

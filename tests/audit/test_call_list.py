@@ -6,7 +6,8 @@ from datetime import timedelta
 from uuid import UUID, uuid4
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from mcphost.audit import call_list, selectors, windows
@@ -288,6 +289,41 @@ def test_a_page_costs_the_same_whatever_is_on_it(
     keep(half := asking("a", "b"))
     with django_assert_num_queries(2):
         call_list.call(half.call.id, OURS, timezone.now())
+
+
+def test_a_page_reads_as_much_of_a_call_however_often_its_client_sent_an_answer() -> None:
+    read = []
+    for count in (2, 60):
+        made = asking("a", "b")
+        made.back(MINUTE / 60)
+        for _ in range(count):
+            made.again().answer("a")
+            made.ask("a", "b", invalid={"a": "it is no number"})
+            made.at = timezone.now()
+        made.back(MINUTE / 60).answer("a")
+        half = asking("a", "b")
+        for _ in range(count):
+            half.back(MINUTE / 60).answer("a")
+            half.at = timezone.now()
+        keep(made, half)
+        follower.catch_up(timezone.now())
+        with CaptureQueriesContext(connection) as captured:
+            page = call_list.calls(EVERYONE, timezone.now(), limit=2)
+            waiting = call_list.waiting(OURS, timezone.now(), [made.call.id, half.call.id])
+        assert [each.waiting for each in page.calls] == [("b",)] * 2
+        assert {each.key for each in waiting} == {"b"}
+        listed = {each.entry.call: each for each in page.calls}[made.call.id]
+        assert (listed.questions, listed.answers) == (4, {"invalid": count, "accept": 1})
+        sent = (each["sql"] for each in captured if 'FROM "audit_entry"' in each["sql"])
+        read.append(sum(map(number_of_rows, sent)))
+    assert read[1] <= read[0] + 8  # two more calls wait then
+
+
+def number_of_rows(sql: str) -> int:
+    """How many rows a query returns."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        return len(cursor.fetchall())
 
 
 def test_a_cancelled_task_is_cancelled_and_waits_for_nothing() -> None:
