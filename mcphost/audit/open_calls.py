@@ -90,7 +90,8 @@ def lost_by_key(longest: timedelta) -> Mapping[str, int]:
     found: dict[str, int] = {}
     for key, loss in losses().keys.items():
         if not loss.expired:
-            found[key] = _calls(_waiting(loss.at, longest).filter(facts__sealed_by=key))
+            waited = _waiting(loss.at, longest, until=loss.at)
+            found[key] = _calls(waited.filter(facts__sealed_by=key))
     return found
 
 
@@ -113,14 +114,20 @@ def _open(now: datetime, longest: timedelta) -> QuerySet[Entry]:
     return _waiting(now, longest).exclude(sealed_by_lost(losses()))
 
 
-def _waiting(now: datetime, longest: timedelta) -> QuerySet[Entry]:
-    """The last rounds of calls that ended with a question that had not expired at `now`."""
+def _waiting(now: datetime, longest: timedelta, until: datetime | None = None) -> QuerySet[Entry]:
+    """The last rounds of calls that ended with a question that had not expired at `now`.
+
+    `until`: as it was then, without what was recorded later.
+    """
     of_call = Entry.objects.filter(call=OuterRef("call"))
-    over = FINAL | Q(action__in=CANCELLATIONS)
-    later = of_call.filter(Q(round__gt=OuterRef("round")) | over)
     asking = Entry.objects.filter(
         outcome=INPUT_REQUIRED, action=ROUND_FINISHED, id__gte=first_id(now - longest - SKEW)
     )
+    if until is not None:
+        of_call = of_call.filter(at__lte=until)
+        asking = asking.filter(at__lte=until, id__lt=first_id(until + SKEW))
+    over = FINAL | Q(action__in=CANCELLATIONS)
+    later = of_call.filter(Q(round__gt=OuterRef("round")) | over)
     # Compared as text: all times are written in one format, whose text order is that of time.
     expires = Cast(KT("facts__expires_at"), TextField())
     return asking.annotate(expires=expires).filter(~Exists(later), expires__gt=now.isoformat())

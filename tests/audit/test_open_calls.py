@@ -1,9 +1,12 @@
 """How many calls wait for an answer under each key."""
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
@@ -46,6 +49,26 @@ def test_what_a_key_lost_is_counted_as_lost_and_not_as_in_flight() -> None:
     asked("k2")
     assert counted() == {"k2": 2}
     assert lost_by_key(DAY) == {"k1": 1}
+
+
+def test_what_a_key_lost_stays_the_same_whatever_becomes_of_the_calls() -> None:
+    ends, goes_on, cancelled, _ = (asked("k1") for _ in range(4))
+    record("key.retired", actor=Actor.system(), target="k1", facts={"expired": False})
+    assert lost_by_key(DAY) == {"k1": 4}
+    ended(ends, 2)
+    asked("k2", call=goes_on, number=2)
+    ended(cancelled, 1)
+    asked("k1")
+    assert lost_by_key(DAY) == {"k1": 4}
+
+
+def test_what_a_key_lost_is_read_up_to_its_loss_only() -> None:
+    asked("k1")
+    record("key.retired", actor=Actor.system(), target="k1", facts={"expired": False})
+    with CaptureQueriesContext(connection) as captured:
+        assert lost_by_key(DAY) == {"k1": 1}
+    (counting,) = (each["sql"] for each in captured if "COUNT" in each["sql"])
+    assert re.search(r'"audit_entry"."id" < ', counting)
 
 
 def test_a_key_that_retired_by_itself_lost_nothing() -> None:
