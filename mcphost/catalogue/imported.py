@@ -12,9 +12,10 @@ from django.db import transaction
 
 from mcphost.audit.records import Actor
 from mcphost.catalogue import services
-from mcphost.catalogue.fields import PrimitiveFields, fingerprint
+from mcphost.catalogue.fields import fingerprint
 from mcphost.catalogue.models import ImportedOperation
 from mcphost.catalogue.rows import PrimitiveRow
+from mcphost.catalogue.validation import Inspected
 
 Saying = Mapping[str, Any]
 """What a document says of an operation, as `kinds.http.openapi_merge.Said` stores it."""
@@ -27,14 +28,15 @@ def said_of(primitives: Collection[UUID]) -> Mapping[UUID, Saying]:
 
 
 @transaction.atomic
-def create(tenant: UUID, fields: PrimitiveFields, said: Saying, actor: Actor) -> None:
-    """Create a draft of an operation. Raises as `services.create`."""
-    row = services.create(tenant, fields, actor)
+def create(tenant: UUID, fields: Inspected, said: Saying, actor: Actor) -> None:
+    """Create a draft of an operation. Raises as `services.create_inspected`."""
+    row = services.create_inspected(tenant, fields, actor)
     ImportedOperation.objects.create(primitive_id=row.id, said=said)
 
 
 @transaction.atomic
-def change(before: PrimitiveRow, fields: PrimitiveFields, said: Saying, actor: Actor) -> None:
-    """Change the working copy of a tool that is still as it was read. Raises as `services.update`."""
-    services.update(before.id, fields, actor, based_on=fingerprint(before.fields))
+def change(before: PrimitiveRow, fields: Inspected, said: Saying, actor: Actor) -> None:
+    """Change the working copy of a tool that is still as it was read. Raises as
+    `services.update_inspected`."""
+    services.update_inspected(before.id, fields, actor, based_on=fingerprint(before.fields))
     ImportedOperation.objects.update_or_create(primitive_id=before.id, defaults={"said": said})

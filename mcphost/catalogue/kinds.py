@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.db import transaction
 
 from mcphost.kinds.http.kind import HttpKind
 from mcphost.kinds.kind import Compiled, Kind, KindError, Sending
@@ -77,9 +78,24 @@ def inspect_config(
     kind: str, config: Mapping[str, Any], tenant_id: UUID
 ) -> Mapping[str, list[str]]:
     """Return the problems of a tenant's configuration by field, for kinds that look closer when it is
-    saved: those of `compile_config`, which finds them too, may be among them. Blocks, so call it outside of a transaction."""
+    saved: those of `compile_config`, which finds them too, may be among them.
+
+    Blocks for up to half a minute, so it raises RuntimeError in a transaction: on SQLite, no other
+    connection could write meanwhile.
+    """
     look = INSPECTED.get(kind)
-    return {} if look is None else look(config, str(tenant_id))
+    if look is None:
+        return {}
+    _refuse_transaction()
+    return look(config, str(tenant_id))
+
+
+def _refuse_transaction() -> None:
+    """Raise RuntimeError in a transaction; as for Django's durable blocks, that of a test case
+    does not count."""
+    blocks = transaction.get_connection().atomic_blocks
+    if blocks and not blocks[-1]._from_testcase:
+        raise RuntimeError("A configuration cannot be inspected in a transaction.")
 
 
 def function_of(kind: str, config: Mapping[str, Any]) -> str:

@@ -38,6 +38,7 @@ from mcphost.catalogue.models import Grant, Primitive, PrimitiveVersion
 from mcphost.catalogue.ordering import in_order, order_of, property_order
 from mcphost.catalogue.rows import PrimitiveRow, primitive_row
 from mcphost.catalogue.states import DELETABLE, PrimitiveState, PrimitiveVerb, following
+from mcphost.catalogue.validation import Inspected
 from mcphost.feed.services import announce
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.models import Tenant
@@ -51,15 +52,15 @@ _NEWS = {PrimitiveType.TEMPLATE: "resource"}
 
 
 def create(tenant_id: UUID, fields: PrimitiveFields, actor: Actor) -> PrimitiveRow:
-    """Create a draft."""
-    validation.inspect(tenant_id, fields)
-    return _create(tenant_id, fields, actor)
+    """Create a draft. Blocks while its kind inspects it (`validation.inspect`)."""
+    return create_inspected(tenant_id, validation.inspect(tenant_id, fields), actor)
 
 
 @transaction.atomic
-def _create(tenant_id: UUID, fields: PrimitiveFields, actor: Actor) -> PrimitiveRow:
+def create_inspected(tenant_id: UUID, inspected: Inspected, actor: Actor) -> PrimitiveRow:
+    """Create a draft, also as a part of a larger transaction, before which it was inspected."""
     tenant = _tenant(tenant_id)
-    fields = validation.normal(fields)
+    fields = validation.normal(inspected)
     ready = validation.check(tenant_id, fields)
     row = Primitive(tenant=tenant)
     _store(row, fields, ready)
@@ -74,21 +75,25 @@ def update(
 
     Unchanged fields change nothing: no entry, no announcement. `based_on` is the
     `fields.fingerprint` of the working copy that was edited. Raises ConflictError if it has changed
-    since; without `based_on` it is replaced whatever it is.
+    since; without `based_on` it is replaced whatever it is. Blocks while its kind inspects it
+    (`validation.inspect`).
     """
     row = Primitive.objects.filter(pk=primitive_id).only("tenant_id").first()
-    if row is not None:
-        validation.inspect(row.tenant_id, fields)
-    return _update(primitive_id, fields, actor, based_on)
+    if row is None:
+        raise UnknownError("primitive", primitive_id)
+    inspected = validation.inspect(row.tenant_id, fields)
+    return update_inspected(primitive_id, inspected, actor, based_on=based_on)
 
 
 @transaction.atomic
-def _update(
-    primitive_id: UUID, fields: PrimitiveFields, actor: Actor, based_on: str
+def update_inspected(
+    primitive_id: UUID, inspected: Inspected, actor: Actor, *, based_on: str = ""
 ) -> PrimitiveRow:
+    """Do the same as `update`, also as a part of a larger transaction, before which it was
+    inspected."""
     row = _locked(primitive_id)
     before = working_copy(row)
-    fields = validation.normal(fields)
+    fields = validation.normal(inspected)
     names = changed(before, fields)
     if not names:  # also if the same form is sent twice, which is no conflict
         return primitive_row(row)

@@ -5,7 +5,7 @@ All problems are found at once, so that a form can show each beside its field.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NewType
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -41,6 +41,10 @@ _CHECKS = {
 }
 
 
+Inspected = NewType("Inspected", PrimitiveFields)
+"""Fields in whose configuration `inspect` found no problem: what a transaction may store."""
+
+
 class _Findings(dict[str, list[str]]):
     """Problems by field."""
 
@@ -74,16 +78,17 @@ def note(text: str) -> str:
     return trimmed
 
 
-def inspect(tenant_id: UUID, fields: PrimitiveFields) -> None:
-    """Look at the configuration as closely as its kind can. Blocks, so call it before the
-    transaction. Raises Invalid."""
+def inspect(tenant_id: UUID, fields: PrimitiveFields) -> Inspected:
+    """Look at the configuration as closely as its kind can; return the same fields. Blocks, so call
+    it before the transaction: in one it raises RuntimeError. Raises Invalid."""
     if fields.kind not in tuple(kinds.KINDS) or _config_problems(fields):
-        return  # for `check`, which finds those of other fields, too
+        return Inspected(fields)  # for `check`, which finds those of other fields, too
     found = kinds.inspect_config(fields.kind, fields.config, tenant_id)
     if found:
         raise Invalid(
             {f"config.{field}" if field else "config": list(p) for field, p in found.items()}
         )
+    return Inspected(fields)
 
 
 def check(tenant_id: UUID, fields: PrimitiveFields, primitive_id: UUID | None = None) -> Ready:

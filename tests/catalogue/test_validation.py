@@ -4,6 +4,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db import transaction
 
 from mcphost.catalogue import services, validation
 from mcphost.catalogue.errors import Invalid
@@ -185,3 +186,10 @@ def test_a_name_of_a_field_that_cannot_be_stored_is_a_problem_of_the_configurati
     for name in ("a\0", "\ud800", 5):
         config = {"function": "demo.echo", name: 1}
         assert list(problems_of(acme, fields(config=config))) == ["config"]
+
+
+@pytest.mark.parametrize("kind", ["http", "script"])
+def test_a_configuration_is_not_inspected_in_a_transaction(acme: UUID, kind: str) -> None:
+    definition = fields(kind=kind, config=DEFINITIONS[kind])
+    with transaction.atomic(), pytest.raises(RuntimeError, match="in a transaction"):
+        validation.inspect(acme, definition)

@@ -5,7 +5,8 @@ or changed before the last step, which is one transaction.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -19,9 +20,10 @@ from django.http import HttpResponseBase, QueryDict
 from django.shortcuts import redirect
 
 from mcphost.audit.records import Actor
-from mcphost.catalogue import documents, imported
+from mcphost.catalogue import documents, imported, validation
 from mcphost.catalogue.documents import DocumentOwner, StoredDocument
 from mcphost.catalogue.errors import CatalogueError, Invalid
+from mcphost.catalogue.validation import Inspected
 from mcphost.console.base import SignedInRequest, actor, form_input, of_tenant, page_of, show
 from mcphost.console.forms import forms
 from mcphost.console.forms.json_texts import CODE, check_values
@@ -265,29 +267,45 @@ def _unfit(chosen: Sequence[OperationRow]) -> str:
 
 def _apply(tenant: UUID, chosen: Sequence[OperationRow], who: Actor) -> bool:
     """Create and change all, or nothing, and then note the problems of each. Return whether it did."""
+    inspected: list[tuple[OperationRow, Inspected]] = []
+    for each in chosen:  # before the transaction, for it takes time
+        with _noted(each):
+            inspected.append((each, _inspected(tenant, each)))
     with transaction.atomic():
-        for each in chosen:
-            try:
-                _store(tenant, each, who)
-            except Invalid as refusal:
-                each.problems = [text for said in refusal.problems.values() for text in said]
-            except CatalogueError as refusal:
-                each.problems = [str(refusal)]
-            except ValidationError as refusal:
-                each.problems = refusal.messages
+        for each, fields in inspected:
+            with _noted(each):
+                _store(tenant, each, fields, who)
         wrong = any(each.problems for each in chosen)
         transaction.set_rollback(wrong)
     return not wrong
 
 
-def _store(tenant: UUID, row: OperationRow, who: Actor) -> None:
-    fields, said = row.fields, row.said.stored
-    check_values(said)
+@contextmanager
+def _noted(row: OperationRow) -> Iterator[None]:
+    """Note the problems of an operation that is refused."""
+    try:
+        yield
+    except Invalid as refusal:
+        row.problems = [text for said in refusal.problems.values() for text in said]
+    except CatalogueError as refusal:
+        row.problems = [str(refusal)]
+    except ValidationError as refusal:
+        row.problems = refusal.messages
+
+
+def _inspected(tenant: UUID, row: OperationRow) -> Inspected:
+    """Raises Invalid, ValidationError."""
+    fields = row.fields
+    check_values(row.said.stored)
     check_values(fields.config)
+    return validation.inspect(tenant, fields)
+
+
+def _store(tenant: UUID, row: OperationRow, fields: Inspected, who: Actor) -> None:
     if row.tool is None:
-        imported.create(tenant, fields, said, who)
+        imported.create(tenant, fields, row.said.stored, who)
     else:
-        imported.change(row.tool, fields, said, who)
+        imported.change(row.tool, fields, row.said.stored, who)
 
 
 def _told(done: Sequence[OperationRow]) -> str:

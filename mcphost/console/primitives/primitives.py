@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 
 from mcphost.audit.records import Actor
 from mcphost.audit.summaries.figures import Period
-from mcphost.catalogue import kinds, selectors, services
+from mcphost.catalogue import kinds, selectors, services, validation
 from mcphost.catalogue.compiling import ARGUMENT_LIMIT_NOTICE
 from mcphost.catalogue.errors import ConflictError, UnchangedError, UnknownError
 from mcphost.catalogue.fields import PrimitiveFields
@@ -136,7 +136,7 @@ def edit(
         note = form.cleaned_data["note"]
         try:
             saved = form.attempt(
-                lambda: _update(row.id, wanted, who, publish=publish, note=note, based_on=read)
+                lambda: _update(row, wanted, who, publish=publish, note=note, based_on=read)
             )
         except UnknownError:
             raise Http404 from None  # another user deleted it meanwhile
@@ -174,17 +174,17 @@ def detail(
     )
 
 
-@transaction.atomic
 def _create(
     tenant_id: UUID, wanted: PrimitiveFields, who: Actor, *, publish: bool, note: str
 ) -> PrimitiveRow:
-    made = services.create(tenant_id, wanted, who)
-    return services.publish(made.id, who, note=note) if publish else made
+    inspected = validation.inspect(tenant_id, wanted)
+    with transaction.atomic():
+        made = services.create_inspected(tenant_id, inspected, who)
+        return services.publish(made.id, who, note=note) if publish else made
 
 
-@transaction.atomic
 def _update(
-    primitive_id: UUID,
+    before: PrimitiveRow,
     wanted: PrimitiveFields,
     who: Actor,
     *,
@@ -196,11 +196,13 @@ def _update(
 
     A working copy that is published already is only saved.
     """
-    saved = services.update(primitive_id, wanted, who, based_on=based_on)
-    try:
-        row = services.publish(saved.id, who, note=note) if publish else saved
-    except UnchangedError as refusal:
-        return saved, f"{saved.name} is saved. No new version was created: {refusal}"
+    inspected = validation.inspect(before.tenant_id, wanted)
+    with transaction.atomic():
+        saved = services.update_inspected(before.id, inspected, who, based_on=based_on)
+        try:
+            row = services.publish(saved.id, who, note=note) if publish else saved
+        except UnchangedError as refusal:
+            return saved, f"{saved.name} is saved. No new version was created: {refusal}"
     return row, _done(row.name, publish=publish)
 
 
