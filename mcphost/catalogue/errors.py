@@ -6,7 +6,7 @@ CatalogueError
 ├── NotDeletableError  the primitive is neither a draft nor archived
 ├── UnchangedError   the version to publish is the one that was published last
 ├── ConflictError    the working copy is not the one that the change was based on
-└── UnknownError     there is no such primitive, or no such open tenant
+└── UnknownError     there is no such primitive, or its tenant is closed
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -74,7 +74,7 @@ class ConflictError(CatalogueError):
 
 
 class UnknownError(CatalogueError):
-    """There is no such primitive, or no such open tenant, so nothing can be changed."""
+    """There is no such primitive or version, or its tenant is closed, so nothing can be changed."""
 
     def __init__(self, what: str, id: UUID | str) -> None:
         super().__init__(f"unknown {what}: {id}")

@@ -3,7 +3,7 @@
 Each verb is one transaction, one entry in the record and one change in the change log. The caller
 decides who may use it (`tenants.access`).
 
-Raises the errors of `errors`.
+Raises the errors of `errors`, and UnknownTenantError for a tenant that does not exist or is closed.
 """
 
 from collections.abc import Mapping
@@ -41,6 +41,7 @@ from mcphost.catalogue.states import DELETABLE, PrimitiveState, PrimitiveVerb, f
 from mcphost.catalogue.validation import Inspected
 from mcphost.feed.services import announce
 from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.tenants.errors import UnknownTenantError
 from mcphost.tenants.models import Tenant
 
 _FIXED = (
@@ -290,7 +291,7 @@ def _check_servable(row: Primitive, version: PrimitiveVersion) -> None:
 def _tenant(tenant_id: UUID) -> Tenant:
     tenant = Tenant.objects.open().filter(pk=tenant_id).first()
     if tenant is None:
-        raise UnknownError("tenant", tenant_id)
+        raise UnknownTenantError
     return tenant
 
 

@@ -26,7 +26,7 @@ from mcphost.console.purposes import PURPOSES
 from mcphost.console.signin import may_enter
 from mcphost.console.site import site
 from mcphost.tenants.access import permissions, require, tenant_for
-from mcphost.tenants.errors import InvalidError
+from mcphost.tenants.errors import InvalidError, UnknownTenantError
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
@@ -45,8 +45,9 @@ View = Callable[..., HttpResponseBase]
 def of_tenant(permission: Permission) -> Callable[[View], View]:
     """Guard a page of a tenant: resolve `slug` from the URL and require `permission` there.
 
-    A tenant that does not exist and one that the user may not see get the same 403, and so does a
-    change whose user lost the permission meanwhile (`access.require_still`).
+    A tenant that does not exist, one that the user may not see, and one that is closed while the
+    view changes it get the same 403, and so does a change whose user lost the permission meanwhile
+    (`access.require_still`).
     """
     # Returns the 403 page instead of raising: Django would log a traceback for each refusal.
 
@@ -56,7 +57,7 @@ def of_tenant(permission: Permission) -> Callable[[View], View]:
             try:
                 request.tenant = tenant_for(request.user, slug, permission)
                 return view(request, request.tenant, **rest)
-            except PermissionDenied:
+            except (PermissionDenied, UnknownTenantError):
                 vars(request).pop("tenant", None)  # its title and menu are not for this user
                 return refuse(request)
 

@@ -14,6 +14,7 @@ from mcphost.catalogue.models import Grant, Primitive, PrimitiveVersion
 from mcphost.catalogue.states import PrimitiveState, PrimitiveVerb, following
 from mcphost.feed.models import Change
 from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.tenants.errors import UnknownTenantError
 from mcphost.tenants.services import close_tenant
 from tests.catalogue.kit import ACTOR, OTHER, Shelf, fields
 
@@ -78,11 +79,11 @@ def test_a_new_tool_is_a_draft_that_nobody_is_served(acme: UUID) -> None:
 
 
 def test_a_tool_of_an_unknown_or_closed_tenant_cannot_be_made(acme: UUID) -> None:
-    with pytest.raises(UnknownError):
+    with pytest.raises(UnknownTenantError):
         services.create(uuid4(), fields(), ACTOR)
     tool = services.create(acme, fields(), ACTOR).id
     close_tenant(acme, actor=ACTOR)
-    with pytest.raises(UnknownError):
+    with pytest.raises(UnknownTenantError):
         services.create(acme, fields("demo.add"), ACTOR)
     with pytest.raises(UnknownError):
         services.publish(tool, ACTOR)
@@ -334,7 +335,7 @@ def test_a_function_that_the_code_does_not_have_cannot_be_granted(globex: UUID) 
     with pytest.raises(Invalid) as refusal:
         services.grant_function(globex, "demo.nothing", ACTOR)
     assert list(refusal.value.problems) == ["function"]
-    with pytest.raises(UnknownError, match="unknown tenant"):
+    with pytest.raises(UnknownTenantError):
         services.grant_function(uuid4(), "demo.echo", ACTOR)
 
 

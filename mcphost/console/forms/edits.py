@@ -17,7 +17,6 @@ from django.http import Http404, HttpRequest
 
 from mcphost.console.base import query_text
 from mcphost.console.forms.forms import ConsoleForm
-from mcphost.tenants.errors import UnknownTenantError
 
 Result = TypeVar("Result")
 Values = Mapping[str, Any]
@@ -79,7 +78,7 @@ class Edit:
                 # Values that are stored already are no conflict: the form was sent twice.
                 if _fingerprint(locked()) in {self.based_on, _fingerprint(wanted)}:
                     return self._form.attempt(verb)
-        except (ObjectDoesNotExist, UnknownTenantError):
+        except ObjectDoesNotExist:
             raise Http404 from None
         self.conflict = differences(self._stored, wanted, self._label)
         self.based_on = _fingerprint(self._stored)

@@ -133,7 +133,7 @@ def test_settings_of_a_tenant_that_was_closed_meanwhile_are_gone(owner: Client, 
         return execute(sql, *rest)
 
     with connection.execute_wrapper(close_first):
-        assert owner.post(SETTINGS, {"title": "Late"}).status_code == 404
+        assert owner.post(SETTINGS, {"title": "Late"}).status_code == 403
     assert Tenant.objects.get(slug="acme").title == "Acme"
 
 

@@ -12,6 +12,7 @@ from mcphost.catalogue.errors import CatalogueError
 from mcphost.catalogue.models import Primitive
 from mcphost.catalogue.states import diagram
 from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.tenants.errors import UnknownTenantError
 from mcphost.tenants.models import Tenant
 
 ACTOR = Actor.system("manage.py tools")
@@ -43,7 +44,7 @@ class Command(BaseCommand):
         kinds.discover()
         try:
             getattr(self, f"_{verb}")(options)
-        except CatalogueError as error:
+        except (CatalogueError, UnknownTenantError) as error:
             raise CommandError(str(error)) from None
 
     def _list(self, options: dict[str, Any]) -> None:
