@@ -5,7 +5,8 @@ CatalogueError
 ├── WrongStateError  the primitive's state does not allow the verb
 ├── NotDeletableError  the primitive is neither a draft nor archived
 ├── UnchangedError   the version to publish is the one that was published last
-├── ConflictError    the working copy is not the one that the change was based on
+├── ConflictError    the working copy, or the published version, is not the one that the change was
+│                    based on
 └── UnknownError     there is no such primitive, or its tenant is closed
 """
 
@@ -67,7 +68,7 @@ class UnchangedError(CatalogueError):
 
 
 class ConflictError(CatalogueError):
-    """The working copy was changed since the editor read it."""
+    """The working copy was changed, or another version published, since the user read it."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name} was changed meanwhile by another user")

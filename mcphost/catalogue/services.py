@@ -165,11 +165,13 @@ def publish(
 
 @transaction.atomic
 def roll_back(
-    primitive_id: UUID, version_id: UUID, actor: Actor, *, note: str = ""
+    primitive_id: UUID, version_id: UUID, actor: Actor, *, note: str = "", instead_of: str = ""
 ) -> PrimitiveRow:
     """Serve an earlier version again, instead of the one that was published last.
 
     The working copy stays as it is. Raises UnchangedError for the version that is published.
+    `instead_of` is the label of the version that it is to replace: raises ConflictError if another
+    one was published since.
     """
     note = validation.note(note)
     row = _locked(primitive_id)
@@ -179,8 +181,10 @@ def roll_back(
         raise UnknownError("version", version_id)
     if row.live_id == version.pk:
         raise UnchangedError(row.name, str(version), PrimitiveState(row.state))
-    _check_servable(row, version)
     before = str(row.live)
+    if instead_of and instead_of != before:
+        raise ConflictError(row.name)
+    _check_servable(row, version)
     _move(row, state, version)
     facts = {"version": str(version), "instead_of": before}
     _record("rolled_back", row, actor, {**facts, "note": note} if note else facts)

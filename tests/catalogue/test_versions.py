@@ -83,6 +83,20 @@ def test_an_earlier_version_is_served_again_and_the_working_copy_stays(
     assert services.publish(tool, ACTOR).version.startswith("3+")
 
 
+def test_only_the_version_that_was_seen_to_be_served_is_replaced(tool: UUID) -> None:
+    first, second = first_of(tool), selectors.versions(tool)[0]
+    services.update(tool, fields(title="Third"), ACTOR)
+    third = services.publish(tool, ACTOR)
+    with pytest.raises(ConflictError):
+        services.roll_back(tool, first.id, ACTOR, instead_of=second.label)
+    assert selectors.primitive(tool) == third
+    assert (
+        services.roll_back(tool, first.id, ACTOR, instead_of=third.version).version == first.label
+    )
+    with pytest.raises(UnchangedError):  # sent twice, which is no conflict
+        services.roll_back(tool, first.id, ACTOR, instead_of=third.version)
+
+
 def test_the_served_version_and_unknown_ones_are_not_rolled_back_to(acme: UUID, tool: UUID) -> None:
     with pytest.raises(UnchangedError):
         services.roll_back(tool, selectors.versions(tool)[0].id, ACTOR)

@@ -66,6 +66,7 @@ _MOVES: Mapping[PrimitiveVerb, tuple[Callable[..., PrimitiveRow], str]] = {
 }
 _REFUSALS = (ConflictError, UnchangedError, WrongStateError, NotDeletableError)
 _REVIEW = " Review its changes, and publish it then."
+_REPLACED = "The version that is served now is named below. Confirm again to replace it."
 
 _DISABLED = "Clients no longer see {name} and can no longer {verb} it, until it is enabled again."
 _ARCHIVED = (
@@ -142,14 +143,16 @@ def roll_back(
     row = row_of(tenant, sort, primitive_id)
     chosen, _ = _version_of(row, version_id)
     form = RollBackForm(*form_input(request))
+    read = query_text(request.POST, BASED_ON) or row.version
     if request.method == "POST" and form.is_valid():
-        note = form.cleaned_data["note"]
-        done = _tried(
-            request, row, lambda: services.roll_back(row.id, version_id, actor(request), note=note)
-        )
-        if done:
-            messages.success(request, f"{row.name}: version {chosen.label} is served again.")
-        return redirect(returning.row_url(request, WORDS[sort].detail, tenant.slug, row.id))
+        done = _tried(request, row, lambda: _serve_again(request, row, version_id, form, read))
+        if form.is_valid():
+            if done:
+                messages.success(request, f"{row.name}: version {chosen.label} is served again.")
+            return redirect(returning.row_url(request, WORDS[sort].detail, tenant.slug, row.id))
+        # Once the version that is served now has been shown, confirming again replaces it.
+        row = row_of(tenant, sort, primitive_id)
+        read = row.version
     return _confirm(
         request,
         row,
@@ -157,8 +160,25 @@ def roll_back(
         f"Clients get version {chosen.label} of {row.name} instead of {row.version}. The working "
         f"copy stays as it is. {_under_way(row, going_on=True)}",
         form=form,
+        bound={BASED_ON: read},
         harmless=True,
     )
+
+
+def _serve_again(
+    request: SignedInRequest,
+    row: PrimitiveRow,
+    version_id: UUID,
+    form: RollBackForm,
+    instead_of: str,
+) -> None:
+    """Roll back; say in the form if the version that would be replaced is not the one that was
+    shown."""
+    note = form.cleaned_data["note"]
+    try:
+        services.roll_back(row.id, version_id, actor(request), note=note, instead_of=instead_of)
+    except ConflictError as refusal:
+        form.add_error(None, f"Nothing was changed. {refusal}. {_REPLACED}")
 
 
 @of_tenant(Permission.EDIT_TOOLS)
@@ -319,7 +339,7 @@ def _confirm(
     explanation: str,
     *,
     form: forms.ConsoleForm | None = None,
-    harmless: bool = False,
+    **more: Any,
 ) -> HttpResponseBase:
     crumbs = _crumbs(request, row)
     return show(
@@ -330,7 +350,7 @@ def _confirm(
         form=form,
         explanation=explanation,
         verb=title,
-        harmless=harmless,
         back=crumbs[-1].url,
         at_row=f"row-{row.id}",
+        **more,
     )

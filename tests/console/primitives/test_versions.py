@@ -89,6 +89,29 @@ def test_an_earlier_version_is_served_again_after_a_confirmation(
     assert "Nothing was changed" in again
 
 
+def test_a_version_published_meanwhile_is_not_taken_out_of_service_unseen(
+    operator: Client, say: str
+) -> None:
+    serve = f"{say}{version(1)}serve/"
+    page = operator.get(serve)
+    assert f'name="based_on" value="{row().live}"' in page.content.decode()
+    shown = {**page.context["bound"], "note": "the second is wrong"}
+    operator.post(f"{say}edit/", form(title="Third", _publish=""))
+    refused = operator.post(serve, shown)
+    assert str(row().live).startswith("3+")
+    assert not Entry.objects.filter(action="tool.rolled_back").exists()
+    text = refused.content.decode()
+    assert "Nothing was changed. say was changed meanwhile by another user" in text
+    assert f"instead of {row().live}." in text
+    assert "the second is wrong</textarea>" in text
+    # What is served now was shown: it is replaced by confirming again.
+    shown |= refused.context["bound"]
+    assert "is served again" in operator.post(serve, shown, follow=True).content.decode()
+    assert str(row().live).startswith("1+")
+    twice = operator.post(serve, shown, follow=True).content.decode()
+    assert "has not changed since version 1+" in twice
+
+
 def test_a_version_of_another_tool_or_tenant_is_unknown(
     operator: Client, acme: Things, globex: Things, say: str
 ) -> None:
