@@ -28,6 +28,7 @@ from mcphost.egress.errors import (
     EgressSecretError,
     EgressTimeoutError,
 )
+from mcphost.egress.hiding import Hidden, Masking
 from mcphost.egress.masking import Mask
 from mcphost.egress.messages import (
     REDIRECTS,
@@ -46,8 +47,6 @@ TRANSIENT: Final = frozenset({502, 503, 504})
 IDLE_SECONDS: Final = 30.0
 """How long a connection is kept, and a tenant's pool after its last request."""
 RESOLVER_THREADS: Final = 32
-MASKED_AT_ONCE: Final = 16 * 1024
-"""Bytes of a body that are searched for secrets on the event loop."""
 _OUTCOMES: Final[Mapping[type[EgressError], str]] = {
     EgressRequestError: "refused",
     EgressAddressError: "refused",
@@ -110,13 +109,14 @@ class EgressPolicy:
 class _TenantPool:
     connections: httpcore2.AsyncConnectionPool
     slots: asyncio.Semaphore
+    masking: Masking
     users: int = 0
     last_used: float = 0.0
 
 
 @dataclass(slots=True)
 class _Sending:
-    """One request on its way: what it may do, its secrets, and the mask that grows with them."""
+    """One request on its way: what it may do, its secrets, and what is hidden because of them."""
 
     request: OutgoingRequest
     target: Target
@@ -124,15 +124,15 @@ class _Sending:
     secrets: Mapping[str, Secret]
     known_at: KnownAt
     end: float
-    mask: Mask = field(default_factory=lambda: Mask(()))
-    hidden: set[str] = field(default_factory=set)
+    masking: Masking
+    hidden: Hidden = field(default_factory=Hidden)
 
     async def build(self, request: OutgoingRequest, target: Target) -> FilledRequest:
         """Return what is sent to a target; from now on, what it may have of secrets is masked."""
-        self.hide(secret.value for secret in await self.known_at(target))
+        self.hidden.add(secret.value for secret in await self.known_at(target))
         filler = Filler(self.secrets, target)
         message = build(request, target, filler, self.policy.limits.request_bytes)
-        self.hide(message.credentials if self.secrets else ())
+        self.hidden.add(message.credentials if self.secrets else ())
         if self.hidden and _asks_for_bytes(message):
             raise EgressSecretError(
                 "A range of bytes cannot be asked of a service that may have a secret: it could cut "
@@ -140,11 +140,15 @@ class _Sending:
             )
         return message
 
-    def hide(self, values: Iterable[str]) -> None:
-        new = set(values) - self.hidden
-        if new:
-            self.hidden |= new
-            self.mask = Mask(self.hidden)
+    async def masked(self, response: ReceivedResponse) -> ReceivedResponse:
+        """Return a response without what is hidden."""
+        return await self.masking.masked(response, len(response.body), self.hidden, _without)
+
+    async def masked_text(self, text: str) -> str:
+        return await self.masking.masked(text, len(text), self.hidden, Mask.text)
+
+    async def masked_header(self, value: str) -> str:
+        return await self.masking.masked(value, len(value), self.hidden, Mask.latin)
 
 
 class Egress:
@@ -203,11 +207,11 @@ class Egress:
             async with asyncio.timeout(policy.limits.total_seconds) as limit:
                 secrets = await _revealed(request, reveal)
                 end = limit.when() or 0.0
-                sending = _Sending(request, target, policy, secrets, known_at, end)
-                sending.hide(secret.value for secret in secrets.values())
+                sending = _Sending(request, target, policy, secrets, known_at, end, pool.masking)
+                sending.hidden.add(secret.value for secret in secrets.values())
                 async with pool.slots:
                     response = await _send(pool.connections, sending)
-                return await self._masked(response, sending.mask)
+                return await sending.masked(response)
         except TimeoutError:
             raise EgressTimeoutError(
                 f"{target.origin} did not answer within {policy.limits.total_seconds:g} s."
@@ -222,13 +226,6 @@ class Egress:
             threads.shutdown(wait=False, cancel_futures=True)
         while self._pools:
             await self._pools.popitem()[1].connections.aclose()
-
-    async def _masked(self, response: ReceivedResponse, mask: Mask) -> ReceivedResponse:
-        """Return the response without secrets. A large body does not keep the event loop."""
-        if len(response.body) <= MASKED_AT_ONCE:
-            return _masked(response, mask)
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._masking, _masked, response, mask)
 
     async def _pool(self, tenant: str) -> _TenantPool:
         """Return a tenant's pool, and close those that were not used for a while."""
@@ -254,7 +251,8 @@ class Egress:
             keepalive_expiry=IDLE_SECONDS,
             network_backend=backend,
         )
-        return _TenantPool(connections, asyncio.Semaphore(self._per_tenant))
+        slots = asyncio.Semaphore(self._per_tenant)
+        return _TenantPool(connections, slots, Masking(self._masking))
 
 
 def _asks_for_bytes(message: FilledRequest) -> bool:
@@ -290,7 +288,7 @@ async def _send(connections: httpcore2.AsyncConnectionPool, sending: _Sending) -
             await asyncio.sleep(pause)
         return await _follow(connections, sending)
     except EgressError as error:
-        raise type(error)(sending.mask.text(str(error))) from None
+        raise type(error)(await sending.masked_text(str(error))) from None
 
 
 def _retry_after(response: ReceivedResponse) -> float:
@@ -311,7 +309,7 @@ async def _follow(
             return response
         request, following = redirected(request, message.target, response.status, location)
         leaves = following.origin != message.target.origin
-        if leaves and sending.mask.latin(location) != location:
+        if leaves and await sending.masked_header(location) != location:
             raise EgressResponseError(f"{target.origin} redirects with a secret in the URL.")
         target = following
         sending.policy.check(target)
@@ -388,9 +386,7 @@ async def _receive(
         await response.aclose()
 
 
-def _masked(response: ReceivedResponse, mask: Mask) -> ReceivedResponse:
-    if not mask:
-        return response
+def _without(mask: Mask, response: ReceivedResponse) -> ReceivedResponse:
     return ReceivedResponse(
         response.status,
         tuple((mask.latin(name), mask.latin(value)) for name, value in response.headers),

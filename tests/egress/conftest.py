@@ -115,6 +115,10 @@ def local(*services: Service, host: str = "127.0.0.1", **limits: float) -> Egres
     return policy(*(f"http://{host}:{service.port}" for service in services), **limits)
 
 
+def url(service: Service, path: str = "/", host: str = "127.0.0.1") -> str:
+    return f"http://{host}:{service.port}{path}"
+
+
 @asynccontextmanager
 async def opened(*services: Service, **options: object) -> AsyncIterator[Egress]:
     """An `Egress` that may reach the ports of the services."""

@@ -26,21 +26,17 @@ from tests.egress.conftest import (
     Arrived,
     Authority,
     Handler,
-    Service,
     answer,
     echo,
     local,
     opened,
     policy,
     running,
+    url,
     write,
 )
 
 NAME = "service.example"
-
-
-def url(service: Service, path: str = "/", host: str = "127.0.0.1") -> str:
-    return f"http://{host}:{service.port}{path}"
 
 
 def resolving(*answers: Sequence[str]) -> tuple[Callable[[str], Sequence[str]], list[str]]:

@@ -22,7 +22,7 @@ from mcphost.egress.secret_values import (
     SecretPlace,
     Template,
 )
-from tests.egress.conftest import Arrived, Service, answer, echo, local, opened, running, write
+from tests.egress.conftest import Arrived, Service, answer, echo, local, opened, running, url, write
 
 VALUE = 'p&q/r+s "t\\u=ü<w>~%41'
 KEY = SecretHandle("key")
@@ -38,10 +38,6 @@ def revealing(
         return Secret(value, (host,), places) if name == "key" else None
 
     return reveal
-
-
-def url(service: Service, path: str = "/") -> str:
-    return f"http://127.0.0.1:{service.port}{path}"
 
 
 ASCII = "s3cr3t/value+with=signs"

@@ -1,0 +1,104 @@
+"""Tests of where secrets are masked: on the event loop only if it is little work."""
+
+import asyncio
+import threading
+
+import pytest
+
+from mcphost.egress.addresses import Target
+from mcphost.egress.client import KnownAt, no_secrets
+from mcphost.egress.errors import EgressError, EgressResponseError
+from mcphost.egress.messages import OutgoingRequest, ReceivedResponse
+from mcphost.egress.secret_values import Secret
+from tests.egress.conftest import Arrived, Handler, answer, local, opened, running, url, write
+
+VALUE = "a-secret-value"
+
+
+class Watched(str):
+    """A value that notes which threads prepare its forms."""
+
+    __slots__ = ("threads",)
+
+    def __new__(cls, value: str) -> "Watched":
+        watched = super().__new__(cls, value)
+        watched.threads = set()
+        return watched
+
+    def encode(self, *encoding: str) -> bytes:
+        self.threads.add(threading.current_thread())
+        return super().encode(*encoding)
+
+
+def knowing(*values: str) -> KnownAt:
+    """Return a `KnownAt` by which every service may have these values."""
+    secrets = [Secret(value, (), frozenset()) for value in values]
+
+    async def known_at(target: Target) -> list[Secret]:
+        return secrets
+
+    return known_at
+
+
+def large(number: int) -> list[str]:
+    """Return as many values of the largest size, all escapes, which take longest to prepare."""
+    return [f"%{65 + each % 26:02x}%{65 + each // 26:02x}" * 682 for each in range(number)]
+
+
+async def received(handler: Handler, *values: str) -> ReceivedResponse:
+    async with running(handler) as service, opened(service) as egress:
+        request = OutgoingRequest(url(service))
+        return await egress.send(request, local(service), no_secrets, knowing(*values))
+
+
+async def test_one_small_secret_is_masked_on_the_event_loop():
+    watched = Watched(VALUE)
+    response = await received(answer(200, VALUE.encode(), X_Echo=VALUE), watched)
+    assert (response.body, response.header("X-Echo")) == (b"[secret]", "[secret]")
+    assert watched.threads == {threading.current_thread()}
+
+
+async def test_many_large_secrets_do_not_keep_the_event_loop():
+    values = large(99)
+    watched = Watched(VALUE)
+    body = f"<{VALUE}><{values[0]}>{values[98]}".encode()
+    response = await received(answer(200, body, X_Echo=values[50]), watched, *values)
+    assert response.body == b"<[secret]><[secret]>[secret]"
+    assert response.header("X-Echo") == "[secret]"
+    assert watched.threads
+    assert threading.current_thread() not in watched.threads
+
+
+async def test_an_error_is_masked_beside_the_event_loop_if_there_are_many_large_secrets():
+    watched = Watched("lower-case-value")
+    with pytest.raises(EgressError, match=r"\[secret\]") as caught:
+        await received(
+            answer(302, b"", Location="http://LOWER-CASE-VALUE.example/"), watched, *large(2)
+        )
+    assert "lower-case-value" not in str(caught.value)
+    assert threading.current_thread() not in watched.threads
+
+
+async def test_a_redirect_with_one_of_many_large_secrets_is_refused():
+    watched = Watched(VALUE)
+    with pytest.raises(EgressResponseError, match="redirects with a secret"):
+        await received(
+            answer(302, b"", Location=f"http://other.example/{VALUE}"), watched, *large(2)
+        )
+    assert threading.current_thread() not in watched.threads
+
+
+async def test_what_a_repetition_adds_is_masked_too():
+    """The mask of the first response does not know what is hidden since."""
+    known = [knowing(VALUE), knowing(VALUE, "a-later-secret")]
+
+    async def known_at(target: Target) -> list[Secret]:
+        return list(await known.pop(0)(target))
+
+    async def handler(request: Arrived, writer: asyncio.StreamWriter) -> None:
+        write(writer, 302 if known else 200, f"{VALUE} a-later-secret".encode(), Location="/next")
+
+    async with running(handler) as service, opened(service) as egress:
+        request = OutgoingRequest(url(service))
+        response = await egress.send(request, local(service), no_secrets, known_at)
+    assert response.body == b"[secret] [secret]"
