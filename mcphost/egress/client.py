@@ -47,6 +47,8 @@ TRANSIENT: Final = frozenset({502, 503, 504})
 IDLE_SECONDS: Final = 30.0
 """How long a connection is kept, and a tenant's pool after its last request."""
 RESOLVER_THREADS: Final = 32
+MASKING_THREADS: Final = 3
+"""Few, because threads that compute take turns with the event loop. A tenant has one at a time."""
 _OUTCOMES: Final[Mapping[type[EgressError], str]] = {
     EgressRequestError: "refused",
     EgressAddressError: "refused",
@@ -172,8 +174,7 @@ class Egress:
         self._resolve = resolve
         self._per_tenant = per_tenant
         self._threads = ThreadPoolExecutor(RESOLVER_THREADS, thread_name_prefix="egress-dns")
-        # One: threads that compute take turns with the event loop.
-        self._masking = ThreadPoolExecutor(1, thread_name_prefix="egress-mask")
+        self._masking = ThreadPoolExecutor(MASKING_THREADS, thread_name_prefix="egress-mask")
         self._pools: dict[str, _TenantPool] = {}
 
     async def send(
@@ -237,7 +238,7 @@ class Egress:
         idle = [
             name
             for name, other in self._pools.items()
-            if not other.users and now - other.last_used > IDLE_SECONDS
+            if not (other.users or other.masking.is_busy) and now - other.last_used > IDLE_SECONDS
         ]
         for closing in [self._pools.pop(name) for name in idle]:
             await closing.connections.aclose()

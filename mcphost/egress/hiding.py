@@ -8,6 +8,7 @@ that is searched for them. To prepare a mask for a hundred of the largest takes 
 import asyncio
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Final, TypeVar
 
 from mcphost.egress.masking import Mask
@@ -50,17 +51,40 @@ class Hidden:
 
 
 class Masking:
-    """Masks what one tenant's requests bring."""
+    """Masks what one tenant's requests bring. A tenant takes one of the threads at a time."""
 
     def __init__(self, threads: ThreadPoolExecutor) -> None:
         self._threads = threads
+        self._turn = asyncio.Semaphore()
+
+    @property
+    def is_busy(self) -> bool:
+        return self._turn.locked()
 
     async def masked(
         self, content: T, size: int, hidden: Hidden, remove: Callable[[Mask, T], T]
     ) -> T:
         """Return a content of `size` bytes without what is hidden; `remove` takes it out."""
+        if not hidden:
+            return content
         if hidden.is_little(size):
             return remove(hidden.mask(), content)
-        return await asyncio.get_running_loop().run_in_executor(
-            self._threads, lambda: remove(hidden.mask(), content)
-        )
+        return await self._in_turn(lambda: remove(hidden.mask(), content))
+
+    async def _in_turn(self, job: Callable[[], T]) -> T:
+        """Run a job in a thread. The turn ends when the job does: a call that times out meanwhile
+        does not stop it."""
+        await self._turn.acquire()
+        loop = asyncio.get_running_loop()
+
+        def ended(_: object) -> None:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(self._turn.release)
+
+        try:
+            future = self._threads.submit(job)
+        except RuntimeError:  # they are shut down
+            self._turn.release()
+            raise
+        future.add_done_callback(ended)
+        return await asyncio.wrap_future(future)

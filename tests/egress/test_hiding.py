@@ -2,17 +2,33 @@
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
+from mcphost.egress import masking
 from mcphost.egress.addresses import Target
-from mcphost.egress.client import KnownAt, no_secrets
+from mcphost.egress.client import Egress, KnownAt, no_secrets
 from mcphost.egress.errors import EgressError, EgressResponseError
+from mcphost.egress.masking import MASKED
 from mcphost.egress.messages import OutgoingRequest, ReceivedResponse
 from mcphost.egress.secret_values import Secret
-from tests.egress.conftest import Arrived, Handler, answer, local, opened, running, url, write
+from tests.egress.conftest import (
+    Arrived,
+    Handler,
+    Service,
+    answer,
+    local,
+    opened,
+    running,
+    url,
+    write,
+)
 
 VALUE = "a-secret-value"
+Sending = asyncio.Task[ReceivedResponse]
 
 
 class Watched(str):
@@ -43,6 +59,22 @@ def knowing(*values: str) -> KnownAt:
 def large(number: int) -> list[str]:
     """Return as many values of the largest size, all escapes, which take longest to prepare."""
     return [f"%{65 + each % 26:02x}%{65 + each // 26:02x}" * 682 for each in range(number)]
+
+
+class Held(Watched):
+    """A value whose preparation, in a thread, waits until it is released."""
+
+    __slots__ = ("begun", "released")
+
+    def __new__(cls, value: str) -> "Held":
+        held = super().__new__(cls, value)
+        held.begun, held.released = threading.Event(), threading.Event()
+        return held
+
+    def encode(self, *encoding: str) -> bytes:
+        self.begun.set()
+        self.released.wait()
+        return super().encode(*encoding)
 
 
 async def received(handler: Handler, *values: str) -> ReceivedResponse:
@@ -102,3 +134,72 @@ async def test_what_a_repetition_adds_is_masked_too():
         request = OutgoingRequest(url(service))
         response = await egress.send(request, local(service), no_secrets, known_at)
     assert response.body == b"[secret] [secret]"
+
+
+BODY = f"<{VALUE}>".encode() + b"x" * 100_000
+
+
+@asynccontextmanager
+async def holding(service: Service, egress: Egress) -> AsyncIterator[Callable[..., Sending]]:
+    """One tenant has eight calls, the first of which is being masked until the end of the block.
+
+    Yields a function that begins a request: of a tenant, to a service that may have values.
+    """
+    async with asyncio.TaskGroup() as group:
+
+        def send(tenant: str, *values: str) -> Sending:
+            policy = replace(local(service), tenant=tenant)
+            request = OutgoingRequest(url(service))
+            return group.create_task(egress.send(request, policy, no_secrets, knowing(*values)))
+
+        held = Held(large(1)[0])
+        try:
+            calls = [send("hostile", VALUE, held) for _ in range(8)]
+            await asyncio.to_thread(held.begun.wait)
+            yield send
+        finally:
+            held.released.set()
+    assert {len(call.result().body) for call in calls} == {len(BODY) - len(VALUE) + 8}
+
+
+async def test_no_tenant_waits_until_the_responses_of_another_are_masked():
+    async with (
+        running(answer(200, BODY)) as service,
+        opened(service) as egress,
+        holding(service, egress) as send,
+    ):
+        assert (await send("without secrets")).body == BODY
+        assert (await send("with secrets", VALUE)).body == BODY.replace(VALUE.encode(), MASKED)
+
+
+async def test_a_job_of_a_call_that_ended_keeps_its_tenants_turn():
+    """A thread cannot be stopped: calls that time out would take all of them."""
+    held, watched = Held(large(1)[0]), Watched(VALUE)
+    async with running(answer(200, BODY)) as service, opened(service) as egress:
+        request, policy = OutgoingRequest(url(service)), local(service)
+        other = replace(policy, tenant="other")
+        first = asyncio.create_task(egress.send(request, policy, no_secrets, knowing(held)))
+        await asyncio.to_thread(held.begun.wait)
+        first.cancel()
+        await asyncio.wait([first])
+        second = asyncio.create_task(egress.send(request, policy, no_secrets, knowing(watched)))
+        try:
+            for _ in range(3):
+                await egress.send(request, other, no_secrets, knowing(VALUE))
+            assert not watched.threads
+        finally:
+            held.released.set()
+        assert (await second).body == BODY.replace(VALUE.encode(), MASKED)
+
+
+async def test_a_response_with_too_many_escapes_to_check_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(masking, "MOST_ESCAPES", 100)
+    percent, nested = b"%61-secret-value", b"\\u002561-secret-value"
+    assert (await received(answer(200, percent + b"%41" * 99), VALUE)).body.startswith(MASKED)
+    assert (await received(answer(200, nested + b"%41" * 49), VALUE)).body.startswith(MASKED)
+    for body in (percent + b"%41" * 100, nested + b"%41" * 99):
+        assert (await received(answer(200, body))).body == body
+        with pytest.raises(EgressResponseError, match="more than 100 escapes"):
+            await received(answer(200, body), VALUE)
