@@ -28,7 +28,7 @@ from mcphost.egress.errors import (
     EgressSecretError,
     EgressTimeoutError,
 )
-from mcphost.egress.hiding import Hidden, Masking
+from mcphost.egress.hiding import PER_TEXT, Hidden, Masking
 from mcphost.egress.masking import Mask
 from mcphost.egress.messages import (
     REDIRECTS,
@@ -61,8 +61,8 @@ _OUTCOMES: Final[Mapping[type[EgressError], str]] = {
 
 Reveal = Callable[[str], Awaitable[Secret | None]]
 """Returns the secret with a name, or None. Called once for each handle's name, before sending."""
-KnownAt = Callable[[Target], Awaitable[Iterable[Secret]]]
-"""Returns all secrets that may be sent to a target: another request may have brought it one."""
+KnownAt = Callable[[Target], Awaitable[Iterable[str]]]
+"""Returns the values of all secrets that may be sent to a target: another request may have brought it one."""
 
 
 async def no_secrets(name: str) -> Secret | None:
@@ -70,7 +70,7 @@ async def no_secrets(name: str) -> Secret | None:
     return None
 
 
-async def none_known(target: Target) -> Iterable[Secret]:
+async def none_known(target: Target) -> Iterable[str]:
     """The `KnownAt` of tenants without secrets."""
     return ()
 
@@ -131,7 +131,7 @@ class _Sending:
 
     async def build(self, request: OutgoingRequest, target: Target) -> FilledRequest:
         """Return what is sent to a target; from now on, what it may have of secrets is masked."""
-        self.hidden.add(secret.value for secret in await self.known_at(target))
+        self.hidden.add(await self.known_at(target))
         filler = Filler(self.secrets, target)
         message = build(request, target, filler, self.policy.limits.request_bytes)
         self.hidden.add(message.credentials if self.secrets else ())
@@ -144,7 +144,7 @@ class _Sending:
 
     async def masked(self, response: ReceivedResponse) -> ReceivedResponse:
         """Return a response without what is hidden."""
-        return await self.masking.masked(response, len(response.body), self.hidden, _without)
+        return await self.masking.masked(response, _size(response), self.hidden, _without)
 
     async def masked_text(self, text: str) -> str:
         return await self.masking.masked(text, len(text), self.hidden, Mask.text)
@@ -385,6 +385,12 @@ async def _receive(
         return replace(received, body=body)
     finally:
         await response.aclose()
+
+
+def _size(response: ReceivedResponse) -> int:
+    """Return how much work it is to search a response."""
+    heads = sum(len(name) + len(value) + 2 * PER_TEXT for name, value in response.headers)
+    return heads + len(response.url) + len(response.body)
 
 
 def _without(mask: Mask, response: ReceivedResponse) -> ReceivedResponse:

@@ -16,7 +16,9 @@ from mcphost.egress.masking import Mask
 PREPARED_AT_ONCE: Final = 2 * 1024
 """Characters of values whose mask is built on the event loop."""
 MASKED_AT_ONCE: Final = 16 * 1024
-"""Bytes that are searched for secrets on the event loop."""
+"""Bytes, times the values that they are searched for, on the event loop."""
+PER_TEXT: Final = 64
+"""Bytes that a search of a short text costs as much as."""
 
 T = TypeVar("T")
 
@@ -42,7 +44,8 @@ class Hidden:
 
     def is_little(self, size: int) -> bool:
         """Whether a content of `size` bytes is masked in a few milliseconds."""
-        return self._characters <= PREPARED_AT_ONCE and size <= MASKED_AT_ONCE
+        work = size * len(self._values)
+        return self._characters <= PREPARED_AT_ONCE and work <= MASKED_AT_ONCE
 
     def mask(self) -> Mask:
         if self._mask is None:

@@ -14,7 +14,6 @@ from mcphost.egress.client import Egress, KnownAt, no_secrets
 from mcphost.egress.errors import EgressError, EgressResponseError
 from mcphost.egress.masking import MASKED
 from mcphost.egress.messages import OutgoingRequest, ReceivedResponse
-from mcphost.egress.secret_values import Secret
 from tests.egress.conftest import (
     Arrived,
     Handler,
@@ -48,10 +47,9 @@ class Watched(str):
 
 def knowing(*values: str) -> KnownAt:
     """Return a `KnownAt` by which every service may have these values."""
-    secrets = [Secret(value, (), frozenset()) for value in values]
 
-    async def known_at(target: Target) -> list[Secret]:
-        return secrets
+    async def known_at(target: Target) -> list[str]:
+        return list(values)
 
     return known_at
 
@@ -101,6 +99,21 @@ async def test_many_large_secrets_do_not_keep_the_event_loop():
     assert threading.current_thread() not in watched.threads
 
 
+@pytest.mark.parametrize(
+    ("headers", "body", "others"), [(250, 0, 0), (20, 0, 99), (0, 400, 50), (0, 17 * 1024, 0)]
+)
+async def test_many_headers_or_secrets_are_searched_beside_the_event_loop(
+    headers: int, body: int, others: int
+):
+    watched = Watched(VALUE)
+    heads = {f"X_{number}": VALUE for number in range(headers)}
+    values = [f"another-secret-{number}" for number in range(others)]
+    response = await received(answer(200, b"x" * body, **heads), watched, *values)
+    assert [response.header(f"X-{number}") for number in range(headers)] == ["[secret]"] * headers
+    assert watched.threads
+    assert threading.current_thread() not in watched.threads
+
+
 async def test_an_error_is_masked_beside_the_event_loop_if_there_are_many_large_secrets():
     watched = Watched("lower-case-value")
     with pytest.raises(EgressError, match=r"\[secret\]") as caught:
@@ -124,7 +137,7 @@ async def test_what_a_repetition_adds_is_masked_too():
     """The mask of the first response does not know what is hidden since."""
     known = [knowing(VALUE), knowing(VALUE, "a-later-secret")]
 
-    async def known_at(target: Target) -> list[Secret]:
+    async def known_at(target: Target) -> list[str]:
         return list(await known.pop(0)(target))
 
     async def handler(request: Arrived, writer: asyncio.StreamWriter) -> None:

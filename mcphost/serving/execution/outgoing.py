@@ -48,12 +48,12 @@ class TenantHttp:
         except VaultError:
             raise EgressSecretError(f"The secret {name!r} cannot be read.") from None
 
-    async def _known_at(self, target: Target) -> list[Secret]:
+    async def _known_at(self, target: Target) -> list[str]:
         if target.scheme != "https" and target.port not in settings.MCPHOST_EGRESS_LOOPBACK_PORTS:
             return []  # no secret goes there
         try:
             found = await lookups.secrets_of_host(self._tenant.id, target.authority)
-            return [_revealed(secret) for secret in found]
+            return [secret.reveal() for secret in found]  # its hosts need not be read
         except VaultError:
             raise EgressSecretError("The secrets of this tenant cannot be read.") from None
 
