@@ -4,9 +4,10 @@
 SHELL := /bin/sh
 PYTHON ?= python3
 VENV := .venv/bin
-# What reaches a database is tested on PostgreSQL too; the transport only by e2e, since it reaches it
-# through `serving`.
-SQL := $(addprefix tests/,audit feed tenants vault calls tasks identity catalogue serving rounds \
+# What reaches a database is tested on PostgreSQL too. What reaches it through these rooms only, such as
+# the transport and the methods, is tested on it by e2e.
+SQL := $(wildcard tests/serving/test_*.py) $(addprefix tests/,audit feed tenants vault calls tasks \
+  identity catalogue rounds serving/execution serving/tasks serving/process serving/subscriptions \
   console/records/test_saved_filter_races.py)
 PURE := mcphost/protocol/*,mcphost/sealing/*,mcphost/runtime/*
 # Two workers suit two cores; TESTS narrows a run: make test TESTS=tests/protocol
