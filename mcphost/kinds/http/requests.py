@@ -74,7 +74,7 @@ class RequestTemplate:
 
     def fill(self, values: Values, idempotency_key: str) -> OutgoingRequest:
         """Return the request. Raises ToolError for a value that the URL's path must not have."""
-        headers = list(_present(self._headers, values, _header_writer))
+        headers = [pair for each in self._headers for pair in _header(*each, values)]
         given = {name.lower() for name, _ in headers}
         media_type = self._body.media_type
         if media_type and "content-type" not in given:
@@ -167,23 +167,17 @@ def _cookie(value: Any) -> str:
     return quote(as_text(value), safe=_IN_COOKIES)
 
 
-def _header_writer(name: str) -> Callable[[Any], str]:
-    return _cookie if name.lower() == "cookie" else as_text
-
-
-def _plain_writer(name: str) -> Callable[[Any], str]:
-    return as_text
-
-
 def _present(
-    templates: Iterable[tuple[str, TextTemplate]],
-    values: Values,
-    writer: Callable[[str], Callable[[Any], str]] = _plain_writer,
+    name: str, template: TextTemplate, values: Values, written: Callable[[Any], str] = as_text
 ) -> Iterator[tuple[str, Text]]:
-    for name, template in templates:
-        filled = template.fill(values, writer(name))
-        if not isinstance(filled, Missing):
-            yield name, filled
+    """Yield a name and its text, unless a value is missing."""
+    filled = template.fill(values, written)
+    if not isinstance(filled, Missing):
+        yield name, filled
+
+
+def _header(name: str, template: TextTemplate, values: Values) -> Iterator[tuple[str, Text]]:
+    return _present(name, template, values, _cookie if name.lower() == "cookie" else as_text)
 
 
 def _fields(
@@ -192,7 +186,7 @@ def _fields(
     for field, template in templates:
         only = template.only
         if only is None or only.root == SECRETS:
-            yield from _present([(field.name, template)], values)
+            yield from _present(field.name, template, values)
         else:
             value = only.value(values)
             if not isinstance(value, Missing):
