@@ -109,7 +109,12 @@ def ready(sort: PrimitiveType, kind: str, config: Mapping[str, Any]) -> Ready:
     Raises kinds.KindError when the kind refuses it (no such function, a broken file),
     NotServableError when its schemas break the protocol's rules.
     """
-    return _codes.get(_Code(kinds.compile_config(kind, config, sort)))
+    return ready_of(kinds.compile_config(kind, config, sort))
+
+
+def ready_of(compiled: Compiled) -> Ready:
+    """Return the same of what a kind has compiled. Raises NotServableError."""
+    return _codes.get(_Code(compiled))
 
 
 def listing_of(compiled: Compiled, texts: ListingTexts) -> Listing:

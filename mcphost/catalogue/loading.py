@@ -15,7 +15,7 @@ from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from mcphost.catalogue import compiling
+from mcphost.catalogue import compiling, elsewhere, kinds
 from mcphost.catalogue.compiling import NotServableError, Ready
 from mcphost.catalogue.kinds import KindError
 from mcphost.catalogue.listing import ListingTexts
@@ -101,7 +101,15 @@ def serve(row: PublishedRow) -> Snapshot | PrimitiveProblem:
 
 
 def _problem(row: PublishedRow, message: str) -> PrimitiveProblem:
-    return PrimitiveProblem(row.id, row.tenant_id, PrimitiveType(row.sort), row.name, message)
+    return PrimitiveProblem(
+        row.id,
+        row.tenant_id,
+        PrimitiveType(row.sort),
+        row.name,
+        message,
+        frozenset(row.snapshot.get("scopes", ())),
+        row.uri or "",
+    )
 
 
 def compile_row(row: PublishedRow) -> Snapshot:
@@ -110,7 +118,7 @@ def compile_row(row: PublishedRow) -> Snapshot:
     if not row.granted:
         raise NotServableError(["The function is no longer granted to the tenant."])
     config = in_order(published["config"], row.order)
-    ready = compiling.ready(PrimitiveType(row.sort), published["kind"], config)
+    ready, function = _ready(PrimitiveType(row.sort), published["kind"], config)
     _check_uri(row, ready.compiled)
     texts = ListingTexts(
         row.name, row.uri or "", published["title"], published["description"], published["icons"]
@@ -142,8 +150,23 @@ def compile_row(row: PublishedRow) -> Snapshot:
             else answer_within,
             "claims": _claims(ready.compiled),
             "unasked": ready.compiled.unasked,
+            "function": function,
         },
     )
+
+
+def _ready(sort: PrimitiveType, kind: str, config: Mapping[str, Any]) -> tuple[Ready, str]:
+    """Compile a configuration; with the function's reference if only another process can run it.
+
+    Raises KindError and NotServableError.
+    """
+    try:
+        return compiling.ready(sort, kind, config), ""
+    except KindError:
+        compiled = elsewhere.compiled(kind, config, sort)
+        if compiled is None:
+            raise
+        return compiling.ready_of(compiled), kinds.function_of(kind, config)
 
 
 def _claims(compiled: Compiled) -> bool:

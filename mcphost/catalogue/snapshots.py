@@ -27,6 +27,7 @@ class Snapshot:
     round, None for the platform's. `requires` names client capabilities. `answer_within` is in
     seconds, None for the platform's. `claims` says whether a round that takes in an answer must run
     only once. `unasked` says whether input responses are accepted that were not requested.
+    `function` is the function that only other processes have; empty if this one can run it.
     """
 
     sort: ClassVar[PrimitiveType]
@@ -47,6 +48,7 @@ class Snapshot:
     answer_within: float | None
     claims: bool
     unasked: bool
+    function: str = ""
 
     @property
     def read_only(self) -> bool:
@@ -116,13 +118,15 @@ ReadAt = tuple[ResourceSnapshot | TemplateSnapshot, Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class PrimitiveProblem:
-    """Why a published primitive is not served."""
+    """Why a published primitive is not served. `scopes` and `uri` are its own."""
 
     primitive_id: UUID
     tenant_id: UUID
     sort: PrimitiveType
     name: str
     message: str
+    scopes: frozenset[str] = frozenset()
+    uri: str = ""
 
 
 @dataclass(frozen=True, slots=True)

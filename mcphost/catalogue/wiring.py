@@ -1,7 +1,9 @@
-"""At start: load the code's functions, subscribe to changes of what tenants offer, set vault's port."""
+"""At start: load the code's functions, subscribe to changes of what tenants offer
+and of other processes' functions, set vault's port."""
 
-from mcphost.catalogue import kinds, selectors
+from mcphost.catalogue import elsewhere, kinds, selectors
 from mcphost.feed.loop import ChangeNews, loop
+from mcphost.feed.nodes import heartbeat
 from mcphost.vault.secrets.ports import set_published_uses
 
 
@@ -17,4 +19,6 @@ kinds.discover()
 for what in ("tool", "prompt", "resource"):
     loop.subscribe(what, changed)
 loop.on_gap(selectors.forget_all)
+heartbeat.functions = elsewhere.declared
+heartbeat.on_functions(selectors.forget_all)
 set_published_uses(selectors.published_uses)

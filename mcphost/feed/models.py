@@ -1,4 +1,4 @@
-"""The tables of the change log, its counter and the serving processes."""
+"""The tables of the change log, its counter, the serving processes and their functions."""
 
 import uuid
 
@@ -61,3 +61,23 @@ class Node(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class NodeFunctions(models.Model):
+    """The functions that a serving process has loaded: what their code declares, by reference.
+
+    Written once, at the start of the process: a table of its own, because the heartbeat writes the
+    row of the process every few seconds.
+    """
+
+    node = models.OneToOneField(
+        Node, on_delete=models.CASCADE, primary_key=True, related_name="functions"
+    )
+    declared = models.JSONField()
+
+    class Meta:
+        db_table = "feed_node_functions"
+        ordering = ["node"]
+
+    def __str__(self) -> str:
+        return f"{self.node_id}: {len(self.declared)} functions"

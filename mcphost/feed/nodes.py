@@ -1,4 +1,5 @@
-"""The serving processes. Each writes a heartbeat every few seconds and counts the living ones.
+"""The serving processes. Each writes a heartbeat every few seconds and counts the living ones, and
+knows the functions that these have loaded.
 
 The change log's thread writes it, so that a process that no longer reads the change log does not
 count as living.
@@ -8,7 +9,7 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,7 +19,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from mcphost.feed.models import Node
+from mcphost.feed.models import Node, NodeFunctions
 
 BEAT_SECONDS = 3.0
 ALIVE = timedelta(seconds=15)
@@ -26,6 +27,12 @@ KEPT = timedelta(hours=1)
 STEADY_SECONDS = ALIVE.total_seconds() / 2
 """After a longer pause between two of its own heartbeats a process cannot judge the others: perhaps
 none of them could write a heartbeat."""
+ABSENT_SECONDS = 30.0
+"""How long after the last living process with a function has ended, or after this one has started,
+another one may still come: the time of a restart."""
+
+Declared = Mapping[str, str]
+"""What the code of functions declares, by reference. The texts are opaque here."""
 
 
 log = logging.getLogger(__name__)
@@ -54,13 +61,15 @@ class Heartbeat:
 
     A draining process does not count: it takes no new calls. `clock` counts seconds, compared only
     with itself. `overloaded` returns whether other processes should send no calls here, `report` a
-    few facts for display, as JSON.
+    few facts for display, as JSON. `functions` returns those that this process has loaded.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self.overloaded: Callable[[], bool] = bool
         self.report: Callable[[], Mapping[str, Any]] = dict
+        self.functions: Callable[[], Declared] = dict
+        self._function_callbacks: list[Callable[[], None]] = []
         self._begin()
 
     def _begin(self) -> None:
@@ -71,6 +80,11 @@ class Heartbeat:
         self._draining = False
         self._beaten_at: float | None = None
         self._steady_since = 0.0
+        self._others: frozenset[UUID] | None = None
+        self._began_at = 0.0
+        self._some_undeclared = False
+        self._loaded_by_others: Declared = {}
+        self._elsewhere: dict[str, tuple[str, float]] = {}
 
     @property
     def id(self) -> UUID:
@@ -89,6 +103,30 @@ class Heartbeat:
     def free(self) -> int:
         """How many other processes serve and are not overloaded, as of the last heartbeat."""
         return self._free
+
+    def on_functions(self, callback: Callable[[], None]) -> None:
+        """Call `callback`, in the thread of the change log, when other processes have other functions
+        than before."""
+        self._function_callbacks.append(callback)
+
+    def elsewhere(self, function: str) -> str | None:
+        """What a function declares that another process has loaded, as of the last heartbeat.
+
+        Until ABSENT_SECONDS after the last such process has ended. None if there is none. No query.
+        """
+        declared = self._elsewhere.get(function)
+        return None if declared is None else declared[0]
+
+    def may_come(self, function: str) -> bool:
+        """Whether a process with this function lives, or may come soon, as far as this one knows.
+
+        A process of a version that does not declare its functions may have any.
+        """
+        if self._beaten_at is None:  # the only process
+            return False
+        if self._some_undeclared or function in self._elsewhere:
+            return True
+        return self._clock() - self._began_at < ABSENT_SECONDS
 
     def can_judge(self) -> bool:
         """Whether a process without a recent heartbeat may be considered dead.
@@ -115,18 +153,39 @@ class Heartbeat:
             mine = Node.objects.filter(id=self._id)
             told = {"draining": self._draining, "overloaded": overloaded, "facts": facts}
             if not mine.update(seen_at=Now(), **told):
-                Node.objects.create(
+                node = Node.objects.create(
                     id=self._id, name=_name(), started_at=Now(), seen_at=Now(), **told
                 )
+                NodeFunctions.objects.create(node=node, declared=dict(self.functions()))
                 Node.objects.filter(seen_at__lt=Now() - KEPT).delete()
-            serving = dict(_living().filter(draining=False).values_list("id", "overloaded"))
+            living = tuple(_living().values_list("id", "draining", "overloaded"))
+        serving = {id: overloaded for id, draining, overloaded in living if not draining}
         self._alive = max(1, len(serving))
         serving.pop(self._id, None)
         self._free = len(serving) - sum(serving.values())
         now = self._clock()
         if self._beaten_at is None or now - self._beaten_at > STEADY_SECONDS:
             self._steady_since = now
+        if self._beaten_at is None:
+            self._began_at = now
         self._beaten_at = now
+        self._look_for_functions(frozenset(id for id, _, _ in living) - {self._id}, now)
+
+    def _look_for_functions(self, others: frozenset[UUID], now: float) -> None:
+        """Read what the other processes have loaded, if these are not those of the last heartbeat."""
+        before = {name: declared for name, (declared, _) in self._elsewhere.items()}
+        if others != self._others:
+            self._loaded_by_others, self._some_undeclared = _functions_of(others)
+            self._others = others
+        for name, declared in self._loaded_by_others.items():
+            self._elsewhere[name] = declared, now
+        for name, (_, seen) in tuple(self._elsewhere.items()):
+            if now - seen > ABSENT_SECONDS:
+                del self._elsewhere[name]
+        if before != {name: declared for name, (declared, _) in self._elsewhere.items()}:
+            log.info("other processes have other functions than before: %d", len(self._elsewhere))
+            for callback in self._function_callbacks:
+                callback()
 
     def _reported(self) -> Mapping[str, Any]:
         try:
@@ -139,6 +198,17 @@ class Heartbeat:
         """Delete the row, so that the others need not wait until it expires; take a new id."""
         Node.objects.filter(id=self._id).delete()
         self._begin()
+
+
+def _functions_of(processes: Collection[UUID]) -> tuple[Declared, bool]:
+    """What these processes have loaded, and whether one of them does not say so. Where they declare a
+    function differently, the process that started last counts."""
+    if not processes:
+        return {}, False
+    rows = NodeFunctions.objects.filter(node__in=processes).order_by("node__started_at", "node")
+    declared = list(rows.values_list("declared", flat=True))
+    everything = {name: one for functions in declared for name, one in functions.items()}
+    return everything, len(declared) < len(processes)
 
 
 def rows() -> tuple[NodeRow, ...]:

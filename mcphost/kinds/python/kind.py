@@ -71,6 +71,10 @@ class PythonKind(Kind):
             raise KindError({"function": [self._found.why_not(reference)]})
         return self._compiled[reference]
 
+    def functions(self) -> Mapping[str, Compiled]:
+        """Return every function that is loaded, compiled, by reference."""
+        return self._compiled
+
     def check(self) -> Sequence[ArgumentProblem]:
         """Return the problems of broken files and functions."""
         return tuple(self._found.broken.values())

@@ -1,0 +1,48 @@
+"""The functions that this process lacks, and other living processes have: while nodes are upgraded one
+by one, or where a file of tools fails to import on one of them.
+
+Each process declares its functions with its heartbeat. So all list the same, whatever they can run.
+"""
+
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from mcphost.catalogue import kinds
+from mcphost.feed.nodes import heartbeat
+from mcphost.kinds import declarations
+from mcphost.kinds.kind import Compiled
+from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.kinds.python.kind import python_kind
+
+log = logging.getLogger(__name__)
+
+
+def declared() -> Mapping[str, str]:
+    """Return what this process's functions declare, as JSON, by reference.
+
+    What is not JSON is left out: this process cannot serve it either.
+    """
+    declared = {}
+    for name, function in python_kind.functions().items():
+        with suppress(ValueError, TypeError, RecursionError):
+            declared[name] = declarations.write(function)
+    return declared
+
+
+def compiled(kind: str, config: Mapping[str, Any], sort: PrimitiveType) -> Compiled | None:
+    """Return a configuration's function as another process declares it; None if no other has it, or
+    if this process has it."""
+    function = kinds.function_of(kind, config)
+    if not function or function in python_kind.functions():
+        return None
+    written = heartbeat.elsewhere(function)
+    if written is None:
+        return None
+    try:
+        found = declarations.read(written)
+    except (ValueError, TypeError, LookupError, AttributeError):
+        log.exception("what another process declares of a function cannot be read: %s", function)
+        return None
+    return found if found.primitive_type is sort else None
