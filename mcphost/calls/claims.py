@@ -1,10 +1,10 @@
 """Claims of rounds: taking one as a condition of audit records, reading, and pruning."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from secrets import token_hex
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
@@ -12,11 +12,15 @@ from django.db.models import BooleanField, ExpressionWrapper, Q
 from django.db.models.functions import Now
 
 from mcphost.audit.writer.conditions import POSTGRESQL, SQLITE, Condition, RowChange, Values
-from mcphost.calls.conditions_sql import change
+from mcphost.calls.conditions_sql import announcement, change
 from mcphost.calls.models import Claim
 from mcphost.calls.states import ClaimState, before
 from mcphost.feed import nodes
+from mcphost.feed.services import announce
 
+LEFT: Final = "round_left"
+"""The name of the change: a round waits for a process that has its function. The object id is the
+call's."""
 NO_OWNER: Final = UUID(int=0)
 KEPT_LONGER: Final = 120.0
 """Seconds added to the time asked for: machines' clocks differ, and a state is accepted for a
@@ -64,6 +68,36 @@ def claim(taking: ClaimOwner, wanted: WantedClaim) -> Condition:
     """Condition: the round is not claimed yet. Claims it."""
     seconds = wanted.seconds + KEPT_LONGER
     return _condition(_CLAIM, taking, answers=wanted.answers, seconds=seconds)
+
+
+class LeftRound(NamedTuple):
+    """What another process needs to run a round: the function that it must have, and the sealed request."""
+
+    function: str
+    request: str
+
+
+def leave(leaving: ClaimOwner, wanted: WantedClaim, left: LeftRound) -> Condition:
+    """Condition: the round is not claimed yet. Claims it without an owner, and announces that.
+
+    `leaving` is of NO_OWNER and epoch 0.
+    """
+    seconds = wanted.seconds + KEPT_LONGER
+    row = {**_row(leaving), "answers": wanted.answers, "seconds": seconds, **left._asdict()}
+    effects = announcement(LEFT, wanted.tenant, wanted.call.hex)
+    return Condition(_LEAVE, leaving.nonce, lambda: Values(row, effects))
+
+
+@transaction.atomic
+def leave_claimed(wanted: WantedClaim, left: LeftRound) -> None:
+    """Let another process run a round that is claimed already, once its owner has released it or died.
+
+    Without effect on a round that has ended, that was left before, or that has other answers.
+    """
+    mine = Claim.objects.filter(call=wanted.call, round=wanted.round, tenant=wanted.tenant)
+    unfinished = mine.exclude(state=ClaimState.FINISHED).filter(answers=wanted.answers, function="")
+    if unfinished.update(**left._asdict()):
+        announce(LEFT, tenant=wanted.tenant, object_id=wanted.call.hex)
 
 
 def take_over(taking: ClaimOwner, wanted: WantedClaim) -> Condition:
@@ -118,6 +152,8 @@ _COLUMNS = {
     "answers": "text",
     "seconds": "double precision",
     "outcome": "text",
+    "function": "text",
+    "request": "text",
 }
 
 
@@ -143,14 +179,18 @@ def _update(state: ClaimState, changes: str, condition: str) -> str:
     )
 
 
-_CLAIM = _change(
-    "new",
-    "INSERT INTO calls_claim (call, round, tenant, answers, nonce, owner, epoch, state, taken_at, "  # noqa: S608
-    "outcome, expires_at) SELECT r.call, r.round, r.tenant, r.answers, r.nonce, r.owner, r.epoch, "
-    f"'{ClaimState.RUNNING}', {{now}}, '', {{later}} FROM {{r}} WHERE true "
-    "ON CONFLICT DO NOTHING RETURNING nonce",
-    _made(),
-)
+def _insert(state: ClaimState, function: str, request: str) -> str:
+    """SQL that writes a claim in a state; `function` and `request` are the expressions of both."""
+    return (
+        "INSERT INTO calls_claim (call, round, tenant, answers, nonce, owner, epoch, state, taken_at, "  # noqa: S608 - constants
+        "outcome, expires_at, function, request) SELECT r.call, r.round, r.tenant, r.answers, "
+        f"r.nonce, r.owner, r.epoch, '{state}', {{now}}, '', {{later}}, {function}, {request} "
+        "FROM {r} WHERE true ON CONFLICT DO NOTHING RETURNING nonce"
+    )
+
+
+_CLAIM = _change("new", _insert(ClaimState.RUNNING, "''", "''"), _made())
+_LEAVE = _change("leave", _insert(ClaimState.RELEASED, "r.function", "r.request"), _made())
 _TAKE_OVER = _change(
     "over",
     _update(
@@ -165,7 +205,9 @@ _MINE = (
     "calls_claim.nonce = r.nonce AND calls_claim.owner = r.owner AND calls_claim.epoch = r.epoch"
 )
 _CONCLUDE = _change(
-    "end", _update(ClaimState.FINISHED, "outcome = r.outcome", _MINE), _made(ClaimState.FINISHED)
+    "end",
+    _update(ClaimState.FINISHED, "outcome = r.outcome, request = ''", _MINE),
+    _made(ClaimState.FINISHED),
 )
 _RELEASE = _change(
     "release", _update(ClaimState.RELEASED, "outcome = ''", _MINE), _made(ClaimState.RELEASED)
@@ -194,6 +236,7 @@ class FoundClaim:
     outcome: str
     lapsed: bool
     silent: bool
+    function: str = ""
 
 
 def find_claim(call: UUID, number: int, tenant: UUID) -> FoundClaim | None:
@@ -211,7 +254,32 @@ def find_claim(call: UUID, number: int, tenant: UUID) -> FoundClaim | None:
         row.outcome,
         row.lapsed,
         row.lapsed and nodes.can_judge() and not nodes.lives(row.owner),
+        row.function,
     )
+
+
+class LeftClaim(NamedTuple):
+    """A round that was left to another process, and that no process runs now."""
+
+    call: UUID
+    round: int
+    tenant: UUID
+    answers: str
+    epoch: int
+    request: str
+
+
+def left(functions: Collection[str], process: UUID) -> tuple[LeftClaim, ...]:
+    """The rounds that wait for a process with one of these functions, the longest first, as seen by
+    `process`, which is alive. At most LEFT_AT_ONCE."""
+    free = Q(state=ClaimState.RELEASED)
+    if nodes.can_judge():
+        free |= Q(taken_at__lte=Now() - LEASE) & ~Q(owner__in=(process, *nodes.living()))
+    waiting = Claim.objects.exclude(state=ClaimState.FINISHED).filter(
+        free, function__in=functions, expires_at__gt=Now()
+    )
+    rows = waiting.order_by("taken_at", "call", "round")[:LEFT_AT_ONCE]
+    return tuple(LeftClaim(*row) for row in rows.values_list(*LeftClaim._fields))
 
 
 CANCELLED: Final = "cancelled"
@@ -250,6 +318,7 @@ def cancel(call: UUID, tenant: UUID, last: int, seconds: float) -> bool:
 
 
 PRUNED_AT_ONCE = 500
+LEFT_AT_ONCE: Final = 200
 
 # A running claim is kept for a day longer, in case its round takes longer than `seconds`.
 _PRUNE = (

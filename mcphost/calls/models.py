@@ -14,6 +14,9 @@ class Claim(models.Model):
     the round uses: other ones are refused for good; of a cancelled call, `claims.CANCELLED`. `owner` is the process (`feed.nodes`) that runs
     it, `nonce` is new each time that a process takes it, `epoch` counts how often that was.
     `outcome` is opaque here, and empty until the round ends. Times are the database's.
+
+    `function` and `request` are empty unless the round was left to another process: it has the
+    function, and runs the round from the request, which is sealed.
     """
 
     pk = models.CompositePrimaryKey("call", "round")
@@ -28,10 +31,19 @@ class Claim(models.Model):
     taken_at = models.DateTimeField()
     outcome = models.TextField(default="", blank=True)
     expires_at = models.DateTimeField(db_index=True)
+    function = models.TextField(default="", db_default="", blank=True)
+    request = models.TextField(default="", db_default="", blank=True)
 
     class Meta:
         db_table = "calls_claim"
         ordering = ["call", "round"]
+        indexes = [
+            models.Index(
+                fields=["function", "taken_at"],
+                name="calls_claim_left",
+                condition=~models.Q(function="") & ~models.Q(state=ClaimState.FINISHED),
+            )
+        ]
         constraints = [
             models.CheckConstraint(
                 condition=models.Q(state__in=ClaimState.values), name="calls_claim_state_known"

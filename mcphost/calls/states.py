@@ -1,8 +1,10 @@
 """The states of claims, of calls on streams, and of their questions.
 
-A claim is written as `running`. A `released` one can be taken by any process that gets the same
-answers, and so can a running one whose owner has died: it is then `running` again. A `finished` one
-stays so until it is deleted.
+A claim is written as `running`, or as `released` by a process that cannot run its round. A released
+one can be taken by any process that gets the same answers or has the round's function, and so can a
+running one whose owner has died: it is then `running` again. A released one that no process takes in
+time is `finished` with a reply that only sends the client elsewhere. A finished one stays so until it
+is deleted.
 """
 
 from collections.abc import Mapping
@@ -19,7 +21,7 @@ class ClaimState(TextChoices):
 
 TRANSITIONS: Final[Mapping[ClaimState, frozenset[ClaimState]]] = {
     ClaimState.RUNNING: frozenset({ClaimState.RUNNING, ClaimState.RELEASED, ClaimState.FINISHED}),
-    ClaimState.RELEASED: frozenset({ClaimState.RUNNING}),
+    ClaimState.RELEASED: frozenset({ClaimState.RUNNING, ClaimState.FINISHED}),
     ClaimState.FINISHED: frozenset(),
 }
 

@@ -109,6 +109,7 @@ def _problem(row: PublishedRow, message: str) -> PrimitiveProblem:
         message,
         frozenset(row.snapshot.get("scopes", ())),
         row.uri or "",
+        kinds.function_of(row.snapshot.get("kind", ""), row.snapshot.get("config", {})),
     )
 
 

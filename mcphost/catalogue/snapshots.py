@@ -118,7 +118,8 @@ ReadAt = tuple[ResourceSnapshot | TemplateSnapshot, Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class PrimitiveProblem:
-    """Why a published primitive is not served. `scopes` and `uri` are its own."""
+    """Why a published primitive is not served. `scopes` and `uri` are its own, and so is `function`: that
+    of its configuration."""
 
     primitive_id: UUID
     tenant_id: UUID
@@ -127,6 +128,7 @@ class PrimitiveProblem:
     message: str
     scopes: frozenset[str] = frozenset()
     uri: str = ""
+    function: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,11 @@ class Offering:
     def everything(self) -> tuple[Snapshot, ...]:
         """All that is served, of every type."""
         return (*self.tools, *self.prompts, *self.resources, *self.templates)
+
+    def problem(self, sort: PrimitiveType, name: str) -> PrimitiveProblem | None:
+        """Return why the primitive of this type and name is not served, if it is published."""
+        found = (one for one in self.problems if (one.sort, one.name) == (sort, name))
+        return next(found, None)
 
     def template(self, uri_template: str) -> TemplateSnapshot | None:
         """Return the template with this text."""

@@ -17,6 +17,7 @@ from mcphost.runtime.ports import Ports
 from mcphost.runtime.program import TaskSupport
 
 ABSENT: Final = "This server process does not have the code of this function; retry"
+NO_PROCESS: Final = "This is published, but no running server process has its code"
 _PROGRAMS: Final = frozenset({"program", "completer"})
 
 

@@ -98,9 +98,9 @@ OUTCOMES = (
     "cancelled",
 )
 
-SHED = ("drain", "lag", "share")
-"""Why a call was sent to another process: this one drains, its event loop is late, or the caller's
-share of concurrent calls here is full."""
+SHED = ("drain", "lag", "share", "absent")
+"""Why a call was sent to another process: this one drains, its event loop is late, the caller's
+share of concurrent calls here is full, or it lacks the call's function."""
 
 SANDBOX_JOBS = ("script", "search", "check")
 SANDBOX_OUTCOMES = (

@@ -171,8 +171,8 @@ class RunnablePrimitive(Protocol):
     """The attributes of a tool, prompt, resource or template that a round needs.
 
     `read_only`: running it changes nothing, so its start need not be recorded. `time_limit` is in
-    seconds, None for the platform's. `answer_within`, `claims`, `unasked`, `task_support` and `retries` are as
-    in `catalogue.snapshots.Snapshot`.
+    seconds, None for the platform's. `requires`, `answer_within`, `claims`, `unasked`, `function`,
+    `task_support` and `retries` are as in `catalogue.snapshots.Snapshot`.
     """
 
     @property
@@ -188,11 +188,15 @@ class RunnablePrimitive(Protocol):
     @property
     def time_limit(self) -> float | None: ...
     @property
+    def requires(self) -> tuple[str, ...]: ...
+    @property
     def answer_within(self) -> float | None: ...
     @property
     def claims(self) -> bool: ...
     @property
     def unasked(self) -> bool: ...
+    @property
+    def function(self) -> str: ...
     @property
     def task_support(self) -> TaskSupport: ...
     @property

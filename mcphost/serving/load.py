@@ -20,6 +20,8 @@ from mcphost.serving.options import options
 DRAIN: Final = "drain"
 LAG: Final = "lag"
 SHARE: Final = "share"
+ABSENT_FUNCTION: Final = "absent"
+"""The process lacks the function of the call's primitive (`serving.execution.elsewhere`)."""
 
 lag: Final = LoopLag(lambda: options().shed_lag_seconds)
 

@@ -12,8 +12,12 @@ from mcphost.catalogue.selectors import (
     ToolSnapshot,
 )
 from mcphost.feed.cache import MISS
+from mcphost.feed.nodes import heartbeat
 from mcphost.identity import selectors as identity
 from mcphost.identity.selectors import Authenticated
+from mcphost.kinds.declarations import ABSENT, NO_PROCESS
+from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError, unavailable
 from mcphost.protocol.uris import normalize
 from mcphost.serving.database import in_database, in_database_unauthenticated
 from mcphost.tenants import selectors as tenants
@@ -73,6 +77,19 @@ def tool(offering: Offering, name: str, scopes: Scopes) -> ToolSnapshot | None:
 def prompt(offering: Offering, name: str, scopes: Scopes) -> PromptSnapshot | None:
     found = offering.prompts_by_name.get(name)
     return found if found is not None and found.scopes <= scopes else None
+
+
+def absent(
+    offering: Offering, sort: PrimitiveType, name: str, scopes: Scopes
+) -> ProtocolError | None:
+    """The error for a primitive that is published, but that no process can run now: it does not say
+    that it is unknown. None if it is not published, or not visible to a caller with these scopes."""
+    problem = offering.problem(sort, name)
+    if problem is None or not problem.scopes <= scopes:
+        return None
+    if problem.function and heartbeat.may_come(problem.function):
+        return unavailable(ABSENT)
+    return ProtocolError(INTERNAL_ERROR, NO_PROCESS)
 
 
 def resource(offering: Offering, uri: str, scopes: Scopes) -> ReadAt | None:

@@ -16,6 +16,15 @@ class EventStream(Protocol):
     def closed(self) -> bool: ...
 
 
+class NoStream:
+    """The stream of rounds that run without a request, such as those of tasks."""
+
+    closed = False
+
+    def send(self, message: bytes) -> None:
+        """Drop the message."""
+
+
 class Reader(Protocol):
     """One HTTP response that shows a stream of a session, whose messages are stored as rows first.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.signals import setting_changed
 
-from mcphost.calls import cancelled, questions, session_calls, sessions, streams
+from mcphost.calls import cancelled, claims, questions, session_calls, sessions, streams
 from mcphost.calls.links import LINK
 from mcphost.catalogue.updates import LIST, UPDATED
 from mcphost.feed.loop import loop
@@ -16,6 +16,7 @@ from mcphost.protocol.subscriptions import LISTS
 from mcphost.serving import load
 from mcphost.serving.events import waiters
 from mcphost.serving.execution.cancelled_calls import cancelled_calls
+from mcphost.serving.execution.left_rounds import left_rounds
 from mcphost.serving.legacy import call, stream, takeover, tasks
 from mcphost.serving.legacy.cancellation import cancellations
 from mcphost.serving.legacy.get_stream import SESSIONS_GAP, get_streams
@@ -69,13 +70,19 @@ for what, handler in (
 loop.subscribe(changes.CHANGED, notices.on_change)
 loop.subscribe(changes.CHANGED, waiters.changed)
 loop.on_gap(notices.on_gap)
+loop.subscribe(claims.LEFT, left_rounds.on_left)
+loop.on_gap(left_rounds.look)
 loop.subscribe(changes.DUE, runner.on_due)
+loop.subscribe("tool", runner.on_tools)
 loop.subscribe(changes.CANCELLED, runner.on_cancelled)
 loop.on_gap(runner.on_gap)
 loop.on_gap(waiters.gap)
 loop.on_gap(get_streams.on_gap)
 loop.on_gap(listeners.on_gap)
 loop.on_gap(presences.on_gap)
+heartbeat.on_functions(listeners.on_gap)  # after the catalogue's caches
+heartbeat.on_functions(left_rounds.look)
+heartbeat.on_functions(runner.on_gap)
 heartbeat.overloaded = load.lag.is_over
 heartbeat.report = process_facts.read
 on_drain(listeners.end_all)
@@ -84,4 +91,5 @@ on_drain(following.send_all_away)
 on_drain(call.release_all)
 on_drain(tasks.end_all)
 on_drain(job_worker.end)
+on_cut(left_rounds.cut)
 on_cut(presences.end_all)

@@ -160,9 +160,14 @@ def _questions(tasks: Collection[UUID]) -> dict[UUID, list[QuestionRow]]:
     return by_task
 
 
-def due(of_tenant: int, most: int) -> tuple[UUID, ...]:
-    """Tasks that wait for a process, the longest first; at most `of_tenant` of each tenant."""
+def due(of_tenant: int, most: int, absent: Collection[tuple[UUID, str]] = ()) -> tuple[UUID, ...]:
+    """Tasks that wait for a process, the longest first; at most `of_tenant` of each tenant.
+
+    Without those of tools that are `absent`: their tenants and names.
+    """
     place = Window(RowNumber(), partition_by=F("tenant"), order_by=(F("due_at"), F("id")))
     waiting = Task.objects.filter(state=TaskState.WORKING, due_at__lte=Now(), expires_at__gt=Now())
+    for tenant, tool in absent:
+        waiting = waiting.exclude(tenant=tenant, tool=tool)
     fair = waiting.annotate(place=place).filter(place__lte=of_tenant).order_by("due_at", "id")
     return tuple(fair.values_list("id", flat=True)[:most])

@@ -60,14 +60,19 @@ def before(turn: Turn) -> tuple[Record, ...]:
 
     Empty for a read-only primitive's first round.
     """
-    taken = turn.resumed.taken
-    if turn.primitive.read_only and not taken:
-        return ()
-    answers = [_answer(turn, one) for one in taken]
+    return (*answers(turn), *started(turn))
+
+
+def answers(turn: Turn) -> tuple[Record, ...]:
+    """The records of the input responses that this request has brought."""
+    return tuple(_answer(turn, one) for one in turn.resumed.taken)
+
+
+def started(turn: Turn) -> tuple[Record, ...]:
+    """The record of a round's start; none for a read-only primitive."""
     if turn.primitive.read_only:
-        return tuple(answers)
-    started = _record(records.ROUND_STARTED, turn, records.NO_ENDING, turn.primitive.version)
-    return (*answers, started)
+        return ()
+    return (_record(records.ROUND_STARTED, turn, records.NO_ENDING, turn.primitive.version),)
 
 
 def after(

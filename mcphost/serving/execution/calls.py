@@ -23,7 +23,7 @@ from mcphost.runtime.ports import (
 from mcphost.runtime.program import TaskSupport
 from mcphost.serving import limits, load, shutdown
 from mcphost.serving.context import FRESH, Incoming, Resumed, RunnablePrimitive, Turn
-from mcphost.serving.execution import resume, rounds
+from mcphost.serving.execution import elsewhere, resume, rounds
 from mcphost.serving.execution.announcements import TenantAnnouncer
 from mcphost.serving.execution.deliveries import (
     answer_by,
@@ -231,7 +231,7 @@ async def _run_limited(turn: Turn, stream: EventStream) -> Reply:
                 return await _run(turn, stream)
             if may_become_task(turn):
                 return await _run(turn._replace(deferred=True), stream)
-            turn = await _opened(turn)
+            turn = await opened(turn)
             state = turn.resumed.state
             if state is not None and not state.asked:
                 await limits.place(incoming, limits.PLACE_SECONDS)
@@ -240,6 +240,8 @@ async def _run_limited(turn: Turn, stream: EventStream) -> Reply:
 
 
 def _run(turn: Turn, stream: EventStream) -> Awaitable[Reply]:
+    if turn.primitive.function and turn.incoming.held is None:
+        return _run_elsewhere(turn, stream)
     comes_back = resume.comes_back(turn.incoming.exchange.params)
     if (comes_back and turn.call.delivery is Delivery.MODERN) or not is_warm(turn.call.tenant):
         return _run_resumed(turn, stream)
@@ -247,11 +249,20 @@ def _run(turn: Turn, stream: EventStream) -> Awaitable[Reply]:
 
 
 async def _run_resumed(turn: Turn, stream: EventStream) -> Reply:
-    turn = await _opened(turn)
+    turn = await opened(turn)
     return await rounds.run(turn, RoundPorts(turn, stream))
 
 
-async def _opened(turn: Turn) -> Turn:
+async def _run_elsewhere(turn: Turn, stream: EventStream) -> Reply:
+    """Let another process run the round: this one lacks the function. To create a task it needs none."""
+    turn = await opened(turn)
+    if may_become_task(turn):
+        deferred = turn._replace(deferred=True)
+        return await rounds.run(deferred, RoundPorts(deferred, stream))
+    return await elsewhere.run(turn)
+
+
+async def opened(turn: Turn) -> Turn:
     """The round to which the request leads, with its state, if it has one.
 
     Raises ProtocolError for an invalid state.

@@ -9,9 +9,9 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import assert_never
+from typing import ParamSpec, TypeVar, assert_never
 from uuid import UUID
 
 from django.db import Error, close_old_connections
@@ -20,7 +20,7 @@ from mcphost.audit.records import Record
 from mcphost.audit.writer.conditions import Condition
 from mcphost.audit.writer.writer import RecordLost, RecordRefused, Writer, writer
 from mcphost.calls import claims
-from mcphost.calls.claims import ClaimOwner, FoundClaim, WantedClaim
+from mcphost.calls.claims import ClaimOwner, FoundClaim, LeftClaim, LeftRound, WantedClaim
 from mcphost.calls.states import ClaimState
 from mcphost.feed.nodes import heartbeat
 from mcphost.observability import counters
@@ -39,18 +39,28 @@ __all__ = [
     "Claimed",
     "Claiming",
     "Finished",
+    "LeftRound",
     "Superseded",
+    "Unfinished",
     "WantedClaim",
     "Won",
+    "abandon",
     "claim",
     "conclude",
     "is_claimed",
+    "leave",
     "let_go",
+    "new_left",
     "release",
     "release_all",
+    "take_left",
     "tidy",
 ]  # fmt: skip
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+NOT_NOW = "The server cannot record calls at the moment"
 GONE = "This request was already processed; its result is no longer available"
 
 log = logging.getLogger(__name__)
@@ -133,6 +143,16 @@ class ClaimRefused:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """The outcome of a round that was left to another process is not known in time.
+
+    `free` is the claim, if no process runs it: it can be concluded; else None.
+    """
+
+    free: Won | None
+
+
 Claimed = Won | Finished | ClaimRefused
 
 
@@ -190,6 +210,48 @@ class Claiming:
             claimed = await self._after_another(wanted, records)
         counters.claims.add(_word(claimed))
         return claimed
+
+    async def leave(
+        self, wanted: WantedClaim, left: LeftRound, leaving: Won, records: Sequence[Record]
+    ) -> Finished | ClaimRefused | Unfinished:
+        """Leave a round to a process that has its function, and wait for its outcome.
+
+        `records` are committed with the claim, `leaving`, unless the round was claimed before. Raises
+        ProtocolError as `claim`. A cancellation ends the wait: the round stays there to be run.
+        """
+        try:
+            future = self._writer.submit_if(claims.leave(leaving.taking, wanted, left), records)
+        except RecordLost:
+            raise unavailable(NOT_NOW) from None
+        if not await _committed(future):
+            await self._read(claims.leave_claimed, wanted, left)
+        ends, pause = self._clock() + self._limits.wait, self._limits.first_look
+        with self._waiters.expecting((wanted.call, wanted.round)) as waiter:
+            while True:
+                found = await self._look(wanted)
+                ended = await _ended(wanted, found)
+                if ended is not None or found is None:
+                    return ended or ClaimRefused("claim-forgotten")
+                if (remaining := ends - self._clock()) <= 0:
+                    return Unfinished(_free(wanted, found))
+                await waiter.wait(min(pause, remaining))
+                pause = min(pause * 2, self._limits.longest_pause)
+
+    async def take_left(self, left: LeftClaim, records: Sequence[Record]) -> Won | None:
+        """Take a round that was left to this process or another one; None if another has taken it.
+
+        `records` are committed with that. Raises ProtocolError as `claim`.
+        """
+        wanted = WantedClaim(left.call, left.round, left.tenant, left.answers, 0)
+        taking = ClaimOwner.of(wanted, self._owner(), left.epoch + 1)
+        taken = await self._take(claims.take_over(taking, wanted), taking, records)
+        return Won(taking) if taken else None
+
+    def abandon(self, leaving: Won, records: Sequence[Record]) -> None:
+        """Finish a round that was left and that no process runs yet, without waiting: the client has
+        gone, and cannot come back for the outcome. Never raises."""
+        with suppress(ProtocolError):
+            self._submit(claims.conclude(leaving.taking, str), leaving.taking, records)
 
     async def is_claimed(self, wanted: WantedClaim) -> bool:
         """Whether any input responses were claimed under this number.
@@ -261,14 +323,9 @@ class Claiming:
         with self._waiters.expecting((wanted.call, wanted.round)) as waiter:
             while True:
                 found = await self._look(wanted)
-                if found is None:
-                    return ClaimRefused("claim-forgotten")
-                if found.answers == claims.CANCELLED:
-                    return ClaimRefused(CANCELLED)
-                if found.answers != wanted.answers:
-                    return ClaimRefused("other-answers")
-                if found.state is ClaimState.FINISHED:
-                    return Finished(await unseal_outcome(wanted, found.outcome))
+                ended = await _ended(wanted, found)
+                if ended is not None or found is None:
+                    return ended or ClaimRefused("claim-forgotten")
                 if self._is_free(found) and (won := await self._over(wanted, found, records)):
                     return won
                 if (left := ends - self._clock()) <= 0:
@@ -277,8 +334,11 @@ class Claiming:
                 pause = min(pause * 2, self._limits.longest_pause)
 
     async def _look(self, wanted: WantedClaim) -> FoundClaim | None:
+        return await self._read(claims.find_claim, wanted.call, wanted.round, wanted.tenant)
+
+    async def _read(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            return await in_database(claims.find_claim, wanted.call, wanted.round, wanted.tenant)
+            return await in_database(function, *args, **kwargs)
         except Error:
             raise unavailable(
                 "The state of these input responses cannot be read now; retry later"
@@ -313,7 +373,7 @@ class Claiming:
             future = self._writer.submit_if(condition, records)
         except RecordLost:
             del self._held[taking.nonce]
-            raise unavailable("The server cannot record calls at the moment") from None
+            raise unavailable(NOT_NOW) from None
         future.add_done_callback(partial(self._taken, taking))
         try:
             return await _committed(future)
@@ -343,7 +403,7 @@ class Claiming:
             return self._writer.submit_if(condition, records)
         except RecordLost:
             self._ended(taking, known=False)
-            raise unavailable("The server cannot record calls at the moment") from None
+            raise unavailable(NOT_NOW) from None
 
     def _submit_release(self, taking: ClaimOwner) -> "asyncio.Future[bool]":
         future = self._submit(claims.release(taking), taking)
@@ -370,6 +430,32 @@ class Claiming:
     def _doubt(self, taking: ClaimOwner) -> None:
         log.warning("the outcome of a claim's commit is unknown", extra=_facts(taking))
         self._doubtful[taking.nonce] = (taking, self._clock())
+
+
+async def _ended(wanted: WantedClaim, found: FoundClaim | None) -> Finished | ClaimRefused | None:
+    """What a claim says about these input responses; None while their round has not ended."""
+    if found is None:
+        return None
+    if found.answers == claims.CANCELLED:
+        return ClaimRefused(CANCELLED)
+    if found.answers != wanted.answers:
+        return ClaimRefused("other-answers")
+    if found.state is ClaimState.FINISHED:
+        return Finished(await unseal_outcome(wanted, found.outcome))
+    return None
+
+
+def new_left(wanted: WantedClaim) -> Won:
+    """A new claim of a round that no process runs yet, for `leave`."""
+    return Won(ClaimOwner.of(wanted, claims.NO_OWNER, 0))
+
+
+def _free(wanted: WantedClaim, found: FoundClaim) -> Won | None:
+    """The claim as its last owner had it, if no process runs its round."""
+    if found.state is not ClaimState.RELEASED:
+        return None
+    taking = ClaimOwner.of(wanted, found.owner, found.epoch)
+    return Won(replace(taking, nonce=found.nonce))
 
 
 async def _committed(future: "asyncio.Future[bool]") -> bool:
@@ -403,10 +489,13 @@ def _facts(taking: ClaimOwner) -> dict[str, str | int]:
 _claiming = Claiming(lambda: heartbeat.id)
 os.register_at_fork(after_in_child=_claiming.forget)
 
+abandon = _claiming.abandon
 claim = _claiming.claim
 conclude = _claiming.conclude
 is_claimed = _claiming.is_claimed
+leave = _claiming.leave
 let_go = _claiming.let_go
 release = _claiming.release
 release_all = _claiming.release_all
+take_left = _claiming.take_left
 tidy = _claiming.tidy

@@ -55,7 +55,7 @@ from mcphost.serving.execution import (
 )
 from mcphost.serving.execution.cancelled_calls import CANCELLED, CalledOff
 from mcphost.serving.execution.claims import ClaimRefused, Finished, Superseded, WantedClaim, Won
-from mcphost.serving.execution.deliveries import CANNOT_ASK, deliver, journal_before
+from mcphost.serving.execution.deliveries import CANNOT_ASK, answer_by, deliver, journal_before
 from mcphost.serving.execution.held_task import HeldTask, Retries, running_tasks
 from mcphost.serving.execution.stored_tasks import CreatedTask
 from mcphost.serving.options import options
@@ -125,10 +125,8 @@ async def run(turn: Turn, ports: MovablePorts) -> Reply:
     Raises ProtocolError (UNAVAILABLE) when the round cannot be recorded. A cancelled round is
     recorded as such, and no request waits for that.
     """
-    if availability.away or writer.is_behind():
-        await _until_there()
-    if writer.refuse_new():
-        raise unavailable(NOT_NOW)
+    if availability.away or writer.is_behind() or writer.refuse_new():
+        await check_recorded()
     if turn.incoming.held is not None:
         return await _run_held(turn, ports, turn.incoming.held)
     if turn.resumed.state is not None:
@@ -154,12 +152,29 @@ async def run(turn: Turn, ports: MovablePorts) -> Reply:
     return delivered.reply
 
 
-async def _resume(turn: Turn, ports: MovablePorts) -> Turn | Reply:
-    """Run a round that is claimed, and return the reply; or the turn of one that is not claimed. Of a
-    cancelled call, the reply says so. Raises ProtocolError."""
+async def check_recorded() -> None:
+    """Wait until the database can be reached. Raises ProtocolError (UNAVAILABLE) if no round may start
+    now, because it could not be recorded."""
+    if availability.away or writer.is_behind():
+        await _until_there()
+    if writer.refuse_new():
+        raise unavailable(NOT_NOW)
+
+
+async def cancelled_reply(turn: Turn) -> Reply | None:
+    """The reply to a request that resumes a cancelled call, which is recorded; else None. Raises
+    ProtocolError."""
     cancelled = await cancelled_calls.reply_of(turn)
     if cancelled is not None:
         await record_refusal(turn, CANCELLED, turn.call.id)
+    return cancelled
+
+
+async def _resume(turn: Turn, ports: MovablePorts) -> Turn | Reply:
+    """Run a round that is claimed, and return the reply; or the turn of one that is not claimed. Of a
+    cancelled call, the reply says so. Raises ProtocolError."""
+    cancelled = await cancelled_reply(turn)
+    if cancelled is not None:
         return cancelled
     try:
         if turn.is_claimed and turn.resumed.goes_on:
@@ -177,6 +192,15 @@ async def _refused(turn: Turn, reason: str) -> ProtocolError | CalledOff:
     if why is not None:
         return CalledOff(why)
     return resume.invalid_state()
+
+
+async def refused_reply(turn: Turn, reason: str) -> Reply:
+    """The reply to a request whose claim was refused: only of a cancelled call there is one. Raises
+    ProtocolError, as for any invalid state."""
+    error = await _refused(turn, reason)
+    if isinstance(error, CalledOff):
+        return cancelled_calls.reply_for(turn.call.method, turn.call.target, error.reason)
+    raise error
 
 
 async def _unanswered(turn: Turn) -> Turn:
@@ -216,10 +240,10 @@ async def _run_once(turn: Turn, ports: MovablePorts) -> Reply:
     Raises ProtocolError: INVALID_PARAMS, as for an invalid state, if other input responses were
     accepted before; UNAVAILABLE if the reply is not known yet.
     """
-    claimed = await claims.claim(_wanted(turn), audit_records.before(turn))
+    claimed = await claims.claim(wanted_claim(turn), audit_records.before(turn))
     match claimed:
         case Won():
-            return await _run_won(turn, ports, claimed)
+            return await run_won(turn, ports, claimed)
         case Finished(reply):
             await _record_repetition(turn)
             return replies.read(reply)
@@ -229,11 +253,12 @@ async def _run_once(turn: Turn, ports: MovablePorts) -> Reply:
             assert_never(claimed)
 
 
-def _wanted(turn: Turn) -> WantedClaim:
-    call, state = turn.call, turn.resumed.state
-    assert state is not None
-    left = max(0.0, state.expires_at - time.time())
-    return WantedClaim(call.id, turn.resumed.claim, call.tenant, turn.resumed.digest, left)
+def wanted_claim(turn: Turn) -> WantedClaim:
+    """What a round is claimed by. Of a call's first round only one that is left to another process is."""
+    now, call, state = time.time(), turn.call, turn.resumed.state
+    until = answer_by(turn) if state is None else state.expires_at
+    remaining = max(0.0, until - now)
+    return WantedClaim(call.id, turn.resumed.claim, call.tenant, turn.resumed.digest, remaining)
 
 
 async def _refuse_if_answered(turn: Turn) -> None:
@@ -242,7 +267,7 @@ async def _refuse_if_answered(turn: Turn) -> None:
 
     Further responses would be refused, and the call would seem to wait for them.
     """
-    if await claims.is_claimed(_wanted(turn)):
+    if await claims.is_claimed(wanted_claim(turn)):
         raise await _refused(turn, "answered")
 
 
@@ -252,7 +277,9 @@ async def _record_repetition(turn: Turn) -> None:
         await _commit((audit_records.repeated(turn),))
 
 
-async def _run_won(turn: Turn, ports: MovablePorts, won: Won) -> Reply:
+async def run_won(turn: Turn, ports: MovablePorts, won: Won) -> Reply:
+    """Run a round that this process has claimed, and store its reply with the claim. Raises
+    ProtocolError."""
     try:
         delivered, after = await _ran_won(turn, ports, won)
         reply = replies.write(delivered.reply)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any
 
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.protocol.errors import invalid_params, shown
 from mcphost.protocol.prompts import check_arguments
 from mcphost.serving import limits, lookups, policy
@@ -25,9 +26,11 @@ async def get_prompt(incoming: Incoming, stream: EventStream) -> Mapping[str, An
     policy.require_scope(incoming.principal, policy.CALL)
     params = incoming.exchange.params
     name, arguments = params["name"], params.get("arguments") or {}
-    prompt = lookups.prompt(await offering(incoming.tenant.id), name, incoming.principal.scopes)
+    offered, scopes = await offering(incoming.tenant.id), incoming.principal.scopes
+    prompt = lookups.prompt(offered, name, scopes)
     if prompt is None:
-        raise invalid_params(f"Unknown prompt: {shown(name)}")
+        absent = lookups.absent(offered, PrimitiveType.PROMPT, name, scopes)
+        raise absent or invalid_params(f"Unknown prompt: {shown(name)}")
     problem = check_arguments(prompt.arguments, arguments)
     if problem is not None:
         raise invalid_params(problem)

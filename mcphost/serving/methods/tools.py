@@ -5,6 +5,7 @@ from operator import attrgetter
 from typing import Any
 
 from mcphost.catalogue.snapshots import ToolSnapshot
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.protocol.eras import Era
 from mcphost.protocol.errors import invalid_params, shown
 from mcphost.protocol.headers import check_param_headers
@@ -30,9 +31,11 @@ async def call_tool(incoming: Incoming, stream: EventStream) -> Mapping[str, Any
     """Run a round of a tool call and return its result."""
     policy.require_scope(incoming.principal, policy.CALL)
     name = incoming.exchange.params["name"]
-    tool = lookups.tool(await offering(incoming.tenant.id), name, incoming.principal.scopes)
+    offered, scopes = await offering(incoming.tenant.id), incoming.principal.scopes
+    tool = lookups.tool(offered, name, scopes)
     if tool is None:
-        raise invalid_params(f"Unknown tool: {shown(name)}")
+        absent = lookups.absent(offered, PrimitiveType.TOOL, name, scopes)
+        raise absent or invalid_params(f"Unknown tool: {shown(name)}")
     if tool.task_support is not TaskSupport.NEVER or incoming.session is not None:
         _check_task_support(incoming, tool)
     arguments = incoming.exchange.params.get("arguments") or {}

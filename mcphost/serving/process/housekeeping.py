@@ -10,6 +10,7 @@ from django.utils import timezone
 from mcphost.calls.sessions import session_uses
 from mcphost.identity.last_use import last_use
 from mcphost.serving.execution import claims
+from mcphost.serving.execution.left_rounds import left_rounds
 from mcphost.serving.legacy import takeover
 from mcphost.serving.options import options
 from mcphost.serving.tasks import upkeep
@@ -48,6 +49,7 @@ CHORES: tuple[upkeep.Chore, ...] = (
     claims.tidy,
     takeover.look,
     runner.look,
+    left_rounds.look,
     session_uses.flush,
 )
 """The chores that each process has, in order: they write what it remembers, and take over what dead

@@ -21,6 +21,7 @@ from mcphost.serving.database import waiting
 from mcphost.serving.execution import claims
 from mcphost.serving.execution.announcements import announcements
 from mcphost.serving.execution.held_task import running_tasks
+from mcphost.serving.execution.left_rounds import left_rounds
 from mcphost.serving.execution.ports import threads
 from mcphost.serving.legacy import takeover
 from mcphost.serving.legacy.task_notices import session_task_notices
@@ -148,6 +149,7 @@ def ensure_started() -> None:
     with _lock:
         takeover.attach()
         runner.attach()
+        left_rounds.attach()
         notices.attach()
         session_task_notices.attach()
         announcements.attach()  # tools announce from threads, too

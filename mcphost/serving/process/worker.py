@@ -14,6 +14,7 @@ from uvicorn.loops.auto import auto_loop_factory
 from mcphost.feed.nodes import heartbeat
 from mcphost.serving import shutdown
 from mcphost.serving.execution.held_task import running_tasks
+from mcphost.serving.execution.left_rounds import left_rounds
 from mcphost.serving.execution.outgoing import sender
 from mcphost.serving.process import lifecycle
 from mcphost.serving.process.facts import WORKER, process_facts
@@ -78,12 +79,17 @@ class WorkerProcess:
     async def _settle(self, seconds: float) -> None:
         """Wait at most `seconds` until no round runs."""
         ends = [
-            asyncio.create_task(running_tasks.all_over()),
+            asyncio.create_task(_rounds_over()),
             asyncio.create_task(self._hurry.wait()),
         ]
         await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         for end in ends:
             end.cancel()
+
+
+async def _rounds_over() -> None:
+    await running_tasks.all_over()
+    await left_rounds.all_over()
 
 
 def work(drain_seconds: float, beside: Beside = NOTHING) -> None:

@@ -17,8 +17,17 @@ from mcphost.audit.writer.writer import RecordLost
 from mcphost.calls.session_calls import SupersededError
 from mcphost.feed.loop import ChangeNews
 from mcphost.feed.nodes import heartbeat
+from mcphost.kinds.declarations import ABSENT
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.observability import counters
-from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError, invalid_params, shown
+from mcphost.protocol.errors import (
+    INTERNAL_ERROR,
+    UNAVAILABLE,
+    ProtocolError,
+    invalid_params,
+    shown,
+    unavailable,
+)
 from mcphost.protocol.legacy.tasks import TaskProgress
 from mcphost.runtime.call import Principal, PrincipalKind
 from mcphost.sealing.tokens import Purpose, SealError, key_id
@@ -33,6 +42,7 @@ from mcphost.serving.execution.held_task import HeldTask, Retries, running_tasks
 from mcphost.serving.execution.links import warm
 from mcphost.serving.limits import InUse
 from mcphost.serving.options import options
+from mcphost.serving.ports import NoStream
 from mcphost.serving.request_state import InvalidState
 from mcphost.tasks import listing, selectors, services
 from mcphost.tasks.changes import TaskOwner
@@ -44,6 +54,8 @@ from mcphost.vault.errors import VaultError
 MOST_ATTEMPTS: Final = 5
 """How many processes may die while they run one round, before its task fails."""
 GIVEN_UP: Final = "The server stopped several times while this ran"
+ELSEWHERE_SECONDS: Final = 1.0
+"""How soon the job of a task is handed out again that a worker without its function has taken."""
 CANCELLED_REASON: Final = "the task was cancelled"
 
 log = logging.getLogger(__name__)
@@ -66,15 +78,6 @@ class RestoredTask(NamedTuple):
     progress: TaskProgress | None
 
 
-class NoStream:
-    """The stream of a task's rounds: a task has none."""
-
-    closed = False
-
-    def send(self, message: bytes) -> None:
-        """Drop the message."""
-
-
 class Runner:
     """Takes tasks and runs their rounds. On the event loop, except `put`, `look` and `on_…`."""
 
@@ -85,6 +88,7 @@ class Runner:
         self._cancelled: Relay[UUID] = Relay(self._cancel_all)
         self._left = False
         self._beginning: set[UUID] = set()
+        self._absent: set[tuple[UUID, str]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def attach(self) -> None:
@@ -105,6 +109,7 @@ class Runner:
         services.expire_questions()
         counters.tasks_taken_over.add(services.free_orphans(heartbeat.id))
         services.ready()
+        self._absent.clear()
         self._relay.put(None)
         _measure()
 
@@ -116,8 +121,15 @@ class Runner:
         """A task was cancelled. From the change log's thread."""
         self._cancelled.put(UUID(news.object_id))
 
+    def on_tools(self, news: ChangeNews) -> None:
+        """A tenant's tools were changed. From the change log's thread."""
+        if self._absent:
+            self.on_gap()
+
     def on_gap(self) -> None:
-        """Changes may have been missed. From the change log's thread."""
+        """Changes may have been missed, or other processes have other functions. From the change log's
+        thread."""
+        self._absent.clear()
         self._relay.put(None)
 
     def _freed(self, held: HeldTask) -> None:
@@ -152,7 +164,8 @@ class Runner:
             await in_database(hand_out, tuple(found), places)
             return
         if None in woken and not shutdown.draining():
-            due = await in_database(selectors.due, limits.rounds_per_tenant, limits.rounds)
+            absent = frozenset(self._absent)
+            due = await in_database(selectors.due, limits.rounds_per_tenant, limits.rounds, absent)
             # There may be more than these: look again when a place is free.
             self._left |= len(due) >= min(limits.rounds_per_tenant, limits.rounds)
             found |= dict.fromkeys(due)
@@ -178,6 +191,10 @@ class Runner:
         row = await in_database(selectors.find, task)
         if row is None or row.state is not TaskState.WORKING or row.open or row.is_owned:
             return
+        absent = await _absent(row)
+        if absent is not None and absent.code == UNAVAILABLE:
+            self._leave_to_others(row)
+            return
         places = self._places_of(row)
         if places is None:
             self._left = True
@@ -197,12 +214,20 @@ class Runner:
         held = HeldTask(row.call, principal, taking, until, row.questions, restored.progress)
         self._places.take(places)
         self._occupied[task] = places
-        refused = _refusal(row, restored)
+        refused = _refusal(row, restored) or absent
         if refused is not None:  # a loss of access must not cut off what ends the task for it
             work = _refuse(row, held, restored.incoming, refused)
             running_tasks.attend(held, work, may_be_revoked=False)
             return
         running_tasks.attend(held, _run(row, held, restored, principal))
+
+    def _leave_to_others(self, row: TaskRow) -> None:
+        """Leave a task due for a process that has the function of its tool, and look for others."""
+        self._absent.add((row.tenant, row.tool))
+        if options().tasks.queued:  # its job went to the wrong worker: hand it out again
+            asyncio.get_running_loop().call_later(ELSEWHERE_SECONDS, self._relay.put, row.id)
+        else:
+            self._relay.put(None)
 
     def _places_of(self, row: TaskRow) -> Sequence[str] | None:
         """The places that a round of this task takes; None if one of them is not free."""
@@ -258,6 +283,18 @@ async def _resumed(row: TaskRow) -> Resumed:
     for one in taken:
         journal = journal.with_answer(one.key, one.answer)
     return Resumed(state, journal, tuple(taken), key_id(row.journal))
+
+
+async def _absent(row: TaskRow) -> ProtocolError | None:
+    """Why this process cannot run the tool of a task, although it is published: UNAVAILABLE while
+    another one can, or may come. None if it can, and if the tool is not published."""
+    offering = await lookups.offering(row.tenant)
+    tool = offering.tools_by_name.get(row.tool)
+    if tool is None:
+        problem = offering.problem(PrimitiveType.TOOL, row.tool)
+        scopes = frozenset[str]() if problem is None else problem.scopes
+        return lookups.absent(offering, PrimitiveType.TOOL, row.tool, scopes)
+    return unavailable(ABSENT) if tool.function else None
 
 
 def _refusal(row: TaskRow, restored: RestoredTask) -> ProtocolError | None:

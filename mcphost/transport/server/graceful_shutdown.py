@@ -29,6 +29,7 @@ from uvicorn import Config, Server
 
 from mcphost.serving import shutdown as drain
 from mcphost.serving.execution.held_task import running_tasks
+from mcphost.serving.execution.left_rounds import left_rounds
 
 ECHO_SECONDS = 1.0
 """Another SIGTERM within this time is the same one: `make` passes on one sent to the group."""
@@ -180,7 +181,8 @@ class GracefulServer(Server):
             await asyncio.sleep(LOOK_SECONDS)
 
     def _is_open(self) -> bool:
-        return bool(self.server_state.connections or self.server_state.tasks or len(running_tasks))
+        rounds = len(running_tasks) + len(left_rounds)
+        return bool(self.server_state.connections or self.server_state.tasks or rounds)
 
     def _close_idle(self, *, fresh_too: bool) -> None:
         idle = {

@@ -1,0 +1,124 @@
+"""Rounds of stateless calls that this process cannot run, because it lacks the function of their
+primitive: while nodes are upgraded one by one, for instance.
+
+The round is left to a process that has the function, with the input responses in its claim, and this
+one waits for the outcome. If no process has taken it in time, the client is sent elsewhere once: with
+a state that holds the responses. After that it gets an error, and the same request succeeds later.
+`left_rounds` runs rounds that others have left.
+"""
+
+import asyncio
+import time
+from typing import Final, NamedTuple, assert_never
+from uuid import UUID
+
+from mcphost.kinds.declarations import ABSENT
+from mcphost.protocol.errors import unavailable
+from mcphost.runtime.outcomes import Yielded
+from mcphost.sealing.tokens import Purpose, SealError
+from mcphost.serving import replies, sealing
+from mcphost.serving.context import Turn
+from mcphost.serving.execution import audit_records, claims, rounds, stored_requests
+from mcphost.serving.execution.claims import (
+    ClaimRefused,
+    Finished,
+    LeftRound,
+    Superseded,
+    Unfinished,
+    WantedClaim,
+    Won,
+)
+from mcphost.serving.execution.deliveries import deliver, may_go_elsewhere
+from mcphost.serving.load import ABSENT_FUNCTION
+from mcphost.serving.replies import Asking, Reply
+from mcphost.vault.errors import VaultError
+
+NOT_TAKEN: Final = (
+    "No running server process that has the code of this has taken the call yet; "
+    "retry with the same request"
+)
+
+
+def context(call: UUID) -> bytes:
+    """The context to which the sealed request of a left round is bound."""
+    return call.bytes + b"left"
+
+
+async def run(turn: Turn) -> Reply:
+    """Leave the round to a process that can run it, and return its reply.
+
+    A first call of a primitive that is read-only and needs nothing of its client is only refused: the
+    client loses nothing by calling again. Raises ProtocolError (UNAVAILABLE, with `retryAfter`) for
+    that, and if no process has run the round; what `rounds.run` raises.
+    """
+    await rounds.check_recorded()
+    resumed = turn.resumed
+    if resumed.state is None:
+        if turn.primitive.read_only and not turn.primitive.requires and not resumed.taken:
+            raise unavailable(ABSENT)
+    elif not resumed.goes_on:  # it would only ask again
+        raise unavailable(ABSENT)
+    elif (cancelled := await rounds.cancelled_reply(turn)) is not None:
+        return cancelled
+    return await _leave(turn)
+
+
+class _Leaving(NamedTuple):
+    """A round that is left to another process, and when this one began to wait for it."""
+
+    wanted: WantedClaim
+    claim: Won
+    began: float
+
+
+async def _leave(turn: Turn) -> Reply:
+    wanted = rounds.wanted_claim(turn)
+    leaving = _Leaving(wanted, claims.new_left(wanted), time.perf_counter())
+    left = LeftRound(turn.primitive.function, await _sealed_request(turn))
+    records = audit_records.answers(turn)
+    try:
+        ended = await claims.leave(wanted, left, leaving.claim, records)
+    except asyncio.CancelledError as end:
+        if turn.resumed.state is None:  # without a state the client cannot come back for the reply
+            seconds = time.perf_counter() - leaving.began
+            claims.abandon(leaving.claim, (audit_records.cancelled(turn, seconds, end),))
+        raise
+    match ended:
+        case Finished(reply):
+            return replies.read(reply)
+        case ClaimRefused(reason):
+            return await rounds.refused_reply(turn, reason)
+        case Unfinished(free):
+            return await _sent_on(turn, leaving, free)
+        case _:
+            assert_never(ended)
+
+
+async def _sealed_request(turn: Turn) -> str:
+    """The request for the process that runs the round. Raises ProtocolError (UNAVAILABLE)."""
+    call = turn.call
+    try:
+        written = stored_requests.write(turn.incoming)
+        return await sealing.seal(Purpose.ROW, call.tenant, written, context=context(call.id))
+    except (SealError, VaultError):  # too large for a row, or no key now
+        raise unavailable(ABSENT) from None
+
+
+async def _sent_on(turn: Turn, leaving: _Leaving, free: Won | None) -> Reply:
+    """The reply that sends the client elsewhere with all that its call has learned, once.
+
+    That ends the round, unless a process has taken it meanwhile: its outcome is not known then.
+    Raises ProtocolError (UNAVAILABLE).
+    """
+    if free is None or not may_go_elsewhere(turn):
+        raise unavailable(NOT_TAKEN)
+    delivered = await deliver(turn, Yielded(turn.journal, ABSENT_FUNCTION))
+    if not isinstance(delivered.reply, Asking):
+        raise unavailable(NOT_TAKEN)
+    seconds = time.perf_counter() - leaving.began
+    records = audit_records.after(turn, delivered, audit_records.YIELDED, seconds, 0)
+    try:
+        await claims.conclude(free, replies.write(delivered.reply), records)
+    except Superseded:
+        raise unavailable(NOT_TAKEN) from None
+    return delivered.reply

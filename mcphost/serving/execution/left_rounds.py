@@ -1,0 +1,215 @@
+"""Run rounds of stateless calls that other processes have left, because they lack the function.
+
+The claim is the truth. Whatever wakes this module, an announcement, a freed place or the regular
+look, it reads the claims, and takes one by compare-and-set.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from mcphost.audit.records import new_id
+from mcphost.audit.writer.writer import RecordLost
+from mcphost.calls import claims as rows
+from mcphost.calls.claims import LeftClaim
+from mcphost.feed.loop import ChangeNews
+from mcphost.feed.nodes import heartbeat
+from mcphost.kinds.python.kind import python_kind
+from mcphost.protocol.errors import (
+    INTERNAL_ERROR,
+    OVER_LIMIT,
+    UNAVAILABLE,
+    ProtocolError,
+    invalid_params,
+)
+from mcphost.runtime.call import Principal
+from mcphost.sealing.tokens import Purpose, SealError
+from mcphost.serving import lookups, replies, revocation, sealing, shutdown
+from mcphost.serving.context import Incoming, RunnablePrimitive, Turn
+from mcphost.serving.database import AWAY, in_database
+from mcphost.serving.events import Relay
+from mcphost.serving.execution import audit_records, claims, elsewhere, rounds, stored_requests
+from mcphost.serving.execution.calls import RoundPorts, opened, turn_of
+from mcphost.serving.execution.claims import Superseded, Won
+from mcphost.serving.ports import NoStream
+from mcphost.serving.replies import Refused
+from mcphost.serving.request_state import InvalidState
+from mcphost.serving.revocation import presences
+from mcphost.vault.errors import VaultError
+
+MAX_ROUNDS: Final = 64
+"""How many left rounds this process runs at once."""
+GONE: Final = "What this call calls is no longer offered to this caller"
+UNREADABLE: Final = "The call can no longer be read"
+
+log = logging.getLogger(__name__)
+
+
+class Runnable(NamedTuple):
+    """What a request runs, and with which arguments."""
+
+    primitive: RunnablePrimitive
+    target: str
+    arguments: Mapping[str, Any]
+
+
+class LeftRound:
+    """A left round that runs here. It is a `serving.revocation.Presence`: it ends when its caller loses
+    access."""
+
+    def __init__(self, principal: Principal) -> None:
+        self.principal = principal
+        self.refusal: ProtocolError | None = None
+        self.work: asyncio.Task[None] | None = None
+
+    def revoke(self, refusal: ProtocolError) -> None:
+        """End the round; `refusal` is its reply."""
+        if self.refusal is None and self.work is not None:
+            self.refusal = refusal
+            self.work.cancel(refusal.message)
+
+
+class LeftRounds:
+    """Takes rounds that other processes have left. On the event loop, except `look` and `on_…`."""
+
+    def __init__(self) -> None:
+        self._running: dict[tuple[UUID, int], asyncio.Task[None]] = {}
+        self._relay: Relay[None] = Relay(self._take_all)
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def attach(self) -> None:
+        """Take rounds on the running loop from now on."""
+        self._relay.attach()
+
+    def look(self) -> None:
+        """Find rounds that wait for a process. In a database thread, every few seconds."""
+        self._relay.put(None)
+
+    def on_left(self, news: ChangeNews) -> None:
+        """A round may wait for this process. From the change log's thread."""
+        self._relay.put(None)
+
+    async def all_over(self) -> None:
+        """Wait until no left round runs here."""
+        while self._running:
+            await asyncio.wait(tuple(self._running.values()))
+
+    def cut(self) -> None:
+        """Cancel all, at the end of the drain: their claims are released."""
+        for work in tuple(self._running.values()):
+            work.cancel("the server is about to stop")
+
+    async def _take_all(self, _: Sequence[None]) -> None:
+        functions = tuple(python_kind.functions())
+        if shutdown.draining() or not functions:
+            return
+        for left in await in_database(rows.left, functions, heartbeat.id):
+            key = left.call, left.round
+            if len(self._running) >= MAX_ROUNDS:
+                return
+            if key not in self._running:
+                work = asyncio.get_running_loop().create_task(self._run(left))
+                self._running[key] = work
+                work.add_done_callback(partial(self._over, key))
+
+    def _over(self, key: tuple[UUID, int], _: "asyncio.Task[None]") -> None:
+        del self._running[key]
+        if len(self._running) == MAX_ROUNDS - 1:
+            self._relay.put(None)
+
+    async def _run(self, left: LeftClaim) -> None:
+        """Run a round. Whatever happens, its claim is concluded or can be taken again."""
+        try:
+            await _run_left(left)
+        except (*AWAY, RecordLost, asyncio.CancelledError, Superseded):
+            pass  # the next look finds it again, here or at another process
+        except ProtocolError as error:
+            if error.code not in (UNAVAILABLE, OVER_LIMIT):
+                await _refuse(left, error)
+        except (SealError, VaultError, InvalidState) as error:
+            log.error("a left round can no longer be read: %r", error, extra=_facts(left))
+            await _refuse(left, ProtocolError(INTERNAL_ERROR, UNREADABLE))
+        except Exception:
+            log.exception("a left round could not run", extra=_facts(left))
+
+
+left_rounds: Final = LeftRounds()
+
+
+async def _run_left(left: LeftClaim) -> None:
+    incoming, now = await _restored(left)
+    refusal = revocation.refusal(incoming.principal, now)
+    if refusal is not None or now is None:
+        raise refusal or invalid_params(GONE)
+    incoming = incoming._replace(principal=now)
+    found = await _runnable(incoming)
+    if found is None:
+        raise invalid_params(GONE)
+    if found.primitive.function:  # it was published with another function meanwhile
+        return
+    turn = turn_of(incoming, *found)
+    turn = await opened(turn._replace(call=turn.call._replace(id=left.call)))
+    won = await claims.take_left(left, audit_records.started(turn))
+    if won is not None:
+        await _run_won(turn, won)
+
+
+async def _run_won(turn: Turn, won: Won) -> None:
+    running = LeftRound(turn.call.principal)
+    running.work = asyncio.current_task()
+    presences.enter(running)
+    try:
+        await rounds.run_won(turn, RoundPorts(turn, NoStream()), won)
+    except asyncio.CancelledError:
+        if running.refusal is None:
+            raise
+        raise running.refusal from None
+    finally:
+        presences.leave(running)
+
+
+async def _restored(left: LeftClaim) -> tuple[Incoming, Principal | None]:
+    """The request, and its principal as it is now. Raises SealError, VaultError, InvalidState, and
+    ProtocolError if its tenant is gone."""
+    tenant = await lookups.tenant(left.tenant)
+    if tenant is None:
+        raise invalid_params(GONE)
+    context = elsewhere.context(left.call)
+    written = await sealing.unseal(Purpose.ROW, left.tenant, left.request, context=context)
+    incoming = stored_requests.read(written, tenant)
+    incoming = incoming._replace(leg=new_id())  # records distinguish the processes
+    return incoming, await revocation.current(incoming.principal, tenant)
+
+
+async def _runnable(incoming: Incoming) -> Runnable | None:
+    """What a request of `tools/call`, `prompts/get` or `resources/read` runs, if it is still offered
+    to its caller."""
+    offering = await lookups.offering(incoming.tenant.id)
+    scopes, params = incoming.principal.scopes, incoming.exchange.params
+    if incoming.exchange.method == "resources/read":
+        read_at = lookups.resource(offering, params["uri"], scopes)
+        return None if read_at is None else Runnable(read_at[0], params["uri"], read_at[1])
+    is_tool = incoming.exchange.method == "tools/call"
+    primitive = (lookups.tool if is_tool else lookups.prompt)(offering, params["name"], scopes)
+    arguments = params.get("arguments") or {}
+    return None if primitive is None else Runnable(primitive, primitive.name, arguments)
+
+
+async def _refuse(left: LeftClaim, error: ProtocolError) -> None:
+    """Conclude a round that must not run, or not again, with an error."""
+    again = left._replace(epoch=left.epoch + 1)
+    try:
+        won = await claims.take_left(left, ()) or await claims.take_left(again, ())
+        if won is not None:
+            await claims.conclude(won, replies.write(Refused(error)), ())
+    except (ProtocolError, Superseded) as failure:
+        log.warning("a left round could not be refused: %r", failure, extra=_facts(left))
+
+
+def _facts(left: LeftClaim) -> dict[str, str | int]:
+    return {"call": str(left.call), "round": left.round}
