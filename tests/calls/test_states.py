@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def test_every_state_has_a_row() -> None:
     assert set(TRANSITIONS) == set(ClaimState)
-    assert before(ClaimState.FINISHED) == {ClaimState.RUNNING}
+    assert before(ClaimState.FINISHED) == {ClaimState.RUNNING, ClaimState.RELEASED}
 
 
 @pytest.mark.parametrize("now", ClaimState)

@@ -1,0 +1,311 @@
+"""Rounds of stateless calls at a process that lacks the function: another process runs them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from mcphost.audit.models import Entry
+from mcphost.calls.models import Claim
+from mcphost.catalogue import services
+from mcphost.catalogue.models import Primitive
+from mcphost.feed.nodes import heartbeat
+from mcphost.identity.models import Token
+from mcphost.kinds.declarations import ABSENT, NO_PROCESS
+from mcphost.observability import counters
+from mcphost.serving.database import in_database
+from mcphost.serving.execution import claims
+from mcphost.serving.execution.claims import ClaimLimits
+from mcphost.serving.execution.elsewhere import NOT_TAKEN
+from mcphost.serving.execution.left_rounds import GONE
+from mcphost.serving.process import lifecycle
+from tests.cast import ACTOR, Cast
+from tests.mcp import Reply, begun
+from tests.rounds.conftest import module
+from tests.rounds.legs import BLUE, RED, Asker, asked, calling, done, frozen, state_of
+from tests.serving.lacking import BOUND, Lacking, becomes, lacking
+
+pytestmark = pytest.mark.django_db(transaction=True)
+pytest_plugins = ["tests.rounds.conftest"]
+
+SHORT = ClaimLimits(wait=0.2, first_look=0.02, longest_pause=0.02)
+UNAVAILABLE = 503
+PAINT = "asking.paint"
+
+
+@pytest.fixture(autouse=True)
+async def _stopped(asking: Cast) -> AsyncIterator[None]:
+    """Stop the threads that wake the event loop before it is closed."""
+    yield
+    await asyncio.to_thread(lifecycle.stop)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests wait for another process only for a moment."""
+    monkeypatch.setattr(claims._claiming, "_limits", SHORT)
+
+
+async def _is_left() -> None:
+    left = Claim.objects.exclude(function="").filter(state="released")
+    await becomes(left.exists, "a round is left")
+
+
+async def _run_elsewhere(here: Lacking, request: "asyncio.Task[Reply]") -> Reply:
+    """Let the other process run the round that a request has left; return the reply."""
+    await _is_left()
+    here.end()
+    async with asyncio.timeout(BOUND):
+        return await request
+
+
+async def _recorded(target: str, *actions: str) -> list[tuple[str, str]]:
+    entries = Entry.objects.filter(target=target, method="tools/call").order_by("at", "id")
+    if actions:
+        entries = entries.filter(action__in=actions)
+    return [(entry.action, entry.outcome) for entry in await in_database(lambda: list(entries))]
+
+
+def _did() -> list[str]:
+    made: list[str] = module("asking").did
+    return made
+
+
+def _retryable(reply: Reply, message: str = ABSENT) -> None:
+    assert reply.status == UNAVAILABLE, reply.raw
+    assert reply.error["message"] == message
+    assert reply.error["data"]["retryAfter"] > 0
+
+
+async def test_a_first_call_is_run_by_a_process_that_has_the_function(asking: Cast) -> None:
+    asker = calling(asking.owner.mcp_token, "paint", what="it")
+    async with lacking(PAINT) as here:
+        first = await _run_elsewhere(here, asyncio.create_task(asker.leg()))
+    assert list(asked(first)) == ["colour"]
+    assert done(await asker.leg(state_of(first), RED)) == "it is red"
+    assert _did() == ["it red"]
+    calls = Entry.objects.filter(target="paint", method="tools/call").values_list("call", flat=True)
+    assert len(await in_database(lambda: set(calls))) == 1
+    assert await _recorded("paint") == [
+        ("round.started", ""),
+        ("round.finished", "input_required"),
+        ("question.asked", ""),
+        ("answer.received", "accept"),
+        ("round.started", ""),
+        ("round.finished", "complete"),
+    ]
+
+
+@pytest.mark.parametrize("tool", ["paint", "repaint"])
+async def test_an_answer_there_is_recorded_and_another_process_acts_on_it_once(
+    asking: Cast, tool: str
+) -> None:
+    asker = calling(asking.owner.mcp_token, tool, what="it")
+    state = state_of(await asker.leg())
+    async with lacking(f"asking.{tool}") as here:
+        request = asyncio.create_task(asker.leg(state, RED))
+        await _is_left()
+        assert await _recorded(tool, "answer.received") == [("answer.received", "accept")]
+        assert _did() == []
+        assert done(await _run_elsewhere(here, request)) == "it is red"
+    assert _did() == ["it red"]
+    assert await _recorded(tool, "answer.received") == [("answer.received", "accept")]
+
+
+async def test_what_it_did_is_done_once_and_other_answers_are_refused(asking: Cast) -> None:
+    asker = calling(asking.owner.mcp_token, "paint", what="it")
+    state = state_of(await asker.leg())
+    async with lacking(PAINT) as here:
+        request = asyncio.create_task(asker.leg(state, RED))
+        await _is_left()
+        frozen(await asker.leg(state, BLUE))
+        again = asyncio.create_task(asker.leg(state, RED))
+        assert done(await _run_elsewhere(here, request)) == "it is red"
+        async with asyncio.timeout(BOUND):
+            assert done(await again) == "it is red"
+    assert done(await asker.leg(state, RED)) == "it is red"
+    frozen(await asker.leg(state, BLUE))
+    assert _did() == ["it red"]
+
+
+async def test_a_wrong_answer_there_is_refused_at_once(asking: Cast) -> None:
+    asker = calling(asking.owner.mcp_token, "paint", what="it")
+    state = state_of(await asker.leg())
+    async with lacking(PAINT):
+        refused = await asker.leg(state, {"colour": {"roots": []}})
+        assert refused.error["code"] == -32602
+        assert "params.inputResponses.colour" in refused.error["message"]
+        frozen(await asker.leg(state[:-1], RED))
+    assert not await in_database(Claim.objects.exists)
+
+
+async def test_without_another_process_in_time_a_state_holds_the_answers(
+    asking: Cast, impatient: None
+) -> None:
+    asker = calling(asking.owner.mcp_token, "paint", what="it")
+    state = state_of(await asker.leg())
+    async with lacking(PAINT) as here:
+        sent_on = await asker.leg(state, RED)
+        assert "inputRequests" not in sent_on.result
+        held = state_of(sent_on)
+        assert state_of(await asker.leg(state, RED)) == held, "the same request, the same state"
+        _retryable(await asker.leg(held), NOT_TAKEN)
+        _retryable(await asker.leg(held), NOT_TAKEN)
+        assert _did() == []
+        here.end()
+        assert done(await asker.leg(held)) == "it is red"
+        assert done(await asker.leg(held)) == "it is red"
+        assert state_of(await asker.leg(state, RED)) == held
+    assert _did() == ["it red"]
+    assert await _recorded("paint", "answer.received") == [("answer.received", "accept")]
+
+
+async def test_a_first_call_is_sent_on_with_a_state_too(asking: Cast, impatient: None) -> None:
+    asker = calling(asking.owner.mcp_token, "paint", what="it")
+    async with lacking(PAINT) as here:
+        sent_on = await asker.leg()
+        assert "inputRequests" not in sent_on.result
+        _retryable(await asker.leg(state_of(sent_on)), NOT_TAKEN)
+        here.end()
+        first = await asker.leg(state_of(sent_on))
+    assert done(await asker.leg(state_of(first), RED)) == "it is red"
+    assert _did() == ["it red"]
+
+
+async def test_what_waits_is_run_even_if_its_client_does_not_come_back(
+    asking: Cast, impatient: None
+) -> None:
+    asker = calling(asking.owner.mcp_token, "paint", what="it")
+    async with lacking(PAINT) as here:
+        held = state_of(await asker.leg())
+        _retryable(await asker.leg(held), NOT_TAKEN)
+        here.end()
+        ended = Claim.objects.exclude(function="").exclude(outcome="").filter(epoch=1)
+        await becomes(ended.exists, "the round has run")
+        assert list(asked(await asker.leg(held))) == ["colour"]
+
+
+async def test_a_round_is_taken_again_if_its_process_gave_it_up(asking: Cast) -> None:
+    asker = calling(asking.owner.mcp_token, "paint", what="it")
+    state = state_of(await asker.leg())
+    async with lacking(PAINT) as here:
+        request = asyncio.create_task(asker.leg(state, RED))
+        await _is_left()
+        # As if another process had begun the round and had released it at its end.
+        await in_database(lambda: Claim.objects.exclude(function="").update(epoch=3))
+        assert done(await _run_elsewhere(here, request)) == "it is red"
+    assert _did() == ["it red"]
+
+
+@pytest.mark.parametrize(
+    ("function", "request_"),
+    [
+        ("asking.blocking", ("tools/call", {"name": "blocking", "arguments": {}})),
+        ("asking.letter", ("prompts/get", {"name": "letter", "arguments": {"to": "Ada"}})),
+        ("asking.page", ("resources/read", {"uri": "asking://page"})),
+        ("asking.day", ("resources/read", {"uri": "asking://days/1"})),
+    ],
+)
+async def test_a_first_call_that_only_reads_is_refused_for_now(
+    asking: Cast, function: str, request_: tuple[str, dict[str, object]]
+) -> None:
+    method, params = request_
+    asker = Asker(asking.owner.mcp_token, params, method=method)
+    async with lacking(function) as here:
+        _retryable(await asker.leg())
+        assert not await in_database(Claim.objects.exists)
+        here.end()
+        assert asked(await asker.leg())
+
+
+async def test_a_state_without_its_answers_is_asked_for_again_by_others(asking: Cast) -> None:
+    asker = calling(asking.owner.mcp_token, "paint", what="it")
+    first = await asker.leg()
+    async with lacking(PAINT) as here:
+        _retryable(await asker.leg(state_of(first)))
+        here.end()
+        assert list(asked(await asker.leg(state_of(first)))) == ["colour"]
+
+
+async def test_a_first_call_whose_client_leaves_is_not_run(asking: Cast) -> None:
+    asker = calling(asking.owner.mcp_token, "paint", what="it")
+    async with lacking(PAINT) as here:
+        async with begun("acme", asker.message(), asking.owner.mcp_token) as exchange:
+            await _is_left()
+            exchange.hang_up()
+        ended = Claim.objects.filter(state="finished")
+        await becomes(ended.exists, "the round is given up")
+        here.end()
+    assert await _recorded("paint") == [("round.finished", "cancelled")]
+
+
+async def test_an_answer_whose_client_leaves_is_acted_on(asking: Cast) -> None:
+    asker = calling(asking.owner.mcp_token, "paint", what="it")
+    state = state_of(await asker.leg())
+    async with lacking(PAINT) as here:
+        message = asker.message(requestState=state, inputResponses=RED)
+        async with begun("acme", message, asking.owner.mcp_token) as exchange:
+            await _is_left()
+            exchange.hang_up()
+        here.end()
+        await becomes(Claim.objects.filter(state="finished").exists, "the round has run")
+        assert done(await asker.leg(state, RED)) == "it is red"
+    assert _did() == ["it red"]
+
+
+async def test_an_anonymous_caller_is_served_by_others_too(asking: Cast) -> None:
+    asker = calling(None, "paint", what="it").but(tenant="commons")
+    state = state_of(await asker.leg())
+    async with lacking(PAINT) as here:
+        request = asyncio.create_task(asker.leg(state, RED))
+        assert done(await _run_elsewhere(here, request)) == "it is red"
+        frozen(await asker.leg(state, BLUE))
+
+
+async def test_a_tool_that_was_disabled_meanwhile_is_not_run(asking: Cast) -> None:
+    asker = calling(asking.owner.mcp_token, "paint", what="it")
+    state = state_of(await asker.leg())
+    async with lacking(PAINT) as here:
+        request = asyncio.create_task(asker.leg(state, RED))
+        await _is_left()
+        tool = await in_database(Primitive.objects.get, tenant=asking.acme.id, name="paint")
+        await in_database(services.disable, tool.id, ACTOR)
+        refused = await _run_elsewhere(here, request)
+    assert (refused.error["code"], refused.error["message"]) == (-32602, GONE)
+    assert _did() == []
+
+
+async def test_a_caller_who_has_lost_access_meanwhile_is_refused(asking: Cast) -> None:
+    asker = calling(asking.owner.mcp_token, "paint", what="it")
+    state = state_of(await asker.leg())
+    async with lacking(PAINT) as here:
+        held = asyncio.create_task(asker.leg(state, RED))
+        await _is_left()
+        # Not announced: the request itself stays, so that the other process has to find out.
+        await in_database(lambda: Token.objects.all().delete())
+        refused = await _run_elsewhere(here, held)
+    assert refused.status in (401, 200), refused.raw
+    assert refused.error["message"] == "This credential is no longer valid"
+    assert _did() == []
+
+
+async def test_a_published_function_that_no_process_has_is_not_called_unknown(
+    asking: Cast,
+) -> None:
+    asker = calling(asking.owner.mcp_token, "paint", what="it")
+    async with lacking(PAINT) as here:
+        await here.none_lives()
+        refused = await asker.leg()
+        assert (refused.error["code"], refused.error["message"]) == (-32603, NO_PROCESS)
+        heartbeat._began_at = heartbeat._clock()  # this process has just started
+        _retryable(await asker.leg())
+        missing = await asker.but(params={"name": "nothing", "arguments": {}}).leg()
+        assert missing.error["message"] == "Unknown tool: 'nothing'"
+
+
+async def test_states_for_absent_functions_are_counted(asking: Cast, impatient: None) -> None:
+    shed = counters.rounds_shed.series[("absent",)]
+    before = shed.value
+    async with lacking(PAINT):
+        state_of(await calling(asking.owner.mcp_token, "paint", what="it").leg())
+    assert shed.value == before + 1

@@ -1,0 +1,96 @@
+"""Tasks at a process that lacks the function of their tool: they wait for one that has it."""
+
+import pytest
+from pytest_django import Settings
+
+from mcphost.catalogue import services
+from mcphost.catalogue.models import Primitive
+from mcphost.kinds.declarations import NO_PROCESS
+from mcphost.serving.database import in_database
+from mcphost.serving.tasks.runner import runner
+from mcphost.tasks.models import Task as TaskModel
+from tests.cast import ACTOR, Cast
+from tests.serving.lacking import becomes, lacking
+from tests.serving.tasks.following import RED, Follower, Task, did, handle
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PAINT = "tasks.paint"
+
+
+@pytest.fixture
+def owner(tasks: Cast) -> Follower:
+    return Follower(tasks.owner.mcp_token)
+
+
+async def _looked() -> None:
+    """Let this process look for due tasks, until it has left what it cannot run."""
+    await in_database(runner.look)
+    await becomes(lambda: bool(runner._absent), "a task is left to others")
+
+
+async def test_a_task_stays_due_until_a_process_that_has_the_function_runs_it(
+    owner: Follower,
+) -> None:
+    async with lacking(PAINT) as here:
+        task = Task(owner, handle(await owner.call("paint")))
+        await _looked()
+        assert (await task.get())["status"] == "working"
+        row = await in_database(TaskModel.objects.get)
+        assert (row.epoch, row.attempts) == (0, 0), "nothing has taken it"
+        here.end()
+        await task.asked("colour")
+        await task.update(RED)
+        assert await task.text() == "it is red"
+
+
+async def test_an_answer_of_a_task_waits_for_such_a_process(owner: Follower) -> None:
+    task = Task(owner, handle(await owner.call("paint")))
+    await task.asked("colour")
+    async with lacking(PAINT) as here:
+        await task.update(RED)
+        await _looked()
+        assert (await task.get())["status"] == "working"
+        here.end()
+        assert await task.text() == "it is red"
+
+
+async def test_it_keeps_no_other_task_waiting(owner: Follower, settings: Settings) -> None:
+    settings.MCPHOST_TASK_ROUNDS_PER_TENANT = 2
+    async with lacking(PAINT):
+        for _ in range(5):
+            await owner.call("paint")
+        await _looked()
+        other = Task(owner, handle(await owner.call("always", text="here")))
+        assert await other.text() == "here"
+
+
+async def test_without_any_such_process_it_fails_in_words(owner: Follower) -> None:
+    async with lacking(PAINT) as here:
+        task = Task(owner, handle(await owner.call("paint")))
+        await _looked()
+        await here.none_lives()
+        await in_database(runner.look)
+        ended = await task.ended()
+    assert ended["status"] == "failed"
+    assert ended["error"]["message"] == NO_PROCESS
+    assert did() == []
+
+
+async def test_a_disabled_tool_ends_its_tasks_as_before(owner: Follower, tasks: Cast) -> None:
+    async with lacking(PAINT):
+        task = Task(owner, handle(await owner.call("paint")))
+        await _looked()
+        tool = await in_database(Primitive.objects.get, tenant=tasks.acme.id, name="paint")
+        await in_database(services.disable, tool.id, ACTOR)
+        ended = await task.ended()
+    assert ended["status"] == "failed"
+    assert ended["error"]["message"] == "Unknown tool: 'paint'"
+
+
+async def test_a_call_that_may_become_a_task_becomes_one_here(owner: Follower) -> None:
+    async with lacking("tasks.quick") as here:
+        task = Task(owner, handle(await owner.call("quick", text="soon")))
+        await _looked()
+        here.end()
+        assert await task.text() == "soon"
