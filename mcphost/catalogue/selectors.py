@@ -58,6 +58,7 @@ __all__ = [
     "primitives",
     "problems",
     "problems_of",
+    "published_functions",
     "published_uses",
     "secret_uses",
     "target_names",
@@ -215,6 +216,12 @@ def secret_uses(tenant_id: UUID) -> Mapping[str, Sequence[SecretUse]]:
 def published_uses(tenant_id: UUID, secret: str) -> Sequence[str]:
     """Return the names of what is published and uses a secret."""
     return [use.name for use in secret_uses(tenant_id).get(secret, ()) if use.published]
+
+
+def published_functions() -> frozenset[str]:
+    """Return the functions that any tenant has published, by reference."""
+    published = Primitive.objects.filter(state=PrimitiveState.PUBLISHED).exclude(live__function="")
+    return frozenset(published.order_by().values_list("live__function", flat=True).distinct())
 
 
 def functions(tenant_id: UUID) -> tuple[FunctionRow, ...]:

@@ -41,7 +41,8 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class NodeRow:
     """A process, for display. `age` is how long ago its last heartbeat was, by the database's clock;
-    `facts` is what it reported with it."""
+    `facts` is what it reported with it. `functions` are those that it has loaded; None if it has not
+    declared them, as far as this process knows."""
 
     name: str
     started_at: datetime
@@ -49,6 +50,7 @@ class NodeRow:
     draining: bool
     age: timedelta
     facts: Mapping[str, Any]
+    functions: Declared | None = None
 
     @property
     def alive(self) -> bool:
@@ -83,6 +85,7 @@ class Heartbeat:
         self._others: frozenset[UUID] | None = None
         self._began_at = 0.0
         self._some_undeclared = False
+        self._loaded_by: Mapping[UUID, Declared] = {}
         self._loaded_by_others: Declared = {}
         self._elsewhere: dict[str, tuple[str, float]] = {}
 
@@ -116,6 +119,10 @@ class Heartbeat:
         """
         declared = self._elsewhere.get(function)
         return None if declared is None else declared[0]
+
+    def loaded_by(self, process: UUID) -> Declared | None:
+        """The functions of a process; None if it has not declared them, as of the last heartbeat."""
+        return self.functions() if process == self._id else self._loaded_by.get(process)
 
     def may_come(self, function: str) -> bool:
         """Whether a process with this function lives, or may come soon, as far as this one knows.
@@ -175,7 +182,11 @@ class Heartbeat:
         """Read what the other processes have loaded, if these are not those of the last heartbeat."""
         before = {name: declared for name, (declared, _) in self._elsewhere.items()}
         if others != self._others:
-            self._loaded_by_others, self._some_undeclared = _functions_of(others)
+            self._loaded_by = _functions_of(others)
+            self._some_undeclared = len(self._loaded_by) < len(others)
+            # Where they declare a function differently, the process that started last counts.
+            loaded = self._loaded_by.values()
+            self._loaded_by_others = {name: one for each in loaded for name, one in each.items()}
             self._others = others
         for name, declared in self._loaded_by_others.items():
             self._elsewhere[name] = declared, now
@@ -200,15 +211,10 @@ class Heartbeat:
         self._begin()
 
 
-def _functions_of(processes: Collection[UUID]) -> tuple[Declared, bool]:
-    """What these processes have loaded, and whether one of them does not say so. Where they declare a
-    function differently, the process that started last counts."""
-    if not processes:
-        return {}, False
+def _functions_of(processes: Collection[UUID]) -> dict[UUID, Declared]:
+    """What these processes have loaded, in the order of their starts; without those that do not say."""
     rows = NodeFunctions.objects.filter(node__in=processes).order_by("node__started_at", "node")
-    declared = list(rows.values_list("declared", flat=True))
-    everything = {name: one for functions in declared for name, one in functions.items()}
-    return everything, len(declared) < len(processes)
+    return dict(rows.values_list("node", "declared"))
 
 
 def rows() -> tuple[NodeRow, ...]:
@@ -222,6 +228,7 @@ def rows() -> tuple[NodeRow, ...]:
             node.draining,
             node.now - node.seen_at,
             node.facts or {},
+            heartbeat.loaded_by(node.id),
         )
         for node in found
     )
@@ -229,7 +236,8 @@ def rows() -> tuple[NodeRow, ...]:
 
 def alone(facts: Mapping[str, Any], started_at: datetime, now: datetime) -> NodeRow:
     """This process, for display, where it is the only one and writes no heartbeats."""
-    return NodeRow(_name(), started_at, now, heartbeat.draining, timedelta(), facts)
+    mine = heartbeat.loaded_by(heartbeat.id)
+    return NodeRow(_name(), started_at, now, heartbeat.draining, timedelta(), facts, mine)
 
 
 def lives(process: UUID) -> bool:

@@ -56,7 +56,7 @@ class Runnable(NamedTuple):
     arguments: Mapping[str, Any]
 
 
-class LeftRound:
+class TakenRound:
     """A left round that runs here. It is a `serving.revocation.Presence`: it ends when its caller loses
     access."""
 
@@ -160,7 +160,7 @@ async def _run_left(left: LeftClaim) -> None:
 
 
 async def _run_won(turn: Turn, won: Won) -> None:
-    running = LeftRound(turn.call.principal)
+    running = TakenRound(turn.call.principal)
     running.work = asyncio.current_task()
     presences.enter(running)
     try:

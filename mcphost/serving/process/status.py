@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from mcphost.audit import verification
 from mcphost.audit.verification import PASS_EVERY, VerificationState
+from mcphost.catalogue.selectors import published_functions
 from mcphost.feed import nodes
 from mcphost.feed.loop import SILENT_SECONDS
 from mcphost.feed.nodes import ALIVE, BEAT_SECONDS, NodeRow
@@ -67,7 +68,8 @@ class DatabaseFacts:
 
 @dataclass(frozen=True, slots=True)
 class PlatformFacts:
-    """What was read. `tasks` is None if it could not be read, `key` and `verified` also if there is none."""
+    """What was read. `tasks` is None if it could not be read, `key` and `verified` also if there is none.
+    `published` are the functions that tenants have published."""
 
     now: datetime
     processes: Sequence[NodeRow]
@@ -75,6 +77,7 @@ class PlatformFacts:
     key: tuple[str, datetime] | None = None
     tasks: WorkingTasks | None = None
     verified: VerificationState | None = None
+    published: frozenset[str] = frozenset()
 
     @property
     def alive(self) -> list[NodeRow]:
@@ -132,13 +135,15 @@ def read(clock: Callable[[], float] = time.monotonic) -> PlatformStatus:
             processes = (own,) if settings.MCPHOST_ALONE else nodes.rows()
             key, tasks = active_key(), count_working()
             verified = verification.state()
+            published = published_functions()
     except Error as error:
         if not connection.is_usable():
             raise
         why = f"A query of this page failed or took more than {STATEMENT_SECONDS} s ({type(error).__name__})."
         return _status(PlatformFacts(own.seen_at, (own,), DatabaseFacts(problem=why)))
     took = DatabaseFacts(clock() - began, in_use, most)
-    return _status(PlatformFacts(timezone.now(), processes, took, key, tasks, verified))
+    now = timezone.now()
+    return _status(PlatformFacts(now, processes, took, key, tasks, verified, published))
 
 
 def living() -> tuple[NodeRow, ...]:
@@ -211,8 +216,68 @@ def _versions(facts: PlatformFacts) -> StatusLine:
     text = ", ".join(f"{version} ({count})" for version, count in sorted(found.items()))
     reason = ""
     if len(found) > 1:
-        reason = "Different versions run. During an upgrade that is expected; afterwards restart the older ones."
+        newest = fact(max(facts.alive, key=lambda each: each.started_at), "version")
+        others = [each for each in facts.alive if fact(each, "version") != newest]
+        reason = (
+            f"Different versions run. Other ones than that of the newest process: {_names(others)}. During "
+            "an upgrade that is expected; afterwards restart them."
+        )
     return StatusLine("versions", "Versions", text or "unknown", reason)
+
+
+def _code(facts: PlatformFacts) -> StatusLine:
+    """Whether all processes have the functions that tenants have published, with the same code."""
+    loaded = {each.name: each.functions for each in facts.alive if each.functions is not None}
+    newest_last = sorted(facts.alive, key=lambda each: each.started_at)
+    every: dict[str, str] = {}
+    for process in newest_last:
+        every |= process.functions or {}
+    lacking, differing = {}, {}
+    for name, functions in loaded.items():
+        lacking[name] = sorted(every.keys() - functions.keys())
+        differing[name] = sorted(one for one, text in functions.items() if text != every[one])
+    silent = [
+        each for each in facts.alive if each.functions is None and _is_settled(each, facts.now)
+    ]
+    reasons = []
+    if any(lacking.values()):
+        reasons.append(
+            f"Functions are missing: {_lists(lacking)}. Other processes run their calls meanwhile. Give "
+            "these processes the same folders of tools, and restart them; `manage.py check` names files "
+            "that cannot be imported."
+        )
+    if any(differing.values()):
+        reasons.append(
+            f"Functions differ from those of the newest process: {_lists(differing)}. Restart these "
+            "processes with the same code."
+        )
+    if silent and len(facts.alive) > 1:
+        reasons.append(
+            f"These do not say which functions they have, because their version is older: {_names(silent)}. "
+            "Restart them with the new version."
+        )
+    absent = sorted(facts.published - every.keys()) if not silent else []
+    if absent:
+        reasons.append(
+            f"Published, but no process has the code: {_shortened(absent)}. Deploy it, or disable what "
+            "uses it."
+        )
+    return StatusLine("code", "Functions", f"{len(every)} loaded", " ".join(reasons))
+
+
+def _is_settled(process: NodeRow, now: datetime) -> bool:
+    """Whether this process must have read by now what the other one declares."""
+    return (now - process.started_at).total_seconds() > 2 * BEAT_SECONDS
+
+
+def _lists(by_process: Mapping[str, Sequence[str]]) -> str:
+    concerned = [f"{name} ({_shortened(which)})" for name, which in by_process.items() if which]
+    return _shortened(concerned, _NAMED)
+
+
+def _shortened(texts: Sequence[str], most: int = 3) -> str:
+    left = len(texts) - most
+    return ", ".join(texts[:most]) + (f" and {left} more" if left > 0 else "")
 
 
 def _keys(facts: PlatformFacts) -> StatusLine:
@@ -395,6 +460,7 @@ def _sandbox(facts: PlatformFacts) -> StatusLine:
 _LINES: Final[tuple[Callable[[PlatformFacts], StatusLine], ...]] = (
     _processes,
     _versions,
+    _code,
     _keys,
     _writer,
     _verification,
@@ -441,8 +507,7 @@ def _problems(process: NodeRow) -> Mapping[str, Any]:
 
 def _names(processes: Iterable[NodeRow], more: Callable[[NodeRow], str] = lambda each: "") -> str:
     found = [f"{each.name}{f' ({said})' if (said := more(each)) else ''}" for each in processes]
-    left = len(found) - _NAMED
-    return ", ".join(found[:_NAMED]) + (f" and {left} more" if left > 0 else "")
+    return _shortened(found, _NAMED)
 
 
 def _seconds(seconds: float) -> str:

@@ -51,7 +51,12 @@ FINE: Mapping[str, Any] = {
 
 def process(name: str = "one", age: float = 1, draining: bool = False, **facts: Any) -> NodeRow:
     since = timedelta(seconds=age)
-    return NodeRow(name, NOW - 60 * SECOND, NOW - since, draining, since, {**FINE, **facts})
+    return NodeRow(name, NOW - 60 * SECOND, NOW - since, draining, since, {**FINE, **facts}, {})
+
+
+def loading(name: str, started: float, functions: Mapping[str, str] | None) -> NodeRow:
+    """A process that started `started` seconds ago and has loaded these functions."""
+    return replace(process(name), started_at=NOW - started * SECOND, functions=functions)
 
 
 def platform(*processes: NodeRow, **read: Any) -> PlatformStatus:
@@ -218,13 +223,48 @@ def test_queued_tasks_need_a_process_that_takes_them(queued: None) -> None:
     assert reasons(platform(process("one", tasks=idle), process("two"))) == {}
 
 
+ECHO, ASK = {"demo.echo": "1"}, {"demo.ask": "1"}
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({}, "Functions are missing: two (demo.ask, demo.echo)."),
+        (ECHO, "Functions are missing: two (demo.ask)."),
+        ({**ASK, "demo.echo": "0"}, "differ from those of the newest process: two (demo.echo)."),
+        (None, "do not say which functions they have, because their version is older: two."),
+    ],
+)
+def test_processes_with_old_code_are_named(other: Mapping[str, str] | None, said: str) -> None:
+    found = platform(loading("one", 20, {**ECHO, **ASK}), loading("two", 60, other))
+    assert said in reasons(found)["code"]
+    assert "one" not in reasons(found)["code"].partition("Other processes")[0].split()
+
+
+def test_a_process_of_the_same_code_is_no_reason() -> None:
+    assert reasons(platform(loading("one", 20, ECHO), loading("two", 60, ECHO))) == {}
+    assert reasons(platform(loading("one", 20, ECHO), loading("two", 1, None))) == {}, "just begun"
+    assert reasons(platform(loading("one", 60, None))) == {}, "the only one"
+
+
+def test_a_published_function_that_no_process_has_is_named() -> None:
+    found = platform(loading("one", 20, ECHO), published=frozenset({"demo.echo", "gone.tool"}))
+    assert "no process has the code: gone.tool." in reasons(found)["code"]
+
+
+def test_many_functions_are_named_by_the_first_few() -> None:
+    every = {f"many.tool{number}": "" for number in range(9)}
+    found = platform(loading("one", 20, every), loading("two", 60, {}))
+    assert "two (many.tool0, many.tool1, many.tool2 and 6 more)" in reasons(found)["code"]
+
+
 HOSTILE = "<script>alert(1)</script>`x`\u202e\"'{{ 7 }}" + "x" * 5000
 
 
 @pytest.mark.parametrize("wrong", [None, "x", 5, [], {"lag": "x"}, {"lag": None}, HOSTILE])
 def test_facts_of_any_form_are_read(wrong: Any) -> None:
     facts = dict.fromkeys(FINE, wrong)
-    bare = NodeRow(HOSTILE, NOW, NOW, False, SECOND, {})
+    bare = NodeRow(HOSTILE, NOW, NOW, False, SECOND, {}, {})
     found = platform(process("one"), bare, process("two", **facts))
     assert orjson.loads(orjson.dumps(found.as_json()))["processes"][1]["name"] == HOSTILE
     assert all(line.text for line in found.lines)
