@@ -17,8 +17,9 @@ def prune(now: datetime) -> int:
     place, never a hole later.
     """
     seqs = Change.objects.order_by("seq").values_list("seq", flat=True)
-    # By time, which has an index: by number the database would scan all kept changes.
-    newest_old = Change.objects.filter(at__lt=now - KEPT).order_by("-at").first()
+    # By time, which has an index: by number the database would scan all kept changes. Changes of one
+    # transaction have the same time.
+    newest_old = Change.objects.filter(at__lt=now - KEPT).order_by("-at", "-seq").first()
     if newest_old is None:
         return 0
     oldest = list(seqs.filter(seq__lte=newest_old.seq)[:PRUNED_AT_ONCE])
