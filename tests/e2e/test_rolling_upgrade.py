@@ -1,0 +1,296 @@
+"""An upgrade, process by process, under calls of both eras and tasks: none of them ends wrong, although
+tools exist that only the new code has."""
+
+import asyncio
+import itertools
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+
+from tests.e2e import nodes, raw
+from tests.e2e.asking import accept, at
+from tests.e2e.nodes import Service
+from tests.e2e.processes import Server, manage
+from tests.e2e.sessions import EndedError, Session, Stream
+from tests.e2e.workers import Worker
+
+OLD: Final = '''
+import os
+from pathlib import Path
+from pydantic import BaseModel
+from mcphost.sdk import Context, tool
+
+class Word(BaseModel):
+    word: str
+
+def note(text: str) -> None:
+    with Path(os.environ["EFFECTS"]).open("a") as file:
+        file.write(text + "\\n")
+
+@tool
+async def known(ctx: Context, number: int) -> str:
+    """Asks, and acts."""
+    answer = await ctx.elicit("word", f"Which word for {number}?", Word)
+    note(f"{number} {answer.word}")
+    return f"{number} {answer.word}"
+'''
+NEW: Final = '''
+@tool
+async def brand_new(ctx: Context, number: int) -> str:
+    """Asks, and acts."""
+    answer = await ctx.elicit("word", f"Which word for {number}?", Word)
+    note(f"{number} {answer.word}")
+    return f"{number} {answer.word}"
+
+@tool(tasks="always")
+async def brand_new_task(ctx: Context, number: int) -> str:
+    """Asks, and acts, as a task."""
+    answer = await ctx.elicit("word", f"Which word for {number}?", Word)
+    note(f"{number} {answer.word}")
+    return f"{number} {answer.word}"
+'''
+PUBLISH: Final = """
+from mcphost.audit.records import Actor
+from mcphost.catalogue import kinds
+from mcphost.catalogue.seeding import publish_functions
+from mcphost.tenants.models import Tenant
+kinds.discover()
+names = [name for name, _ in kinds.functions() if name.startswith("upgraded.")]
+publish_functions(Tenant.objects.get(slug="demo").id, names, Actor.system("a test"))
+"""
+CALLS: Final = 200
+"""Of each era."""
+TASKS: Final = 20
+GROUPS: Final = (("known", 0, 1), ("known", 0, 2), ("brand_new", 1, 1), ("brand_new", 1, 2))
+"""Of a call: its tool, the phase in which it begins, and the one in which its question is answered. In
+phase 0 all code is old, in phase 1 one node is new, in phase 2 all are."""
+BOUND: Final = 90.0
+MAX_ATTEMPTS: Final = 200
+MAX_PAUSE: Final = 0.3
+RETRYABLE: Final = (429, 503)
+ABLE: Final = {
+    f"{raw.PREFIX}clientCapabilities": {
+        "elicitation": {"form": {}},
+        "extensions": {"io.modelcontextprotocol/tasks": {}},
+    }
+}
+ASKABLE: Final = {f"{raw.PREFIX}clientCapabilities": {"elicitation": {"form": {}}}}
+
+
+@dataclass
+class Fleet:
+    """The nodes, as clients without a balancer see them, and the phases of the upgrade."""
+
+    servers: tuple[Server, ...]
+    http: httpx2.AsyncClient
+    phases: list[asyncio.Event] = field(default_factory=lambda: [asyncio.Event() for _ in range(3)])
+    turn: Any = field(default_factory=itertools.count)
+
+    def next(self) -> Server:
+        """The nodes in turn."""
+        return self.servers[next(self.turn) % len(self.servers)]
+
+    async def send(
+        self, method: str, params: Mapping[str, Any], able: Mapping[str, Any] = ASKABLE
+    ) -> dict[str, Any]:
+        """Send a stateless request to the next node, and to another one as the server asks for it."""
+        message = raw.request(method, dict(params), **able)
+        for _ in range(MAX_ATTEMPTS):
+            server = self.next()
+            headers = raw.headers(message, server.token)
+            if "taskId" in params:
+                headers["Mcp-Name"] = params["taskId"]
+            try:
+                reply = await self.http.post(server.url, json=message, headers=headers)
+            except httpx2.ConnectError:
+                await asyncio.sleep(MAX_PAUSE)  # what a client or a balancer does
+                continue
+            if reply.status_code not in RETRYABLE:
+                assert reply.status_code == 200, reply.text
+                result: dict[str, Any] = reply.json()["result"]
+                return result
+            retry_after = reply.json()["error"]["data"]["retryAfter"]
+            await asyncio.sleep(min(retry_after, MAX_PAUSE))
+        raise AssertionError("no node took the request")
+
+    async def stateless(self, number: int, tool: str, begins: int, answers: int) -> str:
+        """A call of revision 2026-07-28: each request goes to another node."""
+        await self.phases[begins].wait()
+        params = {"name": tool, "arguments": {"number": number}}
+        more: dict[str, Any] = {}
+        for _ in range(MAX_ATTEMPTS):
+            result = await self.send("tools/call", {**params, **more})
+            if result["resultType"] == "complete":
+                assert not result.get("isError"), result
+                return str(result["content"][0]["text"])
+            more = {"requestState": result["requestState"]}
+            if result.get("inputRequests"):
+                assert list(result["inputRequests"]) == ["word"]
+                await self.phases[answers].wait()
+                more["inputResponses"] = {"word": accept(word="yes")}
+        raise AssertionError("the call did not come to an end")
+
+    async def task(self, number: int) -> str:
+        """A task of revision 2026-07-28, followed at all nodes."""
+        await self.phases[1].wait()
+        params = {"name": "brand_new_task", "arguments": {"number": number}}
+        created = await self.send("tools/call", params, ABLE)
+        task = created["taskId"]
+        answered = False
+        for _ in range(MAX_ATTEMPTS):
+            seen = await self.send("tasks/get", {"taskId": task}, ABLE)
+            assert seen["status"] in ("working", "input_required", "completed"), seen
+            if seen["status"] == "completed":
+                return str(seen["result"]["content"][0]["text"])
+            if seen["status"] == "input_required" and not answered:
+                await self.phases[2 if number % 2 else 1].wait()
+                answers = {"word": accept(word="yes")}
+                await self.send("tasks/update", {"taskId": task, "inputResponses": answers}, ABLE)
+                answered = True
+            await asyncio.sleep(MAX_PAUSE)  # as often as a client polls
+        raise AssertionError("the task did not come to an end")
+
+    async def in_session(
+        self, session: Session, number: int, tool: str, begins: int, answers: int
+    ) -> str:
+        """A call of revision 2025-11-25, which its client resumes at another node when one leaves."""
+        await self.phases[begins].wait()
+        last_id, first = "", True
+        for _ in range(MAX_ATTEMPTS):
+            server = self.next()
+            opening = (
+                session.calling(server, tool, {"number": number})
+                if first
+                else session.resuming(server, last_id)
+            )
+            try:
+                async with opening as stream:
+                    first = False
+                    text = await self._read(session, stream, answers)
+                    last_id = stream.last_id or last_id
+                    if text is not None:
+                        return text
+            except httpx2.TransportError:
+                await asyncio.sleep(MAX_PAUSE)  # what a client does
+        raise AssertionError("the call did not come to an end")
+
+    async def _read(self, session: Session, stream: Stream, answers: int) -> str | None:
+        """Read and answer until the result; None if the response ends before it."""
+        while True:
+            try:
+                message = await stream.message()
+            except (EndedError, httpx2.TransportError):
+                return None
+            if "result" in message:
+                assert not message["result"].get("isError"), message
+                return str(message["result"]["content"][0]["text"])
+            assert message.get("method") == "elicitation/create", message
+            await self.phases[answers].wait()
+            await self._answer(session, message)
+
+    async def _answer(self, session: Session, question: Mapping[str, Any]) -> None:
+        for _ in range(MAX_ATTEMPTS):
+            try:
+                await session.answer(self.next(), question, accept(word="yes"))
+                return
+            except httpx2.TransportError:
+                await asyncio.sleep(MAX_PAUSE)  # what a client does
+        raise AssertionError("no node took the answer")
+
+
+def _folder(place: Path, source: str) -> str:
+    place.mkdir()
+    (place / "upgraded.py").write_text(source)
+    return str(place)
+
+
+async def _lists(fleet: Fleet) -> list[set[str]]:
+    """The names that each node lists."""
+    found = []
+    for server in fleet.servers:
+        message = raw.request("tools/list", {}, **ASKABLE)
+        headers = raw.headers(message, server.token)
+        reply = await fleet.http.post(server.url, json=message, headers=headers)
+        found.append({tool["name"] for tool in reply.json()["result"]["tools"]})
+    return found
+
+
+async def _all_list(fleet: Fleet, name: str) -> None:
+    """Wait until all nodes list a tool; then their lists are equal."""
+    for _ in range(MAX_ATTEMPTS):
+        first, second = await _lists(fleet)
+        if name in first & second:
+            assert first == second
+            return
+        await asyncio.sleep(MAX_PAUSE)  # between looks
+    raise AssertionError("not all nodes list it")
+
+
+@asynccontextmanager
+async def _fleet(service: Service) -> AsyncIterator[Fleet]:
+    limits = httpx2.Limits(max_keepalive_connections=0)
+    async with httpx2.AsyncClient(timeout=BOUND, limits=limits) as http:
+        yield Fleet((at(service, service.first), at(service, service.second)), http)
+
+
+async def test_no_call_ends_wrong_while_the_processes_are_upgraded_one_by_one(
+    machine: None, tmp_path: Path
+) -> None:
+    old, new = _folder(tmp_path / "old", OLD), _folder(tmp_path / "new", OLD + NEW)
+    effects = tmp_path / "effects"
+    settings = {"MCPHOST_TOOLS_PATH": old, "EFFECTS": str(effects)}
+    with nodes.service(tmp_path, homes=1, **settings) as service:
+        service.manage("shell", "-c", PUBLISH)
+        worker = Worker(service.first.home, "worker", service.settings)
+        await asyncio.to_thread(worker.start)
+        try:
+            async with _fleet(service) as fleet:
+                texts = await _upgraded(service, fleet, worker, new)
+        finally:
+            await asyncio.to_thread(worker.stop)
+    assert texts == [f"{number} yes" for number in range(len(texts))]
+    assert len(texts) == 2 * CALLS + TASKS
+    ran = Counter(effects.read_text().splitlines())
+    assert ran == Counter(texts), "each acted once"
+
+
+async def _upgraded(service: Service, fleet: Fleet, worker: Worker, new: str) -> list[str]:
+    """Upgrade the processes under calls; return what these ended with, by number."""
+    sessions = [await Session.begun(fleet.http, fleet.next()) for _ in range(10)]
+    calls = []
+    for number in range(CALLS):
+        tool, begins, answers = GROUPS[number % len(GROUPS)]
+        calls.append(fleet.stateless(number, tool, begins, answers))
+    for number in range(CALLS, 2 * CALLS):
+        tool, begins, answers = GROUPS[number % len(GROUPS)]
+        session = sessions[number % len(sessions)]
+        calls.append(fleet.in_session(session, number, tool, begins, answers))
+    calls += [fleet.task(number) for number in range(2 * CALLS, 2 * CALLS + TASKS)]
+    async with asyncio.timeout(2 * BOUND), asyncio.TaskGroup() as group:
+        running = [group.create_task(call) for call in calls]
+        fleet.phases[0].set()
+        await _replaced(service.first, new)
+        environment = {**service.settings, "MCPHOST_TOOLS_PATH": new}
+        done = await asyncio.to_thread(
+            manage, service.first.home, "shell", "-c", PUBLISH, env=environment
+        )
+        assert done.returncode == 0, done.stderr
+        await _all_list(fleet, "brand_new")
+        fleet.phases[1].set()
+        await _replaced(service.second, new)
+        await asyncio.to_thread(worker.stop)
+        worker.change(MCPHOST_TOOLS_PATH=new)
+        await asyncio.to_thread(worker.start)
+        fleet.phases[2].set()
+    return [call.result() for call in running]
+
+
+async def _replaced(node: nodes.Node, tools: str) -> None:
+    await asyncio.to_thread(node.stop)
+    node.change(MCPHOST_TOOLS_PATH=tools)
+    await asyncio.to_thread(node.start)
