@@ -2,6 +2,7 @@
 function, does not affect others."""
 
 import importlib.util
+import logging
 import os
 import sys
 import warnings
@@ -136,20 +137,27 @@ def _inspect(
 
 @contextmanager
 def _kept_state() -> Iterator[None]:
-    """Undo what a file changes, when it is imported, of the streams, the filters of warnings and the
-    modules that the platform has loaded. Reading standard input ends at once: it is the operator's.
+    """Undo what a file changes, when it is imported, of the streams, the filters of warnings, the log,
+    the modules that the platform has loaded, and a recursion limit that it lowers. Reading standard
+    input ends at once: it is the operator's.
 
     Other changes of the process stay, such as attributes of modules that a file replaces.
     """
     streams, modules = (sys.stdin, sys.stdout, sys.stderr), dict(sys.modules)
+    depth, root = sys.getrecursionlimit(), logging.getLogger()
+    handlers, level, disabled = root.handlers[:], root.level, root.manager.disable
     with warnings.catch_warnings(), Path(os.devnull).open() as nothing:
         sys.stdin = nothing
         try:
             yield
         finally:
             sys.stdin, sys.stdout, sys.stderr = streams
+            sys.setrecursionlimit(max(depth, sys.getrecursionlimit()))
             changed = [name for name, each in modules.items() if sys.modules.get(name) is not each]
             sys.modules.update({name: modules[name] for name in changed})
+            root.handlers[:] = handlers
+            root.setLevel(level)
+            logging.disable(disabled)
 
 
 def _module_name(path: Path) -> str:

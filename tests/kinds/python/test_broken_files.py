@@ -1,5 +1,6 @@
 """A mistake in a tool file is the problem of its function or its file, and of nothing else."""
 
+import logging
 import os
 import sys
 import threading
@@ -148,22 +149,34 @@ def test_values_that_raise_at_every_touch_stop_no_function_beside_them(tmp_path:
 
 
 SHARED_STATE = """
-import sys, warnings
+import logging, sys, warnings
 sys.stdin = sys.stdout = sys.stderr = None
 warnings.simplefilter("error")
+sys.setrecursionlimit(sys.getrecursionlimit() - 1)
+logging.getLogger().handlers.clear()
+logging.basicConfig(level=1)
+logging.disable()
 sys.modules["json"] = None
 del sys.modules["mcphost.sdk"]
 """
 
 
-def test_streams_filters_of_warnings_and_loaded_modules_stay_as_they_were(tmp_path: Path) -> None:
-    streams, filters = (sys.stdin, sys.stdout, sys.stderr), list(warnings.filters)
-    modules = {name: sys.modules[name] for name in ("json", "mcphost.sdk")}
+def shared_state() -> tuple[object, ...]:
+    root = logging.getLogger()
+    return (
+        (sys.stdin, sys.stdout, sys.stderr),
+        list(warnings.filters),
+        sys.getrecursionlimit(),
+        (root.handlers[:], root.level, root.manager.disable),
+        {name: sys.modules[name] for name in ("json", "mcphost.sdk")},
+    )
+
+
+def test_what_a_file_changes_of_the_process_is_undone(tmp_path: Path) -> None:
+    before = shared_state()
     found = found_in(tmp_path, SHARED_STATE)
     assert found.broken == {}
-    assert (sys.stdin, sys.stdout, sys.stderr) == streams
-    assert list(warnings.filters) == filters
-    assert {name: sys.modules[name] for name in modules} == modules
+    assert shared_state() == before
 
 
 def test_a_thread_that_a_file_starts_does_not_keep_the_process_from_ending(
