@@ -1,5 +1,6 @@
 """The registered kinds: one line registers a kind."""
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
@@ -23,10 +24,13 @@ __all__ = [
     "function_of",
     "functions",
     "inspect_config",
+    "log_problems",
     "primitive_type_of",
     "secrets_of",
     "sendings_of",
 ]
+
+log = logging.getLogger(__name__)
 
 http_kind = HttpKind(script_kind.sandbox.search)
 
@@ -52,6 +56,13 @@ def discover() -> None:
     """Load the functions from the folders in the settings, at start. Repeating changes nothing."""
     suite = (settings.MCPHOST_CONFORMANCE_TOOLS,) if settings.MCPHOST_CONFORMANCE else ()
     python_kind.configure(settings.MCPHOST_TOOLS, *suite)
+
+
+def log_problems() -> None:
+    """Log what each kind finds wrong with its environment, once, when a process starts."""
+    for kind in KINDS.values():
+        for problem in kind.check():
+            log.error("not served: %s", problem, extra={"kind": kind.name})
 
 
 def compile_config(

@@ -1,5 +1,6 @@
 """Publish functions for tenants that a command sets up: the demo and the conformance suite."""
 
+import logging
 from collections.abc import Iterable
 from uuid import UUID
 
@@ -7,9 +8,12 @@ from django.db import transaction
 
 from mcphost.audit.records import Actor
 from mcphost.catalogue import kinds, services
+from mcphost.catalogue.errors import Invalid
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.models import Primitive
 from mcphost.catalogue.rows import PrimitiveRow
+
+log = logging.getLogger(__name__)
 
 
 @transaction.atomic
@@ -19,7 +23,8 @@ def publish_functions(
     """Grant each function, and publish it under the name its author gave it; return the new rows.
 
     Running it again changes nothing: an existing primitive of that type and name is left as its
-    operators have it, in any state.
+    operators have it, in any state. A function that cannot be published, such as one without a
+    description, is granted only, and logged: it keeps no server from being set up.
 
     Raises Invalid for a function that the code does not have.
     """
@@ -34,6 +39,10 @@ def publish_functions(
             fields = PrimitiveFields(
                 name=said.name, config={"function": reference}, sort=said.primitive_type
             )
-            created = services.create(tenant_id, fields, actor)
-            rows.append(services.publish(created.id, actor))
+            try:
+                with transaction.atomic():
+                    created = services.create(tenant_id, fields, actor)
+                    rows.append(services.publish(created.id, actor))
+            except Invalid as error:
+                log.error("the function %s is not published: %s", reference, error)
     return tuple(rows)

@@ -4,7 +4,6 @@ A result is JSON that can be sent, or InvalidResult is raised (spec: server/tool
 """
 
 import collections.abc
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +13,7 @@ from typing import Annotated, Any, Never, NoReturn, Protocol, Union, get_args, g
 import orjson
 from pydantic import TypeAdapter
 
-from mcphost.kinds.functions.schemas import output_validator, schema_of
+from mcphost.kinds.functions.schemas import is_infinite, output_validator, schema_of
 from mcphost.runtime.outcomes import Complete
 from mcphost.runtime.schema import Validator
 from mcphost.sdk.content import (
@@ -96,7 +95,7 @@ class Returns:
         plain = self.adapter.dump_python(value, mode="json", by_alias=True, warnings=False)
         encoded = orjson.dumps(plain)
         # JSON encoders write NaN as null without an error, so only a null can be a NaN.
-        if b"null" in encoded and _is_infinite(self.adapter.dump_python(value, warnings=False)):
+        if b"null" in encoded and is_infinite(self.adapter.dump_python(value, warnings=False)):
             raise InvalidResult("the result holds NaN or an infinite number")
         problems = self.validator.problems(plain) if self.validator and check else ()
         if problems:
@@ -148,15 +147,6 @@ def _is_content(leaf: Any) -> bool:
         items = [item for item in get_args(leaf) if item is not Ellipsis]
         return bool(items) and all(_is_content(part) for item in items for part in _leaves(item))
     return isinstance(leaf, type) and issubclass(leaf, (Result, *BLOCKS))
-
-
-def _is_infinite(value: Any) -> bool:
-    """Whether plain Python data contains a number that is NaN or infinite."""
-    if isinstance(value, dict):
-        return any(map(_is_infinite, value.values()))
-    if isinstance(value, list | tuple | set | frozenset):
-        return any(map(_is_infinite, value))
-    return isinstance(value, float) and not math.isfinite(value)
 
 
 def text_block(text: str) -> dict[str, Any]:

@@ -3,9 +3,9 @@
 import inspect
 import typing
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from pydantic import PydanticUserError
+from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
 
 from mcphost.kinds.functions.program import Parameters
@@ -26,6 +26,12 @@ from mcphost.sdk import PromptDefinition, ResourceDefinition, SyncContext, ToolD
 
 Definition = ToolDefinition | PromptDefinition | ResourceDefinition
 
+_OPTION_TYPES: Final = {
+    definition: {
+        name: TypeAdapter(hint) for name, hint in typing.get_type_hints(definition).items()
+    }
+    for definition in (ToolDefinition, PromptDefinition, ResourceDefinition)
+}
 _PYDANTIC = (PydanticUserError, PydanticInvalidForJsonSchema, PydanticSchemaGenerationError)
 
 
@@ -75,6 +81,7 @@ def inspect_function(
 ) -> PythonFunction:
     """Return everything that calls need of a function. Raises SignatureError if it cannot be
     offered."""
+    _check_options(definition)
     inner = inspect.unwrap(function)
     if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
         raise SignatureError("a function that is offered returns its result, it does not yield")
@@ -92,6 +99,17 @@ def inspect_function(
     return PythonFunction(
         reference, function, definition, parameters, returns, waits, arguments, choices
     )
+
+
+def _check_options(definition: Definition) -> None:
+    """Raise SignatureError for an option of a wrong type."""
+    for name, adapter in _OPTION_TYPES[type(definition)].items():
+        try:
+            adapter.validate_python(getattr(definition, name), strict=True)
+        except ValidationError as error:
+            problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            path = ".".join(map(str, (name, *problem["loc"])))
+            raise SignatureError(f"{path}: {problem['msg']}") from None
 
 
 def _signature(

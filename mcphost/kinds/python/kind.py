@@ -2,21 +2,15 @@
 `@resource`."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from mcphost.kinds.functions.program import FunctionProgram
-from mcphost.kinds.functions.returns import Returns
 from mcphost.kinds.kind import Compiled, Kind, KindError
 from mcphost.kinds.primitive_types import PrimitiveType
-from mcphost.kinds.python.completers import completer_of
 from mcphost.kinds.python.discovery import FoundFunctions, discover
-from mcphost.kinds.python.function import PythonFunction
 from mcphost.runtime.schema import ArgumentProblem
-from mcphost.sdk import PromptDefinition, ResourceDefinition, ToolDefinition
 
 
 class PythonConfig(BaseModel):
@@ -49,7 +43,7 @@ class PythonKind(Kind):
             return
         self._folders = folders
         self._found = discover(*folders)
-        self._compiled = {name: _compile(tool) for name, tool in self._found.functions.items()}
+        self._compiled = self._found.compiled
 
     def config_model(self, primitive_type: PrimitiveType) -> type[BaseModel]:
         """Return the model, the same for all primitive types: the function."""
@@ -81,46 +75,8 @@ class PythonKind(Kind):
 
     def choices(self) -> Sequence[tuple[str, str]]:
         """Return every function by reference, with its title."""
-        tools = sorted(self._found.functions.items())
-        titles = [(name, tool.definition.title) for name, tool in tools]
+        titles = [(name, each.title) for name, each in sorted(self._compiled.items())]
         return tuple((name, f"{title} ({name})" if title else name) for name, title in titles)
-
-
-def _compile(offered: PythonFunction) -> Compiled:
-    definition = offered.definition
-    said = Compiled(
-        name=offered.name,
-        primitive_type=offered.primitive_type,
-        input_schema=offered.parameters.schema,
-        title=definition.title,
-        description=offered.description,
-        author_version=definition.version,
-        requires=tuple(definition.requires),
-        time_limit=definition.time_limit,
-        program=FunctionProgram(offered),
-        arguments=offered.arguments,
-        completer=completer_of(offered),
-        answer_within=definition.answer_within,
-        claims=definition.claims,
-        unasked=definition.unasked,
-    )
-    match definition:
-        case ToolDefinition():
-            schema = offered.returns.schema if isinstance(offered.returns, Returns) else None
-            hints = _json(definition.annotations)
-            tasks = definition.task_support
-            said = replace(said, task_support=tasks, retries=definition.retries)
-            return replace(said, output_schema=schema, annotations=hints)
-        case ResourceDefinition():
-            hints = _json(definition.annotations) if definition.annotations else {}
-            uri, mime_type = definition.uri, definition.mime_type
-            return replace(said, uri=uri, mime_type=mime_type, annotations=hints)
-        case PromptDefinition():
-            return said
-
-
-def _json(annotations: BaseModel) -> dict[str, Any]:
-    return annotations.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 python_kind = PythonKind()

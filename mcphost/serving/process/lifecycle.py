@@ -11,6 +11,7 @@ from django.conf import settings
 from django.utils.module_loading import autodiscover_modules
 
 from mcphost.audit.writer.writer import writer
+from mcphost.catalogue import kinds
 from mcphost.feed.loop import loop as feed
 from mcphost.kinds.python.stacks import tool_on
 from mcphost.observability import counters, health, tracing
@@ -124,7 +125,8 @@ _loop: asyncio.AbstractEventLoop | None = None
 
 
 def prepare() -> None:
-    """Load the packages' wiring and check the master key, before the first request.
+    """Load the packages' wiring, log what of the code is not served, and check the master key, before
+    the first request.
 
     The key is checked in a thread: servers import applications inside their event loop, where
     Django's ORM refuses to work. Raises vault.errors.MasterKeyMismatch; raises ImproperlyConfigured
@@ -132,6 +134,7 @@ def prepare() -> None:
     """
     startup_checks.claim()
     autodiscover_modules("wiring")
+    kinds.log_problems()
     with ThreadPoolExecutor(1) as pool:
         pool.submit(key_check.check).result()
 

@@ -1,11 +1,17 @@
+import html
+import sys
+from pathlib import Path
+
 import pytest
 from django.test import Client
 
 from mcphost.catalogue import kinds
 from mcphost.catalogue.models import Grant
 from mcphost.console.primitives.functions import MOST_AT_ONCE
+from mcphost.kinds.python.kind import PythonKind
 from mcphost.runtime.schema import ArgumentProblem
 from tests.console.things import Things
+from tests.kinds.python.broken_files import write_all
 
 FUNCTIONS = "/admin/t/acme/functions/"
 
@@ -134,3 +140,22 @@ def test_staff_see_what_the_code_holds_and_what_is_broken(
 def test_a_granted_function_that_the_code_lost_is_marked(staff: Client, acme: Things) -> None:
     Grant.objects.create(tenant_id=acme.tenant, function="gone.away")
     assert "not in the code" in staff.get(FUNCTIONS).content.decode()
+
+
+def test_pages_name_each_mistake_in_tool_files_and_offer_what_works(
+    staff: Client, acme: Things, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = write_all(tmp_path)
+    modules, kind = set(sys.modules), PythonKind()
+    kind.configure(tmp_path)
+    monkeypatch.setitem(kinds.KINDS, "python", kind)
+    page = html.unescape(staff.get("/admin/functions/").content.decode())
+    for name, line in lines.items():
+        assert f"<code>{tmp_path.name}/{name}.py:{line}</code>" in page
+    assert set(shown(staff)) == {name for name, _ in kind.choices()} | {"probe.echo"}
+    for address in ("/admin/", "/admin/t/acme/tools/", "/admin/t/acme/tools/new/?kind=python"):
+        assert staff.get(address).status_code == 200
+    staff.post(f"{FUNCTIONS}change/", {"function": "zz_good.good", "verb": "grant"})
+    assert "zz_good.good" in granted()
+    for name in set(sys.modules) - modules:
+        del sys.modules[name]

@@ -132,9 +132,14 @@ def test_a_file_that_cannot_be_read_is_reported(write: Write) -> None:
     assert "tools/gone.py:1: FileNotFoundError" in str(found.broken["gone"])
 
 
-def test_an_interrupt_at_start_is_no_broken_file(write: Write) -> None:
+def test_an_interrupt_by_the_operator_at_start_is_no_broken_file(write: Write) -> None:
+    text = """
+        import os, signal, time
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(60)
+    """
     with pytest.raises(KeyboardInterrupt):
-        discover(write(slow="raise KeyboardInterrupt"))
+        discover(write(slow=text), seconds=60)
 
 
 def test_a_broken_function_is_reported_with_its_line_and_stops_no_other(write: Write) -> None:

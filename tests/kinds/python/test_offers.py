@@ -12,7 +12,8 @@ from pydantic import BaseModel, Field, SecretStr
 from mcphost.kinds.functions.schemas import SignatureError
 from mcphost.kinds.kind import Compiled
 from mcphost.kinds.primitive_types import PrimitiveType
-from mcphost.kinds.python.kind import PythonKind, _compile
+from mcphost.kinds.python.compiling import compile_function
+from mcphost.kinds.python.kind import PythonKind
 from mcphost.runtime.journal import EMPTY
 from mcphost.runtime.outcomes import Complete, Failed, FailureKind, Outcome
 from mcphost.sdk import (
@@ -33,7 +34,7 @@ from tests.kinds.rounds import a_call, ports, seen
 
 
 def compiled(function: Callable[..., Any]) -> Compiled:
-    return _compile(seen(function))
+    return compile_function(seen(function))
 
 
 async def outcome(function: Callable[..., Any], target: str = "x", **arguments: Any) -> Outcome:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mcphost.kinds.kind import Compiled
-from mcphost.kinds.python.kind import _compile
+from mcphost.kinds.python.compiling import compile_function
 from mcphost.runtime.call import Delivery
 from mcphost.runtime.outcomes import Complete, Deferred, Failed, FailureKind, InputRequest
 from mcphost.runtime.ports import Ports
@@ -30,7 +30,7 @@ def driven(function: Callable[..., Any], outside: Ports | None = None) -> Driven
 
 
 def compiled(function: Callable[..., Any]) -> Compiled:
-    return _compile(seen(function))
+    return compile_function(seen(function))
 
 
 @pytest.mark.parametrize("support", list(TaskSupport))
