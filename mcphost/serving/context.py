@@ -171,8 +171,7 @@ class RunnablePrimitive(Protocol):
     """The attributes of a tool, prompt, resource or template that a round needs.
 
     `read_only`: running it changes nothing, so its start need not be recorded. `time_limit` is in
-    seconds, None for the platform's. `answer_within`, `claims`, `unasked`, `task_support` and `retries` are as
-    in `catalogue.snapshots.Snapshot`.
+    seconds, None for the platform's. The others are as in `catalogue.snapshots.Snapshot`.
     """
 
     @property
@@ -193,6 +192,10 @@ class RunnablePrimitive(Protocol):
     def claims(self) -> bool: ...
     @property
     def unasked(self) -> bool: ...
+    @property
+    def requires(self) -> tuple[str, ...]: ...
+    @property
+    def function(self) -> str: ...
     @property
     def task_support(self) -> TaskSupport: ...
     @property

@@ -20,6 +20,7 @@ from mcphost.serving.options import options
 DRAIN: Final = "drain"
 LAG: Final = "lag"
 SHARE: Final = "share"
+ABSENT: Final = "absent"
 
 lag: Final = LoopLag(lambda: options().shed_lag_seconds)
 

@@ -16,7 +16,7 @@ from mcphost.protocol.subscriptions import LISTS
 from mcphost.serving import load
 from mcphost.serving.events import waiters
 from mcphost.serving.execution.cancelled_calls import cancelled_calls
-from mcphost.serving.legacy import call, stream, takeover, tasks
+from mcphost.serving.legacy import call, replay, stream, takeover, tasks
 from mcphost.serving.legacy.cancellation import cancellations
 from mcphost.serving.legacy.get_stream import SESSIONS_GAP, get_streams
 from mcphost.serving.legacy.stream import following
@@ -76,6 +76,8 @@ loop.on_gap(waiters.gap)
 loop.on_gap(get_streams.on_gap)
 loop.on_gap(listeners.on_gap)
 loop.on_gap(presences.on_gap)
+heartbeat.on_functions(takeover.look_again)
+following.replay = replay.replay
 heartbeat.overloaded = load.lag.is_over
 heartbeat.report = process_facts.read
 on_drain(listeners.end_all)
