@@ -56,11 +56,19 @@ async def follow(session: ClientSession, last_event_id: str, reader: Reader) -> 
 
 def replay(stream: StreamRow, after: int, reader: Reader) -> None:
     """Begin to show the events of a stream after a number, until it or `reader` has ended. On the event
-    loop."""
-    following = _Following(stream, after, reader)
-    task = Context().run(asyncio.get_running_loop().create_task, following.run())
+    loop. With too many such streams of a session, the client has to resume this one."""
+    replaying = _replay(stream, after, reader)
+    task = Context().run(asyncio.get_running_loop().create_task, replaying)
     _tasks.add(task)
     task.add_done_callback(_tasks.discard)
+
+
+async def _replay(stream: StreamRow, after: int, reader: Reader) -> None:
+    try:
+        with readers.place_of(stream.session.hex):
+            await _Following(stream, after, reader).run()
+    except ProtocolError:
+        reader.end(outgoing.RETRY_MS)
 
 
 class _Following:

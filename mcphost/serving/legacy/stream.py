@@ -51,7 +51,13 @@ def place(principal: Principal, source: str) -> Iterator[None]:
 
     Raises ProtocolError (OVER_LIMIT) with `data.retryAfter` when the caller has too many.
     """
-    key = caller(principal, source)
+    with place_of(caller(principal, source)):
+        yield
+
+
+@contextmanager
+def place_of(key: str) -> Iterator[None]:
+    """Count one more replay under `key` inside the context, as `place` does for a caller."""
     if _replays[key] >= MOST_OF_CALLER:
         message = f"This caller already has {MOST_OF_CALLER} resumed streams"
         raise over_limit(message, RETRY_SECONDS)

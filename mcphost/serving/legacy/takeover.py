@@ -56,9 +56,10 @@ def look() -> None:
     """Take over calls that no living process owns. In a database thread."""
     if not shutdown.draining():
         most = session_calls.FOUND_AT_ONCE + len(_left)  # those left do not keep it from the others
-        orphans = session_calls.orphans(heartbeat.id, most)
-        for gone in set(_left).difference(orphans):
-            _left.pop(gone, None)
+        orphans = dict.fromkeys(session_calls.orphans(heartbeat.id, most))
+        for call in tuple(_left):  # the event loop's thread changes it meanwhile
+            if call not in orphans:
+                _left.pop(call, None)
         for call in orphans:
             _found.put(call)
 
