@@ -76,6 +76,13 @@ class GivenAnswer(Protocol):
     def sealed(self) -> str: ...
 
 
+class StoredRequest(NamedTuple):
+    """The sealed request of a call that is not over."""
+
+    tenant: UUID
+    request: str
+
+
 class TakenOver(NamedTuple):
     """A call taken over from another process. `last` is the number of its stream's last event."""
 
@@ -216,17 +223,30 @@ def release(taking: CallOwner, tenant: UUID, *, told: bool) -> None:
         announce(RELEASED, tenant=tenant, object_id=taking.call.hex)
 
 
-def orphans(process: UUID, **which: UUID) -> tuple[UUID, ...]:
+@transaction.atomic
+def announce_released(call: UUID, tenant: UUID) -> None:
+    """Notify all processes of a released call again, because it may go on now."""
+    announce(RELEASED, tenant=tenant, object_id=call.hex)
+
+
+def orphans(process: UUID, most: int = FOUND_AT_ONCE, /, **which: UUID) -> tuple[UUID, ...]:
     """Calls that are released or whose owner process is dead, as seen by `process`, which is alive.
 
-    At most FOUND_AT_ONCE. `which` filters by column values.
+    At most `most`, the oldest first. `which` filters by column values.
     """
     left = StreamedCall.objects.exclude(request="").filter(**which)
     free = Q(owner=NO_OWNER)
     if nodes.can_judge():
         free |= Q(taken_at__lte=Now() - LEASE) & ~Q(owner__in=(process, *nodes.living()))
     ids = left.filter(free).order_by("taken_at").values_list("id", flat=True)
-    return tuple(ids[:FOUND_AT_ONCE])
+    return tuple(ids[:most])
+
+
+def request_of(call: UUID) -> StoredRequest | None:
+    """The request of a call; None if the call is over."""
+    rows = StreamedCall.objects.filter(id=call).exclude(request="")
+    row = rows.values_list("tenant", "request").first()
+    return None if row is None else StoredRequest(*row)
 
 
 class Takeover:

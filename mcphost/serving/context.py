@@ -171,8 +171,7 @@ class RunnablePrimitive(Protocol):
     """The attributes of a tool, prompt, resource or template that a round needs.
 
     `read_only`: running it changes nothing, so its start need not be recorded. `time_limit` is in
-    seconds, None for the platform's. `requires`, `answer_within`, `claims`, `unasked`, `function`,
-    `task_support` and `retries` are as in `catalogue.snapshots.Snapshot`.
+    seconds, None for the platform's. The others are as in `catalogue.snapshots.Snapshot`.
     """
 
     @property

@@ -17,7 +17,7 @@ from mcphost.serving import load
 from mcphost.serving.events import waiters
 from mcphost.serving.execution.cancelled_calls import cancelled_calls
 from mcphost.serving.execution.left_rounds import left_rounds
-from mcphost.serving.legacy import call, stream, takeover, tasks
+from mcphost.serving.legacy import call, replay, stream, takeover, tasks
 from mcphost.serving.legacy.cancellation import cancellations
 from mcphost.serving.legacy.get_stream import SESSIONS_GAP, get_streams
 from mcphost.serving.legacy.stream import following
@@ -83,6 +83,8 @@ loop.on_gap(presences.on_gap)
 heartbeat.on_functions(listeners.on_gap)  # after the catalogue's caches
 heartbeat.on_functions(left_rounds.look)
 heartbeat.on_functions(runner.on_gap)
+heartbeat.on_functions(takeover.look_again)
+following.replay = replay.replay
 heartbeat.overloaded = load.lag.is_over
 heartbeat.report = process_facts.read
 on_drain(listeners.end_all)

@@ -18,6 +18,7 @@ import orjson
 from mcphost.audit.records import Record
 from mcphost.audit.writer.writer import RecordLost, RecordRefused, writer
 from mcphost.feed.nodes import heartbeat
+from mcphost.kinds.declarations import ABSENT
 from mcphost.observability import counters, tracing
 from mcphost.observability.availability import availability
 from mcphost.observability.tracing import Run, Tracer
@@ -42,7 +43,7 @@ from mcphost.runtime.outcomes import (
 from mcphost.runtime.ports import Misuse, Ports
 from mcphost.runtime.program import TaskSupport
 from mcphost.sealing.tokens import SealError
-from mcphost.serving import limits, replies
+from mcphost.serving import limits, load, replies, shutdown
 from mcphost.serving.context import Held, RoundEnding, Turn
 from mcphost.serving.database import DatabaseAwayError, in_database, until_there
 from mcphost.serving.execution import (
@@ -226,8 +227,26 @@ async def _run_held(turn: Turn, ports: MovablePorts, held: Held) -> Reply:
     supported = turn.primitive.task_support is not TaskSupport.NEVER
     is_task = supported and stored_tasks.begins_as_task(turn)
     before = () if is_task else audit_records.before(turn)
+    running = None
+    if turn.primitive.function and turn.call.delivery is Delivery.LEGACY and not is_task:
+        _refuse_absent(turn, held)
+        running = Running(_left(turn), time.perf_counter())
     await _begin(turn, _recorded(held.start(before)))
-    return await _conclude(turn, held, _ran(turn, ports))
+    return await _conclude(turn, held, _ran(turn, ports, running))
+
+
+def _refuse_absent(turn: Turn, held: Held) -> None:
+    """Refuse a session's call whose function only other processes have, if its client may simply repeat
+    it, or could not follow it there. Raises ProtocolError (UNAVAILABLE)."""
+    primitive, first = turn.primitive, turn.resumed.state is None
+    repeatable = first and primitive.read_only and not primitive.requires
+    if repeatable or (shutdown.draining() and not held.movable):
+        raise unavailable(ABSENT)
+
+
+async def _left(turn: Turn) -> Measured:
+    """The outcome of a round that is left to a process that has the function."""
+    return Yielded(turn.journal, load.ABSENT_FUNCTION), 0
 
 
 def _unrecorded(turn: Turn, error: RecordLost | RecordRefused) -> ProtocolError:

@@ -60,7 +60,7 @@ async def take(session: ClientSession, principal: Principal, response: LegacyRes
     answer = _Answer(session, given)
     taken = await in_database(answer.keep)
     if taken is not None and taken.owner != heartbeat.id:
-        await takeover.take_over(id=taken.call)
+        await takeover.go_on(taken.call, session.tenant)
     if taken is None:
         found = await in_database(questions.find, question, session.id)
         if found is None:

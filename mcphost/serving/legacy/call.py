@@ -132,6 +132,7 @@ class SessionCall:
         "_ends",
         "_held",
         "_incoming",
+        "_moves",
         "_pick_up",
         "_reason",
         "_refusal",
@@ -157,6 +158,7 @@ class SessionCall:
         self._pick_up = pick_up
         self._refusal: ProtocolError | None = None
         self._released = False
+        self._moves = False
         self._ends = False
         self._reason = ""
         self._settled: asyncio.Future[JsonAnswer | None] = loop.create_future()
@@ -358,6 +360,7 @@ class SessionCall:
         self._asked = OpenRound(asked, progress, self._held.store, sealed, merges=merges)
         self._held.wait(self._asked)
         await self._committed(partial(self.outgoing.ask, requests, call))
+        self._moves = not (asking.requests or shutdown.draining())
         self._go_if_leaving()
 
     async def _committed(self, write: Callable[[Sequence[Record]], Awaitable[None]]) -> None:
@@ -375,8 +378,9 @@ class SessionCall:
             raise ending.unrecorded(error) from None
 
     def _go_if_leaving(self) -> None:
-        """Release a waiting call if the drain has begun: `release_all` ran before it was waiting."""
-        if shutdown.draining() and self._held.waiting is not None:
+        """Release a waiting call if its next round is another process's, or if the drain has begun:
+        `release_all` ran before it was waiting."""
+        if (self._moves or shutdown.draining()) and self._held.waiting is not None:
             self._released = True
             raise asyncio.CancelledError
 
@@ -396,7 +400,7 @@ class SessionCall:
         elif self._released:
             waiting = self._held.waiting
             told = waiting is None or not waiting.asked.questions
-            await self.outgoing.release(told=told)
+            await self.outgoing.release(told=told, stays=self._moves)
         else:
             await self._withdraw()
             await self._finish(answer)

@@ -5,8 +5,10 @@ Events are read from the stream's rows. News of further events comes from the ca
 process owns it, and otherwise through the change log.
 """
 
+import asyncio
 import logging
 import re
+from contextvars import Context
 from typing import Final
 from uuid import UUID
 
@@ -32,6 +34,8 @@ ends at that moment does not know yet that its stream is read from another proce
 LOOK_HERE_SECONDS: Final = 30.0
 """The longest interval where this process owns the call, which notifies of every event."""
 
+_tasks: Final[set["asyncio.Task[None]"]] = set()
+"""The tasks of `replay`, referenced because nothing waits for them."""
 _EVENT: Final = re.compile(r"([0-9a-f]{32})-([0-9]{1,15})")
 
 log = logging.getLogger(__name__)
@@ -47,11 +51,24 @@ async def follow(session: ClientSession, last_event_id: str, reader: Reader) -> 
     found = await in_database_unbounded(streams.find, stream, session.tenant)
     if found is None or found.session != session.id:
         raise _no_event()
+    await _Following(found, after, reader).run()
+
+
+def replay(stream: StreamRow, after: int, reader: Reader) -> None:
+    """Begin to show the events of a stream after a number, until it or `reader` has ended. On the event
+    loop. With too many such streams of a session, the client has to resume this one."""
+    replaying = _replay(stream, after, reader)
+    task = Context().run(asyncio.get_running_loop().create_task, replaying)
+    _tasks.add(task)
+    task.add_done_callback(_tasks.discard)
+
+
+async def _replay(stream: StreamRow, after: int, reader: Reader) -> None:
     try:
-        await _Following(found, after, reader).run()
-    except (SealError, VaultError, ValueError) as error:
-        log.error("a stream cannot be shown: %s", error, extra={"stream": str(stream)})
-        reader.end()
+        with readers.place_of(stream.session.hex):
+            await _Following(stream, after, reader).run()
+    except ProtocolError:
+        reader.end(outgoing.RETRY_MS)
 
 
 class _Following:
@@ -64,6 +81,13 @@ class _Following:
         self._look = FIRST_LOOK_SECONDS
 
     async def run(self) -> None:
+        try:
+            await self._run()
+        except (SealError, VaultError, ValueError) as error:
+            log.error("a stream cannot be shown: %s", error, extra={"stream": str(self._stream.id)})
+            self._reader.end()
+
+    async def _run(self) -> None:
         awaited = (self._stream.tenant, self._stream.id.hex)
         with (
             waiters.expecting(awaited) as waiter,

@@ -20,6 +20,7 @@ from mcphost.audit.writer.writer import RecordLost, RecordRefused, writer
 from mcphost.calls import streams
 from mcphost.calls.session_calls import SupersededError, WaitingCall
 from mcphost.calls.states import CallState
+from mcphost.calls.streams import StreamRow
 from mcphost.feed.loop import ChangeNews
 from mcphost.observability.availability import availability
 from mcphost.protocol.errors import over_limit
@@ -50,7 +51,13 @@ def place(principal: Principal, source: str) -> Iterator[None]:
 
     Raises ProtocolError (OVER_LIMIT) with `data.retryAfter` when the caller has too many.
     """
-    key = caller(principal, source)
+    with place_of(caller(principal, source)):
+        yield
+
+
+@contextmanager
+def place_of(key: str) -> Iterator[None]:
+    """Count one more replay under `key` inside the context, as `place` does for a caller."""
     if _replays[key] >= MOST_OF_CALLER:
         message = f"This caller already has {MOST_OF_CALLER} resumed streams"
         raise over_limit(message, RETRY_SECONDS)
@@ -58,10 +65,21 @@ def place(principal: Principal, source: str) -> Iterator[None]:
         yield
 
 
+Replay = Callable[[StreamRow, int, Reader], None]
+
+
+def _end_reader(stream: StreamRow, after: int, reader: Reader) -> None:
+    reader.end(RETRY_MS)
+
+
 class Readers:
-    """The responses of this process that replay streams. Only for the event loop's thread."""
+    """The responses of this process that replay streams. Only for the event loop's thread.
+
+    `replay` begins to show a reader the events of a stream after a number.
+    """
 
     def __init__(self) -> None:
+        self.replay: Replay = _end_reader
         self._present: dict[UUID, list[Reader]] = {}
 
     def __contains__(self, stream: UUID) -> bool:
@@ -163,6 +181,7 @@ class Outgoing:
         "_begun",
         "_gate",
         "_last",
+        "_moved",
         "_number",
         "_on_loss",
         "_on_stream",
@@ -198,6 +217,7 @@ class Outgoing:
         self._readers: list[Reader] = []
         self._unshown: list[tuple[int, bytes]] | None = []
         self._away = False
+        self._moved = False
         self._last = False
         self._over = False
         self._begun = last is not None
@@ -348,6 +368,8 @@ class Outgoing:
         if self._away:
             self._away = False
             reader.end(RETRY_MS)
+        elif self._moved:
+            following.replay(self.stored.stream, self._number, reader)
         elif self._over:
             reader.end()
         else:
@@ -375,24 +397,36 @@ class Outgoing:
             portion.done.add_done_callback(lambda _: self.send_away())
             self._put(portion)
 
-    async def release(self, *, told: bool) -> None:
-        """Release the waiting call for another process to take over. Readers' clients reconnect.
+    async def release(self, *, told: bool, stays: bool = False) -> None:
+        """Release the waiting call for another process to take over.
 
-        `told`: notify other processes, because the call can go on now.
+        `told`: notify other processes, because the call can go on now. `stays`: this process does not
+        leave, and its readers are shown what the other one writes; else their clients reconnect.
         """
         await self.written()
-        if not self._over:
+        if self._over:
+            return
+        if stays:
+            self._stop_writing()
+            self._moved = True
+            readers, self._readers = self._readers, []
+            for reader in readers:
+                following.replay(self.stored.stream, self._number, reader)
+        else:
             self.abandon()
-            await in_database_unbounded(self.stored.release, told)
+        await in_database_unbounded(self.stored.release, told)
 
     def abandon(self) -> None:
         """Stop writing in this process; another may go on. Readers' clients reconnect."""
+        self._stop_writing()
+        self.send_away()
+
+    def _stop_writing(self) -> None:
         self._over = True
         for portion in self._queue:
             portion.done.cancel()
         self._queue.clear()
         live.pop(self.stored.stream.id, None)
-        self.send_away()
 
     def _be_stream(self) -> None:
         self.streaming = True

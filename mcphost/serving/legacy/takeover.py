@@ -1,7 +1,8 @@
 """Take over calls of sessions whose owner process has died or released them.
 
 Housekeeping looks for them every few seconds. A process that receives an input response for such a
-call, or a request to replay its stream, takes it over at once.
+call, or a request to replay its stream, takes it over at once. A process that lacks the code of a call
+leaves it to others, while one of them has it or may come with it.
 """
 
 import asyncio
@@ -25,18 +26,22 @@ from mcphost.identity import selectors as identity
 from mcphost.identity.selectors import anonymous
 from mcphost.protocol.revisions import REVISIONS
 from mcphost.runtime.call import Principal
+from mcphost.sealing.tokens import SealError
 from mcphost.serving import revocation, shutdown
 from mcphost.serving.context import Incoming
 from mcphost.serving.database import commit_patiently, in_database_unbounded
 from mcphost.serving.events import Relay
 from mcphost.serving.execution import stored_requests
-from mcphost.serving.legacy import questions, storage
+from mcphost.serving.legacy import absent, questions, storage
+from mcphost.serving.legacy.absent import Target
 from mcphost.serving.legacy.call import SessionCall
 from mcphost.serving.legacy.held import HeldCall
 from mcphost.serving.legacy.questions import OpenRound
 from mcphost.serving.legacy.session import principal_in
 from mcphost.serving.legacy.storage import StoredStream
+from mcphost.serving.request_state import InvalidState
 from mcphost.tenants import selectors as tenants
+from mcphost.vault.errors import VaultError
 
 ENDED: Final = "the client ended the session"
 
@@ -50,8 +55,20 @@ class TenantGone(Exception):  # noqa: N818 - a refusal that says what happened
 def look() -> None:
     """Take over calls that no living process owns. In a database thread."""
     if not shutdown.draining():
-        for call in session_calls.orphans(heartbeat.id):
+        most = session_calls.FOUND_AT_ONCE + len(_left)  # those left do not keep it from the others
+        orphans = dict.fromkeys(session_calls.orphans(heartbeat.id, most))
+        for call in tuple(_left):  # the event loop's thread changes it meanwhile
+            if call not in orphans:
+                _left.pop(call, None)
+        for call in orphans:
             _found.put(call)
+
+
+def look_again() -> None:
+    """Look at the calls that were left to other processes, whose functions have changed. From the
+    change log's thread."""
+    for call in tuple(_left):
+        _found.put(call)
 
 
 def on_change(news: ChangeNews) -> None:
@@ -79,6 +96,14 @@ async def take_over(**which: UUID) -> None:
         await asyncio.shield(task)
 
 
+async def go_on(call: UUID, tenant: UUID) -> None:
+    """Continue a call of another process that has a new input response: here if no living process
+    owns it, or where its code is."""
+    await take_over(id=call)
+    if call in _left:
+        await in_database_unbounded(session_calls.announce_released, call, tenant)
+
+
 async def _take_over_all(found: Sequence[UUID]) -> None:
     for call in found:
         if shutdown.draining():  # other processes take over the rest without waiting
@@ -87,12 +112,41 @@ async def _take_over_all(found: Sequence[UUID]) -> None:
             continue
         _in_hand.add(call)
         try:
+            if await _is_left(call):
+                continue
             taken_over = await in_database_unbounded(session_calls.Takeover(call, heartbeat.id))
             if taken_over is not None:
                 log.warning("a call is taken over", extra={"call": str(call)})
                 await _go_on(taken_over)
         finally:
             _in_hand.discard(call)
+
+
+async def _is_left(call: UUID) -> bool:
+    """Whether the call is left to another process, which can run it. Its request is read once."""
+    target = _left.get(call) or await _target(call)
+    if target is None or not await absent.awaits_another(target):
+        _left.pop(call, None)
+        return False
+    if call not in _left:
+        log.info("a call is left to processes that have its code", extra={"call": str(call)})
+        _left[call] = target
+    return True
+
+
+async def _target(call: UUID) -> Target | None:
+    """What a call runs, if this process lacks code; None also if its request cannot be read."""
+    row = await in_database_unbounded(session_calls.request_of, call)
+    if row is None or not await absent.lacks_any(row.tenant):
+        return None
+    tenant = await in_database_unbounded(tenants.tenant, row.tenant)
+    if tenant is None:
+        return None
+    try:
+        written = await in_database_unbounded(storage.unseal, row.tenant, call.bytes, row.request)
+        return absent.target_of(stored_requests.read(written, tenant))
+    except (SealError, VaultError, InvalidState):
+        return None
 
 
 async def _go_on(taken_over: TakenOver) -> None:
@@ -177,6 +231,8 @@ async def _pick_up(
 
 
 _found: Final[Relay[UUID]] = Relay(_take_over_all)
+_left: Final[dict[UUID, Target]] = {}
+"""Calls that were left to other processes, and what they run."""
 _in_hand: Final[set[UUID]] = set()
 """Calls that are being taken over, so that only one task does it. For the event loop's thread."""
 _tasks: Final[set["asyncio.Task[None]"]] = set()

@@ -8,13 +8,17 @@ import pytest
 from django.db.models.functions import Now
 from pytest_django import Settings
 
+from mcphost.serving.database import in_database
 from mcphost.tasks.models import Task as TaskRows
 from tests.cast import Cast
 from tests.legacy import calling
 from tests.serving.legacy.callers import true
+from tests.serving.legacy.processes import Processes, processes
 from tests.serving.legacy.tasks.client import OF_TASKS, TaskClient, client_of, refused
 from tests.serving.tasks.following import Follower, did, full, happened, release
 from tests.wire import RELATED_TASK, SESSION_BASED
+
+__all__ = ["processes"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -295,3 +299,12 @@ async def test_a_call_that_is_to_be_a_task_takes_no_place(tasks: Cast, client: T
         assert (await client.call("quick", text="refused")).error["data"]["retryAfter"] > 0
         assert (await task.ended())["status"] == "completed"
     assert did() == ["slow began", "hello", "slow ended"]
+
+
+@pytest.mark.parametrize("tool", ["always", "quick"])
+async def test_a_task_is_created_by_a_process_without_its_code(
+    client: TaskClient, processes: Processes, tool: str
+) -> None:
+    await in_database(processes.only_the_other_has, f"tasks.{tool}")
+    task = await client.begin(tool, text="a")
+    assert await in_database(TaskRows.objects.filter(id=task.id).exists)

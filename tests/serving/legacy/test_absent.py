@@ -1,0 +1,303 @@
+"""Calls of sessions that reach a process without their code, while another process has it or may come."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+import pytest
+
+from mcphost.calls import session_calls
+from mcphost.calls.models import StreamedCall
+from mcphost.calls.session_calls import NO_OWNER
+from mcphost.calls.states import CallState
+from mcphost.catalogue import services as catalogue
+from mcphost.catalogue.models import Primitive
+from mcphost.feed.loop import ChangeNews
+from mcphost.feed.models import Change
+from mcphost.feed.nodes import heartbeat
+from mcphost.kinds.declarations import ABSENT, NO_PROCESS
+from mcphost.serving import shutdown
+from mcphost.serving.database import in_database
+from mcphost.serving.legacy import call as calls
+from mcphost.serving.legacy import storage, takeover
+from mcphost.serving.legacy.call import SessionCall
+from tests.cast import ACTOR, Cast
+from tests.rounds.conftest import module
+from tests.serving.legacy.callers import PATIENCE, Caller, Shown, accept, true
+from tests.serving.legacy.processes import Processes, processes
+from tests.serving.legacy.test_takeover import _dies, _not_leaving, _only, _row, _text
+
+__all__ = ["_not_leaving", "processes"]
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+RED = accept(colour="red")
+KINDS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
+    "tool": ("asking.paint", "tools/call", {"name": "paint", "arguments": {"what": "a wall"}}),
+    "prompt": ("asking.letter", "prompts/get", {"name": "letter", "arguments": {"to": "Ada"}}),
+    "resource": ("asking.page", "resources/read", {"uri": "asking://page"}),
+    "template": ("asking.day", "resources/read", {"uri": "asking://days/monday"}),
+}
+WORDS = dict.fromkeys(KINDS, NO_PROCESS)
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left() -> Iterator[None]:
+    yield
+    takeover._left.clear()
+
+
+async def _asks(caller: Caller, kind: str = "tool") -> Shown:
+    """A call whose process dies while it waits for its input response."""
+    _, method, params = KINDS[kind]
+    shown = await caller.shown(method, params)
+    await shown.asked()
+    await _dies(_only())
+    return shown
+
+
+async def _released() -> StreamedCall:
+    await true(lambda: StreamedCall.objects.filter(owner=NO_OWNER).exists())
+    return await _row()
+
+
+async def _becomes_the_other(processes: Processes, row: StreamedCall) -> None:
+    """The process with the code learns of the released call."""
+    await in_database(processes.becomes_the_other)
+    takeover.on_change(ChangeNews(1, row.tenant, session_calls.RELEASED, row.id.hex))
+
+
+async def _error(call: SessionCall) -> dict[str, Any]:
+    async with asyncio.timeout(PATIENCE):
+        answer = await call.settled()
+    assert answer is not None
+    error: dict[str, Any] = orjson.loads(answer.body)["error"]
+    return error
+
+
+# --- takeovers ---
+
+
+@every_kind
+async def test_a_call_stays_due_for_a_process_that_has_its_code(
+    asking: Cast, processes: Processes, kind: str
+) -> None:
+    caller = await Caller.at(asking)
+    shown = await _asks(caller, kind)
+    before = (await _row()).owner
+    await in_database(processes.only_the_other_has, KINDS[kind][0])
+    await takeover.take_over()
+    assert ((await _row()).owner, calls.under_way) == (before, set())
+    await in_database(processes.becomes_the_other)
+    await caller.answer(shown.requests[0], RED)
+    resumed = await caller.resumed(shown.ids[-1])
+    assert "red" in orjson.dumps(resumed.messages[-1]["result"]).decode()
+
+
+@every_kind
+async def test_a_call_whose_code_no_process_has_fails_in_words(
+    asking: Cast, processes: Processes, kind: str
+) -> None:
+    caller = await Caller.at(asking)
+    shown = await _asks(caller, kind)
+    await in_database(processes.only_the_other_has, KINDS[kind][0])
+    await takeover.take_over()
+    await in_database(processes.the_other_dies)
+    await true(lambda: StreamedCall.objects.get().owner == heartbeat.id)
+    await caller.answer(shown.requests[0], RED)
+    resumed = await caller.resumed(shown.ids[-1])
+    assert resumed.messages[-1]["error"]["message"] == WORDS[kind]
+
+
+@every_kind
+async def test_a_call_whose_code_no_process_declares_waits_for_one_that_may_come(
+    asking: Cast, processes: Processes, kind: str
+) -> None:
+    caller = await Caller.at(asking)
+    shown = await _asks(caller, kind)
+    await in_database(processes.neither_has, KINDS[kind][0])
+    await takeover.take_over()
+    assert not calls.under_way
+    await in_database(processes.time_passes)
+    await takeover.take_over()
+    assert (await _row()).owner == heartbeat.id
+    await caller.answer(shown.requests[0], RED)
+    resumed = await caller.resumed(shown.ids[-1])
+    assert resumed.messages[-1]["error"]["message"] == WORDS[kind]
+
+
+async def test_a_tool_that_was_disabled_is_unknown_to_a_process_without_its_code(
+    asking: Cast, processes: Processes
+) -> None:
+    caller = await Caller.at(asking)
+    shown = await _asks(caller)
+    await in_database(processes.only_the_other_has, "asking.paint")
+    primitive = await in_database(Primitive.objects.get, tenant=asking.acme.id, name="paint")
+    await in_database(catalogue.disable, primitive.id, ACTOR)
+    await caller.answer(shown.requests[0], RED)
+    resumed = await caller.resumed(shown.ids[-1])
+    assert resumed.messages[-1]["error"]["message"] == "Unknown tool: 'paint'"
+
+
+async def test_calls_that_are_left_keep_no_others_from_being_taken_over(
+    asking: Cast, processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_calls, "FOUND_AT_ONCE", 2)
+    caller = await Caller.at(asking)
+    for _ in range(5):
+        await _asks(caller)
+    await (await caller.streamed("repaint", what="a door")).asked()
+    await _dies(_only())
+    await in_database(processes.only_the_other_has, "asking.paint")
+
+    def taken_over() -> bool:
+        takeover.look()
+        return StreamedCall.objects.filter(owner=heartbeat.id).exists()
+
+    await true(taken_over)
+    assert len(takeover._left) == 5
+
+
+async def test_the_request_of_a_call_that_is_left_is_opened_once(
+    asking: Cast, processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller = await Caller.at(asking)
+    await _asks(caller)
+    await in_database(processes.only_the_other_has, "asking.paint")
+    opened: list[object] = []
+    unseal = storage.unseal
+
+    def counted(*sealed: Any) -> bytes:
+        opened.append(sealed)
+        return unseal(*sealed)
+
+    monkeypatch.setattr(storage, "unseal", counted)
+    for _ in range(3):
+        await takeover.take_over()
+    assert len(opened) == 1
+
+
+async def test_calls_that_others_have_ended_are_forgotten(
+    asking: Cast, processes: Processes
+) -> None:
+    caller = await Caller.at(asking)
+    await _asks(caller)
+    await in_database(processes.only_the_other_has, "asking.paint")
+    await takeover.take_over()
+    assert len(takeover._left) == 1
+    await in_database(lambda: StreamedCall.objects.update(owner=heartbeat.id))
+    await in_database(takeover.look)
+    assert not takeover._left
+
+
+async def test_an_input_response_is_stored_and_announced_without_the_code(
+    asking: Cast, processes: Processes
+) -> None:
+    caller = await Caller.at(asking)
+    shown = await _asks(caller)
+    await in_database(processes.only_the_other_has, "asking.paint")
+    follower, following = caller.following(shown.ids[-1])
+    await caller.answer(shown.requests[0], RED)
+    row = await _row()
+    announced = Change.objects.filter(what=session_calls.RELEASED, object_id=row.id.hex)
+    await true(announced.exists)
+    assert (row.state, calls.under_way) == (CallState.WAITING, set())
+    await _becomes_the_other(processes, row)
+    await follower.whole()
+    await following
+    assert _text(follower) == "a wall is red"
+    assert module("asking").did == ["a wall red"]
+
+
+# --- first calls ---
+
+
+async def test_a_call_begins_where_its_code_is_and_its_response_stays_open(
+    asking: Cast, processes: Processes
+) -> None:
+    caller = await Caller.at(asking)
+    await in_database(processes.only_the_other_has, "asking.paint")
+    shown = await caller.streamed("paint", what="a wall")
+    row = await _released()
+    assert (row.state, shown.ended, calls.under_way) == (CallState.WAITING, False, set())
+    await _becomes_the_other(processes, row)
+    (question,) = await shown.asked()
+    await caller.answer(question, RED)
+    await shown.whole()
+    assert (_text(shown), shown.retry) == ("a wall is red", None)
+    assert module("asking").did == ["a wall red"]
+
+
+async def test_a_response_that_is_shown_late_goes_on_too(
+    asking: Cast, processes: Processes
+) -> None:
+    caller = await Caller.at(asking)
+    await in_database(processes.only_the_other_has, "asking.paint")
+    call = caller.call("paint", what="a wall")
+    row = await _released()
+    shown = Shown()
+    call.outgoing.attach(shown)
+    await _becomes_the_other(processes, row)
+    await shown.asked()
+    assert not shown.ended
+
+
+async def test_a_first_call_that_no_process_can_take_fails_in_words(
+    asking: Cast, processes: Processes
+) -> None:
+    caller = await Caller.at(asking)
+    await in_database(processes.only_the_other_has, "asking.paint")
+    shown = await caller.streamed("paint", what="a wall")
+    await _released()
+    await true(lambda: takeover._left)
+    await in_database(processes.the_other_dies)
+    messages = await shown.whole()
+    assert messages[-1]["error"]["message"] == WORDS["tool"]
+    assert module("asking").did == []
+
+
+@pytest.mark.parametrize("kind", ["survey", "prompt", "resource", "template"])
+async def test_what_changes_nothing_is_refused_for_a_retry(
+    asking: Cast, processes: Processes, kind: str
+) -> None:
+    survey = ("asking.survey", "tools/call", {"name": "survey"})
+    function, method, params = KINDS.get(kind, survey)
+    caller = await Caller.at(asking)
+    await in_database(processes.only_the_other_has, function)
+    error = await _error(calls.begin(caller.request(method, params), caller.session))
+    assert (error["message"], error["data"]) == (ABSENT, {"retryAfter": 2})
+    assert not await in_database(StreamedCall.objects.exists)
+
+
+@pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25"])
+async def test_a_process_that_leaves_begins_only_what_its_client_can_follow(
+    asking: Cast, processes: Processes, revision: str
+) -> None:
+    caller = await Caller.at(asking, revision=revision)
+    await in_database(processes.only_the_other_has, "asking.paint")
+    shutdown.begin()
+    call = caller.call("paint", what="a wall")
+    if revision == "2025-06-18":
+        assert (await _error(call))["message"] == ABSENT
+        return
+    await _released()
+    shown = Shown()
+    call.outgoing.attach(shown)
+    assert (shown.ended, shown.retry is not None) == (True, True)
+
+
+async def test_a_waiting_call_whose_tool_gets_other_code_goes_where_that_is(
+    asking: Cast, processes: Processes
+) -> None:
+    caller = await Caller.at(asking)
+    shown = await caller.streamed("paint", what="a wall")
+    (question,) = await shown.asked()
+    await in_database(processes.only_the_other_has, "asking.paint")
+    await caller.answer(question, RED)
+    row = await _released()
+    assert module("asking").did == []
+    await _becomes_the_other(processes, row)
+    await shown.whole()
+    assert _text(shown) == "a wall is red"
