@@ -7,7 +7,7 @@ CatalogueError
 ├── UnchangedError   the version to publish is the one that was published last
 ├── ConflictError    the working copy, or the published version, is not the one that the change was
 │                    based on
-└── UnknownError     there is no such primitive, or its tenant is closed
+└── UnknownError     there is no such primitive
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -75,7 +75,7 @@ class ConflictError(CatalogueError):
 
 
 class UnknownError(CatalogueError):
-    """There is no such primitive or version, or its tenant is closed, so nothing can be changed."""
+    """There is no such primitive or version, so nothing can be changed."""
 
     def __init__(self, what: str, id: UUID | str) -> None:
         super().__init__(f"unknown {what}: {id}")
