@@ -5,8 +5,8 @@ CatalogueError
 ├── WrongStateError  the primitive's state does not allow the verb
 ├── NotDeletableError  the primitive is neither a draft nor archived
 ├── UnchangedError   the version to publish is the one that was published last
-├── ConflictError    the working copy, or the published version, is not the one that the change was
-│                    based on
+├── ConflictError    the working copy, the published version or the state is not the one that the
+│                    change was based on
 └── UnknownError     there is no such primitive
 """
 
@@ -68,7 +68,7 @@ class UnchangedError(CatalogueError):
 
 
 class ConflictError(CatalogueError):
-    """The working copy was changed, or another version published, since the user read it."""
+    """The working copy, the published version or the state has changed since the user read it."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name} was changed meanwhile by another user")

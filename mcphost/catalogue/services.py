@@ -116,13 +116,13 @@ def update_inspected(
 
 @transaction.atomic
 def publish(
-    primitive_id: UUID, actor: Actor, *, note: str = "", based_on: str = ""
+    primitive_id: UUID, actor: Actor, *, note: str = "", based_on: str = "", was: str = ""
 ) -> PrimitiveRow:
     """Write the working copy as the next version, and serve it from now on.
 
     `note` says why, at most MAX_NOTE characters. `based_on` is the `fields.fingerprint` of the working
-    copy that was reviewed: raises ConflictError if it has changed since. Raises UnchangedError if the
-    version would be the one that is published already.
+    copy that was reviewed, `was` the state that the user saw: raises ConflictError if one of them has
+    changed since. Raises UnchangedError if the version would be the one that is published already.
     """
     note = validation.note(note)
     row = _locked(primitive_id, actor)
@@ -136,6 +136,7 @@ def publish(
     digest = working_digest(ready, fields)
     if row.live is not None and row.live.digest == digest and _same_order(row.live, fields):
         raise UnchangedError(row.name, str(row.live), PrimitiveState(row.state))
+    _check_state(row, was)
     last = row.versions.aggregate(last=Max("number"))["last"] or 0
     version = PrimitiveVersion.objects.create(
         primitive=row,
@@ -162,13 +163,19 @@ def publish(
 
 @transaction.atomic
 def roll_back(
-    primitive_id: UUID, version_id: UUID, actor: Actor, *, note: str = "", instead_of: str = ""
+    primitive_id: UUID,
+    version_id: UUID,
+    actor: Actor,
+    *,
+    note: str = "",
+    instead_of: str = "",
+    was: str = "",
 ) -> PrimitiveRow:
     """Serve an earlier version again, instead of the one that was published last.
 
     The working copy stays as it is. Raises UnchangedError for the version that is published.
-    `instead_of` is the label of the version that it is to replace: raises ConflictError if another
-    one was published since.
+    `instead_of` is the label of the version that it is to replace, `was` the state that the user saw:
+    raises ConflictError if another version was published since, or the state is another one.
     """
     note = validation.note(note)
     row = _locked(primitive_id, actor)
@@ -181,6 +188,7 @@ def roll_back(
     before = str(row.live)
     if instead_of and instead_of != before:
         raise ConflictError(row.name)
+    _check_state(row, was)
     _check_servable(row, version)
     _move(row, state, version)
     facts = {"version": str(version), "instead_of": before}
@@ -195,10 +203,16 @@ def disable(primitive_id: UUID, actor: Actor) -> PrimitiveRow:
 
 
 @transaction.atomic
-def enable(primitive_id: UUID, actor: Actor) -> PrimitiveRow:
-    """Serve the last published version again, whatever the working copy contains."""
+def enable(primitive_id: UUID, actor: Actor, *, version: str = "") -> PrimitiveRow:
+    """Serve the last published version again, whatever the working copy contains.
+
+    `version` is the label of the one that the user saw: raises ConflictError if another one was
+    published since.
+    """
     row = _locked(primitive_id, actor)
     _next_state(row, PrimitiveVerb.ENABLE)  # a wrong state is told before what else is wrong
+    if version and version != str(row.live):
+        raise ConflictError(row.name)
     if row.live is not None:
         _check_servable(row, row.live)
     return _change_state(row, PrimitiveVerb.ENABLE, "enabled", actor)
@@ -282,6 +296,12 @@ def _change_state(row: Primitive, verb: PrimitiveVerb, done: str, actor: Actor) 
     return primitive_row(row)
 
 
+def _check_state(row: Primitive, was: str) -> None:
+    """Refuse to serve what another user has disabled since this user saw its state, `was`."""
+    if was and was != row.state:
+        raise ConflictError(row.name)
+
+
 def _check_servable(row: Primitive, version: PrimitiveVersion) -> None:
     """Refuse a version whose function, secrets or hosts the tenant may no longer use."""
     if refused := validation.check_grant(row.tenant_id, version.function):
@@ -294,8 +314,8 @@ def _locked(primitive_id: UUID, actor: Actor) -> Primitive:
     """Return the row, locked until the transaction ends, so that its state and version are stable.
 
     The tenant is locked first, as in every change of its primitives: one transaction may change
-    several. Its version is not joined: after waiting for a lock, PostgreSQL reads the locked row again, but
-    not the rows joined to it, so `live` would be the version from before the wait.
+    several. Its version is not joined: after waiting for a lock, PostgreSQL reads the locked row
+    again, but not the rows joined to it, so `live` would be the version from before the wait.
     """
     tenant_id = _tenant_id(primitive_id)
     tenant = lock_open_tenant(tenant_id, actor, Permission.EDIT_TOOLS)
