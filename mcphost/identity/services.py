@@ -19,7 +19,7 @@ from mcphost.feed.services import announce
 from mcphost.identity import tokens
 from mcphost.identity.models import ServiceAccount, Token
 from mcphost.tenants.access import lock_account, lock_open_tenant, lock_tenant
-from mcphost.tenants.errors import InvalidError, UnknownTenantError
+from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.fields import limit_problems
 from mcphost.tenants.models import Membership
 from mcphost.tenants.roles import (
@@ -115,12 +115,10 @@ def issue_for_service(
     """Issue a token of a service account, with at most what a member may hold.
 
     Raises InvalidError for bad fields, and on `owner` if the tenant has no such enabled service
-    account, does not exist, or is closed; PermissionDenied if the actor no longer manages tokens.
+    account; PermissionDenied if the actor no longer manages tokens, and UnknownTenantError if the
+    tenant does not exist or is closed.
     """
-    try:
-        tenant = lock_open_tenant(tenant_id, actor, Permission.MANAGE_TOKENS)
-    except UnknownTenantError:
-        raise InvalidError({"owner": [NO_ACCOUNT]}) from None
+    tenant = lock_open_tenant(tenant_id, actor, Permission.MANAGE_TOKENS)
     accounts = ServiceAccount.objects.select_for_update()
     enabled = accounts.filter(tenant=tenant, disabled_at=None, removed_at=None)
     account = enabled.filter(pk=account_id).first()

@@ -1,7 +1,7 @@
 """Changes to users, which are Django's own model. Each change is recorded in an entry.
 
-All raise PermissionDenied if the actor no longer has the right. Users are always changed with `save()`: its signal announces in the change log that tokens may have
-stopped working.
+All raise PermissionDenied if the actor no longer has the right. Users are always changed with
+`save()`: its signal announces in the change log that tokens may have stopped working.
 """
 
 from collections.abc import Mapping

@@ -87,11 +87,10 @@ def retry_task(task: ListedTask, actor: Actor) -> bool:
     Raises as `cancel_task`.
     """
     lock_tenant(task.tenant, actor, Permission.MANAGE_TASKS)
+    audit.record(TASK_RETRIED, actor=actor, tenant=task.tenant, target=task.tool, call=task.call)
     done = changing.retry(task.id, task.tenant)
-    if done:
-        audit.record(
-            TASK_RETRIED, actor=actor, tenant=task.tenant, target=task.tool, call=task.call
-        )
+    if not done:
+        transaction.set_rollback(True)
     return done
 
 
