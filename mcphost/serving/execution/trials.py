@@ -14,6 +14,7 @@ from typing import Any, Final
 from uuid import UUID
 
 import orjson
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 
 from mcphost.audit.records import new_id
@@ -185,7 +186,8 @@ async def run(trial: Trial) -> TrialRound:
 
 def _prepared(trial: Trial) -> tuple[TenantSnapshot, ToolSnapshot]:
     tenant = tenants.tenant(trial.tenant)
-    if tenant is None or not allowed(trial.operator, tenant, Permission.EDIT_TOOLS):
+    operator = User.objects.filter(pk=trial.operator.pk or 0).first()  # as the account is now
+    if tenant is None or operator is None or not allowed(operator, tenant, Permission.EDIT_TOOLS):
         raise PermissionDenied
     return tenant, compile_draft(tenant.id, trial.definition, trial.primitive)
 
