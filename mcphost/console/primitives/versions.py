@@ -83,6 +83,9 @@ _AFFECTED = (
 )
 
 
+_TRIALS = " Its trials are over: a response to one is refused."
+
+
 class RollBackForm(forms.ConsoleForm):
     """Why an earlier version is served again."""
 
@@ -210,6 +213,8 @@ def move(
         return HttpResponseNotAllowed(["POST"])
     title, explanation = _ENDS[wanted]
     told = explanation.format(name=row.name, verb=WORDS[sort].verb)
+    if sort is PrimitiveType.TOOL:
+        told += _TRIALS
     return _confirm(request, row, title, f"{told} {_under_way(row, going_on=False)}")
 
 
@@ -227,11 +232,12 @@ def delete(
         if _tried(request, row, lambda: services.delete(row.id, actor(request))):
             messages.success(request, f"{row.name} is deleted.")
         return redirect(returning.listed(request, WORDS[sort].listing, tenant.slug))
+    trials = _TRIALS if sort is PrimitiveType.TOOL else ""
     return _confirm(
         request,
         row,
         "Delete",
-        f"{row.name} and all its versions are deleted for good. What was recorded of its calls "
+        f"{row.name} and all its versions are deleted for good.{trials} What was recorded of its calls "
         f"stays. Type its name to confirm.",
         form=form,
     )
