@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import wraps
-from typing import Any, Final
+from typing import Any, cast, Final
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -142,7 +142,7 @@ def in_frame(guarded: View) -> View:
             response = guarded(request, **rest)
             if response.status_code != 302 or may_enter(request.user):
                 return response
-            _end_refused(request, str(rest.get("slug", "")))
+            _end_refused(cast(SignedInRequest, request), str(rest.get("slug", "")))
             return _not_entered(request, problems=[NO_ACCESS])
         match = request.resolver_match
         page = SIGN_IN_FROM[(match and match.url_name) or "tool_try"]
