@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import wraps
-from typing import Any, cast, Final
+from typing import Any, Final, cast
 from urllib.parse import urlencode
 from uuid import UUID
 
