@@ -178,7 +178,8 @@ def count_waiting(
     target: str = "",
     until: datetime | None = None,
 ) -> int:
-    """How many questions wait for an answer at `now`: of one target, or that expire by `until`.
+    """How many questions wait for an answer at `now`: of one target, or, without those of trials in the
+    console, that expire by `until`.
 
     Without those of tasks, which `tasks.listing` counts: their answers are recorded only when the next
     round begins.
@@ -188,14 +189,14 @@ def count_waiting(
     if target:
         found = found.filter(target=target)
     if until is not None:
-        found = found.filter(expires_at__lte=until)
+        found = found.filter(expires_at__lte=until).exclude(delivery=Delivery.PLAYGROUND)
     return found.order_by().aggregate(count=Sum(_OPEN_QUESTIONS))["count"] or 0
 
 
 def overdue(
     tenants: frozenset[UUID] | None, targets: Mapping[tuple[UUID, str], float], now: datetime
 ) -> tuple[OverdueCall, ...]:
-    """The calls that have waited longer than the target time of their tool, the latest first.
+    """The calls of clients that have waited longer than the target time of their tool, the latest first.
 
     `targets` are these times, in seconds, by tenant and target.
     """
@@ -203,7 +204,8 @@ def overdue(
         return ()
     follower.catch_up(now)
     shortest = timedelta(seconds=min(targets.values()))
-    found = search.open_calls(tenants, now).filter(at__lt=now - shortest)
+    waiting = search.open_calls(tenants, now).exclude(delivery=Delivery.PLAYGROUND)
+    found = waiting.filter(at__lt=now - shortest)
     rows = found.annotate(open=_OPEN_QUESTIONS)
     late = []
     for row in rows.values_list("tenant", "target", "at", "call", "delivery", "open").iterator():

@@ -10,8 +10,11 @@ from uuid import UUID, uuid4
 from django.db import transaction
 from django.utils import timezone
 
+from mcphost.audit.records import Actor
 from mcphost.catalogue.models import KeptDocument
 from mcphost.sealing.tokens import Purpose, SealError
+from mcphost.tenants.access import lock_open_tenant
+from mcphost.tenants.roles import Permission
 from mcphost.vault import sealer
 
 MOST_PER_USER: Final = 4
@@ -39,12 +42,14 @@ class StoredDocument(NamedTuple):
 def keep(owner: DocumentOwner, document: StoredDocument) -> UUID:
     """Keep a document, instead of the user's oldest if there are too many. Returns its id.
 
-    Raises SealError, VaultError.
+    Raises SealError, VaultError, PermissionDenied if the user no longer edits the tenant's tools, and
+    UnknownTenantError.
     """
     id = uuid4()
     context = _context(id, owner)
     content = sealer.seal(Purpose.ROW, owner.tenant, document.content, _MOST, context)
     with transaction.atomic():
+        lock_open_tenant(owner.tenant, Actor.person(owner.user, ""), Permission.EDIT_TOOLS)
         rows = KeptDocument.objects.filter(tenant=owner.tenant, user=owner.user)
         older = rows.order_by("-kept_at").values_list("id", flat=True)[MOST_PER_USER - 1 :]
         KeptDocument.objects.filter(id__in=list(older)).delete()

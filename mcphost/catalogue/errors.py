@@ -5,9 +5,9 @@ CatalogueError
 ├── WrongStateError  the primitive's state does not allow the verb
 ├── NotDeletableError  the primitive is neither a draft nor archived
 ├── UnchangedError   the version to publish is the one that was published last
-├── ConflictError    the working copy, or the published version, is not the one that the change was
-│                    based on
-└── UnknownError     there is no such primitive, or its tenant is closed
+├── ConflictError    the working copy, the published version or the state is not the one that the
+│                    change was based on
+└── UnknownError     there is no such primitive
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -68,14 +68,14 @@ class UnchangedError(CatalogueError):
 
 
 class ConflictError(CatalogueError):
-    """The working copy was changed, or another version published, since the user read it."""
+    """The working copy, the published version or the state has changed since the user read it."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name} was changed meanwhile by another user")
 
 
 class UnknownError(CatalogueError):
-    """There is no such primitive or version, or its tenant is closed, so nothing can be changed."""
+    """There is no such primitive or version, so nothing can be changed."""
 
     def __init__(self, what: str, id: UUID | str) -> None:
         super().__init__(f"unknown {what}: {id}")

@@ -1,9 +1,9 @@
 """All changes of the catalogue.
 
-Each verb is one transaction, one entry in the record and one change in the change log. The caller
-decides who may use it (`tenants.access`).
+Each verb is one transaction, one entry in the record and one change in the change log.
 
-Raises the errors of `errors`, and UnknownTenantError for a tenant that does not exist or is closed.
+Raises the errors of `errors`, UnknownTenantError for a tenant that does not exist or is closed, and
+PermissionDenied if the actor no longer has the right (`tenants.access`).
 """
 
 from collections.abc import Mapping
@@ -41,8 +41,8 @@ from mcphost.catalogue.states import DELETABLE, PrimitiveState, PrimitiveVerb, f
 from mcphost.catalogue.validation import Inspected
 from mcphost.feed.services import announce
 from mcphost.kinds.primitive_types import PrimitiveType
-from mcphost.tenants.errors import UnknownTenantError
-from mcphost.tenants.models import Tenant
+from mcphost.tenants.access import lock_open_tenant, lock_tenant
+from mcphost.tenants.roles import Permission
 
 _FIXED = (
     "It was published, and clients identify it by this, so it cannot be changed. "
@@ -60,7 +60,7 @@ def create(tenant_id: UUID, fields: PrimitiveFields, actor: Actor) -> PrimitiveR
 @transaction.atomic
 def create_inspected(tenant_id: UUID, inspected: Inspected, actor: Actor) -> PrimitiveRow:
     """Create a draft, also as a part of a larger transaction, before which it was inspected."""
-    tenant = _tenant(tenant_id)
+    tenant = lock_open_tenant(tenant_id, actor, Permission.EDIT_TOOLS)
     fields = validation.normal(inspected)
     ready = validation.check(tenant_id, fields)
     row = Primitive(tenant=tenant)
@@ -79,10 +79,7 @@ def update(
     since; without `based_on` it is replaced whatever it is. Blocks while its kind inspects it
     (`validation.inspect`).
     """
-    row = Primitive.objects.filter(pk=primitive_id).only("tenant_id").first()
-    if row is None:
-        raise UnknownError("primitive", primitive_id)
-    inspected = validation.inspect(row.tenant_id, fields)
+    inspected = validation.inspect(_tenant_id(primitive_id), fields)
     return update_inspected(primitive_id, inspected, actor, based_on=based_on)
 
 
@@ -92,7 +89,7 @@ def update_inspected(
 ) -> PrimitiveRow:
     """Do the same as `update`, also as a part of a larger transaction, before which it was
     inspected."""
-    row = _locked(primitive_id)
+    row = _locked(primitive_id, actor)
     before = working_copy(row)
     fields = validation.normal(inspected)
     names = changed(before, fields)
@@ -119,16 +116,16 @@ def update_inspected(
 
 @transaction.atomic
 def publish(
-    primitive_id: UUID, actor: Actor, *, note: str = "", based_on: str = ""
+    primitive_id: UUID, actor: Actor, *, note: str = "", based_on: str = "", was: str = ""
 ) -> PrimitiveRow:
     """Write the working copy as the next version, and serve it from now on.
 
     `note` says why, at most MAX_NOTE characters. `based_on` is the `fields.fingerprint` of the working
-    copy that was reviewed: raises ConflictError if it has changed since. Raises UnchangedError if the
-    version would be the one that is published already.
+    copy that was reviewed, `was` the state that the user saw: raises ConflictError if one of them has
+    changed since. Raises UnchangedError if the version would be the one that is published already.
     """
     note = validation.note(note)
-    row = _locked(primitive_id)
+    row = _locked(primitive_id, actor)
     state = _next_state(row, PrimitiveVerb.PUBLISH)
     fields = working_copy(row)
     if based_on and based_on != fingerprint(fields):
@@ -139,6 +136,7 @@ def publish(
     digest = working_digest(ready, fields)
     if row.live is not None and row.live.digest == digest and _same_order(row.live, fields):
         raise UnchangedError(row.name, str(row.live), PrimitiveState(row.state))
+    _check_state(row, was)
     last = row.versions.aggregate(last=Max("number"))["last"] or 0
     version = PrimitiveVersion.objects.create(
         primitive=row,
@@ -165,16 +163,22 @@ def publish(
 
 @transaction.atomic
 def roll_back(
-    primitive_id: UUID, version_id: UUID, actor: Actor, *, note: str = "", instead_of: str = ""
+    primitive_id: UUID,
+    version_id: UUID,
+    actor: Actor,
+    *,
+    note: str = "",
+    instead_of: str = "",
+    was: str = "",
 ) -> PrimitiveRow:
     """Serve an earlier version again, instead of the one that was published last.
 
     The working copy stays as it is. Raises UnchangedError for the version that is published.
-    `instead_of` is the label of the version that it is to replace: raises ConflictError if another
-    one was published since.
+    `instead_of` is the label of the version that it is to replace, `was` the state that the user saw:
+    raises ConflictError if another version was published since, or the state is another one.
     """
     note = validation.note(note)
-    row = _locked(primitive_id)
+    row = _locked(primitive_id, actor)
     state = _next_state(row, PrimitiveVerb.PUBLISH)
     version = row.versions.filter(pk=version_id).first()
     if version is None:
@@ -184,6 +188,7 @@ def roll_back(
     before = str(row.live)
     if instead_of and instead_of != before:
         raise ConflictError(row.name)
+    _check_state(row, was)
     _check_servable(row, version)
     _move(row, state, version)
     facts = {"version": str(version), "instead_of": before}
@@ -194,14 +199,20 @@ def roll_back(
 @transaction.atomic
 def disable(primitive_id: UUID, actor: Actor) -> PrimitiveRow:
     """Stop serving a primitive, until it is enabled or published again."""
-    return _change_state(_locked(primitive_id), PrimitiveVerb.DISABLE, "disabled", actor)
+    return _change_state(_locked(primitive_id, actor), PrimitiveVerb.DISABLE, "disabled", actor)
 
 
 @transaction.atomic
-def enable(primitive_id: UUID, actor: Actor) -> PrimitiveRow:
-    """Serve the last published version again, whatever the working copy contains."""
-    row = _locked(primitive_id)
+def enable(primitive_id: UUID, actor: Actor, *, version: str = "") -> PrimitiveRow:
+    """Serve the last published version again, whatever the working copy contains.
+
+    `version` is the label of the one that the user saw: raises ConflictError if another one was
+    published since.
+    """
+    row = _locked(primitive_id, actor)
     _next_state(row, PrimitiveVerb.ENABLE)  # a wrong state is told before what else is wrong
+    if version and version != str(row.live):
+        raise ConflictError(row.name)
     if row.live is not None:
         _check_servable(row, row.live)
     return _change_state(row, PrimitiveVerb.ENABLE, "enabled", actor)
@@ -210,13 +221,13 @@ def enable(primitive_id: UUID, actor: Actor) -> PrimitiveRow:
 @transaction.atomic
 def archive(primitive_id: UUID, actor: Actor) -> PrimitiveRow:
     """Stop serving a primitive and take it out of the lists, until it is restored."""
-    return _change_state(_locked(primitive_id), PrimitiveVerb.ARCHIVE, "archived", actor)
+    return _change_state(_locked(primitive_id, actor), PrimitiveVerb.ARCHIVE, "archived", actor)
 
 
 @transaction.atomic
 def restore(primitive_id: UUID, actor: Actor) -> PrimitiveRow:
     """Put an archived primitive back into the lists, disabled."""
-    return _change_state(_locked(primitive_id), PrimitiveVerb.RESTORE, "restored", actor)
+    return _change_state(_locked(primitive_id, actor), PrimitiveVerb.RESTORE, "restored", actor)
 
 
 @transaction.atomic
@@ -225,7 +236,7 @@ def delete(primitive_id: UUID, actor: Actor) -> None:
 
     What was recorded of it stays. Raises NotDeletableError in any other state.
     """
-    row = _locked(primitive_id)
+    row = _locked(primitive_id, actor)
     if row.state not in DELETABLE:
         raise NotDeletableError(row.name, PrimitiveState(row.state))
     versions = row.versions.count()
@@ -241,7 +252,7 @@ def grant_function(tenant_id: UUID, function: str, actor: Actor) -> bool:
 
     Raises Invalid, on `function`, when the code has no such function.
     """
-    tenant = _tenant(tenant_id)
+    tenant = lock_open_tenant(tenant_id, actor, Permission.GRANT_FUNCTIONS)
     if function not in dict(kinds.functions()):
         raise Invalid({"function": [f"There is no function {function[:200]!r} in the code."]})
     _, new = Grant.objects.get_or_create(tenant=tenant, function=function)
@@ -256,6 +267,7 @@ def revoke_grant(tenant_id: UUID, function: str, actor: Actor) -> bool:
 
     The tenant's primitives that use it stay as they are, but are not served without the grant.
     """
+    lock_tenant(tenant_id, actor, Permission.GRANT_FUNCTIONS)
     count, _ = Grant.objects.filter(tenant=tenant_id, function=function).delete()
     if count:
         _record_grant("function.revoked", tenant_id, function, actor)
@@ -284,6 +296,12 @@ def _change_state(row: Primitive, verb: PrimitiveVerb, done: str, actor: Actor) 
     return primitive_row(row)
 
 
+def _check_state(row: Primitive, was: str) -> None:
+    """Refuse to serve what another user has disabled since this user saw its state, `was`."""
+    if was and was != row.state:
+        raise ConflictError(row.name)
+
+
 def _check_servable(row: Primitive, version: PrimitiveVersion) -> None:
     """Refuse a version whose function, secrets or hosts the tenant may no longer use."""
     if refused := validation.check_grant(row.tenant_id, version.function):
@@ -292,24 +310,27 @@ def _check_servable(row: Primitive, version: PrimitiveVersion) -> None:
         raise Invalid(unsendable)
 
 
-def _tenant(tenant_id: UUID) -> Tenant:
-    tenant = Tenant.objects.open().filter(pk=tenant_id).first()
-    if tenant is None:
-        raise UnknownTenantError
-    return tenant
-
-
-def _locked(primitive_id: UUID) -> Primitive:
+def _locked(primitive_id: UUID, actor: Actor) -> Primitive:
     """Return the row, locked until the transaction ends, so that its state and version are stable.
 
-    Its version is not joined: after waiting for a lock, PostgreSQL reads the locked row again, but
-    not the rows joined to it, so `live` would be the version from before the wait.
+    The tenant is locked first, as in every change of its primitives: one transaction may change
+    several. Its version is not joined: after waiting for a lock, PostgreSQL reads the locked row
+    again, but not the rows joined to it, so `live` would be the version from before the wait.
     """
-    rows = Primitive.objects.select_for_update(of=("self",)).select_related("tenant")
-    row = rows.filter(pk=primitive_id, tenant__closed_at=None).first()
+    tenant_id = _tenant_id(primitive_id)
+    tenant = lock_open_tenant(tenant_id, actor, Permission.EDIT_TOOLS)
+    row = Primitive.objects.select_for_update().filter(pk=primitive_id).first()
+    if row is None:  # deleted while this waited for the lock
+        raise UnknownError("primitive", primitive_id)
+    row.tenant = tenant
+    return row
+
+
+def _tenant_id(primitive_id: UUID) -> UUID:
+    row = Primitive.objects.filter(pk=primitive_id).only("tenant_id").first()
     if row is None:
         raise UnknownError("primitive", primitive_id)
-    return row
+    return row.tenant_id
 
 
 def _next_state(row: Primitive, verb: PrimitiveVerb) -> PrimitiveState:

@@ -12,6 +12,8 @@ from mcphost.catalogue.selectors import offering
 from mcphost.catalogue.snapshots import Offering
 from mcphost.feed.services import announce, announce_all
 from mcphost.protocol.uris import normalize
+from mcphost.tenants.access import lock_open_tenant
+from mcphost.tenants.roles import Permission
 
 UPDATED = "resource.updated"
 """The name of this change in the change log; its object is the URI."""
@@ -23,8 +25,10 @@ LIST = "list"
 def announce_update(tenant_id: UUID, uri: str, actor: Actor) -> None:
     """Notify subscribers that the content at `uri` has changed.
 
-    Raises Invalid, on `uri`, when the tenant serves nothing there.
+    Raises Invalid, on `uri`, when the tenant serves nothing there, PermissionDenied if the actor no
+    longer edits tools, and UnknownTenantError if the tenant does not exist or is closed.
     """
+    lock_open_tenant(tenant_id, actor, Permission.EDIT_TOOLS)
     normal = served_as(offering(tenant_id), uri)
     if normal is None:
         raise Invalid({"uri": [nothing_at(uri)]})

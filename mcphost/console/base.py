@@ -47,7 +47,7 @@ def of_tenant(permission: Permission) -> Callable[[View], View]:
 
     A tenant that does not exist, one that the user may not see, and one that is closed while the
     view changes it get the same 403, and so does a change whose user lost the permission meanwhile
-    (`access.require_still`).
+    (`access.lock_tenant`).
     """
     # Returns the 403 page instead of raising: Django would log a traceback for each refusal.
 
@@ -86,13 +86,19 @@ def of_platform(permission: Permission) -> Callable[[View], View]:
 
 
 def of_account(view: View) -> View:
-    """Guard a page of any signed-in account: redirect to the sign-in before anything is read."""
+    """Guard a page of any signed-in account: redirect to the sign-in before anything is read.
+
+    A change whose user lost the account or the role meanwhile gets the 403 page.
+    """
 
     @wraps(view)
     def guarded(request: SignedInRequest, **rest: Any) -> HttpResponseBase:
         if not request.user.is_active:
             return redirect_to_login(request.get_full_path(), reverse("admin:sign_in"))
-        return view(request, **rest)
+        try:
+            return view(request, **rest)
+        except (PermissionDenied, UnknownTenantError):
+            return refuse(request)
 
     return guarded
 

@@ -1,4 +1,8 @@
-"""Service accounts: programs that call a tenant in their own name, managed by its owners."""
+"""Service accounts: programs that call a tenant in their own name, managed by its owners.
+
+Changes raise PermissionDenied if the actor no longer manages tokens, and UnknownTenantError if there
+is no such tenant.
+"""
 
 import re
 from dataclasses import dataclass
@@ -13,8 +17,9 @@ from mcphost.audit.records import Actor
 from mcphost.audit.services import record
 from mcphost.feed.services import announce_all
 from mcphost.identity.models import ServiceAccount, Token
+from mcphost.tenants.access import lock_open_tenant, lock_tenant
 from mcphost.tenants.errors import InvalidError
-from mcphost.tenants.services import open_tenant
+from mcphost.tenants.roles import Permission
 
 DESCRIPTION_LIMIT = 200
 CREATOR_LIMIT = 200
@@ -44,7 +49,7 @@ def create(tenant_id: UUID, name: str, description: str = "", *, actor: Actor) -
     Raises InvalidError for a bad name or description, a name that is or was in use, and beyond 200
     accounts; UnknownTenantError if the tenant does not exist or is closed.
     """
-    open_tenant(tenant_id)
+    lock_open_tenant(tenant_id, actor, Permission.MANAGE_TOKENS)
     description = description.strip()
     problems: dict[str, list[str]] = {}
     if not _NAME.fullmatch(name):
@@ -78,7 +83,7 @@ def create(tenant_id: UUID, name: str, description: str = "", *, actor: Actor) -
 @transaction.atomic
 def disable(tenant_id: UUID, account_id: UUID, *, actor: Actor) -> bool:
     """Stop a service account's tokens until it is enabled; False if it was disabled, or is gone."""
-    row = _locked(tenant_id, account_id)
+    row = _locked(tenant_id, account_id, actor)
     if row is None or row.disabled_at is not None:
         return False
     row.disabled_at = timezone.now()
@@ -91,7 +96,7 @@ def disable(tenant_id: UUID, account_id: UUID, *, actor: Actor) -> bool:
 @transaction.atomic
 def enable(tenant_id: UUID, account_id: UUID, *, actor: Actor) -> bool:
     """Let a disabled service account's tokens work again; False if it was enabled, or is gone."""
-    row = _locked(tenant_id, account_id)
+    row = _locked(tenant_id, account_id, actor)
     if row is None or row.disabled_at is None:
         return False
     row.disabled_at = None
@@ -104,7 +109,7 @@ def enable(tenant_id: UUID, account_id: UUID, *, actor: Actor) -> bool:
 @transaction.atomic
 def remove(tenant_id: UUID, account_id: UUID, *, actor: Actor) -> bool:
     """Remove a service account and its tokens for good; False if there is none."""
-    row = _locked(tenant_id, account_id)
+    row = _locked(tenant_id, account_id, actor)
     if row is None:
         return False
     row.removed_at = timezone.now()
@@ -134,7 +139,8 @@ def accounts(tenant_id: UUID) -> tuple[AccountListing, ...]:
     )
 
 
-def _locked(tenant_id: UUID, account_id: UUID) -> ServiceAccount | None:
+def _locked(tenant_id: UUID, account_id: UUID, actor: Actor) -> ServiceAccount | None:
+    lock_tenant(tenant_id, actor, Permission.MANAGE_TOKENS)
     rows = ServiceAccount.objects.select_for_update()
     return rows.filter(tenant_id=tenant_id, pk=account_id, removed_at=None).first()
 

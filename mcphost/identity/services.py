@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
@@ -17,8 +18,8 @@ from mcphost.audit.services import record
 from mcphost.feed.services import announce
 from mcphost.identity import tokens
 from mcphost.identity.models import ServiceAccount, Token
-from mcphost.tenants.access import require_still
-from mcphost.tenants.errors import InvalidError, UnknownTenantError
+from mcphost.tenants.access import lock_account, lock_open_tenant, lock_tenant
+from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.fields import limit_problems
 from mcphost.tenants.models import Membership
 from mcphost.tenants.roles import (
@@ -30,7 +31,6 @@ from mcphost.tenants.roles import (
     may_hold,
     may_take,
 )
-from mcphost.tenants.services import open_tenant
 
 NAME_LIMIT = 100
 SCOPES_LIMIT = 200
@@ -81,17 +81,21 @@ def issue(
 
     Users issue tokens for themselves only, with the scopes that they may take. A token issued by a
     command is labelled "without consent", unless `consented`: then the owner runs that command.
-    Raises InvalidError for bad fields, and on `owner` if the owner is not an active member of the
-    tenant, the tenant does not exist or is closed, or another user issues the token.
+    Raises InvalidError for bad fields, and on `owner` if another user issues the token, or if the
+    owner is not an active member of the tenant, or the tenant does not exist or is closed. To the
+    owner the last two are PermissionDenied.
     """
     itself = actor.is_person(owner.pk)
     if actor.kind == "person" and not itself:
         raise InvalidError({"owner": [FOR_ONESELF]})
+    lock_account(actor)
     membership = (
         Membership.objects.select_for_update(of=("self",))
         .filter(tenant_id=tenant_id, tenant__closed_at=None, user=owner, user__is_active=True)
         .first()
     )
+    if membership is None and itself:
+        raise PermissionDenied
     if membership is None:
         raise InvalidError({"owner": ["The owner is not an active member of this tenant."]})
     role = Role(membership.role)
@@ -111,13 +115,10 @@ def issue_for_service(
     """Issue a token of a service account, with at most what a member may hold.
 
     Raises InvalidError for bad fields, and on `owner` if the tenant has no such enabled service
-    account, does not exist, or is closed; PermissionDenied if the actor no longer manages tokens.
+    account; PermissionDenied if the actor no longer manages tokens, and UnknownTenantError if the
+    tenant does not exist or is closed.
     """
-    try:
-        tenant = open_tenant(tenant_id)
-    except UnknownTenantError:
-        raise InvalidError({"owner": [NO_ACCOUNT]}) from None
-    require_still(actor, tenant, Permission.MANAGE_TOKENS)
+    tenant = lock_open_tenant(tenant_id, actor, Permission.MANAGE_TOKENS)
     accounts = ServiceAccount.objects.select_for_update()
     enabled = accounts.filter(tenant=tenant, disabled_at=None, removed_at=None)
     account = enabled.filter(pk=account_id).first()
@@ -130,7 +131,16 @@ def issue_for_service(
 
 @transaction.atomic
 def revoke(tenant_id: UUID, token_id: str, *, actor: Actor) -> bool:
-    """Revoke a token of this tenant for good; False if it was revoked, or does not exist."""
+    """Revoke a token of this tenant for good; False if it was revoked, or does not exist.
+
+    Users may revoke their own. Raises PermissionDenied if the actor no longer manages tokens, and
+    UnknownTenantError if there is no such tenant.
+    """
+    owner = Token.objects.filter(pk=token_id, tenant_id=tenant_id).values_list("owner", flat=True)
+    if (owner_id := owner.first()) is not None and actor.is_person(owner_id):
+        lock_account(actor)
+    else:
+        lock_tenant(tenant_id, actor, Permission.MANAGE_TOKENS)
     changed = Token.objects.filter(pk=token_id, tenant_id=tenant_id, revoked_at=None).update(
         revoked_at=timezone.now()
     )

@@ -2,6 +2,11 @@
 
 Staff belong to the platform and have their permissions in every tenant. All other users have those
 of their role, in the tenants where they have one.
+
+Pages ask once, when they are requested. A service asks again, in the transaction of its change
+(`lock_open_tenant`, `lock_tenant`, `require_still`, `lock_account`): the right may have been taken
+away since. Each locks the actor's account first, and then the tenant, so no two of them deadlock;
+whatever takes a right away holds one of these locks until its commit.
 """
 
 from collections.abc import Collection
@@ -12,6 +17,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 
 from mcphost.audit.records import Actor
+from mcphost.tenants.errors import UnknownTenantError
 from mcphost.tenants.models import Membership, Tenant
 from mcphost.tenants.roles import (
     READING,
@@ -104,12 +110,57 @@ def require_still(
 ) -> None:
     """Require a permission of a user who makes a change, as it is stored now; of commands, nothing.
 
-    Call it in the transaction of the change, after locking the tenant: a change that held the lock
-    may have taken away the permission that the user's page was entered with. Raises PermissionDenied.
+    For None, on the platform itself: call it first in the transaction of the change. A `tenant` must
+    be locked, after the actor's account. Raises PermissionDenied.
     """
-    if actor.kind == "person":
-        user = User.objects.filter(pk=actor.id).first()
-        require(user or AnonymousUser(), tenant, permission)
+    user = lock_account(actor)
+    if user is not None:
+        require(user, tenant, permission)
+
+
+def lock_account(actor: Actor) -> User | None:
+    """Lock and return the account of a user who makes a change; None for the platform itself.
+
+    Enough for changes of what belongs to the user; all others need a permission too. Rows that refer
+    to the account can still be added (`no_key`). Raises PermissionDenied unless it is active.
+    """
+    if actor.kind == "system":
+        return None
+    accounts = User.objects.select_for_update(no_key=True).filter(is_active=True)
+    user = accounts.filter(pk=actor.id).first() if actor.kind == "person" else None
+    if user is None:
+        raise PermissionDenied
+    return user
+
+
+def lock_tenant(tenant_id: UUID, actor: Actor, permission: Permission | None) -> Tenant:
+    """Return a tenant, locked for a change by an actor who has the permission now.
+
+    Without a permission, any active account will do. Changes to a tenant and to its members are
+    serialized by this lock. Rows that refer to the tenant can still be added (`no_key`): their
+    references are checked when their transaction commits, while it holds the lock of the change log,
+    and waiting for this lock there would deadlock. Raises PermissionDenied, and UnknownTenantError if
+    there is no such tenant.
+    """
+    return _lock(Tenant.objects.all(), tenant_id, actor, permission)
+
+
+def lock_open_tenant(tenant_id: UUID, actor: Actor, permission: Permission | None) -> Tenant:
+    """As `lock_tenant`. Raises UnknownTenantError also if the tenant is closed."""
+    return _lock(Tenant.objects.open(), tenant_id, actor, permission)
+
+
+def _lock(
+    tenants: QuerySet[Tenant], tenant_id: UUID, actor: Actor, permission: Permission | None
+) -> Tenant:
+    user = lock_account(actor)
+    tenant = tenants.select_for_update(no_key=True).filter(pk=tenant_id).first()
+    if tenant is None:
+        raise UnknownTenantError
+    # Read by a statement after the lock: on PostgreSQL it sees what was committed before.
+    if user is not None and permission is not None:
+        require(user, tenant, permission)
+    return tenant
 
 
 def tenant_for(user: Person, slug: str, permission: Permission) -> Tenant:

@@ -15,21 +15,17 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.contrib.auth.validators import UnicodeUsernameValidator
-from django.core.exceptions import ValidationError
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.utils import timezone
 
 from mcphost.audit.records import Actor
 from mcphost.audit.services import record
-from mcphost.tenants.access import allowed
+from mcphost.tenants.access import allowed, lock_open_tenant, lock_tenant
 from mcphost.tenants.errors import InvalidError, UnknownTenantError
-from mcphost.tenants.models import Invitation, Membership, Tenant
+from mcphost.tenants.models import Invitation, Membership
 from mcphost.tenants.roles import Permission, Role
-from mcphost.tenants.services import (
-    end_invitations,
-    member_changed,
-    open_tenant,
-)
+from mcphost.tenants.services import end_invitations, member_changed
 
 PREFIX = "mcph_invitation_"
 """The log's redaction recognizes links by its first part."""
@@ -94,12 +90,12 @@ def invite(
     """Create an invitation for a user name, replacing an open one for that name.
 
     Raises InvalidError for a bad user name or number of days, for members (they are changed in the
-    list of members), and when 100 invitations are open; UnknownTenantError if the tenant does not
-    exist or is closed.
+    list of members), and when 100 invitations are open; PermissionDenied if the inviter no longer
+    manages members, and UnknownTenantError if the tenant does not exist or is closed.
     """
-    tenant = open_tenant(tenant_id)
-    name = _checked(username)
     actor = Actor.person(inviter.pk, inviter.get_username())
+    tenant = lock_open_tenant(tenant_id, actor, Permission.MANAGE_MEMBERS)
+    name = _checked(username)
     if not 1 <= days <= MOST_DAYS:
         raise InvalidError({"days": [f"Give 1 to {MOST_DAYS} days."]})
     if Membership.objects.filter(tenant=tenant, user__username=name).exists():
@@ -128,8 +124,11 @@ def invite(
 
 @transaction.atomic
 def withdraw(tenant_id: UUID, invitation_id: UUID, *, actor: Actor) -> bool:
-    """Withdraw an invitation of this tenant; False if it has ended, or does not exist."""
-    Tenant.objects.select_for_update(no_key=True).filter(pk=tenant_id).first()
+    """Withdraw an invitation of this tenant; False if it has ended, or does not exist.
+
+    Raises PermissionDenied if the actor no longer manages members, and UnknownTenantError.
+    """
+    lock_tenant(tenant_id, actor, Permission.MANAGE_MEMBERS)
     row = Invitation.objects.filter(pk=invitation_id, tenant_id=tenant_id, ended_at=None).first()
     if row is None:
         return False
@@ -191,12 +190,13 @@ def decline(link: str, user: User, now: datetime) -> bool:
 def _end(
     link: str, user: User, now: datetime, verb: Callable[[Invitation, User, datetime], None]
 ) -> bool:
+    actor = Actor.person(user.pk, user.get_username())
     found = _row(link)
     if found is None or found.username != user.get_username():
         return False
     try:
-        open_tenant(found.tenant_id)
-    except UnknownTenantError:
+        lock_open_tenant(found.tenant_id, actor, None)
+    except (PermissionDenied, UnknownTenantError):  # closed, or the account is no longer active
         return False
     # Read again under the tenant's lock: another request may have ended it meanwhile.
     row = Invitation.objects.select_related("tenant", "inviter").get(pk=found.pk)

@@ -1,4 +1,7 @@
-"""Changes to tenants and members: each one transaction, one entry, one change in the change log."""
+"""Changes to tenants and members: each one transaction, one entry, one change in the change log.
+
+All raise PermissionDenied if the actor no longer has the right (`access`).
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
@@ -14,8 +17,8 @@ from django.utils import timezone
 from mcphost.audit.records import Actor
 from mcphost.audit.services import record
 from mcphost.feed.services import announce
-from mcphost.tenants.access import require_still
-from mcphost.tenants.errors import InvalidError, UnknownTenantError
+from mcphost.tenants.access import lock_open_tenant, lock_tenant, require_still
+from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.fields import TenantFields, check_fields, check_slug
 from mcphost.tenants.models import Invitation, Membership, Tenant
 from mcphost.tenants.roles import COMMON_SCOPES, Permission, Role, may_hold
@@ -41,6 +44,7 @@ def create_tenant(slug: str, fields: TenantFields | None = None, *, actor: Actor
 
     Raises InvalidError for bad fields and for a slug that is, or ever was, in use.
     """
+    require_still(actor, None, Permission.MANAGE_TENANT)
     given = fields or TenantFields()
     row = Tenant(slug=check_slug(slug))
     columns = _columns(check_fields(replace(given, title=given.title.strip() or slug)))
@@ -62,7 +66,7 @@ def update_tenant(tenant_id: UUID, fields: TenantFields, *, actor: Actor) -> Ten
 
     Raises InvalidError, and UnknownTenantError if the tenant does not exist or is closed.
     """
-    row = open_tenant(tenant_id)
+    row = lock_open_tenant(tenant_id, actor, Permission.MANAGE_TENANT)
     before, after = _columns(snapshot(row).fields), _columns(check_fields(fields))
     changed = {name: value for name, value in after.items() if value != before[name]}
     if changed:
@@ -85,7 +89,7 @@ def close_tenant(tenant_id: UUID, *, actor: Actor) -> TenantSnapshot:
 
     Raises UnknownTenantError if it does not exist or is closed already.
     """
-    row = open_tenant(tenant_id)
+    row = lock_open_tenant(tenant_id, actor, Permission.MANAGE_TENANT)
     row.closed_at = timezone.now()
     row.save(update_fields=["closed_at"])
     record("tenant.closed", actor=actor, tenant=row.id, target=row.slug)
@@ -99,13 +103,11 @@ def set_member(tenant_id: UUID, user: User, role: Role, *, actor: Actor) -> None
 
     A user may change the roles of members only, and never their own: users become members by an
     invitation (`invitations`). Commands of the platform's operator may also add members.
-    Raises InvalidError if one of these rules is broken and for the last owner, PermissionDenied if
-    the actor no longer manages members, and UnknownTenantError if the tenant does not exist or is
-    closed.
+    Raises InvalidError if one of these rules is broken and for the last owner, and
+    UnknownTenantError if the tenant does not exist or is closed.
     """
-    tenant = open_tenant(tenant_id)
-    if not actor.is_person(user.pk):
-        require_still(actor, tenant, Permission.MANAGE_MEMBERS)
+    needed = None if actor.is_person(user.pk) else Permission.MANAGE_MEMBERS
+    tenant = lock_open_tenant(tenant_id, actor, needed)
     before = Membership.objects.filter(tenant=tenant, user=user).first()
     if before is not None and before.role == role:
         return
@@ -123,10 +125,9 @@ def appoint_owner(tenant_id: UUID, username: str, *, actor: Actor) -> User:
     """Make an account owner of a tenant that has none, without its consent; for platform staff.
 
     Raises InvalidError if the tenant has an active owner or there is no active account of that
-    name, PermissionDenied if the actor is no longer staff, and UnknownTenantError if the tenant
-    does not exist or is closed.
+    name, and UnknownTenantError if the tenant does not exist or is closed.
     """
-    tenant = open_tenant(tenant_id)
+    tenant = lock_open_tenant(tenant_id, actor, None)
     require_still(actor, None, Permission.MANAGE_MEMBERS)
     if active_owners(tenant.pk).exists():
         raise InvalidError({"username": [HAS_OWNER]})
@@ -144,12 +145,10 @@ def grant_scopes(tenant_id: UUID, user: User, scopes: Iterable[str], *, actor: A
 
     Return whether that changed it.
 
-    Raises InvalidError for a scope that is not a tool's, or if the user is not a member,
-    PermissionDenied if the actor no longer manages members, and UnknownTenantError if the tenant
-    does not exist or is closed.
+    Raises InvalidError for a scope that is not a tool's, or if the user is not a member, and
+    UnknownTenantError if the tenant does not exist or is closed.
     """
-    tenant = open_tenant(tenant_id)
-    require_still(actor, tenant, Permission.MANAGE_MEMBERS)
+    tenant = lock_open_tenant(tenant_id, actor, Permission.MANAGE_MEMBERS)
     wanted = sorted(set(scopes) - COMMON_SCOPES)
     wrong = [scope for scope in wanted if not may_hold(Role.MEMBER, scope)]
     if wrong or len(wanted) > SCOPES_LIMIT:
@@ -172,13 +171,10 @@ def remove_member(tenant_id: UUID, user: User, *, actor: Actor) -> bool:
     """End a membership, and for good the tokens that depend on it. False if there is none.
 
     Users may remove themselves. Raises InvalidError for the last owner of an open tenant, and
-    PermissionDenied if the actor no longer manages members.
+    UnknownTenantError if there is no such tenant.
     """
-    tenant = Tenant.objects.select_for_update(no_key=True).filter(pk=tenant_id).first()
-    if tenant is None:
-        return False
-    if not actor.is_person(user.pk):
-        require_still(actor, tenant, Permission.MANAGE_MEMBERS)
+    needed = None if actor.is_person(user.pk) else Permission.MANAGE_MEMBERS
+    tenant = lock_tenant(tenant_id, actor, needed)
     # Locked, so that a token that is being issued meanwhile also ends with the membership.
     memberships = Membership.objects.select_for_update()
     membership = memberships.filter(tenant=tenant, user=user).first()
@@ -195,7 +191,8 @@ def remove_member(tenant_id: UUID, user: User, *, actor: Actor) -> bool:
 def keep_owners(user: User) -> None:
     """Lock a user's tenants, and require that each has another active owner.
 
-    Call it in the transaction that deactivates the account. Raises InvalidError.
+    Call it in the transaction that deactivates the account, after locking the account. Raises
+    InvalidError.
     """
     owned = Tenant.objects.open().filter(memberships__user=user, memberships__role=Role.OWNER)
     ids = list(owned.order_by("pk").values_list("pk", flat=True))
@@ -222,19 +219,6 @@ def end_invitations(tenant_id: UUID, username: str, reason: str, actor: Actor) -
         facts = {"user": username, "role": invitation.role, "reason": reason}
         target = str(invitation.pk)
         record("invitation.withdrawn", actor=actor, tenant=tenant_id, target=target, facts=facts)
-
-
-def open_tenant(tenant_id: UUID) -> Tenant:
-    """Return the row of an open tenant, locked, so that changes to its members are serialized.
-
-    Rows that refer to the tenant can still be added (`no_key`): their references are checked when
-    their transaction commits, while it holds the lock of the change log, and waiting for this lock
-    there would deadlock. Raises UnknownTenantError.
-    """
-    row = Tenant.objects.open().select_for_update(no_key=True).filter(pk=tenant_id).first()
-    if row is None:
-        raise UnknownTenantError
-    return row
 
 
 def _set_role(

@@ -4,6 +4,8 @@ The checks and their statuses are those of spec basic/transports/streamable-http
 Endpoint, Sending Messages) and RFC 9110.
 """
 
+from ipaddress import ip_address
+
 from django.http.request import split_domain_port, validate_host
 
 from mcphost.protocol.eras import Era, era_of
@@ -41,6 +43,27 @@ def knows_host(headers: Headers) -> bool:
     domain, _port = split_domain_port(headers.get("host") or "")
     known = bool(domain) and validate_host(domain, list(options().allowed_hosts))
     return known and headers.count("host") == 1
+
+
+def knows_probe(headers: Headers) -> bool:
+    """Whether a request for health, metrics or status has an allowed Host, an address, or none at all.
+
+    Balancers and Prometheus address a process by its IP address, or send HTTP/1.0 without a Host. A web
+    page that reaches it by DNS rebinding sends the page's own name.
+    """
+    if headers.count("host") == 0:
+        return True
+    domain, _port = split_domain_port(headers.get("host") or "")
+    is_own = domain == "localhost" or _is_address(domain)
+    return knows_host(headers) or (is_own and headers.count("host") == 1)
+
+
+def _is_address(domain: str) -> bool:
+    try:
+        ip_address(domain.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    return True
 
 
 def check_request(request: HttpRequest) -> None:

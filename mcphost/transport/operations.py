@@ -1,9 +1,14 @@
-"""`/healthz`, `/readyz`, `/metrics` and `/status.json`; 404 below `/.well-known/` (RFC 9728, 8414)."""
+"""`/healthz`, `/readyz`, `/metrics` and `/status.json`; 404 below `/.well-known/` (RFC 9728, 8414).
+
+What they tell about the inside needs the metrics token. Peer addresses decide nothing: behind a proxy on
+the same machine every request comes from loopback.
+"""
 
 import asyncio
 import hmac
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import wraps
 from typing import Any
 
 import orjson
@@ -16,17 +21,46 @@ from mcphost.serving.process import status as platform
 from mcphost.serving.process.lifecycle import ensure_started
 from mcphost.serving.process.status import PlatformStatus
 from mcphost.transport import cors
+from mcphost.transport.guard import knows_probe
 from mcphost.transport.options import options
 from mcphost.transport.request import Receive
 from mcphost.transport.response import Send, send_json
 
+Application = Callable[[Mapping[str, Any], Receive, Send], Awaitable[None]]
 
+
+def _checked(application: Application) -> Application:
+    """Refuse a Host that is not known, against DNS rebinding."""
+
+    @wraps(application)
+    async def checked(scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        if knows_probe(Headers(scope["headers"])):
+            await application(scope, receive, send)
+        else:
+            await send_json(send, 403, b'{"error":"host_not_allowed"}')
+
+    return checked
+
+
+@_checked
 async def healthz(scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
     await send_json(send, 200, b'{"status":"ok"}')
 
 
+@_checked
 async def readyz(scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
-    """Answer 200 when every health probe passes; 503 with the failing ones and why.
+    """Answer 200 when every health probe passes, else 503: one word, or with the metrics token why."""
+    await _send_readiness(send, detailed=_has_token(scope))
+
+
+@_checked
+async def readyz_in_detail(scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+    """As `readyz`, with the reasons for everyone: for a port that only this machine reaches."""
+    await _send_readiness(send, detailed=True)
+
+
+async def _send_readiness(send: Send, *, detailed: bool) -> None:
+    """Answer with the failing probes and why, if `detailed`.
 
     Warnings, about what the process can do without for a while, do not change the status; nor do facts,
     such as how the sandbox of scripts is confined, once a worker has started.
@@ -34,10 +68,12 @@ async def readyz(scope: Mapping[str, Any], receive: Receive, send: Send) -> None
     ensure_started()
     problems = health.problems()
     status, word = (503, "unready") if problems else (200, "ready")
-    facts: dict[str, Any] = {"status": word, "problems": problems}
-    if warnings := health.warnings():
-        facts["warnings"] = warnings
-    facts |= health.facts()
+    facts: dict[str, Any] = {"status": word}
+    if detailed:
+        facts["problems"] = problems
+        if warnings := health.warnings():
+            facts["warnings"] = warnings
+        facts |= health.facts()
     await send_json(send, status, orjson.dumps(facts))
 
 
@@ -51,6 +87,7 @@ METHODS = ("GET", "HEAD")
 _writer = ThreadPoolExecutor(1, thread_name_prefix="mcphost-metrics")
 
 
+@_checked
 async def metrics(scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
     """Answer a scrape by Prometheus; 404 unless a metrics token is set.
 
@@ -65,6 +102,7 @@ async def metrics(scope: Mapping[str, Any], receive: Receive, send: Send) -> Non
     await _send_text(send, body, media_type)
 
 
+@_checked
 async def status(scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
     """Answer the status of all processes: 200 if all is well, otherwise 503, with the reasons.
 
@@ -91,11 +129,9 @@ async def _platform_status() -> PlatformStatus:
 
 async def _refused(scope: Mapping[str, Any], send: Send) -> bool:
     """Refuse a request that does not come from monitoring; return whether it was refused."""
-    token = options().metrics_token
-    authorization = Headers(scope["headers"]).get("authorization") or ""
-    if not token:
+    if not options().metrics_token:
         await send_json(send, 404, b'{"error":"not_found"}')
-    elif not _fits(authorization, token):
+    elif not _has_token(scope):
         await send_json(send, 401, b'{"error":"unauthorized"}', [CHALLENGE])
     elif scope["method"] not in METHODS:
         allow = (b"allow", ", ".join(METHODS).encode())
@@ -105,10 +141,13 @@ async def _refused(scope: Mapping[str, Any], send: Send) -> bool:
     return True
 
 
-def _fits(authorization: str, token: str) -> bool:
+def _has_token(scope: Mapping[str, Any]) -> bool:
+    """Whether a metrics token is set, and the request has it."""
+    token = options().metrics_token
+    authorization = Headers(scope["headers"]).get("authorization") or ""
     scheme, _, presented = authorization.partition(" ")
     same = hmac.compare_digest(presented.strip().encode(), token.encode())
-    return same and scheme.lower() == "bearer"
+    return bool(token) and same and scheme.lower() == "bearer"
 
 
 async def _send_text(send: Send, body: bytes, media_type: str) -> None:

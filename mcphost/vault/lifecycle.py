@@ -1,8 +1,8 @@
 """Rotate, retire and destroy keys of the ring, and destroy a tenant's salt.
 
 Each service is one transaction with one entry in the record and one row in the change log. It locks
-the ring, and changes only rows whose state has not changed meanwhile. The caller checks
-permissions. Raises KeyRefusalError for an operation that is not possible, and VaultError.
+the ring, and changes only rows whose state has not changed meanwhile. Raises KeyRefusalError for an
+operation that is not possible, VaultError, and PermissionDenied if the actor no longer has the right.
 
 A rotation has two parts. `rotate` writes a key on standby, which does not seal yet. Once every
 ready process has had time to read it, `run_due_transitions` makes it the active key. `run_due_transitions` is called by the
@@ -28,6 +28,8 @@ from mcphost.audit.services import record
 from mcphost.feed.loop import SILENT_SECONDS
 from mcphost.feed.services import announce
 from mcphost.sealing.tokens import KEY_BYTES
+from mcphost.tenants.access import lock_tenant, require_still
+from mcphost.tenants.roles import Permission
 from mcphost.vault import selectors
 from mcphost.vault.errors import (
     KeyRefusalError,
@@ -61,6 +63,7 @@ def rotate(actor: Actor, compromised: bool = False, *, replaces: str | None = No
     one, and one on standby, are retired: each process stops using them as soon as it is notified.
     `replaces` is the key that the user saw as the active one: another one is not replaced.
     """
+    require_still(actor, None, Permission.MANAGE_KEYS)
     ring = _lock_ring()
     active = next((row for row in ring if row.state == KeyState.ACTIVE), None)
     if active is None:
@@ -87,6 +90,7 @@ def retire(key_id: str, actor: Actor, *, was: str | None = None) -> None:
     Retiring a key on standby cancels the rotation: the active key stays. `was` is the state that the
     user saw the key in: in another one it is not retired.
     """
+    require_still(actor, None, Permission.MANAGE_KEYS)
     row = _find(_lock_ring(), key_id)
     require(row.id, KeyState(row.state), KeyVerb.RETIRE)
     if was is not None and was != row.state:
@@ -98,6 +102,7 @@ def retire(key_id: str, actor: Actor, *, was: str | None = None) -> None:
 @transaction.atomic
 def destroy(key_id: str, actor: Actor) -> None:
     """Erase the secret of a retired key. Tokens sealed under it are lost for good."""
+    require_still(actor, None, Permission.MANAGE_KEYS)
     row = _find(_lock_ring(), key_id)
     require(row.id, KeyState(row.state), KeyVerb.DESTROY)
     _apply(RingKey.objects.filter(pk=row.pk), KeyVerb.DESTROY, wrapped="")
@@ -166,10 +171,12 @@ def run_due_transitions(actor: Actor = SCHEDULER) -> Sequence[str]:
 def destroy_salt(tenant: UUID, actor: Actor) -> bool:
     """Destroy a tenant's salt: none of its tokens can be opened, or new ones sealed, any more.
 
-    False if it was destroyed before. Its records stay readable. The salt cannot be restored.
+    False if it was destroyed before. Its records stay readable. The salt cannot be restored. Raises
+    UnknownTenantError.
     """
     ensure_tenant(tenant)
     with transaction.atomic():
+        lock_tenant(tenant, actor, Permission.MANAGE_TENANT)
         row = TenantSecret.objects.filter(tenant=tenant)
         gone = row.exclude(wrapped_salt="").update(wrapped_salt="")
         if gone:

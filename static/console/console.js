@@ -72,9 +72,22 @@
     note.scrollIntoView({ block: "nearest" });
   };
   const guarded = () => frame.contentDocument?.addEventListener("submit", measured);
+  // A trial that waits for its operator ends with its page, and when another one begins in its place.
+  const abandon = () => {
+    const inside = frame.contentDocument;
+    const { end, endAt } = inside?.body?.dataset ?? {};
+    if (!end) return;
+    delete inside.body.dataset.end;
+    const body = new FormData();
+    body.set("_end", end);
+    body.set("csrfmiddlewaretoken", inside.querySelector("[name=csrfmiddlewaretoken]").value);
+    navigator.sendBeacon(endAt, body);
+  };
   if (frame) {
     frame.addEventListener("load", guarded);
     guarded();
+    window.addEventListener("pagehide", abandon);
+    document.addEventListener("submit", (event) => event.submitter?.matches("[data-try]") && abandon());
   }
 
   // A token is shown once: going back to this page, or reloading it, leads to the list.

@@ -16,7 +16,7 @@ from mcphost.runtime.outcomes import Complete, Outcome
 from mcphost.runtime.ports import Ports
 from mcphost.runtime.schema import ArgumentProblem
 
-ACTOR = Actor.person(7, "olga")
+ACTOR = Actor.system("olga")
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 OTHER = {"type": "object", "properties": {"words": {"type": "string"}}}
 

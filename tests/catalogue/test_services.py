@@ -41,7 +41,7 @@ class Traces:
         entry = Entry.objects.exclude(pk__in=self.entries).get()
         change = Change.objects.exclude(pk__in=self.changes).get()
         assert (change.what, change.tenant) == ("tool", entry.tenant)
-        assert (entry.actor_kind, entry.actor_id, entry.actor_label) == ("person", "7", "olga")
+        assert (entry.actor_kind, entry.actor_id, entry.actor_label) == ("system", "", "olga")
         return entry
 
     def none(self) -> bool:
@@ -85,7 +85,7 @@ def test_a_tool_of_an_unknown_or_closed_tenant_cannot_be_made(acme: UUID) -> Non
     close_tenant(acme, actor=ACTOR)
     with pytest.raises(UnknownTenantError):
         services.create(acme, fields("demo.add"), ACTOR)
-    with pytest.raises(UnknownError):
+    with pytest.raises(UnknownTenantError):
         services.publish(tool, ACTOR)
 
 

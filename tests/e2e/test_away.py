@@ -16,6 +16,7 @@ from tests.e2e.processes import Server, _start, free_port, manage, stop
 
 ECHO = raw.call("echo", {"text": "still there"})
 PATIENCE = 40
+TOKEN = "a-token-for-monitoring"
 
 
 def _becomes(test: Callable[[], bool]) -> bool:
@@ -29,7 +30,7 @@ def _becomes(test: Callable[[], bool]) -> bool:
 
 def _says(server: Server, status: int, word: str) -> bool:
     try:
-        reply = raw.send(server, "GET", "/readyz")
+        reply = raw.send(server, "GET", "/readyz", Authorization=f"Bearer {TOKEN}")
     except OSError:
         return False
     return reply.status == status and word in reply.body.decode()
@@ -49,7 +50,11 @@ def gate(machine: None) -> Iterator[Gate]:
 
 @contextmanager
 def _serving(home: Path, url: str) -> Iterator[Server]:
-    settings = {"DATABASE_URL": url, "MCPHOST_DATABASE_WAIT_SECONDS": "1"}
+    settings = {
+        "DATABASE_URL": url,
+        "MCPHOST_DATABASE_WAIT_SECONDS": "1",
+        "MCPHOST_METRICS_TOKEN": TOKEN,
+    }
     server, process = _start("serve", free_port(), home, home.parent, settings)
     try:
         yield server

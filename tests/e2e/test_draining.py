@@ -20,6 +20,7 @@ from tests.e2e.nodes import Service
 from tests.e2e.processes import ROOT, Server, serving
 
 PATIENCE = 60
+TOKEN = "a-token-for-monitoring"
 STEP = b"notifications/progress"
 STOPPED = "The server shut down before the call was complete"
 
@@ -60,9 +61,12 @@ def _slow_calls(server: Server, how_many: int) -> list[str]:
 
 
 def test_notice_is_given_by_readyz_while_everything_is_still_served(home: Path) -> None:
-    with serving("uvicorn", home, signal.SIGINT, MCPHOST_NOTICE_SECONDS="3600") as server:
+    settings = {"MCPHOST_NOTICE_SECONDS": "3600", "MCPHOST_METRICS_TOKEN": TOKEN}
+    with serving("uvicorn", home, signal.SIGINT, **settings) as server:
         os.kill(server.pid, signal.SIGTERM)
-        while (reply := raw.send(server, "GET", "/readyz")).status == 200:
+        while (
+            reply := raw.send(server, "GET", "/readyz", Authorization=f"Bearer {TOKEN}")
+        ).status == 200:
             pass
         assert reply.status == 503
         assert reply.json["problems"] == {"drain": "the server is about to stop"}

@@ -71,7 +71,7 @@ GROUPS: Final = (("known", 0, 1), ("known", 0, 2), ("brand_new", 1, 1), ("brand_
 phase 0 all code is old, in phase 1 one node is new, in phase 2 all are."""
 BOUND: Final = 90.0
 MAX_ATTEMPTS: Final = 200
-MAX_PAUSE: Final = 0.3
+MAX_PAUSE: Final = 1.0
 RETRYABLE: Final = (429, 503)
 ABLE: Final = {
     f"{raw.PREFIX}clientCapabilities": {

@@ -27,9 +27,10 @@ from mcphost.identity.services import (
     revoke,
 )
 from mcphost.identity.tokens import digest
+from mcphost.tenants.access import lock_open_tenant
 from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.roles import Audience
-from mcphost.tenants.services import close_tenant, open_tenant
+from mcphost.tenants.services import close_tenant
 from tests.cast import ACTOR, Cast
 
 pytestmark = pytest.mark.django_db
@@ -227,5 +228,5 @@ def test_a_token_is_issued_while_the_members_of_its_tenant_are_changed(cast: Cas
             connections.close_all()
 
     with ThreadPoolExecutor(1) as pool, transaction.atomic():
-        open_tenant(cast.acme.id)
+        lock_open_tenant(cast.acme.id, ACTOR, None)
         assert pool.submit(issued).result(30) == "laptop"

@@ -25,7 +25,7 @@ from tests.vault.rings import have_expired, have_waited
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-OLGA = Actor.person(1, "olga")
+OLGA = Actor.system("olga")
 STATE = Purpose.STATE
 
 

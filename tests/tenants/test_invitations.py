@@ -123,9 +123,9 @@ def test_inviting_costs_the_same_queries_whether_or_not_the_account_exists(
 ) -> None:
     User.objects.create_user("existing")
     User.objects.create_user("inactive", is_active=False)
-    # A savepoint, the tenant, the membership, the earlier invitation, how many are open, the row,
-    # the record, and the release.
-    with django_assert_num_queries(8):
+    # A savepoint, the account and the role of the inviter, the tenant, the membership, the earlier
+    # invitation, how many are open, the row, the record, and the release.
+    with django_assert_num_queries(10):
         _invite(cast, name)
     listed = invitations.listing(cast.acme.id, timezone.now())
     assert [(each.username, each.state) for each in listed] == [(name, InvitationState.OPEN)]

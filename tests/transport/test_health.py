@@ -1,18 +1,23 @@
-"""`/healthz` and `/readyz`."""
+"""`/healthz` and `/readyz`, and which Host any of the paths for operations takes."""
 
 import pytest
+from django.test import override_settings
 
 from mcphost.feed.loop import loop as feed
 from mcphost.observability import health
 from mcphost.serving.database import in_database
+from mcphost.transport.server.operations_port import PATHS
 from tests.cast import Cast
 from tests.mcp import Exchange, Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
+TOKEN = "a-token-of-enough-letters"
+WITH_TOKEN = {"authorization": f"Bearer {TOKEN}"}
+OPEN = override_settings(MCPHOST_METRICS_TOKEN=TOKEN, ALLOWED_HOSTS=["mcp.example.com"])
 
 
-async def _get(path: str) -> Reply:
-    exchange = Exchange(path, {"host": "anything"}, "GET")
+async def _get(path: str, **headers: str) -> Reply:
+    exchange = Exchange(path, headers, "GET")
     exchange.write(b"")
     return await exchange.done()
 
@@ -22,18 +27,70 @@ async def test_a_living_process_says_so(served: Cast) -> None:
     assert (reply.status, reply.last) == (200, {"status": "ok"})
 
 
+@OPEN
 async def test_a_ready_process_has_no_problems(served: Cast) -> None:
     await _get("/readyz")
     await in_database(feed.poll)
-    reply = await _get("/readyz")
+    assert (await _get("/readyz")).last == {"status": "ready"}
+    reply = await _get("/readyz", **WITH_TOKEN)
     assert (reply.status, reply.last["status"], reply.last["problems"]) == (200, "ready", {})
 
 
-async def test_an_unready_process_says_what_is_wrong(served: Cast) -> None:
+@pytest.mark.parametrize("token", ["", "Bearer ", "Bearer another", f"Basic {TOKEN}"])
+@pytest.mark.parametrize("configured", ["", TOKEN])
+async def test_an_unready_process_says_what_is_wrong_only_to_monitoring(
+    served: Cast, token: str, configured: str
+) -> None:
     health.register("probe", lambda: "it is raining")
+    health.warn("warner", lambda: "it is cold")
+    health.inform("weather", lambda: {"wind": "strong"})
     try:
-        reply = await _get("/readyz")
+        with override_settings(MCPHOST_METRICS_TOKEN=configured):
+            reply = await _get("/readyz", **{"authorization": token} if token else {})
+            detailed = await _get("/readyz", **WITH_TOKEN)
     finally:
         health.unregister("probe")
-    assert reply.status == 503
-    assert reply.last["problems"]["probe"] == "it is raining"
+        health.warn("warner", lambda: None)
+        health.inform("weather", dict)
+    assert (reply.status, reply.last) == (503, {"status": "unready"})
+    if configured:
+        assert detailed.status == 503
+        assert detailed.last["problems"]["probe"] == "it is raining"
+        assert detailed.last["warnings"]["warner"] == "it is cold"
+        assert detailed.last["weather"] == {"wind": "strong"}
+    else:
+        assert detailed.last == reply.last
+
+
+@OPEN
+@pytest.mark.parametrize("path", list(PATHS))
+@pytest.mark.parametrize(
+    ("host", "known"),
+    [
+        ("mcp.example.com", True),
+        ("mcp.example.com:8000", True),
+        ("localhost:8000", True),
+        ("127.0.0.1:8000", True),
+        ("10.0.0.7:8000", True),
+        ("[fd00::7]:8000", True),
+        ("attacker.example", False),
+        ("127.0.0.1.attacker.example", False),
+        ("localhost.attacker.example:8000", False),
+        ("10.0.0.7@attacker.example", False),
+        ("", False),
+    ],
+)
+async def test_a_host_of_another_name_gets_nothing_from_any_path_for_operations(
+    served: Cast, path: str, host: str, known: bool
+) -> None:
+    reply = await _get(path, host=host, **WITH_TOKEN)
+    assert (reply.status in (200, 503)) == known
+    if not known:
+        assert (reply.status, reply.last) == (403, {"error": "host_not_allowed"})
+
+
+@OPEN
+@pytest.mark.parametrize("path", list(PATHS))
+async def test_a_probe_without_a_host_is_answered(served: Cast, path: str) -> None:
+    """HTTP/1.0, as HAProxy sends it; a browser always sends one."""
+    assert (await _get(path, **WITH_TOKEN)).status in (200, 503)

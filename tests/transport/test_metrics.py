@@ -22,7 +22,7 @@ OPEN = override_settings(MCPHOST_METRICS_TOKEN=TOKEN)
 
 
 async def get(authorization: str = f"Bearer {TOKEN}", method: str = "GET", **more: str) -> Reply:
-    headers = {"host": "anything", "authorization": authorization, **more}
+    headers = {"host": "localhost", "authorization": authorization, **more}
     exchange = Exchange("/metrics", {k: v for k, v in headers.items() if v}, method)
     exchange.write(b"")
     return await exchange.done()

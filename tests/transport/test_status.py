@@ -24,7 +24,7 @@ OPEN = override_settings(MCPHOST_METRICS_TOKEN=TOKEN)
 
 
 async def get(authorization: str = f"Bearer {TOKEN}", method: str = "GET") -> Reply:
-    headers = {"host": "anything", "authorization": authorization}
+    headers = {"host": "localhost", "authorization": authorization}
     exchange = Exchange("/status.json", {k: v for k, v in headers.items() if v}, method)
     exchange.write(b"")
     return await exchange.done()

@@ -13,6 +13,7 @@ from mcphost.audit.records import Actor
 from mcphost.feed.loop import SILENT_SECONDS
 from mcphost.feed.models import Change
 from mcphost.sealing.tokens import Purpose, Reason, SealError, key_id
+from mcphost.tenants.services import create_tenant
 from mcphost.vault import lifecycle, sealer, selectors
 from mcphost.vault.errors import (
     KeyRefusalError,
@@ -40,7 +41,7 @@ from tests.vault.rings import add_key, age, have_expired, have_waited, states
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-OLGA = Actor.person(1, "olga")
+OLGA = Actor.system("olga")
 
 
 @pytest.fixture
@@ -342,7 +343,7 @@ def test_what_cannot_be_recorded_is_not_done(
 def test_destroying_a_salt_makes_a_tenants_tokens_worthless_and_keeps_its_payloads(
     old: str,
 ) -> None:
-    tenant, other = uuid4(), uuid4()
+    tenant, other = create_tenant("acme", actor=OLGA).id, uuid4()
     mine, theirs = (sealer.seal(Purpose.STATE, each, b"x") for each in (tenant, other))
     payload_key = ensure_tenant(tenant).payload_key
     assert destroy_salt(tenant, OLGA)
@@ -361,7 +362,7 @@ def test_destroying_a_salt_makes_a_tenants_tokens_worthless_and_keeps_its_payloa
 
 
 def test_a_salt_is_destroyed_once(old: str) -> None:
-    tenant = uuid4()
+    tenant = create_tenant("acme", actor=OLGA).id
     ensure_tenant(tenant)
     assert sorted(at_once(lambda: destroy_salt(tenant, OLGA))) == [False, False, False, True]
     assert len(told("salt.destroyed")) == 1
@@ -369,7 +370,7 @@ def test_a_salt_is_destroyed_once(old: str) -> None:
 
 
 def test_a_tenant_that_never_sealed_anything_can_have_its_salt_destroyed(old: str) -> None:
-    tenant = uuid4()
+    tenant = create_tenant("acme", actor=OLGA).id
     assert destroy_salt(tenant, OLGA)
     assert ensure_tenant(tenant).salt == b""
 

@@ -18,7 +18,7 @@ from tests.vault.rings import add_key, age, have_waited
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-OLGA = Actor.person(1, "olga")
+OLGA = Actor.system("olga")
 
 
 def test_every_key_is_listed_the_newest_first_with_what_is_in_flight() -> None:

@@ -11,6 +11,7 @@ from mcphost.audit.models import Entry
 from mcphost.audit.records import Actor
 from mcphost.feed.models import Change
 from mcphost.sealing.tokens import Purpose
+from mcphost.tenants.models import Tenant
 from mcphost.vault import rewrapping, sealer, selectors
 from mcphost.vault.errors import DamagedSecretError, MasterKeyMismatch
 from mcphost.vault.lifecycle import destroy_salt, rotate
@@ -24,7 +25,7 @@ from tests.vault.rings import add_key
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-OLGA = Actor.person(1, "olga")
+OLGA = Actor.system("olga")
 OLD, NEW, STRANGE = (bytes([n]) * 32 for n in (1, 2, 3))
 TENANTS = [UUID(int=n) for n in range(1, 8)]
 
@@ -207,6 +208,7 @@ def test_a_salt_that_is_destroyed_meanwhile_does_not_come_back(
         destroy_salt(TENANTS[0], OLGA)
         return write(anew)
 
+    Tenant.objects.create(id=TENANTS[0], slug="acme", title="Acme")
     give(OLD, NEW)
     with monkeypatch.context() as patch:
         patch.setattr(rewrapping, "_write", late)

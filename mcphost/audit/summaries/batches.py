@@ -37,7 +37,7 @@ from mcphost.audit.summaries.sets import (
     uuid_of,
     vendor,
 )
-from mcphost.runtime.call import PrincipalKind
+from mcphost.runtime.call import Delivery, PrincipalKind
 
 AT_ONCE: Final = 100
 """How many calls are projected in one transaction: on SQLite it keeps others from writing."""
@@ -80,6 +80,12 @@ class _Deltas:
     def count(self, group: AlikeCalls, sums: CallSums, sign: int = 1) -> None:
         self.groups[group].add(sums, sign)
 
+    def count_rows(self, rows: Iterable[CallSummary], sign: int = 1) -> None:
+        """Count calls of clients. Trials in the console are listed, but they are no traffic."""
+        for row in rows:
+            if row.delivery != Delivery.PLAYGROUND:
+                self.count(_group(row), sums_of(row), sign)
+
 
 @transaction.atomic
 def write(batch: CallBatch, now: datetime, losses: Losses) -> int:
@@ -90,8 +96,7 @@ def write(batch: CallBatch, now: datetime, losses: Losses) -> int:
         return 0
     deltas = _Deltas()
     before = list(CallSummary.objects.filter(call__in=[*plain, *others]))
-    for row in before:
-        deltas.count(_group(row), sums_of(row), -1)
+    deltas.count_rows(before, -1)
     known = [row.call for row in before]
     if known:
         run(f"DELETE FROM audit_call_mark WHERE call IN {ids_of()}", hexes(known))  # noqa: S608
@@ -105,8 +110,7 @@ def write(batch: CallBatch, now: datetime, losses: Losses) -> int:
     CallMark.objects.bulk_create(mark for each in found for mark in _marks(each))
     after += len(rows)
     _add_plain(deltas, plain)
-    for row in rows:
-        deltas.count(_group(row), sums_of(row))
+    deltas.count_rows(rows)
     rollups.note(deltas.groups)
     Following.objects.filter(pk=following.pk).update(seq=after)
     return after - base
@@ -218,6 +222,7 @@ def _add_plain(deltas: _Deltas, calls: Sequence[UUID]) -> None:
         f"SELECT tenant, {minute} AS minute, target, client_name, caller, "  # noqa: S608
         f"actor_kind = '{PrincipalKind.ANONYMOUS}' AS anonymous, method = '{READ}' AS is_read, is_error, "
         f"COUNT(*), MAX(at), {joined} FROM audit_call WHERE call IN {ids_of()} AND details IS NULL "
+        f"AND delivery <> '{Delivery.PLAYGROUND}' "
         "GROUP BY tenant, minute, target, client_name, caller, anonymous, is_read, is_error",
         hexes(calls),
     )

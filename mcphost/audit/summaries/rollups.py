@@ -1,9 +1,11 @@
 """Add the figures of calls to roll-ups: per minute, hour and day, by target, client and caller.
 
+Trials in the console are in no roll-up: they are rows of calls, but no traffic.
+
 A row of a call that changes is taken away as it was and added as it is. These sums are noted in the
 transaction that changes it (`RollUpChange`), and soon after added to roll-ups, those of many batches
 together, since most of them belong to the same rows. So roll-ups with what is noted are sums over all rows
-of calls, exactly, for as long as their buckets are kept.
+of calls of clients, exactly, for as long as their buckets are kept.
 
 A bucket has a row for each of the first MOST_NAMES names of a dimension. Callers without a token choose the
 name of their client freely, and every caller the URI that it reads. Such names have rows of their own

@@ -24,6 +24,7 @@ from mcphost.console.records.filters import count_open
 from mcphost.console.returning import list_with
 from mcphost.identity.selectors import TokenListing, expiring
 from mcphost.observability import health
+from mcphost.runtime.call import Delivery
 from mcphost.tenants.access import allowed, tenants_where
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
@@ -104,8 +105,12 @@ def hands(
 def open_requests(
     viewer: Viewer, waiting: Iterable[WaitingQuestion], now: datetime
 ) -> Iterator[Hand]:
-    """Yield the open input requests near their end, the soonest first."""
-    near = [each for each in waiting if each.expires_at - now <= SOON]
+    """Yield the open input requests of clients near their end, the soonest first."""
+    near = [
+        each
+        for each in waiting
+        if each.expires_at - now <= SOON and each.entry.delivery != Delivery.PLAYGROUND
+    ]
     known = slugs(each.entry.tenant for each in near[: MOST_OF_EACH + 1])
     for each in near[:MOST_OF_EACH]:
         slug = known[each.entry.tenant]

@@ -25,6 +25,9 @@ Values = Mapping[str, Any]
 BASED_ON = "based_on"
 """The form's hidden field: the fingerprint of the values that it was shown with."""
 
+STATE = "was"
+"""The hidden field of forms that serve something: the state that it was shown in."""
+
 WHAT_DIFFERS = (
     "What differs is shown below the form's buttons. Change the form, or save again to replace it."
 )

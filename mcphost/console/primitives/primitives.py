@@ -36,7 +36,7 @@ from mcphost.console.base import (
     show,
 )
 from mcphost.console.dashboards.uses import counted, use_page, uses
-from mcphost.console.forms.edits import BASED_ON, WHAT_DIFFERS, Difference
+from mcphost.console.forms.edits import BASED_ON, STATE, WHAT_DIFFERS, Difference
 from mcphost.console.forms.kind_forms import PYTHON, granted, kind_for, ways
 from mcphost.console.periods import asked_period
 from mcphost.console.primitives import gallery
@@ -51,6 +51,7 @@ from mcphost.tenants.roles import Permission
 PUBLISH = "_publish"
 """The name of the button that saves and publishes."""
 
+_DISABLED = "It is disabled now: publishing serves it again. "
 PUBLISHED = "{} is published. Clients can use it now."
 
 
@@ -130,24 +131,31 @@ def edit(
     form = PrimitiveForm(WORDS[sort], tenant.pk, row.fields.kind, form_input(request), row.fields)
     now = row.fingerprint
     read = query_text(request.POST, BASED_ON) or now
+    was = query_text(request.POST, STATE) or row.state.value
     conflict: Sequence[Difference] = ()
     if request.method == "POST" and form.is_valid():
         wanted, publish, who = form.wanted(), PUBLISH in request.POST, actor(request)
         note = form.cleaned_data["note"]
         try:
             saved = form.attempt(
-                lambda: _update(row, wanted, who, publish=publish, note=note, based_on=read)
+                lambda: _update(
+                    row, wanted, who, publish=was if publish else None, note=note, based_on=read
+                )
             )
         except UnknownError:
             raise Http404 from None  # another user deleted it meanwhile
         except ConflictError as refusal:
             saved, conflict = None, differing_fields(row.fields, wanted)
-            form.add_error(None, f"{refusal}. {WHAT_DIFFERS}")
+            disabled = _DISABLED if row.state is PrimitiveState.DISABLED else ""
+            form.add_error(None, f"{refusal}. {disabled}{WHAT_DIFFERS}")
+            was = row.state.value
         if saved is not None:
             return _saved(request, tenant, *saved)
     # After a conflict has been shown, saving again replaces the other user's changes.
     based_on = now if conflict else read
-    return _form_page(request, tenant, WORDS[sort], form, row, conflict=conflict, based_on=based_on)
+    return _form_page(
+        request, tenant, WORDS[sort], form, row, conflict=conflict, based_on=based_on, was=was
+    )
 
 
 @of_tenant(Permission.VIEW_TOOLS)
@@ -188,22 +196,25 @@ def _update(
     wanted: PrimitiveFields,
     who: Actor,
     *,
-    publish: bool,
+    publish: str | None,
     note: str,
     based_on: str,
 ) -> tuple[PrimitiveRow, str]:
     """Return the row, and a sentence that says what was done.
 
-    A working copy that is published already is only saved.
+    `publish` is the state that the user saw, if the working copy is to be published too. One that is
+    published already is only saved.
     """
     inspected = validation.inspect(before.tenant_id, wanted)
     with transaction.atomic():
         saved = services.update_inspected(before.id, inspected, who, based_on=based_on)
         try:
-            row = services.publish(saved.id, who, note=note) if publish else saved
+            row = saved
+            if publish is not None:
+                row = services.publish(saved.id, who, note=note, was=publish)
         except UnchangedError as refusal:
             return saved, f"{saved.name} is saved. No new version was created: {refusal}"
-    return row, _done(row.name, publish=publish)
+    return row, _done(row.name, publish=publish is not None)
 
 
 def _done(name: str, *, publish: bool) -> str:

@@ -2,10 +2,13 @@
 
 The document shows foreign text, so it has the strict policy and no scripts; the tool's form and page
 frame it. It carries the definition, the arguments and the sealed state from round to round, signed
-for this user and tenant: the server holds nothing.
+for this user and tenant: the server holds nothing. A trial whose document is gone is ended: by the
+response that does not carry it any more, or by the framing page, which sends what `END` has as it
+leaves. What neither reaches expires soon (`deliveries.TRIAL_SECONDS`).
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any, Final
@@ -20,14 +23,14 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.clickjacking import xframe_options_sameorigin
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_POST
 
 from mcphost.catalogue import validation
 from mcphost.catalogue.drafts import compile_draft
 from mcphost.catalogue.errors import Invalid
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.snapshots import ToolSnapshot
-from mcphost.console.base import SignedInRequest, View, of_tenant
+from mcphost.console.base import SignedInRequest, View, actor, of_tenant
 from mcphost.console.forms import questions, schema_forms
 from mcphost.console.forms.kind_forms import kind_for
 from mcphost.console.primitives import trial_results
@@ -38,7 +41,7 @@ from mcphost.console.signin import may_enter
 from mcphost.console.words import WORDS
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.serving.execution import trials
-from mcphost.serving.execution.trials import REFUSAL, Trial, TrialRound
+from mcphost.serving.execution.trials import REFUSAL, Trial, TrialEndedError, TrialRound
 from mcphost.serving.process import lifecycle
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
@@ -50,7 +53,8 @@ POLICY: Final = (
 MOST_AT_ONCE: Final = 4
 """The most trials in a process: each occupies a thread of Django's. Of a tenant one less."""
 RETRY_SECONDS: Final = 2
-CARRIED, RUN, ANSWER, STOP = "_trial", "_run", "_answer", "_stop"
+CARRIED, RUN, ANSWER, END = "_trial", "_run", "_answer", "_end"
+_ENDED: Final = "Responses to its trials are no longer accepted. Nothing was run."
 LOST: Final = "This trial cannot go on: its form is incomplete or too old. Press Try it again."
 
 SIGN_IN_FROM: Final = {"tool_try": "tool_add", "tool_try_saved": "tool"}
@@ -62,6 +66,10 @@ _BUSY: Final = {
     Busy.TENANT: "Too many other users of this tenant run trials now. Try again in a moment.",
     Busy.ALL: "Too many trials of other users run now. Try again in a moment.",
 }
+_STOPPED: Final = "The operator stopped the trial."
+_LEFT: Final = "The page of the trial was left."
+_REFUSED: Final = "The operator may not try the tool any more, or it is gone."
+_UNFIT: Final = "The definition that is tried cannot be published any more."
 _SALT: Final = "mcphost.console.trials"
 _SECONDS: Final = 24 * 3600
 _FIELDS: Final = (
@@ -84,7 +92,7 @@ class Carried:
     """What the page carries from round to round.
 
     `asked` are the open requests by key; `rounds` says of each round so far how it ended and how
-    long it took, in seconds.
+    long it took, in seconds. `call` is the id of the call; `tool_state` is as in `Trial`.
     """
 
     definition: Mapping[str, Any]
@@ -93,6 +101,8 @@ class Carried:
     state: str = ""
     asked: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     rounds: Sequence[tuple[str, float]] = ()
+    call: str = ""
+    tool_state: str = ""
 
     @property
     def fields(self) -> PrimitiveFields:
@@ -114,6 +124,7 @@ def _framed(view: View) -> View:
             response = HttpResponse(status=404)
         if response.status_code not in (403, 404):
             return response
+        _end_refused(request, str(rest.get("slug", "")))
         return _page(request, status=response.status_code, problems=[NO_ACCESS])
 
     return xframe_options_sameorigin(answered)
@@ -131,6 +142,7 @@ def in_frame(guarded: View) -> View:
             response = guarded(request, **rest)
             if response.status_code != 302 or may_enter(request.user):
                 return response
+            _end_refused(request, str(rest.get("slug", "")))
             return _not_entered(request, problems=[NO_ACCESS])
         match = request.resolver_match
         page = SIGN_IN_FROM[(match and match.url_name) or "tool_try"]
@@ -179,6 +191,33 @@ def saved(request: SignedInRequest, tenant: Tenant, primitive_id: UUID) -> HttpR
     return _posted(request, tenant, row.fields.kind, row.fields, str(row.id))
 
 
+@of_tenant(Permission.EDIT_TOOLS)
+@require_POST
+def left(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
+    """End a trial: the page that framed it was left."""
+    with suppress(signing.BadSignature):
+        call = signing.loads(
+            request.POST.get(END, ""), salt=_end_salt(request, tenant.pk), max_age=_SECONDS
+        )
+        trials.end(UUID(call), tenant.pk, _LEFT, actor(request))
+    return HttpResponse(status=204)
+
+
+def _end(request: SignedInRequest, tenant: UUID, carried: Carried, reason: str) -> None:
+    """End the trial that a page carried, if it waits for its operator."""
+    if carried.asked:
+        trials.end(UUID(carried.call), tenant, reason, actor(request))
+
+
+def _end_refused(request: SignedInRequest, slug: str) -> None:
+    """End the trial of a user who may not go on with it."""
+    tenant = Tenant.objects.filter(slug=slug).first()
+    if tenant is None or CARRIED not in request.POST:
+        return
+    with suppress(signing.BadSignature):
+        _end(request, tenant.pk, _read(request, tenant.pk), _REFUSED)
+
+
 def _posted(
     request: SignedInRequest,
     tenant: Tenant,
@@ -189,7 +228,7 @@ def _posted(
     """Go on with a trial; begin one if the tool's own form was sent."""
     if CARRIED in request.POST:
         try:
-            carried = _read(request)
+            carried = _read(request, tenant.pk)
         except signing.BadSignature:
             return _page(request, status=400, problems=[LOST])
         return _next(request, tenant, carried)
@@ -216,19 +255,20 @@ def _arguments(
     form = _form(tool, data, carried)
     if data is None or not form.is_valid():
         return _page(request, tool=tool, form=form, carried=_signed(request, carried))
-    fresh = replace(carried, arguments=form.arguments(), state="", asked={}, rounds=())
+    fresh = replace(_without_trial(carried), arguments=form.arguments())
     return _run(request, tenant, fresh, tool, {})
 
 
 def _next(request: SignedInRequest, tenant: Tenant, carried: Carried) -> HttpResponseBase:
     """Take the arguments, or the answers to all open requests."""
-    if RUN in request.POST:
-        return _arguments(request, tenant, carried, request.POST)
-    if STOP in request.POST or ANSWER not in request.POST or not carried.asked:
-        return _arguments(request, tenant, replace(carried, state="", asked={}, rounds=()))
+    if ANSWER not in request.POST or not carried.asked:
+        _end(request, tenant.pk, carried, _STOPPED)
+        data = request.POST if RUN in request.POST else None
+        return _arguments(request, tenant, _without_trial(carried), data)
     try:
         tool = compile_draft(tenant.pk, carried.fields, carried.primitive_id)
     except Invalid as refusal:
+        _end(request, tenant.pk, carried, _UNFIT)
         return _page(request, problems=_sentences(refusal))
     asked = _asked(carried.asked, request.POST)
     if all(form.is_valid() for _, _, form in asked if form is not None):
@@ -240,7 +280,12 @@ def _next(request: SignedInRequest, tenant: Tenant, carried: Carried) -> HttpRes
         asked=asked,
         rounds=carried.rounds,
         carried=_signed(request, carried),
+        end=_signed_end(request, carried),
     )
+
+
+def _without_trial(carried: Carried) -> Carried:
+    return replace(carried, state="", asked={}, rounds=(), call="", tool_state="")
 
 
 def _run(
@@ -261,6 +306,7 @@ def _run(
         primitive=carried.primitive_id,
         state=carried.state,
         responses=responses,
+        tool_state=carried.tool_state,
     )
     with _admitted(request.user.pk, tenant.pk) as busy:
         if busy:
@@ -270,10 +316,19 @@ def _run(
         except PermissionDenied:
             return _page(request, status=403, problems=[NO_ACCESS])
         except Invalid as refusal:
+            _end(request, tenant.pk, carried, _UNFIT)
             return _page(request, problems=_sentences(refusal))
+        except TrialEndedError as change:
+            _end(request, tenant.pk, carried, str(change))
+            return _page(request, status=409, problems=[f"{change} {_ENDED}"])
     ended = (trial_results.outcome(given), round(given.seconds, 4))
     after = replace(
-        carried, state=given.state, asked=given.requests, rounds=[*carried.rounds, ended]
+        carried,
+        state=given.state,
+        asked=given.requests,
+        rounds=[*carried.rounds, ended],
+        call=str(given.call),
+        tool_state=given.tool_state,
     )
     return _page(
         request,
@@ -286,6 +341,7 @@ def _run(
         asked=_asked(given.requests),
         form=None if given.requests else _form(tool, None, after),
         carried=_signed(request, after),
+        end=_signed_end(request, after),
     )
 
 
@@ -332,19 +388,30 @@ def _definition(fields: PrimitiveFields) -> dict[str, Any]:
 
 def _signed(request: SignedInRequest, carried: Carried) -> str:
     plain = {name: getattr(carried, name) for name in Carried.__dataclass_fields__}
-    return signing.dumps(plain, salt=_salt(request), compress=True)
+    return signing.dumps(plain, salt=_salt(request, request.tenant.pk), compress=True)
 
 
-def _read(request: SignedInRequest) -> Carried:
+def _read(request: SignedInRequest, tenant: UUID) -> Carried:
     """Return what the page carried. Raises BadSignature."""
     text = request.POST.get(CARRIED, "")
-    return Carried(**signing.loads(text, salt=_salt(request), max_age=_SECONDS))
+    return Carried(**signing.loads(text, salt=_salt(request, tenant), max_age=_SECONDS))
 
 
-def _salt(request: SignedInRequest) -> str:
+def _signed_end(request: SignedInRequest, carried: Carried) -> str:
+    """What ends the trial once its page is left: a browser sends little then, and no definition."""
+    if not carried.asked:
+        return ""
+    return signing.dumps(carried.call, salt=_end_salt(request, request.tenant.pk))
+
+
+def _salt(request: SignedInRequest, tenant: UUID) -> str:
     # With the names of the fields, so that a page of an earlier release is taken for lost.
     form = ",".join((*Carried.__dataclass_fields__, *_FIELDS))
-    return f"{_SALT}:{form}:{request.user.pk}:{request.tenant.pk}"
+    return f"{_SALT}:{form}:{request.user.pk}:{tenant}"
+
+
+def _end_salt(request: SignedInRequest, tenant: UUID) -> str:
+    return f"{_SALT}:end:{request.user.pk}:{tenant}"
 
 
 def _of_form(form: PrimitiveForm) -> list[str]:

@@ -25,7 +25,7 @@ from mcphost.catalogue.errors import (
 )
 from mcphost.catalogue.models import MAX_NOTE
 from mcphost.catalogue.selectors import PrimitiveRow, VersionRow
-from mcphost.catalogue.states import DELETABLE, PrimitiveVerb, possible
+from mcphost.catalogue.states import DELETABLE, PrimitiveState, PrimitiveVerb, possible
 from mcphost.console import returning
 from mcphost.console.base import (
     Crumb,
@@ -38,7 +38,7 @@ from mcphost.console.base import (
     show,
 )
 from mcphost.console.forms import forms
-from mcphost.console.forms.edits import BASED_ON
+from mcphost.console.forms.edits import BASED_ON, STATE
 from mcphost.console.primitives.definitions import labelled
 from mcphost.console.primitives.primitives import PUBLISHED, row_of
 from mcphost.console.primitives.version_changes import changes
@@ -67,6 +67,7 @@ _MOVES: Mapping[PrimitiveVerb, tuple[Callable[..., PrimitiveRow], str]] = {
 _REFUSALS = (ConflictError, UnchangedError, WrongStateError, NotDeletableError)
 _REVIEW = " Review its changes, and publish it then."
 _REPLACED = "The version that is served now is named below. Confirm again to replace it."
+_SERVED_AGAIN = "It is disabled, and is served again by this. "
 
 _DISABLED = "Clients no longer see {name} and can no longer {verb} it, until it is enabled again."
 _ARCHIVED = (
@@ -80,6 +81,9 @@ _ENDS: Mapping[PrimitiveVerb, tuple[str, str]] = {
 _AFFECTED = (
     "Responses to its {requests} are no longer accepted: the next round of those calls is refused."
 )
+
+
+_TRIALS = " Its trials are over: a response to one is refused."
 
 
 class RollBackForm(forms.ConsoleForm):
@@ -144,23 +148,27 @@ def roll_back(
     chosen, _ = _version_of(row, version_id)
     form = RollBackForm(*form_input(request))
     read = query_text(request.POST, BASED_ON) or row.version
+    was = query_text(request.POST, STATE) or row.state.value
     if request.method == "POST" and form.is_valid():
-        done = _tried(request, row, lambda: _serve_again(request, row, version_id, form, read))
+        done = _tried(
+            request, row, lambda: _serve_again(request, row, version_id, form, (read, was))
+        )
         if form.is_valid():
             if done:
                 messages.success(request, f"{row.name}: version {chosen.label} is served again.")
             return redirect(returning.row_url(request, WORDS[sort].detail, tenant.slug, row.id))
         # Once the version that is served now has been shown, confirming again replaces it.
         row = row_of(tenant, sort, primitive_id)
-        read = row.version
+        read, was = row.version, row.state.value
     return _confirm(
         request,
         row,
         f"Serve version {chosen.number} again",
+        f"{_SERVED_AGAIN if row.state is PrimitiveState.DISABLED else ''}"
         f"Clients get version {chosen.label} of {row.name} instead of {row.version}. The working "
         f"copy stays as it is. {_under_way(row, going_on=True)}",
         form=form,
-        bound={BASED_ON: read},
+        bound={BASED_ON: read, STATE: was},
         harmless=True,
     )
 
@@ -170,13 +178,13 @@ def _serve_again(
     row: PrimitiveRow,
     version_id: UUID,
     form: RollBackForm,
-    instead_of: str,
+    read: tuple[str, str],
 ) -> None:
-    """Roll back; say in the form if the version that would be replaced is not the one that was
-    shown."""
-    note = form.cleaned_data["note"]
+    """Roll back; say in the form if the version that would be replaced, or the state, is not the one
+    that was shown."""
+    more = {"note": form.cleaned_data["note"], "instead_of": read[0], "was": read[1]}
     try:
-        services.roll_back(row.id, version_id, actor(request), note=note, instead_of=instead_of)
+        services.roll_back(row.id, version_id, actor(request), **more)
     except ConflictError as refusal:
         form.add_error(None, f"Nothing was changed. {refusal}. {_REPLACED}")
 
@@ -194,7 +202,10 @@ def move(
         more = {}
         if wanted is PrimitiveVerb.PUBLISH:
             note = query_text(request.POST, "note", MAX_NOTE + 1)
-            more = {"note": note, "based_on": query_text(request.POST, BASED_ON)}
+            based_on, was = (query_text(request.POST, name) for name in (BASED_ON, STATE))
+            more = {"note": note, "based_on": based_on, "was": was}
+        elif wanted is PrimitiveVerb.ENABLE:
+            more = {"version": query_text(request.POST, BASED_ON)}
         if _tried(request, row, lambda: service(row.id, actor(request), **more)):
             messages.success(request, sentence.format(row.name))
         return redirect(returning.row_url(request, WORDS[sort].detail, tenant.slug, row.id))
@@ -202,6 +213,8 @@ def move(
         return HttpResponseNotAllowed(["POST"])
     title, explanation = _ENDS[wanted]
     told = explanation.format(name=row.name, verb=WORDS[sort].verb)
+    if sort is PrimitiveType.TOOL:
+        told += _TRIALS
     return _confirm(request, row, title, f"{told} {_under_way(row, going_on=False)}")
 
 
@@ -219,11 +232,12 @@ def delete(
         if _tried(request, row, lambda: services.delete(row.id, actor(request))):
             messages.success(request, f"{row.name} is deleted.")
         return redirect(returning.listed(request, WORDS[sort].listing, tenant.slug))
+    trials = _TRIALS if sort is PrimitiveType.TOOL else ""
     return _confirm(
         request,
         row,
         "Delete",
-        f"{row.name} and all its versions are deleted for good. What was recorded of its calls "
+        f"{row.name} and all its versions are deleted for good.{trials} What was recorded of its calls "
         f"stays. Type its name to confirm.",
         form=form,
     )
@@ -234,8 +248,8 @@ def delete(
 def bulk(request: SignedInRequest, tenant: Tenant, sort: PrimitiveType) -> HttpResponseBase:
     """Publish or disable several primitives: each for itself, with what was refused named.
 
-    Each chosen value is `<id>:<fingerprint of the working copy>`. A working copy that has changed
-    since the list was shown is not published.
+    Each chosen value is `<id>:<fingerprint of the working copy>:<state>`. What has changed since the
+    list was shown is not published.
     """
     verb, words = query_text(request.POST, "verb"), WORDS[sort]
     sent = (value.partition(":") for value in request.POST.getlist("chosen"))
@@ -249,7 +263,8 @@ def bulk(request: SignedInRequest, tenant: Tenant, sort: PrimitiveType) -> HttpR
     for row in chosen:
         try:
             if verb == "publish":
-                services.publish(row.id, actor(request), based_on=wanted[str(row.id)])
+                based_on, _, was = wanted[str(row.id)].partition(":")
+                services.publish(row.id, actor(request), based_on=based_on, was=was)
             else:
                 services.disable(row.id, actor(request))
         except CatalogueError as refusal:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from django.contrib import messages
+from django.db import transaction
 from django.http import Http404, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -13,6 +14,7 @@ from django.views.decorators.http import require_safe
 from mcphost.audit import selectors, services
 from mcphost.audit.entries import EntryView
 from mcphost.audit.models import Payload
+from mcphost.audit.records import Actor
 from mcphost.console.base import (
     Crumb,
     SignedInRequest,
@@ -24,6 +26,7 @@ from mcphost.console.base import (
 )
 from mcphost.console.records.filters import RecordFilter, named_entries, tenants_of
 from mcphost.console.records.pills import OF_CHANGES, WHO, pills
+from mcphost.tenants.access import lock_open_tenant
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
@@ -91,7 +94,7 @@ def erase(request: SignedInRequest, tenant: Tenant, entry_id: UUID) -> HttpRespo
         raise Http404
     back = step_to_call(tenant, entry)
     if request.method == "POST":
-        services.erase_payload(entry_id, actor(request))
+        erase_payload(tenant.pk, entry_id, actor(request))
         messages.success(request, "The payload is erased. Its entry stays.")
         return redirect(back.url)
     return show(
@@ -107,6 +110,16 @@ def erase(request: SignedInRequest, tenant: Tenant, entry_id: UUID) -> HttpRespo
         verb="Erase permanently",
         back=back.url,
     )
+
+
+@transaction.atomic
+def erase_payload(tenant_id: UUID, entry_id: UUID, actor: Actor) -> bool:
+    """As `audit.services.erase_payload`, if the actor still manages the tenant.
+
+    Raises PermissionDenied, and UnknownTenantError if the tenant is closed.
+    """
+    lock_open_tenant(tenant_id, actor, Permission.MANAGE_TENANT)
+    return services.erase_payload(entry_id, actor)
 
 
 def view_on_record(request: SignedInRequest, tenant: Tenant, entries: Sequence[EntryView]) -> None:

@@ -1,4 +1,7 @@
-"""Save, share, rename and delete filters of the lists of calls."""
+"""Save, share, rename and delete filters of the lists of calls.
+
+All raise PermissionDenied if the user may no longer read the list.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +15,7 @@ from django.db.models import Case, Q, QuerySet, Value, When
 from mcphost.audit.records import Actor
 from mcphost.audit.services import record
 from mcphost.console.models import SavedFilter
-from mcphost.tenants.access import allowed
+from mcphost.tenants.access import allowed, lock_tenant, require_still
 from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
@@ -60,7 +63,7 @@ def save(user: User, tenant: Tenant | None, fields: FilterFields, query: str) ->
     if len(query) > QUERY_LIMIT:
         raise InvalidError({"": ["The texts of the filter are too long together to be saved."]})
     with _unique(), transaction.atomic():
-        User.objects.select_for_update(no_key=True).get(pk=user.pk)  # so that the number is exact
+        _lock_reader(user, tenant)  # also so that the number is exact
         own = SavedFilter.objects.filter(author=user.pk, tenant=tenant)
         if own.count() >= MOST_OWN:
             raise InvalidError(
@@ -81,7 +84,9 @@ def change(user: User, filter_id: UUID, fields: FilterFields) -> SavedFilter:
     """
     name = _name(fields.name)
     with _unique(), transaction.atomic():
-        saved = SavedFilter.objects.select_for_update().get(pk=filter_id, author=user.pk)
+        saved = _locked(user, SavedFilter.objects.filter(pk=filter_id, author=user.pk))
+        if saved is None:
+            raise SavedFilter.DoesNotExist
         was_name, was_shared = saved.name, saved.shared
         saved.name, saved.shared = name, fields.shared
         saved.save(update_fields=["name", "shared"])
@@ -97,15 +102,34 @@ def change(user: User, filter_id: UUID, fields: FilterFields) -> SavedFilter:
 def delete(user: User, filter_id: UUID) -> bool:
     """Delete a filter; return whether there was one that the user may delete."""
     with transaction.atomic():
-        # Read again under a lock: its author may just have shared it, or ended that.
-        found = SavedFilter.objects.select_for_update(of=("self",)).filter(pk=filter_id)
-        saved = found.select_related("author").first()
+        saved = _locked(user, SavedFilter.objects.filter(pk=filter_id))
         if saved is None or not may_delete(user, saved):
             return False
         SavedFilter.objects.filter(pk=filter_id).delete()
         if saved.shared:
             _record("filter.deleted", user, saved, author=saved.author.get_username())
     return True
+
+
+def _locked(user: User, filters: QuerySet[SavedFilter]) -> SavedFilter | None:
+    """Return the filter as it is stored once its list and its row are locked; None if it is gone.
+
+    Its author may just have shared it, or ended that.
+    """
+    known = filters.select_related("tenant").first()
+    if known is None:
+        return None
+    _lock_reader(user, known.tenant)
+    locking = filters.select_for_update(of=("self",))
+    return locking.select_related("author", "tenant").first()
+
+
+def _lock_reader(user: User, tenant: Tenant | None) -> None:
+    reader = Actor.person(user.pk, user.get_username())
+    if tenant is None:
+        require_still(reader, None, Permission.VIEW_RECORDS)
+    else:
+        lock_tenant(tenant.pk, reader, Permission.VIEW_RECORDS)
 
 
 def _record(action: str, user: User, saved: SavedFilter, **facts: str) -> None:

@@ -9,16 +9,15 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
-from django.db import transaction
 from django.http import Http404, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from mcphost.audit import call_list, services
+from mcphost.audit import call_list
 from mcphost.audit import selectors as audit
-from mcphost.audit.records import TASK_RETRIED, Actor
+from mcphost.audit.records import Actor
 from mcphost.catalogue import selectors as catalogue
 from mcphost.console.base import (
     SignedInRequest,
@@ -34,7 +33,7 @@ from mcphost.console.records.filters import page_cursor
 from mcphost.console.records.input_requests import CancelForm
 from mcphost.feed import nodes
 from mcphost.kinds.primitive_types import PrimitiveType
-from mcphost.serving.execution.cancelling import cancel_task
+from mcphost.serving.execution.cancelling import cancel_task, retry_task
 from mcphost.tasks import listing as tasks
 from mcphost.tasks import services as changing
 from mcphost.tasks.listing import ListedTask
@@ -57,18 +56,6 @@ class TaskAct(NamedTuple):
     reasoned: bool = False
 
 
-@transaction.atomic
-def _retry(found: ListedTask, reason: str, who: Actor) -> bool:
-    """Let the next round run, and record it; False, and neither, if it cannot run now."""
-    services.record(
-        TASK_RETRIED, actor=who, tenant=found.tenant, target=found.tool, call=found.call
-    )
-    done = changing.retry(found.id, found.tenant)
-    if not done:
-        transaction.set_rollback(True)
-    return done
-
-
 CANCEL: Final = TaskAct(
     cancel_task,
     "Cancel task",
@@ -79,7 +66,7 @@ CANCEL: Final = TaskAct(
     reasoned=True,
 )
 RETRY: Final = TaskAct(
-    _retry,
+    lambda task, reason, actor: retry_task(task, actor),
     "Retry task",
     "The next round of the task runs as soon as a process has room, from what its earlier rounds "
     "have recorded. Steps without a recorded result run again.",

@@ -24,7 +24,7 @@ from mcphost.console.forms.edits import Edit
 from mcphost.console.returning import listed
 from mcphost.console.tenants.tokens import asked_scopes
 from mcphost.tenants import invitations, services
-from mcphost.tenants.access import allowed
+from mcphost.tenants.access import allowed, lock_open_tenant
 from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.models import Membership, Tenant
 from mcphost.tenants.roles import Permission, Role
@@ -171,7 +171,7 @@ def scopes(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpRespon
         saved = editing.save(
             user.get_username(),
             {"scopes": given},
-            lambda: {"scopes": _locked_scopes(tenant, user)},
+            lambda: {"scopes": _locked_scopes(request, tenant, user)},
             lambda: services.grant_scopes(tenant.pk, user, given, actor=actor(request)),
         )
         if saved is not None:
@@ -220,9 +220,9 @@ def _back(request: SignedInRequest, tenant: Tenant, row: str) -> HttpResponseBas
     return redirect(listed(request, "admin:members", tenant.slug, row=row))
 
 
-def _locked_scopes(tenant: Tenant, user: User) -> list[str]:
+def _locked_scopes(request: SignedInRequest, tenant: Tenant, user: User) -> list[str]:
     """Return a member's scopes, which only change while the tenant's row is locked."""
-    services.open_tenant(tenant.pk)
+    lock_open_tenant(tenant.pk, actor(request), Permission.MANAGE_MEMBERS)
     scopes: list[str] = Membership.objects.get(tenant=tenant, user=user).scopes
     return scopes
 

@@ -36,7 +36,7 @@ from mcphost.console.periods import asked_period
 from mcphost.console.records.filters import count_open, named_calls, named_waiting, still_open
 from mcphost.console.tenants.counts import counts
 from mcphost.tenants import services
-from mcphost.tenants.access import allowed, visible_tenants
+from mcphost.tenants.access import allowed, lock_open_tenant, visible_tenants
 from mcphost.tenants.fields import ICON_BYTES, TenantFields
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
@@ -226,7 +226,7 @@ def settings(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         saved = editing.save(
             tenant.slug,
             asdict(wanted),
-            lambda: asdict(snapshot(services.open_tenant(tenant.pk)).fields),
+            lambda: asdict(snapshot(_locked(request, tenant)).fields),
             lambda: services.update_tenant(tenant.pk, wanted, actor=actor(request)),
         )
         if saved is not None:
@@ -244,6 +244,10 @@ def settings(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         icon=before.icon,
         has_salt=has_salt(tenant.pk),
     )
+
+
+def _locked(request: SignedInRequest, tenant: Tenant) -> Tenant:
+    return lock_open_tenant(tenant.pk, actor(request), Permission.MANAGE_TENANT)
 
 
 @of_tenant(Permission.MANAGE_TENANT)

@@ -1,7 +1,7 @@
 """Changes to users, which are Django's own model. Each change is recorded in an entry.
 
-Users are always changed with `save()`: its signal announces in the change log that tokens may have
-stopped working.
+All raise PermissionDenied if the actor no longer has the right. Users are always changed with
+`save()`: its signal announces in the change log that tokens may have stopped working.
 """
 
 from collections.abc import Mapping
@@ -9,13 +9,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
 
 from mcphost.audit.records import Actor
 from mcphost.audit.services import record
-from mcphost.tenants.access import allowed
+from mcphost.tenants.access import lock_account, require_still
 from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.roles import Permission
 from mcphost.tenants.services import keep_owners
@@ -45,6 +43,7 @@ def create(username: str, password: str, fields: PersonFields, who: Actor) -> Us
 
     Raises InvalidError if the name is taken.
     """
+    require_still(who, None, Permission.MANAGE_MEMBERS)
     user = User(username=username, **asdict(fields))
     user.set_password(password)
     try:
@@ -57,25 +56,21 @@ def create(username: str, password: str, fields: PersonFields, who: Actor) -> Us
     return user
 
 
-def locked_by(staff: User, user_id: int) -> User:
+def locked_by(actor: Actor, user_id: int) -> User:
     """Return a user, locked until the transaction ends, and so is the staff member who changes it.
 
-    Raises PermissionDenied if `staff` may no longer change users: of two who take each other's access
-    at once, one keeps it. Raises User.DoesNotExist.
+    Raises PermissionDenied if the actor may no longer change users: of two who take each other's
+    access at once, one keeps it. Raises User.DoesNotExist.
     """
-    ids = {staff.pk, user_id}
-    # Locked in one order, so that two such changes at once do not deadlock.
-    rows = {row.pk: row for row in _locking().filter(pk__in=ids).order_by("pk")}
-    if staff.pk not in rows or not allowed(rows[staff.pk], None, Permission.MANAGE_MEMBERS):
-        raise PermissionDenied
+    ids = {user_id, *([int(actor.id)] if actor.kind == "person" else [])}
+    # Locked in one order, so that two such changes at once do not deadlock. Rows that refer to them
+    # can still be added (`no_key`).
+    locking = User.objects.select_for_update(no_key=True).filter(pk__in=ids).order_by("pk")
+    rows = {row.pk: row for row in locking}
+    require_still(actor, None, Permission.MANAGE_MEMBERS)
     if user_id not in rows:
         raise User.DoesNotExist
     return rows[user_id]
-
-
-def _locking() -> QuerySet[User]:
-    """Users, locked when they are read. Rows that refer to them can still be added (`no_key`)."""
-    return User.objects.select_for_update(no_key=True)
 
 
 @transaction.atomic
@@ -84,7 +79,7 @@ def update(user: User, fields: PersonFields, who: Actor) -> User:
 
     Raises InvalidError when deactivating the last owner of an open tenant, and User.DoesNotExist.
     """
-    user = _locking().get(pk=user.pk)
+    user = locked_by(who, user.pk)
     before, after = asdict(PersonFields.of(user)), asdict(fields)
     changed = {name: value for name, value in after.items() if value != before[name]}
     if not changed:
@@ -108,16 +103,15 @@ def set_password(
     who: Actor,
     *,
     checked: str | None = None,
-    staff: User | None = None,
 ) -> User:
     """Set a user's password, which signs them out everywhere, and return the user.
 
     `checked` is for users who change their own: the stored hash that their session and their current
     password were checked with. If another one is stored by now, such as that of a password that staff
     set to shut an intruder out, it stays. Raises InvalidError then, and User.DoesNotExist.
-    `staff` is the staff member who sets it, if one does: raises PermissionDenied as `locked_by`.
     """
-    user = _locking().get(pk=user.pk) if staff is None else locked_by(staff, user.pk)
+    own = lock_account(who) if checked is not None and who.is_person(user.pk) else None
+    user = own or locked_by(who, user.pk)
     if checked is not None and user.password != checked:
         raise InvalidError({"present": [CHANGED]})
     user.set_password(password)

@@ -191,7 +191,7 @@ def edit(request: SignedInRequest, user_id: int) -> HttpResponseBase:
         saved = editing.save(
             user.get_username(),
             asdict(wanted),
-            lambda: asdict(PersonFields.of(changes.locked_by(request.user, user_id))),
+            lambda: asdict(PersonFields.of(changes.locked_by(actor(request), user_id))),
             lambda: changes.update(user, wanted, actor(request)),
         )
         if saved is not None:
@@ -216,7 +216,7 @@ def set_password(request: SignedInRequest, user_id: int) -> HttpResponseBase:
     """Set the password of a user who lost it."""
     user = get_object_or_404(User, pk=user_id)
     form = PasswordForm(user, *form_input(request))
-    if request.method == "POST" and form.is_valid() and _set(request, user, form, request.user):
+    if request.method == "POST" and form.is_valid() and _set(request, user, form):
         messages.success(request, f"The password of {user.get_username()} was changed.")
         return redirect(row_url(request, "admin:user", user.pk))
     step = Crumb(user.get_username(), row_url(request, "admin:user", user.pk))
@@ -244,17 +244,13 @@ def own_password(request: SignedInRequest) -> HttpResponseBase:
     return with_status(page, form.refusal)
 
 
-def _set(
-    request: SignedInRequest, user: User, form: PasswordForm, staff: User | None = None
-) -> bool:
+def _set(request: SignedInRequest, user: User, form: PasswordForm) -> bool:
     """Set a password, and return whether it was set. Users who change their own stay signed in."""
     password, who = form.cleaned_data["password"], actor(request)
     own = user.pk == request.user.pk
     checked = request.user.password if own else None
     try:
-        changed = form.attempt(
-            lambda: changes.set_password(user, password, who, checked=checked, staff=staff)
-        )
+        changed = form.attempt(lambda: changes.set_password(user, password, who, checked=checked))
     except User.DoesNotExist:
         raise Http404 from None
     if changed is not None and own:

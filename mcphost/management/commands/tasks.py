@@ -7,14 +7,12 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
-from django.db import transaction
 from django.utils import timezone
 
-from mcphost.audit.records import TASK_RETRIED, Actor
-from mcphost.audit.services import record
+from mcphost.audit.records import Actor
 from mcphost.feed import nodes
 from mcphost.serving.execution import cancelling
-from mcphost.tasks import listing, services
+from mcphost.tasks import listing
 from mcphost.tasks.listing import ListedQuestion, ListedTask
 from mcphost.tenants.models import Tenant
 
@@ -85,7 +83,7 @@ class Command(BaseCommand):
 
     def _retry(self, options: dict[str, Any]) -> None:
         task = _found(options["task"])
-        if not _retried(task):
+        if not cancelling.retry_task(task, ACTOR):
             raise CommandError(f"Task {task.id.hex} cannot be retried: {_reason(_found(task.id))}.")
         self.stdout.write(f"Task {task.id.hex} is due now.")
 
@@ -93,15 +91,6 @@ class Command(BaseCommand):
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         for cells in table:
             self.stdout.write("  ".join(map(str.ljust, cells, widths)).rstrip())
-
-
-@transaction.atomic
-def _retried(task: ListedTask) -> bool:
-    """Retry a task, and record that. Without its id, which is all that an anonymous caller needs."""
-    if not services.retry(task.id, task.tenant):
-        return False
-    record(TASK_RETRIED, actor=ACTOR, tenant=task.tenant, target=task.tool, call=task.call)
-    return True
 
 
 def _cells(task: ListedTask, slugs: dict[UUID, str], names: Mapping[UUID, str]) -> tuple[str, ...]:

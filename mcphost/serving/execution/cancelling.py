@@ -1,4 +1,4 @@
-"""Cancel a call that waits for input, or a task, at the request of a user of the console.
+"""Cancel a call that waits for input, or cancel or retry a task, at the request of a user.
 
 Whether a response or the cancellation comes first is decided by the row that the next round needs: of
 a session's call its own row, of a task the task's, of a stateless call the claim of the round. (Rounds
@@ -17,7 +17,7 @@ from django.utils import timezone
 from mcphost.audit import call_list
 from mcphost.audit import services as audit
 from mcphost.audit.entries import UNKNOWN
-from mcphost.audit.records import Actor
+from mcphost.audit.records import TASK_RETRIED, Actor
 from mcphost.audit.timeline import OPEN, Timeline
 from mcphost.calls import cancelled, claims
 from mcphost.sealing.tokens import Purpose, SealError
@@ -27,6 +27,8 @@ from mcphost.serving.execution.stored_tasks import MESSAGE
 from mcphost.tasks import listing as tasks
 from mcphost.tasks import services as changing
 from mcphost.tasks.listing import ListedTask
+from mcphost.tenants.access import lock_tenant
+from mcphost.tenants.roles import Permission
 from mcphost.vault import sealer
 from mcphost.vault.errors import VaultError
 
@@ -51,9 +53,11 @@ def plain_reason(text: str) -> str:
 def cancel(call: UUID, tenant: UUID, reason: str, actor: Actor) -> CancelResult:
     """Cancel a call of the tenant that waits for input; its caller is told the reason.
 
-    Records it. What was answered before stays recorded.
+    Records it. What was answered before stays recorded. Raises PermissionDenied if the actor may no
+    longer cancel calls, and UnknownTenantError if there is no such tenant.
     """
     with transaction.atomic():
+        lock_tenant(tenant, actor, Permission.CANCEL_CALLS)
         result = _cancel(call, tenant, reason, actor)
         if result is not CancelResult.DONE:
             transaction.set_rollback(True)
@@ -63,13 +67,30 @@ def cancel(call: UUID, tenant: UUID, reason: str, actor: Actor) -> CancelResult:
 def cancel_task(task: ListedTask, reason: str, actor: Actor) -> bool:
     """Cancel a task, whatever it does now; its caller is told the reason. Records it.
 
-    False, and nothing is recorded, if it has ended.
+    False, and nothing is recorded, if it has ended. Raises PermissionDenied if the actor no longer
+    manages tasks, and UnknownTenantError if there is no such tenant.
     """
     with transaction.atomic():
+        lock_tenant(task.tenant, actor, Permission.MANAGE_TASKS)
         audit.cancel_task(task.call, task.tenant, task.tool, reason, actor)
         done = changing.cancel(task.id, task.tenant, _message(task, reason))
         if not done:
             transaction.set_rollback(True)
+    return done
+
+
+@transaction.atomic
+def retry_task(task: ListedTask, actor: Actor) -> bool:
+    """Let the next round of a task run now, and record it; False, and neither, if it cannot run now.
+
+    The entry does not have the task's id: that is all that an anonymous caller needs to follow it.
+    Raises as `cancel_task`.
+    """
+    lock_tenant(task.tenant, actor, Permission.MANAGE_TASKS)
+    audit.record(TASK_RETRIED, actor=actor, tenant=task.tenant, target=task.tool, call=task.call)
+    done = changing.retry(task.id, task.tenant)
+    if not done:
+        transaction.set_rollback(True)
     return done
 
 

@@ -54,6 +54,8 @@ MOST_QUESTIONS: Final = 32
 """How many input requests a session call may send, repetitions included."""
 MOST_TASK_QUESTIONS: Final = 256
 """How many input requests a task may make, repetitions included."""
+TRIAL_SECONDS: Final = 600.0
+"""How long an input request of a trial can be answered at most."""
 RETRY_SECONDS: Final = 1
 CANNOT_ASK: Final = "This program requests input, which is not possible in this kind of call"
 NO_PERSON: Final = Failure(
@@ -111,9 +113,12 @@ class Stateless:
 
 class Trials(Stateless):
     """Rounds of a trial in the console, as a stateless client would get them. The form carries the
-    state, and no client can use it."""
+    state, and no client can use it. A browser that is gone cannot end its trial, so it ends soon."""
 
     purpose = Purpose.TRIAL
+
+    def expires_at(self, turn: Turn, seconds: float, now: float) -> float:
+        return turn.answer_by(min(seconds, TRIAL_SECONDS), now)
 
 
 class Sessions:

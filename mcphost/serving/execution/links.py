@@ -16,7 +16,8 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 import orjson
-from django.db import Error
+from django.core.exceptions import PermissionDenied
+from django.db import Error, transaction
 from django.utils import timezone
 
 from mcphost.audit.records import Actor
@@ -34,7 +35,8 @@ from mcphost.serving.events import waiters
 from mcphost.serving.options import options
 from mcphost.serving.ports import EventStream
 from mcphost.tenants import selectors as tenants
-from mcphost.tenants.access import is_active_member
+from mcphost.tenants.access import is_active_member, lock_open_tenant
+from mcphost.tenants.errors import UnknownTenantError
 from mcphost.tenants.selectors import TenantSnapshot
 from mcphost.vault import sealer
 from mcphost.vault.errors import VaultError
@@ -189,8 +191,23 @@ def confirm(slug: str, token: str, user_id: int, label: str, now: datetime) -> b
         return False
     tenant, sealed = found
     until = datetime.fromtimestamp(sealed.expires_at, UTC)
-    links.confirm(_link_of(tenant, sealed), Actor.person(user_id, label), until, now)
+    try:
+        confirm_link(_link_of(tenant, sealed), Actor.person(user_id, label), until, now)
+    except (PermissionDenied, UnknownTenantError):  # the membership ended meanwhile
+        return False
     return True
+
+
+@transaction.atomic
+def confirm_link(link: Link, actor: Actor, expires_at: datetime, now: datetime) -> bool:
+    """As `calls.links.confirm`, if the actor is still a member of the link's tenant.
+
+    Raises PermissionDenied, and UnknownTenantError if the tenant is closed.
+    """
+    lock_open_tenant(link.tenant, actor, None)
+    if not is_active_member(int(actor.id), link.tenant):
+        raise PermissionDenied
+    return links.confirm(link, actor, expires_at, now)
 
 
 def call_back(slug: str, token: str, source: str, now: datetime) -> bool:

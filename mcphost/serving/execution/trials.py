@@ -14,12 +14,15 @@ from typing import Any, Final
 from uuid import UUID
 
 import orjson
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 
-from mcphost.audit.records import new_id
+from mcphost.audit.records import Actor, new_id
+from mcphost.catalogue import selectors as catalogue
 from mcphost.catalogue.drafts import compile_draft
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.snapshots import ToolSnapshot
+from mcphost.catalogue.states import PrimitiveState
 from mcphost.protocol import messages
 from mcphost.protocol.eras import REVISION, Era
 from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError
@@ -35,7 +38,7 @@ from mcphost.sealing.tokens import Purpose, SealError, key_id
 from mcphost.serving import limits, request_state, sealing
 from mcphost.serving.context import NO_QUOTA, Incoming, Resumed, TakenAnswer, Turn
 from mcphost.serving.database import in_database
-from mcphost.serving.execution import resume, rounds
+from mcphost.serving.execution import cancelling, resume, rounds
 from mcphost.serving.execution.calls import RoundPorts
 from mcphost.serving.execution.links import warm
 from mcphost.serving.options import options
@@ -65,6 +68,8 @@ CLIENT: Final = Client(
 """The console as a client. It takes requests for a model or for folders only to let them be refused."""
 
 _TOKEN, _LEVEL = "trial", "debug"
+_ENDING: Final = frozenset({PrimitiveState.DISABLED, PrimitiveState.ARCHIVED})
+"""A tool that comes into one of these states accepts no response any more, not of a trial either."""
 _CALLED_FROM = " in <module>"
 """The end of the line of a traceback that names no code of the author's."""
 
@@ -75,6 +80,7 @@ class Trial:
 
     `state` is that of the round before, empty for the first one. `responses` are by key, as a client
     sends them, or REFUSAL. `host` is the Host of the operator's request, `source` its address.
+    `tool_state` is that of the first round (`TrialRound`).
     """
 
     operator: Person
@@ -86,6 +92,11 @@ class Trial:
     primitive: UUID | None = None
     state: str = ""
     responses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    tool_state: str = ""
+
+
+class TrialEndedError(Exception):
+    """The trial may not go on, because its tool has changed: the text says how."""
 
 
 REFUSAL: Final[Mapping[str, Any]] = MappingProxyType({"error": {"message": REFUSED}})
@@ -98,6 +109,7 @@ class TrialRound:
     `requests` are as on the wire; `invalid` says by key why an answer was not accepted. `detail` is
     where and why the tool failed. `received` are the messages that a client of the stateless revision
     would receive, the response last. `dropped` counts the notifications that were too many.
+    `tool_state` is the state of the saved tool when the trial began, for the next round.
     """
 
     call: UUID
@@ -111,6 +123,7 @@ class TrialRound:
     detail: str = ""
     received: Sequence[Mapping[str, Any]] = ()
     dropped: int = 0
+    tool_state: str = ""
 
 
 class _Watched:
@@ -147,9 +160,10 @@ async def run(trial: Trial) -> TrialRound:
     """Run a round of a trial and record it; what a client would be refused is in `error`.
 
     Raises PermissionDenied if the operator may not edit this tenant's tools now, Invalid if the
-    definition cannot be published.
+    definition cannot be published, TrialEndedError if the tool was disabled, archived or deleted since
+    the trial began.
     """
-    tenant, tool = await in_database(_prepared, trial)
+    tenant, tool, tool_state = await in_database(_prepared, trial)
     watched, stream = _Watched(tool.program), _Received()
     seconds = min(tool.time_limit or options().tool_seconds, MOST_SECONDS)
     turn = _turn(trial, tenant, replace(tool, program=watched, time_limit=seconds))
@@ -180,14 +194,41 @@ async def run(trial: Trial) -> TrialRound:
         detail=_detail(watched.outcome, tool),
         received=[*map(orjson.loads, stream.messages), orjson.loads(received)],
         dropped=stream.dropped,
+        tool_state=tool_state,
     )
 
 
-def _prepared(trial: Trial) -> tuple[TenantSnapshot, ToolSnapshot]:
+def end(call: UUID, tenant: UUID, reason: str, actor: Actor) -> None:
+    """End a trial that waits for its operator, and record why; nothing if it has ended."""
+    cancelling.cancel(call, tenant, reason, actor)
+
+
+def _prepared(trial: Trial) -> tuple[TenantSnapshot, ToolSnapshot, str]:
     tenant = tenants.tenant(trial.tenant)
-    if tenant is None or not allowed(trial.operator, tenant, Permission.EDIT_TOOLS):
+    operator = User.objects.filter(pk=trial.operator.pk or 0).first()  # as the account is now
+    if tenant is None or operator is None or not allowed(operator, tenant, Permission.EDIT_TOOLS):
         raise PermissionDenied
-    return tenant, compile_draft(tenant.id, trial.definition, trial.primitive)
+    tool_state = _tool_state(trial)
+    return tenant, compile_draft(tenant.id, trial.definition, trial.primitive), tool_state
+
+
+def _tool_state(trial: Trial) -> str:
+    """The state of the saved tool when the trial began; empty if it is not saved.
+
+    A disabled or archived tool can be tried on purpose. So a trial of one goes on only if the tool has
+    not changed at all since: it may have been enabled, and disabled again. Raises TrialEndedError.
+    """
+    if trial.primitive is None:
+        return ""
+    row = catalogue.primitive(trial.primitive)
+    now = "" if row is None else f"{row.state} {row.updated_at.isoformat()}"
+    if not trial.state:
+        return now
+    if row is None:
+        raise TrialEndedError("The tool was deleted.")
+    if row.state in _ENDING and now != trial.tool_state:
+        raise TrialEndedError(f"The tool was {row.state.value}.")
+    return trial.tool_state
 
 
 def _turn(trial: Trial, tenant: TenantSnapshot, tool: ToolSnapshot) -> Turn:

@@ -29,7 +29,7 @@ _NAMES: Final[Mapping[str, str]] = {
 """The methods that run a primitive, and the parameters that name it."""
 
 
-class Target(NamedTuple):
+class CallTarget(NamedTuple):
     """The primitive that a call runs. `name` is its name or URI; `scopes` are the caller's."""
 
     tenant: UUID
@@ -38,13 +38,13 @@ class Target(NamedTuple):
     scopes: frozenset[str]
 
 
-def target_of(incoming: Incoming) -> Target | None:
+def target_of(incoming: Incoming) -> CallTarget | None:
     """The primitive that a request runs; None if its method runs none."""
     exchange = incoming.exchange
     if exchange.method not in _NAMES:
         return None
     name = str(exchange.params.get(_NAMES[exchange.method], ""))
-    return Target(incoming.tenant.id, exchange.method, name, incoming.principal.scopes)
+    return CallTarget(incoming.tenant.id, exchange.method, name, incoming.principal.scopes)
 
 
 async def lacks_any(tenant: UUID) -> bool:
@@ -53,7 +53,7 @@ async def lacks_any(tenant: UUID) -> bool:
     return bool(offering.problems) or any(one.function for one in offering.everything)
 
 
-async def awaits_another(target: Target) -> bool:
+async def awaits_another(target: CallTarget) -> bool:
     """Whether only another process can run this, and one lives or may come."""
     function = _lacked(await _offering(target.tenant), target)
     return function is not None and heartbeat.may_come(function)
@@ -73,7 +73,7 @@ async def _offering(tenant: UUID) -> Offering:
     return known if known is not MISS else await in_database_unbounded(catalogue.offering, tenant)
 
 
-def _lacked(offering: Offering, target: Target) -> str | None:
+def _lacked(offering: Offering, target: CallTarget) -> str | None:
     """The function that this process lacks, empty if no process is known to have it; None if this
     process can run the primitive, or it is not published."""
     served = _served(offering, target)
@@ -82,7 +82,7 @@ def _lacked(offering: Offering, target: Target) -> str | None:
     return "" if any(_is_at(problem, target) for problem in offering.problems) else None
 
 
-def _served(offering: Offering, target: Target) -> Snapshot | None:
+def _served(offering: Offering, target: CallTarget) -> Snapshot | None:
     if target.method == "tools/call":
         return lookups.tool(offering, target.name, target.scopes)
     if target.method == "prompts/get":
@@ -93,7 +93,7 @@ def _served(offering: Offering, target: Target) -> Snapshot | None:
     return None
 
 
-def _is_at(problem: PrimitiveProblem, target: Target) -> bool:
+def _is_at(problem: PrimitiveProblem, target: CallTarget) -> bool:
     """Whether the target is a primitive that cannot be served."""
     if not problem.scopes <= target.scopes:
         return False

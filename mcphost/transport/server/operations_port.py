@@ -8,13 +8,25 @@ from typing import Any, Final
 
 from uvicorn import Config, Server
 
-from mcphost.transport.operations import healthz, metrics, not_found, readyz, status
+from mcphost.transport.operations import (
+    Application,
+    healthz,
+    metrics,
+    not_found,
+    readyz_in_detail,
+    status,
+)
 from mcphost.transport.request import Receive
 from mcphost.transport.response import Send
 from mcphost.transport.server.uvicorn import ClientTimeouts, protocol_with
 
 HOST: Final = "127.0.0.1"
-PATHS: Final = {"/healthz": healthz, "/readyz": readyz, "/metrics": metrics, "/status.json": status}
+PATHS: Final[Mapping[str, Application]] = {
+    "/healthz": healthz,
+    "/readyz": readyz_in_detail,
+    "/metrics": metrics,
+    "/status.json": status,
+}
 
 
 class OperationsPort:

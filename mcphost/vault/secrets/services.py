@@ -1,7 +1,7 @@
 """Changes of tenants' secrets: each one transaction, one entry, one change in the change log.
 
-The caller checks permissions. An entry never contains a value, nor its length. Raises InvalidError,
-and UnknownTenantError if the tenant does not exist or is closed.
+An entry never contains a value, nor its length. Raises InvalidError, PermissionDenied if the actor no
+longer manages secrets, and UnknownTenantError if the tenant does not exist or is closed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,8 +15,9 @@ from django.views.decorators.debug import sensitive_variables
 from mcphost.audit.records import Actor
 from mcphost.audit.services import record
 from mcphost.feed.services import announce
+from mcphost.tenants.access import lock_open_tenant
 from mcphost.tenants.errors import InvalidError
-from mcphost.tenants.services import open_tenant
+from mcphost.tenants.roles import Permission
 from mcphost.vault.models import BY_LIMIT, StoredSecret
 from mcphost.vault.secrets.fields import VALUE_NEEDED, check_new, check_rules, check_value
 from mcphost.vault.secrets.ports import published_uses
@@ -41,7 +42,7 @@ def create_secret(
     actor: Actor,
 ) -> UUID:
     """Store a secret; return its id. A name can be used again once its secret was deleted."""
-    open_tenant(tenant_id)
+    lock_open_tenant(tenant_id, actor, Permission.MANAGE_SECRETS)
     rules = check_new(name, value, hosts, places)
     if StoredSecret.objects.filter(tenant=tenant_id).count() >= MOST_SECRETS:
         raise InvalidError({"name": [f"A tenant can have at most {MOST_SECRETS} secrets."]})
@@ -67,7 +68,7 @@ def create_secret(
 @transaction.atomic
 def rotate_secret(tenant_id: UUID, secret_id: UUID, value: str, *, actor: Actor) -> bool:
     """Replace the value, for every use from now on; False if the secret is gone."""
-    row = _locked(tenant_id, secret_id)
+    row = _locked(tenant_id, secret_id, actor)
     if row is None:
         return False
     check_value(value)
@@ -92,7 +93,7 @@ def change_secret(
     a caller who does not know the stored value could have it sent to a host of their own. The two
     are not compared, so no answer tells whether a guess is right.
     """
-    row = _locked(tenant_id, secret_id)
+    row = _locked(tenant_id, secret_id, actor)
     if row is None:
         return False
     rules = check_rules(hosts, places)
@@ -116,7 +117,7 @@ def delete_secret(tenant_id: UUID, secret_id: UUID, *, actor: Actor) -> bool:
 
     Raises InvalidError, on `name`, while something published uses it.
     """
-    row = _locked(tenant_id, secret_id)
+    row = _locked(tenant_id, secret_id, actor)
     if row is None:
         return False
     if used := published_uses(tenant_id, row.name):
@@ -130,8 +131,8 @@ def delete_secret(tenant_id: UUID, secret_id: UUID, *, actor: Actor) -> bool:
     return True
 
 
-def _locked(tenant_id: UUID, secret_id: UUID) -> StoredSecret | None:
-    open_tenant(tenant_id)
+def _locked(tenant_id: UUID, secret_id: UUID, actor: Actor) -> StoredSecret | None:
+    lock_open_tenant(tenant_id, actor, Permission.MANAGE_SECRETS)
     rows = StoredSecret.objects.select_for_update()
     return rows.filter(tenant=tenant_id, pk=secret_id).first()
 

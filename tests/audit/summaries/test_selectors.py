@@ -7,9 +7,12 @@ from uuid import UUID, uuid4
 import pytest
 from django.utils import timezone
 
+from mcphost.audit import call_list
+from mcphost.audit.selectors import EntryFilter
 from mcphost.audit.summaries import selectors
 from mcphost.audit.summaries.follower import follower
 from mcphost.audit.summaries.selectors import Dimension, Period
+from mcphost.runtime.call import Delivery
 from tests.audit.asking import HALF_HOUR, MINUTE, Story
 from tests.audit.asking import keep as keep_entries
 
@@ -96,6 +99,33 @@ def test_input_requests_are_counted_by_how_they_ended(now: datetime) -> None:
     assert found.endings == {"accept": 1, "cancel": 1, "decline": 1, "open": 1, "expired": 1}
     assert found.p50_answer_ms is not None
     assert abs(found.p50_answer_ms - 61_500) <= 61_500 * 0.05
+
+
+def test_trials_in_the_console_are_listed_and_are_no_traffic(now: datetime) -> None:
+    plain_trial, failed, waiting, ended = (
+        Story.of(ACME, "tried", at=now - MINUTE, delivery=Delivery.PLAYGROUND) for _ in range(4)
+    )
+    plain_trial.end()
+    failed.end("tool_error")
+    waiting.ask("a")
+    ended.ask("a")
+    ended.back(timedelta()).answer("a")
+    ended.refuse("expired")
+    ended.end("crashed")
+    keep(plain(), plain_trial, failed, waiting, ended)
+    found = selectors.totals(OURS, Period.HOUR, now)
+    assert (found.calls, found.errors, found.asked, found.endings) == (1, 0, 0, {})
+    for dimension in Dimension:
+        ranked = selectors.top(OURS, dimension, Period.HOUR, now)
+        assert [(each.calls, each.errors) for each in ranked] == [(1, 0)], dimension
+    assert list(selectors.by_target(ACME, Period.HOUR, now)) == ["plain"]
+    assert selectors.funnel(OURS, Period.HOUR, now, limit=9).rows == ()
+    assert sum(each.numbers.calls for each in selectors.series(OURS, Period.HOUR, now)) == 1
+    listed = call_list.calls(EntryFilter(tenants=OURS), now).calls
+    assert sum(each.entry.delivery == Delivery.PLAYGROUND for each in listed) == 4
+    assert call_list.count_waiting(OURS, now) == 1
+    assert call_list.count_waiting(OURS, now, until=now + 2 * HALF_HOUR) == 0
+    assert call_list.overdue(OURS, {(ACME, "tried"): 1.0}, now + HALF_HOUR / 2) == ()
 
 
 @pytest.mark.parametrize("period", list(Period))

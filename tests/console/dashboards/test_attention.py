@@ -1,6 +1,7 @@
 """Tests of what needs attention: each line for the users who can do something about it."""
 
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -17,6 +18,7 @@ from mcphost.console.dashboards.attention import Hand, is_spike
 from mcphost.identity.models import Token
 from mcphost.identity.services import TokenRequest, issue
 from mcphost.observability import health
+from mcphost.runtime.call import Delivery
 from mcphost.tenants.roles import CALL_TOOLS
 from tests.audit.asking import Story, keep
 from tests.cast import Cast
@@ -37,8 +39,8 @@ def texts(client: Client, path: str = OVERVIEW) -> list[str]:
     return [f"{each.about} {each.text}".strip() for each in hands(client, path)]
 
 
-def waiting(cast: Cast, left: timedelta, target: str = "refund") -> None:
-    story = Story.of(cast.acme.id, target, at=timezone.now() - timedelta(minutes=1))
+def waiting(cast: Cast, left: timedelta, target: str = "refund", **columns: Any) -> None:
+    story = Story.of(cast.acme.id, target, at=timezone.now() - timedelta(minutes=1), **columns)
     story.expires = left + timedelta(minutes=1, seconds=5)
     story.ask("approve")
     keep(story)
@@ -60,6 +62,7 @@ def test_nothing_needs_attention(cast: Cast, owner: Client) -> None:
 def test_open_requests_near_their_end_lead_to_their_calls(cast: Cast, auditor: Client) -> None:
     waiting(cast, timedelta(minutes=4))
     waiting(cast, timedelta(minutes=25), "far")
+    waiting(cast, timedelta(minutes=2), "tried", delivery=Delivery.PLAYGROUND)
     assert texts(auditor) == [
         "refund waits for a response: its input request expires in 4 minutes."
     ]

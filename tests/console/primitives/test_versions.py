@@ -351,7 +351,7 @@ def test_what_another_user_deleted_meanwhile_is_gone(
     gone = row()
 
     def delete_first(execute: Any, sql: str, *rest: Any) -> Any:
-        if '"closed_at" IS NULL' in sql and sql.startswith('SELECT "catalogue_primitive"'):
+        if '"tenants_tenant"."id" = ' in sql and '"closed_at" IS NULL' in sql:
             Primitive.objects.filter(pk=gone.pk).delete()
         return execute(sql, *rest)
 

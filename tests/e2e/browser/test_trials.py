@@ -168,3 +168,22 @@ def test_a_form_that_is_too_large_is_not_sent_and_keeps_what_was_typed(visit: Vi
     expect(frame.get_by_label("drink", exact=True)).to_have_value(large)
     run(frame, "tea")
     expect(frame.get_by_text("Sugar for 1 of tea?", exact=True)).to_be_visible()
+
+
+def test_a_trial_ends_as_its_page_is_left_and_as_another_one_takes_its_place(visit: Visit) -> None:
+    page = visit("admin", size={**WIDE, "width": 1600})
+    open_editor(page)
+    write(page, SCRIPT)
+    page.get_by_label("Name", exact=True).fill("brew_often")
+    frame = trial(page)
+    for drink in ("tea", "milk"):
+        page.get_by_role("button", name="Try it").click()
+        expect(frame.get_by_role("heading", name="Arguments")).to_be_visible()
+        run(frame, drink)
+        expect(frame.get_by_text(f"Sugar for 1 of {drink}?", exact=True)).to_be_visible()
+    page.goto("/admin/t/demo/input-requests/")
+    page.goto("/admin/t/demo/calls/?tool=brew_often")
+    rows = page.locator("main tbody tr")
+    expect(rows.filter(has_text="cancelled")).to_have_count(2)
+    rows.first.get_by_role("link").first.click()
+    expect(page.get_by_text("The page of the trial was left.").first).to_be_visible()

@@ -19,7 +19,7 @@ from tests.serving.contracts.test_contract import got, named, refused
 pytestmark = pytest.mark.django_db(transaction=True)
 
 WHY = "the release is off"
-OLGA = Actor.person(7, "olga")
+OLGA = Actor.system("olga")
 BY_RETRY = [
     ("python", "modern"),
     ("script", "modern"),

@@ -91,7 +91,7 @@ async def test_a_retry_without_a_response_is_told_the_reason_too(asking: Cast, t
     def called_off() -> CancelResult:
         call = Entry.objects.get(action="question.asked").call
         assert call is not None
-        return cancel(call, asking.acme.id, WHY, Actor.person(7, "olga"))
+        return cancel(call, asking.acme.id, WHY, Actor.system("olga"))
 
     assert await in_database(called_off) is CancelResult.DONE
     for answers in (None, RED):
@@ -113,7 +113,7 @@ async def test_a_prompt_is_told_by_an_error(asking: Cast) -> None:
     def called_off() -> CancelResult:
         call = Entry.objects.get(action="question.asked").call
         assert call is not None
-        return cancel(call, asking.acme.id, WHY, Actor.person(7, "olga"))
+        return cancel(call, asking.acme.id, WHY, Actor.system("olga"))
 
     assert await in_database(called_off) is CancelResult.DONE
     reply = await asker.leg(state_of(first), RED)

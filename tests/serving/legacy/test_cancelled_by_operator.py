@@ -36,7 +36,7 @@ async def _waits(caller: Caller, tool: str = "paint") -> Shown:
 
 async def _cancelled(tenant: UUID) -> CancelResult:
     call = await in_database(lambda: StreamedCall.objects.get().id)
-    return await in_database(cancel, call, tenant, WHY, Actor.person(7, "olga"))
+    return await in_database(cancel, call, tenant, WHY, Actor.system("olga"))
 
 
 def _told(shown: Shown) -> str:

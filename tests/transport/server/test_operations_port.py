@@ -9,18 +9,18 @@ import pytest
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
-from mcphost.transport.server.operations_port import HOST, OperationsPort
+from mcphost.transport.server.operations_port import HOST, PATHS, OperationsPort
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PATIENCE = 20
 TOKEN = "a-token-of-enough-letters"
 
 
-async def get(port: int, path: str, token: str = "") -> tuple[int, str]:
+async def get(port: int, path: str, token: str = "", host: str = "localhost") -> tuple[int, str]:
     """Status and body of a request on a connection of its own."""
     reader, writer = await asyncio.open_connection(HOST, port)
     fields = f"Authorization: Bearer {token}\r\n" if token else ""
-    request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{fields}\r\n"
+    request = f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{fields}\r\n"
     writer.write(request.encode())
     async with asyncio.timeout(PATIENCE):
         head, _, body = (await reader.read()).decode().partition("\r\n\r\n")
@@ -35,7 +35,11 @@ async def test_it_serves_health_and_metrics_and_nothing_else(settings: Settings)
     before = signal.getsignal(signal.SIGTERM)
     async with OperationsPort(listener):
         assert await get(port, "/healthz") == (200, '{"status":"ok"}')
-        assert (await get(port, "/readyz"))[0] in (200, 503)
+        status, body = await get(port, "/readyz")
+        assert (status, '"problems":{' in body) in ((200, True), (503, True))
+        for path in PATHS:
+            assert (await get(port, path, TOKEN, "127.0.0.1"))[0] in (200, 503)
+            assert (await get(port, path, TOKEN, "attacker.example"))[0] == 403
         status, body = await get(port, "/metrics", TOKEN)
         assert (status, "mcphost_task_rounds_running" in body) == (200, True)
         assert (await get(port, "/metrics"))[0] == 401

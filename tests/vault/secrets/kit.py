@@ -6,7 +6,7 @@ from uuid import UUID
 from mcphost.audit.records import Actor
 from mcphost.vault.secrets.services import create_secret
 
-OLGA = Actor.person(1, "olga")
+OLGA = Actor.system("olga")
 VALUE = "a-value-of-a-secret"
 OTHER = "another-value-of-it"
 NAME = "weather_key"

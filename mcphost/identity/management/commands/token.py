@@ -12,7 +12,7 @@ from django.utils import timezone
 from mcphost.audit.records import Actor
 from mcphost.identity import selectors, services
 from mcphost.identity.models import ServiceAccount, Token
-from mcphost.tenants.errors import InvalidError
+from mcphost.tenants.errors import InvalidError, UnknownTenantError
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import CALL_TOOLS, LIST_TOOLS, READ_API, WRITE_API, Audience
 
@@ -80,7 +80,7 @@ class Command(BaseCommand):
                 account = _service_account(tenant, options["service_account"])
                 issued = services.issue_for_service(tenant, account.pk, wanted, actor=_ACTOR)
                 owner = account
-        except InvalidError as error:
+        except (InvalidError, UnknownTenantError) as error:
             raise CommandError(str(error)) from None
         until = "never expires"
         if issued.expires_at is not None:

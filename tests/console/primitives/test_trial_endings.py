@@ -1,0 +1,249 @@
+"""Trials end with their tool, their operator's rights and their page, as the console says."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.http import HttpResponse
+from django.test import Client
+
+from mcphost.audit.models import Entry
+from mcphost.audit.records import CALL_CANCELLED, ROUND_FINISHED
+from mcphost.catalogue import services
+from mcphost.catalogue.fields import PrimitiveFields
+from mcphost.catalogue.models import Primitive, PrimitiveVersion
+from mcphost.console.primitives.trials import NO_ACCESS
+from mcphost.serving.execution.deliveries import TRIAL_SECONDS
+from mcphost.tenants.roles import Role
+from mcphost.tenants.services import close_tenant, remove_member, set_member
+from tests.cast import ACTOR, Cast
+from tests.console.conftest import Browser
+from tests.console.primitives.test_trials import SCRIPT, TRY, acme, answer, begin, form, sent
+from tests.console.things import Things
+from tests.rounds.legs import accept, calling, state_of
+
+__all__ = ["acme"]
+
+TOOLS = "/admin/t/acme/tools/"
+ACCEPTED = {"answer-sure-action": "accept", "answer-sure-value-sure": "true"}
+NO_LONGER = "no longer accepted"
+OVER = "Its trials are over"
+STILL = "still accept"
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def tool(tenant: Any, *, published: bool) -> str:
+    """Save a tool that asks; return the path of its page."""
+    fields = PrimitiveFields("order", {"code": SCRIPT.strip()}, kind="script", description="Order.")
+    row = services.create(tenant, fields, ACTOR)
+    if published:
+        services.publish(row.id, ACTOR)
+    return f"{TOOLS}{row.id}/"
+
+
+def saved() -> Primitive:
+    return Primitive.objects.get(tenant__slug="acme", name="order")
+
+
+def rounds(call: Any) -> list[str]:
+    found = Entry.objects.filter(call=call, action=ROUND_FINISHED).order_by("id")
+    return list(found.values_list("outcome", flat=True))
+
+
+def ending(call: Any) -> str:
+    """Why the call was cancelled; empty if it was not."""
+    found = Entry.objects.filter(call=call, action=CALL_CANCELLED)
+    return " ".join(found.values_list("reason", flat=True))
+
+
+def waiting() -> Any:
+    """The id of the call that waits for a response."""
+    return Entry.objects.filter(action=ROUND_FINISHED, outcome="input_required").latest("id").call
+
+
+def posted(browser: Client, action: str, page: str) -> str:
+    """Do what an operator does on the page of the tool; return what the page says before it is done."""
+    if action == "roll-back":
+        version = PrimitiveVersion.objects.get(primitive=saved(), number=1).id
+        address = f"{page}versions/{version}/serve/"
+    else:
+        address = f"{page}{action}/"
+    shown = browser.get(address)
+    text = str(shown.context["explanation"]) if shown.status_code == 200 else ""
+    browser.post(
+        address, {**((shown.context or {}).get("bound") or {}), "name": "order", "note": ""}
+    )
+    return text
+
+
+PUBLISHED, DRAFT, DISABLED = "published", "draft", "disabled"
+GOES_ON, REFUSED = True, False
+TABLE = [
+    # the tool was in this state when the trial began, what is done then, and whether the trial goes on
+    (PUBLISHED, ["disable"], NO_LONGER, REFUSED),
+    (PUBLISHED, ["archive"], NO_LONGER, REFUSED),
+    (PUBLISHED, ["roll-back"], STILL, GOES_ON),
+    (PUBLISHED, ["disable", "enable"], NO_LONGER, GOES_ON),
+    (PUBLISHED, ["archive", "restore"], NO_LONGER, REFUSED),
+    (DRAFT, ["publish"], "", GOES_ON),
+    (DRAFT, ["publish", "disable"], NO_LONGER, REFUSED),
+    (DRAFT, ["delete"], OVER, REFUSED),
+    (DISABLED, [], "", GOES_ON),
+    (DISABLED, ["enable"], "", GOES_ON),
+    (DISABLED, ["archive"], NO_LONGER, REFUSED),
+    (DISABLED, ["enable", "disable"], NO_LONGER, REFUSED),
+]
+
+
+@pytest.mark.parametrize(("state", "actions", "sentence", "goes_on"), TABLE)
+def test_a_trial_goes_on_after_a_change_of_its_tool_just_if_the_page_says_so(
+    operator: Client,
+    acme: Things,
+    state: str,
+    actions: list[str],
+    sentence: str,
+    goes_on: bool,
+) -> None:
+    page = tool(acme.tenant, published=state != DRAFT)
+    if actions == ["roll-back"]:
+        fields = PrimitiveFields("order", {"code": SCRIPT}, kind="script", description="Two.")
+        services.update(saved().id, fields, ACTOR)
+        services.publish(saved().id, ACTOR)
+    if state == DISABLED:
+        services.disable(saved().id, ACTOR)
+    filled = operator.post(f"{page}try/", form(name="order"))
+    values = {"_run": "1", "arguments-value-item": "tea"}
+    asked = operator.post(f"{page}try/", {**sent(filled), **values})
+    call = waiting()
+    texts = [posted(operator, action, page) for action in actions]
+    assert sentence in "".join(texts)
+    assert (sentence in (NO_LONGER, OVER)) == (OVER in "".join(texts))
+    reply = answer(operator, asked, f"{page}try/", **ACCEPTED)
+    if goes_on:
+        assert "accept tea" in reply.content.decode()
+        assert (rounds(call), ending(call)) == (["input_required", "complete"], "")
+    else:
+        assert reply.status_code in (404, 409)
+        assert "Nothing was run" in reply.content.decode() or NO_ACCESS in reply.content.decode()
+        assert rounds(call) == ["input_required"]
+        assert ending(call)
+    # As for the definition of the tool that another page sends: the trial is over for good.
+    again = answer(operator, asked, TRY, **ACCEPTED)
+    assert "accept tea" not in again.content.decode() or goes_on
+    assert len(rounds(call)) == 1 + goes_on
+
+
+@pytest.mark.parametrize(
+    ("action", "sentence", "goes_on"),
+    [
+        ("disable", NO_LONGER, REFUSED),
+        ("archive", NO_LONGER, REFUSED),
+        ("roll-back", STILL, GOES_ON),
+    ],
+)
+def test_a_call_of_a_client_goes_on_just_if_the_page_says_so(
+    operator: Client, cast: Cast, acme: Things, action: str, sentence: str, goes_on: bool
+) -> None:
+    page = tool(acme.tenant, published=True)
+    fields = PrimitiveFields("order", {"code": SCRIPT}, kind="script", description="Two.")
+    services.update(saved().id, fields, ACTOR)
+    services.publish(saved().id, ACTOR)
+    client = calling(cast.owner.mcp_token, "order", item="tea")
+    state = state_of(async_to_sync(client.leg)())
+    assert sentence in posted(operator, action, page)
+    async_to_sync(client.leg)(state, {"sure": accept(sure=True)})
+    assert len(rounds(waiting())) == 1 + goes_on
+
+
+@pytest.mark.parametrize("is_saved", [False, True])
+@pytest.mark.parametrize("change", ["closed", "removed", "no longer operator", "no longer active"])
+def test_a_trial_ends_with_its_operators_rights(
+    operator: Client, cast: Cast, acme: Things, change: str, is_saved: bool
+) -> None:
+    path = f"{tool(acme.tenant, published=True)}try/" if is_saved else TRY
+    asked = begin(operator, path=path, item="tea")
+    call, user = waiting(), cast.operator.user
+    changes: dict[str, Callable[[], Any]] = {
+        "closed": partial(close_tenant, acme.tenant, actor=ACTOR),
+        "removed": partial(remove_member, acme.tenant, user, actor=ACTOR),
+        "no longer operator": partial(set_member, acme.tenant, user, Role.AUDITOR, actor=ACTOR),
+        "no longer active": partial(_deactivate, user),
+    }
+    changes[change]()
+    refused = answer(operator, asked, path, **ACCEPTED)
+    assert refused.status_code == 403
+    assert rounds(call) == ["input_required"]
+    if change != "no longer active":  # then the session does not say whose it was
+        assert ending(call) == "The operator may not try the tool any more, or it is gone."
+
+
+def _deactivate(user: Any) -> None:
+    user.is_active = False
+    user.save()
+
+
+def left(browser: Client, page: HttpResponse) -> HttpResponse:
+    """Post what the page of the tool sends as it is left."""
+    text = page.content.decode()
+    address, end = (
+        text.partition(f'{name}="')[2].partition('"')[0] for name in ("data-end-at", "data-end")
+    )
+    return browser.post(address, {"_end": end})  # type: ignore[return-value]
+
+
+def test_a_trial_whose_page_is_left_is_recorded_as_cancelled(
+    operator: Client, acme: Things
+) -> None:
+    asked = begin(operator, item="tea")
+    call = waiting()
+    assert left(operator, asked).status_code == 204
+    assert ending(call) == "The page of the trial was left."
+    assert "The page of the trial was left." in answer(operator, asked, **ACCEPTED).content.decode()
+    assert rounds(call) == ["input_required"]
+    assert left(operator, asked).status_code == 204
+    assert Entry.objects.filter(call=call, action=CALL_CANCELLED).count() == 1
+
+
+def test_what_ends_a_trial_is_of_its_user_only_and_no_other_text(
+    cast: Cast, browse: Browser, operator: Client, acme: Things
+) -> None:
+    asked = begin(operator, item="tea")
+    call = waiting()
+    assert left(browse(cast.owner), asked).status_code == 204
+    for text in ("", str(call), sent(asked)["_trial"]):
+        assert operator.post(f"{TRY}end/", {"_end": text}).status_code == 204
+    assert operator.get(f"{TRY}end/").status_code == 405
+    assert not ending(call)
+    assert "accept tea" in answer(operator, asked, **ACCEPTED).content.decode()
+
+
+def test_a_page_without_an_open_request_sends_nothing_as_it_is_left(
+    operator: Client, acme: Things
+) -> None:
+    assert "data-end" not in operator.post(TRY, form()).content.decode()
+    asked = begin(operator, item="tea")
+    assert "data-end=" in asked.content.decode()
+    invalid = answer(operator, asked, **{"answer-sure-action": "accept"})
+    assert "data-end=" in invalid.content.decode()
+    assert "data-end" not in answer(operator, asked, **ACCEPTED).content.decode()
+
+
+@pytest.mark.parametrize("button", ["_stop", "_run"])
+def test_a_trial_that_is_stopped_is_recorded_as_cancelled(
+    operator: Client, acme: Things, button: str
+) -> None:
+    asked = begin(operator, item="tea")
+    call = waiting()
+    operator.post(TRY, {**sent(asked, 1), button: "1"})
+    assert ending(call) == "The operator stopped the trial."
+
+
+def test_an_input_request_of_a_trial_expires_soon_by_itself(operator: Client, acme: Things) -> None:
+    begin(operator, item="tea")
+    entry = Entry.objects.get(call=waiting(), action=ROUND_FINISHED)
+    assert entry.facts is not None
+    expires = type(entry.at).fromisoformat(entry.facts["expires_at"])
+    assert (expires - entry.at).total_seconds() <= TRIAL_SECONDS

@@ -1,0 +1,269 @@
+"""Tests of pages whose user loses the right while the request is under way."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from mcphost.audit.models import Entry
+from mcphost.catalogue import kinds, selectors
+from mcphost.catalogue import services as catalogue
+from mcphost.catalogue.models import KeptDocument, Primitive
+from mcphost.console.primitives import imports, trials
+from mcphost.identity.models import ServiceAccount, Token
+from mcphost.serving.process import lifecycle
+from mcphost.tenants.models import Invitation, Membership, Tenant
+from mcphost.tenants.roles import Role
+from mcphost.vault.models import StoredSecret
+from tests.cast import PASSWORD, Cast
+from tests.console.meanwhile import before_the_change
+from tests.console.primitives import test_trials
+from tests.console.primitives.test_imports import document, imported
+from tests.console.primitives.test_scripts import NEW, form
+from tests.console.things import ACTOR, Things
+
+pytestmark = pytest.mark.django_db
+
+Look = Callable[[Mapping[str, Any], str], Mapping[str, list[str]]]
+TENANT = "/admin/t/acme/"
+
+LOSSES: Mapping[str, Callable[[User], object]] = {
+    "removed": lambda user: Membership.objects.filter(user=user).delete(),
+    "demoted": lambda user: Membership.objects.filter(user=user).update(role=Role.MEMBER.value),
+    "deactivated": lambda user: User.objects.filter(pk=user.pk).update(is_active=False),
+    "tenant closed": lambda user: Tenant.objects.filter(slug="acme").update(
+        closed_at=timezone.now()
+    ),
+}
+losses = pytest.mark.parametrize("loss", LOSSES)
+
+
+def _during_inspection(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Act while what is to be saved is inspected: a script's module level may compute for seconds."""
+
+    def watched(look: Look) -> Look:
+        def inspect(config: Mapping[str, Any], tenant: str) -> Mapping[str, list[str]]:
+            act()
+            return look(config, tenant)
+
+        return inspect
+
+    for kind, look in list(kinds.INSPECTED.items()):
+        monkeypatch.setitem(kinds.INSPECTED, kind, watched(look))  # type: ignore[arg-type]
+
+
+@losses
+@pytest.mark.parametrize("button", ["_publish", "_save"])
+def test_a_script_is_neither_saved_nor_published_by_a_user_who_lost_the_right(
+    operator: Client,
+    acme: Things,
+    cast: Cast,
+    monkeypatch: pytest.MonkeyPatch,
+    button: str,
+    loss: str,
+) -> None:
+    before = Entry.objects.count()
+    _during_inspection(monkeypatch, lambda: LOSSES[loss](cast.operator.user))
+    refused = operator.post(NEW, form(**{button: ""}))
+    assert refused.status_code == 403
+    assert "you have no access to it" in refused.content.decode()
+    assert refused.context["tenant"] is None
+    assert not Primitive.objects.filter(kind="script").exists()
+    assert Entry.objects.count() == before
+    offered = [each.name for each in selectors.offering(acme.tenant).tools]
+    assert "greet" not in offered
+
+
+@losses
+def test_nothing_is_imported_by_a_user_who_lost_the_right(
+    operator: Client, acme: Things, cast: Cast, monkeypatch: pytest.MonkeyPatch, loss: str
+) -> None:
+    before = Entry.objects.count()
+    _during_inspection(monkeypatch, lambda: LOSSES[loss](cast.operator.user))
+    refused = imported(operator, "GET /orders", text=document())
+    assert refused.status_code == 403
+    assert not Primitive.objects.filter(kind="http").exists()
+    assert Entry.objects.count() == before
+
+
+@losses
+def test_a_document_is_not_kept_for_a_user_who_lost_the_right_while_it_was_fetched(
+    operator: Client, acme: Things, cast: Cast, monkeypatch: pytest.MonkeyPatch, loss: str
+) -> None:
+    find = imports.find
+
+    def slowly(*rest: Any, **named: Any) -> Any:
+        LOSSES[loss](cast.operator.user)
+        return find(*rest, **named)
+
+    monkeypatch.setattr(imports, "find", slowly)
+    page = operator.post(f"{TENANT}tools/import/", {"document": document()})
+    assert page.status_code == 403
+    assert "/orders" not in page.content.decode()
+    assert not KeptDocument.objects.exists()
+
+
+OWNED: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "an outgoing host": ("settings/", {"title": "Acme", "outgoing_hosts": "evil.example.com"}),
+    "an invitation": ("members/", {"username": "accomplice", "role": "owner", "days": "7"}),
+    "a service account": ("service-accounts/", {"name": "robot"}),
+    "a removal": ("members/{member}/remove/", {}),
+    "a token": ("tokens/{token}/revoke/", {}),
+    "a secret": ("secrets/{secret}/delete/", {"name": "canary_acme_secret"}),
+    "a disabling": ("tools/{tool}/disable/", {}),
+    "an archiving": ("tools/{tool}/archive/", {}),
+    "a notice": ("resources/{resource}/announce/", {}),
+    "an erasure": ("payloads/{entry}/erase/", {}),
+}
+
+
+def _stored(acme: Things) -> tuple[object, ...]:
+    return (
+        Entry.objects.count(),
+        Tenant.objects.get(pk=acme.tenant).outgoing_hosts,
+        Invitation.objects.count(),
+        ServiceAccount.objects.count(),
+        Token.objects.filter(revoked_at=None).count(),
+        StoredSecret.objects.count(),
+        sorted(Primitive.objects.values_list("name", "state")),
+    )
+
+
+@losses
+@pytest.mark.parametrize("change", OWNED)
+def test_a_change_of_an_owner_who_lost_the_right_meanwhile_is_refused_as_403(
+    owner: Client, acme: Things, cast: Cast, change: str, loss: str
+) -> None:
+    path, fields = OWNED[change]
+    named = {name: getattr(acme, name) for name in ("secret", "tool", "resource", "entry")}
+    member = cast.member.user
+    token = Token.objects.filter(owner=member)[0].pk
+    url = TENANT + path.format(**named, member=member.pk, token=token)
+    assert owner.get(url).status_code in (200, 405), url
+    before = _stored(acme)
+    with before_the_change(lambda: LOSSES[loss](cast.owner.user)):
+        refused = owner.post(url, fields)
+    assert refused.status_code == 403
+    assert refused.context["tenant"] is None
+    assert _stored(acme) == before
+
+
+def test_a_user_who_is_deactivated_meanwhile_does_not_change_the_own_password(
+    cast: Cast, operator: Client
+) -> None:
+    user = cast.operator.user
+    strong = "a-much-longer-one-of-mine"
+    sent = {"present": PASSWORD, "password": strong, "again": strong}
+    with before_the_change(lambda: User.objects.filter(pk=user.pk).update(is_active=False)):
+        refused = operator.post("/admin/password/", sent)
+    assert refused.status_code == 403
+    assert not User.objects.get(pk=user.pk).check_password(strong)
+
+
+def _shown(client: Client, url: str) -> dict[str, str]:
+    return {**client.get(url).context["bound"]}
+
+
+def test_a_roll_back_does_not_serve_what_another_user_disabled_meanwhile(
+    operator: Client, acme: Things
+) -> None:
+    row = selectors.primitive(acme.tool)
+    assert row is not None
+    catalogue.update(row.id, replace(row.fields, title="B"), ACTOR)
+    catalogue.publish(row.id, ACTOR)
+    serve = f"{TENANT}tools/{acme.tool}/versions/{acme.version}/serve/"
+    shown = _shown(operator, serve)
+    catalogue.disable(acme.tool, ACTOR)
+    refused = operator.post(serve, shown)
+    text = refused.content.decode()
+    assert "Nothing was changed. canary-acme-tool was changed meanwhile by another user" in text
+    assert "It is disabled, and is served again by this." in text
+    assert Primitive.objects.get(pk=acme.tool).state == "disabled"
+    # The state was shown: confirming again serves it.
+    operator.post(serve, refused.context["bound"])
+    assert Primitive.objects.get(pk=acme.tool).state == "published"
+
+
+@pytest.mark.parametrize("way", ["the tool's page", "the list", "the form"])
+def test_a_publication_does_not_serve_what_another_user_disabled_meanwhile(
+    operator: Client, acme: Things, way: str
+) -> None:
+    row = selectors.primitive(acme.tool)
+    assert row is not None
+    url = f"{TENANT}tools/{acme.tool}/"
+    edit = operator.get(f"{url}edit/").context
+    changed = replace(row.fields, title="B")
+    before = catalogue.update(row.id, changed, ACTOR)
+    chosen = f"{row.id}:{before.fingerprint}:{before.state.value}"
+    assert chosen in operator.get(f"{TENANT}tools/").content.decode()
+    assert 'name="was" value="published"' in operator.get(url).content.decode()
+    read = operator.get(f"{url}edit/").context
+    sent = {
+        "the tool's page": (
+            f"{url}publish/",
+            {"based_on": before.fingerprint, "was": before.state.value},
+        ),
+        "the list": (f"{TENANT}tools/bulk/", {"verb": "publish", "chosen": chosen}),
+        "the form": (
+            f"{url}edit/",
+            {
+                "name": row.name,
+                "function": "probe.echo",
+                "title": "C",
+                "based_on": read["based_on"],
+                "was": read["was"],
+                "_publish": "",
+            },
+        ),
+    }
+    assert edit["was"] == "published"
+    catalogue.disable(acme.tool, ACTOR)
+    path, fields = sent[way]
+    text = operator.post(path, fields, follow=True).content.decode()
+    assert "was changed meanwhile by another user" in text
+    assert Primitive.objects.get(pk=acme.tool).state == "disabled"
+    assert not Entry.objects.filter(action="tool.published", facts__number=2).exists()
+
+
+def test_enabling_serves_no_other_version_than_the_one_that_was_shown(
+    operator: Client, acme: Things
+) -> None:
+    catalogue.disable(acme.tool, ACTOR)
+    row = selectors.primitive(acme.tool)
+    assert row is not None
+    url = f"{TENANT}tools/{acme.tool}/"
+    assert f'name="based_on" value="{row.version}"' in operator.get(url).content.decode()
+    changed = replace(row.fields, title="B")
+    catalogue.update(row.id, changed, ACTOR)
+    catalogue.publish(row.id, ACTOR)
+    catalogue.disable(row.id, ACTOR)
+    text = operator.post(f"{url}enable/", {"based_on": row.version}, follow=True).content.decode()
+    assert "was changed meanwhile by another user" in text
+    assert Primitive.objects.get(pk=acme.tool).state == "disabled"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("loss", ["removed", "demoted", "deactivated"])
+def test_a_trial_does_not_run_for_a_user_who_lost_the_right(
+    operator: Client, acme: Things, cast: Cast, monkeypatch: pytest.MonkeyPatch, loss: str
+) -> None:
+    arguments = test_trials.sent(operator.post(test_trials.TRY, test_trials.form()))
+    before, compile_draft = Entry.objects.count(), trials.compile_draft
+
+    def late(*rest: Any) -> Any:
+        LOSSES[loss](cast.operator.user)
+        return compile_draft(*rest)
+
+    monkeypatch.setattr(trials, "compile_draft", late)
+    fields = {**arguments, "_run": "1", "arguments-value-item": "tea"}
+    try:
+        refused = operator.post(test_trials.TRY, fields)
+    finally:
+        lifecycle.stop()
+    assert refused.status_code == 403
+    assert trials.NO_ACCESS in refused.content.decode()
+    assert Entry.objects.count() == before

@@ -1,0 +1,170 @@
+"""Tests that every service asks for the user's right again, in the transaction of its change.
+
+A user may lose it between the request, which a page admitted, and the change. A service that is not
+among the cases, and not exempt with a reason, fails the first test on the day it is written.
+"""
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.utils import timezone
+
+from mcphost.audit.records import Actor
+from mcphost.tenants.errors import UnknownTenantError
+from mcphost.tenants.models import Membership, Tenant
+from mcphost.tenants.roles import Role
+from tests.cast import Cast
+from tests.console.rights.services import (
+    CASES,
+    CLOSED,
+    DEACTIVATED,
+    DEMOTED,
+    EXEMPT,
+    REMOVED,
+    UNSTAFFED,
+    Case,
+    Scene,
+)
+from tests.console.things import Things
+
+ROOT = Path(__file__).resolve().parents[3] / "mcphost"
+AUDIT = "mcphost.audit.services"
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def _take(user: User, loss: str, scene: Scene) -> None:
+    """Take a right away, whatever the services would say to that."""
+    account, membership = User.objects.filter(pk=user.pk), Membership.objects.filter(user=user)
+    LOSSES[loss](account, membership, Tenant.objects.filter(pk=scene.id))
+
+
+LOSSES: Mapping[str, Callable[[Any, Any, Any], object]] = {
+    REMOVED: lambda account, membership, tenant: membership.delete(),
+    DEMOTED: lambda account, membership, tenant: membership.update(role=Role.MEMBER.value),
+    DEACTIVATED: lambda account, membership, tenant: account.update(is_active=False),
+    UNSTAFFED: lambda account, membership, tenant: account.update(is_staff=False),
+    CLOSED: lambda account, membership, tenant: tenant.update(closed_at=timezone.now()),
+}
+
+
+def _rows() -> dict[str, list[str]]:
+    """Return all rows of all tables of ours, and the accounts."""
+    models = [model for model in apps.get_models() if model.__module__.startswith("mcphost.")]
+    return {
+        model._meta.db_table: sorted(map(repr, model._default_manager.values_list()))
+        for model in [*models, User]
+    }
+
+
+WALK = [
+    pytest.param(case, loss, id=f"{case.name} by {case.person}: {loss}")
+    for case in CASES
+    for loss in case.losses
+]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("case", "loss"), WALK)
+def test_a_right_that_was_taken_away_meanwhile_refuses_the_change(
+    cast: Cast, acme: Things, case: Case, loss: str
+) -> None:
+    scene = Scene(cast, acme)
+    # Staff have the right in every tenant, until they are no longer staff.
+    user = getattr(cast, "staff" if loss == UNSTAFFED else case.person).user
+    act = case.prepare(scene)
+    _take(user, loss, scene)
+    before = _rows()
+    try:
+        done = act(user, Actor.person(user.pk, user.get_username()))
+    except (PermissionDenied, UnknownTenantError):
+        done = False
+    assert done is False
+    assert _rows() == before
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.name} by {case.person}")
+def test_a_right_that_was_not_taken_away_makes_the_change(
+    cast: Cast, acme: Things, case: Case
+) -> None:
+    user = getattr(cast, case.person).user
+    act = case.prepare(Scene(cast, acme))
+    before = _rows()
+    assert act(user, Actor.person(user.pk, user.get_username())) is not False
+    assert _rows() != before
+
+
+def _functions() -> Iterator[tuple[str, str, Function, ast.Module]]:
+    for path in sorted(ROOT.rglob("*.py")):
+        if "migrations" in path.parts:
+            continue
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        tree = ast.parse(path.read_text())
+        for node in tree.body:
+            if isinstance(node, Function):
+                yield module, node.name, node, tree
+
+
+def _names_of_the_record(tree: ast.Module) -> tuple[set[str], set[str]]:
+    """Return the names of functions of the record in a module, and of its module of services."""
+    functions, modules = set(), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                name = alias.asname or alias.name
+                if node.module == AUDIT:
+                    functions.add(name)
+                elif f"{node.module}.{alias.name}" == AUDIT:
+                    modules.add(name)
+    return functions - {name for name in functions if name.isupper()}, modules
+
+
+def _acts(function: Function, tree: ast.Module) -> bool:
+    """Whether a function takes an actor, names a user as one, or writes an entry."""
+    arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    if any(each.annotation and "Actor" in ast.unparse(each.annotation) for each in arguments):
+        return True
+    functions, modules = _names_of_the_record(tree)
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name) and node.id in functions:
+            return True
+        if isinstance(node, ast.Attribute):
+            owner = ast.unparse(node.value)
+            if owner in modules or (owner, node.attr) == ("Actor", "person"):
+                return True
+    return False
+
+
+def _services() -> set[str]:
+    """Return the public functions that act, also by way of private ones of their modules."""
+    bodies = {(module, name): (node, tree) for module, name, node, tree in _functions()}
+    acting = {key for key, (node, tree) in bodies.items() if _acts(node, tree)}
+    while True:
+        more = {
+            (module, name)
+            for (module, name), (node, _) in bodies.items()
+            if (module, name) not in acting
+            and any(
+                isinstance(part, ast.Name) and (module, part.id) in acting
+                for part in ast.walk(node)
+            )
+        }
+        if not more:
+            break
+        acting |= more
+    return {f"{module}.{name}" for module, name in acting if not name.startswith("_")}
+
+
+def test_every_service_that_acts_for_a_user_is_walked_or_exempt_with_a_reason() -> None:
+    walked = {case.name for case in CASES}
+    assert walked & EXEMPT.keys() == set()
+    services = _services()
+    assert services - walked - EXEMPT.keys() == set()
+    assert (walked | EXEMPT.keys()) - services == set()
