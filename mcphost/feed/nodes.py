@@ -86,6 +86,7 @@ class Heartbeat:
         self._others: frozenset[UUID] | None = None
         self._some_undeclared = False
         self._loaded_by: Mapping[UUID, Declared] = {}
+        self._loaded: Declared | None = None
         self._loaded_by_others: Declared = {}
         self._elsewhere: dict[str, tuple[str, float]] = {}
 
@@ -122,7 +123,7 @@ class Heartbeat:
 
     def loaded_by(self, process: UUID) -> Declared | None:
         """The functions of a process; None if it has not declared them, as of the last heartbeat."""
-        return self.functions() if process == self._id else self._loaded_by.get(process)
+        return self._own_functions() if process == self._id else self._loaded_by.get(process)
 
     def may_come(self, function: str) -> bool:
         """Whether a process with this function lives, or may come soon, as far as this one knows.
@@ -163,7 +164,7 @@ class Heartbeat:
                 node = Node.objects.create(
                     id=self._id, name=_name(), started_at=Now(), seen_at=Now(), **told
                 )
-                NodeFunctions.objects.create(node=node, declared=dict(self.functions()))
+                NodeFunctions.objects.create(node=node, declared=dict(self._own_functions()))
                 _delete_old()
             living = tuple(_living().values_list("id", "draining", "overloaded"))
         serving = {id: overloaded for id, draining, overloaded in living if not draining}
@@ -199,6 +200,11 @@ class Heartbeat:
                     callback()
                 except Exception:
                     log.exception("a subscriber of functions raised")
+
+    def _own_functions(self) -> Declared:
+        if self._loaded is None:
+            self._loaded = self.functions()
+        return self._loaded
 
     def _reported(self) -> Mapping[str, Any]:
         try:
