@@ -42,7 +42,7 @@ def compiled(kind: str, config: Mapping[str, Any], sort: PrimitiveType) -> Compi
         return None
     try:
         found = declarations.read(written)
-    except (ValueError, TypeError, LookupError, AttributeError):
+    except declarations.UNREADABLE:
         log.exception("what another process declares of a function cannot be read: %s", function)
         return None
     return found if found.primitive_type is sort else None

@@ -67,11 +67,16 @@ class NodeFunctions(models.Model):
     """The functions that a serving process has loaded: what their code declares, by reference.
 
     Written once, at the start of the process: a table of its own, because the heartbeat writes the
-    row of the process every few seconds.
+    row of the process every few seconds. Without a constraint of the database, because processes of
+    the version before delete rows of `Node` alone.
     """
 
     node = models.OneToOneField(
-        Node, on_delete=models.CASCADE, primary_key=True, related_name="functions"
+        Node,
+        on_delete=models.CASCADE,
+        primary_key=True,
+        related_name="functions",
+        db_constraint=False,
     )
     declared = models.JSONField()
 

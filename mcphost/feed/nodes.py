@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
@@ -28,8 +29,8 @@ STEADY_SECONDS = ALIVE.total_seconds() / 2
 """After a longer pause between two of its own heartbeats a process cannot judge the others: perhaps
 none of them could write a heartbeat."""
 ABSENT_SECONDS = 30.0
-"""How long after the last living process with a function has ended, or after this one has started,
-another one may still come: the time of a restart."""
+"""How long after the last living process with a function has ended, after this one has started, or
+after an outage of the database, another one may still come: the time of a restart."""
 
 Declared = Mapping[str, str]
 """What the code of functions declares, by reference. The texts are opaque here."""
@@ -83,9 +84,9 @@ class Heartbeat:
         self._beaten_at: float | None = None
         self._steady_since = 0.0
         self._others: frozenset[UUID] | None = None
-        self._began_at = 0.0
         self._some_undeclared = False
         self._loaded_by: Mapping[UUID, Declared] = {}
+        self._loaded: Declared | None = None
         self._loaded_by_others: Declared = {}
         self._elsewhere: dict[str, tuple[str, float]] = {}
 
@@ -122,18 +123,18 @@ class Heartbeat:
 
     def loaded_by(self, process: UUID) -> Declared | None:
         """The functions of a process; None if it has not declared them, as of the last heartbeat."""
-        return self.functions() if process == self._id else self._loaded_by.get(process)
+        return self._own_functions() if process == self._id else self._loaded_by.get(process)
 
     def may_come(self, function: str) -> bool:
         """Whether a process with this function lives, or may come soon, as far as this one knows.
 
         A process of a version that does not declare its functions may have any.
         """
-        if self._beaten_at is None:  # the only process
-            return False
+        if self._beaten_at is None:  # the others are known from the first heartbeat on
+            return not settings.MCPHOST_ALONE
         if self._some_undeclared or function in self._elsewhere:
             return True
-        return self._clock() - self._began_at < ABSENT_SECONDS
+        return self._clock() - self._steady_since < ABSENT_SECONDS
 
     def can_judge(self) -> bool:
         """Whether a process without a recent heartbeat may be considered dead.
@@ -163,8 +164,8 @@ class Heartbeat:
                 node = Node.objects.create(
                     id=self._id, name=_name(), started_at=Now(), seen_at=Now(), **told
                 )
-                NodeFunctions.objects.create(node=node, declared=dict(self.functions()))
-                Node.objects.filter(seen_at__lt=Now() - KEPT).delete()
+                NodeFunctions.objects.create(node=node, declared=dict(self._own_functions()))
+                _delete_old()
             living = tuple(_living().values_list("id", "draining", "overloaded"))
         serving = {id: overloaded for id, draining, overloaded in living if not draining}
         self._alive = max(1, len(serving))
@@ -173,8 +174,6 @@ class Heartbeat:
         now = self._clock()
         if self._beaten_at is None or now - self._beaten_at > STEADY_SECONDS:
             self._steady_since = now
-        if self._beaten_at is None:
-            self._began_at = now
         self._beaten_at = now
         self._look_for_functions(frozenset(id for id, _, _ in living) - {self._id}, now)
 
@@ -191,12 +190,21 @@ class Heartbeat:
         for name, declared in self._loaded_by_others.items():
             self._elsewhere[name] = declared, now
         for name, (_, seen) in tuple(self._elsewhere.items()):
-            if now - seen > ABSENT_SECONDS:
+            # While the database is unreachable, no process can write heartbeats.
+            if now - max(seen, self._steady_since) > ABSENT_SECONDS:
                 del self._elsewhere[name]
         if before != {name: declared for name, (declared, _) in self._elsewhere.items()}:
             log.info("other processes have other functions than before: %d", len(self._elsewhere))
             for callback in self._function_callbacks:
-                callback()
+                try:
+                    callback()
+                except Exception:
+                    log.exception("a subscriber of functions raised")
+
+    def _own_functions(self) -> Declared:
+        if self._loaded is None:
+            self._loaded = self.functions()
+        return self._loaded
 
     def _reported(self) -> Mapping[str, Any]:
         try:
@@ -209,6 +217,13 @@ class Heartbeat:
         """Delete the row, so that the others need not wait until it expires; take a new id."""
         Node.objects.filter(id=self._id).delete()
         self._begin()
+
+
+def _delete_old() -> None:
+    """Delete the rows of processes that have been silent for long. A process of the version before
+    deletes them without their functions."""
+    Node.objects.filter(seen_at__lt=Now() - KEPT).delete()
+    NodeFunctions.objects.exclude(node__in=Node.objects.values("id")).delete()
 
 
 def _functions_of(processes: Collection[UUID]) -> dict[UUID, Declared]:

@@ -4,8 +4,9 @@ They list it, validate arguments against it and decide about its calls, but do n
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, fields
-from typing import Final
+from typing import Any, Final
 
 from mcphost.kinds.kind import Compiled
 from mcphost.kinds.primitive_types import PrimitiveType
@@ -18,6 +19,8 @@ from mcphost.runtime.program import TaskSupport
 
 ABSENT: Final = "This server process does not have the code of this function; retry"
 NO_PROCESS: Final = "This is published, but no running server process has its code"
+UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
+"""What `read` raises for what `write` did not write."""
 _PROGRAMS: Final = frozenset({"program", "completer"})
 
 
@@ -47,8 +50,7 @@ def write(compiled: Compiled) -> str:
 def read(written: str) -> Compiled:
     """Return a function of another process from what it declares, with an `AbsentProgram`.
 
-    Fields that this version does not know are left out. Raises ValueError, TypeError, LookupError and
-    AttributeError for what `write` did not write.
+    Fields that this version does not know are left out. Raises UNREADABLE.
     """
     declared = json.loads(written)
     names = {field.name for field in fields(Compiled)} - _PROGRAMS
@@ -60,6 +62,11 @@ def read(written: str) -> Compiled:
             "primitive_type": PrimitiveType(declared["primitive_type"]),
             "task_support": TaskSupport(declared["task_support"]),
             "requires": tuple(declared["requires"]),
-            "arguments": tuple(PromptArgument(**argument) for argument in declared["arguments"]),
+            "arguments": tuple(map(_argument, declared["arguments"])),
         }
     )
+
+
+def _argument(declared: Mapping[str, Any]) -> PromptArgument:
+    names = {field.name for field in fields(PromptArgument)}
+    return PromptArgument(**{name: value for name, value in declared.items() if name in names})

@@ -115,6 +115,41 @@ def test_hostile_names_and_facts_are_shown_as_text(
     assert json.loads(staff.get(JSON).content)["processes"][1]["facts"] == facts
 
 
+@pytest.fixture
+def lacking(
+    two: tuple[Heartbeat, Heartbeat], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Heartbeat]:
+    """Two processes, and this one with a function that they lack; the second has a hostile name."""
+    own = nodes.heartbeat
+    own._begin()
+    monkeypatch.setattr(own, "functions", lambda: {"newer.brand_new": "{}", HOSTILE: "{}"})
+    monkeypatch.setattr(own, "report", lambda: {"role": "server", "version": "1.1"})
+    own.beat()
+    yield own
+    own.leave()
+
+
+def test_processes_with_old_code_are_named_with_what_to_do(
+    staff: Client, lacking: Heartbeat
+) -> None:
+    shown = unescape(text(staff))
+    assert "Functions are missing" in shown
+    assert "newer.brand_new" in shown
+    assert "restart them" in shown
+    assert "another version than the newest process" in shown
+    assert 'id="line-code"' in shown
+    assert "<script>alert" not in text(staff)
+    answer = staff.get(JSON)
+    assert answer.status_code == 503
+    lines = {line["name"]: line for line in json.loads(answer.content)["lines"]}
+    assert {name for name, line in lines.items() if line["status"] == "problem"} >= {
+        "code",
+        "versions",
+    }
+    assert "newer.brand_new" in lines["code"]["reason"]
+    assert lines["code"]["text"] == "2 loaded"
+
+
 def test_the_page_refreshes_itself_without_a_script_of_its_own(
     staff: Client, two: tuple[Heartbeat, Heartbeat]
 ) -> None:

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 import pytest
 
 from mcphost.catalogue import selectors
-from mcphost.feed.nodes import ABSENT_SECONDS, Heartbeat, heartbeat
+from mcphost.feed.nodes import Heartbeat, heartbeat
 from mcphost.kinds import declarations
 from mcphost.kinds.python.kind import python_kind
 from mcphost.serving.database import in_database
 from mcphost.serving.execution.left_rounds import left_rounds
 from mcphost.serving.tasks.runner import runner
+from tests.feed.beating import outlast_a_restart
+from tests.feed.test_loop import HandClock
 
 BOUND = 20.0
 
@@ -54,9 +56,10 @@ class Lacking:
     async def none_lives(self) -> None:
         """The other process has ended, for longer than a restart takes."""
         await in_database(self.other.leave)
-        self.monkeypatch.setattr(heartbeat, "_clock", lambda: time.monotonic() + ABSENT_SECONDS + 1)
-        await in_database(heartbeat.beat)
-        await in_database(heartbeat.beat)
+        clock = HandClock()
+        clock.now = time.monotonic()
+        self.monkeypatch.setattr(heartbeat, "_clock", clock)
+        await in_database(outlast_a_restart, heartbeat, clock)
 
     def end(self) -> None:
         """From now on this process has the functions again, and looks for what waits for them."""

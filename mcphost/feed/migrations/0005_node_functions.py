@@ -15,6 +15,7 @@ class Migration(migrations.Migration):
                 (
                     "node",
                     models.OneToOneField(
+                        db_constraint=False,
                         on_delete=django.db.models.deletion.CASCADE,
                         primary_key=True,
                         related_name="functions",

@@ -69,7 +69,8 @@ class DatabaseFacts:
 @dataclass(frozen=True, slots=True)
 class PlatformFacts:
     """What was read. `tasks` is None if it could not be read, `key` and `verified` also if there is none.
-    `published` are the functions that tenants have published."""
+    `published` are the functions that tenants have published; `settled`: whether this process must know by
+    now what others declare."""
 
     now: datetime
     processes: Sequence[NodeRow]
@@ -78,6 +79,7 @@ class PlatformFacts:
     tasks: WorkingTasks | None = None
     verified: VerificationState | None = None
     published: frozenset[str] = frozenset()
+    settled: bool = True
 
     @property
     def alive(self) -> list[NodeRow]:
@@ -143,7 +145,8 @@ def read(clock: Callable[[], float] = time.monotonic) -> PlatformStatus:
         return _status(PlatformFacts(own.seen_at, (own,), DatabaseFacts(problem=why)))
     took = DatabaseFacts(clock() - began, in_use, most)
     now = timezone.now()
-    return _status(PlatformFacts(now, processes, took, key, tasks, verified, published))
+    settled = _is_settled(own, now)
+    return _status(PlatformFacts(now, processes, took, key, tasks, verified, published, settled))
 
 
 def living() -> tuple[NodeRow, ...]:
@@ -212,41 +215,41 @@ def _processes(facts: PlatformFacts) -> StatusLine:
 
 
 def _versions(facts: PlatformFacts) -> StatusLine:
-    found = Counter(str(fact(each, "version") or "older") for each in facts.alive)
+    found = Counter(map(_version, facts.alive))
     text = ", ".join(f"{version} ({count})" for version, count in sorted(found.items()))
     reason = ""
     if len(found) > 1:
         newest = fact(max(facts.alive, key=lambda each: each.started_at), "version")
         others = [each for each in facts.alive if fact(each, "version") != newest]
         reason = (
-            f"Different versions run. Other ones than that of the newest process: {_names(others)}. During "
-            "an upgrade that is expected; afterwards restart them."
+            f"Different versions run. These have another version than the newest process: "
+            f"{_names(others, _version)}. During an upgrade that is expected; afterwards restart them."
         )
     return StatusLine("versions", "Versions", text or "unknown", reason)
 
 
 def _code(facts: PlatformFacts) -> StatusLine:
     """Whether all processes have the functions that tenants have published, with the same code."""
-    loaded = {each.name: each.functions for each in facts.alive if each.functions is not None}
     newest_last = sorted(facts.alive, key=lambda each: each.started_at)
+    loaded = [(each.name, each.functions) for each in newest_last if each.functions is not None]
     every: dict[str, str] = {}
-    for process in newest_last:
-        every |= process.functions or {}
-    lacking, differing = {}, {}
-    for name, functions in loaded.items():
-        lacking[name] = sorted(every.keys() - functions.keys())
-        differing[name] = sorted(one for one, text in functions.items() if text != every[one])
-    silent = [
-        each for each in facts.alive if each.functions is None and _is_settled(each, facts.now)
+    for _, functions in loaded:
+        every |= functions
+    lacking = [(name, sorted(every.keys() - functions.keys())) for name, functions in loaded]
+    differing = [
+        (name, sorted(one for one, declared in functions.items() if declared != every[one]))
+        for name, functions in loaded
     ]
+    silent = [each for each in newest_last if each.functions is None and facts.settled]
+    silent = [each for each in silent if _is_settled(each, facts.now)]
     reasons = []
-    if any(lacking.values()):
+    if any(names for _, names in lacking):
         reasons.append(
             f"Functions are missing: {_lists(lacking)}. Other processes run their calls meanwhile. Give "
             "these processes the same folders of tools, and restart them; `manage.py check` names files "
             "that cannot be imported."
         )
-    if any(differing.values()):
+    if any(names for _, names in differing):
         reasons.append(
             f"Functions differ from those of the newest process: {_lists(differing)}. Restart these "
             "processes with the same code."
@@ -256,7 +259,7 @@ def _code(facts: PlatformFacts) -> StatusLine:
             f"These do not say which functions they have, because their version is older: {_names(silent)}. "
             "Restart them with the new version."
         )
-    absent = sorted(facts.published - every.keys()) if not silent else []
+    absent = sorted(facts.published - every.keys()) if len(loaded) == len(newest_last) else []
     if absent:
         reasons.append(
             f"Published, but no process has the code: {_shortened(absent)}. Deploy it, or disable what "
@@ -266,12 +269,12 @@ def _code(facts: PlatformFacts) -> StatusLine:
 
 
 def _is_settled(process: NodeRow, now: datetime) -> bool:
-    """Whether this process must have read by now what the other one declares."""
+    """Whether a process has had time to declare its functions, and to read those of others."""
     return (now - process.started_at).total_seconds() > 2 * BEAT_SECONDS
 
 
-def _lists(by_process: Mapping[str, Sequence[str]]) -> str:
-    concerned = [f"{name} ({_shortened(which)})" for name, which in by_process.items() if which]
+def _lists(by_process: Iterable[tuple[str, Sequence[str]]]) -> str:
+    concerned = [f"{name} ({_shortened(names)})" for name, names in by_process if names]
     return _shortened(concerned, _NAMED)
 
 
@@ -526,6 +529,10 @@ def _whole(time: timedelta) -> str:
     if minutes < 120:
         return f"{minutes} min"
     return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // 1440} days"
+
+
+def _version(process: NodeRow) -> str:
+    return str(fact(process, "version") or "older")
 
 
 def _writer_problem(process: NodeRow) -> str:

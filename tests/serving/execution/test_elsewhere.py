@@ -297,7 +297,7 @@ async def test_a_published_function_that_no_process_has_is_not_called_unknown(
         await here.none_lives()
         refused = await asker.leg()
         assert (refused.error["code"], refused.error["message"]) == (-32603, NO_PROCESS)
-        heartbeat._began_at = heartbeat._clock()  # this process has just started
+        heartbeat._steady_since = heartbeat._clock()  # this process has just started
         _retryable(await asker.leg())
         missing = await asker.but(params={"name": "nothing", "arguments": {}}).leg()
         assert missing.error["message"] == "Unknown tool: 'nothing'"

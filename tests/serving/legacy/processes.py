@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from mcphost.catalogue import elsewhere, selectors
-from mcphost.feed.nodes import ABSENT_SECONDS, Heartbeat, heartbeat
+from mcphost.feed.nodes import Heartbeat, heartbeat
 from mcphost.kinds.kind import Compiled
 from mcphost.kinds.python.kind import python_kind
+from tests.feed.beating import outlast_a_restart
 from tests.feed.test_loop import HandClock
 
 
@@ -42,8 +43,7 @@ class Processes:
 
     def time_passes(self) -> None:
         """No process comes any more that was awaited."""
-        self._clock.now += ABSENT_SECONDS + 1
-        heartbeat.beat()
+        outlast_a_restart(heartbeat, self._clock)
 
     def becomes_the_other(self) -> None:
         """From now on this process is the one that has all functions."""

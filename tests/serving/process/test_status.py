@@ -252,6 +252,31 @@ def test_a_published_function_that_no_process_has_is_named() -> None:
     assert "no process has the code: gone.tool." in reasons(found)["code"]
 
 
+def test_processes_of_the_same_name_are_told_apart() -> None:
+    """As containers that share the host's name, in each of which the process has number 1."""
+    found = platform(loading("one", 60, {}), loading("one", 20, ECHO), loading("two", 30, ECHO))
+    assert "Functions are missing: one (demo.echo)." in reasons(found)["code"]
+    twice = platform(loading("one", 60, {}), loading("one", 50, {}), loading("two", 30, ECHO))
+    assert "missing: one (demo.echo), one (demo.echo)." in reasons(twice)["code"]
+
+
+def test_a_process_that_has_just_started_does_not_know_yet_what_others_have() -> None:
+    others = loading("one", 60, None), loading("two", 60, None)
+    assert reasons(platform(*others, settled=False)) == {}
+    assert "do not say" in reasons(platform(*others))["code"]
+
+
+def test_the_processes_of_another_version_than_the_newest_are_named() -> None:
+    old, new = (
+        replace(process(name, version=version), started_at=NOW - started * SECOND)
+        for name, version, started in (("old", "0.9", 60), ("new", "1.0", 20))
+    )
+    said = reasons(platform(new, old))["versions"]
+    assert "another version than the newest process: old (0.9)." in said
+    older = reasons(platform(new, replace(old, facts={})))["versions"]
+    assert "another version than the newest process: old (older)." in older
+
+
 def test_many_functions_are_named_by_the_first_few() -> None:
     every = {f"many.tool{number}": "" for number in range(9)}
     found = platform(loading("one", 20, every), loading("two", 60, {}))
@@ -347,8 +372,30 @@ def test_reading_takes_the_same_few_queries_for_any_number_of_processes(
     ensure_ring()
     for _ in range(20):
         together()
-    with django_assert_max_num_queries(8):
+    with django_assert_max_num_queries(9):
         assert len(status.read().facts.processes) == 20
+
+
+@in_database
+def test_what_processes_have_loaded_is_read_from_their_rows(
+    together: Callable[..., Heartbeat], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ensure_ring()
+    own = nodes.heartbeat
+    own._begin()
+    monkeypatch.setattr(own, "functions", lambda: {**ECHO, **ASK})
+    monkeypatch.setattr(process_facts, "started_at", timezone.now() - 60 * SECOND)
+    other = together()
+    try:
+        own.beat()
+        name = nodes.alone({}, NOW, NOW).name
+        said = reasons(status.read())["code"]
+        assert f"Functions are missing: {name} (demo.ask, demo.echo)." in said
+        other.leave()
+        own.beat()
+        assert "code" not in reasons(status.read())
+    finally:
+        own.leave()
 
 
 @in_database

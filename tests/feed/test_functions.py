@@ -1,0 +1,278 @@
+"""The functions that other processes have loaded, as a process knows them from their rows."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.models.functions import Now
+from django.test import override_settings
+
+from mcphost.feed import nodes
+from mcphost.feed.models import Node, NodeFunctions
+from mcphost.feed.nodes import ABSENT_SECONDS, ALIVE, BEAT_SECONDS, KEPT, STEADY_SECONDS, Heartbeat
+from tests.feed.beating import outlast_a_restart
+from tests.feed.test_loop import HandClock
+from tests.feed.test_nodes import SECOND, age
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ECHO, ASK = "demo.echo", "demo.ask"
+
+
+def process(clock: Callable[[], float] | None = None, **functions: str) -> Heartbeat:
+    """A process that has these functions of `demo`, and has written its first heartbeat."""
+    made = Heartbeat(clock or HandClock())
+    declared = {f"demo.{name}": text for name, text in functions.items()}
+    made.functions = lambda: declared
+    made.beat()
+    return made
+
+
+def of_the_version_before() -> None:
+    """A process that writes heartbeats and declares no functions."""
+    NodeFunctions.objects.filter(node=process().id).delete()
+
+
+@contextmanager
+def reads() -> Iterator[list[str]]:
+    """The statements that read functions."""
+    statements: list[str] = []
+
+    def note(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
+        if sql.startswith("SELECT") and "feed_node_functions" in sql:
+            statements.append(sql)
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(note):
+        yield statements
+
+
+def test_a_process_knows_what_each_other_one_has_loaded_and_nothing_of_its_own() -> None:
+    other, mine = process(echo="1"), process(ask="2")
+    assert (mine.elsewhere(ECHO), mine.elsewhere(ASK)) == ("1", None)
+    assert mine.loaded_by(other.id) == {ECHO: "1"}
+    assert mine.loaded_by(mine.id) == {ASK: "2"}
+    assert other.elsewhere(ASK) is None, "it began before"
+    other.beat()
+    assert other.elsewhere(ASK) == "2"
+
+
+def test_what_the_process_that_started_last_declares_counts() -> None:
+    first = process(echo="old", ask="old")
+    second = process(echo="new")
+    Node.objects.filter(id=first.id).update(started_at=Now() - SECOND)
+    mine = process()
+    assert (mine.elsewhere(ECHO), mine.elsewhere(ASK)) == ("new", "old")
+    Node.objects.filter(id=second.id).update(started_at=Now() - 2 * SECOND)
+    assert process().elsewhere(ECHO) == "old"
+
+
+def test_workers_and_draining_processes_count() -> None:
+    worker = process(echo="1")
+    worker.drain()
+    worker.beat()
+    assert process().elsewhere(ECHO) == "1"
+
+
+def test_functions_are_read_when_other_processes_come_or_go_and_at_no_other_heartbeat() -> None:
+    other, mine = process(echo="1"), process()
+    with reads() as statements:
+        for _ in range(3):
+            other.beat()
+            mine.beat()
+        assert len(statements) == 1, "the other one reads once of this one"
+        third = process(ask="1")
+        mine.beat()
+        mine.beat()
+        assert len(statements) == 3, "the new one, and this one"
+        third.leave()
+        mine.beat()
+        mine.beat()
+    assert len(statements) == 4
+
+
+def test_a_function_stays_for_as_long_as_a_restart_takes() -> None:
+    clock = HandClock()
+    other, mine = process(echo="1"), process(clock)
+    other.leave()
+    passed = 0.0
+    while passed <= ABSENT_SECONDS:
+        assert mine.elsewhere(ECHO) == "1"
+        assert mine.may_come(ECHO)
+        clock.now += BEAT_SECONDS
+        passed += BEAT_SECONDS
+        mine.beat()
+    assert mine.elsewhere(ECHO) is None
+    assert not mine.may_come(ECHO)
+    other.beat()
+    mine.beat()
+    assert mine.elsewhere(ECHO) == "1", "it has come back"
+
+
+def test_a_process_that_was_killed_has_its_functions_until_its_heartbeat_is_old() -> None:
+    clock = HandClock()
+    other, mine = process(echo="1"), process(clock)
+    age(other, ALIVE + SECOND)
+    mine.beat()
+    assert mine.may_come(ECHO)
+    outlast_a_restart(mine, clock)
+    assert not mine.may_come(ECHO)
+
+
+def test_after_an_outage_of_the_database_other_processes_have_the_time_of_a_restart() -> None:
+    """It silences all processes at once, so the first one that writes again finds no other alive."""
+    clock = HandClock()
+    other, mine = process(echo="1"), process(clock)
+    clock.now += 10 * ABSENT_SECONDS
+    age(other, 10 * ABSENT_SECONDS * SECOND)
+    mine.beat()
+    assert mine.elsewhere(ECHO) == "1"
+    assert mine.may_come(ECHO)
+    assert mine.may_come("newer.tool"), "a process with it may have begun meanwhile"
+    other.beat()
+    clock.now += BEAT_SECONDS
+    mine.beat()
+    assert mine.elsewhere(ECHO) == "1"
+    other.leave()
+    outlast_a_restart(mine, clock)
+    assert not mine.may_come(ECHO), "the grace is that of any other end"
+
+
+def test_a_process_that_has_just_started_waits_for_others_to_come() -> None:
+    clock = HandClock()
+    mine = process(clock)
+    assert mine.may_come(ECHO)
+    outlast_a_restart(mine, clock)
+    assert not mine.may_come(ECHO)
+
+
+def test_a_process_of_a_version_that_declares_nothing_may_have_any_function() -> None:
+    clock = HandClock()
+    of_the_version_before()
+    mine = process(clock)
+    outlast_a_restart(mine, clock)
+    assert mine.may_come(ECHO)
+    assert mine.elsewhere(ECHO) is None
+    (silent,) = [row for row in Node.objects.all() if row.id != mine.id]
+    assert mine.loaded_by(silent.id) is None
+    Node.objects.filter(id=silent.id).delete()
+    mine.beat()
+    assert not mine.may_come(ECHO)
+
+
+@pytest.mark.parametrize(("alone", "expected"), [(True, False), (False, True)])
+def test_before_its_first_heartbeat_a_process_knows_of_no_other(
+    alone: bool, expected: bool
+) -> None:
+    process(echo="1")
+    with override_settings(MCPHOST_ALONE=alone):
+        assert Heartbeat().may_come(ECHO) is expected
+
+
+def test_after_leaving_a_process_knows_of_no_other() -> None:
+    process(echo="1")
+    mine = process()
+    mine.leave()
+    assert mine.elsewhere(ECHO) is None
+
+
+def test_callbacks_are_called_when_the_functions_of_others_change_and_only_then() -> None:
+    clock = HandClock()
+    called: list[str | None] = []
+    mine = Heartbeat(clock)
+    mine.on_functions(lambda: called.append(mine.elsewhere(ECHO)))
+    mine.beat()
+    assert called == [], "there is no other process"
+    first = process(echo="1")
+    for _ in range(2):
+        mine.beat()
+    assert called == ["1"]
+    second = process(echo="1")
+    mine.beat()
+    assert called == ["1"], "another process with the same functions"
+    process(echo="2")
+    mine.beat()
+    assert called == ["1", "2"]
+    for each in (first, second):
+        each.leave()
+    mine.beat()
+    assert called == ["1", "2"]
+    Node.objects.exclude(id=mine.id).delete()
+    outlast_a_restart(mine, clock)
+    assert called == ["1", "2", None]
+
+
+def test_a_callback_that_fails_stops_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    called: list[int] = []
+    mine = Heartbeat()
+    mine.on_functions(lambda: called.append(1 // 0))
+    mine.on_functions(lambda: called.append(2))
+    process(echo="1")
+    mine.beat()
+    assert called == [2]
+    assert "a subscriber of functions raised" in caplog.text
+    mine.beat()
+    assert called == [2]
+
+
+ODD = ["\x00", "\ud800", "\\u0000", "\U0001f600", '"', "\n", "é"]
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_what_functions_declare_is_kept_as_it_is(odd: str) -> None:
+    """`declarations.write` makes ASCII of all that is in a docstring."""
+    text = ascii(odd)
+    process(echo=text)
+    assert process().elsewhere(ECHO) == text
+
+
+def test_many_functions_are_one_row() -> None:
+    other = process(**{f"tool{number}": "x" * 2000 for number in range(500)})
+
+    mine = process()
+    assert len(mine.loaded_by(other.id) or ()) == 500
+
+
+def test_a_process_of_the_version_before_can_delete_rows_of_dead_processes() -> None:
+    """It does so when it starts, and does not know the table of functions."""
+    dead = process(echo="1")
+    age(dead, KEPT + SECOND)
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM feed_node")
+    assert not Node.objects.exists()
+    mine = process(ask="1")
+    assert [row.node_id for row in NodeFunctions.objects.all()] == [mine.id]
+
+
+def test_a_process_that_was_forgotten_declares_its_functions_again() -> None:
+    mine = process(echo="1")
+    Node.objects.all().delete()
+    assert not NodeFunctions.objects.exists()
+    mine.beat()
+    assert process().elsewhere(ECHO) == "1"
+
+
+def test_the_functions_of_a_process_go_with_it() -> None:
+    mine = process(echo="1")
+    mine.leave()
+    assert not NodeFunctions.objects.exists()
+    dead = process(echo="1")
+    age(dead, KEPT + SECOND)
+    process()
+    assert not NodeFunctions.objects.filter(node=dead.id).exists()
+
+
+def test_the_processes_are_shown_with_their_functions() -> None:
+    process(echo="1")
+    nodes.heartbeat.beat()
+    try:
+        functions = {row.functions.get(ECHO) for row in nodes.rows() if row.functions is not None}
+    finally:
+        nodes.heartbeat.leave()
+    assert functions == {"1", None}
+
+
+def test_the_grace_is_longer_than_the_pause_after_which_processes_are_judged() -> None:
+    assert STEADY_SECONDS < ALIVE.total_seconds() < ABSENT_SECONDS

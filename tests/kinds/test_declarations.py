@@ -1,0 +1,176 @@
+"""What functions declare, written by one process and read by another."""
+
+import json
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+
+from mcphost.kinds import declarations
+from mcphost.kinds.declarations import ABSENT, ABSENT_PROGRAM
+from mcphost.kinds.kind import Compiled
+from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.kinds.python.kind import PythonKind
+from mcphost.protocol.prompts import PromptArgument
+from mcphost.runtime.outcomes import Failed, FailureKind
+from mcphost.runtime.program import TaskSupport
+from tests.e2e.processes import ROOT
+
+SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+PLAIN = Compiled("echo", SCHEMA, ABSENT_PROGRAM)
+OTHER: dict[str, Any] = {
+    "name": "shout",
+    "input_schema": {"type": "object", "properties": {"n": {"type": "number", "default": 1.5}}},
+    "output_schema": {"type": "object"},
+    "title": "Shout",
+    "description": "Shouts.",
+    "annotations": {"readOnlyHint": True, "title": "Shout"},
+    "author_version": "2",
+    "requires": ("elicitation.form", "sampling"),
+    "time_limit": 2.5,
+    "primitive_type": PrimitiveType.PROMPT,
+    "uri": "memo://{name}",
+    "mime_type": "text/plain",
+    "size": 7,
+    "arguments": (PromptArgument("a", "A", "The first.", required=True), PromptArgument("b")),
+    "completer": ABSENT_PROGRAM,
+    "answer_within": 60.0,
+    "claims": False,
+    "unasked": True,
+    "task_support": TaskSupport.ALWAYS,
+    "retries": 3,
+}
+"""For each field another value than that of PLAIN."""
+
+
+def test_every_field_has_another_value_here() -> None:
+    names = {field.name for field in fields(Compiled)} - {"program"}
+    assert OTHER.keys() == names
+    assert all(OTHER[name] != getattr(PLAIN, name) for name in names)
+
+
+@pytest.mark.parametrize("field", OTHER)
+def test_another_process_reads_every_field_as_it_was_written(field: str) -> None:
+    changed = replace(PLAIN, **{field: OTHER[field]})
+    assert declarations.read(declarations.write(changed)) == changed
+    assert declarations.write(changed) != declarations.write(PLAIN)
+
+
+@pytest.mark.parametrize("sort", PrimitiveType)
+def test_all_types_of_primitives_are_read(sort: PrimitiveType) -> None:
+    everything = replace(PLAIN, **{**OTHER, "primitive_type": sort})
+    assert declarations.read(declarations.write(everything)) == everything
+
+
+@pytest.mark.parametrize("claims", [None, True, False])
+def test_what_the_author_left_open_stays_open(claims: bool | None) -> None:
+    assert declarations.read(declarations.write(replace(PLAIN, claims=claims))).claims is claims
+
+
+def test_the_functions_of_the_folder_of_tools_are_read_as_they_are() -> None:
+    kind = PythonKind()
+    kind.configure(ROOT / "tools")
+    assert {each.primitive_type for each in kind.functions().values()} == set(PrimitiveType)
+    for compiled in kind.functions().values():
+        without_code = replace(
+            compiled,
+            program=ABSENT_PROGRAM,
+            completer=ABSENT_PROGRAM if compiled.completer else None,
+        )
+        assert declarations.read(declarations.write(compiled)) == without_code
+
+
+async def test_its_program_lets_the_client_retry() -> None:
+    read = declarations.read(declarations.write(PLAIN))
+    outcome = await read.program.advance(None, None, None)  # type: ignore[arg-type]
+    assert isinstance(outcome, Failed)
+    assert outcome.error.kind is FailureKind.OVERLOADED
+    assert outcome.error.message == ABSENT
+
+
+@pytest.mark.parametrize("text", ["\x00", "\ud800", "\udfff\ud800", "\U0001f600", '"\\', "\\u0000"])
+def test_any_text_is_written_in_ascii_and_read_as_it_was(text: str) -> None:
+    compiled = replace(PLAIN, description=text, title=text)
+    written = declarations.write(compiled)
+    assert written.isascii()
+    assert "\x00" not in written
+    assert declarations.read(written) == compiled
+
+
+class Opaque:
+    """No JSON."""
+
+
+def nested() -> dict[str, Any]:
+    schema: dict[str, Any] = {}
+    for _ in range(100_000):
+        schema = {"items": schema}
+    return schema
+
+
+def cyclic() -> dict[str, Any]:
+    schema: dict[str, Any] = {}
+    schema["items"] = schema
+    return schema
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"default": float("nan")},
+        {"default": float("inf")},
+        {"default": Opaque()},
+        {"default": b"bytes"},
+        {("a", "b"): 1},
+        cyclic(),
+        nested(),
+    ],
+    ids=["nan", "infinity", "object", "bytes", "key", "cycle", "depth"],
+)
+def test_what_is_no_json_raises_what_is_documented(schema: Any) -> None:
+    with pytest.raises((ValueError, TypeError, RecursionError)):
+        declarations.write(replace(PLAIN, input_schema=schema))
+
+
+def changed(**members: Any) -> str:
+    return json.dumps({**json.loads(declarations.write(PLAIN)), **members})
+
+
+def test_fields_of_a_newer_version_are_left_out() -> None:
+    argument = {"name": "a", "required": True, "pattern": "^a"}
+    newer = changed(invented={"a": 1}, program="x", completer="x", arguments=[argument])
+    read = declarations.read(newer)
+    assert read == replace(PLAIN, arguments=(PromptArgument("a", required=True),))
+
+
+@pytest.mark.parametrize("field", ["title", "retries", "answer_within", "claims", "unasked"])
+def test_a_field_that_an_older_version_does_not_write_has_its_default(field: str) -> None:
+    older = json.loads(declarations.write(replace(PLAIN, **{field: OTHER[field]})))
+    del older[field]
+    assert declarations.read(json.dumps(older)) == PLAIN
+
+
+DAMAGED = [
+    "",
+    "{",
+    "null",
+    "5",
+    '"text"',
+    "[]",
+    "{}",
+    "[" * 100_000,
+    changed(primitive_type="invented"),
+    changed(primitive_type=None),
+    changed(task_support="sometimes"),
+    changed(requires=None),
+    changed(arguments=None),
+    changed(arguments=[5]),
+    changed(arguments=[{}]),
+    json.dumps({"completes": False, "primitive_type": "tool"}),
+]
+
+
+@pytest.mark.parametrize("text", DAMAGED, ids=range(len(DAMAGED)))
+def test_damaged_text_raises_what_is_documented(text: str) -> None:
+    with pytest.raises(declarations.UNREADABLE):
+        declarations.read(text)
