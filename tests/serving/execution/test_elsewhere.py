@@ -2,13 +2,17 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from uuid import uuid4
 
 import pytest
+from django.utils import timezone
 
 from mcphost.audit.models import Entry
+from mcphost.calls.claims import LEASE
 from mcphost.calls.models import Claim
 from mcphost.catalogue import services
 from mcphost.catalogue.models import Primitive
+from mcphost.feed import nodes
 from mcphost.feed.nodes import heartbeat
 from mcphost.identity.models import Token
 from mcphost.kinds.declarations import ABSENT, NO_PROCESS
@@ -170,6 +174,42 @@ async def test_a_first_call_is_sent_on_with_a_state_too(asking: Cast, impatient:
         first = await asker.leg(state_of(sent_on))
     assert done(await asker.leg(state_of(first), RED)) == "it is red"
     assert _did() == ["it red"]
+
+
+async def _set_claim(**changes: object) -> None:
+    await in_database(lambda: Claim.objects.exclude(function="").update(**changes))
+
+
+async def test_a_first_call_waits_for_its_end_however_long_another_process_runs_it(
+    asking: Cast, impatient: None
+) -> None:
+    asker = calling(asking.owner.mcp_token, "paint", what="it")
+    async with lacking(PAINT) as here:
+        request = asyncio.create_task(asker.leg())
+        await _is_left()
+        await _set_claim(state="running", owner=here.other.id, epoch=1)
+        await asyncio.wait({request}, timeout=5 * SHORT.wait)
+        assert not request.done(), "its client would call anew, and the tool would act twice"
+        await _set_claim(state="released")
+        async with asyncio.timeout(BOUND):
+            state_of(await request)
+
+
+async def test_a_first_call_whose_process_has_died_is_sent_on(
+    asking: Cast, impatient: None
+) -> None:
+    asker = calling(asking.owner.mcp_token, "paint", what="it")
+    async with lacking(PAINT) as here:
+        request = asyncio.create_task(asker.leg())
+        await _is_left()
+        long_ago = timezone.now() - 2 * LEASE
+        await _set_claim(state="running", owner=uuid4(), epoch=1, taken_at=long_ago)
+        with pytest.MonkeyPatch.context() as judging:
+            judging.setattr(nodes, "can_judge", lambda: True)
+            async with asyncio.timeout(BOUND):
+                sent_on = state_of(await request)
+        here.end()
+        assert list(asked(await asker.leg(sent_on))) == ["colour"]
 
 
 async def test_what_waits_is_run_even_if_its_client_does_not_come_back(
