@@ -38,6 +38,7 @@ from mcphost.serving.ports import NoStream
 from mcphost.serving.replies import Refused
 from mcphost.serving.request_state import InvalidState
 from mcphost.serving.revocation import presences
+from mcphost.serving.shutdown import Phase
 from mcphost.vault.errors import VaultError
 
 MAX_ROUNDS: Final = 64
@@ -66,9 +67,10 @@ class TakenRound:
         self.work: asyncio.Task[None] | None = None
 
     def revoke(self, refusal: ProtocolError) -> None:
-        """End the round; `refusal` is its reply."""
+        """End the round; `refusal` is its reply. The cut of this process refuses nobody: another
+        process runs the round."""
         if self.refusal is None and self.work is not None:
-            self.refusal = refusal
+            self.refusal = None if shutdown.phase() is Phase.CUT else refusal
             self.work.cancel(refusal.message)
 
 

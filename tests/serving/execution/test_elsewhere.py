@@ -17,6 +17,7 @@ from mcphost.feed.nodes import heartbeat
 from mcphost.identity.models import Token
 from mcphost.kinds.declarations import ABSENT, NO_PROCESS
 from mcphost.observability import counters
+from mcphost.serving import shutdown
 from mcphost.serving.database import in_database
 from mcphost.serving.execution import claims
 from mcphost.serving.execution.claims import ClaimLimits
@@ -291,6 +292,31 @@ async def test_an_answer_whose_client_leaves_is_acted_on(asking: Cast) -> None:
         await becomes(Claim.objects.filter(state="finished").exists, "the round has run")
         assert done(await asker.leg(state, RED)) == "it is red"
     assert _did() == ["it red"]
+
+
+async def test_a_round_that_the_end_of_its_process_cuts_is_run_by_another_one(
+    asking: Cast,
+) -> None:
+    asker = calling(asking.owner.mcp_token, "paint_slowly", what="it")
+    state = state_of(await asker.leg())
+    async with lacking("asking.paint_slowly") as here:
+        message = asker.message(requestState=state, inputResponses=RED)
+        async with begun("acme", message, asking.owner.mcp_token) as exchange:
+            await _is_left()
+            exchange.hang_up()
+        here.end()
+        try:
+            async with asyncio.timeout(BOUND):
+                await module("asking").running.wait()
+            shutdown.begin()
+            shutdown.cut()
+            given_up = Claim.objects.filter(function="asking.paint_slowly").exclude(state="running")
+            await becomes(given_up.exists, "the round is cut")
+        finally:
+            shutdown.reset()
+        assert (await in_database(given_up.get)).state == "released"
+        module("asking").release.set()
+        assert done(await asker.leg(state, RED)) == "it is red"
 
 
 async def test_an_anonymous_caller_is_served_by_others_too(asking: Cast) -> None:
