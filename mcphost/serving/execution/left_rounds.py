@@ -6,6 +6,7 @@ look, it reads the claims, and takes one by compare-and-set.
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -43,6 +44,7 @@ from mcphost.vault.errors import VaultError
 
 MAX_ROUNDS: Final = 64
 """How many left rounds this process runs at once."""
+MAX_ROUNDS_PER_TENANT: Final = 16
 GONE: Final = "What this call calls is no longer offered to this caller"
 UNREADABLE: Final = "The call can no longer be read"
 
@@ -79,6 +81,7 @@ class LeftRounds:
 
     def __init__(self) -> None:
         self._running: dict[tuple[UUID, int], asyncio.Task[None]] = {}
+        self._by_tenant: Counter[UUID] = Counter()
         self._relay: Relay[None] = Relay(self._take_all)
 
     def __len__(self) -> int:
@@ -108,20 +111,28 @@ class LeftRounds:
 
     async def _take_all(self, _: Sequence[None]) -> None:
         functions = tuple(python_kind.functions())
-        if shutdown.draining() or not functions:
+        if shutdown.draining() or not functions or len(self._running) >= MAX_ROUNDS:
             return
-        for left in await in_database(rows.left, functions, heartbeat.id):
+        full = [tenant for tenant in self._by_tenant if self._is_full(tenant)]
+        for left in await in_database(rows.left, functions, heartbeat.id, full):
             key = left.call, left.round
+            if key in self._running or self._is_full(left.tenant):
+                continue
             if len(self._running) >= MAX_ROUNDS:
                 return
-            if key not in self._running:
-                work = asyncio.get_running_loop().create_task(self._run(left))
-                self._running[key] = work
-                work.add_done_callback(partial(self._over, key))
+            work = asyncio.get_running_loop().create_task(self._run(left))
+            self._running[key] = work
+            self._by_tenant[left.tenant] += 1
+            work.add_done_callback(partial(self._over, left))
 
-    def _over(self, key: tuple[UUID, int], _: "asyncio.Task[None]") -> None:
-        del self._running[key]
-        if len(self._running) == MAX_ROUNDS - 1:
+    def _is_full(self, tenant: UUID) -> bool:
+        return self._by_tenant[tenant] >= MAX_ROUNDS_PER_TENANT
+
+    def _over(self, left: LeftClaim, _: "asyncio.Task[None]") -> None:
+        was_full = self._is_full(left.tenant) or len(self._running) >= MAX_ROUNDS
+        del self._running[left.call, left.round]
+        self._by_tenant -= Counter([left.tenant])
+        if was_full:
             self._relay.put(None)
 
     async def _run(self, left: LeftClaim) -> None:
@@ -144,7 +155,10 @@ left_rounds: Final = LeftRounds()
 
 
 async def _run_left(left: LeftClaim) -> None:
-    incoming, now = await _restored(left)
+    request = await in_database(rows.left_request, left)
+    if not request:
+        return
+    incoming, now = await _restored(left, request)
     refusal = revocation.refusal(incoming.principal, now)
     if refusal is not None or now is None:
         raise refusal or invalid_params(GONE)
@@ -175,14 +189,14 @@ async def _run_won(turn: Turn, won: Won) -> None:
         presences.leave(running)
 
 
-async def _restored(left: LeftClaim) -> tuple[Incoming, Principal | None]:
+async def _restored(left: LeftClaim, request: str) -> tuple[Incoming, Principal | None]:
     """The request, and its principal as it is now. Raises SealError, VaultError, InvalidState, and
     ProtocolError if its tenant is gone."""
     tenant = await lookups.tenant(left.tenant)
     if tenant is None:
         raise invalid_params(GONE)
     context = elsewhere.context(left.call)
-    written = await sealing.unseal(Purpose.ROW, left.tenant, left.request, context=context)
+    written = await sealing.unseal(Purpose.ROW, left.tenant, request, context=context)
     incoming = stored_requests.read(written, tenant)
     incoming = incoming._replace(leg=new_id())  # records distinguish the processes
     return incoming, await revocation.current(incoming.principal, tenant)

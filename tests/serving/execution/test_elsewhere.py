@@ -2,12 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
+from functools import partial
 from uuid import uuid4
 
 import pytest
 from django.utils import timezone
 
 from mcphost.audit.models import Entry
+from mcphost.calls import claims as claim_rows
 from mcphost.calls.claims import LEASE
 from mcphost.calls.models import Claim
 from mcphost.catalogue import services
@@ -19,7 +22,7 @@ from mcphost.kinds.declarations import ABSENT, NO_PROCESS
 from mcphost.observability import counters
 from mcphost.serving import shutdown
 from mcphost.serving.database import in_database
-from mcphost.serving.execution import claims
+from mcphost.serving.execution import claims, left_rounds
 from mcphost.serving.execution.claims import ClaimLimits
 from mcphost.serving.execution.elsewhere import NOT_TAKEN
 from mcphost.serving.execution.left_rounds import GONE
@@ -317,6 +320,58 @@ async def test_a_round_that_the_end_of_its_process_cuts_is_run_by_another_one(
         assert (await in_database(given_up.get)).state == "released"
         module("asking").release.set()
         assert done(await asker.leg(state, RED)) == "it is red"
+
+
+def _are_left(number: int) -> bool:
+    return Claim.objects.filter(state="released").count() == number
+
+
+async def test_the_rounds_of_one_tenant_do_not_keep_those_of_another_from_running(
+    asking: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(left_rounds, "MAX_ROUNDS", 2)
+    monkeypatch.setattr(left_rounds, "MAX_ROUNDS_PER_TENANT", 1)
+    askers = [
+        *(calling(asking.owner.mcp_token, "paint_slowly", what=what) for what in ("a", "b")),
+        calling(None, "paint_slowly", what="c").but(tenant="commons"),
+    ]
+    states = [state_of(await asker.leg()) for asker in askers]
+    requests = []
+    async with lacking("asking.paint_slowly") as here:
+        for number, (asker, state) in enumerate(zip(askers, states, strict=True)):
+            requests.append(asyncio.create_task(asker.leg(state, RED)))
+            await becomes(partial(_are_left, number + 1), "a round is left")
+        here.end()
+        await becomes(lambda: len(_did()) == 2, "two rounds run")
+        assert sorted(_did()) == ["a red", "c red"]
+        module("asking").release.set()
+        async with asyncio.timeout(BOUND):
+            replies = [done(await request) for request in requests]
+    assert replies == ["a is red", "b is red", "c is red"]
+
+
+def test_left_rounds_are_read_of_all_tenants_in_turn(asking: Cast) -> None:
+    now = timezone.now()
+    for tenant, number in ((asking.acme.id, claim_rows.LEFT_AT_ONCE), (asking.globex.id, 1)):
+        Claim.objects.bulk_create(
+            Claim(
+                call=uuid4(),
+                round=1,
+                tenant=tenant,
+                owner=claim_rows.NO_OWNER,
+                epoch=0,
+                state="released",
+                taken_at=now if tenant == asking.globex.id else now - LEASE,
+                expires_at=now + timedelta(hours=1),
+                function=PAINT,
+            )
+            for _ in range(number)
+        )
+    found = claim_rows.left([PAINT], heartbeat.id)
+    assert len(found) == claim_rows.LEFT_AT_ONCE
+    assert asking.globex.id in [left.tenant for left in found[:2]]
+    (only,) = claim_rows.left([PAINT], heartbeat.id, [asking.acme.id])
+    assert only.tenant == asking.globex.id
 
 
 async def test_an_anonymous_caller_is_served_by_others_too(asking: Cast) -> None:
