@@ -142,8 +142,7 @@ class LeftRounds:
         except (*AWAY, RecordLost, asyncio.CancelledError, Superseded):
             pass  # the next look finds it again, here or at another process
         except ProtocolError as error:
-            if error.code not in (UNAVAILABLE, OVER_LIMIT):
-                await _refuse(left, error)
+            await _refuse(left, error)
         except (SealError, VaultError, InvalidState) as error:
             log.error("a left round can no longer be read: %r", error, extra=_facts(left))
             await _refuse(left, ProtocolError(INTERNAL_ERROR, UNREADABLE))
@@ -171,8 +170,12 @@ async def _run_left(left: LeftClaim) -> None:
     turn = turn_of(incoming, *found)
     turn = await opened(turn._replace(call=turn.call._replace(id=left.call)))
     won = await claims.take_left(left, audit_records.started(turn))
-    if won is not None:
+    if won is None:
+        return
+    try:
         await _run_won(turn, won)
+    except ProtocolError as error:
+        await _refuse(left._replace(epoch=won.epoch), error)
 
 
 async def _run_won(turn: Turn, won: Won) -> None:
@@ -217,10 +220,12 @@ async def _runnable(incoming: Incoming) -> Runnable | None:
 
 
 async def _refuse(left: LeftClaim, error: ProtocolError) -> None:
-    """Conclude a round that must not run, or not again, with an error."""
-    again = left._replace(epoch=left.epoch + 1)
+    """Conclude a round that must not run, or not again, with an error, unless a retry may succeed, or
+    another process has taken it."""
+    if error.code in (UNAVAILABLE, OVER_LIMIT):
+        return
     try:
-        won = await claims.take_left(left, ()) or await claims.take_left(again, ())
+        won = await claims.take_left(left, ())
         if won is not None:
             await claims.conclude(won, replies.write(Refused(error)), ())
     except (ProtocolError, Superseded) as failure:

@@ -20,6 +20,7 @@ from mcphost.feed.nodes import heartbeat
 from mcphost.identity.models import Token
 from mcphost.kinds.declarations import ABSENT, NO_PROCESS
 from mcphost.observability import counters
+from mcphost.protocol.errors import invalid_params
 from mcphost.serving import shutdown
 from mcphost.serving.database import in_database
 from mcphost.serving.execution import claims, left_rounds
@@ -372,6 +373,23 @@ def test_left_rounds_are_read_of_all_tenants_in_turn(asking: Cast) -> None:
     assert asking.globex.id in [left.tenant for left in found[:2]]
     (only,) = claim_rows.left([PAINT], heartbeat.id, [asking.acme.id])
     assert only.tenant == asking.globex.id
+
+
+async def test_a_process_that_refuses_a_round_does_not_take_it_from_one_that_runs_it(
+    asking: Cast,
+) -> None:
+    asker = calling(asking.owner.mcp_token, "paint", what="it")
+    state = state_of(await asker.leg())
+    async with lacking(PAINT) as here:
+        request = asyncio.create_task(asker.leg(state, RED))
+        await _is_left()
+        (left,) = await in_database(claim_rows.left, [PAINT], heartbeat.id)
+        await _set_claim(state="running", owner=here.other.id, epoch=left.epoch + 1)
+        await left_rounds._refuse(left, invalid_params(GONE))
+        claim = await in_database(Claim.objects.exclude(function="").get)
+        assert (claim.state, claim.owner) == ("running", here.other.id)
+        await _set_claim(state="released")
+        assert done(await _run_elsewhere(here, request)) == "it is red"
 
 
 async def test_an_anonymous_caller_is_served_by_others_too(asking: Cast) -> None:
