@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
-from django.db.models import BooleanField, ExpressionWrapper, Q
-from django.db.models.functions import Now
+from django.db.models import BooleanField, ExpressionWrapper, F, Q, Window
+from django.db.models.functions import Now, RowNumber
 
 from mcphost.audit.writer.conditions import POSTGRESQL, SQLITE, Condition, RowChange, Values
 from mcphost.calls.conditions_sql import announcement, change
@@ -266,20 +266,30 @@ class LeftClaim(NamedTuple):
     tenant: UUID
     answers: str
     epoch: int
-    request: str
 
 
-def left(functions: Collection[str], process: UUID) -> tuple[LeftClaim, ...]:
-    """The rounds that wait for a process with one of these functions, the longest first, as seen by
-    `process`, which is alive. At most LEFT_AT_ONCE."""
+def left(
+    functions: Collection[str], process: UUID, without: Collection[UUID] = ()
+) -> tuple[LeftClaim, ...]:
+    """The rounds that wait for a process with one of these functions, as seen by `process`, which is
+    alive: of the tenants in turn, of each the longest first. At most LEFT_AT_ONCE, and none of the
+    tenants `without`."""
     free = Q(state=ClaimState.RELEASED)
     if nodes.can_judge():
         free |= Q(taken_at__lte=Now() - LEASE) & ~Q(owner__in=(process, *nodes.living()))
     waiting = Claim.objects.exclude(state=ClaimState.FINISHED).filter(
         free, function__in=functions, expires_at__gt=Now()
     )
-    rows = waiting.order_by("taken_at", "call", "round")[:LEFT_AT_ONCE]
+    turn = Window(RowNumber(), partition_by=F("tenant"), order_by=F("taken_at").asc())
+    rows = waiting.exclude(tenant__in=without).annotate(turn=turn)
+    rows = rows.order_by("turn", "taken_at", "call", "round")[:LEFT_AT_ONCE]
     return tuple(LeftClaim(*row) for row in rows.values_list(*LeftClaim._fields))
+
+
+def left_request(left: LeftClaim) -> str:
+    """The sealed request of a left round; empty if it has ended."""
+    mine = Claim.objects.filter(call=left.call, round=left.round, tenant=left.tenant)
+    return mine.values_list("request", flat=True).first() or ""
 
 
 CANCELLED: Final = "cancelled"

@@ -229,7 +229,14 @@ def _delete_old() -> None:
 def _functions_of(processes: Collection[UUID]) -> dict[UUID, Declared]:
     """What these processes have loaded, in the order of their starts; without those that do not say."""
     rows = NodeFunctions.objects.filter(node__in=processes).order_by("node__started_at", "node")
-    return dict(rows.values_list("node", "declared"))
+    return {node: _texts(declared) for node, declared in rows.values_list("node", "declared")}
+
+
+def _texts(declared: object) -> Declared:
+    """The declarations of a row; without what no process of this version writes."""
+    if not isinstance(declared, dict):
+        return {}
+    return {name: one for name, one in declared.items() if isinstance(one, str)}
 
 
 def rows() -> tuple[NodeRow, ...]:

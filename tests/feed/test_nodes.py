@@ -11,7 +11,7 @@ from django.test import override_settings
 
 from mcphost.feed import nodes
 from mcphost.feed.loop import Loop
-from mcphost.feed.models import Node
+from mcphost.feed.models import Node, NodeFunctions
 from mcphost.feed.nodes import ALIVE, BEAT_SECONDS, KEPT, STEADY_SECONDS, Heartbeat
 from tests.feed.test_loop import HandClock
 
@@ -226,3 +226,21 @@ def test_the_longest_pause_between_two_reads_is_reported_once() -> None:
         clock.now += seconds
         loop.poll()
     assert (loop.longest_pause(), loop.longest_pause()) == (7.0, 0.0)
+
+
+@pytest.mark.parametrize("declared", [[1], "x", 5, {"a.one": None}, {"a.one": {"deep": 1}}])
+def test_a_row_of_functions_that_is_damaged_keeps_nobody_from_the_others(
+    declared: object,
+) -> None:
+    mine, damaged, third = Heartbeat(), Heartbeat(), Heartbeat()
+    third.functions = lambda: {"b.two": "{}"}
+    third.beat()
+    damaged.beat()
+    NodeFunctions.objects.filter(node=damaged.id).update(declared=declared)
+    mine.beat()
+    assert mine.elsewhere("b.two") == "{}"
+    assert mine.elsewhere("a.one") is None
+    assert mine.may_come("b.two")
+    third.leave()
+    mine.beat()
+    assert mine.loaded_by(third.id) is None

@@ -212,12 +212,20 @@ class Claiming:
         return claimed
 
     async def leave(
-        self, wanted: WantedClaim, left: LeftRound, leaving: Won, records: Sequence[Record]
+        self,
+        wanted: WantedClaim,
+        left: LeftRound,
+        leaving: Won,
+        records: Sequence[Record],
+        *,
+        to_the_end: bool = False,
     ) -> Finished | ClaimRefused | Unfinished:
         """Leave a round to a process that has its function, and wait for its outcome.
 
-        `records` are committed with the claim, `leaving`, unless the round was claimed before. Raises
-        ProtocolError as `claim`. A cancellation ends the wait: the round stays there to be run.
+        `records` are committed with the claim, `leaving`, unless the round was claimed before.
+        `to_the_end`: wait also longer while a living process runs it, because its client cannot come
+        back for the outcome. Raises ProtocolError as `claim`. A cancellation ends the wait: the round
+        stays there to be run.
         """
         try:
             future = self._writer.submit_if(claims.leave(leaving.taking, wanted, left), records)
@@ -232,9 +240,10 @@ class Claiming:
                 ended = await _ended(wanted, found)
                 if ended is not None or found is None:
                     return ended or ClaimRefused("claim-forgotten")
-                if (remaining := ends - self._clock()) <= 0:
-                    return Unfinished(_free(wanted, found))
-                await waiter.wait(min(pause, remaining))
+                remaining, free = ends - self._clock(), _free(wanted, found)
+                if remaining <= 0 and (free is not None or not to_the_end):
+                    return Unfinished(free)
+                await waiter.wait(pause if remaining <= 0 else min(pause, remaining))
                 pause = min(pause * 2, self._limits.longest_pause)
 
     async def take_left(self, left: LeftClaim, records: Sequence[Record]) -> Won | None:
@@ -452,7 +461,7 @@ def new_left(wanted: WantedClaim) -> Won:
 
 def _free(wanted: WantedClaim, found: FoundClaim) -> Won | None:
     """The claim as its last owner had it, if no process runs its round."""
-    if found.state is not ClaimState.RELEASED:
+    if found.state is not ClaimState.RELEASED and not found.silent:
         return None
     taking = ClaimOwner.of(wanted, found.owner, found.epoch)
     return Won(replace(taking, nonce=found.nonce))

@@ -3,7 +3,8 @@ primitive: while nodes are upgraded one by one, for instance.
 
 The round is left to a process that has the function, with the input responses in its claim, and this
 one waits for the outcome. If no process has taken it in time, the client is sent elsewhere once: with
-a state that holds the responses. After that it gets an error, and the same request succeeds later.
+a state that holds the responses. After that it gets an error, and the same request succeeds later. A
+first call, whose client cannot come back for its outcome, waits as long as a process runs it.
 `left_rounds` runs rounds that others have left.
 """
 
@@ -75,14 +76,25 @@ async def _leave(turn: Turn) -> Reply:
     wanted = rounds.wanted_claim(turn)
     leaving = _Leaving(wanted, claims.new_left(wanted), time.perf_counter())
     left = LeftRound(turn.primitive.function, await _sealed_request(turn))
+    is_first = turn.resumed.state is None  # its client cannot come back for the reply
+    while True:
+        try:
+            return await _reply(turn, leaving, left, is_first=is_first)
+        except asyncio.CancelledError as end:
+            if is_first:
+                seconds = time.perf_counter() - leaving.began
+                claims.abandon(leaving.claim, (audit_records.cancelled(turn, seconds, end),))
+            raise
+        except Superseded:  # a process has taken it just now
+            if not is_first:
+                raise unavailable(NOT_TAKEN) from None
+
+
+async def _reply(turn: Turn, leaving: _Leaving, left: LeftRound, *, is_first: bool) -> Reply:
+    """The outcome of the round, or the reply that sends the client elsewhere. Raises Superseded if a
+    process has taken the round meanwhile."""
     records = audit_records.answers(turn)
-    try:
-        ended = await claims.leave(wanted, left, leaving.claim, records)
-    except asyncio.CancelledError as end:
-        if turn.resumed.state is None:  # without a state the client cannot come back for the reply
-            seconds = time.perf_counter() - leaving.began
-            claims.abandon(leaving.claim, (audit_records.cancelled(turn, seconds, end),))
-        raise
+    ended = await claims.leave(leaving.wanted, left, leaving.claim, records, to_the_end=is_first)
     match ended:
         case Finished(reply):
             return replies.read(reply)
@@ -107,8 +119,8 @@ async def _sealed_request(turn: Turn) -> str:
 async def _sent_on(turn: Turn, leaving: _Leaving, free: Won | None) -> Reply:
     """The reply that sends the client elsewhere with all that its call has learned, once.
 
-    That ends the round, unless a process has taken it meanwhile: its outcome is not known then.
-    Raises ProtocolError (UNAVAILABLE).
+    That ends the round. Raises Superseded if a process has taken it meanwhile: its outcome is not known
+    then; ProtocolError (UNAVAILABLE).
     """
     if free is None or not may_go_elsewhere(turn):
         raise unavailable(NOT_TAKEN)
@@ -117,8 +129,5 @@ async def _sent_on(turn: Turn, leaving: _Leaving, free: Won | None) -> Reply:
         raise unavailable(NOT_TAKEN)
     seconds = time.perf_counter() - leaving.began
     records = audit_records.after(turn, delivered, audit_records.YIELDED, seconds, 0)
-    try:
-        await claims.conclude(free, replies.write(delivered.reply), records)
-    except Superseded:
-        raise unavailable(NOT_TAKEN) from None
+    await claims.conclude(free, replies.write(delivered.reply), records)
     return delivered.reply

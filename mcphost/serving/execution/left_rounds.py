@@ -6,6 +6,7 @@ look, it reads the claims, and takes one by compare-and-set.
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -38,10 +39,12 @@ from mcphost.serving.ports import NoStream
 from mcphost.serving.replies import Refused
 from mcphost.serving.request_state import InvalidState
 from mcphost.serving.revocation import presences
+from mcphost.serving.shutdown import Phase
 from mcphost.vault.errors import VaultError
 
 MAX_ROUNDS: Final = 64
 """How many left rounds this process runs at once."""
+MAX_ROUNDS_PER_TENANT: Final = 16
 GONE: Final = "What this call calls is no longer offered to this caller"
 UNREADABLE: Final = "The call can no longer be read"
 
@@ -66,9 +69,10 @@ class TakenRound:
         self.work: asyncio.Task[None] | None = None
 
     def revoke(self, refusal: ProtocolError) -> None:
-        """End the round; `refusal` is its reply."""
+        """End the round; `refusal` is its reply. The cut of this process refuses nobody: another
+        process runs the round."""
         if self.refusal is None and self.work is not None:
-            self.refusal = refusal
+            self.refusal = None if shutdown.phase() is Phase.CUT else refusal
             self.work.cancel(refusal.message)
 
 
@@ -77,6 +81,7 @@ class LeftRounds:
 
     def __init__(self) -> None:
         self._running: dict[tuple[UUID, int], asyncio.Task[None]] = {}
+        self._by_tenant: Counter[UUID] = Counter()
         self._relay: Relay[None] = Relay(self._take_all)
 
     def __len__(self) -> int:
@@ -106,20 +111,28 @@ class LeftRounds:
 
     async def _take_all(self, _: Sequence[None]) -> None:
         functions = tuple(python_kind.functions())
-        if shutdown.draining() or not functions:
+        if shutdown.draining() or not functions or len(self._running) >= MAX_ROUNDS:
             return
-        for left in await in_database(rows.left, functions, heartbeat.id):
+        full = [tenant for tenant in self._by_tenant if self._is_full(tenant)]
+        for left in await in_database(rows.left, functions, heartbeat.id, full):
             key = left.call, left.round
+            if key in self._running or self._is_full(left.tenant):
+                continue
             if len(self._running) >= MAX_ROUNDS:
                 return
-            if key not in self._running:
-                work = asyncio.get_running_loop().create_task(self._run(left))
-                self._running[key] = work
-                work.add_done_callback(partial(self._over, key))
+            work = asyncio.get_running_loop().create_task(self._run(left))
+            self._running[key] = work
+            self._by_tenant[left.tenant] += 1
+            work.add_done_callback(partial(self._over, left))
 
-    def _over(self, key: tuple[UUID, int], _: "asyncio.Task[None]") -> None:
-        del self._running[key]
-        if len(self._running) == MAX_ROUNDS - 1:
+    def _is_full(self, tenant: UUID) -> bool:
+        return self._by_tenant[tenant] >= MAX_ROUNDS_PER_TENANT
+
+    def _over(self, left: LeftClaim, _: "asyncio.Task[None]") -> None:
+        was_full = self._is_full(left.tenant) or len(self._running) >= MAX_ROUNDS
+        del self._running[left.call, left.round]
+        self._by_tenant -= Counter([left.tenant])
+        if was_full:
             self._relay.put(None)
 
     async def _run(self, left: LeftClaim) -> None:
@@ -129,8 +142,7 @@ class LeftRounds:
         except (*AWAY, RecordLost, asyncio.CancelledError, Superseded):
             pass  # the next look finds it again, here or at another process
         except ProtocolError as error:
-            if error.code not in (UNAVAILABLE, OVER_LIMIT):
-                await _refuse(left, error)
+            await _refuse(left, error)
         except (SealError, VaultError, InvalidState) as error:
             log.error("a left round can no longer be read: %r", error, extra=_facts(left))
             await _refuse(left, ProtocolError(INTERNAL_ERROR, UNREADABLE))
@@ -142,7 +154,10 @@ left_rounds: Final = LeftRounds()
 
 
 async def _run_left(left: LeftClaim) -> None:
-    incoming, now = await _restored(left)
+    request = await in_database(rows.left_request, left)
+    if not request:
+        return
+    incoming, now = await _restored(left, request)
     refusal = revocation.refusal(incoming.principal, now)
     if refusal is not None or now is None:
         raise refusal or invalid_params(GONE)
@@ -155,8 +170,12 @@ async def _run_left(left: LeftClaim) -> None:
     turn = turn_of(incoming, *found)
     turn = await opened(turn._replace(call=turn.call._replace(id=left.call)))
     won = await claims.take_left(left, audit_records.started(turn))
-    if won is not None:
+    if won is None:
+        return
+    try:
         await _run_won(turn, won)
+    except ProtocolError as error:
+        await _refuse(left._replace(epoch=won.epoch), error)
 
 
 async def _run_won(turn: Turn, won: Won) -> None:
@@ -173,14 +192,14 @@ async def _run_won(turn: Turn, won: Won) -> None:
         presences.leave(running)
 
 
-async def _restored(left: LeftClaim) -> tuple[Incoming, Principal | None]:
+async def _restored(left: LeftClaim, request: str) -> tuple[Incoming, Principal | None]:
     """The request, and its principal as it is now. Raises SealError, VaultError, InvalidState, and
     ProtocolError if its tenant is gone."""
     tenant = await lookups.tenant(left.tenant)
     if tenant is None:
         raise invalid_params(GONE)
     context = elsewhere.context(left.call)
-    written = await sealing.unseal(Purpose.ROW, left.tenant, left.request, context=context)
+    written = await sealing.unseal(Purpose.ROW, left.tenant, request, context=context)
     incoming = stored_requests.read(written, tenant)
     incoming = incoming._replace(leg=new_id())  # records distinguish the processes
     return incoming, await revocation.current(incoming.principal, tenant)
@@ -201,10 +220,12 @@ async def _runnable(incoming: Incoming) -> Runnable | None:
 
 
 async def _refuse(left: LeftClaim, error: ProtocolError) -> None:
-    """Conclude a round that must not run, or not again, with an error."""
-    again = left._replace(epoch=left.epoch + 1)
+    """Conclude a round that must not run, or not again, with an error, unless a retry may succeed, or
+    another process has taken it."""
+    if error.code in (UNAVAILABLE, OVER_LIMIT):
+        return
     try:
-        won = await claims.take_left(left, ()) or await claims.take_left(again, ())
+        won = await claims.take_left(left, ())
         if won is not None:
             await claims.conclude(won, replies.write(Refused(error)), ())
     except (ProtocolError, Superseded) as failure:

@@ -2,19 +2,28 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
+from functools import partial
+from uuid import uuid4
 
 import pytest
+from django.utils import timezone
 
 from mcphost.audit.models import Entry
+from mcphost.calls import claims as claim_rows
+from mcphost.calls.claims import LEASE
 from mcphost.calls.models import Claim
 from mcphost.catalogue import services
 from mcphost.catalogue.models import Primitive
+from mcphost.feed import nodes
 from mcphost.feed.nodes import heartbeat
 from mcphost.identity.models import Token
 from mcphost.kinds.declarations import ABSENT, NO_PROCESS
 from mcphost.observability import counters
+from mcphost.protocol.errors import invalid_params
+from mcphost.serving import shutdown
 from mcphost.serving.database import in_database
-from mcphost.serving.execution import claims
+from mcphost.serving.execution import claims, left_rounds
 from mcphost.serving.execution.claims import ClaimLimits
 from mcphost.serving.execution.elsewhere import NOT_TAKEN
 from mcphost.serving.execution.left_rounds import GONE
@@ -172,6 +181,42 @@ async def test_a_first_call_is_sent_on_with_a_state_too(asking: Cast, impatient:
     assert _did() == ["it red"]
 
 
+async def _set_claim(**changes: object) -> None:
+    await in_database(lambda: Claim.objects.exclude(function="").update(**changes))
+
+
+async def test_a_first_call_waits_for_its_end_however_long_another_process_runs_it(
+    asking: Cast, impatient: None
+) -> None:
+    asker = calling(asking.owner.mcp_token, "paint", what="it")
+    async with lacking(PAINT) as here:
+        request = asyncio.create_task(asker.leg())
+        await _is_left()
+        await _set_claim(state="running", owner=here.other.id, epoch=1)
+        await asyncio.wait({request}, timeout=5 * SHORT.wait)
+        assert not request.done(), "its client would call anew, and the tool would act twice"
+        await _set_claim(state="released")
+        async with asyncio.timeout(BOUND):
+            state_of(await request)
+
+
+async def test_a_first_call_whose_process_has_died_is_sent_on(
+    asking: Cast, impatient: None
+) -> None:
+    asker = calling(asking.owner.mcp_token, "paint", what="it")
+    async with lacking(PAINT) as here:
+        request = asyncio.create_task(asker.leg())
+        await _is_left()
+        long_ago = timezone.now() - 2 * LEASE
+        await _set_claim(state="running", owner=uuid4(), epoch=1, taken_at=long_ago)
+        with pytest.MonkeyPatch.context() as judging:
+            judging.setattr(nodes, "can_judge", lambda: True)
+            async with asyncio.timeout(BOUND):
+                sent_on = state_of(await request)
+        here.end()
+        assert list(asked(await asker.leg(sent_on))) == ["colour"]
+
+
 async def test_what_waits_is_run_even_if_its_client_does_not_come_back(
     asking: Cast, impatient: None
 ) -> None:
@@ -251,6 +296,100 @@ async def test_an_answer_whose_client_leaves_is_acted_on(asking: Cast) -> None:
         await becomes(Claim.objects.filter(state="finished").exists, "the round has run")
         assert done(await asker.leg(state, RED)) == "it is red"
     assert _did() == ["it red"]
+
+
+async def test_a_round_that_the_end_of_its_process_cuts_is_run_by_another_one(
+    asking: Cast,
+) -> None:
+    asker = calling(asking.owner.mcp_token, "paint_slowly", what="it")
+    state = state_of(await asker.leg())
+    async with lacking("asking.paint_slowly") as here:
+        message = asker.message(requestState=state, inputResponses=RED)
+        async with begun("acme", message, asking.owner.mcp_token) as exchange:
+            await _is_left()
+            exchange.hang_up()
+        here.end()
+        try:
+            async with asyncio.timeout(BOUND):
+                await module("asking").running.wait()
+            shutdown.begin()
+            shutdown.cut()
+            given_up = Claim.objects.filter(function="asking.paint_slowly").exclude(state="running")
+            await becomes(given_up.exists, "the round is cut")
+        finally:
+            shutdown.reset()
+        assert (await in_database(given_up.get)).state == "released"
+        module("asking").release.set()
+        assert done(await asker.leg(state, RED)) == "it is red"
+
+
+def _are_left(number: int) -> bool:
+    return Claim.objects.filter(state="released").count() == number
+
+
+async def test_the_rounds_of_one_tenant_do_not_keep_those_of_another_from_running(
+    asking: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(left_rounds, "MAX_ROUNDS", 2)
+    monkeypatch.setattr(left_rounds, "MAX_ROUNDS_PER_TENANT", 1)
+    askers = [
+        *(calling(asking.owner.mcp_token, "paint_slowly", what=what) for what in ("a", "b")),
+        calling(None, "paint_slowly", what="c").but(tenant="commons"),
+    ]
+    states = [state_of(await asker.leg()) for asker in askers]
+    requests = []
+    async with lacking("asking.paint_slowly") as here:
+        for number, (asker, state) in enumerate(zip(askers, states, strict=True)):
+            requests.append(asyncio.create_task(asker.leg(state, RED)))
+            await becomes(partial(_are_left, number + 1), "a round is left")
+        here.end()
+        await becomes(lambda: len(_did()) == 2, "two rounds run")
+        assert sorted(_did()) == ["a red", "c red"]
+        module("asking").release.set()
+        async with asyncio.timeout(BOUND):
+            replies = [done(await request) for request in requests]
+    assert replies == ["a is red", "b is red", "c is red"]
+
+
+def test_left_rounds_are_read_of_all_tenants_in_turn(asking: Cast) -> None:
+    now = timezone.now()
+    for tenant, number in ((asking.acme.id, claim_rows.LEFT_AT_ONCE), (asking.globex.id, 1)):
+        Claim.objects.bulk_create(
+            Claim(
+                call=uuid4(),
+                round=1,
+                tenant=tenant,
+                owner=claim_rows.NO_OWNER,
+                epoch=0,
+                state="released",
+                taken_at=now if tenant == asking.globex.id else now - LEASE,
+                expires_at=now + timedelta(hours=1),
+                function=PAINT,
+            )
+            for _ in range(number)
+        )
+    found = claim_rows.left([PAINT], heartbeat.id)
+    assert len(found) == claim_rows.LEFT_AT_ONCE
+    assert asking.globex.id in [left.tenant for left in found[:2]]
+    (only,) = claim_rows.left([PAINT], heartbeat.id, [asking.acme.id])
+    assert only.tenant == asking.globex.id
+
+
+async def test_a_process_that_refuses_a_round_does_not_take_it_from_one_that_runs_it(
+    asking: Cast,
+) -> None:
+    asker = calling(asking.owner.mcp_token, "paint", what="it")
+    state = state_of(await asker.leg())
+    async with lacking(PAINT) as here:
+        request = asyncio.create_task(asker.leg(state, RED))
+        await _is_left()
+        (left,) = await in_database(claim_rows.left, [PAINT], heartbeat.id)
+        await _set_claim(state="running", owner=here.other.id, epoch=left.epoch + 1)
+        await left_rounds._refuse(left, invalid_params(GONE))
+        claim = await in_database(Claim.objects.exclude(function="").get)
+        assert (claim.state, claim.owner) == ("running", here.other.id)
+        await _set_claim(state="released")
+        assert done(await _run_elsewhere(here, request)) == "it is red"
 
 
 async def test_an_anonymous_caller_is_served_by_others_too(asking: Cast) -> None:
