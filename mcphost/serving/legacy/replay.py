@@ -12,6 +12,7 @@ from uuid import UUID
 
 from mcphost.calls import streams
 from mcphost.calls.streams import Page, StreamRow
+from mcphost.observability.logs import FirstTimes
 from mcphost.protocol.errors import ProtocolError, invalid_request
 from mcphost.sealing.tokens import SealError
 from mcphost.serving.context import ClientSession
@@ -35,6 +36,7 @@ LOOK_HERE_SECONDS: Final = 30.0
 _EVENT: Final = re.compile(r"([0-9a-f]{32})-([0-9]{1,15})")
 
 log = logging.getLogger(__name__)
+_unreadable: Final = FirstTimes()
 
 
 async def follow(session: ClientSession, last_event_id: str, reader: Reader) -> None:
@@ -50,7 +52,8 @@ async def follow(session: ClientSession, last_event_id: str, reader: Reader) -> 
     try:
         await _Following(found, after, reader).run()
     except (SealError, VaultError, ValueError) as error:
-        log.error("a stream cannot be shown: %s", error, extra={"stream": str(stream)})
+        if _unreadable.is_first(stream):  # clients reconnect until it expires
+            log.error("a stream cannot be shown: %s", error, extra={"stream": str(stream)})
         reader.end()
 
 
