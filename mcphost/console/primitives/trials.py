@@ -174,7 +174,7 @@ def is_framed(request: HttpRequest) -> bool:
 def of_ended_session(request: HttpRequest) -> HttpResponseBase:
     """Refuse a form from before the user signed in again; its trial ends."""
     _end_refused(request, _SIGNED_OUT)
-    return _page(request, status=403, problems=[OLD_SESSION])
+    return _page(request, status=403, problems=[OLD_SESSION], ended=True)
 
 
 @xframe_options_sameorigin
@@ -242,7 +242,7 @@ def _posted(
         try:
             carried = _read(request)
         except signing.BadSignature:
-            return _page(request, status=400, problems=[LOST])
+            return _page(request, status=400, problems=[LOST], ended=True)
         return _next(request, tenant, carried)
     sent = (request.POST, request.FILES)
     form = PrimitiveForm(WORDS[PrimitiveType.TOOL], tenant.pk, kind, sent, before)
@@ -332,7 +332,7 @@ def _run(
             return _page(request, problems=_sentences(refusal))
         except TrialEndedError as change:
             _end(request, tenant.pk, carried, str(change))
-            return _page(request, status=409, problems=[f"{change} {_ENDED}"])
+            return _page(request, status=409, problems=[f"{change} {_ENDED}"], ended=True)
     ended = (trial_results.outcome(given), round(given.seconds, 4))
     after = replace(
         carried,

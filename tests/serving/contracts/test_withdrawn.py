@@ -9,6 +9,7 @@ from mcphost.audit.models import Entry
 from mcphost.audit.records import ROUND_STARTED
 from mcphost.catalogue.models import PrimitiveVersion
 from mcphost.serving.database import in_database
+from tests.audit.asking import catch_up
 from tests.serving.contracts.clients import DELIVERIES, Client
 from tests.serving.contracts.offers import Offer
 from tests.serving.contracts.test_contract import got, named
@@ -29,6 +30,7 @@ def _changed(offer: Offer, action: str) -> Callable[[], str]:
     """Return what an operator does: read the page of a change, and confirm it."""
 
     def change() -> str:
+        catch_up()
         browser = Browser()
         browser.force_login(offer.cast.operator.user)
         address = f"/admin/t/acme/tools/{offer.id}/{action}/"
