@@ -220,6 +220,7 @@ CSRF_COOKIE_HTTPONLY = True
 CSRF_COOKIE_SAMESITE = "Lax"
 # Browsers share cookies between the ports of a host, so these names are specific to mcphost.
 CSRF_COOKIE_NAME = "mcphost_csrf"
+CSRF_FAILURE_VIEW = "mcphost.console.refused.csrf_failure"
 SESSION_COOKIE_NAME = "mcphost_session"
 SESSION_COOKIE_SECURE = MCPHOST_HTTPS
 SESSION_COOKIE_HTTPONLY = True

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
 from django.http import HttpRequest, HttpResponseBase, QueryDict
+from django.views.csrf import csrf_failure as django_csrf_failure
 from django.views.defaults import bad_request as django_bad_request
 from django.views.defaults import page_not_found, permission_denied
 
@@ -49,6 +50,13 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
         purpose=purpose,
         enters=may_enter(known.user),
     )
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
+    """Return the page for a form from another site, or from before the user signed in again."""
+    if trials.is_framed(request):
+        return trials.of_ended_session(request)
+    return django_csrf_failure(request, reason)
 
 
 def _of_trial(request: HttpRequest, exception: Exception) -> list[str]:

@@ -166,7 +166,7 @@ urlpatterns = [
     _page("t/<slug:slug>/tools/import/", imports.page, "tool_import"),
     _frame("t/<slug:slug>/tools/try/", trials.unsaved, "tool_try"),
     _frame("t/<slug:slug>/tools/<uuid:primitive_id>/try/", trials.saved, "tool_try_saved"),
-    _page("t/<slug:slug>/tools/try/end/", trials.left, "tool_try_end"),
+    _frame("t/<slug:slug>/tools/try/end/", trials.left, "tool_try_end"),
     _page("t/<slug:slug>/tools/check/", scripts.check, "script_check"),
     *_pages_of(PrimitiveType.PROMPT),
     *_pages_of(PrimitiveType.RESOURCE),

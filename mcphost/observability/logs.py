@@ -7,7 +7,7 @@ contains a secret: redaction is the last step before it is written.
 
 import logging
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Hashable, MutableMapping
 from typing import IO, Any, Literal
 
 import orjson
@@ -35,17 +35,37 @@ class _ToStandardError(logging.StreamHandler[IO[str]]):
         """Ignore the stream that the base class sets."""
 
 
+class FirstTimes:
+    """Whether something is met for the first time in this process, so that a client that repeats a
+    request does not repeat a line of the log. Of many things those met longest ago are forgotten."""
+
+    def __init__(self, most: int = 10_000) -> None:
+        self._most = most
+        self._known: dict[Hashable, None] = {}
+
+    def is_first(self, key: Hashable) -> bool:
+        if key in self._known:
+            return False
+        self._known[key] = None
+        if len(self._known) > self._most:
+            del self._known[next(iter(self._known))]
+        return True
+
+
 def configure(log_format: str, level: str, stream: IO[str] | None = None) -> None:
     """Send all logs of this process to `stream` (default: standard error).
 
-    Replaces the handler of an earlier call; does not touch other handlers.
+    Replaces the handler of an earlier call, and those that a server has made with
+    `logging.basicConfig` (Daphne): they would write every line again, with its secrets. Does not touch
+    other handlers.
     """
     handler = logging.StreamHandler(stream) if stream else _ToStandardError()
     handler.name = _HANDLER
     handler.setFormatter(formatter(log_format))
     root = logging.getLogger()
-    for old in [other for other in root.handlers if other.name == _HANDLER]:
-        root.removeHandler(old)
+    for old in [*root.handlers]:
+        if old.name == _HANDLER or type(old) is logging.StreamHandler:
+            root.removeHandler(old)
     root.addHandler(handler)
     root.setLevel(level)
     for name in _QUIET:

@@ -72,14 +72,15 @@
     note.scrollIntoView({ block: "nearest" });
   };
   const guarded = () => frame.contentDocument?.addEventListener("submit", measured);
-  // A trial that waits for its operator ends with its page, and when another one begins in its place.
+  // A trial that waits for its operator ends with its page, and when another one begins in its place. At "submit", since
+  // a form may end the session.
   const abandon = () => {
     const inside = frame.contentDocument;
-    const { end, endAt } = inside?.body?.dataset ?? {};
-    if (!end) return;
-    delete inside.body.dataset.end;
+    const { endAt } = inside?.body?.dataset ?? {};
+    if (!endAt) return;
+    delete inside.body.dataset.endAt;
     const body = new FormData();
-    body.set("_end", end);
+    body.set("_end", inside.querySelector("[name=_end]").value);
     body.set("csrfmiddlewaretoken", inside.querySelector("[name=csrfmiddlewaretoken]").value);
     navigator.sendBeacon(endAt, body);
   };
@@ -87,7 +88,7 @@
     frame.addEventListener("load", guarded);
     guarded();
     window.addEventListener("pagehide", abandon);
-    document.addEventListener("submit", (event) => event.submitter?.matches("[data-try]") && abandon());
+    document.addEventListener("submit", (event) => event.defaultPrevented || abandon());
   }
 
   // A token is shown once: going back to this page, or reloading it, leads to the list.

@@ -5,9 +5,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
+from django.db import transaction
+from django.utils import timezone
+
 from mcphost.audit import records
-from mcphost.audit.models import Entry
+from mcphost.audit.models import Entry, Following
 from mcphost.audit.records import Ending, Leg, Record, new_id
+from mcphost.audit.summaries import follower
 from mcphost.audit.writer.rows import ENTRY_COLUMNS
 from mcphost.runtime.call import Call
 from tests.audit.test_records import CALL
@@ -157,3 +161,10 @@ def keep(*stories: Story) -> None:
 def row(record: Record) -> Entry:
     columns = {name: getattr(record, name) for name in ENTRY_COLUMNS if name != "commitment"}
     return Entry(**{**columns, "facts": columns["facts"] or {}})
+
+
+@transaction.atomic
+def catch_up() -> None:
+    """Let lists show what is recorded: wait for a process that follows, which a page would not."""
+    Following.objects.select_for_update().first()
+    follower.catch_up(timezone.now())

@@ -267,7 +267,7 @@ def test_the_texts_that_are_looked_for_are_on_the_pages_of_who_may_see_them(
         assert "canary-acme-answer" in told.content.decode()
 
 
-FRAMED = {"tool_try", "tool_try_saved"}
+FRAMED = {"tool_try", "tool_try_saved", "tool_try_end"}
 """Pages in a frame, which shows no sign-in: without a session they have a link to it, and without
 a role that enters they say so."""
 

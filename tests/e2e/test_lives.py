@@ -11,6 +11,7 @@ from tests.e2e import raw
 from tests.e2e.processes import Server, free_port, manage, serving
 
 ECHO = raw.call("echo", {"text": "still there"})
+REFUSED = "a request's state was refused"
 STEP = b"notifications/progress"
 
 
@@ -22,6 +23,15 @@ def countdown(start: int) -> dict[str, Any]:
 def test_health_and_readiness_are_answered(any_server: Server) -> None:
     assert raw.send(any_server, "GET", "/healthz").status == 200
     assert raw.send(any_server, "GET", "/readyz").status == 200
+
+
+def test_no_line_of_the_log_is_written_twice(any_server: Server) -> None:
+    """A state that cannot be opened gives one line, whatever the server has set up for its own log."""
+    broken = raw.call("echo", {"text": "a"})
+    broken["params"]["requestState"] = "mcps1.k1.AAAA"
+    before = any_server.log.read_text().count(REFUSED)
+    raw.post(any_server, broken, any_server.token)
+    assert any_server.log.read_text().count(REFUSED) == before + 1
 
 
 def test_a_server_survives_clients_that_hang_up_in_the_middle_of_a_stream(

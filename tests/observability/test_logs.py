@@ -107,6 +107,23 @@ def test_configuring_twice_writes_every_line_once():
     assert len(second.getvalue().splitlines()) == 1
 
 
+def test_what_a_server_has_set_up_does_not_write_every_line_again():
+    """As Daphne does with `logging.basicConfig`, before it loads the application."""
+    theirs, ours = io.StringIO(), io.StringIO()
+    logging.getLogger().addHandler(logging.StreamHandler(theirs))
+    logs.configure("console", "INFO", ours)
+    logging.getLogger("mcphost.feed").info("hello")
+    assert theirs.getvalue() == ""
+    assert len(ours.getvalue().splitlines()) == 1
+
+
+def test_what_is_met_again_is_not_the_first_time_and_the_oldest_is_forgotten():
+    times = logs.FirstTimes(most=2)
+    assert [times.is_first(each) for each in "aabab"] == [True, False, True, False, False]
+    assert times.is_first("c")
+    assert [times.is_first(each) for each in "cba"] == [False, False, True]
+
+
 def test_the_console_format_is_for_people():
     stream = io.StringIO()
     logs.configure("console", "INFO", stream)

@@ -39,6 +39,8 @@ from mcphost.audit.summaries.sets import (
 )
 from mcphost.runtime.call import Delivery, PrincipalKind
 
+NO_TRAFFIC: Final = CallSums()
+"""What a trial in the console counts: nothing. Its names are in roll-ups, by which lists find its call."""
 AT_ONCE: Final = 100
 """How many calls are projected in one transaction: on SQLite it keeps others from writing."""
 ASKED: Final = "asked"
@@ -81,10 +83,8 @@ class _Deltas:
         self.groups[group].add(sums, sign)
 
     def count_rows(self, rows: Iterable[CallSummary], sign: int = 1) -> None:
-        """Count calls of clients. Trials in the console are listed, but they are no traffic."""
         for row in rows:
-            if row.delivery != Delivery.PLAYGROUND:
-                self.count(_group(row), sums_of(row), sign)
+            self.count(_group(row), sums_of(row), sign)
 
 
 @transaction.atomic
@@ -221,13 +221,16 @@ def _add_plain(deltas: _Deltas, calls: Sequence[UUID]) -> None:
     groups = fetch(
         f"SELECT tenant, {minute} AS minute, target, client_name, caller, "  # noqa: S608
         f"actor_kind = '{PrincipalKind.ANONYMOUS}' AS anonymous, method = '{READ}' AS is_read, is_error, "
-        f"COUNT(*), MAX(at), {joined} FROM audit_call WHERE call IN {ids_of()} AND details IS NULL "
-        f"AND delivery <> '{Delivery.PLAYGROUND}' "
-        "GROUP BY tenant, minute, target, client_name, caller, anonymous, is_read, is_error",
+        f"delivery = '{Delivery.PLAYGROUND}' AS is_trial, COUNT(*), MAX(at), {joined} "
+        f"FROM audit_call WHERE call IN {ids_of()} AND details IS NULL "
+        "GROUP BY tenant, minute, target, client_name, caller, anonymous, is_read, is_error, is_trial",
         hexes(calls),
     )
-    for tenant, *alike, failed, count, last_at, durations in groups:
+    for tenant, *alike, failed, is_trial, count, last_at, durations in groups:
         group = AlikeCalls(PLATFORM if tenant is None else uuid_of(tenant), *alike)
+        if is_trial:
+            deltas.count(group, NO_TRAFFIC)
+            continue
         buckets = Counter(bucket_of(int(each)) for each in (durations or "").split(",") if each)
         sums = CallSums(
             calls=count,
@@ -246,6 +249,8 @@ def _group(row: CallSummary) -> AlikeCalls:
 
 
 def sums_of(row: CallSummary) -> CallSums:
+    if row.delivery == Delivery.PLAYGROUND:
+        return NO_TRAFFIC
     details: Mapping[str, Any] = row.details or {}
     latency = {} if row.duration_us is None else {bucket_of(row.duration_us): 1}
     return CallSums(

@@ -1,6 +1,6 @@
 """Add the figures of calls to roll-ups: per minute, hour and day, by target, client and caller.
 
-Trials in the console are in no roll-up: they are rows of calls, but no traffic.
+Trials in the console are no traffic: they add their names, with sums of zero.
 
 A row of a call that changes is taken away as it was and added as it is. These sums are noted in the
 transaction that changes it (`RollUpChange`), and soon after added to roll-ups, those of many batches

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import wraps
-from typing import Any, Final, cast
+from typing import Any, Final
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -25,6 +25,7 @@ from django.urls import reverse
 from django.views.decorators.clickjacking import xframe_options_sameorigin
 from django.views.decorators.http import require_http_methods, require_POST
 
+from mcphost.audit.records import Actor
 from mcphost.catalogue import validation
 from mcphost.catalogue.drafts import compile_draft
 from mcphost.catalogue.errors import Invalid
@@ -57,8 +58,11 @@ CARRIED, RUN, ANSWER, END = "_trial", "_run", "_answer", "_end"
 _ENDED: Final = "Responses to its trials are no longer accepted. Nothing was run."
 LOST: Final = "This trial cannot go on: its form is incomplete or too old. Press Try it again."
 
-SIGN_IN_FROM: Final = {"tool_try": "tool_add", "tool_try_saved": "tool"}
+SIGN_IN_FROM: Final = {"tool_try": "tool_add", "tool_try_saved": "tool", "tool_try_end": "tool_add"}
 """The pages that a user comes to who signs in again: those that have the frame."""
+OLD_SESSION: Final = (
+    "You have signed in again since this was shown. Nothing was run. Press Try it again."
+)
 NO_ACCESS: Final = "You have no access here any more, or this tool is gone."
 
 _BUSY: Final = {
@@ -69,8 +73,10 @@ _BUSY: Final = {
 _STOPPED: Final = "The operator stopped the trial."
 _LEFT: Final = "The page of the trial was left."
 _REFUSED: Final = "The operator may not try the tool any more, or it is gone."
+_SIGNED_OUT: Final = "The session of the operator has ended."
 _UNFIT: Final = "The definition that is tried cannot be published any more."
 _SALT: Final = "mcphost.console.trials"
+_END_SALT: Final = f"{_SALT}:end"
 _SECONDS: Final = 24 * 3600
 _FIELDS: Final = (
     "name",
@@ -124,7 +130,7 @@ def _framed(view: View) -> View:
             response = HttpResponse(status=404)
         if response.status_code not in (403, 404):
             return response
-        _end_refused(request, str(rest.get("slug", "")))
+        _end_refused(request, _REFUSED)
         return _page(request, status=response.status_code, problems=[NO_ACCESS])
 
     return xframe_options_sameorigin(answered)
@@ -142,8 +148,9 @@ def in_frame(guarded: View) -> View:
             response = guarded(request, **rest)
             if response.status_code != 302 or may_enter(request.user):
                 return response
-            _end_refused(cast(SignedInRequest, request), str(rest.get("slug", "")))
+            _end_refused(request, _REFUSED)
             return _not_entered(request, problems=[NO_ACCESS])
+        _end_refused(request, _SIGNED_OUT)
         match = request.resolver_match
         page = SIGN_IN_FROM[(match and match.url_name) or "tool_try"]
         after = urlencode({"next": reverse(f"admin:{page}", kwargs=rest)})
@@ -161,6 +168,13 @@ def is_framed(request: HttpRequest) -> bool:
     """Return whether the frame shows the response."""
     match = request.resolver_match
     return match is not None and match.url_name in SIGN_IN_FROM
+
+
+@xframe_options_sameorigin
+def of_ended_session(request: HttpRequest) -> HttpResponseBase:
+    """Refuse a form from before the user signed in again; its trial ends."""
+    _end_refused(request, _SIGNED_OUT)
+    return _page(request, status=403, problems=[OLD_SESSION], ended=True)
 
 
 @xframe_options_sameorigin
@@ -191,15 +205,15 @@ def saved(request: SignedInRequest, tenant: Tenant, primitive_id: UUID) -> HttpR
     return _posted(request, tenant, row.fields.kind, row.fields, str(row.id))
 
 
+@_framed
 @of_tenant(Permission.EDIT_TOOLS)
 @require_POST
 def left(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """End a trial: the page that framed it was left."""
     with suppress(signing.BadSignature):
-        call = signing.loads(
-            request.POST.get(END, ""), salt=_end_salt(request, tenant.pk), max_age=_SECONDS
-        )
-        trials.end(UUID(call), tenant.pk, _LEFT, actor(request))
+        call, of_tenant, user = _read_end(request)
+        if (of_tenant, user) == (str(tenant.pk), request.user.pk):
+            trials.end(UUID(call), tenant.pk, _LEFT, actor(request))
     return HttpResponse(status=204)
 
 
@@ -209,13 +223,11 @@ def _end(request: SignedInRequest, tenant: UUID, carried: Carried, reason: str) 
         trials.end(UUID(carried.call), tenant, reason, actor(request))
 
 
-def _end_refused(request: SignedInRequest, slug: str) -> None:
+def _end_refused(request: HttpRequest, reason: str) -> None:
     """End the trial of a user who may not go on with it."""
-    tenant = Tenant.objects.filter(slug=slug).first()
-    if tenant is None or CARRIED not in request.POST:
-        return
     with suppress(signing.BadSignature):
-        _end(request, tenant.pk, _read(request, tenant.pk), _REFUSED)
+        call, tenant, _ = _read_end(request)
+        trials.end(UUID(call), UUID(tenant), reason, Actor.system())
 
 
 def _posted(
@@ -228,9 +240,9 @@ def _posted(
     """Go on with a trial; begin one if the tool's own form was sent."""
     if CARRIED in request.POST:
         try:
-            carried = _read(request, tenant.pk)
+            carried = _read(request)
         except signing.BadSignature:
-            return _page(request, status=400, problems=[LOST])
+            return _page(request, status=400, problems=[LOST], ended=True)
         return _next(request, tenant, carried)
     sent = (request.POST, request.FILES)
     form = PrimitiveForm(WORDS[PrimitiveType.TOOL], tenant.pk, kind, sent, before)
@@ -320,7 +332,7 @@ def _run(
             return _page(request, problems=_sentences(refusal))
         except TrialEndedError as change:
             _end(request, tenant.pk, carried, str(change))
-            return _page(request, status=409, problems=[f"{change} {_ENDED}"])
+            return _page(request, status=409, problems=[f"{change} {_ENDED}"], ended=True)
     ended = (trial_results.outcome(given), round(given.seconds, 4))
     after = replace(
         carried,
@@ -388,30 +400,34 @@ def _definition(fields: PrimitiveFields) -> dict[str, Any]:
 
 def _signed(request: SignedInRequest, carried: Carried) -> str:
     plain = {name: getattr(carried, name) for name in Carried.__dataclass_fields__}
-    return signing.dumps(plain, salt=_salt(request, request.tenant.pk), compress=True)
+    return signing.dumps(plain, salt=_salt(request), compress=True)
 
 
-def _read(request: SignedInRequest, tenant: UUID) -> Carried:
+def _read(request: SignedInRequest) -> Carried:
     """Return what the page carried. Raises BadSignature."""
     text = request.POST.get(CARRIED, "")
-    return Carried(**signing.loads(text, salt=_salt(request, tenant), max_age=_SECONDS))
+    return Carried(**signing.loads(text, salt=_salt(request), max_age=_SECONDS))
 
 
 def _signed_end(request: SignedInRequest, carried: Carried) -> str:
-    """What ends the trial once its page is left: a browser sends little then, and no definition."""
+    """What ends the trial, and is small: a browser sends little for a page that it leaves. It says whose
+    the trial is, since the session may have ended."""
     if not carried.asked:
         return ""
-    return signing.dumps(carried.call, salt=_end_salt(request, request.tenant.pk))
+    return signing.dumps([carried.call, str(request.tenant.pk), request.user.pk], salt=_END_SALT)
 
 
-def _salt(request: SignedInRequest, tenant: UUID) -> str:
+def _read_end(request: HttpRequest) -> tuple[str, str, int]:
+    """Return the call, the tenant and the user of the trial to end. Raises BadSignature."""
+    text = request.POST.get(END, "")
+    call, tenant, user = signing.loads(text, salt=_END_SALT, max_age=_SECONDS)
+    return call, tenant, user
+
+
+def _salt(request: SignedInRequest) -> str:
     # With the names of the fields, so that a page of an earlier release is taken for lost.
     form = ",".join((*Carried.__dataclass_fields__, *_FIELDS))
-    return f"{_SALT}:{form}:{request.user.pk}:{tenant}"
-
-
-def _end_salt(request: SignedInRequest, tenant: UUID) -> str:
-    return f"{_SALT}:end:{request.user.pk}:{tenant}"
+    return f"{_SALT}:{form}:{request.user.pk}:{request.tenant.pk}"
 
 
 def _of_form(form: PrimitiveForm) -> list[str]:

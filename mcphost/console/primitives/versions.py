@@ -318,7 +318,10 @@ def _under_way(row: PrimitiveRow, *, going_on: bool) -> str:
     if asked:
         requests = f"{asked} open input request{'' if asked == 1 else 's'}"
         if going_on:
-            parts.append(f"Its {requests} still accept responses; those that were given are kept.")
+            accept = "accepts" if asked == 1 else "accept"
+            parts.append(
+                f"Its {requests} still {accept} responses; those that were given are kept."
+            )
         else:
             parts.append(_AFFECTED.format(requests=requests))
     return " ".join(parts) or "No call waits for a response, and none is in progress."

@@ -1,5 +1,6 @@
 """What is stored of tasks: sealed when it is written, and read for clients and for the next round."""
 
+import logging
 import math
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +14,7 @@ from mcphost.audit.records import Record, new_id
 from mcphost.audit.writer.conditions import Condition
 from mcphost.audit.writer.writer import writer
 from mcphost.observability import counters
+from mcphost.observability.logs import FirstTimes
 from mcphost.protocol import results
 from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError, over_limit
 from mcphost.protocol.legacy.tasks import TASK, TaskProgress, wanted_ttl
@@ -48,6 +50,9 @@ _BITS: Final = 128
 RETRY_SECONDS: Final = 10
 
 _CLOCK = SystemClock()
+_unreadable: Final = FirstTimes()
+
+log = logging.getLogger(__name__)
 
 
 class CreatedTask(NamedTuple):
@@ -162,6 +167,12 @@ async def questions(
         key = one.key if times == 1 else f"{one.key}#{times}"
         rows.append(NewQuestion(identifier, key, one.key, one.digest, one.method, sealed, until))
     return rows
+
+
+def log_unreadable(row: TaskRow, error: Exception) -> None:
+    """Log that a task can no longer be read, once: its client polls it until it expires."""
+    if _unreadable.is_first(row.id):
+        log.error("a task can no longer be read: %r", error, extra={"call": str(row.call)})
 
 
 async def view(row: TaskRow, server: Mapping[str, Any]) -> TaskView:

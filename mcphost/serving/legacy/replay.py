@@ -14,6 +14,7 @@ from uuid import UUID
 
 from mcphost.calls import streams
 from mcphost.calls.streams import Page, StreamRow
+from mcphost.observability.logs import FirstTimes
 from mcphost.protocol.errors import ProtocolError, invalid_request
 from mcphost.sealing.tokens import SealError
 from mcphost.serving.context import ClientSession
@@ -39,6 +40,7 @@ _tasks: Final[set["asyncio.Task[None]"]] = set()
 _EVENT: Final = re.compile(r"([0-9a-f]{32})-([0-9]{1,15})")
 
 log = logging.getLogger(__name__)
+_unreadable: Final = FirstTimes()
 
 
 async def follow(session: ClientSession, last_event_id: str, reader: Reader) -> None:
@@ -84,7 +86,9 @@ class _Following:
         try:
             await self._run()
         except (SealError, VaultError, ValueError) as error:
-            log.error("a stream cannot be shown: %s", error, extra={"stream": str(self._stream.id)})
+            stream = self._stream.id
+            if _unreadable.is_first(stream):  # clients reconnect until it expires
+                log.error("a stream cannot be shown: %s", error, extra={"stream": str(stream)})
             self._reader.end()
 
     async def _run(self) -> None:

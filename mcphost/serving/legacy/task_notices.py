@@ -6,7 +6,6 @@ closing of GET streams. So all processes agree which stream is the newest at eac
 the process that has it reads the task.
 """
 
-import logging
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -28,8 +27,6 @@ from mcphost.vault.errors import VaultError
 
 REMEMBERED: Final = 1000
 """Of how many tasks a stream remembers what it has sent, so that it sends no state twice."""
-
-log = logging.getLogger(__name__)
 
 
 class TaskChange(NamedTuple):
@@ -80,7 +77,7 @@ async def _tell(row: TaskRow, changes: Sequence[TaskChange]) -> None:
         view = await stored_tasks.view(row, server_info(tenant.title, tenant.icon))
         progress = await stored_tasks.progress(row)
     except (SealError, VaultError) as error:
-        log.error("a task can no longer be read: %r", error, extra={"call": str(row.call)})
+        stored_tasks.log_unreadable(row, error)
         return
     for change in changes:
         if not _may_know(change.stream, row):

@@ -96,7 +96,7 @@ async def view(row: TaskRow, incoming: Incoming) -> TaskView:
     try:
         return await stored_tasks.view(row, _server(incoming))
     except (SealError, VaultError) as error:
-        log.error("a task can no longer be read: %r", error, extra={"call": str(row.call)})
+        stored_tasks.log_unreadable(row, error)
         raise ProtocolError(INTERNAL_ERROR, stored_tasks.UNREADABLE) from None
 
 

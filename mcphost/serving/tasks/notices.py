@@ -1,7 +1,6 @@
 """Notify subscribed clients of their tasks (io.modelcontextprotocol/tasks, "Task Status
 Notifications")."""
 
-import logging
 from collections.abc import Collection, Sequence
 from uuid import UUID
 
@@ -16,8 +15,6 @@ from mcphost.serving.replies import server_info
 from mcphost.serving.subscriptions.registry import listeners
 from mcphost.tasks import selectors
 from mcphost.vault.errors import VaultError
-
-log = logging.getLogger(__name__)
 
 
 class TaskNotices:
@@ -68,7 +65,7 @@ async def _view(task: UUID) -> TaskView | None:
     try:
         return await stored_tasks.view(row, server_info(tenant.title, tenant.icon))
     except (SealError, VaultError) as error:
-        log.error("a task can no longer be read: %r", error, extra={"call": str(row.call)})
+        stored_tasks.log_unreadable(row, error)
         return None
 
 

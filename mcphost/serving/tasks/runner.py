@@ -205,7 +205,7 @@ class Runner:
         try:
             restored = await _restored(row)
         except (SealError, VaultError, InvalidState, TenantGoneError) as error:
-            log.error("a task can no longer be read: %r", error, extra={"call": str(row.call)})
+            stored_tasks.log_unreadable(row, error)
             await _give_up(HeldTask(row.call, _no_caller(row), taking, until))
             return
         if shutdown.draining():

@@ -12,7 +12,7 @@ from mcphost.audit.selectors import EntryFilter
 from mcphost.audit.summaries import selectors
 from mcphost.audit.summaries.follower import follower
 from mcphost.audit.summaries.selectors import Dimension, Period
-from mcphost.runtime.call import Delivery
+from mcphost.runtime.call import Client, Delivery
 from tests.audit.asking import HALF_HOUR, MINUTE, Story
 from tests.audit.asking import keep as keep_entries
 
@@ -102,8 +102,9 @@ def test_input_requests_are_counted_by_how_they_ended(now: datetime) -> None:
 
 
 def test_trials_in_the_console_are_listed_and_are_no_traffic(now: datetime) -> None:
+    tried = {"delivery": Delivery.PLAYGROUND, "client": Client("console", "1")}
     plain_trial, failed, waiting, ended = (
-        Story.of(ACME, "tried", at=now - MINUTE, delivery=Delivery.PLAYGROUND) for _ in range(4)
+        Story.of(ACME, "tried", at=now - MINUTE, **tried) for _ in range(4)
     )
     plain_trial.end()
     failed.end("tool_error")
@@ -123,6 +124,10 @@ def test_trials_in_the_console_are_listed_and_are_no_traffic(now: datetime) -> N
     assert sum(each.numbers.calls for each in selectors.series(OURS, Period.HOUR, now)) == 1
     listed = call_list.calls(EntryFilter(tenants=OURS), now).calls
     assert sum(each.entry.delivery == Delivery.PLAYGROUND for each in listed) == 4
+    # The first is a part of the name of the other client, too.
+    for text in ("n", "console"):
+        found_calls = call_list.calls(EntryFilter(tenants=OURS, client=text), now).calls
+        assert sum(each.entry.target == "tried" for each in found_calls) == 4
     assert call_list.count_waiting(OURS, now) == 1
     assert call_list.count_waiting(OURS, now, until=now + 2 * HALF_HOUR) == 0
     assert call_list.overdue(OURS, {(ACME, "tried"): 1.0}, now + HALF_HOUR / 2) == ()

@@ -18,14 +18,16 @@ from mcphost.console.primitives.trials import NO_ACCESS
 from mcphost.serving.execution.deliveries import TRIAL_SECONDS
 from mcphost.tenants.roles import Role
 from mcphost.tenants.services import close_tenant, remove_member, set_member
-from tests.cast import ACTOR, Cast
+from tests.audit.asking import catch_up
+from tests.cast import ACTOR, PASSWORD, Cast
 from tests.console.conftest import Browser
-from tests.console.primitives.test_trials import SCRIPT, TRY, acme, answer, begin, form, sent
+from tests.console.primitives.test_trials import NEW, SCRIPT, TRY, acme, answer, begin, form, sent
 from tests.console.things import Things
 from tests.rounds.legs import accept, calling, state_of
 
 __all__ = ["acme"]
 
+LOGIN = "/admin/login/"
 TOOLS = "/admin/t/acme/tools/"
 ACCEPTED = {"answer-sure-action": "accept", "answer-sure-value-sure": "true"}
 NO_LONGER = "no longer accepted"
@@ -71,6 +73,7 @@ def posted(browser: Client, action: str, page: str) -> str:
         address = f"{page}versions/{version}/serve/"
     else:
         address = f"{page}{action}/"
+    catch_up()
     shown = browser.get(address)
     text = str(shown.context["explanation"]) if shown.status_code == 200 else ""
     browser.post(
@@ -126,8 +129,12 @@ def test_a_trial_goes_on_after_a_change_of_its_tool_just_if_the_page_says_so(
         assert "accept tea" in reply.content.decode()
         assert (rounds(call), ending(call)) == (["input_required", "complete"], "")
     else:
-        assert reply.status_code in (404, 409)
-        assert "Nothing was run" in reply.content.decode() or NO_ACCESS in reply.content.decode()
+        text = reply.content.decode()
+        if actions[-1] == "delete":
+            assert (reply.status_code, NO_ACCESS in text) == (404, True)
+        else:
+            assert (reply.status_code, "This trial has ended" in text) == (409, True)
+            assert "no longer accepted. Nothing was run." in text
         assert rounds(call) == ["input_required"]
         assert ending(call)
     # As for the definition of the tool that another page sends: the trial is over for good.
@@ -176,8 +183,50 @@ def test_a_trial_ends_with_its_operators_rights(
     refused = answer(operator, asked, path, **ACCEPTED)
     assert refused.status_code == 403
     assert rounds(call) == ["input_required"]
-    if change != "no longer active":  # then the session does not say whose it was
-        assert ending(call) == "The operator may not try the tool any more, or it is gone."
+    assert ending(call) == (
+        "The session of the operator has ended."
+        if change == "no longer active"
+        else "The operator may not try the tool any more, or it is gone."
+    )
+
+
+def csrf(browser: Client, address: str) -> dict[str, str]:
+    """Return the hidden field of the forms at an address."""
+    text = browser.get(address).content.decode()
+    name = "csrfmiddlewaretoken"
+    return {name: text.partition(f'name="{name}" value="')[2].partition('"')[0]}
+
+
+@pytest.mark.parametrize("is_saved", [False, True])
+@pytest.mark.parametrize("back", [False, True])
+def test_a_trial_ends_with_the_session_of_its_operator(
+    cast: Cast, acme: Things, is_saved: bool, back: bool
+) -> None:
+    """Also if the operator has signed in again, in another window."""
+    browser = Client(enforce_csrf_checks=True)
+    path = f"{tool(acme.tenant, published=True)}try/" if is_saved else TRY
+    browser.force_login(cast.operator.user)
+    filled = browser.post(path, {**form(name="order"), **csrf(browser, NEW)})
+    values = {"_run": "1", "arguments-value-item": "tea"}
+    asked = browser.post(path, {**sent(filled), **values})
+    call = waiting()
+    browser.session.flush()
+    if back:
+        signed_in = {"username": cast.operator.user.username, "password": PASSWORD}
+        assert browser.post(LOGIN, {**csrf(browser, LOGIN), **signed_in}).status_code == 302
+    refused = answer(browser, asked, path, **ACCEPTED)
+    assert refused.status_code == 403
+    assert "Nothing was run." in refused.content.decode()
+    assert refused["X-Frame-Options"] == "SAMEORIGIN"
+    assert rounds(call) == ["input_required"]
+    assert ending(call) == "The session of the operator has ended."
+
+
+def test_a_forged_form_elsewhere_gets_the_usual_page(operator: Client) -> None:
+    browser = Client(enforce_csrf_checks=True)
+    refused = browser.post(LOGIN, {"username": "a"})
+    assert refused.status_code == 403
+    assert "Please try again" in refused.content.decode()
 
 
 def _deactivate(user: Any) -> None:
@@ -187,11 +236,8 @@ def _deactivate(user: Any) -> None:
 
 def left(browser: Client, page: HttpResponse) -> HttpResponse:
     """Post what the page of the tool sends as it is left."""
-    text = page.content.decode()
-    address, end = (
-        text.partition(f'{name}="')[2].partition('"')[0] for name in ("data-end-at", "data-end")
-    )
-    return browser.post(address, {"_end": end})  # type: ignore[return-value]
+    address = page.content.decode().partition('data-end-at="')[2].partition('"')[0]
+    return browser.post(address, {"_end": sent(page)["_end"]})  # type: ignore[return-value]
 
 
 def test_a_trial_whose_page_is_left_is_recorded_as_cancelled(
@@ -220,15 +266,24 @@ def test_what_ends_a_trial_is_of_its_user_only_and_no_other_text(
     assert "accept tea" in answer(operator, asked, **ACCEPTED).content.decode()
 
 
+def test_a_trial_whose_page_is_left_after_the_session_has_ended_is_cancelled(
+    operator: Client, acme: Things
+) -> None:
+    asked = begin(operator, item="tea")
+    operator.session.flush()
+    assert left(operator, asked).status_code == 403
+    assert ending(waiting()) == "The session of the operator has ended."
+
+
 def test_a_page_without_an_open_request_sends_nothing_as_it_is_left(
     operator: Client, acme: Things
 ) -> None:
-    assert "data-end" not in operator.post(TRY, form()).content.decode()
+    assert "data-end-at" not in operator.post(TRY, form()).content.decode()
     asked = begin(operator, item="tea")
-    assert "data-end=" in asked.content.decode()
+    assert "data-end-at=" in asked.content.decode()
     invalid = answer(operator, asked, **{"answer-sure-action": "accept"})
-    assert "data-end=" in invalid.content.decode()
-    assert "data-end" not in answer(operator, asked, **ACCEPTED).content.decode()
+    assert "data-end-at=" in invalid.content.decode()
+    assert "data-end-at" not in answer(operator, asked, **ACCEPTED).content.decode()
 
 
 @pytest.mark.parametrize("button", ["_stop", "_run"])

@@ -187,3 +187,45 @@ def test_a_trial_ends_as_its_page_is_left_and_as_another_one_takes_its_place(vis
     expect(rows.filter(has_text="cancelled")).to_have_count(2)
     rows.first.get_by_role("link").first.click()
     expect(page.get_by_text("The page of the trial was left.").first).to_be_visible()
+
+
+def waiting(page: Page, name: str) -> FrameLocator:
+    """Publish a tool, and try it on its page until it waits for a response."""
+    open_editor(page)
+    write(page, SCRIPT)
+    page.get_by_label("Name", exact=True).fill(name)
+    page.get_by_role("button", name="Save and publish").click()
+    frame = trial(page)
+    run(frame, "tea")
+    expect(frame.get_by_text("Sugar for 1 of tea?", exact=True)).to_be_visible()
+    return frame
+
+
+def test_a_tool_that_was_disabled_takes_no_response_to_its_trial(visit: Visit) -> None:
+    page = visit("admin", size={**WIDE, "width": 1600})
+    frame = waiting(page, "brew_no_more")
+    other = page.context.new_page()
+    other.goto(page.url)
+    other.get_by_role("link", name="Disable…").click()
+    expect(other.get_by_text("Its trials are over: a response to one is refused.")).to_be_visible()
+    shoot(other, "trial-disable")
+    other.get_by_role("button", name="Disable").click()
+    expect(other.locator(".c-heading .c-badge")).to_have_text("disabled")
+    answer(frame, "2")
+    expect(frame.get_by_role("heading", name="This trial has ended")).to_be_visible()
+    expect(frame.get_by_text("The tool was disabled.")).to_contain_text("Nothing was run.")
+    shoot(page, "trial-ended")
+    other.goto("/admin/t/demo/calls/?tool=brew_no_more")
+    rows = other.locator("main tbody tr")
+    expect(rows.filter(has_text="cancelled")).to_have_count(1)
+    shoot(other, "trial-cancelled")
+
+
+def test_a_trial_ends_as_its_operator_signs_out_beside_it(visit: Visit) -> None:
+    page = visit("admin", size={**WIDE, "width": 1600})
+    waiting(page, "brew_till_late")
+    page.locator("[popovertarget=account-menu]").click()
+    page.get_by_role("button", name="Sign out").click()
+    page = visit("admin", size=WIDE)
+    page.goto("/admin/t/demo/calls/?tool=brew_till_late")
+    expect(page.locator("main tbody tr").filter(has_text="cancelled")).to_have_count(1)

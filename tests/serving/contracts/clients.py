@@ -11,7 +11,7 @@ import orjson
 from mcphost.catalogue import selectors
 from mcphost.serving.database import in_database
 from mcphost.serving.execution import trials
-from mcphost.serving.execution.trials import Trial
+from mcphost.serving.execution.trials import Trial, TrialEndedError
 from mcphost.serving.legacy.cancellation import cancellations
 from mcphost.serving.process import lifecycle
 from mcphost.tenants.models import Tenant
@@ -185,11 +185,15 @@ class Playground:
 
     async def answer(self, **answers: Mapping[str, Any]) -> None:
         before = await self._running
-        self._trial = replace(self._trial, state=before.state, responses=answers)
+        carried = {"state": before.state, "tool_state": before.tool_state}
+        self._trial = replace(self._trial, responses=answers, **carried)
         self._running = asyncio.create_task(trials.run(self._trial))
 
     async def result(self) -> Result:
-        done = await self._running
+        try:
+            done = await self._running
+        except TrialEndedError as change:
+            return {"error": str(change)}
         if done.error is not None:
             return {"error": done.error.message}
         assert done.result is not None, done

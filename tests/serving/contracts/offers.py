@@ -145,6 +145,11 @@ class Offer:
 
         self._id = await in_database(save)
 
+    @property
+    def id(self) -> UUID:
+        assert self._id is not None
+        return self._id
+
     async def runs(self) -> None:
         """Wait until a call hangs."""
         async with asyncio.timeout(15):
