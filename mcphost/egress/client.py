@@ -13,12 +13,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from ssl import SSLContext, SSLError
-from typing import Final
+from typing import Any, Final
 
 import httpcore2
 
 from mcphost.egress.addresses import AllowedHost, Target
-from mcphost.egress.connecting import CheckedBackend, HeadLimit, Resolve, system_resolve
+from mcphost.egress.connecting import CheckedBackend, Resolve, system_resolve
 from mcphost.egress.errors import (
     EgressAddressError,
     EgressConnectionError,
@@ -40,6 +40,7 @@ from mcphost.egress.messages import (
 )
 from mcphost.egress.reading import header_text, read_body
 from mcphost.egress.secret_values import Filler, Secret
+from mcphost.egress.streams import ServiceStream
 from mcphost.observability import counters
 
 TRANSIENT: Final = frozenset({502, 503, 504})
@@ -375,16 +376,23 @@ async def _receive(
     )
     try:
         stream = response.extensions["network_stream"]
-        if isinstance(stream, HeadLimit):
-            stream.head_is_over()
-        if response.status < 200:
+        if response.status < 200 or not isinstance(stream, ServiceStream):
             raise EgressResponseError(f"{target.origin} answers with status {response.status}.")
+        stream.end_head()
         headers = header_text(response.headers, limits.header_bytes)
         received = ReceivedResponse(response.status, headers, b"", target.url)
         body = await read_body(response, received, limits.response_bytes)
+        stream.end_response(_surplus(response))
         return replace(received, body=body)
     finally:
         await response.aclose()
+
+
+def _surplus(response: httpcore2.Response) -> bytes:
+    """Return what the parser was given after the response. The library has no name for it."""
+    stream: Any = response.stream
+    unread: bytes = stream._stream._connection._h11_state.trailing_data[0]
+    return unread
 
 
 def _size(response: ReceivedResponse) -> int:

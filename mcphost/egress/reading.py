@@ -38,6 +38,10 @@ def header_text(headers: Sequence[tuple[bytes, bytes]], limit: int) -> tuple[tup
 async def read_body(response: httpcore2.Response, head: ReceivedResponse, limit: int) -> bytes:
     """Read and decompress a body of at most `limit` bytes, as sent and as decompressed."""
     length = head.header("content-length") or ""
+    if length and head.header("transfer-encoding") is not None:
+        raise EgressResponseError(
+            "The response says in two ways where it ends: Content-Length and Transfer-Encoding."
+        )
     if length.isdigit() and int(length) > limit and head.status not in (204, 304):
         raise too_large(limit)
     decoder = _decoder(head.header("content-encoding") or "identity", limit)
