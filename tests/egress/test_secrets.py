@@ -388,7 +388,7 @@ async def test_a_secret_that_another_request_brought_to_the_service_is_masked():
     assert asked == [f"http://127.0.0.1:{service.port}"] * 2
 
 
-@pytest.mark.parametrize("size", [100, 100_000])
+@pytest.mark.parametrize("size", [100, 20_000])
 async def test_large_and_small_bodies_are_masked(size: int):
     content = f"{VALUE}\n".encode() * size
     async with running(answer(200, content)) as service, opened(service) as egress:
