@@ -26,6 +26,10 @@ _IGNORED_HEADERS: Final = frozenset({"accept", "content-type", "authorization"})
 """A parameter of this name has no effect (OpenAPI 3.1, "Parameter Object")."""
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _VARIABLE: Final = re.compile(r"\{([^{}]+)\}")
+_UNSAFE: Final = re.compile(r"[\x00-\x20\x7f\\]")
+"""Characters that readers of URLs drop, or read as a slash."""
+_HOST_BEGUN: Final = re.compile(r"([^/]*//)?[^/]*")
+"""What is before a part of the host, or before the scheme."""
 _PLAIN_STEP: Final = re.compile(r"[A-Za-z0-9_$@-]+")
 _STYLES: Final = {"query": "form", "path": "simple", "header": "simple", "cookie": "form"}
 _TEXTS: Final = re.compile(r"text/[a-z0-9.+-]+|application/xml")
@@ -265,6 +269,8 @@ class _Reader:
                 raise UnsupportedError(f"the style {style!r} is not one of a path")
             return f"{prefix}{argument.placeholder}"
 
+        if not path.startswith("/"):  # it would go on with the host of the server
+            raise UnsupportedError("its path does not begin with /")
         return f"{self._base(item, operation)}{_VARIABLE.sub(placed, path)}"
 
     def _base(self, item: Mapping[str, Any], operation: Mapping[str, Any]) -> str:
@@ -274,16 +280,18 @@ class _Reader:
             url = _server(listed[0])
         try:
             base, own = self._place.base_url, urlsplit(url)
+            if _UNSAFE.search(url) or (own.netloc and not own.scheme):
+                raise UnsupportedError("its server is neither a whole address nor a path")
             if base:
                 url = base if own.scheme or not url else urljoin(base, url)
             elif not own.scheme and self._place.location:
                 url = urljoin(self._place.location, url or "/")
-            scheme = urlsplit(url).scheme
+            host = urlsplit(url).hostname
         except ValueError:
             raise UnsupportedError(
                 f"the address of its server cannot be read: {url[:200]}"
             ) from None
-        if not scheme:
+        if not host:
             raise UnsupportedError("the document does not say where the API is: give its address")
         return url.rstrip("/")
 
@@ -412,11 +420,19 @@ def _credential(scheme: Mapping[str, Any]) -> tuple[str, str, str]:
 def _server(server: Mapping[str, Any]) -> str:
     variables = server.get("variables") or {}
 
+    url = str(server.get("url", ""))
+
     def default(match: re.Match[str]) -> str:
         variable = variables.get(match[1]) if isinstance(variables, Mapping) else None
-        return str(variable.get("default", "")) if isinstance(variable, Mapping) else match[0]
+        if not isinstance(variable, Mapping):
+            return match[0]
+        value = str(variable.get("default", ""))
+        rest_of_host = url[match.end() :].partition("/")[0]
+        if "/" in value and rest_of_host and _HOST_BEGUN.fullmatch(url, 0, match.start()):
+            raise UnsupportedError(f"the variable {match[1]!r} of its server ends the host")
+        return value
 
-    return _VARIABLE.sub(default, str(server.get("url", "")))
+    return _VARIABLE.sub(default, url)
 
 
 def _body_of(media_type: str, media: Any) -> dict[str, Any] | None:
