@@ -415,7 +415,9 @@ async def _receive(
         stream.end_head()
         headers = header_text(response.headers)
         received = ReceivedResponse(response.status, headers, b"", target.url)
-        body = await read_body(response, received, BodyLimit(limits.response_bytes, room))
+        has_body = message.method != "HEAD" and response.status not in (204, 304)
+        limit = BodyLimit(limits.response_bytes, room)
+        body = await read_body(response, received, limit, has_body=has_body)
         stream.end_response(_surplus(response))
         return replace(received, body=body)
     finally:

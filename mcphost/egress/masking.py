@@ -47,10 +47,10 @@ _ESCAPE: Final = re.compile(
     rb"|=(?P<quoted>3D|\r?\n)"
     rb"|\x1b\([BJ]"  # ISO-2022-JP goes back to ASCII, whatever it was
 )
-_WHITE: Final = re.compile(rb"[ +\t\r\n]+")
+_WHITE: Final = re.compile(rb"[ +\t\r\n\0]+")
 """What is left out before a search, of the content and of values: lines may be broken anywhere, as in
-Base64 of 76 columns (RFC 2045, section 6.8), and a form has + for a space."""
-_IS_WHITE: Final = b" +\t\r\n"
+Base64 of 76 columns (RFC 2045, section 6.8), a form has + for a space, and ASCII in UTF-16 has NULs."""
+_IS_WHITE: Final = b" +\t\r\n\0"
 _WHITE_LETTERS: Final = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 
 _FEW: Final = 64
@@ -73,6 +73,7 @@ class Mask:
     def __init__(self, values: Iterable[str]) -> None:
         known = sorted(set(values), key=len, reverse=True)
         self._decoded = list(dict.fromkeys(each for value in known for each in _decoded(value)))
+        self._wide = [each for value in known for each in _wide(value)]
         self._exact = list(dict.fromkeys(each for value in known for each in _exact(value)))
 
     def __bool__(self) -> bool:
@@ -81,9 +82,9 @@ class Mask:
 
     def bytes(self, content: bytes) -> bytes:
         if self._exact:
+            content = _replaced(content, self._wide)
             content = _without(content, self._decoded)
-            for form in _likely(content, self._exact):
-                content = content.replace(form, MASKED)
+            content = _replaced(content, self._exact)
         return content
 
     def text(self, content: str) -> str:
@@ -95,6 +96,18 @@ class Mask:
         return self.bytes(content.encode("latin-1")).decode("latin-1")
 
 
+def _replaced(content: bytes, forms: Sequence[bytes]) -> bytes:
+    for form in _likely(content, forms):
+        content = content.replace(form, MASKED)
+    return content
+
+
+def _wide(value: str) -> Iterator[bytes]:
+    """Yield forms in which every character has several bytes."""
+    for encoding in ("utf-32-be", "utf-32-le", "utf-16-be", "utf-16-le"):
+        yield value.encode(encoding)
+
+
 def _exact(value: str) -> Iterator[bytes]:
     """Yield forms that are found as they are, the longest first."""
     raw = value.encode()
@@ -102,8 +115,6 @@ def _exact(value: str) -> Iterator[bytes]:
     for percent in (every, every.upper(), quote(value, safe=""), quote_plus(value), quote(value)):
         yield percent.encode()
     yield from (raw.hex().encode(), raw.hex().upper().encode())
-    for encoding in ("utf-32-be", "utf-32-le", "utf-16-be", "utf-16-le"):
-        yield value.encode(encoding)
     yield json.dumps(value)[1:-1].encode()
     yield json.dumps(value, ensure_ascii=False)[1:-1].encode()
     yield html.escape(value).encode()
@@ -113,15 +124,16 @@ def _exact(value: str) -> Iterator[bytes]:
 def _decoded(value: str) -> Iterator[bytes]:
     """Yield what decoding makes of each form that may be escaped, if it is long enough."""
     raw = value.encode()
-    wide = value.encode("utf-16-le")
     quoted = json.dumps(value)[1:-1].encode()
-    escaped = [raw, wide]
+    escaped = [raw]
     if all(ord(character) < 256 for character in value):
         escaped.append(value.encode("latin-1"))
     forms = [raw, *(_decode(form)[0] for form in dict.fromkeys(escaped))]
     forms += [raw.hex().encode(), raw.hex().upper().encode()]
     forms += [between.join(map(str, raw)).encode() for between in (",", " ")]
-    forms += [form for text in (raw, wide, quoted) for form in _base64_forms(text)]
+    forms += [
+        form for text in (raw, value.encode("utf-16-le"), quoted) for form in _base64_forms(text)
+    ]
     plain = (form.translate(None, _IS_WHITE) for form in dict.fromkeys(forms))
     yield from (form for form in plain if len(form) >= _LEAST)
 

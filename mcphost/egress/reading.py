@@ -44,15 +44,18 @@ def header_text(headers: Sequence[tuple[bytes, bytes]]) -> tuple[tuple[str, str]
 
 
 async def read_body(
-    response: httpcore2.Response, head: ReceivedResponse, limit: BodyLimit
+    response: httpcore2.Response, head: ReceivedResponse, limit: BodyLimit, *, has_body: bool
 ) -> bytes:
-    """Read and decompress a body within the limit, as sent and as decompressed."""
+    """Read and decompress a body within the limit, as sent and as decompressed.
+
+    A response without a body may have the length of another one (RFC 9110, section 8.6).
+    """
     length = head.header("content-length") or ""
     if length and head.header("transfer-encoding") is not None:
         raise EgressResponseError(
             "The response says in two ways where it ends: Content-Length and Transfer-Encoding."
         )
-    if length.isdigit() and limit.is_passed(int(length)) and head.status not in (204, 304):
+    if has_body and length.isdigit() and limit.is_passed(int(length)):
         raise too_large(limit.stated)
     decoder = _decoder(head.header("content-encoding") or "identity", limit)
     received = pieces = 0

@@ -207,9 +207,9 @@ def by_gzip(body: bytes) -> bytes:
     return head + body
 
 
-async def outcome(handler: Handler, secret: str, **limits: float) -> object:
+async def outcome(handler: Handler, secret: str, method: str = "GET", **limits: float) -> object:
     try:
-        response = await received(handler, secret, **limits)
+        response = await received(handler, secret, method=method, **limits)
     except EgressError as error:
         return type(error), re.sub("127.0.0.1:[0-9]+", "host", str(error))
     return response.status, response.headers, response.body
@@ -231,6 +231,21 @@ async def test_a_limit_on_the_body_does_not_tell_how_long_a_secret_is(
     assert is_error is (beside < 0)
     if is_error:
         assert str(limit) in str(outcomes[0])
+
+
+async def test_the_length_that_a_body_would_have_is_no_reason_to_refuse_a_response_without_one():
+    lengths = [10, 10**6, 10**9, 10**19]
+    for method, status in (("HEAD", 200), ("GET", 304)):
+        outcomes = [
+            await outcome(
+                fixed(b"HTTP/1.1 %d Any\r\nContent-Length: %d\r\n\r\n" % (status, length)),
+                "a-secret",
+                method=method,
+                response_bytes=1000,
+            )
+            for length in lengths
+        ]
+        assert outcomes == [(status, (), b"")] * len(lengths)
 
 
 @pytest.mark.parametrize("others", [0, 500, 1000, 30_000, 45_000, 48_000, 60_000])

@@ -63,7 +63,7 @@ ESCAPES: Mapping[str, Escape] = {
     "a list of bytes": lambda text: json.dumps(list(text.encode()))[1:-1],
     "a list of bytes without spaces": lambda text: ",".join(map(str, text.encode())),
     "bytes as Go prints them": lambda text: " ".join(map(str, text.encode())),
-    "UTF-16, NUL in JSON": lambda text: json.dumps(text.encode("utf-16-le").decode("latin-1"))[1:-1],
+    "UTF-16, NUL in JSON": lambda text: json.dumps(text.encode("utf-16-le")[:-1].decode("latin-1"))[1:-1],
     "Base64 of UTF-16": lambda text: base64.b64encode(text.encode("utf-16-le")).decode(),
     "ISO-2022-JP": each(lambda c: f"\x1b(B{c}"),
     "mixed": mixed,
@@ -128,6 +128,26 @@ def test_what_stands_before_a_value_does_not_hide_its_beginning(
     masked = Mask([value]).bytes(prefix + form(value) + b"|")
     assert masked.endswith(MASKED + b"|")
     assert len(masked) <= len(prefix + MASKED + b"|")
+
+
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-16", "utf-32-le", "utf-32-be"])
+@pytest.mark.parametrize(
+    "form", [json.dumps, lambda v: json.dumps(v).replace("/", "\\/"), lambda v: "\r\n".join(v)]
+)
+def test_a_value_in_a_text_of_wide_characters_is_masked(
+    form: Callable[[str], str], encoding: str, value: str
+):
+    content = f"[{form(value)}]".encode(encoding)
+    masked = Mask([value]).bytes(content)
+    assert MASKED in masked
+    assert len(masked) < len(MASKED) + 40
+
+
+def test_text_around_a_value_in_utf_16_can_be_read():
+    for encoding in ("utf-16-le", "utf-16-be"):
+        masked = Mask([PLAIN]).bytes(f"before {PLAIN} after".encode(encoding))
+        assert masked.replace(MASKED, b"").decode(encoding) == "before  after"
 
 
 def test_all_of_many_values_are_masked():
