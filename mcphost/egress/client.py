@@ -13,12 +13,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from ssl import SSLContext, SSLError
-from typing import Final
+from typing import Any, Final
 
 import httpcore2
 
 from mcphost.egress.addresses import AllowedHost, Target
-from mcphost.egress.connecting import CheckedBackend, HeadLimit, Resolve, system_resolve
+from mcphost.egress.connecting import CheckedBackend, Resolve, system_resolve
 from mcphost.egress.errors import (
     EgressAddressError,
     EgressConnectionError,
@@ -28,7 +28,7 @@ from mcphost.egress.errors import (
     EgressSecretError,
     EgressTimeoutError,
 )
-from mcphost.egress.hiding import PER_TEXT, Hidden, Masking
+from mcphost.egress.hiding import PER_TEXT, Hidden, Masking, without_computed
 from mcphost.egress.masking import Mask
 from mcphost.egress.messages import (
     REDIRECTS,
@@ -38,8 +38,9 @@ from mcphost.egress.messages import (
     build,
     redirected,
 )
-from mcphost.egress.reading import header_text, read_body
+from mcphost.egress.reading import BodyLimit, header_text, read_body, too_large
 from mcphost.egress.secret_values import Filler, Secret
+from mcphost.egress.streams import TOO_LARGE_HEAD, ServiceStream
 from mcphost.observability import counters
 
 TRANSIENT: Final = frozenset({502, 503, 504})
@@ -49,6 +50,9 @@ IDLE_SECONDS: Final = 30.0
 RESOLVER_THREADS: Final = 32
 MASKING_THREADS: Final = 3
 """Few, because threads that compute take turns with the event loop. A tenant has one at a time."""
+UNMASKED_ROOM: Final = 256 * 1024
+"""Bytes that a body with secrets may be longer than its limit, which the masked one has to fit: an error
+would tell how long the secrets are."""
 _OUTCOMES: Final[Mapping[type[EgressError], str]] = {
     EgressRequestError: "refused",
     EgressAddressError: "refused",
@@ -61,8 +65,9 @@ _OUTCOMES: Final[Mapping[type[EgressError], str]] = {
 
 Reveal = Callable[[str], Awaitable[Secret | None]]
 """Returns the secret with a name, or None. Called once for each handle's name, before sending."""
-KnownAt = Callable[[Target], Awaitable[Iterable[str]]]
-"""Returns the values of all secrets that may be sent to a target: another request may have brought it one."""
+ValuesToMask = Callable[[], Awaitable[Iterable[str]]]
+"""Returns the values of all secrets of the tenant, and those that they had: an earlier request, or another
+name of the same service, may have brought one to it."""
 
 
 async def no_secrets(name: str) -> Secret | None:
@@ -70,8 +75,8 @@ async def no_secrets(name: str) -> Secret | None:
     return None
 
 
-async def none_known(target: Target) -> Iterable[str]:
-    """The `KnownAt` of tenants without secrets."""
+async def no_values() -> Iterable[str]:
+    """The `ValuesToMask` of tenants without secrets."""
     return ()
 
 
@@ -79,8 +84,8 @@ async def none_known(target: Target) -> Iterable[str]:
 class EgressLimits:
     """Limits of one request with its redirects and repetitions, in seconds, bytes and counts.
 
-    `response_bytes` counts the body both as it was sent and after decompression. `read_seconds` is
-    the longest silence of a service. `attempts` counts the first one.
+    `response_bytes` counts the body both as it was sent and after decompression; it and `header_bytes`
+    count what is left when secrets are masked. `read_seconds` is the longest silence of a service. `attempts` counts the first one.
     """
 
     total_seconds: float = 30.0
@@ -124,27 +129,41 @@ class _Sending:
     target: Target
     policy: EgressPolicy
     secrets: Mapping[str, Secret]
-    known_at: KnownAt
+    values_to_mask: ValuesToMask
     end: float
     masking: Masking
     hidden: Hidden = field(default_factory=Hidden)
 
     async def build(self, request: OutgoingRequest, target: Target) -> FilledRequest:
         """Return what is sent to a target; from now on, what it may have of secrets is masked."""
-        self.hidden.add(await self.known_at(target))
+        self.hidden.add(await self.values_to_mask())
         filler = Filler(self.secrets, target)
-        message = build(request, target, filler, self.policy.limits.request_bytes)
+        limit = self.policy.limits.request_bytes
+        message = build(request, target, filler, limit, compressed=not self.hidden)
         self.hidden.add(message.credentials if self.secrets else ())
         if self.hidden and _asks_for_bytes(message):
             raise EgressSecretError(
-                "A range of bytes cannot be asked of a service that may have a secret: it could cut "
-                "the secret, and then it is not recognised in the response."
+                "A tenant with secrets cannot ask for a range of bytes: a service that has a secret "
+                "could cut it, and then it is not recognised in the response."
             )
         return message
 
     async def masked(self, response: ReceivedResponse) -> ReceivedResponse:
-        """Return a response without what is hidden."""
-        return await self.masking.masked(response, _size(response), self.hidden, _without)
+        """Return a response without what is hidden, and without what was computed of it.
+
+        Raises EgressResponseError if it is too large.
+        """
+        self.hidden.add(await self.values_to_mask())  # some may be new since it was asked for
+        masked = await self.masking.masked(response, _size(response), self.hidden, _without)
+        limits = self.policy.limits
+        if len(masked.body) > limits.response_bytes:
+            raise too_large(limits.response_bytes)
+        if sum(len(name) + len(value) for name, value in masked.headers) > limits.header_bytes:
+            raise EgressResponseError(TOO_LARGE_HEAD)
+        is_whole = self.request.method == "GET" and response.status == 200
+        if not self.hidden or (is_whole and masked == response):
+            return masked
+        return replace(masked, headers=without_computed(masked.headers))
 
     async def masked_text(self, text: str) -> str:
         return await self.masking.masked(text, len(text), self.hidden, Mask.text)
@@ -182,15 +201,15 @@ class Egress:
         request: OutgoingRequest,
         policy: EgressPolicy,
         reveal: Reveal = no_secrets,
-        known_at: KnownAt = none_known,
+        values_to_mask: ValuesToMask = no_values,
     ) -> ReceivedResponse:
         """Send a request and return the whole response. Raise EgressError if there is none.
 
         Every status is a response, also 4xx and 5xx. Redirects are followed under the same policy.
-        In the response the request's secrets are masked, and those that its service may know.
+        In the response the request's secrets are masked, and all others of the tenant.
         """
         try:
-            response = await self._answered(request, policy, reveal, known_at)
+            response = await self._answered(request, policy, reveal, values_to_mask)
         except EgressError as error:
             counters.egress_requests.add(_OUTCOMES[type(error)])
             raise
@@ -198,7 +217,11 @@ class Egress:
         return response
 
     async def _answered(
-        self, request: OutgoingRequest, policy: EgressPolicy, reveal: Reveal, known_at: KnownAt
+        self,
+        request: OutgoingRequest,
+        policy: EgressPolicy,
+        reveal: Reveal,
+        values_to_mask: ValuesToMask,
     ) -> ReceivedResponse:
         target = Target.parse(request.url)
         policy.check(target)
@@ -208,7 +231,9 @@ class Egress:
             async with asyncio.timeout(policy.limits.total_seconds) as limit:
                 secrets = await _revealed(request, reveal)
                 end = limit.when() or 0.0
-                sending = _Sending(request, target, policy, secrets, known_at, end, pool.masking)
+                sending = _Sending(
+                    request, target, policy, secrets, values_to_mask, end, pool.masking
+                )
                 sending.hidden.add(secret.value for secret in secrets.values())
                 async with pool.slots:
                     response = await _send(pool.connections, sending)
@@ -304,7 +329,8 @@ async def _follow(
     request, target = sending.request, sending.target
     for _ in range(sending.policy.limits.redirects + 1):
         message = await sending.build(request, target)
-        response = await _exchange(connections, message, sending.policy.limits)
+        room = UNMASKED_ROOM if sending.hidden else 0
+        response = await _exchange(connections, message, sending.policy.limits, room)
         location = response.header("location")
         if response.status not in REDIRECTS or location is None:
             return response
@@ -320,13 +346,19 @@ async def _follow(
 
 
 async def _exchange(
-    connections: httpcore2.AsyncConnectionPool, message: FilledRequest, limits: EgressLimits
+    connections: httpcore2.AsyncConnectionPool,
+    message: FilledRequest,
+    limits: EgressLimits,
+    room: int,
 ) -> ReceivedResponse:
-    """Send one message and read its response, nothing masked yet."""
+    """Send one message and read its response, nothing masked yet.
+
+    Of the body are read as many bytes as the limit and this room have.
+    """
     target = message.target
     failure: EgressError
     try:
-        return await _receive(connections, message, limits)
+        return await _receive(connections, message, limits, room)
     except httpcore2.TimeoutException:
         failure = EgressTimeoutError(f"{target.origin} did not answer in time.")
     except httpcore2.LocalProtocolError:
@@ -353,7 +385,10 @@ def _is_tls(error: BaseException | None) -> bool:
 
 
 async def _receive(
-    connections: httpcore2.AsyncConnectionPool, message: FilledRequest, limits: EgressLimits
+    connections: httpcore2.AsyncConnectionPool,
+    message: FilledRequest,
+    limits: EgressLimits,
+    room: int,
 ) -> ReceivedResponse:
     target = message.target
     timeouts = {
@@ -375,16 +410,25 @@ async def _receive(
     )
     try:
         stream = response.extensions["network_stream"]
-        if isinstance(stream, HeadLimit):
-            stream.head_is_over()
-        if response.status < 200:
+        if response.status < 200 or not isinstance(stream, ServiceStream):
             raise EgressResponseError(f"{target.origin} answers with status {response.status}.")
-        headers = header_text(response.headers, limits.header_bytes)
+        stream.end_head()
+        headers = header_text(response.headers)
         received = ReceivedResponse(response.status, headers, b"", target.url)
-        body = await read_body(response, received, limits.response_bytes)
+        has_body = message.method != "HEAD" and response.status not in (204, 304)
+        limit = BodyLimit(limits.response_bytes, room)
+        body = await read_body(response, received, limit, has_body=has_body)
+        stream.end_response(_surplus(response))
         return replace(received, body=body)
     finally:
         await response.aclose()
+
+
+def _surplus(response: httpcore2.Response) -> bytes:
+    """Return what the parser was given after the response. The library has no name for it."""
+    stream: Any = response.stream
+    unread: bytes = stream._stream._connection._h11_state.trailing_data[0]
+    return unread
 
 
 def _size(response: ReceivedResponse) -> int:

@@ -7,7 +7,6 @@ checked, so that a second DNS answer changes nothing.
 import asyncio
 import logging
 import socket
-import ssl
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, Future
 from ipaddress import ip_address
@@ -17,19 +16,14 @@ import httpcore2
 import structlog
 
 from mcphost.egress.addresses import may_connect
-from mcphost.egress.errors import EgressAddressError, EgressResponseError
+from mcphost.egress.errors import EgressAddressError
+from mcphost.egress.streams import ServiceStream
 
 Resolve = Callable[[str], Sequence[str]]
 """Returns the IP addresses of a name. It blocks; raises OSError or UnicodeError without any."""
 
 LOOKUPS_PER_TENANT = 4
 """Threads that the look-ups of one tenant occupy at once: a slow name server is the tenant's."""
-
-HEAD_READ = 4 * 1024
-"""Bytes that are read at once of what precedes a body: it is parsed without a pause."""
-MOST_HEAD_READS = 512
-"""Interim responses (RFC 9110, section 15.2) and headers may come in any number of packets."""
-MOST_HEAD = 48 * 1024
 
 log = structlog.get_logger(__name__)
 # At DEBUG the library logs the headers of responses before secrets are masked.
@@ -53,7 +47,6 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
         self._threads = threads
         self._loopback_ports = loopback_ports
         self._lookups = asyncio.Semaphore(LOOKUPS_PER_TENANT)
-        self._network = httpcore2.AnyIOBackend()
 
     async def connect_tcp(
         self,
@@ -69,10 +62,10 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
                 for index, address in enumerate(addresses[:-1]):
                     share = _share(limit.when(), len(addresses) - index)
                     try:
-                        return HeadLimit(await self._network.connect_tcp(address, port, share))
+                        return await _connected(address, port, share)
                     except (httpcore2.ConnectError, httpcore2.ConnectTimeout):
                         continue
-                return HeadLimit(await self._network.connect_tcp(addresses[-1], port))
+                return await _connected(addresses[-1], port)
         except TimeoutError:
             raise httpcore2.ConnectTimeout from None
 
@@ -98,51 +91,6 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
         return await _result(lookup)
 
 
-class HeadLimit(httpcore2.AsyncNetworkStream):
-    """A connection on which a service cannot send interim responses without end.
-
-    What is read after a request, until `head_is_over`, is limited, and parsed in small portions, so
-    that other calls go on meanwhile. Raises EgressResponseError.
-    """
-
-    def __init__(self, stream: httpcore2.AsyncNetworkStream) -> None:
-        self._stream = stream
-        self._reading_head = True
-        self._reads = 0
-        self._bytes = 0
-
-    def head_is_over(self) -> None:
-        self._reading_head = False
-
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
-        if not self._reading_head:
-            return await self._stream.read(max_bytes, timeout)
-        self._reads += 1
-        if self._reads > MOST_HEAD_READS or self._bytes > MOST_HEAD:
-            raise EgressResponseError("The service sends too much before its response.")
-        data = await self._stream.read(min(max_bytes, HEAD_READ), timeout)
-        self._bytes += len(data)
-        return data
-
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        self._reading_head, self._reads, self._bytes = True, 0, 0
-        await self._stream.write(buffer, timeout)
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-    async def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109 - the interface of httpcore2
-    ) -> httpcore2.AsyncNetworkStream:
-        return HeadLimit(await self._stream.start_tls(ssl_context, server_hostname, timeout))
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
-
-
 def _release(loop: asyncio.AbstractEventLoop, lookups: asyncio.Semaphore) -> None:
     if not loop.is_closed():
         loop.call_soon_threadsafe(lookups.release)
@@ -153,6 +101,18 @@ async def _result(lookup: Future[Sequence[str]]) -> Sequence[str]:
         return await asyncio.wrap_future(lookup)
     except (OSError, UnicodeError):
         return []
+
+
+async def _connected(address: str, port: int, seconds: float | None = None) -> ServiceStream:
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(seconds):
+            _, stream = await loop.create_connection(ServiceStream, address, port)
+    except TimeoutError:
+        raise httpcore2.ConnectTimeout from None
+    except OSError as error:
+        raise httpcore2.ConnectError from error
+    return stream
 
 
 def _share(end: float | None, parts: int) -> float | None:

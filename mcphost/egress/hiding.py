@@ -6,6 +6,7 @@ that is searched for them. To prepare a mask for a hundred of the largest takes 
 """
 
 import asyncio
+import re
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -20,7 +21,21 @@ MASKED_AT_ONCE: Final = 16 * 1024
 PER_TEXT: Final = 64
 """Bytes that a search of a short text costs as much as."""
 
+_COMPUTED: Final = re.compile(
+    r"(^|[-_])(length|e-?tag|digest|checksum|hash|signature|encoding|range"
+    r"|(content|body|file|object|response)-size|md5|(sha|crc|blake|xxh)[0-9][0-9a-z]*)($|[-_])"
+)
+"""Names of headers that a service computes of the bytes of a response, before secrets are masked in it:
+lengths, also of the compressed bytes, validators, digests, and how it is encoded."""
+
+Headers = tuple[tuple[str, str], ...]
+
 T = TypeVar("T")
+
+
+def without_computed(headers: Headers) -> Headers:
+    """Return the headers, names in lower case, without those that tell about what is masked."""
+    return tuple(header for header in headers if not _COMPUTED.search(header[0]))
 
 
 class Hidden:

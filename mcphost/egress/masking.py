@@ -9,9 +9,11 @@ import base64
 import html
 import json
 import re
+import sys
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from html.entities import html5
 from typing import Final
 from urllib.parse import quote, quote_plus
 
@@ -26,19 +28,34 @@ MOST_ESCAPES: Final = 2**21
 each character escaped. What has more cannot be checked, so it is refused."""
 _LEAST: Final = 6
 """Bytes of a decoded value. A value that is mostly escapes is found in its usual forms only."""
-_NAMED: Final = {b"lt": b"<", b"gt": b">", b"quot": b'"', b"apos": b"'", b"amp": b"&"}
 # Each alternative begins with one certain character: then what begins none is skipped five times as
-# fast, while no other thread runs.
+# fast, while no other thread runs. The possessive `++` keeps runs of one character linear.
 _ESCAPE: Final = re.compile(
-    rb"%(?:25)*(?P<byte>[0-9A-Fa-f]{2})"
-    rb"|\\\\*u(?P<high>[Dd][89ABab][0-9A-Fa-f]{2})\\+u(?P<low>[Dd][C-Fc-f][0-9A-Fa-f]{2})"
-    rb"|\\\\*u(?P<unit>[0-9A-Fa-f]{4})"
-    rb"|&(?:amp;)*(?:(?P<name>lt|gt|quot|apos|amp)"
-    rb"|\#0*+(?P<decimal>[0-9]{0,7})|\#[xX]0*+(?P<hex>[0-9A-Fa-f]{0,6}));"
+    rb"%(?:25)*(?:(?P<percent>[0-9A-Fa-f]{2})|[uU](?P<percent_u>[0-9A-Fa-f]{4}))"
+    rb"|\\++(?:u(?P<high>[Dd][89ABab][0-9A-Fa-f]{2})\\++u(?P<low>[Dd][C-Fc-f][0-9A-Fa-f]{2})"
+    rb"|u(?P<unit>[0-9A-Fa-f]{4})"
+    rb"|[ux]\{0*+(?P<braced>[0-9A-Fa-f]{1,6})\}"
+    rb"|U(?P<long>[0-9A-Fa-f]{8})"
+    rb"|[xX](?P<byte>[0-9A-Fa-f]{2})"
+    rb"|(?P<octal>[0-3][0-7]{2})"
+    rb"|(?P<white>[nrt])"
     # Any other backslash stands before the character that it escapes.
-    rb"|\\\\*"
+    rb"|)"
+    rb"|&(?:amp;)*(?:(?P<name>[A-Za-z]{2,24});|(?P<old>lt|gt|quot|amp)"
+    rb"|\#0*+(?P<decimal>[0-9]{1,7});?|\#[xX]0*+(?P<hex>[0-9A-Fa-f]{1,6});?)"
+    # Quoted-printable (RFC 2045, section 6.7): of ASCII only this is escaped, and lines are broken.
+    rb"|=(?P<quoted>3D|\r?\n)"
+    rb"|\x1b\([BJ]"  # ISO-2022-JP goes back to ASCII, whatever it was
 )
-_SPACES: Final = bytes.maketrans(b"+", b" ")
+_WHITE: Final = re.compile(rb"[ +\t\r\n\0]+")
+"""What is left out before a search, of the content and of values: lines may be broken anywhere, as in
+Base64 of 76 columns (RFC 2045, section 6.8), a form has + for a space, and ASCII in UTF-16 has NULs."""
+_IS_WHITE: Final = b" +\t\r\n\0"
+_WHITE_LETTERS: Final = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
+
+_FEW: Final = 64
+"""Forms that are looked for one by one."""
+_WORD: Final = 8
 
 _Range = tuple[int, int]
 
@@ -46,15 +63,17 @@ _Range = tuple[int, int]
 class Mask:
     """Replaces values in whatever form a service sends them back.
 
-    Recognised are the value itself and its percent-encoded, form-encoded, JSON-escaped and
-    HTML-escaped forms, also mixed or escaped twice; Base64 and Base64url at any offset, so that a
-    longer text that contains the value is recognised; hexadecimal; UTF-16 and UTF-32. A service that wants to
-    reveal a secret that it was sent can use another form: this is for services that echo.
+    Recognised are the value itself and what percent-encoding, forms, JSON, HTML, quoted-printable and
+    strings of programs (`\\x41`, `\\101`, `\\u{41}`) make of it, also mixed or escaped twice; Base64 and
+    Base64url at any offset, so that a longer text that contains the value is recognised; hexadecimal; lists
+    of bytes; UTF-16 and UTF-32; each also broken into lines. A service that wants to reveal a secret
+    that it was sent can use another form: this is for services that echo.
     """
 
     def __init__(self, values: Iterable[str]) -> None:
         known = sorted(set(values), key=len, reverse=True)
         self._decoded = list(dict.fromkeys(each for value in known for each in _decoded(value)))
+        self._wide = [each for value in known for each in _wide(value)]
         self._exact = list(dict.fromkeys(each for value in known for each in _exact(value)))
 
     def __bool__(self) -> bool:
@@ -63,9 +82,9 @@ class Mask:
 
     def bytes(self, content: bytes) -> bytes:
         if self._exact:
+            content = _replaced(content, self._wide)
             content = _without(content, self._decoded)
-            for form in self._exact:
-                content = content.replace(form, MASKED)
+            content = _replaced(content, self._exact)
         return content
 
     def text(self, content: str) -> str:
@@ -77,6 +96,18 @@ class Mask:
         return self.bytes(content.encode("latin-1")).decode("latin-1")
 
 
+def _replaced(content: bytes, forms: Sequence[bytes]) -> bytes:
+    for form in _likely(content, forms):
+        content = content.replace(form, MASKED)
+    return content
+
+
+def _wide(value: str) -> Iterator[bytes]:
+    """Yield forms in which every character has several bytes."""
+    for encoding in ("utf-32-be", "utf-32-le", "utf-16-be", "utf-16-le"):
+        yield value.encode(encoding)
+
+
 def _exact(value: str) -> Iterator[bytes]:
     """Yield forms that are found as they are, the longest first."""
     raw = value.encode()
@@ -84,8 +115,6 @@ def _exact(value: str) -> Iterator[bytes]:
     for percent in (every, every.upper(), quote(value, safe=""), quote_plus(value), quote(value)):
         yield percent.encode()
     yield from (raw.hex().encode(), raw.hex().upper().encode())
-    for encoding in ("utf-32-be", "utf-32-le", "utf-16-be", "utf-16-le"):
-        yield value.encode(encoding)
     yield json.dumps(value)[1:-1].encode()
     yield json.dumps(value, ensure_ascii=False)[1:-1].encode()
     yield html.escape(value).encode()
@@ -94,13 +123,19 @@ def _exact(value: str) -> Iterator[bytes]:
 
 def _decoded(value: str) -> Iterator[bytes]:
     """Yield what decoding makes of each form that may be escaped, if it is long enough."""
-    whole = [value.encode(), value.translate({10: "n", 13: "r", 9: "t"}).encode()]
+    raw = value.encode()
+    quoted = json.dumps(value)[1:-1].encode()
+    escaped = [raw]
     if all(ord(character) < 256 for character in value):
-        whole.append(value.encode("latin-1"))
-    for form in (*whole, *_base64_forms(value.encode())):
-        plain, _ = _decode(form)
-        if len(plain) >= _LEAST:
-            yield plain
+        escaped.append(value.encode("latin-1"))
+    forms = [raw, *(_decode(form)[0] for form in dict.fromkeys(escaped))]
+    forms += [raw.hex().encode(), raw.hex().upper().encode()]
+    forms += [between.join(map(str, raw)).encode() for between in (",", " ")]
+    forms += [
+        form for text in (raw, value.encode("utf-16-le"), quoted) for form in _base64_forms(text)
+    ]
+    plain = (form.translate(None, _IS_WHITE) for form in dict.fromkeys(forms))
+    yield from (form for form in plain if len(form) >= _LEAST)
 
 
 def _base64_forms(raw: bytes) -> Iterator[bytes]:
@@ -119,14 +154,14 @@ def _base64_forms(raw: bytes) -> Iterator[bytes]:
 
 
 def _without(content: bytes, forms: Sequence[bytes]) -> bytes:
-    """Return the content without the parts that decoding makes one of the forms."""
-    plain, steps = _decode(content)
-    found = _merged(sorted(_found(plain, forms)))
-    if not found:
-        return content
-    for step in reversed(steps):
-        decoding = _Decoding(step)
-        found = [(decoding.start(first), decoding.end(last)) for first, last in found]
+    """Return the content without the parts that are one of the forms, as they are or once decoded.
+
+    As they are, too, because what stands before a form can seem to be an escape with its beginning.
+    """
+    decoded, steps = _decode(content)
+    found = _ranges(content, (), forms)
+    if steps:
+        found = sorted([*found, *_ranges(decoded, steps, forms)])
     pieces, end = bytearray(), 0
     for first, last in _merged(found):
         pieces += content[end:first] + MASKED
@@ -134,12 +169,41 @@ def _without(content: bytes, forms: Sequence[bytes]) -> bytes:
     return bytes(pieces + content[end:])
 
 
+def _ranges(plain: bytes, steps: Sequence[bytes], forms: Sequence[bytes]) -> list[_Range]:
+    """Return where the forms stand in a content that was decoded in these steps."""
+    found = _merged(sorted(_found(plain.translate(None, _IS_WHITE), forms)))
+    if found:
+        found = _Decoding(plain, _WHITE).before(found)
+        for step in reversed(steps):
+            found = _Decoding(step, _ESCAPE).before(found)
+    return found
+
+
 def _found(plain: bytes, forms: Sequence[bytes]) -> Iterator[_Range]:
-    for form in forms:
+    for form in _likely(plain, forms):
         at = plain.find(form)
         while at >= 0:
             yield at, at + len(form)
             at = plain.find(form, at + len(form))
+
+
+def _likely(content: bytes, forms: Sequence[bytes]) -> Sequence[bytes]:
+    """Return those of many forms that the content may have: their first eight bytes are in it.
+
+    All are looked for at once, so that a hundred secrets take not much longer than one.
+    """
+    if len(forms) <= _FEW:
+        return forms
+    begun: set[int] = set()
+    firsts = {int.from_bytes(form[:_WORD], sys.byteorder) for form in forms}
+    for offset in range(min(_WORD, len(content))):
+        size = (len(content) - offset) // _WORD * _WORD
+        begun |= firsts.intersection(memoryview(content)[offset : offset + size].cast("Q"))
+    return [
+        form
+        for form in forms
+        if len(form) < _WORD or int.from_bytes(form[:_WORD], sys.byteorder) in begun
+    ]
 
 
 def _merged(ranges: Iterable[_Range]) -> list[_Range]:
@@ -164,60 +228,86 @@ def _decode(content: bytes) -> tuple[bytes, list[bytes]]:
         decoded, escapes = _ESCAPE.subn(_meaning, content, left + 1)
         left -= escapes
         if left < 0:
-            raise EgressResponseError(f"The response has more than {MOST_ESCAPES} escapes.")
+            raise _too_many()
         if decoded == content:
             break
         steps.append(content)
         content = decoded
-    return content.translate(_SPACES), steps
+    return content, steps
+
+
+def _too_many() -> EgressResponseError:
+    return EgressResponseError(f"The response has more than {MOST_ESCAPES} escapes.")
 
 
 def _meaning(escape: re.Match[bytes]) -> bytes:
-    """Return what an escape stands for: a byte, a character in UTF-8, or nothing."""
+    """Return what an escape stands for: bytes, a character in UTF-8, or nothing."""
     kind = escape.lastgroup
     if kind is None:
         return b""
     digits = escape[kind]
     match kind:
-        case "byte":
+        case "percent" | "byte":
             return bytes.fromhex(digits.decode())
+        case "octal":
+            return bytes([int(digits, 8)])
         case "low":
             units = bytes.fromhex((escape["high"] + digits).decode())
             return units.decode("utf-16-be").encode()
-        case "name":
-            return _NAMED[digits]
+        case "name" | "old":
+            character = html5.get(f"{digits.decode()};")
+            return escape[0] if character is None else character.encode()
+        case "white":
+            return _WHITE_LETTERS[digits]
+        case "quoted":
+            return b"=" if digits == b"3D" else b""
         case _:
-            number = int(digits or b"0", 10 if kind == "decimal" else 16)
+            number = int(digits, 10 if kind == "decimal" else 16)
             return chr(min(number, 0x10FFFF)).encode("utf-8", "surrogatepass")
 
 
-class _Decoding:
-    """Where the escapes of a content stood before it was decoded, and where their meanings are."""
+def _nothing(white: re.Match[bytes]) -> bytes:
+    return b""
 
-    def __init__(self, content: bytes) -> None:
+
+class _Decoding:
+    """Where the escapes of a content stood before it was decoded, and where their meanings are.
+
+    Raises EgressResponseError if there are too many.
+    """
+
+    def __init__(self, content: bytes, escapes: re.Pattern[bytes]) -> None:
+        self._is_white = escapes is _WHITE
+        meaning = _nothing if self._is_white else _meaning
         self._starts, self._ends = array("q"), array("q")
         self._firsts, self._lasts = array("q"), array("q")
         shorter = 0
-        for escape in _ESCAPE.finditer(content):
+        for number, escape in enumerate(escapes.finditer(content)):
+            if number == MOST_ESCAPES:
+                raise _too_many()
             start, end = escape.span()
             first = start - shorter
-            last = first + len(_meaning(escape))
+            last = first + len(meaning(escape))
             shorter = end - last
             self._starts.append(start)
             self._ends.append(end)
             self._firsts.append(first)
             self._lasts.append(last)
 
-    def start(self, place: int) -> int:
+    def before(self, ranges: Iterable[_Range]) -> list[_Range]:
+        """Return where these ranges stood before."""
+        return [(self._start(first), self._end(last)) for first, last in ranges]
+
+    def _start(self, place: int) -> int:
         """Return where the byte at a place began, with the backslashes before it."""
         at = bisect_right(self._firsts, place) - 1
         if at < 0:
             return place
-        if place < self._lasts[at] or place == self._firsts[at]:
+        if place < self._lasts[at] or (place == self._firsts[at] and not self._is_white):
             return self._starts[at]
         return self._ends[at] + place - self._lasts[at]
 
-    def end(self, place: int) -> int:
+    def _end(self, place: int) -> int:
         """Return where the byte before a place ended."""
         at = bisect_right(self._firsts, place - 1) - 1
         if at < 0:

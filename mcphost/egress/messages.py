@@ -105,7 +105,7 @@ class OutgoingRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedResponse:
-    """A response, decompressed, with every secret of its request masked.
+    """A response, decompressed, with every secret of the tenant masked.
 
     `url` is where it came from after redirects. Header names are in lower case.
     """
@@ -154,8 +154,14 @@ class FilledRequest:
     credentials: tuple[str, ...]
 
 
-def build(request: OutgoingRequest, target: Target, filler: Filler, max_body: int) -> FilledRequest:
-    """Fill in the secrets. Raise EgressRequestError or EgressSecretError if the request is invalid."""
+def build(
+    request: OutgoingRequest, target: Target, filler: Filler, max_body: int, *, compressed: bool
+) -> FilledRequest:
+    """Fill in the secrets. Raise EgressRequestError or EgressSecretError if the request is invalid.
+
+    `compressed`: whether the response may be. The length of a compressed response tells whether a secret
+    in it is like the text beside it, which the author of the request may have chosen.
+    """
     if request.method not in METHODS:
         raise EgressRequestError(f"The method must be one of {', '.join(sorted(METHODS))}.")
     body, content_type = _body(request.content, filler)
@@ -168,7 +174,7 @@ def build(request: OutgoingRequest, target: Target, filler: Filler, max_body: in
     if credentials:
         headers["authorization"] = f"Basic {credentials[0]}"
     headers |= _own_headers(request, filler)
-    headers |= {"accept-encoding": "gzip, deflate"}
+    headers |= {"accept-encoding": "gzip, deflate" if compressed else "identity"}
     if body or request.method not in SAFE_METHODS | {"DELETE"}:
         headers["content-length"] = str(len(body))
     return FilledRequest(

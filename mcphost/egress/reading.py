@@ -3,7 +3,7 @@
 import asyncio
 import zlib
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import httpcore2
 
@@ -24,22 +24,39 @@ PIECES_AT_ONCE: Final = 32
 _WINDOWS: Final = {"identity": None, "gzip": _GZIP, "x-gzip": _GZIP, "deflate": _ZLIB}
 
 
-def header_text(headers: Sequence[tuple[bytes, bytes]], limit: int) -> tuple[tuple[str, str], ...]:
+class BodyLimit(NamedTuple):
+    """How many bytes a body may have, and in how much more room it is read."""
+
+    stated: int
+    room: int = 0
+
+    def is_passed(self, size: int) -> bool:
+        return size > self.stated + self.room
+
+
+def header_text(headers: Sequence[tuple[bytes, bytes]]) -> tuple[tuple[str, str], ...]:
     """Return headers as text, with names in lower case. Raises EgressResponseError for too many."""
     if len(headers) > MOST_HEADERS:
         raise EgressResponseError(f"The response has more than {MOST_HEADERS} headers.")
-    if sum(len(name) + len(value) for name, value in headers) > limit:
-        raise EgressResponseError(f"The headers of the response have more than {limit} bytes.")
     return tuple(
         (name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in headers
     )
 
 
-async def read_body(response: httpcore2.Response, head: ReceivedResponse, limit: int) -> bytes:
-    """Read and decompress a body of at most `limit` bytes, as sent and as decompressed."""
+async def read_body(
+    response: httpcore2.Response, head: ReceivedResponse, limit: BodyLimit, *, has_body: bool
+) -> bytes:
+    """Read and decompress a body within the limit, as sent and as decompressed.
+
+    A response without a body may have the length of another one (RFC 9110, section 8.6).
+    """
     length = head.header("content-length") or ""
-    if length.isdigit() and int(length) > limit and head.status not in (204, 304):
-        raise too_large(limit)
+    if length and head.header("transfer-encoding") is not None:
+        raise EgressResponseError(
+            "The response says in two ways where it ends: Content-Length and Transfer-Encoding."
+        )
+    if has_body and length.isdigit() and limit.is_passed(int(length)):
+        raise too_large(limit.stated)
     decoder = _decoder(head.header("content-encoding") or "identity", limit)
     received = pieces = 0
     async for part in response.aiter_stream():
@@ -49,8 +66,8 @@ async def read_body(response: httpcore2.Response, head: ReceivedResponse, limit:
             raise EgressResponseError(f"The response comes in more than {MOST_PIECES} pieces.")
         if not pieces % PIECES_AT_ONCE:
             await asyncio.sleep(0)
-        if received > limit:
-            raise too_large(limit)
+        if limit.is_passed(received):
+            raise too_large(limit.stated)
         decoder.feed(part)
     return decoder.finish()
 
@@ -59,7 +76,7 @@ def too_large(limit: int) -> EgressResponseError:
     return EgressResponseError(f"The body of the response has more than {limit} bytes.")
 
 
-def _decoder(encoding: str, limit: int) -> "BodyDecoder":
+def _decoder(encoding: str, limit: BodyLimit) -> "BodyDecoder":
     coding = encoding.strip().lower()
     if coding not in _WINDOWS:
         raise EgressResponseError("The response has a Content-Encoding other than gzip or deflate.")
@@ -67,12 +84,12 @@ def _decoder(encoding: str, limit: int) -> "BodyDecoder":
 
 
 class BodyDecoder:
-    """Collects a body, and stops before more than `limit` bytes are decompressed.
+    """Collects a body, and stops before more than `limit` is decompressed.
 
     `bits` is the window of zlib, or None for a body that is not compressed.
     """
 
-    def __init__(self, limit: int, bits: int | None) -> None:
+    def __init__(self, limit: BodyLimit, bits: int | None) -> None:
         self._limit = limit
         self._bits = bits
         self._stream = None if bits is None else zlib.decompressobj(bits)
@@ -109,8 +126,8 @@ class BodyDecoder:
                 if self._members > MOST_MEMBERS:
                     raise EgressResponseError("The response is compressed in too many pieces.")
                 self._stream = zlib.decompressobj(self._bits)
-            room = self._limit - len(self._body)
+            room = sum(self._limit) - len(self._body)
             self._body += self._stream.decompress(part, room + 1)
-            if len(self._body) > self._limit:
-                raise too_large(self._limit)
+            if self._limit.is_passed(len(self._body)):
+                raise too_large(self._limit.stated)
             part = self._stream.unconsumed_tail or self._stream.unused_data

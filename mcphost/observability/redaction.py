@@ -33,6 +33,8 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?i)\b(bearer)\s+[0-9A-Za-z._~+/=-]{6,}"), rf"\1 {REDACTED}"),
     # A password in a URL.
     (re.compile(r"(?i)\b([a-z][a-z0-9+.-]{0,30}://[^\s:/@]*):[^\s/@]+@"), rf"\1:{REDACTED}@"),
+    # Values that do not fit, as pydantic quotes them in its errors: to the end of the line.
+    (re.compile(r"\binput_value=[^\n]*"), f"input_value={REDACTED}"),
     # Anything else that is long and opaque. Digests in hex (64 digits) are shorter and stay.
     (re.compile(r"(?<![0-9A-Za-z_+/-])[0-9A-Za-z_-]{80,}={0,2}"), REDACTED),
 )

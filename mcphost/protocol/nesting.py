@@ -30,6 +30,19 @@ def check_depth(parsed: dict[str, Any] | list[Any], body: bytes) -> None:
         raise invalid_request(f"The message is nested deeper than {MAX_DEPTH} levels")
 
 
+def is_deeper(value: Any, levels: int) -> bool:
+    """Whether a value of JSON has members or elements below so many levels of objects and arrays."""
+    inner: list[Any] = [value]
+    for _ in range(levels + 1):
+        inner = [
+            part
+            for node in inner
+            if isinstance(node, dict | list)
+            for part in (node.values() if isinstance(node, dict) else node)
+        ]
+    return bool(inner)
+
+
 def _has_few_brackets(body: bytes) -> bool:
     found = 0
     for bracket in (b"{", b"["):  # `find` skips other bytes many times faster than `count`

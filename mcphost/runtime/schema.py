@@ -4,14 +4,18 @@ Whether a schema is legal is checked by `mcphost.protocol.schemas`; here it is t
 ever fetched, and patterns run in linear time.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from jsonschema_rs import RegexOptions, ValidationError, ValidationErrorKind, validator_for
+from pydantic_core import ErrorDetails
+from pydantic_core import ValidationError as PydanticError
 
 from mcphost.protocol.effort import EXPLAINED_VALUES, effort_of, holds_at_most, is_explained
+from mcphost.protocol.nesting import is_deeper
 from mcphost.protocol.schemas import is_recursive
 from mcphost.runtime.colliding import collide, wants_different
 
@@ -20,6 +24,9 @@ MOST_CHARACTERS = 300
 EXPLAINED_DEPTH = 4
 """How deep a value may nest for its errors against a recursive schema to be listed."""
 
+_QUOTED = re.compile(r"\[[^\[]*input_value=.*", re.DOTALL)
+_QUOTING = {"union_tag_invalid": "does not fit one of the alternatives"}
+"""Types of pydantic's errors whose messages quote the value, and what is said instead."""
 _STAND_IN = "the value"
 _MISFIT = "does not fit the schema"
 _COLLIDING = "holds different whole numbers beyond 2^53 too close to one another to be checked for uniqueness"
@@ -86,7 +93,7 @@ class Validator:
             return (ArgumentProblem("", "is not JSON"),)
 
     def _explained(self, value: Any) -> tuple[ArgumentProblem, ...]:
-        if not is_explained(value) or (self._recursive and _deeper(value, EXPLAINED_DEPTH)):
+        if not is_explained(value) or (self._recursive and is_deeper(value, EXPLAINED_DEPTH)):
             return (ArgumentProblem("", _MISFIT),)
         alternatives = self.effort.alternatives
         if holds_at_most(value, EXPLAINED_VALUES // alternatives):
@@ -100,17 +107,20 @@ class Validator:
         return (ArgumentProblem("", _MISFIT),)
 
 
-def _deeper(value: Any, levels: int) -> bool:
-    """Whether `value` nests more than `levels` deep."""
-    inner: list[Any] = [value]
-    for _ in range(levels + 1):
-        inner = [
-            part
-            for node in inner
-            if isinstance(node, dict | list)
-            for part in (node.values() if isinstance(node, dict) else node)
+def reason_of(error: Exception) -> str:
+    """Describe why a value cannot be read or written as a type, without the value: for logs and messages."""
+    if isinstance(error, PydanticError):
+        problems = error.errors(include_url=False, include_context=False, include_input=False)
+        texts = [
+            str(ArgumentProblem(_join(list(p["loc"])), _said(p))) for p in problems[:MOST_PROBLEMS]
         ]
-    return bool(inner)
+        return "; ".join(texts)
+    # A serializer's warnings quote each value in brackets.
+    return _cut(f"{type(error).__name__}: {_QUOTED.sub('…', str(error))}")
+
+
+def _said(problem: ErrorDetails) -> str:
+    return _QUOTING.get(problem["type"], problem["msg"])
 
 
 def _problems(error: ValidationError) -> Iterator[ArgumentProblem]:

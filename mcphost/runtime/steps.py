@@ -17,6 +17,7 @@ from pydantic import PydanticUserError, TypeAdapter
 from pydantic_core import PydanticSerializationError, ValidationError, to_jsonable_python
 
 from mcphost.protocol.canonical import digest
+from mcphost.runtime.schema import reason_of
 
 KEY = "idempotency_key"
 """The name of the parameter with which a step's function receives its idempotency key."""
@@ -77,10 +78,10 @@ class Steps:
         try:
             given = digest([_plain(list(args)), _plain(dict(kwargs))])
         except (ValueError, TypeError, PydanticSerializationError) as error:
-            text = f"the arguments of step {name!r} cannot be written as JSON: {error}"
+            text = f"the arguments of step {name!r} cannot be written as JSON: {reason_of(error)}"
             raise Misused(
                 f"{text} (pass values that are not data by a closure or functools.partial)"
-            ) from error
+            ) from None
         pair = f"step {name} {given[:DIGEST_CHARACTERS]}"
         return Step(name, pair, self._seen[pair].take())
 
@@ -128,15 +129,18 @@ class StepShape:
             plain = json.loads(told)
             return plain, self._again(plain)
         except (ValueError, TypeError) as error:
-            raise Misused(f"the result of step {name!r} cannot be recorded: {error}") from error
+            reason = reason_of(error)
+            raise Misused(f"the result of step {name!r} cannot be recorded: {reason}") from None
 
     def read(self, plain: Any, name: str) -> Any:
         """Read a recorded result back by the function's return annotation. Raises Misused."""
         try:
             return self._again(plain)
         except ValidationError as error:
-            text = f"the recorded result of step {name!r} is not what its function returns: {error}"
-            raise Misused(text) from error
+            reason = reason_of(error)
+            raise Misused(
+                f"the recorded result of step {name!r} is not what its function returns: {reason}"
+            ) from None
 
     def _again(self, plain: Any) -> Any:
         """Raises ValidationError, and TypeError for integers beyond 64 bits, which no request state

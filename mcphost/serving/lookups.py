@@ -52,12 +52,10 @@ async def secret(tenant_id: UUID, name: str) -> UsableSecret | None:
     return known if known is not MISS else await in_database(secrets.load_secret, tenant_id, name)
 
 
-async def secrets_of_host(tenant_id: UUID, host: str) -> tuple[UsableSecret, ...]:
-    """A tenant's secrets that may be sent to a host, to recognise them. Raises VaultError."""
-    known = secrets.cached_secrets_of_host(tenant_id, host)
-    if known is not MISS:
-        return known
-    return await in_database(secrets.load_secrets_of_host, tenant_id, host)
+async def values_to_mask(tenant_id: UUID) -> tuple[str, ...]:
+    """The values of all of a tenant's secrets, and those that they had. Raises VaultError."""
+    known = secrets.cached_values_to_mask(tenant_id)
+    return known if known is not MISS else await in_database(secrets.load_values_to_mask, tenant_id)
 
 
 async def offering(tenant_id: UUID) -> Offering:

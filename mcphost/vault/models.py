@@ -95,6 +95,32 @@ class StoredSecret(models.Model):
         return self.name
 
 
+class FormerValue(models.Model):
+    """A value that a secret had until it was rotated or deleted, encrypted as it was.
+
+    It is only masked in responses, until `expires_at`. `secret` is the id of its row, which may be gone.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    tenant = models.UUIDField()
+    secret = models.UUIDField()
+    name = models.CharField(max_length=64)
+    version = models.PositiveIntegerField()
+    sealed = models.BinaryField()
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "vault_former_value"
+        ordering = ("tenant", "expires_at")
+        indexes = (
+            models.Index(fields=("tenant",), name="vault_former_tenant"),
+            models.Index(fields=("expires_at",), name="vault_former_expires"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+
 def place(row: models.Model, field: str) -> str:
     """The place of a wrapped secret, which is authenticated together with it."""
     return f"{row._meta.label_lower}:{field}:{row.pk}"

@@ -19,6 +19,7 @@ OPERATORS = {
     "mcphost/egress/client.py": EGRESS,
     "mcphost/egress/connecting.py": EGRESS,
     "mcphost/egress/reading.py": EGRESS,
+    "mcphost/egress/streams.py": EGRESS,
     "mcphost/observability/otel.py": "telemetry: OTEL_EXPORTER_OTLP_ENDPOINT",
     "mcphost/audit/writer/sinks.py": "the database: DATABASE_URL",
     "mcphost/serving/database.py": "the database: DATABASE_URL",

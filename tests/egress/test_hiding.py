@@ -9,8 +9,7 @@ from dataclasses import replace
 import pytest
 
 from mcphost.egress import masking
-from mcphost.egress.addresses import Target
-from mcphost.egress.client import Egress, KnownAt, no_secrets
+from mcphost.egress.client import Egress, ValuesToMask, no_secrets
 from mcphost.egress.errors import EgressError, EgressResponseError
 from mcphost.egress.masking import MASKED
 from mcphost.egress.messages import OutgoingRequest, ReceivedResponse
@@ -45,13 +44,13 @@ class Watched(str):
         return super().encode(*encoding)
 
 
-def knowing(*values: str) -> KnownAt:
-    """Return a `KnownAt` by which every service may have these values."""
+def knowing(*values: str) -> ValuesToMask:
+    """Return a `ValuesToMask` by which every service may have these values."""
 
-    async def known_at(target: Target) -> list[str]:
+    async def values_to_mask() -> list[str]:
         return list(values)
 
-    return known_at
+    return values_to_mask
 
 
 def large(number: int) -> list[str]:
@@ -135,17 +134,22 @@ async def test_a_redirect_with_one_of_many_large_secrets_is_refused():
 
 async def test_what_a_repetition_adds_is_masked_too():
     """The mask of the first response does not know what is hidden since."""
-    known = [knowing(VALUE), knowing(VALUE, "a-later-secret")]
+    known = [[VALUE], [VALUE, "a-later-secret"], [VALUE, "a-later-secret"]]
 
-    async def known_at(target: Target) -> list[str]:
-        return list(await known.pop(0)(target))
+    async def values_to_mask() -> list[str]:
+        return known.pop(0)
 
     async def handler(request: Arrived, writer: asyncio.StreamWriter) -> None:
-        write(writer, 302 if known else 200, f"{VALUE} a-later-secret".encode(), Location="/next")
+        write(
+            writer,
+            302 if len(known) == 2 else 200,
+            f"{VALUE} a-later-secret".encode(),
+            Location="/next",
+        )
 
     async with running(handler) as service, opened(service) as egress:
         request = OutgoingRequest(url(service))
-        response = await egress.send(request, local(service), no_secrets, known_at)
+        response = await egress.send(request, local(service), no_secrets, values_to_mask)
     assert response.body == b"[secret] [secret]"
 
 

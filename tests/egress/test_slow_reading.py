@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from mcphost.egress.connecting import MOST_HEAD, MOST_HEAD_READS
 from mcphost.egress.errors import EgressResponseError
 from mcphost.egress.messages import OutgoingRequest
 from mcphost.egress.reading import MOST_PIECES
+from mcphost.egress.streams import MOST_HEAD, MOST_HEAD_READS
 from tests.egress.conftest import Arrived, Handler, Service, local, opened, running
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -32,12 +32,12 @@ async def sent(service: Service) -> bytes:
 
 
 ENDLESS: Mapping[str, tuple[bytes, str]] = {
-    "interim responses": (INTERIM, "too much before its response"),
+    "interim responses": (INTERIM, "too much precedes them"),
     "interim headers": (
         b"HTTP/1.1 103 Early\r\n" + b"Link: a\r\n" * 50 + b"\r\n",
-        "too much before its response",
+        "too much precedes them",
     ),
-    "one header": (b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 9000, "too much before its response"),
+    "one header": (b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 9000, "too much precedes them"),
 }
 
 
@@ -58,7 +58,7 @@ async def test_the_packets_of_a_head_are_counted():
             await asyncio.sleep(0)
 
     async with running(handler) as service:
-        with pytest.raises(EgressResponseError, match="too much before its response"):
+        with pytest.raises(EgressResponseError, match="too much precedes them"):
             await sent(service)
 
 

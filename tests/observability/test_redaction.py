@@ -5,8 +5,17 @@ from math import inf
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
 
 from mcphost.observability import redaction
+
+
+def misfit(annotation: object, value: object) -> str:
+    """Return how pydantic says that a value does not fit."""
+    with pytest.raises(ValidationError) as caught:
+        TypeAdapter(annotation).validate_python(value)
+    return str(caught.value)
+
 
 API_TOKEN = "mcph_" + "a1B2c3D4e5F6" + "_" + "s" * 43 + "_" + "c0ffee"
 SEALED = "mcps1.k1." + "A" * 40
@@ -27,6 +36,9 @@ SEALED = "mcps1.k1." + "A" * 40
         ("Set-Cookie: mcphost_session=hunter2", "hunter2"),
         ("postgres://app:hunter2@db:5432/mcphost", "hunter2"),
         ("opaque " + "Zx9-" * 25, "Zx9-Zx9-"),
+        (misfit(int, "hunter2"), "hunter2"),
+        (misfit(dict[str, list[int]], {"a": [1, "hunter2, input_type=str]"]}), "hunter2"),
+        (repr(misfit(int, "hunter2")), "hunter2"),
     ],
 )
 def test_what_looks_like_a_secret_is_taken_out_of_text(text, secret):

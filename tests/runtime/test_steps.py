@@ -5,9 +5,11 @@ import dataclasses
 import functools
 import subprocess
 import sys
+import traceback
 from collections.abc import Awaitable, Callable
 from datetime import UTC, date, datetime
-from typing import Annotated, Any
+from functools import reduce
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import pytest
@@ -228,6 +230,57 @@ async def test_a_result_that_cannot_be_recorded_is_the_authors_error(
 ) -> None:
     with a_round() as round, pytest.raises(Misused, match="result of step 'do' cannot be recorded"):
         await step(round, returning(annotation, value))
+
+
+class Cat(BaseModel):
+    kind: Literal["cat"]
+    lives: int
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"]
+
+
+CANARY = "canary-of-a-service"
+Pet = Annotated[Cat | Dog, Field(discriminator="kind")]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (int, CANARY),
+        (Item, {"number": CANARY}),
+        (list[Point], [{"x": CANARY}]),
+        (Literal["a", "b"], CANARY),
+        (Pet, {"kind": CANARY}),
+        (Pet, {"kind": "cat", "lives": CANARY}),
+        (Cat | Dog, {"kind": "cat", "lives": CANARY}),
+        (datetime, CANARY),
+        (dict[str, Any], {"deep": reduce(lambda inner, _: [inner], range(220), CANARY)}),
+        (Any, {"deep": reduce(lambda inner, _: [inner], range(300), CANARY)}),
+        (Any, [CANARY, 2**70]),
+        (Any, [CANARY, object()]),
+        (Any, [CANARY, "\ud800"]),
+        (str, b"\xff" + CANARY.encode()),
+    ],
+)
+async def test_an_error_about_a_result_quotes_nothing_of_it(annotation: Any, value: Any) -> None:
+    """Neither does what caused it, which is logged beside it; recorded or read back."""
+    returned = iter([returning(Any, value), returning(annotation, value)])
+    with a_round() as round, pytest.raises(Misused) as first:
+        await step(round, returning(annotation, value))
+    assert CANARY not in "".join(traceback.format_exception(first.value))
+    try:
+        await rounds(lambda round: step(round, next(returned)))
+    except Misused as second:
+        assert CANARY not in "".join(traceback.format_exception(second))
+
+
+async def test_an_error_about_arguments_quotes_nothing_of_them() -> None:
+    for argument in ([CANARY, object()], [CANARY, 2**70], {CANARY: "\ud800"}):
+        with a_round() as round, pytest.raises(Misused) as caught:
+            await step(round, returning(None, None), argument)
+        assert CANARY not in "".join(traceback.format_exception(caught.value))
 
 
 async def test_a_recorded_result_that_the_function_no_longer_returns_is_an_error() -> None:

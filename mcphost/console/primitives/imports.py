@@ -4,7 +4,6 @@ The document is read in a process of its own for each page, and kept in between.
 or changed before the last step, which is one transaction.
 """
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -239,7 +238,7 @@ def _document(form: ImportForm, tenant: Tenant) -> StoredDocument:
     if form.source == "document":
         return StoredDocument(given["document"].encode(), "")
     try:
-        response = asyncio.run(fetch(tenant.pk, tenant.outgoing_hosts, given["url"], FETCHING))
+        response = fetch(tenant.pk, tenant.outgoing_hosts, given["url"], FETCHING)
     except EgressError as error:
         raise OpenApiError(str(error)) from None
     if response.status != 200:

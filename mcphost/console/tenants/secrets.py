@@ -200,8 +200,8 @@ def delete(request: SignedInRequest, tenant: Tenant, secret_id: UUID) -> HttpRes
         verb="Delete permanently",
         back=reverse("admin:secrets", args=[tenant.slug]),
         explanation=(
-            f"Its value is erased and cannot be restored. Used by: {used or 'nothing'}. It can be "
-            "deleted only while nothing published uses it."
+            f"Its value cannot be restored. Used by: {used or 'nothing'}. It can be deleted only while "
+            "nothing published uses it. It is masked in responses for one more day, then erased."
         ),
     )
 

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 
 from mcphost.kinds.functions.schemas import is_infinite, output_validator, schema_of
 from mcphost.runtime.outcomes import Complete
-from mcphost.runtime.schema import Validator
+from mcphost.runtime.schema import Validator, reason_of
 from mcphost.sdk.content import (
     NOTHING,
     Audio,
@@ -111,7 +111,7 @@ def sized(make: Callable[[], dict[str, Any]], limit: int) -> Complete:
     except InvalidResult:
         raise
     except Exception as error:
-        raise InvalidResult(f"the result cannot be JSON: {error!r}") from error
+        raise InvalidResult(f"the result cannot be JSON: {reason_of(error)}") from error
     if size > limit:
         message = f"The result is too large: more than {limit} bytes."
         raise InvalidResult(f"the result has {size} bytes, more than {limit}", message)

@@ -5,7 +5,7 @@ become a tool says why.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, urljoin, urlsplit
 
@@ -22,10 +22,16 @@ METHODS: Final = ("get", "head", "post", "put", "patch", "delete")
 BODY: Final = "body"
 """The argument with the request's body."""
 
-_IGNORED_HEADERS: Final = frozenset({"accept", "content-type", "authorization"})
+_IGNORED: Final = frozenset(
+    ("header", name) for name in ("accept", "content-type", "authorization")
+)
 """A parameter of this name has no effect (OpenAPI 3.1, "Parameter Object")."""
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _VARIABLE: Final = re.compile(r"\{([^{}]+)\}")
+_UNSAFE: Final = re.compile(r"[\x00-\x20\x7f\\]")
+"""Characters that readers of URLs drop, or read as a slash."""
+_HOST_BEGUN: Final = re.compile(r"([^/]*//)?[^/]*")
+"""What is before a part of the host, or before the scheme."""
 _PLAIN_STEP: Final = re.compile(r"[A-Za-z0-9_$@-]+")
 _STYLES: Final = {"query": "form", "path": "simple", "header": "simple", "cookie": "form"}
 _TEXTS: Final = re.compile(r"text/[a-z0-9.+-]+|application/xml")
@@ -175,7 +181,8 @@ class _Reader:
         operation: Mapping[str, Any],
     ) -> tuple[dict[str, Any], tuple[Credential, ...]]:
         schemas = Schemas(self._references)
-        arguments = self._arguments(item, operation, schemas)
+        schemes = self._schemes(operation.get("security", self._document.get("security")))
+        arguments = self._arguments(item, operation, schemas, _set_by(schemes.values()))
         body, body_argument = self._body(operation, schemas, method)
         plain, _, query = path.partition("?")
         constant = [{"name": n, "value": v} for n, v in parse_qsl(query, keep_blank_values=True)]
@@ -190,7 +197,8 @@ class _Reader:
             raise UnsupportedError("it has optional cookies")
         if body is not None:
             request["body"] = body
-        credentials = self._authorize(operation, request, cookies)
+        credentials = self._authorize(schemes, request, cookies)
+        _check_repeated(constant, request)
         if body_argument is not None:
             arguments.append(body_argument)
         schema = _input_schema(arguments, schemas)
@@ -202,7 +210,11 @@ class _Reader:
         return {"source": source, "input_schema": schema, "request": request}, credentials
 
     def _arguments(
-        self, item: Mapping[str, Any], operation: Mapping[str, Any], schemas: Schemas
+        self,
+        item: Mapping[str, Any],
+        operation: Mapping[str, Any],
+        schemas: Schemas,
+        left_out: Collection[tuple[str, str]],
     ) -> list[_Argument]:
         parameters: dict[tuple[str, str], Mapping[str, Any]] = {}
         for listed in (item.get("parameters"), operation.get("parameters")):
@@ -217,7 +229,7 @@ class _Reader:
         return [
             self._argument(parameter, schemas, names)
             for (name, place), parameter in parameters.items()
-            if not (place == "header" and name.lower() in _IGNORED_HEADERS)
+            if (place, name.lower()) not in left_out
         ]
 
     def _argument(
@@ -265,6 +277,8 @@ class _Reader:
                 raise UnsupportedError(f"the style {style!r} is not one of a path")
             return f"{prefix}{argument.placeholder}"
 
+        if not path.startswith("/"):  # it would go on with the host of the server
+            raise UnsupportedError("its path does not begin with /")
         return f"{self._base(item, operation)}{_VARIABLE.sub(placed, path)}"
 
     def _base(self, item: Mapping[str, Any], operation: Mapping[str, Any]) -> str:
@@ -274,16 +288,18 @@ class _Reader:
             url = _server(listed[0])
         try:
             base, own = self._place.base_url, urlsplit(url)
+            if _UNSAFE.search(url) or (own.netloc and not own.scheme):
+                raise UnsupportedError("its server is neither a whole address nor a path")
             if base:
                 url = base if own.scheme or not url else urljoin(base, url)
             elif not own.scheme and self._place.location:
                 url = urljoin(self._place.location, url or "/")
-            scheme = urlsplit(url).scheme
+            host = urlsplit(url).hostname
         except ValueError:
             raise UnsupportedError(
                 f"the address of its server cannot be read: {url[:200]}"
             ) from None
-        if not scheme:
+        if not host:
             raise UnsupportedError("the document does not say where the API is: give its address")
         return url.rstrip("/")
 
@@ -341,16 +357,14 @@ class _Reader:
 
     def _authorize(
         self,
-        operation: Mapping[str, Any],
+        schemes: Mapping[str, Mapping[str, Any]],
         request: dict[str, Any],
         cookies: Sequence[_Argument],
     ) -> tuple[Credential, ...]:
-        """Add the credentials of the first security requirement that can be met."""
-        required = operation.get("security", self._document.get("security"))
+        """Add the credentials of security schemes."""
         written = [f"{each['name']}={each['value']}" for each in map(_single, cookies)]
         credentials: list[Credential] = []
-        for name in self._schemes(required):
-            scheme = self._scheme(name)
+        for name, scheme in schemes.items():
             own = _UNFIT.sub("_", name).strip("_") or "secret"
             secret = self._secrets.get(name) or own
             expected, place, field = _credential(scheme)
@@ -364,20 +378,22 @@ class _Reader:
             request["headers"].append({"name": "Cookie", "value": "; ".join(written)})
         return tuple(credentials)
 
-    def _schemes(self, required: Any) -> Sequence[str]:
+    def _schemes(self, required: Any) -> Mapping[str, Mapping[str, Any]]:
+        """Return the schemes of the first security requirement that can be met, by name."""
         if not isinstance(required, list) or not required:
-            return ()
+            return {}
         problems = []
         for alternative in required:
             if not isinstance(alternative, Mapping):
                 continue
             try:
-                for name in alternative:
-                    _credential(self._scheme(name))
+                schemes = {name: self._scheme(name) for name in alternative}
+                for scheme in schemes.values():
+                    _credential(scheme)
             except UnsupportedError as error:
                 problems.append(error)
             else:
-                return tuple(alternative)
+                return schemes
         raise problems[0] if problems else UnsupportedError("its security cannot be read")
 
     def _scheme(self, name: str) -> Mapping[str, Any]:
@@ -409,14 +425,41 @@ def _credential(scheme: Mapping[str, Any]) -> tuple[str, str, str]:
             raise UnsupportedError(f"security of type {kind!r} is not supported")
 
 
+def _set_by(schemes: Iterable[Mapping[str, Any]]) -> Collection[tuple[str, str]]:
+    """Return the places and names of parameters that are no arguments: a caller could send another
+    value beside the secret."""
+    names = {(str(scheme.get("in")), str(scheme.get("name")).lower()) for scheme in schemes}
+    if any(place == "cookie" for place, _ in names):
+        names.add(("header", "cookie"))
+    return _IGNORED | names
+
+
+def _check_repeated(constant: Sequence[Mapping[str, Any]], request: Mapping[str, Any]) -> None:
+    """Refuse a header that is there twice, and an argument with the name of a part of the path's query."""
+    fixed = {field["name"].lower() for field in constant}
+    headers = [field["name"].lower() for field in request["headers"]]
+    query = [field["name"].lower() for field in request["query"][len(constant) :]]
+    repeated = [*fixed.intersection(query), *(name for name in headers if headers.count(name) > 1)]
+    if repeated:
+        raise UnsupportedError(f"it has {repeated[0]!r} twice")
+
+
 def _server(server: Mapping[str, Any]) -> str:
     variables = server.get("variables") or {}
 
+    url = str(server.get("url", ""))
+
     def default(match: re.Match[str]) -> str:
         variable = variables.get(match[1]) if isinstance(variables, Mapping) else None
-        return str(variable.get("default", "")) if isinstance(variable, Mapping) else match[0]
+        if not isinstance(variable, Mapping):
+            return match[0]
+        value = str(variable.get("default", ""))
+        rest_of_host = url[match.end() :].partition("/")[0]
+        if "/" in value and rest_of_host and _HOST_BEGUN.fullmatch(url, 0, match.start()):
+            raise UnsupportedError(f"the variable {match[1]!r} of its server ends the host")
+        return value
 
-    return _VARIABLE.sub(default, str(server.get("url", "")))
+    return _VARIABLE.sub(default, url)
 
 
 def _body_of(media_type: str, media: Any) -> dict[str, Any] | None:

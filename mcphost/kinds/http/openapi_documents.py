@@ -1,11 +1,13 @@
 """Read the text of an OpenAPI document: JSON or YAML, within limits on its size, depth and values.
 
-YAML is read as JSON has it: keys and dates stay texts. It is built from the parser's events, so that
-a limit ends the reading at once. The values of an alias are counted each time that it is used.
+YAML is read as JSON has it, by the core schema of YAML 1.2 (section 10.3) and with merge keys: keys, dates
+and words such as `yes` stay texts. It is built from the parser's events, so that a limit ends the reading
+at once. The values of an alias are counted each time that it is used.
 """
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import orjson
@@ -16,10 +18,29 @@ MOST_DEPTH: Final = 200
 MOST_VALUES: Final = 2_000_000
 """How many values a document may have, once its YAML aliases are written out."""
 
-_MERGE: Final = "tag:yaml.org,2002:merge"
-_TEXT: Final = "tag:yaml.org,2002:str"
-_MAP: Final = "tag:yaml.org,2002:map"
-_SEQ: Final = "tag:yaml.org,2002:seq"
+_TAG: Final = "tag:yaml.org,2002:"
+_MERGE: Final = f"{_TAG}merge"
+_MAP: Final = f"{_TAG}map"
+_SEQ: Final = f"{_TAG}seq"
+_PLAIN: Final = re.compile(
+    r"(?P<null>null|Null|NULL|~|)|(?P<true>true|True|TRUE)|(?P<false>false|False|FALSE)"
+    r"|(?P<int>[-+]?[0-9]+)|(?P<octal>0o[0-7]+)|(?P<hex>0x[0-9a-fA-F]+)"
+    r"|(?P<float>[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?)"
+    r"|(?P<infinite>[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))"
+)
+_VALUES: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
+    "null": ("null", lambda text: None),
+    "true": ("bool", lambda text: True),
+    "false": ("bool", lambda text: False),
+    "int": ("int", lambda text: _integer(text, 10)),
+    "octal": ("int", lambda text: _integer(text, 8)),
+    "hex": ("int", lambda text: _integer(text, 16)),
+    "float": ("float", lambda text: _number(float(text))),
+    "infinite": ("float", lambda text: None),
+}
+"""The tag and the value of what each group of `_PLAIN` matches."""
+_LONGEST_INTEGER: Final = 40
+"""Characters that are read as an integer: what is longer has more than 64 bits."""
 _DEEP: Final = f"The document is nested deeper than {MOST_DEPTH} levels."
 _MANY: Final = f"The document has more than {MOST_VALUES:,} values."
 
@@ -65,16 +86,6 @@ def _check_json(document: Any) -> None:
     raise OpenApiError(_DEEP)
 
 
-class _Loader(yaml.CSafeLoader):
-    """Knows which plain words of YAML are numbers, booleans or null; dates stay texts."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [one for one in resolvers if one[0] != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}
-
-
 def _read_yaml(data: bytes) -> Any:
     try:
         return _Builder(data).document()
@@ -92,7 +103,7 @@ class _Builder:
     """Builds one document of YAML. An alias is the same object again."""
 
     def __init__(self, data: bytes) -> None:
-        self._loader = _Loader(data)
+        self._loader = yaml.CSafeLoader(data)
         self._left = MOST_VALUES
         self._anchors: dict[str, tuple[Any, int]] = {}
 
@@ -112,7 +123,7 @@ class _Builder:
             return self._alias(event.anchor)
         before = self._left
         if isinstance(event, yaml.ScalarEvent):
-            found = self._scalar(event)
+            found = _scalar(event)
         elif depth >= MOST_DEPTH:
             raise OpenApiError(_DEEP)
         elif event.tag not in (None, "!", _MAP, _SEQ):
@@ -141,9 +152,10 @@ class _Builder:
             if not isinstance(event, yaml.ScalarEvent):
                 raise TypeError("a key is not a text")
             key, value = event.value, self._value(self._loader.get_event(), depth)
-            if self._tag(event) == _MERGE:
-                for each in value if isinstance(value, list) else [value]:
-                    merged = {**each, **merged}
+            if event.tag == _MERGE or (_is_plain(event) and key == "<<"):
+                for other in value if isinstance(value, list) else [value]:
+                    for name, member in _members(other):
+                        merged.setdefault(name, member)
             else:
                 found[key] = value
         return {**merged, **found} if merged else found
@@ -154,27 +166,44 @@ class _Builder:
             found.append(self._value(event, depth))
         return found
 
-    def _scalar(self, event: Any) -> Any:
-        tag = self._tag(event)
-        if tag == _TEXT:
-            return event.value
-        found = self._loader.construct_object(yaml.ScalarNode(tag, event.value))
-        self._loader.constructed_objects.clear()
-        if isinstance(found, float) and not math.isfinite(found):
-            return None
-        if isinstance(found, int) and not -(2**63) <= found < 2**64:
-            return float(found)
-        if found is not None and not isinstance(found, str | int | float):
-            raise TypeError("a value is not one of JSON")
-        return found
-
-    def _tag(self, event: Any) -> str:
-        if event.tag and event.tag != "!":
-            return str(event.tag)
-        resolve: Any = self._loader.resolve
-        return str(resolve(yaml.ScalarNode, event.value, event.implicit))
-
     def _spend(self, values: int) -> None:
         self._left -= values
         if self._left < 0:
             raise OpenApiError(_MANY)
+
+
+def _members(value: Any) -> Iterable[tuple[str, Any]]:
+    if not isinstance(value, dict):
+        raise TypeError("what is merged is not an object")
+    return value.items()
+
+
+def _is_plain(event: yaml.ScalarEvent) -> bool:
+    """Whether a scalar has no tag and no quotes, so that its text decides what it is."""
+    return event.tag is None and event.implicit[0]
+
+
+def _scalar(event: yaml.ScalarEvent) -> Any:
+    """Return the value of a scalar. Raises TypeError for one that JSON does not have."""
+    if not _is_plain(event) and event.tag in (None, "!", f"{_TAG}str"):
+        return event.value
+    matched = _PLAIN.fullmatch(event.value)
+    if matched is None or matched.lastgroup is None:
+        if event.tag is None:
+            return event.value
+        raise TypeError(event.tag)
+    tag, read = _VALUES[matched.lastgroup]
+    if event.tag not in (None, f"{_TAG}{tag}") and (event.tag, tag) != (f"{_TAG}float", "int"):
+        raise TypeError(event.tag)
+    return read(event.value)
+
+
+def _integer(text: str, base: int) -> int | float | None:
+    if len(text) > _LONGEST_INTEGER:
+        return _number(float(text)) if base == 10 else None
+    value = int(text, base)
+    return value if -(2**63) <= value < 2**64 else float(value)
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -36,6 +36,10 @@ class FileTemplates:
         self._files = [_FileTemplate.of(each) for each in files]
 
     @property
+    def names(self) -> Iterator[str]:
+        return (file.name for file in self._files)
+
+    @property
     def placeholders(self) -> Iterator[tuple[str, Sequence[Placeholder]]]:
         """The path of each template in the list of files, and its placeholders."""
         for number, file in enumerate(self._files):

@@ -10,6 +10,7 @@ import orjson
 from pydantic import AnyUrl
 
 from mcphost.kinds.http.configs import ResponseConfig
+from mcphost.protocol.nesting import is_deeper
 from mcphost.sdk.content import (
     NOTHING,
     Audio,
@@ -30,6 +31,8 @@ MOST_SHOWN: Final = 2_000
 """How many characters of an error's body the caller is shown."""
 MOST_VALUES: Final = 250_000
 """Values in a body of JSON, because a value of one byte costs as much as a large one."""
+MOST_DEPTH: Final = 100
+"""Levels of objects and lists in a body of JSON: what records and checks a result is recursive."""
 MOST_LINKS: Final = 1_000
 MOST_CONTENT_TYPE: Final = 512
 _CHARSETS: Final = re.compile(
@@ -79,11 +82,16 @@ class Response(NamedTuple):
                 f"The service's response has more than {MOST_VALUES} values of JSON"
             )
         try:
-            return orjson.loads(self.body)
+            value = orjson.loads(self.body)
         except orjson.JSONDecodeError:
             raise BadReplyError(
                 "The service's response is not the JSON that it should be"
             ) from None
+        if is_deeper(value, MOST_DEPTH):
+            raise BadReplyError(
+                f"The service's response is nested deeper than {MOST_DEPTH} levels of JSON"
+            )
+        return value
 
 
 def has_more_values(body: bytes, most: int) -> bool:

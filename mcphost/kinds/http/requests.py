@@ -1,5 +1,6 @@
 """The request of an HTTP tool, with the values of a call."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
@@ -38,6 +39,7 @@ from mcphost.sdk import ToolError
 _IN_COOKIES: Final = "!#$&'()*+-./:<=>?@[]^_`{|}~"
 """The characters of a cookie's value (RFC 6265, section 4.1.1) that are not percent-encoded in it, beside
 letters and digits. A percent sign is encoded, so that the service gets back what was written."""
+_SEPARATOR: Final = re.compile(r"[\s.]")
 _BETWEEN: Final = {"form": ",", "spaceDelimited": " ", "pipeDelimited": "|", "deepObject": ","}
 
 
@@ -58,9 +60,12 @@ class RequestTemplate:
     def __init__(self, config: RequestConfig) -> None:
         self._config = config
         self._url = TextTemplate(config.url)
+        body = _BodyTemplate(config.body)
         self._query = [(each, TextTemplate(each.value)) for each in config.query]
         self._headers = [(each.name, TextTemplate(each.value)) for each in config.headers]
-        self._body = _BodyTemplate(config.body)
+        self._body = body
+        # Some frameworks read query and form into one map, so a name of either is taken in both.
+        self._names = FieldNames([*(each.name for each in config.query), *body.names])
 
     @property
     def parts(self) -> Sequence[RequestPart]:
@@ -73,7 +78,8 @@ class RequestTemplate:
         )
 
     def fill(self, values: Values, idempotency_key: str) -> OutgoingRequest:
-        """Return the request. Raises ToolError for a value that the URL's path must not have."""
+        """Return the request. Raises ToolError for a value that the URL's path must not have, and for a
+        member of an object that would be sent under the name of another field."""
         headers = [pair for each in self._headers for pair in _header(*each, values)]
         given = {name.lower() for name, _ in headers}
         media_type = self._body.media_type
@@ -85,14 +91,14 @@ class RequestTemplate:
             url=self._path(values),
             method=self._config.method,
             headers=tuple(headers),
-            query=tuple(_fields(self._query, values)),
-            content=self._body.fill(values),
+            query=tuple(_fields(self._query, values, self._names)),
+            content=self._body.fill(values, self._names),
             repeatable=self._config.may_repeat,
         )
 
     def json_body(self, values: Values) -> Any:
         """Return the JSON body for a request with answers; None if the body is not JSON."""
-        content = self._body.fill(values)
+        content = self._body.fill(values, self._names)
         return content.value if isinstance(content, JsonBody) else None
 
     def _path(self, values: Values) -> str:
@@ -132,17 +138,58 @@ class _BodyTemplate:
     def media_type(self) -> str:
         return self._config.media_type if isinstance(self._config, TextBodyConfig) else ""
 
-    def fill(self, values: Values) -> Content:
+    @property
+    def names(self) -> Iterator[str]:
+        """The names of the fields and files."""
+        yield from (field.name for field, _ in self._fields)
+        yield from self._files.names
+
+    def fill(self, values: Values, names: "FieldNames") -> Content:
         if self._json is not None:
             filled = self._json.fill(values)
             return None if isinstance(filled, Missing) else JsonBody(filled)
         if self._text is not None:
             text = self._text.fill(values, as_text)
             return None if isinstance(text, Missing) else str(text).encode()
-        fields = tuple(_fields(self._fields, values))
+        fields = tuple(_fields(self._fields, values, names))
         if self._is_multipart:
             return MultipartBody(fields, self._files.fill(values))
         return FormBody(fields) if self._fields else None
+
+
+class FieldNames:
+    """The names of all fields of a request. No caller may choose one of them as that of a member."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names: dict[tuple[str, ...], set[str]] = {}
+        self._begun: dict[tuple[str, ...], set[str]] = {}
+        for name in names:
+            steps = _steps(name)
+            self._names.setdefault(steps, set()).add(name)
+            for count in range(1, len(steps) + 1):
+                self._begun.setdefault(steps[:count], set()).add(name)
+        self._longest = max(map(len, self._names), default=0)
+
+    def of_member(self, field: FieldConfig, member: str) -> str:
+        """Return the name that a member of the field's object is sent under. Raises ToolError."""
+        sent = f"{field.name}[{member}]" if field.style == "deepObject" else member
+        steps = _steps(sent)
+        taken = set(self._begun.get(steps, ()))
+        for count in range(1, min(len(steps), self._longest) + 1):
+            taken |= self._names.get(steps[:count], set())
+        taken.discard(field.name)  # which is not sent beside its members
+        if taken:
+            raise ToolError(
+                f"The request has the field {min(taken)!r} itself: leave out {member[:100]!r}"
+            )
+        return sent
+
+
+def _steps(name: str) -> tuple[str, ...]:
+    """Return what services may read in the name of a field: `a[b]` is a part of `a`, many know one case,
+    and PHP ends a name at NUL, and reads dots and spaces as underscores."""
+    plain = name.partition("\0")[0].strip().casefold().replace("]", "")
+    return tuple(_SEPARATOR.sub("_", step) for step in plain.split("["))
 
 
 def _parts(
@@ -181,7 +228,7 @@ def _header(name: str, template: TextTemplate, values: Values) -> Iterator[tuple
 
 
 def _fields(
-    templates: Iterable[tuple[FieldConfig, TextTemplate]], values: Values
+    templates: Iterable[tuple[FieldConfig, TextTemplate]], values: Values, names: FieldNames
 ) -> Iterator[tuple[str, Text]]:
     for field, template in templates:
         only = template.only
@@ -190,19 +237,17 @@ def _fields(
         else:
             value = only.value(values)
             if not isinstance(value, Missing):
-                yield from _styled(field, value)
+                yield from _styled(field, value, names)
 
 
-def _styled(field: FieldConfig, value: Any) -> Iterator[tuple[str, Text]]:
+def _styled(field: FieldConfig, value: Any, names: FieldNames) -> Iterator[tuple[str, Text]]:
     """Write a value by its style (OpenAPI 3.1, "Style Values")."""
     if field.style == "json":
         yield field.name, orjson.dumps(value).decode()
     elif isinstance(value, Mapping):
         members = {name: each for name, each in value.items() if each is not None}
-        if field.style == "deepObject":
-            yield from ((f"{field.name}[{name}]", as_text(v)) for name, v in members.items())
-        elif field.explode:
-            yield from ((name, as_text(each)) for name, each in members.items())
+        if field.style == "deepObject" or field.explode:
+            yield from ((names.of_member(field, name), as_text(v)) for name, v in members.items())
         else:
             flat = [text for name, each in members.items() for text in (name, as_text(each))]
             yield field.name, _BETWEEN[field.style].join(flat)

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from mcphost.egress.addresses import AllowedHost, Target, secret_hosts
+from mcphost.egress.addresses import AllowedHost, secret_hosts
 from mcphost.egress.client import Egress, EgressLimits, EgressPolicy
 from mcphost.egress.errors import EgressSecretError
 from mcphost.egress.messages import OutgoingRequest, ReceivedResponse
@@ -17,9 +17,11 @@ from mcphost.runtime.call import Principal, PrincipalKind
 from mcphost.serving import lookups
 from mcphost.tenants.selectors import TenantSnapshot
 from mcphost.vault.errors import VaultError
+from mcphost.vault.secrets.selectors import load_values_to_mask
 from mcphost.vault.secrets.usable import UsableSecret
 
 EVERYWHERE: Final = (AllowedHost.parse("*"),)
+_UNREADABLE: Final = "The secrets of this tenant cannot be read."
 
 
 class TenantHttp:
@@ -35,7 +37,7 @@ class TenantHttp:
         """Send a request and return the whole response. Raises EgressError."""
         hosts = _hosts(self._tenant.outgoing_hosts) if self._tenant.outgoing_hosts else EVERYWHERE
         policy = EgressPolicy(self._tenant.id.hex, hosts, limits)
-        return await sender.get().send(request, policy, self._reveal, self._known_at)
+        return await sender.get().send(request, policy, self._reveal, self._values_to_mask)
 
     async def _reveal(self, name: str) -> Secret | None:
         if self._principal.kind is PrincipalKind.ANONYMOUS:
@@ -48,31 +50,37 @@ class TenantHttp:
         except VaultError:
             raise EgressSecretError(f"The secret {name!r} cannot be read.") from None
 
-    async def _known_at(self, target: Target) -> list[str]:
-        if target.scheme != "https" and target.port not in settings.MCPHOST_EGRESS_LOOPBACK_PORTS:
-            return []  # no secret goes there
+    async def _values_to_mask(self) -> Sequence[str]:
         try:
-            found = await lookups.secrets_of_host(self._tenant.id, target.authority)
-            return [secret.reveal() for secret in found]  # its hosts need not be read
+            return await lookups.values_to_mask(self._tenant.id)
         except VaultError:
-            raise EgressSecretError("The secrets of this tenant cannot be read.") from None
+            raise EgressSecretError(_UNREADABLE) from None
 
 
-async def fetch(
-    tenant: UUID, allowed: Sequence[str], url: str, limits: EgressLimits
-) -> ReceivedResponse:
-    """Send a GET request for a tenant, without secrets. Raises EgressError.
+def fetch(tenant: UUID, allowed: Sequence[str], url: str, limits: EgressLimits) -> ReceivedResponse:
+    """Send a GET request for a tenant, without secrets, from a thread. Raises EgressError.
 
-    `allowed` are the hosts that the tenant permits. It has connections of its own, so that it may run
-    in any event loop.
+    `allowed` are the hosts that the tenant permits. The tenant's secrets are masked in the response.
     """
-    hosts = _hosts(tuple(allowed)) if allowed else EVERYWHERE
-    egress = Egress(loopback_ports=settings.MCPHOST_EGRESS_LOOPBACK_PORTS)
     try:
-        request = OutgoingRequest(url, headers=(("Accept", "application/json, */*"),))
-        return await egress.send(request, EgressPolicy(tenant.hex, hosts, limits))
-    finally:
-        await egress.aclose()
+        values = load_values_to_mask(tenant)
+    except VaultError:
+        raise EgressSecretError(_UNREADABLE) from None
+
+    async def values_to_mask() -> Sequence[str]:
+        return values
+
+    async def send() -> ReceivedResponse:
+        hosts = _hosts(tuple(allowed)) if allowed else EVERYWHERE
+        policy = EgressPolicy(tenant.hex, hosts, limits)
+        egress = Egress(loopback_ports=settings.MCPHOST_EGRESS_LOOPBACK_PORTS)
+        try:
+            request = OutgoingRequest(url, headers=(("Accept", "application/json, */*"),))
+            return await egress.send(request, policy, values_to_mask=values_to_mask)
+        finally:
+            await egress.aclose()
+
+    return asyncio.run(send())
 
 
 class _Sender:

@@ -19,6 +19,7 @@ from mcphost.identity import attempts, browser_sessions
 from mcphost.observability import counters
 from mcphost.tasks import services as tasks
 from mcphost.vault.lifecycle import rotate_if_old, run_due_transitions
+from mcphost.vault.secrets import services as secrets
 
 Chore = Callable[[], object]
 PORTIONS_AT_ONCE: Final = 100
@@ -38,7 +39,7 @@ def _verify_payloads() -> None:
 
 def _prune_expired() -> None:
     _in_portions(streams.prune, session_calls.prune, questions.prune, attempts.prune, tasks.prune)
-    _in_portions(state_parts.prune, documents.prune, cancelled.prune)
+    _in_portions(state_parts.prune, documents.prune, cancelled.prune, secrets.prune_former_values)
 
 
 def _prune_sessions() -> None:

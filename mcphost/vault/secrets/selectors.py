@@ -1,14 +1,14 @@
 """Read tenants' secrets: for display without their values, for use.
 
 The rows of a tenant are cached, encrypted, until the change log reports a change of its secrets. A
-value is decrypted at each use, and kept nowhere.
+value is decrypted at each use, and kept nowhere. Former values can only be masked.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from django.utils import timezone
@@ -16,7 +16,8 @@ from django.utils import timezone
 from mcphost.audit.last_use import LastUse
 from mcphost.feed.cache import MISS, Cache, Miss
 from mcphost.vault import selectors as keys
-from mcphost.vault.models import StoredSecret
+from mcphost.vault.errors import DamagedSecretError
+from mcphost.vault.models import FormerValue, StoredSecret
 from mcphost.vault.secrets.fields import SecretRules
 from mcphost.vault.secrets.usable import UsableSecret
 from mcphost.vault.secrets.values import bound, open_value
@@ -55,9 +56,22 @@ class SealedSecret:
     bound: bytes = field(repr=False)
 
 
-Sealed = Mapping[str, SealedSecret]
+@dataclass(frozen=True, slots=True)
+class SealedFormerValue:
+    """A cached value that a secret had, with the place that it is bound to."""
 
-_cache: Cache[UUID, Sealed] = Cache(TENANTS_KEPT)
+    sealed: bytes = field(repr=False)
+    bound: bytes = field(repr=False)
+
+
+class SealedValues(NamedTuple):
+    """The cached rows of a tenant: its secrets by name, and the values that these had."""
+
+    secrets: Mapping[str, SealedSecret]
+    former: tuple[SealedFormerValue, ...]
+
+
+_cache: Cache[UUID, SealedValues] = Cache(TENANTS_KEPT)
 
 
 def tenant_secrets(tenant_id: UUID) -> tuple[SecretRow, ...]:
@@ -85,7 +99,7 @@ def cached_secret(tenant_id: UUID, name: str) -> UsableSecret | Miss | None:
     known = _cache.get(tenant_id)
     if known is MISS:
         return MISS
-    row, key = known.get(name), keys.remembered_payload_key(tenant_id)
+    row, key = known.secrets.get(name), keys.remembered_payload_key(tenant_id)
     if row is None or key is MISS:
         return None if row is None else MISS
     return _usable(row, key)
@@ -93,30 +107,28 @@ def cached_secret(tenant_id: UUID, name: str) -> UsableSecret | Miss | None:
 
 def load_secret(tenant_id: UUID, name: str) -> UsableSecret | None:
     """As `cached_secret`, from the database if needed. Raises VaultError if keys cannot be read."""
-    row = _known(tenant_id).get(name)
+    row = _known(tenant_id).secrets.get(name)
     return None if row is None else _usable(row, keys.payload_key(tenant_id))
 
 
-def cached_secrets_of_host(tenant_id: UUID, host: str) -> tuple[UsableSecret, ...] | Miss:
-    """Return the secrets that may be sent to a host, to recognise them; see `cached_secret`.
+def cached_values_to_mask(tenant_id: UUID) -> tuple[str, ...] | Miss:
+    """Return the values of all of a tenant's secrets, and those that they had, to mask; see `cached_secret`.
 
-    `host` is as in UsableSecret. To reveal such a secret does not count as its use.
+    That does not count as their use. Raises DamagedSecretError.
     """
     known = _cache.get(tenant_id)
     if known is MISS:
         return MISS
-    rows = [row for row in known.values() if host in row.hosts]
-    key = keys.remembered_payload_key(tenant_id) if rows else None
-    if key is MISS:
-        return MISS
-    return () if key is None else tuple(_recognisable(row, key) for row in rows)
+    if not any(known):
+        return ()
+    key = keys.remembered_payload_key(tenant_id)
+    return MISS if key is MISS else _values(known, key)
 
 
-def load_secrets_of_host(tenant_id: UUID, host: str) -> tuple[UsableSecret, ...]:
-    """As `cached_secrets_of_host`, from the database if needed. Raises VaultError."""
-    rows = [row for row in _known(tenant_id).values() if host in row.hosts]
-    key = keys.payload_key(tenant_id) if rows else None
-    return () if key is None else tuple(_recognisable(row, key) for row in rows)
+def load_values_to_mask(tenant_id: UUID) -> tuple[str, ...]:
+    """As `cached_values_to_mask`, from the database if needed. Raises VaultError."""
+    known = _known(tenant_id)
+    return _values(known, keys.payload_key(tenant_id)) if any(known) else ()
 
 
 def forget_tenant(tenant_id: UUID) -> None:
@@ -129,7 +141,7 @@ def forget_everything() -> None:
     _cache.clear()
 
 
-def _known(tenant_id: UUID) -> Sealed:
+def _known(tenant_id: UUID) -> SealedValues:
     """Return a tenant's rows, from the database if needed."""
     known = _cache.get(tenant_id)
     if known is MISS:
@@ -139,8 +151,8 @@ def _known(tenant_id: UUID) -> Sealed:
     return known
 
 
-def _load(tenant_id: UUID) -> Sealed:
-    return {
+def _load(tenant_id: UUID) -> SealedValues:
+    secrets = {
         row.name: SealedSecret(
             row.id,
             row.name,
@@ -151,16 +163,30 @@ def _load(tenant_id: UUID) -> Sealed:
         )
         for row in StoredSecret.objects.filter(tenant=tenant_id)
     }
+    # After the secrets: a value that is rotated or deleted meanwhile is in one of them at least.
+    former = tuple(
+        SealedFormerValue(bytes(row.sealed), bound(row.tenant, row.secret, row.version, row.name))
+        for row in FormerValue.objects.filter(tenant=tenant_id)
+    )
+    return SealedValues(secrets, former)
+
+
+def _values(known: SealedValues, key: PayloadKey) -> tuple[str, ...]:
+    current = [open_value(row.sealed, row.bound, key) for row in known.secrets.values()]
+    return (*current, *_readable(known.former, key))
+
+
+def _readable(former: Iterable[SealedFormerValue], key: PayloadKey) -> Iterator[str]:
+    """Yield former values. One that is damaged is skipped: to replace it is how the damage is repaired."""
+    for row in former:
+        try:
+            yield open_value(row.sealed, row.bound, key)
+        except DamagedSecretError:
+            continue
 
 
 def _usable(row: SealedSecret, key: PayloadKey) -> UsableSecret:
     return UsableSecret(row.name, row.hosts, row.places, partial(_reveal, row, key))
-
-
-def _recognisable(row: SealedSecret, key: PayloadKey) -> UsableSecret:
-    return UsableSecret(
-        row.name, row.hosts, row.places, partial(open_value, row.sealed, row.bound, key)
-    )
 
 
 def _reveal(row: SealedSecret, key: PayloadKey) -> str:

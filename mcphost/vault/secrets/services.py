@@ -5,6 +5,7 @@ longer manages secrets, and UnknownTenantError if the tenant does not exist or i
 """
 
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -18,13 +19,19 @@ from mcphost.feed.services import announce
 from mcphost.tenants.access import lock_open_tenant
 from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.roles import Permission
-from mcphost.vault.models import BY_LIMIT, StoredSecret
+from mcphost.vault.models import BY_LIMIT, FormerValue, StoredSecret
 from mcphost.vault.secrets.fields import VALUE_NEEDED, check_new, check_rules, check_value
 from mcphost.vault.secrets.ports import published_uses
 from mcphost.vault.secrets.values import bound, seal_value
 from mcphost.vault.services import ensure_tenant
 
 MOST_SECRETS: Final = 100
+MOST_VALUES: Final = 200
+"""Values of a tenant, with those that were replaced or deleted within a day. No new one is stored beyond:
+to make room would let a user who rotates often see an older value in a response."""
+MASKED_FOR: Final = timedelta(days=1)
+"""How long a value that was replaced or deleted is masked in responses: services may still show it."""
+PRUNED_AT_ONCE: Final = 500
 
 NEWS: Final = "secret"
 """The name of the change in the change log. Its object id: the secret's name."""
@@ -46,6 +53,7 @@ def create_secret(
     rules = check_new(name, value, hosts, places)
     if StoredSecret.objects.filter(tenant=tenant_id).count() >= MOST_SECRETS:
         raise InvalidError({"name": [f"A tenant can have at most {MOST_SECRETS} secrets."]})
+    _check_values(tenant_id, "name")
     row = StoredSecret(
         tenant=tenant_id,
         name=name,
@@ -113,7 +121,7 @@ def change_secret(
 
 @transaction.atomic
 def delete_secret(tenant_id: UUID, secret_id: UUID, *, actor: Actor) -> bool:
-    """Delete a secret and its value; False if it is gone already.
+    """Delete a secret; False if it is gone already. Its value can only be masked from now on.
 
     Raises InvalidError, on `name`, while something published uses it.
     """
@@ -126,9 +134,45 @@ def delete_secret(tenant_id: UUID, secret_id: UUID, *, actor: Actor) -> bool:
             f"Published and using this secret: {names}. Disable them, or publish them without it."
         )
         raise InvalidError({"name": [sentence]})
+    _keep_for_masking(row)
     StoredSecret.objects.filter(pk=row.pk).delete()
     _record("secret.deleted", row, actor, {})
     return True
+
+
+@transaction.atomic
+def prune_former_values() -> int:
+    """Erase up to 500 values that were masked for long enough; return how many."""
+    over = FormerValue.objects.filter(expires_at__lt=timezone.now()).order_by("expires_at")
+    rows = list(over.values_list("id", "tenant", "name")[:PRUNED_AT_ONCE])
+    FormerValue.objects.filter(id__in=[row for row, *_ in rows]).delete()
+    for tenant, name in {tenant: name for _, tenant, name in rows}.items():
+        announce(NEWS, tenant=tenant, object_id=name)
+    return len(rows)
+
+
+def _check_values(tenant_id: UUID, field: str) -> None:
+    values = sum(
+        rows.objects.filter(tenant=tenant_id).count() for rows in (StoredSecret, FormerValue)
+    )
+    if values >= MOST_VALUES:
+        sentence = (
+            f"A tenant can have at most {MOST_VALUES} values of secrets, with those that were replaced "
+            "or deleted within a day. Try again tomorrow."
+        )
+        raise InvalidError({field: [sentence]})
+
+
+def _keep_for_masking(row: StoredSecret) -> None:
+    """Keep the present value, as it is encrypted: that needs no key, which may be unreadable."""
+    FormerValue.objects.create(
+        tenant=row.tenant,
+        secret=row.id,
+        name=row.name,
+        version=row.version,
+        sealed=bytes(row.sealed),
+        expires_at=timezone.now() + MASKED_FOR,
+    )
 
 
 def _locked(tenant_id: UUID, secret_id: UUID, actor: Actor) -> StoredSecret | None:
@@ -143,6 +187,8 @@ def _widened(before: Iterable[str], after: Iterable[str]) -> bool:
 
 @sensitive_variables()
 def _replace_value(row: StoredSecret, value: str, actor: Actor) -> None:
+    _check_values(row.tenant, "value")
+    _keep_for_masking(row)
     row.version += 1
     row.sealed = _sealed(row, value)
     row.rotated_at, row.rotated_by = timezone.now(), _by(actor)

@@ -2,7 +2,7 @@
 
 import asyncio
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from email.parser import BytesParser
 from email.policy import HTTP
 from typing import Any
@@ -11,6 +11,7 @@ import orjson
 import pytest
 
 from mcphost.kinds.http import program
+from mcphost.kinds.http.replies import MOST_DEPTH
 from mcphost.runtime.outcomes import FailureKind
 from mcphost.runtime.ports import RoundLimits
 from mcphost.sandbox.pool import Sandbox, SandboxFull
@@ -408,3 +409,44 @@ async def test_a_file_that_cannot_be_sent_is_refused_unsent(
         refused = await DrivenHttp(tool(service, "POST", body=body), http, arguments).refuses()
     assert words in refused
     assert not service.arrived
+
+
+def lists(depth: int) -> bytes:
+    return b"[" * depth + b'"canary"' + b"]" * depth
+
+
+def objects(depth: int) -> bytes:
+    return b'{"a":' * depth + b'"canary"' + b"}" * depth
+
+
+DEEP = "The service's response is nested deeper than 100 levels of JSON"
+DEPTHS = [MOST_DEPTH + 1, 150, 190, 200, 250, 255, 300, 1000]
+
+
+@pytest.mark.parametrize("nested", [lists, objects])
+@pytest.mark.parametrize("content", ["auto", "json", "resource_link"])
+@pytest.mark.parametrize("depth", DEPTHS)
+async def test_a_response_that_is_nested_deep_is_refused_in_words(
+    depth: int, content: str, nested: Callable[[int], bytes]
+):
+    async with outgoing(answer(body=nested(depth), **JSON)) as (service, http):
+        config = tool(service, response={"content": content})
+        assert await DrivenHttp(config, http).refuses() == DEEP
+        mapped = tool(service, response={"content": content, "select": "@"})
+        assert await DrivenHttp(mapped, http).refuses() == DEEP
+
+
+@pytest.mark.parametrize("nested", [lists, objects])
+async def test_a_response_at_the_limit_of_depth_becomes_the_result(
+    nested: Callable[[int], bytes], sandbox: Sandbox
+):
+    body = nested(MOST_DEPTH)
+    async with outgoing(answer(body=body, **JSON)) as (service, http):
+        assert await DrivenHttp(tool(service), http).completes() == orjson.loads(body)
+        mapped = DrivenHttp(tool(service, response={"select": "@"}), http, search=sandbox.search)
+        assert await mapped.completes() == orjson.loads(body)
+
+
+async def test_a_response_that_is_nested_too_deep_to_be_parsed_is_an_error_without_a_quotation():
+    async with outgoing(answer(body=lists(100_000), **JSON)) as (service, http):
+        assert "canary" not in await DrivenHttp(tool(service), http).refuses()

@@ -91,7 +91,7 @@ def test_the_cache_contains_no_value(acme: UUID) -> None:
     usable(load_secret(acme, NAME)).reveal()
     known = selectors._cache.get(acme)
     assert known is not MISS
-    row = known[NAME]
+    row = known.secrets[NAME]
     assert row.sealed == bytes(StoredSecret.objects.get().sealed)
     assert VALUE.encode() not in row.sealed
     assert VALUE not in repr(known)

@@ -1,0 +1,290 @@
+"""What a service computes of a secret, or of a response with one, does not get to the caller.
+
+The author of a request chooses text that a service echoes beside a secret, and looks at all that he
+gets: the length of a compressed response tells whether both are alike.
+"""
+
+import asyncio
+import gzip
+import hashlib
+import re
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from mcphost.egress.client import Egress, ValuesToMask, no_secrets
+from mcphost.egress.errors import EgressError
+from mcphost.egress.masking import MASKED
+from mcphost.egress.messages import OutgoingRequest, ReceivedResponse
+from mcphost.kinds.script.requests import Requests
+from tests.egress.conftest import Arrived, Handler, Service, answer, local, opened, running, url
+
+SECRETS = ["key-f0e1d2c3", "key-0123456789abcdef", "key-" + "9a" * 40, "key-" + "c" * 2000]
+GUESSES = [f"key-{digit:x}" for digit in range(16)] + ["key-f0e1d2c", "key-f0e1d2c4"]
+
+
+def hiding(*values: str) -> ValuesToMask:
+    async def values_to_mask() -> Sequence[str]:
+        return values
+
+    return values_to_mask
+
+
+def packed(coding: str, content: bytes) -> bytes:
+    match coding:
+        case "gzip":
+            return gzip.compress(content, mtime=0)
+        case "deflate":
+            return zlib.compress(content)
+        case _:
+            return content
+
+
+class Echo:
+    """Shows a secret beside the author's text, with all that services compute of a response."""
+
+    def __init__(self, coding: str, *, chunked: bool, asked: bool) -> None:
+        self._coding, self._chunked, self._asked = coding, chunked, asked
+        self.secret = ""
+
+    async def handle(self, request: Arrived, writer: asyncio.StreamWriter) -> None:
+        text = parse_qs(urlsplit(request.path).query)["text"][0]
+        content = f'{{"key": "{self.secret}", "text": "{text}"}}'.encode()
+        accepts = self._coding in request.headers["accept-encoding"] or not self._asked
+        coding = self._coding if accepts else "identity"
+        body = packed(coding, content)
+        digest = hashlib.sha256(body).hexdigest()
+        head = [
+            "HTTP/1.1 200 OK",
+            f"Content-Encoding: {coding}",
+            f'ETag: "{digest}"',
+            f"Content-MD5: {digest[:22]}",
+            f"Repr-Digest: sha-256=:{digest}:",
+            f"X-Original-Content-Length: {len(content)}",
+            f"X-Echo: {self.secret}",
+        ]
+        if self._chunked:
+            sent = b"%x\r\n%b\r\n0\r\nContent-Digest: x\r\n\r\n" % (len(body), body)
+            head.append("Transfer-Encoding: chunked")
+        else:
+            sent = body
+            head.append(f"Content-Length: {len(body)}")
+        writer.write("\r\n".join([*head, "", ""]).encode() + sent)
+
+    async def observe(self, egress: Egress, service: Service, secret: str, guess: str) -> object:
+        """Return all that a script sees, its own text aside."""
+
+        class Http:
+            async def send(self, request: OutgoingRequest, limits: object) -> ReceivedResponse:
+                return await egress.send(request, local(service), no_secrets, hiding(secret))
+
+        self.secret = secret
+        request = ["GET", url(service), {"text": guess}, None, None, None]
+        response = await Requests(SimpleNamespace(http=Http()), "nonce").send(request, "key")
+        return {**response, "text": response["text"].replace(f'"{guess}"', '"…"')}
+
+
+@pytest.mark.parametrize("asked", [True, False])
+@pytest.mark.parametrize("chunked", [True, False])
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "identity"])
+async def test_no_byte_differs_whatever_the_secret_is_and_whatever_is_guessed(
+    coding: str, chunked: bool, asked: bool
+):
+    echo = Echo(coding, chunked=chunked, asked=asked)
+    observed = [(SECRETS[0], guess) for guess in GUESSES]
+    observed += [(secret, GUESSES[0]) for secret in SECRETS[1:]]
+    async with running(echo.handle) as service, opened(service) as egress:
+        seen = [await echo.observe(egress, service, *each) for each in observed]
+    expected = {
+        "status": 200,
+        "headers": {"x-echo": "[secret]"},
+        "text": '{"key": "[secret]", "text": "…"}',
+    }
+    assert seen == [expected] * len(observed)
+
+
+async def test_compression_is_asked_for_only_where_nothing_is_hidden():
+    async with running(answer()) as service, opened(service) as egress:
+        for values, coding in (([], "gzip, deflate"), (["a-secret"], "identity")):
+            await egress.send(
+                OutgoingRequest(url(service)), local(service), no_secrets, hiding(*values)
+            )
+            assert service.arrived[-1].headers["accept-encoding"] == coding
+
+
+COMPUTED = """
+    content-encoding content-md5 content-digest repr-digest digest etag content-range
+    x-content-length x-uncompressed-content-length x-goog-stored-content-length x-goog-hash
+    x-amz-checksum-crc32 x-amz-checksum-sha256 x-amz-content-sha256 x-amz-decoded-content-length
+    x-ms-content-crc64 x-checksum-sha1 x-checksum signature signature-input x-hub-signature-256
+    oc-etag x-etag x-file-size x-content-size x-body-md5 x-sha256 x-crc32c x_content_hash
+""".split()  # noqa: SIM905
+OTHERS = """
+    content-type content-language date server last-modified cache-control vary link x-request-id
+    x-total-count x-page-size server-timing retry-after accept-ranges x-ratelimit-remaining
+    x-shared-by strict-transport-security x-hashtag
+""".split()  # noqa: SIM905
+VALUE = "identity"
+"""A value that no header is invalid with."""
+
+
+async def received(
+    handler: Handler, *values: str, method: str = "GET", **limits: float
+) -> ReceivedResponse:
+    async with running(handler) as service, opened(service) as egress:
+        request = OutgoingRequest(url(service), method)
+        policy = local(service, attempts=1, **limits)
+        return await egress.send(request, policy, no_secrets, hiding(*values))
+
+
+def sending(method: str, status: int, body: bytes) -> Handler:
+    """Return a handler that sends all headers, and a body where one may be."""
+    lines = [f"{name}: {VALUE}" for name in [*COMPUTED, *OTHERS]]
+    has_body = method != "HEAD" and status not in (204, 304)
+    sent = body if has_body else b""
+
+    async def handler(request: Arrived, writer: asyncio.StreamWriter) -> None:
+        head = [f"HTTP/1.1 {status} Any", *lines]
+        if status != 204:
+            head.append(f"Content-Length: {len(body)}")
+        writer.write("\r\n".join([*head, "", ""]).encode() + sent)
+
+    return handler
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "body"),
+    [
+        ("GET", 200, b"a-secret"),
+        ("GET", 200, b"YS1zZWNyZXQ="),
+        ("GET", 404, b"not found"),
+        ("GET", 304, b"not shown, a-secret"),
+        ("HEAD", 200, b"not shown, a-secret"),
+        ("PUT", 200, b"stored"),
+        ("PUT", 204, b""),
+        ("POST", 201, b"made"),
+    ],
+)
+async def test_what_is_computed_of_bytes_that_are_not_shown_is_left_out(
+    method: str, status: int, body: bytes
+):
+    response = await received(sending(method, status, body), "a-secret", method=method)
+    assert [name for name, _ in response.headers] == OTHERS
+
+
+async def test_what_is_computed_of_a_response_that_is_shown_as_it_came_is_shown():
+    for values in ([], ["a-secret"]):
+        response = await received(sending("GET", 200, b"nothing"), *values)
+        assert [name for name, _ in response.headers] == [*COMPUTED, *OTHERS, "content-length"]
+    response = await received(sending("HEAD", 200, b"no tenant has secrets"), method="HEAD")
+    assert response.header("content-length") == "21"
+
+
+def fixed(content: bytes) -> Handler:
+    async def handler(request: Arrived, writer: asyncio.StreamWriter) -> None:
+        writer.write(content)
+        await writer.drain()
+        writer.close()
+
+    return handler
+
+
+def by_length(body: bytes) -> bytes:
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
+def by_chunks(body: bytes) -> bytes:
+    chunked = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+    return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked
+
+
+def by_gzip(body: bytes) -> bytes:
+    body = gzip.compress(body)
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(body)
+    return head + body
+
+
+async def outcome(handler: Handler, secret: str, method: str = "GET", **limits: float) -> object:
+    try:
+        response = await received(handler, secret, method=method, **limits)
+    except EgressError as error:
+        return type(error), re.sub("127.0.0.1:[0-9]+", "host", str(error))
+    return response.status, response.headers, response.body
+
+
+@pytest.mark.parametrize("framed", [by_length, by_chunks, by_gzip])
+@pytest.mark.parametrize("beside", [-1, 0, 1])
+async def test_a_limit_on_the_body_does_not_tell_how_long_a_secret_is(
+    framed: Callable[[bytes], bytes], beside: int
+):
+    text = b"x" * 500
+    limit = len(text + MASKED) + beside
+    outcomes = [
+        await outcome(fixed(framed(text + secret.encode())), secret, response_bytes=limit)
+        for secret in SECRETS
+    ]
+    assert all(each == outcomes[0] for each in outcomes)
+    is_error = isinstance(outcomes[0], tuple) and outcomes[0][0] != 200
+    assert is_error is (beside < 0)
+    if is_error:
+        assert str(limit) in str(outcomes[0])
+
+
+async def test_the_length_that_a_body_would_have_is_no_reason_to_refuse_a_response_without_one():
+    lengths = [10, 10**6, 10**9, 10**19]
+    for method, status in (("HEAD", 200), ("GET", 304)):
+        outcomes = [
+            await outcome(
+                fixed(b"HTTP/1.1 %d Any\r\nContent-Length: %d\r\n\r\n" % (status, length)),
+                "a-secret",
+                method=method,
+                response_bytes=1000,
+            )
+            for length in lengths
+        ]
+        assert outcomes == [(status, (), b"")] * len(lengths)
+
+
+@pytest.mark.parametrize("others", [0, 500, 1000, 30_000, 45_000, 48_000, 60_000])
+async def test_a_limit_on_headers_does_not_tell_how_long_a_secret_is(others: int):
+    """Also where what is read of a head, before anything is masked, is limited."""
+
+    def content(secret: str) -> bytes:
+        lines = b"X-Other: %b\r\n" % (b"x" * 700) * (others // 700)
+        return b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n%bX-Echo: %b\r\n\r\n" % (
+            lines,
+            secret.encode(),
+        )
+
+    outcomes = [
+        await outcome(fixed(content(secret)), secret, header_bytes=1000) for secret in SECRETS
+    ]
+    assert all(each == outcomes[0] for each in outcomes)
+
+
+ERRORS: Mapping[str, Callable[[str], bytes]] = {
+    "an unknown coding": lambda secret: by_length(b"x").replace(
+        b"\r\n\r\n", b"\r\nContent-Encoding: %b\r\n\r\n" % secret.encode()
+    ),
+    "a redirect": lambda secret: b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: http://%b/\r\n\r\n"
+    % secret.encode(),
+    "a status line": lambda secret: b"HTTP/1.1 2%b OK\r\n\r\n" % secret.encode(),
+    "a reason": lambda secret: b"HTTP/1.1 200 %b\r\nContent-Length: 0\r\n\r\n" % secret.encode(),
+    "a length": lambda secret: b"HTTP/1.1 200 OK\r\nContent-Length: %b\r\n\r\n" % secret.encode(),
+    "a header without a colon": lambda secret: b"HTTP/1.1 200 OK\r\n%b\r\n\r\n" % secret.encode(),
+    "a chunk": lambda secret: b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%b\r\n"
+    % secret.encode(),
+    "a body that is not gzip": lambda secret: by_length(secret.encode()).replace(
+        b"\r\n\r\n", b"\r\nContent-Encoding: gzip\r\n\r\n"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("place", ERRORS)
+async def test_no_error_tells_anything_of_a_secret(place: str):
+    outcomes = [await outcome(fixed(ERRORS[place](secret)), secret) for secret in SECRETS[:2]]
+    assert outcomes[0] == outcomes[1]
+    assert "key-" not in repr(outcomes[0]).replace("key-value", "")

@@ -1,0 +1,195 @@
+"""Tests of the forms in which services echo a value: none of them gets through, and none takes long."""
+
+import base64
+import html.entities
+import json
+import quopri
+import random
+from collections.abc import Callable, Mapping
+from itertools import product
+from urllib.parse import quote
+
+import pytest
+
+from mcphost.egress import masking
+from mcphost.egress.errors import EgressResponseError
+from mcphost.egress.masking import MASKED, Mask
+
+VALUE = 's3cr3t/va=ue+w\\ith &"<marks>"~%z1\'x;'
+PLAIN = "sk-live-0123456789abcdefABCDEF"
+VALUES = [VALUE, PLAIN]
+
+NAMED = {
+    character: f"&{name}"
+    for name, character in sorted(html.entities.html5.items(), reverse=True)
+    if len(character) == 1 and name.endswith(";")
+}
+
+Escape = Callable[[str], str]
+
+
+def each(written: Callable[[str], str]) -> Escape:
+    return lambda text: "".join(map(written, text))
+
+
+def mixed(text: str) -> str:
+    """Write characters in turn as services of different languages do."""
+    forms = list(ESCAPES.values())[:8]
+    return "".join(forms[at % len(forms)](character) for at, character in enumerate(text))
+
+
+ESCAPES: Mapping[str, Escape] = {
+    r"\x41": each(lambda c: f"\\x{ord(c):02x}"),
+    r"\101": each(lambda c: f"\\{ord(c):03o}"),
+    r"\u{41}": each(lambda c: f"\\u{{{ord(c):x}}}"),
+    r"\x{41}": each(lambda c: f"\\x{{{ord(c):X}}}"),
+    r"\U00000041": each(lambda c: f"\\U{ord(c):08X}"),
+    "%u0041": each(lambda c: f"%u{ord(c):04X}"),
+    "&#x41;": each(lambda c: f"&#x{ord(c):x};"),
+    "&#65;": each(lambda c: f"&#{ord(c):04};"),
+    "&#X41 without an end": each(lambda c: f"&#X{ord(c):06X}"),
+    r"\X41": each(lambda c: f"\\X{ord(c):02X}"),
+    "percent in either case": each(lambda c: random.Random(c).choice([f"%{ord(c):02x}", f"%{ord(c):02X}"])),
+    "only marks, as nginx logs": each(lambda c: c if c.isalnum() else f"\\x{ord(c):02X}"),
+    "names of HTML 5": each(lambda c: c if c.isalnum() else NAMED.get(c, c)),
+    "Python": lambda text: repr(text.encode())[2:-1],
+    "JavaScript": lambda text: json.dumps(text)[1:-1].replace("'", "\\x27").replace("/", "\\/"),
+    "quoted-printable": lambda text: quopri.encodestring(text.encode()).decode(),
+    "quoted-printable, every line": lambda text: "=\r\n".join("=3D" if c == "=" else c for c in text),
+    "lines of four characters": lambda text: "\r\n ".join(text[at : at + 4] for at in range(0, len(text), 4)),
+    "lines in JSON": lambda text: json.dumps("\n".join(text[at : at + 4] for at in range(0, len(text), 4)))[1:-1],
+    "hexadecimal with spaces": lambda text: text.encode().hex(" "),
+    "hexadecimal in lines": lambda text: text.encode().hex("\n", 8).upper(),
+    "a list of bytes": lambda text: json.dumps(list(text.encode()))[1:-1],
+    "a list of bytes without spaces": lambda text: ",".join(map(str, text.encode())),
+    "bytes as Go prints them": lambda text: " ".join(map(str, text.encode())),
+    "UTF-16, NUL in JSON": lambda text: json.dumps(text.encode("utf-16-le")[:-1].decode("latin-1"))[1:-1],
+    "Base64 of UTF-16": lambda text: base64.b64encode(text.encode("utf-16-le")).decode(),
+    "ISO-2022-JP": each(lambda c: f"\x1b(B{c}"),
+    "mixed": mixed,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("name", ESCAPES)
+def test_an_escaped_value_is_masked(name: str, value: str):
+    content = f'{{"a": "{ESCAPES[name](value)}"}}'.encode()
+    assert Mask([value]).bytes(content) == b'{"a": "%b"}' % MASKED
+
+
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("name", ESCAPES)
+def test_an_escaped_value_inside_of_json_inside_of_json_is_masked(name: str, value: str):
+    content = json.dumps(json.dumps(["before", ESCAPES[name](value)]))
+    masked = Mask([value]).text(content)
+    assert "[secret]" in masked
+    assert len(masked) < 50
+
+
+ALIGNED = list(product(range(3), (b"", b" and more"), (base64.b64encode, base64.urlsafe_b64encode)))
+LINES: Mapping[str, Callable[[bytes], bytes]] = {
+    "one line": lambda text: text,
+    "MIME": lambda text: b"\r\n".join(text[at : at + 76] for at in range(0, len(text), 76)),
+    "PEM": lambda text: b"\n".join(text[at : at + 64] for at in range(0, len(text), 64)),
+    "short lines": lambda text: b"\r\n\t".join(text[at : at + 5] for at in range(0, len(text), 5)),
+    "JSON": lambda text: json.dumps(LINES["MIME"](text).decode())[1:-1].encode(),
+    "JSON in JSON": lambda text: json.dumps(LINES["JSON"](text).decode())[1:-1].encode(),
+    "percent": lambda text: quote(LINES["MIME"](text), safe="").encode(),
+    "escaped slashes": lambda text: text.replace(b"/", b"\\/"),
+}
+
+
+@pytest.mark.parametrize("lines", LINES)
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize(("offset", "after", "encode"), ALIGNED)
+def test_base64_is_masked_at_each_alignment_in_lines(
+    offset: int, after: bytes, encode: Callable[[bytes], bytes], value: str, lines: str
+):
+    for before in range(offset, 140, 27):  # the line ends at another place of the value
+        encoded = encode(b"x" * before + value.encode() + after)
+        content = LINES[lines](encoded)
+        masked = Mask([value]).bytes(b"<" + content + b">")
+        rest = encode(b"x" * before)[:-4]
+        assert MASKED in masked
+        remaining = b"".join(masked.split()).replace(MASKED, b"")
+        assert len(remaining) <= len(b"".join(content.split())) - len(value), masked
+        assert masked.startswith(b"<" + LINES[lines](rest)[:60])
+
+
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("prefix", [b"=", b"\\", b"%", b"&", b"&#", b"\\x", b"=3", b"\\n", b"a="])
+@pytest.mark.parametrize(
+    "form",
+    [str.encode, lambda v: base64.b64encode(v.encode()), lambda v: v.encode().hex().encode()],
+)
+def test_what_stands_before_a_value_does_not_hide_its_beginning(
+    prefix: bytes, form: Callable[[str], bytes], value: str
+):
+    masked = Mask([value]).bytes(prefix + form(value) + b"|")
+    assert masked.endswith(MASKED + b"|")
+    assert len(masked) <= len(prefix + MASKED + b"|")
+
+
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-16", "utf-32-le", "utf-32-be"])
+@pytest.mark.parametrize(
+    "form", [json.dumps, lambda v: json.dumps(v).replace("/", "\\/"), lambda v: "\r\n".join(v)]
+)
+def test_a_value_in_a_text_of_wide_characters_is_masked(
+    form: Callable[[str], str], encoding: str, value: str
+):
+    content = f"[{form(value)}]".encode(encoding)
+    masked = Mask([value]).bytes(content)
+    assert MASKED in masked
+    assert len(masked) < len(MASKED) + 40
+
+
+def test_text_around_a_value_in_utf_16_can_be_read():
+    for encoding in ("utf-16-le", "utf-16-be"):
+        masked = Mask([PLAIN]).bytes(f"before {PLAIN} after".encode(encoding))
+        assert masked.replace(MASKED, b"").decode(encoding) == "before  after"
+
+
+def test_all_of_many_values_are_masked():
+    values = [f"value-{number:03}-{random.Random(number).random()}" for number in range(200)]
+    contents = [ESCAPES[r"\x41"](values[0]), base64.b64encode(values[1].encode()).decode(), *values]
+    assert Mask(values).text("|".join(contents)) == "|".join(["[secret]"] * len(contents))
+    other = "value-000 value-1 value-" + "x" * 100
+    assert Mask(values).text(other) == other
+    for size in range(9):
+        assert Mask(values).text("v" * size) == "v" * size
+
+
+def test_white_space_around_a_value_stays():
+    assert (
+        Mask([PLAIN]).text(f"a \n {PLAIN}\r\n\t b +{PLAIN}+") == "a \n [secret]\r\n\t b +[secret]+"
+    )
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\\" * 2**20,
+        b"\\ud83d" * 2**17,
+        (b"\\" * 1000 + b"ud83d") * 2**10,
+        b"&#" * 2**19,
+        b"&amp;" * 2**17 + b"x",
+        b"&" + b"amp;" * 2**18,
+        b"&" + b"a" * 2**20,
+        b"=\r" * 2**19,
+        b"%25" * 2**18,
+        b"=\r\n" * 2**18,
+        b"\\u{" + b"0" * 2**20,
+        b" \n" * 2**19,
+    ],
+)
+def test_no_content_makes_masking_slow(content: bytes):
+    assert Mask(VALUES).bytes(content) == content
+
+
+def test_a_secret_between_too_many_line_breaks_is_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(masking, "MOST_ESCAPES", 100)
+    content = b"x \n" * 101
+    assert Mask([PLAIN]).bytes(content) == content
+    with pytest.raises(EgressResponseError, match="more than 100 escapes"):
+        Mask([PLAIN]).bytes(PLAIN.encode() + content)

@@ -1,0 +1,168 @@
+"""Arguments neither replace nor repeat what the request has itself, such as a secret."""
+
+from typing import Any
+
+import pytest
+
+from mcphost.egress.messages import FormBody, MultipartBody
+from mcphost.kinds.http.configs import RequestConfig
+from mcphost.kinds.http.openapi import operations
+from mcphost.kinds.http.requests import RequestTemplate
+from mcphost.sdk import ToolError
+
+FIXED = [
+    {"name": "api_key", "value": "{secrets.key}"},
+    {"name": "role", "value": "viewer"},
+    {"name": "limit", "value": "{arguments.limit}"},
+    {"name": "filter[owner]", "value": "{arguments.owner}"},
+]
+FILE = {"name": "photo", "content": "{arguments.photo}"}
+MEMBERS = [
+    "api_key", "API_KEY", "Api_Key", "api.key", " api_key", "api key", "api_key ", "api_key[]",
+    "api_key[0]", "api_key[a][b]", "api_key\0x", "role", "ROLE", "limit", "filter[owner]",
+    "filter[owner][]", "filter", "photo", "photo[]",
+]  # fmt: skip
+
+
+def exploded(style: str = "form") -> dict[str, Any]:
+    return {"name": "more", "value": "{arguments.more}", "style": style}
+
+
+def multipart(*fields: Any) -> dict[str, Any]:
+    return {"type": "multipart", "fields": list(fields), "files": [FILE]}
+
+
+def form(*fields: Any) -> dict[str, Any]:
+    return {"type": "form", "fields": list(fields)}
+
+
+REQUESTS: dict[str, dict[str, Any]] = {
+    "the query": {"query": [*FIXED, exploded()], "body": multipart()},
+    "the query, before the others": {"query": [exploded(), *FIXED], "body": multipart()},
+    "a form": {"body": form({"name": "photo", "value": "a"}, *FIXED, exploded())},
+    "a form with files": {"body": multipart(exploded(), *FIXED)},
+    "a form beside the query": {"query": FIXED, "body": multipart(exploded())},
+    "the query beside a form": {"query": [exploded()], "body": multipart(*FIXED)},
+}
+
+
+def filled(members: dict[str, Any], **config: Any) -> Any:
+    given = {"url": "https://x.example/", "method": "POST", **config}
+    template = RequestTemplate(RequestConfig.model_validate(given))
+    return template.fill({"arguments": {"more": members}, "answers": {}}, "key-1")
+
+
+@pytest.mark.parametrize("place", REQUESTS)
+@pytest.mark.parametrize("member", MEMBERS)
+def test_a_member_of_an_object_that_is_another_field_is_refused(member: str, place: str) -> None:
+    with pytest.raises(ToolError, match=r"The request has the field '.*' itself: leave out"):
+        filled({"other": 1, member: "mine"}, **REQUESTS[place])
+
+
+@pytest.mark.parametrize("place", REQUESTS)
+def test_other_members_are_sent(place: str) -> None:
+    members = {"other": 1, "api_key_2": 2, "roles": 3, "more": 4, "key": 5, "api_key": None}
+    request = filled(members, **REQUESTS[place])
+    content = request.content
+    fields = content.fields if isinstance(content, FormBody | MultipartBody) else ()
+    expected = [("other", "1"), ("api_key_2", "2"), ("roles", "3"), ("more", "4"), ("key", "5")]
+    assert [pair for pair in (*request.query, *fields) if pair in expected] == expected
+
+
+@pytest.mark.parametrize("member", ["owner", "Owner", "owner]", "owner][", "owner[a]", "owner][a"])
+def test_a_member_in_brackets_that_is_another_field_is_refused(member: str) -> None:
+    field = {"name": "filter", "value": "{arguments.more}", "style": "deepObject"}
+    query = [{"name": "filter[owner]", "value": "me"}, field]
+    with pytest.raises(ToolError, match="leave out"):
+        filled({member: "you"}, query=query)
+    request = filled({"colour": "red"}, query=query)
+    assert request.query == (("filter[owner]", "me"), ("filter[colour]", "red"))
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {**exploded(), "explode": False},
+        {**exploded("json")},
+        {**exploded(), "value": "x {arguments.more}"},
+    ],
+)
+def test_an_object_that_is_one_value_may_have_any_members(field: dict[str, Any]) -> None:
+    request = filled({"role": "admin"}, query=[*FIXED, field])
+    assert request.query[-1][0] == "more"
+
+
+SCHEMES = {
+    "header": {"type": "apiKey", "in": "header", "name": "X-Key"},
+    "query": {"type": "apiKey", "in": "query", "name": "k"},
+    "cookie": {"type": "apiKey", "in": "cookie", "name": "sid"},
+    "bearer": {"type": "http", "scheme": "bearer"},
+}
+
+
+@pytest.mark.parametrize(
+    ("scheme", "place", "name"),
+    [
+        ("header", "header", "X-Key"),
+        ("header", "header", "x-key"),
+        ("query", "query", "k"),
+        ("query", "query", "K"),
+        ("cookie", "cookie", "sid"),
+        ("cookie", "header", "Cookie"),
+        ("cookie", "header", "cookie"),
+        ("bearer", "header", "AUTHORIZATION"),
+    ],
+)
+def test_a_parameter_that_a_security_scheme_sets_is_no_argument(
+    scheme: str, place: str, name: str
+) -> None:
+    parameters = [
+        {"name": name, "in": place, "required": True, "schema": {"type": "string"}},
+        {"name": "other", "in": "query", "schema": {"type": "string"}},
+    ]
+    (operation,) = operations(
+        {
+            "openapi": "3.1.0",
+            "servers": [{"url": "https://api.example.com"}],
+            "paths": {"/a": {"get": {"parameters": parameters, "security": [{scheme: []}]}}},
+            "components": {"securitySchemes": SCHEMES},
+        }
+    )
+    assert operation.config is not None, operation.problem
+    assert list(operation.config["input_schema"]["properties"]) == ["other"]
+    request = operation.config["request"]
+    values = [field["value"] for field in (*request["query"], *request["headers"])]
+    assert len(values) == 2
+    assert "{arguments.other}" in values
+
+
+@pytest.mark.parametrize(
+    ("path", "parameters"),
+    [
+        ("/a?role=viewer", [("role", "query")]),
+        ("/a?role=viewer", [("Role", "query")]),
+        ("/a", [("X-A", "header"), ("x-a", "header")]),
+        ("/a", [("sid", "cookie"), ("Cookie", "header")]),
+    ],
+)
+def test_an_operation_that_has_a_field_twice_is_refused(
+    path: str, parameters: list[tuple[str, str]]
+) -> None:
+    (operation,) = operations(
+        {
+            "openapi": "3.1.0",
+            "servers": [{"url": "https://api.example.com"}],
+            "paths": {
+                path: {
+                    "get": {
+                        "parameters": [
+                            {"name": name, "in": place, "required": True}
+                            for name, place in parameters
+                        ]
+                    }
+                }
+            },
+        }
+    )
+    assert operation.config is None
+    assert "twice" in operation.problem

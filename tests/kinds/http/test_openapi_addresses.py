@@ -1,0 +1,143 @@
+"""A tool that is imported sends to the host that its document, or the operator, names as the server."""
+
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from mcphost.kinds.http.openapi import Operation, ServerPlace, operations
+
+API = "https://api.example.com"
+HOST = {"default": "api.example.com"}
+NOWHERE = ServerPlace()
+BASE = ServerPlace(API)
+FETCHED = ServerPlace("", f"{API}/docs/openapi.json")
+
+
+def imported(path: str, servers: Any, place: ServerPlace = NOWHERE) -> Operation:
+    parameter = {"name": "a", "in": "path", "required": True, "schema": {"type": "string"}}
+    (operation,) = operations(
+        {
+            "openapi": "3.1.0",
+            "servers": servers,
+            "paths": {path: {"get": {"parameters": [parameter] if "{a}" in path else []}}},
+        },
+        place,
+    )
+    return operation
+
+
+def server(url: str, **variables: Any) -> list[dict[str, Any]]:
+    return [{"url": url, "variables": variables}]
+
+
+PATHS = [
+    ".evil.example/b",
+    "@evil.example/b",
+    ":8443/b",
+    ":x@evil.example/b",
+    "evil.example/b",
+    "-evil.example/b",
+    "{a}",
+    "{a}/b",
+    "\\b",
+    "\t/b",
+    " /b",
+    "",
+    "?b",
+    "#b",
+    "https://evil.example/b",
+]
+
+
+@pytest.mark.parametrize("place", [NOWHERE, BASE, FETCHED])
+@pytest.mark.parametrize("path", PATHS)
+def test_a_path_without_a_slash_at_its_beginning_is_refused(path: str, place: ServerPlace) -> None:
+    servers = server(API if place is NOWHERE else "/")
+    operation = imported(path, servers, place)
+    assert operation.config is None
+    assert operation.problem == "Its path does not begin with /."
+
+
+@pytest.mark.parametrize(
+    "path", ["//evil.example/b", "///b", "/@evil.example", "/:8443", "/.", "/"]
+)
+@pytest.mark.parametrize("servers", [server(API), server(f"{API}/"), server(f"{API}///")])
+def test_a_path_that_begins_with_a_slash_stays_at_its_host(path: str, servers: Any) -> None:
+    operation = imported(path, servers)
+    assert operation.config is not None, operation.problem
+    assert urlsplit(operation.config["request"]["url"]).netloc == "api.example.com"
+
+
+@pytest.mark.parametrize(
+    ("path", "servers", "place"),
+    [
+        ("//evil.example/b", server("https://"), NOWHERE),
+        ("//evil.example/b", server("https:"), NOWHERE),
+        ("/b", server("https:///"), NOWHERE),
+        ("/\\evil.example", server(API), NOWHERE),
+        ("/b", server("//evil.example"), BASE),
+        ("/b", server("//evil.example"), FETCHED),
+        ("/b", server("//evil.example"), NOWHERE),
+        ("/b", server("\\\\evil.example"), BASE),
+        ("/b", server("/\\evil.example"), BASE),
+        ("/b", server("\t//evil.example"), BASE),
+        ("/b", server("/\t/evil.example"), FETCHED),
+        ("/b", server("{a}evil.example", a={"default": "//"}), BASE),
+        ("/b", server("{a}", a={"default": "//evil.example"}), FETCHED),
+        ("/b", server("https://{a}.example.com", a={"default": "evil.example/"}), NOWHERE),
+        ("/b", server("https://{a}.example.com", a={"default": "evil.example?"}), NOWHERE),
+        ("/b", server("https://{a}.example.com", a={"default": "evil.example#"}), NOWHERE),
+        ("/b", server("https://{a}.example.com", a={"default": "evil.example\\"}), NOWHERE),
+        ("/b", server("https://{a}.example.com", a={"default": "evil.example:443/"}), NOWHERE),
+        ("/b", server("https://{h}{a}", h=HOST, a={"default": "@evil.example"}), NOWHERE),
+        ("/b", server("https://api.example.com:{a}", a={"default": "x@evil.example"}), NOWHERE),
+        ("/b", server("https://api.example.com{a}", a={"default": "\t.evil.example"}), NOWHERE),
+        ("/b", server("https://user@api.example.com"), NOWHERE),
+        ("/b", server("https://api.example.com?x"), NOWHERE),
+        ("/b", server("https://api.example.com?"), NOWHERE),
+        ("/b", server("https://api.example.com#"), NOWHERE),
+        ("/b", server("https://api.example.com/v1#x"), NOWHERE),
+        ("/b", server("https://api.example.com\\@evil.example"), NOWHERE),
+        ("/b", server("https://api.example.com/{a}", a={"default": "v1?x="}), NOWHERE),
+        ("/b", server("https://{a}"), NOWHERE),
+        ("/b", server("https://{arguments.a}/"), NOWHERE),
+        ("/b", server("ftp://api.example.com"), NOWHERE),
+        ("/b", server("evil.example:443/x"), NOWHERE),
+        ("/b", server("/v1"), ServerPlace(f"{API}?x")),
+        ("/b", server("/v1"), ServerPlace("https://user@api.example.com")),
+        ("/b", [], ServerPlace(f"{API}#x")),
+    ],
+)
+def test_an_address_that_its_parts_can_move_is_refused(
+    path: str, servers: Any, place: ServerPlace
+) -> None:
+    operation = imported(path, servers, place)
+    url = operation.config["request"]["url"] if operation.config else ""
+    # What the server's own part of a base address drops cannot move anything.
+    assert url in ("", f"{API}/v1/b"), url
+
+
+@pytest.mark.parametrize(
+    ("servers", "place", "url"),
+    [
+        (server("https://{a}/v1", a=HOST), NOWHERE, f"{API}/v1/b"),
+        (server("https://{a}.example.com", a={"default": "api"}), NOWHERE, f"{API}/b"),
+        (server("{a}/v1", a={"default": API}), NOWHERE, f"{API}/v1/b"),
+        (server("{a}://{h}", a={"default": "https"}, h=HOST), NOWHERE, f"{API}/b"),
+        (server("https://{h}:{p}/", h=HOST, p={"default": "8443"}), NOWHERE, f"{API}:8443/b"),
+        (server("https://{h}{v}", h=HOST, v={"default": "/v1"}), NOWHERE, f"{API}/v1/b"),
+        (server(f"{API}/{{v}}", v={"default": "a/b@1.0"}), NOWHERE, f"{API}/a/b@1.0/b"),
+        (server("v1"), FETCHED, f"{API}/docs/v1/b"),
+        (server("/v1"), BASE, f"{API}/v1/b"),
+        (server("."), BASE, f"{API}/b"),
+        (server("https://evil.example"), BASE, f"{API}/b"),
+        ([], BASE, f"{API}/b"),
+    ],
+)
+def test_servers_with_variables_and_relative_ones_are_imported(
+    servers: Any, place: ServerPlace, url: str
+) -> None:
+    operation = imported("/b", servers, place)
+    assert operation.config is not None, operation.problem
+    assert operation.config["request"]["url"] == url

@@ -1,0 +1,83 @@
+"""YAML of OpenAPI documents is read by the core schema of YAML 1.2 (section 10.3)."""
+
+from typing import Any
+
+import pytest
+
+from mcphost.kinds.http.openapi_documents import OpenApiError, read
+
+LONG = 200_000
+
+
+def value_of(text: str) -> Any:
+    """Return what a document has where this text stands."""
+    return read(f"openapi: 3.1.0\npaths: {{}}\nx: {text}\n".encode())["x"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *((word, None) for word in ("null", "Null", "NULL", "~", "")),
+        *((word, True) for word in ("true", "True", "TRUE")),
+        *((word, False) for word in ("false", "False", "FALSE")),
+        ("0", 0), ("-7", -7), ("+7", 7), ("007", 7), ("0o17", 15), ("0xfF", 255),
+        ("18446744073709551615", 2**64 - 1), ("18446744073709551616", 2.0**64),
+        ("-9223372036854775808", -(2**63)), ("-9223372036854775809", -(2.0**63)),
+        ("0xffffffffffffffffff", float(2**72)), ("0" * 41 + "5", 5.0),
+        ("9" * LONG, None), ("-" + "9" * LONG, None), ("0x" + "f" * LONG, None),
+        ("1.5", 1.5), ("-.5", -0.5), ("1.", 1.0), ("1e3", 1000.0), ("1.5E-3", 0.0015),
+        ("1e400", None), (".inf", None), ("-.INF", None), (".NaN", None),
+        ("!!str 5", "5"), ("!!str", ""), ("! 5", "5"), ("!!int 5", 5), ("!!float 5", 5),
+        ("!!null ~", None), ("!!bool true", True), ('!!int "5"', 5),
+    ],
+)  # fmt: skip
+def test_a_scalar_has_the_value_of_the_core_schema(text: str, value: Any) -> None:
+    found = value_of(text)
+    assert (found, type(found) is bool) == (value, type(value) is bool)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "yes", "Yes", "YES", "no", "No", "NO", "on", "On", "off", "OFF", "y", "n", "Y", "N",
+        "1:30", "190:20:30", "190:20:30.15", "1:" + "00:" * LONG + "00", "-1:2", "1_000",
+        "0b1010", "1_0.5", "2020-01-01", "2001-12-14t21:59:43.10-05:00", "=", "0x", "0o8", "+",
+        ".", "-", "1e", "1.5.0", "3.1.0", "+0x1", "tRue", "nULL", ".Nan", "infinity", "nan",
+    ],
+)  # fmt: skip
+def test_what_only_yaml_1_1_reads_as_something_else_is_a_text(text: str) -> None:
+    assert value_of(text if text != "-" else '"-"') == text
+
+
+@pytest.mark.parametrize("quote", ["'", '"'])
+@pytest.mark.parametrize("text", ["5", "true", "null", "", "~", "1e3", "<<"])
+def test_what_is_quoted_is_a_text(text: str, quote: str) -> None:
+    assert value_of(f"{quote}{text}{quote}") == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "!!int 1:30", "!!int 1:" + "00:" * LONG + "00", "!!float 1:30.5", "!!int yes",
+        "!!bool yes", "!!int true", "!!int 1.5", "!!null no", "!!timestamp 2020-01-01",
+        "!!binary aGk=", "!!set {a}", "!!omap []", "!own 5", "!!python/name:os.system x",
+    ],
+)  # fmt: skip
+def test_a_tag_that_does_not_fit_or_that_json_does_not_have_is_refused(text: str) -> None:
+    with pytest.raises(OpenApiError, match="values that JSON does not have"):
+        value_of(text)
+
+
+def test_only_a_plain_merge_key_merges() -> None:
+    assert value_of("{<<: {a: 1}, b: 2}") == {"a": 1, "b": 2}
+    assert value_of("{'<<': {a: 1}, b: 2}") == {"<<": {"a": 1}, "b": 2}
+    assert value_of("{yes: 1, null: 2, 1:30: 3}") == {"yes": 1, "null": 2, "1:30": 3}
+
+
+def test_many_objects_are_merged_and_the_first_counts() -> None:
+    merged = ",".join(f"{{a{number}: {number}, b: {number}}}" for number in range(LONG))
+    found = value_of(f"{{<<: [{merged}], a1: own}}")
+    assert len(found) == LONG + 1
+    assert (found["b"], found["a1"], found["a2"]) == (0, "own", 2)
+    with pytest.raises(OpenApiError, match="values that JSON does not have"):
+        value_of("{<<: [5]}")

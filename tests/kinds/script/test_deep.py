@@ -1,0 +1,31 @@
+"""Services whose JSON is nested deep: a script returns it, or the failure quotes nothing of it."""
+
+import pytest
+
+from mcphost.runtime.outcomes import Complete, Failed
+from mcphost.sandbox.pool import Sandbox
+from mcphost.sandbox.scripts import DEEPEST
+from tests.egress.conftest import answer
+from tests.kinds.asking import asking_call
+from tests.kinds.outgoing import base, outgoing
+from tests.kinds.script.driving import DrivenScript
+
+SOURCE = """
+def f(base: str) -> object:
+    return http.get(base).json()
+"""
+
+
+@pytest.mark.parametrize("depth", [1, DEEPEST, DEEPEST + 1, 200, 250, 300, 1000, 5000])
+async def test_a_script_returns_deep_json_or_fails_without_a_quotation(
+    sandbox: Sandbox, depth: int
+):
+    body = b"[" * depth + b'"canary"' + b"]" * depth
+    async with outgoing(answer(body=body)) as (service, http):
+        driven = DrivenScript(SOURCE, sandbox, asking_call({"base": base(service)}), http=http)
+        outcome = await driven.advance()
+    if depth <= DEEPEST:
+        assert isinstance(outcome, Complete)
+    else:
+        assert isinstance(outcome, Failed)
+        assert "canary" not in str(outcome)

@@ -1,0 +1,237 @@
+"""Values that a secret had: masked in responses for a day, used for nothing else, then erased."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.utils import timezone
+
+from mcphost.feed.cache import MISS
+from mcphost.feed.loop import loop
+from mcphost.feed.models import Change
+from mcphost.serving import lookups
+from mcphost.serving.tasks import upkeep
+from mcphost.tenants.errors import InvalidError
+from mcphost.vault import selectors as keys
+from mcphost.vault.errors import DamagedSecretError
+from mcphost.vault.lifecycle import destroy_salt
+from mcphost.vault.models import FormerValue, StoredSecret, TenantSecret
+from mcphost.vault.secrets import selectors, services
+from mcphost.vault.secrets.selectors import (
+    cached_secret,
+    cached_values_to_mask,
+    forget_everything,
+    load_secret,
+    load_values_to_mask,
+    tenant_secrets,
+)
+from mcphost.vault.secrets.services import (
+    change_secret,
+    create_secret,
+    delete_secret,
+    prune_former_values,
+    rotate_secret,
+)
+from mcphost.vault.services import ensure_ring, ensure_tenant
+from tests.cast import Cast
+from tests.conftest import Elsewhere
+from tests.vault.secrets.kit import NAME, OLGA, OTHER, VALUE, stored
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CountQueries = Callable[[int], AbstractContextManager[Any]]
+RULES = {"hosts": ["api.example.com"], "places": ["header"]}
+CHANGES: dict[str, tuple[Callable[[UUID, UUID], object], set[str]]] = {
+    "rotated": (lambda tenant, row: rotate_secret(tenant, row, OTHER, actor=OLGA), {VALUE, OTHER}),
+    "widened, which replaces it": (
+        lambda tenant, row: change_secret(
+            tenant, row, hosts=["b.example.com"], places=["body"], value=OTHER, actor=OLGA
+        ),
+        {VALUE, OTHER},
+    ),
+    "narrowed": (
+        lambda tenant, row: change_secret(
+            tenant, row, hosts=["api.example.com"], places=["header"], actor=OLGA
+        ),
+        {VALUE},
+    ),
+    "deleted": (lambda tenant, row: delete_secret(tenant, row, actor=OLGA), {VALUE}),
+    "rotated and deleted": (
+        lambda tenant, row: (
+            rotate_secret(tenant, row, OTHER, actor=OLGA),
+            delete_secret(tenant, row, actor=OLGA),
+        ),
+        {VALUE, OTHER},
+    ),
+    "deleted and stored anew": (
+        lambda tenant, row: (
+            delete_secret(tenant, row, actor=OLGA),
+            stored(tenant, value=OTHER),
+        ),
+        {VALUE, OTHER},
+    ),
+}
+
+
+@pytest.fixture
+def acme(cast: Cast) -> UUID:
+    return cast.acme.id
+
+
+def masked(tenant: UUID) -> set[str]:
+    loop.poll()
+    return set(load_values_to_mask(tenant))
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_a_secret_was_is_masked_whatever_became_of_it(
+    change: str, acme: UUID, cast: Cast, elsewhere: Elsewhere
+) -> None:
+    """Here, and in another process that learns of it by the change log."""
+    act, values = CHANGES[change]
+    secret = stored(acme, hosts=["api.example.com", "other.example.com"], places=["header", "body"])
+    assert masked(acme) == {VALUE}
+    with elsewhere():
+        act(acme, secret)
+    assert masked(acme) == values
+    assert masked(cast.globex.id) == set()
+
+
+def test_all_secrets_are_masked_whatever_hosts_they_have(acme: UUID) -> None:
+    stored(acme)
+    stored(acme, "other_key", OTHER, hosts=["elsewhere.example"])
+    assert masked(acme) == {VALUE, OTHER}
+
+
+def test_values_to_mask_are_found_without_a_query_once_they_were_read(
+    acme: UUID, cast: Cast, django_assert_num_queries: CountQueries
+) -> None:
+    rotate_secret(acme, stored(acme), OTHER, actor=OLGA)
+    for tenant in (acme, cast.globex.id):
+        assert cached_values_to_mask(tenant) is MISS
+        load_values_to_mask(tenant)
+    with django_assert_num_queries(0):
+        assert cached_values_to_mask(acme) == (OTHER, VALUE)
+        assert load_values_to_mask(acme) == (OTHER, VALUE)
+        assert cached_values_to_mask(cast.globex.id) == ()
+    keys.forget_everything()
+    with django_assert_num_queries(0):
+        assert cached_values_to_mask(acme) is MISS
+        assert cached_values_to_mask(cast.globex.id) == ()
+    assert load_values_to_mask(acme) == (OTHER, VALUE)
+
+
+async def test_serving_reads_values_to_mask_once(acme: UUID, transactional_db: None) -> None:
+    await lookups.in_database(stored, acme)
+    assert await lookups.values_to_mask(acme) == (VALUE,)
+    assert cached_values_to_mask(acme) == (VALUE,)
+    assert await lookups.values_to_mask(acme) == (VALUE,)
+
+
+def test_a_former_value_is_used_for_nothing_else(acme: UUID) -> None:
+    secret = stored(acme)
+    rotate_secret(acme, secret, OTHER, actor=OLGA)
+    found = load_secret(acme, NAME)
+    assert found is not None
+    assert found.reveal() == OTHER
+    (row,) = tenant_secrets(acme)
+    assert row.version == 2
+    delete_secret(acme, secret, actor=OLGA)
+    loop.poll()
+    assert load_secret(acme, NAME) is None
+    assert cached_secret(acme, NAME) is None
+    assert tenant_secrets(acme) == ()
+    create_secret(acme, NAME, VALUE, **RULES, actor=OLGA)
+
+
+def test_a_former_value_lies_encrypted_as_it_was_and_no_value_is_cached(acme: UUID) -> None:
+    secret = stored(acme)
+    sealed = bytes(StoredSecret.objects.get().sealed)
+    rotate_secret(acme, secret, OTHER, actor=OLGA)
+    row = FormerValue.objects.get()
+    assert (bytes(row.sealed), row.tenant, row.secret, row.version) == (sealed, acme, secret, 1)
+    load_values_to_mask(acme)
+    known = selectors._cache.get(acme)
+    assert known is not MISS
+    assert known.former[0].sealed == sealed
+    assert VALUE not in repr(known)
+    assert repr(sealed) not in repr(known)
+
+
+def test_former_values_are_erased_after_a_day_and_every_process_forgets_them(acme: UUID) -> None:
+    secret = stored(acme)
+    rotate_secret(acme, secret, OTHER, actor=OLGA)
+    begun = FormerValue.objects.get().expires_at
+    assert timedelta(hours=23, minutes=59) < begun - timezone.now() <= timedelta(days=1)
+    assert prune_former_values() == 0
+    assert masked(acme) == {VALUE, OTHER}
+    FormerValue.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    changes = Change.objects.count()
+    assert upkeep.run(upkeep.CHORES) == ""
+    assert not FormerValue.objects.exists()
+    assert Change.objects.count() > changes
+    assert masked(acme) == {OTHER}
+
+
+def test_pruning_takes_a_portion_at_a_time(acme: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(services, "PRUNED_AT_ONCE", 2)
+    secret = stored(acme)
+    for number in range(3):
+        rotate_secret(acme, secret, f"{VALUE} {number}", actor=OLGA)
+    FormerValue.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    assert [prune_former_values() for _ in range(3)] == [2, 1, 0]
+
+
+def test_a_tenant_has_a_limited_number_of_values_and_can_always_delete(
+    acme: UUID, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No value is forgotten to make room: a user who rotates often would see older ones."""
+    monkeypatch.setattr(services, "MOST_VALUES", 3)
+    secret = stored(acme)
+    rotate_secret(acme, secret, OTHER, actor=OLGA)
+    stored(acme, "other_key")
+    for refused, field in (
+        (lambda: rotate_secret(acme, secret, "a-fourth-value", actor=OLGA), "value"),
+        (lambda: change_secret(acme, secret, **RULES, value="a-fourth-value", actor=OLGA), "value"),
+        (lambda: stored(acme, "third_key"), "name"),
+    ):
+        with pytest.raises(InvalidError, match="at most 3 values") as caught:
+            refused()
+        assert list(caught.value.problems) == [field]
+    stored(cast.globex.id)
+    assert delete_secret(acme, secret, actor=OLGA)
+    with pytest.raises(InvalidError):
+        stored(acme, "third_key")
+    FormerValue.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    prune_former_values()
+    stored(acme, "third_key")
+
+
+def test_a_damaged_value_is_repaired_by_replacing_or_deleting_it(acme: UUID) -> None:
+    secret = stored(acme)
+    other = stored(acme, "other_key", OTHER)
+    StoredSecret.objects.filter(id=secret).update(sealed=b"damaged")
+    forget_everything()
+    with pytest.raises(DamagedSecretError):
+        load_values_to_mask(acme)
+    rotate_secret(acme, secret, "a-third-value", actor=OLGA)
+    assert masked(acme) == {"a-third-value", OTHER}
+    StoredSecret.objects.filter(id=other).update(sealed=b"damaged")
+    delete_secret(acme, other, actor=OLGA)
+    assert masked(acme) == {"a-third-value"}
+
+
+def test_former_values_are_worthless_without_the_tenants_payload_key(acme: UUID) -> None:
+    rotate_secret(acme, stored(acme), OTHER, actor=OLGA)
+    destroy_salt(acme, OLGA)
+    assert masked(acme) == {VALUE, OTHER}
+    StoredSecret.objects.all().delete()
+    TenantSecret.objects.filter(tenant=acme).delete()
+    ensure_ring()
+    keys.forget_everything()
+    forget_everything()
+    ensure_tenant(acme)
+    assert masked(acme) == set()
