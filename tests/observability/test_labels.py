@@ -37,7 +37,7 @@ def test_every_end_of_a_round_is_named():
 
 
 def test_every_reason_to_leave_a_process_is_named():
-    assert {load.DRAIN, load.LAG, load.SHARE} == set(labels.SHED)
+    assert {load.DRAIN, load.LAG, load.SHARE, load.ABSENT_FUNCTION} == set(labels.SHED)
 
 
 def test_every_reason_not_to_check_a_password_is_named():
