@@ -486,6 +486,7 @@ EXEMPT: Mapping[str, str] = {
     "console.users.changes.locked_by": _ASKS,
     "identity.passwords.check": "records attempts to sign in, of users who are not signed in",
     "serving.execution.links.confirm": "calls confirm_link, which is walked",
+    "serving.execution.trials.end": "calls cancelling.cancel, which is walked",
     "tenants.access.lock_account": _ASKS,
     "tenants.access.lock_open_tenant": _ASKS,
     "tenants.access.lock_tenant": _ASKS,
