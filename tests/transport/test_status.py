@@ -8,6 +8,7 @@ import pytest
 from django.test import override_settings
 from django.utils import timezone
 
+from mcphost.catalogue import elsewhere
 from mcphost.feed.models import Node
 from mcphost.feed.nodes import ALIVE, Heartbeat
 from mcphost.observability.availability import Source, availability
@@ -60,6 +61,7 @@ async def test_a_dead_process_is_a_problem_of_the_whole(served: Cast) -> None:
     one, two = Heartbeat(), Heartbeat()
     for each in (one, two):
         each.report = lambda: {"role": "server", "version": VERSION}
+        each.functions = elsewhere.declared
         await in_database(each.beat)
     try:
         reply = await get()

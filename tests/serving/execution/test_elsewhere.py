@@ -30,12 +30,13 @@ from mcphost.serving.execution.left_rounds import GONE
 from mcphost.serving.process import lifecycle
 from tests.cast import ACTOR, Cast
 from tests.mcp import Reply, begun
-from tests.rounds.conftest import module
+from tests.rounds.conftest import asking, module
 from tests.rounds.legs import BLUE, RED, Asker, asked, calling, done, frozen, state_of
 from tests.serving.lacking import BOUND, Lacking, becomes, lacking
 
+__all__ = ["asking"]
+
 pytestmark = pytest.mark.django_db(transaction=True)
-pytest_plugins = ["tests.rounds.conftest"]
 
 SHORT = ClaimLimits(wait=0.2, first_look=0.02, longest_pause=0.02)
 UNAVAILABLE = 503

@@ -5,9 +5,11 @@ import pytest
 from mcphost.kinds.python.kind import python_kind
 from tests.cast import Cast
 from tests.mcp import ask
+from tests.rounds.conftest import asking
 from tests.serving.lacking import lacking
 
-pytest_plugins = ["tests.rounds.conftest"]
+__all__ = ["asking"]
+
 pytestmark = pytest.mark.django_db(transaction=True)
 
 LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
