@@ -131,5 +131,5 @@ async def test_a_call_whose_code_does_not_come_back_fails_in_words(
         session.calling(at(service, service.second), "brand_new", {}) as stream,
     ):
         message = await stream.message()
-    words = "The tool is published, but no running server process has its code"
+    words = "This is published, but no running server process has its code"
     assert message["error"]["message"] == words
