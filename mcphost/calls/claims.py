@@ -236,7 +236,6 @@ class FoundClaim:
     outcome: str
     lapsed: bool
     silent: bool
-    function: str = ""
 
 
 def find_claim(call: UUID, number: int, tenant: UUID) -> FoundClaim | None:
@@ -254,7 +253,6 @@ def find_claim(call: UUID, number: int, tenant: UUID) -> FoundClaim | None:
         row.outcome,
         row.lapsed,
         row.lapsed and nodes.can_judge() and not nodes.lives(row.owner),
-        row.function,
     )
 
 

@@ -31,18 +31,23 @@ def declared() -> Mapping[str, str]:
     return declared
 
 
+def is_missing(function: str) -> bool:
+    """Whether this process lacks a function. Empty is none."""
+    return bool(function) and function not in python_kind.functions()
+
+
 def compiled(kind: str, config: Mapping[str, Any], sort: PrimitiveType) -> Compiled | None:
     """Return a configuration's function as another process declares it; None if no other has it, or
     if this process has it."""
     function = kinds.function_of(kind, config)
-    if not function or function in python_kind.functions():
+    if not is_missing(function):
         return None
     written = heartbeat.elsewhere(function)
     if written is None:
         return None
     try:
-        found = declarations.read(written)
+        declared_elsewhere = declarations.read(written)
     except declarations.UNREADABLE:
         log.exception("what another process declares of a function cannot be read: %s", function)
         return None
-    return found if found.primitive_type is sort else None
+    return declared_elsewhere if declared_elsewhere.primitive_type is sort else None

@@ -109,8 +109,13 @@ def _problem(row: PublishedRow, message: str) -> PrimitiveProblem:
         message,
         frozenset(row.snapshot.get("scopes", ())),
         row.uri or "",
-        kinds.function_of(row.snapshot.get("kind", ""), row.snapshot.get("config", {})),
+        _missing_function(row),
     )
+
+
+def _missing_function(row: PublishedRow) -> str:
+    function = kinds.function_of(row.snapshot["kind"], row.snapshot["config"])
+    return function if row.granted and elsewhere.is_missing(function) else ""
 
 
 def compile_row(row: PublishedRow) -> Snapshot:
@@ -119,7 +124,7 @@ def compile_row(row: PublishedRow) -> Snapshot:
     if not row.granted:
         raise NotServableError(["The function is no longer granted to the tenant."])
     config = in_order(published["config"], row.order)
-    ready, function = _ready(PrimitiveType(row.sort), published["kind"], config)
+    ready, missing = _ready(PrimitiveType(row.sort), published["kind"], config)
     _check_uri(row, ready.compiled)
     texts = ListingTexts(
         row.name, row.uri or "", published["title"], published["description"], published["icons"]
@@ -151,7 +156,7 @@ def compile_row(row: PublishedRow) -> Snapshot:
             else answer_within,
             "claims": _claims(ready.compiled),
             "unasked": ready.compiled.unasked,
-            "function": function,
+            "missing_function": missing,
         },
     )
 

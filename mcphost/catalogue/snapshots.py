@@ -27,7 +27,7 @@ class Snapshot:
     round, None for the platform's. `requires` names client capabilities. `answer_within` is in
     seconds, None for the platform's. `claims` says whether a round that takes in an answer must run
     only once. `unasked` says whether input responses are accepted that were not requested.
-    `function` is the function that only other processes have; empty if this one can run it.
+    `missing_function` is the function that only other processes have; empty if this one can run it.
     """
 
     sort: ClassVar[PrimitiveType]
@@ -48,7 +48,7 @@ class Snapshot:
     answer_within: float | None
     claims: bool
     unasked: bool
-    function: str = ""
+    missing_function: str = ""
 
     @property
     def read_only(self) -> bool:
@@ -118,8 +118,8 @@ ReadAt = tuple[ResourceSnapshot | TemplateSnapshot, Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class PrimitiveProblem:
-    """Why a published primitive is not served. `scopes` and `uri` are its own, and so is `function`: that
-    of its configuration."""
+    """Why a published primitive is not served. `scopes` and `uri` are its own. `missing_function` is the
+    function that no process is known to have; empty if something else is wrong."""
 
     primitive_id: UUID
     tenant_id: UUID
@@ -128,7 +128,7 @@ class PrimitiveProblem:
     message: str
     scopes: frozenset[str] = frozenset()
     uri: str = ""
-    function: str = ""
+    missing_function: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +153,6 @@ class Offering:
     def everything(self) -> tuple[Snapshot, ...]:
         """All that is served, of every type."""
         return (*self.tools, *self.prompts, *self.resources, *self.templates)
-
-    def problem(self, sort: PrimitiveType, name: str) -> PrimitiveProblem | None:
-        """Return why the primitive of this type and name is not served, if it is published."""
-        found = (one for one in self.problems if (one.sort, one.name) == (sort, name))
-        return next(found, None)
 
     def template(self, uri_template: str) -> TemplateSnapshot | None:
         """Return the template with this text."""

@@ -1,13 +1,18 @@
 """Look up tokens, tenants and the primitives visible to a caller: from memory, or by one query."""
 
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from mcphost.catalogue import selectors as catalogue
 from mcphost.catalogue.selectors import (
     Offering,
+    PrimitiveProblem,
     PromptSnapshot,
     ReadAt,
+    Snapshot,
     TemplateSnapshot,
     ToolSnapshot,
 )
@@ -18,6 +23,7 @@ from mcphost.identity.selectors import Authenticated
 from mcphost.kinds.declarations import ABSENT, NO_PROCESS
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError, unavailable
+from mcphost.protocol.uri_templates import UriTemplate
 from mcphost.protocol.uris import normalize
 from mcphost.serving.database import in_database, in_database_unauthenticated
 from mcphost.tenants import selectors as tenants
@@ -77,19 +83,6 @@ def prompt(offering: Offering, name: str, scopes: Scopes) -> PromptSnapshot | No
     return found if found is not None and found.scopes <= scopes else None
 
 
-def absent(
-    offering: Offering, sort: PrimitiveType, name: str, scopes: Scopes
-) -> ProtocolError | None:
-    """The error for a primitive that is published, but that no process can run now: it does not say
-    that it is unknown. None if it is not published, or not visible to a caller with these scopes."""
-    problem = offering.problem(sort, name)
-    if problem is None or not problem.scopes <= scopes:
-        return None
-    if problem.function and heartbeat.may_come(problem.function):
-        return unavailable(ABSENT)
-    return ProtocolError(INTERNAL_ERROR, NO_PROCESS)
-
-
 def resource(offering: Offering, uri: str, scopes: Scopes) -> ReadAt | None:
     """The resource at a URI, or else the first template that the URI matches.
 
@@ -102,3 +95,77 @@ def template(offering: Offering, text: str, scopes: Scopes) -> TemplateSnapshot 
     """The template with exactly this text."""
     found = offering.template(text)
     return found if found is not None and found.scopes <= scopes else None
+
+
+class CallTarget(NamedTuple):
+    """What a request runs: the method, and the name or URI of the primitive."""
+
+    method: str
+    name: str
+
+
+_NAMES: Final[Mapping[str, str]] = {
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+}
+"""The methods that run a primitive, and the parameters that name it."""
+_METHODS: Final[Mapping[PrimitiveType, str]] = {
+    PrimitiveType.TOOL: "tools/call",
+    PrimitiveType.PROMPT: "prompts/get",
+    PrimitiveType.RESOURCE: "resources/read",
+    PrimitiveType.TEMPLATE: "resources/read",
+}
+
+
+def target(method: str, params: Mapping[str, Any]) -> CallTarget | None:
+    """What a request runs; None if its method runs no primitive."""
+    param = _NAMES.get(method)
+    return None if param is None else CallTarget(method, str(params.get(param, "")))
+
+
+def primitive(
+    offering: Offering, target: CallTarget, scopes: Scopes
+) -> tuple[Snapshot, Mapping[str, str]] | None:
+    """The primitive of a target, and the values of a template's variables; None if it is not served,
+    or not visible to a caller with these scopes."""
+    if target.method == "resources/read":
+        with suppress(ValueError):
+            return resource(offering, target.name, scopes)
+        return None
+    look_up = tool if target.method == "tools/call" else prompt
+    served = look_up(offering, target.name, scopes)
+    return None if served is None else (served, {})
+
+
+def missing_function(offering: Offering, target: CallTarget, scopes: Scopes | None) -> str:
+    """The function of a published primitive that no process is known to have; empty if something else
+    is wrong with it, and if it is not published or not visible to a caller with these scopes."""
+    for problem in offering.problems:
+        if problem.missing_function and (scopes is None or problem.scopes <= scopes):
+            with suppress(ValueError):
+                if _is_at(problem, target):
+                    return problem.missing_function
+    return ""
+
+
+def _is_at(problem: PrimitiveProblem, target: CallTarget) -> bool:
+    """Whether the target is this primitive. Raises ValueError for what is no URI."""
+    if target.method != _METHODS[problem.sort]:
+        return False
+    if problem.sort is PrimitiveType.RESOURCE:
+        return normalize(target.name) == problem.uri
+    if problem.sort is PrimitiveType.TEMPLATE:
+        return UriTemplate(problem.uri).match(normalize(target.name)) is not None
+    return target.name == problem.name
+
+
+def absent(offering: Offering, target: CallTarget, scopes: Scopes | None) -> ProtocolError | None:
+    """The error for a published primitive whose function no process is known to have: UNAVAILABLE while
+    one may come. None for all others; without `scopes`, for any caller."""
+    function = missing_function(offering, target, scopes)
+    if not function:
+        return None
+    if heartbeat.may_come(function):
+        return unavailable(ABSENT)
+    return ProtocolError(INTERNAL_ERROR, NO_PROCESS)

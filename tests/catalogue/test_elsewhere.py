@@ -78,7 +78,7 @@ def lack(monkeypatch: pytest.MonkeyPatch, *functions: str) -> None:
 def served(snapshot: Snapshot) -> dict[str, Any]:
     """All of a snapshot but the code, and what its schemas are compiled to."""
     values = {field.name: getattr(snapshot, field.name) for field in fields(snapshot)}
-    for name in {"program", "function"} | COMPILED & values.keys():
+    for name in {"program", "missing_function"} | COMPILED & values.keys():
         del values[name]
     if "uri_template" in values:
         values["uri_template"] = values["uri_template"].text
@@ -104,8 +104,8 @@ def test_all_is_offered_as_where_the_code_is(
     assert (here.problems, there.problems) == ((), ())
     assert {snapshot.sort for snapshot in here.everything} == set(PrimitiveType)
     for mine, others in zip(here.everything, there.everything, strict=True):
-        assert (mine.program, others.function) == (declarations.ABSENT_PROGRAM, "")
-        assert mine.function.startswith("demo.")
+        assert (mine.program, others.missing_function) == (declarations.ABSENT_PROGRAM, "")
+        assert mine.missing_function.startswith("demo.")
         for arguments in ({}, {"text": 5}, {"text": "a"}, {"invented": 1}):
             problems = [each.input_validator.problems(arguments) for each in (mine, others)]
             assert problems[0] == problems[1]
@@ -119,11 +119,14 @@ def test_the_code_of_this_process_comes_first(
     other.beat()
     heartbeat.beat()
     mine = selectors.offering(tenant).tools_by_name["echo"]
-    assert mine.function == ""
+    assert mine.missing_function == ""
     assert mine.listing["description"] != "Of the other process."
     lack(monkeypatch, ECHO)
     others = selectors.offering(tenant).tools_by_name["echo"]
-    assert (others.function, others.listing["description"]) == (ECHO, "Of the other process.")
+    assert (others.missing_function, others.listing["description"]) == (
+        ECHO,
+        "Of the other process.",
+    )
 
 
 def test_an_offering_follows_the_processes_that_come_and_go(
@@ -138,13 +141,15 @@ def test_an_offering_follows_the_processes_that_come_and_go(
     offering = selectors.offering(tenant)
     assert "echo" not in offering.tools_by_name
     (problem,) = offering.problems
-    assert (problem.name, problem.function) == ("echo", ECHO)
+    assert (problem.name, problem.missing_function) == ("echo", ECHO)
     other.beat()
     heartbeat.beat()
-    assert selectors.offering(tenant).tools_by_name["echo"].function == ECHO
+    assert selectors.offering(tenant).tools_by_name["echo"].missing_function == ECHO
     other.leave()
     heartbeat.beat()
-    assert selectors.offering(tenant).tools_by_name["echo"].function == ECHO, "it may come back"
+    assert selectors.offering(tenant).tools_by_name["echo"].missing_function == ECHO, (
+        "it may come back"
+    )
     outlast_a_restart(heartbeat, clock)
     assert "echo" not in selectors.offering(tenant).tools_by_name
 

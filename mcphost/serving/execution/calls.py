@@ -240,7 +240,7 @@ async def _run_limited(turn: Turn, stream: EventStream) -> Reply:
 
 
 def _run(turn: Turn, stream: EventStream) -> Awaitable[Reply]:
-    if turn.primitive.function and turn.incoming.held is None:
+    if turn.primitive.missing_function and turn.incoming.held is None:
         return _run_elsewhere(turn, stream)
     comes_back = resume.comes_back(turn.incoming.exchange.params)
     if (comes_back and turn.call.delivery is Delivery.MODERN) or not is_warm(turn.call.tenant):

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -233,18 +233,13 @@ class Claiming:
             raise unavailable(NOT_NOW) from None
         if not await _committed(future):
             await self._read(claims.leave_claimed, wanted, left)
-        ends, pause = self._clock() + self._limits.wait, self._limits.first_look
-        with self._waiters.expecting((wanted.call, wanted.round)) as waiter:
-            while True:
-                found = await self._look(wanted)
-                ended = await _ended(wanted, found)
-                if ended is not None or found is None:
-                    return ended or ClaimRefused("claim-forgotten")
-                remaining, free = ends - self._clock(), _free(wanted, found)
-                if remaining <= 0 and (free is not None or not to_the_end):
-                    return Unfinished(free)
-                await waiter.wait(pause if remaining <= 0 else min(pause, remaining))
-                pause = min(pause * 2, self._limits.longest_pause)
+
+        async def unfinished(claim: FoundClaim, remaining: float) -> Unfinished | None:
+            free = _free(wanted, claim)
+            is_over = remaining <= 0 and (free is not None or not to_the_end)
+            return Unfinished(free) if is_over else None
+
+        return await self._outcome_of_another(wanted, unfinished)
 
     async def take_left(self, left: LeftClaim, records: Sequence[Record]) -> Won | None:
         """Take a round that was left to this process or another one; None if another has taken it.
@@ -328,18 +323,32 @@ class Claiming:
 
     async def _after_another(self, wanted: WantedClaim, records: Sequence[Record]) -> Claimed:
         """Wait for the outcome of a round that is claimed already, or take it over."""
+
+        async def take_over(claim: FoundClaim, remaining: float) -> Won | None:
+            won = await self._over(wanted, claim, records) if self._is_free(claim) else None
+            if won is None and remaining <= 0:
+                raise unavailable("These input responses are being processed; retry later")
+            return won
+
+        return await self._outcome_of_another(wanted, take_over)
+
+    async def _outcome_of_another(
+        self, wanted: WantedClaim, decide: Callable[[FoundClaim, float], Awaitable[T | None]]
+    ) -> Finished | ClaimRefused | T:
+        """Look at a claim until its round has ended, or until `decide` returns something for it, given
+        the seconds that remain of the wait."""
         ends, pause = self._clock() + self._limits.wait, self._limits.first_look
         with self._waiters.expecting((wanted.call, wanted.round)) as waiter:
             while True:
-                found = await self._look(wanted)
-                ended = await _ended(wanted, found)
-                if ended is not None or found is None:
+                claim = await self._look(wanted)
+                ended = await _ended(wanted, claim)
+                if ended is not None or claim is None:
                     return ended or ClaimRefused("claim-forgotten")
-                if self._is_free(found) and (won := await self._over(wanted, found, records)):
-                    return won
-                if (left := ends - self._clock()) <= 0:
-                    raise unavailable("These input responses are being processed; retry later")
-                await waiter.wait(min(pause, left))
+                decided = await decide(claim, ends - self._clock())
+                if decided is not None:
+                    return decided
+                remaining = ends - self._clock()
+                await waiter.wait(min(pause, remaining) if remaining > 0 else pause)
                 pause = min(pause * 2, self._limits.longest_pause)
 
     async def _look(self, wanted: WantedClaim) -> FoundClaim | None:

@@ -75,7 +75,7 @@ class _Leaving(NamedTuple):
 async def _leave(turn: Turn) -> Reply:
     wanted = rounds.wanted_claim(turn)
     leaving = _Leaving(wanted, claims.new_left(wanted), time.perf_counter())
-    left = LeftRound(turn.primitive.function, await _sealed_request(turn))
+    left = LeftRound(turn.primitive.missing_function, await _sealed_request(turn))
     is_first = turn.resumed.state is None  # its client cannot come back for the reply
     while True:
         try:

@@ -7,9 +7,9 @@ look, it reads the claims, and takes one by compare-and-set.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
 from mcphost.audit.records import new_id
@@ -29,7 +29,7 @@ from mcphost.protocol.errors import (
 from mcphost.runtime.call import Principal
 from mcphost.sealing.tokens import Purpose, SealError
 from mcphost.serving import lookups, replies, revocation, sealing, shutdown
-from mcphost.serving.context import Incoming, RunnablePrimitive, Turn
+from mcphost.serving.context import Incoming, Turn
 from mcphost.serving.database import AWAY, in_database
 from mcphost.serving.events import Relay
 from mcphost.serving.execution import audit_records, claims, elsewhere, rounds, stored_requests
@@ -51,14 +51,6 @@ UNREADABLE: Final = "The call can no longer be read"
 log = logging.getLogger(__name__)
 
 
-class Runnable(NamedTuple):
-    """What a request runs, and with which arguments."""
-
-    primitive: RunnablePrimitive
-    target: str
-    arguments: Mapping[str, Any]
-
-
 class TakenRound:
     """A left round that runs here. It is a `serving.revocation.Presence`: it ends when its caller loses
     access."""
@@ -69,7 +61,7 @@ class TakenRound:
         self.work: asyncio.Task[None] | None = None
 
     def revoke(self, refusal: ProtocolError) -> None:
-        """End the round; `refusal` is its reply. The cut of this process refuses nobody: another
+        """End the round; `refusal` is its reply. At the cut of this process there is none: another
         process runs the round."""
         if self.refusal is None and self.work is not None:
             self.refusal = None if shutdown.phase() is Phase.CUT else refusal
@@ -138,7 +130,13 @@ class LeftRounds:
     async def _run(self, left: LeftClaim) -> None:
         """Run a round. Whatever happens, its claim is concluded or can be taken again."""
         try:
-            await _run_left(left)
+            turn = await _turn_of(left)
+            won = (
+                None if turn is None else await claims.take_left(left, audit_records.started(turn))
+            )
+            if turn is not None and won is not None:
+                left = left._replace(epoch=won.epoch)
+                await _run_won(turn, won)
         except (*AWAY, RecordLost, asyncio.CancelledError, Superseded):
             pass  # the next look finds it again, here or at another process
         except ProtocolError as error:
@@ -153,29 +151,33 @@ class LeftRounds:
 left_rounds: Final = LeftRounds()
 
 
-async def _run_left(left: LeftClaim) -> None:
+async def _turn_of(left: LeftClaim) -> Turn | None:
+    """The turn of a left round, with the rights that its caller has now; None if it has ended, or is
+    not for this process any more. Raises ProtocolError if it must not run; SealError, VaultError and
+    InvalidState if it cannot be read."""
+    if left.epoch >= rounds.MAX_ATTEMPTS:
+        raise ProtocolError(INTERNAL_ERROR, rounds.GIVEN_UP)
     request = await in_database(rows.left_request, left)
     if not request:
-        return
+        return None
     incoming, now = await _restored(left, request)
     refusal = revocation.refusal(incoming.principal, now)
     if refusal is not None or now is None:
         raise refusal or invalid_params(GONE)
     incoming = incoming._replace(principal=now)
-    found = await _runnable(incoming)
-    if found is None:
+    params = incoming.exchange.params
+    target = lookups.target(incoming.exchange.method, params)
+    offering = await lookups.offering(incoming.tenant.id)
+    served = None if target is None else lookups.primitive(offering, target, now.scopes)
+    if target is None or served is None:
         raise invalid_params(GONE)
-    if found.primitive.function:  # it was published with another function meanwhile
-        return
-    turn = turn_of(incoming, *found)
-    turn = await opened(turn._replace(call=turn.call._replace(id=left.call)))
-    won = await claims.take_left(left, audit_records.started(turn))
-    if won is None:
-        return
-    try:
-        await _run_won(turn, won)
-    except ProtocolError as error:
-        await _refuse(left._replace(epoch=won.epoch), error)
+    primitive, variables = served
+    if primitive.missing_function:  # it was published with another function meanwhile
+        return None
+    is_read = target.method == "resources/read"
+    arguments = variables if is_read else params.get("arguments") or {}
+    turn = turn_of(incoming, primitive, target.name, arguments)
+    return await opened(turn._replace(call=turn.call._replace(id=left.call)))
 
 
 async def _run_won(turn: Turn, won: Won) -> None:
@@ -203,20 +205,6 @@ async def _restored(left: LeftClaim, request: str) -> tuple[Incoming, Principal 
     incoming = stored_requests.read(written, tenant)
     incoming = incoming._replace(leg=new_id())  # records distinguish the processes
     return incoming, await revocation.current(incoming.principal, tenant)
-
-
-async def _runnable(incoming: Incoming) -> Runnable | None:
-    """What a request of `tools/call`, `prompts/get` or `resources/read` runs, if it is still offered
-    to its caller."""
-    offering = await lookups.offering(incoming.tenant.id)
-    scopes, params = incoming.principal.scopes, incoming.exchange.params
-    if incoming.exchange.method == "resources/read":
-        read_at = lookups.resource(offering, params["uri"], scopes)
-        return None if read_at is None else Runnable(read_at[0], params["uri"], read_at[1])
-    is_tool = incoming.exchange.method == "tools/call"
-    primitive = (lookups.tool if is_tool else lookups.prompt)(offering, params["name"], scopes)
-    arguments = params.get("arguments") or {}
-    return None if primitive is None else Runnable(primitive, primitive.name, arguments)
 
 
 async def _refuse(left: LeftClaim, error: ProtocolError) -> None:

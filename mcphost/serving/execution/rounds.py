@@ -96,6 +96,9 @@ def _run(turn: Turn) -> Run:
     return Run(call.method, primitive.name, primitive.version, str(call.id), call.round)
 
 
+MAX_ATTEMPTS = 5
+"""How many processes may stop while they run one round that any process may take, before it fails."""
+GIVEN_UP = "The server stopped several times while this ran"
 NOT_NOW = "The server cannot record calls at the moment"
 UNRECORDED_END = "The tool has run, but its result could not be recorded"
 UNRECORDED_TASK = "The call could not be recorded as a task, and has not run"
@@ -228,7 +231,7 @@ async def _run_held(turn: Turn, ports: MovablePorts, held: Held) -> Reply:
     is_task = supported and stored_tasks.begins_as_task(turn)
     before = () if is_task else audit_records.before(turn)
     running = None
-    if turn.primitive.function and turn.call.delivery is Delivery.LEGACY and not is_task:
+    if turn.primitive.missing_function and turn.call.delivery is Delivery.LEGACY and not is_task:
         _refuse_absent(turn, held)
         running = Running(_left(turn), time.perf_counter())
     await _begin(turn, _recorded(held.start(before)))

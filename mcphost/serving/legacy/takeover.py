@@ -33,7 +33,7 @@ from mcphost.serving.database import commit_patiently, in_database_unbounded
 from mcphost.serving.events import Relay
 from mcphost.serving.execution import stored_requests
 from mcphost.serving.legacy import absent, questions, storage
-from mcphost.serving.legacy.absent import CallTarget
+from mcphost.serving.legacy.absent import SessionTarget
 from mcphost.serving.legacy.call import SessionCall
 from mcphost.serving.legacy.held import HeldCall
 from mcphost.serving.legacy.questions import OpenRound
@@ -134,7 +134,7 @@ async def _is_left(call: UUID) -> bool:
     return True
 
 
-async def _target(call: UUID) -> CallTarget | None:
+async def _target(call: UUID) -> SessionTarget | None:
     """What a call runs, if this process lacks code; None also if its request cannot be read."""
     row = await in_database_unbounded(session_calls.request_of, call)
     if row is None or not await absent.lacks_any(row.tenant):
@@ -231,7 +231,7 @@ async def _pick_up(
 
 
 _found: Final[Relay[UUID]] = Relay(_take_over_all)
-_left: Final[dict[UUID, CallTarget]] = {}
+_left: Final[dict[UUID, SessionTarget]] = {}
 """Calls that were left to other processes, and what they run."""
 _in_hand: Final[set[UUID]] = set()
 """Calls that are being taken over, so that only one task does it. For the event loop's thread."""

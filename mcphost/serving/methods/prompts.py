@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any
 
-from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.protocol.errors import invalid_params, shown
 from mcphost.protocol.prompts import check_arguments
 from mcphost.serving import limits, lookups, policy
 from mcphost.serving.context import Incoming
 from mcphost.serving.execution import calls
-from mcphost.serving.lookups import offering
+from mcphost.serving.lookups import CallTarget, offering
 from mcphost.serving.methods import pagination
 from mcphost.serving.ports import EventStream
 from mcphost.serving.replies import finish, server_info
@@ -29,7 +28,7 @@ async def get_prompt(incoming: Incoming, stream: EventStream) -> Mapping[str, An
     offered, scopes = await offering(incoming.tenant.id), incoming.principal.scopes
     prompt = lookups.prompt(offered, name, scopes)
     if prompt is None:
-        absent = lookups.absent(offered, PrimitiveType.PROMPT, name, scopes)
+        absent = lookups.absent(offered, CallTarget("prompts/get", name), scopes)
         raise absent or invalid_params(f"Unknown prompt: {shown(name)}")
     problem = check_arguments(prompt.arguments, arguments)
     if problem is not None:

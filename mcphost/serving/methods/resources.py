@@ -10,7 +10,7 @@ from mcphost.protocol.resources import resource_not_found
 from mcphost.serving import lookups, policy
 from mcphost.serving.context import Incoming
 from mcphost.serving.execution import calls
-from mcphost.serving.lookups import offering
+from mcphost.serving.lookups import CallTarget, offering
 from mcphost.serving.methods import pagination
 from mcphost.serving.ports import EventStream
 from mcphost.serving.replies import finish, server_info
@@ -35,13 +35,14 @@ async def read_resource(incoming: Incoming, stream: EventStream) -> Mapping[str,
     """
     policy.require_scope(incoming.principal, policy.CALL)
     uri = incoming.exchange.params["uri"]
-    offered = await offering(incoming.tenant.id)
+    offered, scopes = await offering(incoming.tenant.id), incoming.principal.scopes
     try:
-        found = lookups.resource(offered, uri, incoming.principal.scopes)
+        found = lookups.resource(offered, uri, scopes)
     except ValueError as error:
         raise invalid_params(f"params.uri: {error}", {"uri": uri}) from None
     if found is None:
-        raise resource_not_found(uri)
+        absent = lookups.absent(offered, CallTarget("resources/read", uri), scopes)
+        raise absent or resource_not_found(uri)
     primitive, arguments = found
     reply = await calls.run(incoming, primitive, uri, arguments, stream)
     return finish(reply, server_info(incoming.tenant.title, incoming.tenant.icon), _cacheable)

@@ -5,7 +5,6 @@ from operator import attrgetter
 from typing import Any
 
 from mcphost.catalogue.snapshots import ToolSnapshot
-from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.protocol.eras import Era
 from mcphost.protocol.errors import invalid_params, shown
 from mcphost.protocol.headers import check_param_headers
@@ -16,7 +15,7 @@ from mcphost.serving import limits, lookups, policy
 from mcphost.serving.context import Incoming
 from mcphost.serving.execution import calls
 from mcphost.serving.execution.stored_tasks import wants_task
-from mcphost.serving.lookups import offering
+from mcphost.serving.lookups import CallTarget, offering
 from mcphost.serving.methods import pagination
 from mcphost.serving.ports import EventStream
 from mcphost.serving.replies import finish, server_info
@@ -34,7 +33,7 @@ async def call_tool(incoming: Incoming, stream: EventStream) -> Mapping[str, Any
     offered, scopes = await offering(incoming.tenant.id), incoming.principal.scopes
     tool = lookups.tool(offered, name, scopes)
     if tool is None:
-        absent = lookups.absent(offered, PrimitiveType.TOOL, name, scopes)
+        absent = lookups.absent(offered, CallTarget("tools/call", name), scopes)
         raise absent or invalid_params(f"Unknown tool: {shown(name)}")
     if tool.task_support is not TaskSupport.NEVER or incoming.session is not None:
         _check_task_support(incoming, tool)

@@ -18,7 +18,6 @@ from mcphost.calls.session_calls import SupersededError
 from mcphost.feed.loop import ChangeNews
 from mcphost.feed.nodes import heartbeat
 from mcphost.kinds.declarations import ABSENT
-from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.observability import counters
 from mcphost.protocol.errors import (
     INTERNAL_ERROR,
@@ -41,6 +40,7 @@ from mcphost.serving.execution.deliveries import state_context
 from mcphost.serving.execution.held_task import HeldTask, Retries, running_tasks
 from mcphost.serving.execution.links import warm
 from mcphost.serving.limits import InUse
+from mcphost.serving.lookups import CallTarget
 from mcphost.serving.options import options
 from mcphost.serving.ports import NoStream
 from mcphost.serving.request_state import InvalidState
@@ -51,9 +51,6 @@ from mcphost.tasks.selectors import TaskRow
 from mcphost.tasks.states import TaskState
 from mcphost.vault.errors import VaultError
 
-MOST_ATTEMPTS: Final = 5
-"""How many processes may die while they run one round, before its task fails."""
-GIVEN_UP: Final = "The server stopped several times while this ran"
 ELSEWHERE_SECONDS: Final = 1.0
 """How soon the job of a task is handed out again that a worker without its function has taken."""
 CANCELLED_REASON: Final = "the task was cancelled"
@@ -291,16 +288,14 @@ async def _absent(row: TaskRow) -> ProtocolError | None:
     offering = await lookups.offering(row.tenant)
     tool = offering.tools_by_name.get(row.tool)
     if tool is None:
-        problem = offering.problem(PrimitiveType.TOOL, row.tool)
-        scopes = frozenset[str]() if problem is None else problem.scopes
-        return lookups.absent(offering, PrimitiveType.TOOL, row.tool, scopes)
-    return unavailable(ABSENT) if tool.function else None
+        return lookups.absent(offering, CallTarget("tools/call", row.tool), None)
+    return unavailable(ABSENT) if tool.missing_function else None
 
 
 def _refusal(row: TaskRow, restored: RestoredTask) -> ProtocolError | None:
     """Why the next round of a task may not run, if so."""
-    if row.attempts >= MOST_ATTEMPTS:
-        return ProtocolError(INTERNAL_ERROR, GIVEN_UP)
+    if row.attempts >= rounds.MAX_ATTEMPTS:
+        return ProtocolError(INTERNAL_ERROR, rounds.GIVEN_UP)
     return revocation.refusal(restored.incoming.principal, restored.now)
 
 

@@ -27,6 +27,7 @@ from mcphost.serving.execution import claims, left_rounds
 from mcphost.serving.execution.claims import ClaimLimits
 from mcphost.serving.execution.elsewhere import NOT_TAKEN
 from mcphost.serving.execution.left_rounds import GONE
+from mcphost.serving.execution.rounds import GIVEN_UP, MAX_ATTEMPTS
 from mcphost.serving.process import lifecycle
 from tests.cast import ACTOR, Cast
 from tests.mcp import Reply, begun
@@ -449,3 +450,39 @@ async def test_states_for_absent_functions_are_counted(asking: Cast, impatient: 
     async with lacking(PAINT):
         state_of(await calling(asking.owner.mcp_token, "paint", what="it").leg())
     assert shed.value == before + 1
+
+
+async def test_a_round_that_stops_its_processes_again_and_again_is_given_up(asking: Cast) -> None:
+    asker = calling(asking.owner.mcp_token, "paint", what="it")
+    state = state_of(await asker.leg())
+    async with lacking(PAINT) as here:
+        request = asyncio.create_task(asker.leg(state, RED))
+        await _is_left()
+        left = Claim.objects.exclude(function="")
+        await in_database(lambda: left.update(epoch=MAX_ATTEMPTS))
+        refused = await _run_elsewhere(here, request)
+    assert (refused.error["code"], refused.error["message"]) == (-32603, GIVEN_UP)
+    assert _did() == []
+
+
+@pytest.mark.parametrize(
+    ("function", "method", "params"),
+    [
+        ("asking.letter", "prompts/get", {"name": "letter", "arguments": {"to": "Ada"}}),
+        ("asking.page", "resources/read", {"uri": "asking://page"}),
+        ("asking.day", "resources/read", {"uri": "asking://days/1"}),
+    ],
+)
+async def test_prompts_and_resources_that_no_process_has_are_not_called_unknown(
+    asking: Cast, function: str, method: str, params: dict[str, object]
+) -> None:
+    async with lacking(function) as here:
+        await here.none_lives()
+        refused = await Asker(asking.owner.mcp_token, params, method=method).leg()
+    assert (refused.error["code"], refused.error["message"]) == (-32603, NO_PROCESS)
+
+
+async def test_a_function_that_is_no_longer_granted_is_unknown(asking: Cast) -> None:
+    await in_database(services.revoke_grant, asking.acme.id, PAINT, ACTOR)
+    refused = await calling(asking.owner.mcp_token, "paint", what="it").leg()
+    assert refused.error["message"] == "Unknown tool: 'paint'"

@@ -14,7 +14,8 @@ from mcphost.audit.writer.conditions import Condition
 from mcphost.audit.writer.writer import RecordLost, writer
 from mcphost.serving.database import in_database
 from mcphost.serving.execution.held_task import running_tasks
-from mcphost.serving.tasks.runner import MOST_ATTEMPTS, runner
+from mcphost.serving.execution.rounds import MAX_ATTEMPTS
+from mcphost.serving.tasks.runner import runner
 from mcphost.tasks.changes import NO_OWNER
 from mcphost.tasks.models import Task as TaskModel
 from tests.cast import Cast
@@ -89,13 +90,13 @@ async def test_a_step_that_was_recorded_before_its_call_became_a_task_does_not_r
 
 async def test_a_task_whose_processes_die_again_and_again_fails(owner: Follower) -> None:
     task = await owner.begin("hangs")
-    for _ in range(MOST_ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         await happened("running")
         await _die(task)
     seen = await task.ended()
     assert seen["status"] == "failed"
     assert "several times" in seen["error"]["message"]
-    assert did() == ["hangs began"] * MOST_ATTEMPTS
+    assert did() == ["hangs began"] * MAX_ATTEMPTS
 
 
 async def test_a_process_that_was_thought_dead_runs_no_further_step(owner: Follower) -> None:
