@@ -60,6 +60,8 @@ def before(turn: Turn) -> tuple[Record, ...]:
 
     Empty for a read-only primitive's first round.
     """
+    if turn.primitive.read_only and not turn.resumed.taken:  # most calls
+        return ()
     return (*answers(turn), *started(turn))
 
 
