@@ -111,9 +111,13 @@ def test_code_that_cannot_be_read_sends_nothing(config: dict[str, object]):
 
 def test_the_longest_script_is_read_in_linear_time():
     def cost(count: int) -> float:
+        """The least CPU time of three, because a collection of garbage may fall into one."""
         part = f"http.get('{SHOP}', json=[" + "secret('a')," * count + "])\n"
-        began = time.process_time()
-        assert len(sent(part)) == 2
-        return time.process_time() - began
+        times = []
+        for _ in range(3):
+            began = time.process_time()
+            assert len(sent(part)) == 2
+            times.append(time.process_time() - began)
+        return min(times)
 
     assert cost(MOST_TOKENS // 8) < 40 * max(cost(MOST_TOKENS // 80), 0.001)
