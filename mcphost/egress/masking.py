@@ -78,6 +78,7 @@ class Mask:
             for order in ("be", "le")
         )
         self._exact = list(dict.fromkeys(each for value in known for each in _exact(value)))
+        self._lower = list(dict.fromkeys(value.lower().encode() for value in known))
 
     def __bool__(self) -> bool:
         """Whether there is anything to mask."""
@@ -99,6 +100,11 @@ class Mask:
     def latin(self, content: str) -> str:
         """Mask a header, whose characters stand for one byte each."""
         return self.bytes(content.encode("latin-1")).decode("latin-1")
+
+    def name(self, content: str) -> str:
+        """Mask the name of a header, which is in lower case, whatever it was."""
+        raw = content.encode("latin-1")
+        return self.latin(_without(raw, _found(raw, self._lower)).decode("latin-1"))
 
 
 def _wide(content: bytes, big: Sequence[bytes], little: Sequence[bytes]) -> set[_Range]:
