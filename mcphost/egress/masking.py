@@ -26,6 +26,9 @@ _PASSES: Final = 4
 MOST_ESCAPES: Final = 2**21
 """Escapes of a content that are decoded, which takes a second or two: more than 8 MiB of JSON have with
 each character escaped. What has more cannot be checked, so it is refused."""
+MOST_FOUND: Final = 2**17
+"""Places of secrets in a content, of which each takes memory. Many secrets that contain each other stand
+in as many places at once."""
 _LEAST: Final = 6
 """Bytes of a decoded value. A value that is mostly escapes is found in its usual forms only."""
 # Each alternative begins with one certain character: then what begins none is skipped five times as
@@ -194,9 +197,14 @@ def _ranges(plain: bytes, steps: Sequence[bytes], forms: Sequence[bytes]) -> lis
 
 
 def _found(plain: bytes, forms: Sequence[bytes]) -> Iterator[_Range]:
+    """Yield where the forms stand. Raises EgressResponseError for too many places."""
+    left = MOST_FOUND
     for form in _likely(plain, forms):
         at = plain.find(form)
         while at >= 0:
+            left -= 1
+            if left < 0:
+                raise EgressResponseError(f"The response has more than {MOST_FOUND} secrets.")
             yield at, at + len(form)
             at = plain.find(form, at + len(form))
 

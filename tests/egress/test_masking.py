@@ -174,6 +174,15 @@ def test_a_value_that_overlaps_another_one_does_not_reveal_the_rest(
     assert PLAIN[2:].encode(form) not in masked
 
 
+@pytest.mark.parametrize("encoding", WIDE)
+def test_a_content_with_too_many_secrets_is_refused(encoding: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(masking, "MOST_FOUND", 100)
+    mask = Mask(["a" * length for length in range(8, 108)])
+    assert mask.bytes(("a" * 8 + "|").encode(encoding) * 8).count(MASKED) == 8
+    with pytest.raises(EgressResponseError, match="more than 100 secrets"):
+        mask.bytes(("a" * 1000).encode(encoding))
+
+
 def test_white_space_around_a_value_stays():
     assert (
         Mask([PLAIN]).text(f"a \n {PLAIN}\r\n\t b +{PLAIN}+") == "a \n [secret]\r\n\t b +[secret]+"
