@@ -440,7 +440,7 @@ def _size(response: ReceivedResponse) -> int:
 def _without(mask: Mask, response: ReceivedResponse) -> ReceivedResponse:
     return ReceivedResponse(
         response.status,
-        tuple((mask.latin(name), mask.latin(value)) for name, value in response.headers),
+        tuple((mask.name(name), mask.latin(value)) for name, value in response.headers),
         mask.bytes(response.body),
         mask.text(response.url),
     )

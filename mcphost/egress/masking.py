@@ -26,6 +26,9 @@ _PASSES: Final = 4
 MOST_ESCAPES: Final = 2**21
 """Escapes of a content that are decoded, which takes a second or two: more than 8 MiB of JSON have with
 each character escaped. What has more cannot be checked, so it is refused."""
+MOST_FOUND: Final = 2**17
+"""Places of secrets in a content, of which each takes memory. Many secrets that contain each other stand
+in as many places at once."""
 _LEAST: Final = 6
 """Bytes of a decoded value. A value that is mostly escapes is found in its usual forms only."""
 # Each alternative begins with one certain character: then what begins none is skipped five times as
@@ -73,8 +76,12 @@ class Mask:
     def __init__(self, values: Iterable[str]) -> None:
         known = sorted(set(values), key=len, reverse=True)
         self._decoded = list(dict.fromkeys(each for value in known for each in _decoded(value)))
-        self._wide = [each for value in known for each in _wide(value)]
+        self._big, self._little = (
+            [value.encode(f"{form}-{order}") for value in known for form in ("utf-16", "utf-32")]
+            for order in ("be", "le")
+        )
         self._exact = list(dict.fromkeys(each for value in known for each in _exact(value)))
+        self._lower = list(dict.fromkeys(value.lower().encode() for value in known))
 
     def __bool__(self) -> bool:
         """Whether there is anything to mask."""
@@ -82,9 +89,11 @@ class Mask:
 
     def bytes(self, content: bytes) -> bytes:
         if self._exact:
-            content = _replaced(content, self._wide)
-            content = _without(content, self._decoded)
-            content = _replaced(content, self._exact)
+            # All are found before one is replaced: to replace a value that overlaps another one
+            # would leave the rest of that.
+            found = [*_found(content, self._exact), *_wide(content, self._big, self._little)]
+            found += _escaped(content, self._decoded)
+            content = _without(content, found)
         return content
 
     def text(self, content: str) -> str:
@@ -95,21 +104,27 @@ class Mask:
         """Mask a header, whose characters stand for one byte each."""
         return self.bytes(content.encode("latin-1")).decode("latin-1")
 
+    def name(self, content: str) -> str:
+        """Mask the name of a header, which is in lower case, whatever it was."""
+        raw = content.encode("latin-1")
+        return self.latin(_without(raw, _found(raw, self._lower)).decode("latin-1"))
 
-def _replaced(content: bytes, forms: Sequence[bytes]) -> bytes:
-    for form in _likely(content, forms):
-        content = content.replace(form, MASKED)
-    return content
 
+def _wide(content: bytes, big: Sequence[bytes], little: Sequence[bytes]) -> set[_Range]:
+    """Return where these forms stand in which every character has several bytes.
 
-def _wide(value: str) -> Iterator[bytes]:
-    """Yield forms in which every character has several bytes."""
-    for encoding in ("utf-32-be", "utf-32-le", "utf-16-be", "utf-16-le"):
-        yield value.encode(encoding)
+    With a NUL before it, a little-endian text of ASCII seems to be a big-endian one that begins with
+    this NUL. One of both is enough; with both, the text around would lose a byte.
+    """
+    found = set(_found(content, big))
+    for first, last in _found(content, little):
+        if found.isdisjoint((first - nuls, last - nuls) for nuls in (1, 3)):
+            found.add((first, last))
+    return found
 
 
 def _exact(value: str) -> Iterator[bytes]:
-    """Yield forms that are found as they are, the longest first."""
+    """Yield forms that are found as they are."""
     raw = value.encode()
     every = "".join(f"%{byte:02x}" for byte in raw)
     for percent in (every, every.upper(), quote(value, safe=""), quote_plus(value), quote(value)):
@@ -153,20 +168,22 @@ def _base64_forms(raw: bytes) -> Iterator[bytes]:
             yield encode(padded)[first:last]
 
 
-def _without(content: bytes, forms: Sequence[bytes]) -> bytes:
-    """Return the content without the parts that are one of the forms, as they are or once decoded.
+def _without(content: bytes, found: Iterable[_Range]) -> bytes:
+    pieces, end = bytearray(), 0
+    for first, last in _merged(sorted(found)):
+        pieces += content[end:first] + MASKED
+        end = last
+    return bytes(pieces + content[end:])
+
+
+def _escaped(content: bytes, forms: Sequence[bytes]) -> list[_Range]:
+    """Return where the forms stand, as they are or once decoded.
 
     As they are, too, because what stands before a form can seem to be an escape with its beginning.
     """
     decoded, steps = _decode(content)
     found = _ranges(content, (), forms)
-    if steps:
-        found = sorted([*found, *_ranges(decoded, steps, forms)])
-    pieces, end = bytearray(), 0
-    for first, last in _merged(found):
-        pieces += content[end:first] + MASKED
-        end = last
-    return bytes(pieces + content[end:])
+    return [*found, *_ranges(decoded, steps, forms)] if steps else found
 
 
 def _ranges(plain: bytes, steps: Sequence[bytes], forms: Sequence[bytes]) -> list[_Range]:
@@ -180,9 +197,14 @@ def _ranges(plain: bytes, steps: Sequence[bytes], forms: Sequence[bytes]) -> lis
 
 
 def _found(plain: bytes, forms: Sequence[bytes]) -> Iterator[_Range]:
+    """Yield where the forms stand. Raises EgressResponseError for too many places."""
+    left = MOST_FOUND
     for form in _likely(plain, forms):
         at = plain.find(form)
         while at >= 0:
+            left -= 1
+            if left < 0:
+                raise EgressResponseError(f"The response has more than {MOST_FOUND} secrets.")
             yield at, at + len(form)
             at = plain.find(form, at + len(form))
 

@@ -3,6 +3,7 @@
 VaultError
     MasterKeyMismatch   the master key is missing, or is not the one that wrapped the keys
     DamagedSecretError  a wrapped secret was changed or moved
+        DamagedValueError   the value of a secret that a tenant stored was
     NoActiveKeyError    the ring has no key to seal with
     NoSecretsError      the tenant has no secrets
     KeyRefusalError     the operation is not possible for this key, or not now
@@ -20,6 +21,17 @@ class MasterKeyMismatch(VaultError):  # noqa: N818 - a refusal to start that say
 
 class DamagedSecretError(VaultError):
     """A wrapped secret cannot be unwrapped: it was changed, or moved from another row."""
+
+
+class DamagedValueError(DamagedSecretError):
+    """The value of a secret that a tenant stored cannot be decrypted. `name` is the secret's."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(
+            f"the value of the secret {name!r} cannot be decrypted: it was modified, or moved from "
+            "another row; type it in again"
+        )
 
 
 class NoActiveKeyError(VaultError):

@@ -18,6 +18,7 @@ from mcphost.egress.masking import MASKED, Mask
 VALUE = 's3cr3t/va=ue+w\\ith &"<marks>"~%z1\'x;'
 PLAIN = "sk-live-0123456789abcdefABCDEF"
 VALUES = [VALUE, PLAIN]
+WIDE = ["ascii", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"]
 
 NAMED = {
     character: f"&{name}"
@@ -158,6 +159,28 @@ def test_all_of_many_values_are_masked():
     assert Mask(values).text(other) == other
     for size in range(9):
         assert Mask(values).text("v" * size) == "v" * size
+
+
+@pytest.mark.parametrize("known", ["longer than the secret, " * 2, "short: "])
+@pytest.mark.parametrize("before", WIDE)
+@pytest.mark.parametrize("form", WIDE)
+def test_a_value_that_overlaps_another_one_does_not_reveal_the_rest(
+    form: str, before: str, known: str
+):
+    """Who may store secrets knows `known` and tries out how the other value goes on."""
+    joint = PLAIN[0].encode(before).removesuffix(PLAIN[0].encode(form))
+    content = known.encode(before) + joint + PLAIN.encode(form)
+    masked = Mask([known + PLAIN[0], PLAIN]).bytes(content)
+    assert PLAIN[2:].encode(form) not in masked
+
+
+@pytest.mark.parametrize("encoding", WIDE)
+def test_a_content_with_too_many_secrets_is_refused(encoding: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(masking, "MOST_FOUND", 100)
+    mask = Mask(["a" * length for length in range(8, 108)])
+    assert mask.bytes(("a" * 8 + "|").encode(encoding) * 8).count(MASKED) == 8
+    with pytest.raises(EgressResponseError, match="more than 100 secrets"):
+        mask.bytes(("a" * 1000).encode(encoding))
 
 
 def test_white_space_around_a_value_stays():

@@ -191,6 +191,22 @@ async def test_a_header_of_the_response_that_is_not_ascii_is_masked():
     assert received.header("X-Name") == "<[secret]>"
 
 
+@pytest.mark.parametrize(
+    "name", ["Tops3cret-Value", "X-Tops3cret-Value-2", "tops3cret-value", "TOPS3CRET-VALUE"]
+)
+async def test_a_secret_in_the_name_of_a_header_is_masked(name: str):
+    async def handler(request: Arrived, writer: asyncio.StreamWriter) -> None:
+        head = f"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n{name}: 1\r\n\r\n"
+        writer.write(head.encode())
+
+    async with running(handler) as service, opened(service) as egress:
+        request = OutgoingRequest(url(service), headers=(("X-Key", KEY),))
+        secret = revealing(service, "Tops3cret-Value")
+        received = await egress.send(request, local(service), secret)
+    names = name.lower().replace("tops3cret-value", "[secret]")
+    assert received.headers == ((names, "1"),)
+
+
 @pytest.mark.parametrize("place", SecretPlace)
 async def test_a_secret_goes_only_to_its_places(place: SecretPlace):
     parts: dict[SecretPlace, dict[str, object]] = {

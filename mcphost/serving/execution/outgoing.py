@@ -16,12 +16,11 @@ from mcphost.egress.secret_values import Secret, SecretPlace
 from mcphost.runtime.call import Principal, PrincipalKind
 from mcphost.serving import lookups
 from mcphost.tenants.selectors import TenantSnapshot
-from mcphost.vault.errors import VaultError
+from mcphost.vault.errors import DamagedValueError, VaultError
 from mcphost.vault.secrets.selectors import load_values_to_mask
 from mcphost.vault.secrets.usable import UsableSecret
 
 EVERYWHERE: Final = (AllowedHost.parse("*"),)
-_UNREADABLE: Final = "The secrets of this tenant cannot be read."
 
 
 class TenantHttp:
@@ -53,8 +52,8 @@ class TenantHttp:
     async def _values_to_mask(self) -> Sequence[str]:
         try:
             return await lookups.values_to_mask(self._tenant.id)
-        except VaultError:
-            raise EgressSecretError(_UNREADABLE) from None
+        except VaultError as error:
+            raise _unreadable(error) from None
 
 
 def fetch(tenant: UUID, allowed: Sequence[str], url: str, limits: EgressLimits) -> ReceivedResponse:
@@ -64,8 +63,8 @@ def fetch(tenant: UUID, allowed: Sequence[str], url: str, limits: EgressLimits) 
     """
     try:
         values = load_values_to_mask(tenant)
-    except VaultError:
-        raise EgressSecretError(_UNREADABLE) from None
+    except VaultError as error:
+        raise _unreadable(error) from None
 
     async def values_to_mask() -> Sequence[str]:
         return values
@@ -81,6 +80,16 @@ def fetch(tenant: UUID, allowed: Sequence[str], url: str, limits: EgressLimits) 
             await egress.aclose()
 
     return asyncio.run(send())
+
+
+def _unreadable(error: VaultError) -> EgressSecretError:
+    """Return why nothing can be masked. Of what else is wrong with keys, operators read in the log."""
+    if isinstance(error, DamagedValueError):
+        return EgressSecretError(
+            f"The secret {error.name!r} of this tenant cannot be read, so it could not be masked in a "
+            "response. Type its value in again, or delete it."
+        )
+    return EgressSecretError("The secrets of this tenant cannot be read.")
 
 
 class _Sender:

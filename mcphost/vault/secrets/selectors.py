@@ -16,7 +16,7 @@ from django.utils import timezone
 from mcphost.audit.last_use import LastUse
 from mcphost.feed.cache import MISS, Cache, Miss
 from mcphost.vault import selectors as keys
-from mcphost.vault.errors import DamagedSecretError
+from mcphost.vault.errors import DamagedSecretError, DamagedValueError
 from mcphost.vault.models import FormerValue, StoredSecret
 from mcphost.vault.secrets.fields import SecretRules
 from mcphost.vault.secrets.usable import UsableSecret
@@ -114,7 +114,7 @@ def load_secret(tenant_id: UUID, name: str) -> UsableSecret | None:
 def cached_values_to_mask(tenant_id: UUID) -> tuple[str, ...] | Miss:
     """Return the values of all of a tenant's secrets, and those that they had, to mask; see `cached_secret`.
 
-    That does not count as their use. Raises DamagedSecretError.
+    That does not count as their use. Raises DamagedValueError.
     """
     known = _cache.get(tenant_id)
     if known is MISS:
@@ -172,8 +172,15 @@ def _load(tenant_id: UUID) -> SealedValues:
 
 
 def _values(known: SealedValues, key: PayloadKey) -> tuple[str, ...]:
-    current = [open_value(row.sealed, row.bound, key) for row in known.secrets.values()]
+    current = [_value(row, key) for row in known.secrets.values()]
     return (*current, *_readable(known.former, key))
+
+
+def _value(row: SealedSecret, key: PayloadKey) -> str:
+    try:
+        return open_value(row.sealed, row.bound, key)
+    except DamagedSecretError:
+        raise DamagedValueError(row.name) from None
 
 
 def _readable(former: Iterable[SealedFormerValue], key: PayloadKey) -> Iterator[str]:
@@ -190,7 +197,7 @@ def _usable(row: SealedSecret, key: PayloadKey) -> UsableSecret:
 
 
 def _reveal(row: SealedSecret, key: PayloadKey) -> str:
-    value = open_value(row.sealed, row.bound, key)
+    value = _value(row, key)
     secret_uses.note(row.id, timezone.now())
     return value
 
