@@ -15,6 +15,7 @@ from mcphost.catalogue import compiling, kinds, selectors
 from mcphost.catalogue.seeding import publish_functions
 from mcphost.console.primitives.form import author_texts
 from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.kinds.python.discovery import PREFIX
 from mcphost.kinds.python.kind import PythonKind
 from mcphost.runtime.schema import ArgumentProblem
 from mcphost.tenants.fields import TenantFields
@@ -67,7 +68,8 @@ def tenant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[UUID]:
     load(after, monkeypatch)
     yield tenant
     for name in set(sys.modules) - modules:
-        del sys.modules[name]
+        if name.startswith(PREFIX):
+            del sys.modules[name]
 
 
 def test_every_page_and_command_serves_what_works_and_names_what_does_not(

@@ -307,8 +307,8 @@ FILES: Final = {
     "signal_handler": "import signal\nsignal.signal(signal.SIGTERM, print)  # @@",
     "reads_input": "input()  # @@",
     "option": "from mcphost.sdk import tool\n@tool(colour='red')  # @@\ndef f(): ...",
-    "tasks": "from mcphost.sdk import tool\n@tool(tasks=['slow'])  # @@\ndef f(): ...",
-    "retries": "from mcphost.sdk import tool\n@tool(tasks='slow', retries='2')  # @@\ndef f(): ...",
+    "tasks_option": "from mcphost.sdk import tool\n@tool(tasks=['slow'])  # @@\ndef f(): ...",
+    "retries_option": "from mcphost.sdk import tool\n@tool(tasks='slow', retries='2')  # @@\ndef f(): ...",
     "requires_text": "from mcphost.sdk import prompt\n@prompt(requires='a')  # @@\ndef f(): ...",
     "resource_no_uri": "from mcphost.sdk import resource\n@resource(5)  # @@\ndef f(): ...",
     "completer_of_nothing": (
