@@ -85,9 +85,9 @@ class Wakeups:
     async def _until_end(self, layer: Any) -> None:
         work = asyncio.ensure_future(self._reconnect(layer))
         await self._end.wait()
-        work.cancel()
-        with suppress(asyncio.CancelledError):
-            await work
+        while not work.done():  # the client library can lose a cancellation
+            work.cancel()
+            await asyncio.wait((work,), timeout=AGAIN_SECONDS)
 
     async def _reconnect(self, layer: Any) -> None:
         # The end is asked for beside the cancellation: a task group whose child fails while it is

@@ -108,18 +108,25 @@ async def _take_over_all(found: Sequence[UUID]) -> None:
     for call in found:
         if shutdown.draining():  # other processes take over the rest without waiting
             return
-        if call in _in_hand:
+        other = _in_hand.get(call)
+        if other is not None:
+            await asyncio.wait((other,))
             continue
-        _in_hand.add(call)
+        done = _in_hand[call] = asyncio.get_running_loop().create_future()
         try:
-            if await _is_left(call):
-                continue
-            taken_over = await in_database_unbounded(session_calls.Takeover(call, heartbeat.id))
-            if taken_over is not None:
-                log.warning("a call is taken over", extra={"call": str(call)})
-                await _go_on(taken_over)
+            await _take_over(call)
         finally:
-            _in_hand.discard(call)
+            del _in_hand[call]
+            done.set_result(None)
+
+
+async def _take_over(call: UUID) -> None:
+    if await _is_left(call):
+        return
+    taken_over = await in_database_unbounded(session_calls.Takeover(call, heartbeat.id))
+    if taken_over is not None:
+        log.warning("a call is taken over", extra={"call": str(call)})
+        await _go_on(taken_over)
 
 
 async def _is_left(call: UUID) -> bool:
@@ -233,7 +240,8 @@ async def _pick_up(
 _found: Final[Relay[UUID]] = Relay(_take_over_all)
 _left: Final[dict[UUID, SessionTarget]] = {}
 """Calls that were left to other processes, and what they run."""
-_in_hand: Final[set[UUID]] = set()
-"""Calls that are being taken over, so that only one task does it. For the event loop's thread."""
+_in_hand: Final[dict[UUID, "asyncio.Future[None]"]] = {}
+"""Calls that are being taken over, so that only one task does it; others wait for it. For the event
+loop's thread."""
 _tasks: Final[set["asyncio.Task[None]"]] = set()
 """The tasks of `take_over`, referenced because their callers may have been cancelled."""

@@ -211,6 +211,21 @@ async def test_an_input_response_is_stored_and_announced_without_the_code(
     assert module("asking").did == ["a wall red"]
 
 
+async def test_an_input_response_is_announced_while_another_task_has_the_call_in_hand(
+    asking: Cast, processes: Processes
+) -> None:
+    caller = await Caller.at(asking)
+    await _asks(caller)
+    await in_database(processes.only_the_other_has, "asking.paint")
+    row = await _row()
+    looking = asyncio.ensure_future(takeover.take_over(id=row.id))
+    await true(lambda: row.id in takeover._in_hand or row.id in takeover._left)
+    await takeover.go_on(row.id, row.tenant)
+    await looking
+    announced = Change.objects.filter(what=session_calls.RELEASED, object_id=row.id.hex)
+    assert await in_database(announced.exists)
+
+
 # --- first calls ---
 
 
