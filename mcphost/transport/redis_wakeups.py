@@ -85,7 +85,8 @@ class Wakeups:
     async def _until_end(self, layer: Any) -> None:
         work = asyncio.ensure_future(self._reconnect(layer))
         await self._end.wait()
-        while not work.done():  # the client library can lose a cancellation
+        while not work.done():
+            self._news.set()  # ends `_send`
             work.cancel()
             await asyncio.wait((work,), timeout=AGAIN_SECONDS)
 
@@ -111,8 +112,8 @@ class Wakeups:
             await layer.group_add(GROUP, channel)
         self._news.set()
         async with asyncio.TaskGroup() as both:
-            both.create_task(self._listen(layer, channel))
-            both.create_task(self._send(layer))
+            listening = both.create_task(self._listen(layer, channel))
+            both.create_task(self._send(layer, listening))
 
     async def _listen(self, layer: Any, channel: str) -> None:
         while True:
@@ -122,8 +123,10 @@ class Wakeups:
             if message["news"] and message["by"] != self._name:
                 self._wake()
 
-    async def _send(self, layer: Any) -> None:
-        while True:
+    async def _send(self, layer: Any, listening: "asyncio.Task[None]") -> None:
+        """Send until `listening` has ended. It does not rely on being cancelled: the client library
+        loses a cancellation now and then."""
+        while not (self._end.is_set() or listening.done()):
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._beacon):
                     await self._news.wait()

@@ -5,6 +5,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -132,8 +133,49 @@ def test_a_connection_that_breaks_while_the_process_stops_delays_nothing(
         assert _becomes(told)
         wakeups.stop(PATIENCE)
     # The other process waits for its own thread only for a while.
-    assert _becomes(lambda: set(threading.enumerate()) <= before)
+    assert _becomes(lambda: set(threading.enumerate()) <= before), threading.enumerate()
     assert "Redis is unreachable" not in caplog.text
+
+
+class LosesCancellations(RedisPubSubChannelLayer):
+    """A layer that goes on when it is cancelled while it sends, and whose reader fails at times."""
+
+    def __init__(self, *hosts: str) -> None:
+        super().__init__(hosts=list(hosts))
+        self.sends = asyncio.Event()
+        self.failures = 1
+
+    async def group_send(self, group: str, message: dict[str, object]) -> None:
+        await self._get_layer().group_send(group, message)
+        self.sends.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(BEACON / 2)
+
+    async def receive(self, channel: str) -> dict[str, object]:
+        await self.sends.wait()  # so a cancellation finds the sender sending
+        if self.failures:
+            self.failures -= 1
+            raise ConnectionError
+        received: dict[str, object] = await self._get_layer().receive(channel)
+        return received
+
+
+def test_a_cancellation_that_the_client_library_loses_delays_nothing(server: Redis) -> None:
+    server.start()
+    woken = threading.Event()
+    wakeups = Wakeups(lambda: LosesCancellations(server.url), woken.set, BEACON)
+    with Process(server) as other:
+        wakeups.start()
+        thread = wakeups._thread
+        assert thread is not None
+
+        def told() -> bool:
+            other.wakeups.send()
+            return woken.wait(0.1)
+
+        assert _becomes(told)  # it has connected again
+        wakeups.stop(PATIENCE)
+        assert not thread.is_alive()
 
 
 def test_nothing_is_started_or_said_where_processes_share_no_layer() -> None:
