@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import chain, repeat
 from typing import Any
 from uuid import UUID
 
@@ -192,7 +193,8 @@ async def _over(task: Task) -> None:
 
 async def _finish(task: Task, oracle: Oracle) -> None:
     """Answer whatever is outstanding until the task has ended."""
-    async with asyncio.timeout(30):
+    pauses = chain((0.005, 0.01, 0.02, 0.05), repeat(0.1))  # seldom enough for the limit of polls
+    async with asyncio.timeout(PATIENCE):
         while oracle.end is None:
             seen = await task.get()
             oracle.look(seen)
@@ -203,7 +205,7 @@ async def _finish(task: Task, oracle: Oracle) -> None:
             else:
                 if oracle.crashed:
                     runner.on_gap()  # the regular look of another process
-                await asyncio.sleep(0.005)  # between polls, as clients do
+                await asyncio.sleep(next(pauses))  # between polls, as clients do
 
 
 async def _follow(
