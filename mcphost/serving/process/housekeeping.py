@@ -41,16 +41,20 @@ def _read_ring() -> None:
         keys.ring()
 
 
-CHORES: tuple[upkeep.Chore, ...] = (
+WRITES: tuple[upkeep.Chore, ...] = (
     _write_last_uses,
     _write_uses_of_secrets,
     _write_uses_of_keys,
+    session_uses.flush,
+)
+"""The chores that write what a process remembers. Those left out at its end would be lost."""
+CHORES: tuple[upkeep.Chore, ...] = (
+    *WRITES,
     _read_ring,
     claims.tidy,
     takeover.look,
     runner.look,
     left_rounds.look,
-    session_uses.flush,
 )
 """The chores that each process has, in order: they write what it remembers, and take over what dead
 processes have left."""
@@ -70,23 +74,25 @@ class Housekeeping:
         self._thread.start()
 
     def stop(self, timeout: float) -> None:
-        """Run the chores once more and end the thread; wait for that at most `timeout` seconds."""
+        """Write what the process remembers and end the thread; wait for that at most `timeout` seconds."""
         self._stopping.set()
         self._thread.join(timeout)
 
     def _run(self) -> None:
         try:
             while not self._stopping.wait(EVERY_SECONDS):
-                self._round()
-            self._round()
+                self.work()
+            self._run_chores(WRITES)
         finally:
             connections.close_all()
 
-    def _round(self) -> None:
-        """Run the chores, and the platform's unless its queue does. That the database is unreachable
-        is logged once."""
-        shared = () if options().tasks.queued else upkeep.CHORES
-        away = upkeep.run((*CHORES, *shared))
+    def work(self) -> None:
+        """Run the chores once, and the platform's unless its queue does. In a database thread."""
+        self._run_chores((*CHORES, *(() if options().tasks.queued else upkeep.CHORES)))
+
+    def _run_chores(self, chores: tuple[upkeep.Chore, ...]) -> None:
+        """Run these chores. That the database is unreachable is logged once."""
+        away = upkeep.run(chores)
         if away and not self._put_off:
             log.warning("housekeeping waits for the database: %s", away)
         self._put_off = bool(away)

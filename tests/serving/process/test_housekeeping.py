@@ -86,9 +86,7 @@ def test_a_serving_process_takes_a_rotation_to_its_end(
 ) -> None:
     ensure_ring()
     have_waited(new := rotate(Actor.system()))
-    keeping = Housekeeping()
-    keeping.start()
-    keeping.stop(PATIENCE)
+    Housekeeping().work()
     assert states()[new] == "active"
 
 
@@ -107,9 +105,7 @@ def test_expired_sign_ins_of_browsers_are_deleted_in_short_transactions(
     monkeypatch.setattr(upkeep, "CHORES", (upkeep._prune_browser_sessions,))
     prune = browser_sessions.prune
     monkeypatch.setattr(browser_sessions, "prune", lambda: portions.append(prune()) or portions[-1])
-    keeping = Housekeeping()
-    keeping.start()
-    keeping.stop(PATIENCE)
+    Housekeeping().work()
     assert portions == [500, 500, 100]
     assert Session.objects.get().expire_date > now
 
@@ -128,7 +124,7 @@ def test_all_sessions_whose_time_is_over_are_forgotten_in_one_round_of_short_tra
     portions: list[int] = []
     prune = sessions.prune
     monkeypatch.setattr(sessions, "prune", lambda: portions.append(prune()) or portions[-1])
-    Housekeeping()._round()
+    Housekeeping().work()
     assert portions == [500, 500, 500, 100]
     assert ClientSession.objects.get().expires_at > now
 
@@ -146,7 +142,7 @@ def test_when_sessions_were_used_is_written() -> None:
         expires_at=now + timedelta(hours=1),
     )
     session_uses.note(session)
-    Housekeeping()._round()
+    Housekeeping().work()
     assert ClientSession.objects.get().used_at > now
 
 
@@ -156,9 +152,7 @@ def test_what_fails_keeps_nothing_else_from_being_done(
     ensure_ring()
     have_waited(new := rotate(Actor.system()))
     last_use.note(cast.owner.mcp_token.split("_")[1], _NO_TIME)
-    keeping = Housekeeping()
-    keeping.start()
-    keeping.stop(PATIENCE)
+    Housekeeping().work()
     assert errors.heard.acquire(timeout=PATIENCE)
     assert states()[new] == "active"
 
@@ -179,7 +173,7 @@ def test_that_the_database_is_away_is_said_once_and_again_after_it_was_back(
     monkeypatch.setattr(housekeeping, "CHORES", (wavering, lambda: done.append(1)))
     keeping = Housekeeping()
     for _ in range(6):
-        keeping._round()
+        keeping.work()
     waits = "housekeeping waits for the database: OperationalError"
     assert caplog.messages == [waits, waits]
     assert len(done) == 6

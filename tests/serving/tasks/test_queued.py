@@ -226,7 +226,7 @@ async def test_the_queue_does_the_periodic_work_and_no_other_thread(
 ) -> None:
     """It catches up: what expired while no worker lived is deleted when one comes."""
     await in_database(_add_an_expired_sign_in)
-    await in_database(Housekeeping()._round)
+    await in_database(Housekeeping().work)
     assert await in_database(Session.objects.exists)
     async with working(), asyncio.timeout(PATIENCE):
         while await in_database(Session.objects.exists):  # noqa: ASYNC110 - it is a poll
