@@ -2,6 +2,7 @@
 
 import logging
 import os
+import subprocess
 import sys
 import threading
 import warnings
@@ -24,6 +25,7 @@ from tests.kinds.python.broken_files import (
     write_all,
 )
 
+ROOT = Path(__file__).parents[3]
 SHORT = 0.3
 """Seconds for files that never end."""
 
@@ -241,3 +243,22 @@ def test_all_mistakes_in_one_folder_stop_nothing_else(tmp_path: Path) -> None:
     for name in FUNCTIONS:
         with pytest.raises(KindError, match=name):
             kind.compile({"function": f"{name}.bad"})
+
+
+TRACED = """
+import sys
+from pathlib import Path
+from mcphost.kinds.python.discovery import discover
+
+(missing,) = discover(Path(sys.argv[1]), seconds=0.1).broken.values()
+assert "has not been stopped" in missing.message
+sys.settrace(lambda *_: None)
+(lambda: None)()
+"""
+
+
+def test_calls_can_be_traced_after_a_file_that_blocks_for_ever(tmp_path: Path) -> None:
+    """As coverage and debuggers do. In a process of its own: a call that never begins cannot be ended."""
+    (tmp_path / "bad.py").write_text("import time\ntime.sleep(3600)\n")
+    argv = (sys.executable, "-c", TRACED, str(tmp_path))
+    subprocess.run(argv, check=True, timeout=60, cwd=ROOT)
