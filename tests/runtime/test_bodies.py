@@ -129,9 +129,10 @@ def test_numbers_that_are_the_same_float_are_not_told_apart_one_by_one(numbers: 
     [
         *([2**63 + n for n in range(100)], [2**63 + n * 4_096 for n in range(1_000)]),
         *([n / 7 * 1e300 for n in range(1_000)], [*range(1_000), 2**53 - 1], ["a", {}, 1 << 60]),
+        [*range(1_000)],
     ],
 )
-def test_other_large_numbers_are_told_apart(numbers: list[Any]) -> None:
+def test_other_numbers_are_told_apart(numbers: list[Any]) -> None:
     validator = Validator({"properties": {"list": {"uniqueItems": True}}})
     assert validator.problems({"list": numbers}) == ()
     assert validator.problems({"list": [*numbers, numbers[0]]}) != ()
