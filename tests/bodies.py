@@ -1,35 +1,27 @@
-"""Large, bad request bodies: every method, with every place in it filled with every kind of JSON.
+"""Large, bad request bodies: every method, with every place in it filled with several kinds of JSON.
 
-Handling a body is compared with parsing the same body, in the same run: in CPU time by `cost_of`,
-in peak memory by `growth_of`. Only ratios are asserted.
+What a refusal may cost (docs/design/bodies.md) is counted: see `is_cheap`.
 """
 
-import ctypes
-import gc
-import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from functools import cache
-from math import inf
-from pathlib import Path as FilePath
-from statistics import median
 from typing import Any, NamedTuple
 
 import orjson
 
-from mcphost.protocol.nesting import _OF_MESSAGE
 from tests.protocol.requests import META
+from tests.work import Work
 
 Path = tuple[str | int, ...]
-Steps = list[tuple[Callable[[Any], Any], Any]]
 Make = Callable[[int], Any]
 
 TIMES = 2
-"""What refusing a body may cost, as a multiple of parsing it (docs/design/bodies.md)."""
-TRIES = 40
-"""The number of measurements; the best one counts, because other processes use the machine."""
-FREE_BODIES = 4
+"""What refusing a body may cost, as a multiple of parsing it."""
+STEPS = 1_000
+"""How many lines of Python refusing a body may take: fewer than the bodies here have values."""
+EXPLAINING = ("validate", "iter_errors", "validate_json", "validate_python")
+"""The calls that look for errors, which takes a hundred times as long as finding out that there is one."""
 MEBIBYTE = 1 << 20
 KIBIBYTE = 1 << 10
 
@@ -160,19 +152,24 @@ JUNK: Mapping[str, Make] = {
     "blocks and a zero": lambda size: [*({**TEXT} for _ in range(size // 32)), 0],
     "members": lambda size: {f"k{n:05}": 0 for n in range(size // 11)},
     "members that are objects": lambda size: {**{f"k{n:05}": {} for n in range(size // 12)}, "": 0},
-    "members that are texts": lambda size: {**{f"k{n:05}": "" for n in range(size // 12)}, "": 0},
     "a long text": "a".__mul__,
 }
 """Functions that make a value of about a number of bytes, by what it consists of."""
 
 
 Act = Callable[[bytes], Any]
-Look = Callable[[Any], Any]
 
 
-def is_shallow(parsed: Any) -> bool:
-    """Do the check that every large message gets: whether it is nested too deeply."""
-    return _OF_MESSAGE.is_valid(parsed)
+def is_cheap(work: Work, *, validations: int, writes: int, steps: int = STEPS) -> bool:
+    """Whether a large body was parsed once, validated and written at most so often, not explained, and
+    not walked in Python."""
+    return (
+        work.calls["loads"] == 1
+        and work.calls["dumps"] <= writes
+        and work.calls["is_valid"] <= validations
+        and not any(work.calls[name] for name in EXPLAINING)
+        and work.steps <= steps
+    )
 
 
 _MARK = "<here>"
@@ -213,94 +210,3 @@ def places(node: Any, before: Path = ()) -> Iterator[Place]:
         for at, value in enumerate(node):
             yield Place((*before, at))
             yield from places(value, (*before, at))
-
-
-class Cost(NamedTuple):
-    """Seconds of CPU for handling a body, for parsing it, and for one validation by a schema.
-
-    `spent` leaves out what a small body takes, and that one validation. `parsing` is at least what
-    `FREE_BODIES` small bodies take: a long text is parsed in less, and then each error message counts.
-    """
-
-    spent: float
-    parsing: float
-    looking: float
-
-    @property
-    def times(self) -> float:
-        return self.spent / self.parsing
-
-    @property
-    def looks(self) -> float:
-        return self.looking / self.parsing
-
-
-def cost_of(
-    act: Act, body: bytes, small: bytes, look: Look = is_shallow, looks: float = inf
-) -> Cost:
-    """Measure `act` against parsing: the best of some tries, ended once it is cheap enough.
-
-    `look` is the validation of the parsed body; it should cost at most `looks` parsings.
-    """
-    parsed = orjson.loads(body)
-    steps: Steps = [
-        (orjson.loads, body),
-        (look, parsed),
-        (act, body),
-        (act, small),
-    ]
-    act(body)
-    tracing = sys.gettrace()
-    sys.settrace(None)  # measuring coverage slows only Python code
-    gc.disable()  # a collection walks all that other tests left, in whichever step it comes
-    try:
-        return _least(steps, looks)
-    finally:
-        gc.enable()
-        sys.settrace(tracing)
-
-
-def _least(steps: Steps, looks: float) -> Cost:
-    """Measure until the least of each step is cheap enough, else compare medians.
-
-    Other processes disturb the longest step most: the least of a step on a busy machine may be one of
-    a quiet moment, and that of another step not.
-    """
-    seen: list[list[float]] = [[] for _ in steps]
-    cost = Cost(inf, 1, inf)
-    for _ in range(TRIES):
-        for found, (what, given) in zip(seen, steps, strict=True):
-            began = time.thread_time()
-            what(given)
-            found.append(time.thread_time() - began)
-        cost = _cost(map(min, seen))
-        if cost.times <= TIMES and cost.looks <= looks:
-            return cost
-    usual = _cost(map(median, seen))
-    return min(cost, usual, key=lambda each: each.times)
-
-
-def _cost(seconds: Iterable[float]) -> Cost:
-    parsing, looking, spent, always = seconds
-    return Cost(spent - always - looking, max(parsing, FREE_BODIES * always), looking)
-
-
-_LIBC = ctypes.CDLL(None)
-
-
-def growth_of(act: Callable[[bytes], Any], body: bytes) -> int:
-    """Return the peak growth of this process's resident memory while `act` ran, in bytes.
-
-    It includes memory that extensions allocate outside of Python's allocator.
-    """
-    _LIBC.malloc_trim(0)
-    FilePath("/proc/self/clear_refs").write_text("5")  # resets the peak
-    before = _status("VmRSS")
-    act(body)
-    return max(0, _status("VmHWM") - before)
-
-
-def _status(name: str) -> int:
-    lines = FilePath("/proc/self/status").read_text().splitlines()
-    (line,) = (each for each in lines if each.startswith(f"{name}:"))
-    return int(line.split()[1]) * 1024

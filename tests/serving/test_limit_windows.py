@@ -1,6 +1,6 @@
 """Moving windows in memory."""
 
-from time import thread_time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from mcphost.serving import limits as windows_module
 from mcphost.serving.limits import Windows
+from tests.plugins.costs import CompareCpu
+from tests.work import Work
 
 MINUTE = 60
 
@@ -64,18 +66,37 @@ async def test_keys_are_forgotten_that_were_not_counted_for_a_minute(clock: Cloc
     assert len(windows) == 50
 
 
-async def test_a_hit_costs_the_same_however_many_keys_there_are() -> None:
-    async def seconds_of(keys: int) -> float:
-        windows = Windows()
-        for number in range(keys):
-            await windows.acquire_entry(f"{number}", 1000, MINUTE)
-        began = thread_time()
-        for number in range(keys):
-            await windows.acquire_entry(f"{number}", 1000, MINUTE)
-        return (thread_time() - began) / keys
+async def hit_all(windows: Windows, keys: int) -> None:
+    for number in range(keys):
+        await windows.acquire_entry(f"{number}", 1000, MINUTE)
 
-    few = min([await seconds_of(200) for _ in range(20)])
-    assert await seconds_of(100_000) < 20 * few  # 500 times as many keys
+
+async def test_a_hit_costs_the_same_however_many_keys_there_are() -> None:
+    async def steps_of(keys: int) -> int:
+        windows = Windows()
+        await hit_all(windows, keys)
+        with Work() as work:
+            await hit_all(windows, 200)
+        return work.steps
+
+    assert await steps_of(20_000) == await steps_of(200)
+
+
+@pytest.mark.cost
+def test_a_hit_takes_no_longer_however_many_keys_there_are(compare_cpu: CompareCpu) -> None:
+    """A dict would look through all entries deleted before its first key, inside of one call."""
+
+    def hits(keys: int) -> Callable[[], None]:
+        windows = Windows()
+
+        def act() -> None:
+            with pytest.raises(StopIteration):  # it waits for nothing
+                hit_all(windows, keys).send(None)
+
+        act()
+        return act
+
+    compare_cpu("hits", hits(100_000), hits(200), 20 * 500)
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 40)), max_size=60))

@@ -1,8 +1,7 @@
 """Responses: what becomes of each, and which are refused."""
 
-import time
 from base64 import b64encode
-from math import inf
+from functools import partial
 from typing import Any
 
 import orjson
@@ -23,6 +22,7 @@ from mcphost.kinds.http.replies import (
     media_type_of,
     result_of,
 )
+from tests.plugins.costs import CompareCpu
 
 PNG = b"\x89PNG\r\n\x1a\n..."
 URL = "https://x.example/a"
@@ -279,22 +279,12 @@ def test_more_links_than_a_result_may_have_are_refused():
         selected(["docs:a"] * (MOST_LINKS + 1), "resource_link")
 
 
+@pytest.mark.cost
 @pytest.mark.parametrize("end", [b"", b"\\", b"\\\n", b'"'])
-def test_a_text_without_an_end_costs_about_as_much_as_one_with(end: bytes):
-    many = b"," * (MOST_VALUES + 1)
-    escaped = b'"' + b'\\"' * 10_000
-    whole = seconds(many + escaped + b'"')
-    assert seconds(many + escaped + end) < 50 * whole
-
-
-def seconds(body: bytes) -> float:
-    """The least CPU time of three counts of a body's values."""
-    least = inf
-    for _ in range(3):
-        began = time.thread_time()
-        has_more_values(body, MOST_VALUES)
-        least = min(least, time.thread_time() - began)
-    return least
+def test_a_text_without_an_end_costs_about_as_much_as_one_with(end: bytes, compare_cpu: CompareCpu):
+    text = b"," * (MOST_VALUES + 1) + b'"' + b'\\"' * 10_000
+    counted, whole = partial(has_more_values, text + end, MOST_VALUES), text + b'"'
+    compare_cpu("counting values", counted, lambda: has_more_values(whole, MOST_VALUES), 50)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,11 @@
 """What a script sends, as far as its code says so: addresses and names of secrets."""
 
-import time
-
 import pytest
 
 from mcphost.kinds.kind import Sending
 from mcphost.kinds.script.kind import script_kind
 from mcphost.kinds.script.signature import MOST_TOKENS
+from tests.work import Work
 
 SHOP = "https://shop.example.com/stock"
 
@@ -110,14 +109,10 @@ def test_code_that_cannot_be_read_sends_nothing(config: dict[str, object]):
 
 
 def test_the_longest_script_is_read_in_linear_time():
-    def cost(count: int) -> float:
-        """The least CPU time of three, because a collection of garbage may fall into one."""
+    def steps(count: int) -> int:
         part = f"http.get('{SHOP}', json=[" + "secret('a')," * count + "])\n"
-        times = []
-        for _ in range(3):
-            began = time.process_time()
+        with Work() as work:
             assert len(sent(part)) == 2
-            times.append(time.process_time() - began)
-        return min(times)
+        return work.steps
 
-    assert cost(MOST_TOKENS // 8) < 40 * max(cost(MOST_TOKENS // 80), 0.001)
+    assert steps(MOST_TOKENS // 8) < 11 * steps(MOST_TOKENS // 80)
