@@ -15,7 +15,7 @@ WORKERS ?= 2
 TESTS ?= tests
 
 .DEFAULT_GOAL := help
-.PHONY: help up test postgresql coverage cost pure lint conformance e2e services browser bench screenshots editor clean lock runtime dev
+.PHONY: help up test postgresql coverage cost pure mutants lint conformance e2e services browser bench screenshots editor clean lock runtime dev
 
 help: ## list these commands
 	@echo "mcphost: a hosted, multi-tenant MCP server platform"
@@ -51,6 +51,9 @@ pure: dev ## coverage of the pure rooms by their own tests, 100 %
 	@rm -f .coverage .coverage.*
 	env -u TEST_DATABASE_URL $(VENV)/python -m pytest tests/protocol tests/sealing tests/runtime tests/rounds -n $(WORKERS) --cov --cov-report=
 	$(VENV)/coverage report --fail-under=100 --include='$(PURE)'
+
+mutants: dev ## make small mistakes in the product, one at a time: do its tests notice each? Less than an hour (MUTANTS="calls tenants" for some)
+	$(VENV)/python -m tests.mutants -n $(WORKERS) $(MUTANTS)
 
 lint: dev ## format, lint, types, layers and the shape of the code
 	$(VENV)/ruff format --check .

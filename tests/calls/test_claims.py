@@ -119,7 +119,11 @@ def test_of_many_that_take_a_claim_over_one_does(start: Start) -> None:
     found = row(of)
     assert (found.epoch, found.nonce) == (2, takings[fates.index(True)].nonce)
     assert len(stored()) == 1
-    assert submit(writer, (claims.conclude(lost, lambda: "late"), [mine])) == [False]
+    late = [claims.conclude(lost, lambda: "late"), claims.release(lost)]
+    late += [claims.take_over(taking(of, 2), of)]
+    assert submit(writer, *((each, [mine]) for each in late)) == [False] * 3
+    found.refresh_from_db()
+    assert (found.state, found.outcome, found.epoch) == ("running", "", 2)
     assert mine.id not in stored()
 
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def test_no_round_of_a_cancelled_call_is_claimed_any_more(start: Start) -> None:
     of = wanted()
-    assert claims.cancel(of.call, of.tenant, 9, 600)
+    assert claims.cancel(of.call, of.tenant, of.round, 600)
     assert submit(start(), (claims.claim(taking(of), of), [])) == [False]
     found = claims.find_claim(of.call, of.round, of.tenant)
     assert found is not None

@@ -77,6 +77,12 @@ def news(what: str) -> list[str]:
     )
 
 
+def test_a_session_is_found_for_its_tenant_only() -> None:
+    session = begun()
+    assert sessions.find(session, TENANT) is not None
+    assert sessions.find(session, uuid4()) is None
+
+
 # --- which session ends for a new one ---
 
 

@@ -127,6 +127,20 @@ def test_what_was_dropped_while_it_was_loaded_is_not_remembered(drop: str) -> No
     assert cache.peek("a") == ("a", 1)
 
 
+@pytest.mark.parametrize("drop", ["drop", "clear"])
+def test_a_load_that_ends_after_a_drop_leaves_nothing(drop: str) -> None:
+    source = Source()
+    source.gate.clear()
+    cache = FilledCache(source.load, 10)
+    with ThreadPoolExecutor(1) as pool:
+        before = pool.submit(cache.get, "a")
+        assert source.entered.acquire(timeout=SECONDS)
+        cache.clear() if drop == "clear" else cache.drop("a")
+        source.gate.set()
+        assert before.result(SECONDS) == ("a", 0)
+    assert cache.peek("a") is MISS
+
+
 def test_a_failed_load_is_raised_for_each_that_waited_and_not_remembered() -> None:
     source = Source()
     source.gate.clear()

@@ -39,6 +39,7 @@ def test_a_bulk_action_returns_to_the_filtered_list_although_the_row_no_longer_m
     url = operator.post(f"{TENANT}tools/bulk/", fields)["Location"]
     assert url == f"{TENANT}tools/?{query}&changed={tool.pk}#row-{tool.pk}"
     assert tool.name in row_at(operator, url)
+    assert "changed%3D" not in operator.get(url).content.decode(), "its links lead to no marked row"
     again = operator.get(f"{TENANT}tools/?{query}")
     assert again.context["rows"] == []
 

@@ -11,6 +11,7 @@ import pytest
 from mcphost.egress import masking
 from mcphost.egress.client import Egress, ValuesToMask, no_secrets
 from mcphost.egress.errors import EgressError, EgressResponseError
+from mcphost.egress.hiding import Hidden
 from mcphost.egress.masking import MASKED
 from mcphost.egress.messages import OutgoingRequest, ReceivedResponse
 from tests.egress.conftest import (
@@ -72,6 +73,14 @@ class Held(Watched):
         self.begun.set()
         self.released.wait()
         return super().encode(*encoding)
+
+
+def test_a_value_that_is_added_later_is_masked_too() -> None:
+    hidden = Hidden()
+    hidden.add([VALUE])
+    assert hidden.mask().bytes(VALUE.encode()) == MASKED
+    hidden.add(["another-value"])
+    assert hidden.mask().bytes(f"{VALUE} another-value".encode()) == MASKED + b" " + MASKED
 
 
 async def received(handler: Handler, *values: str) -> ReceivedResponse:

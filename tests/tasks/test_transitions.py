@@ -200,3 +200,46 @@ def test_the_table_has_an_event_only_for_tasks_that_work(
     state: TaskState, event: TaskEvent
 ) -> None:
     assert ((state, event) in TRANSITIONS) == (state is TaskState.WORKING)
+
+
+TAKEN: Final = tuple(name for name in CONDITIONS if name not in ("begin", "cancel", "answer"))
+"""The changes that only the process may make that has taken the task."""
+
+
+@pytest.mark.parametrize("event", TAKEN)
+def test_a_process_that_took_a_task_before_changes_nothing_of_it(
+    writer: Writer, event: str
+) -> None:
+    row = _make("runs")
+    Task.objects.filter(id=row.task).update(epoch=2)  # it has taken the task again since
+    before = _all(row)
+    assert submit(writer, (CONDITIONS[event](row), [])) == [False]
+    assert _all(row) == before
+
+
+def _takes(writer: Writer, task: UUID, epoch: int) -> bool:
+    taking = TaskOwner(task, TENANT, uuid4(), epoch)
+    (taken,) = submit(writer, (changes.start(taking, 2, ()), []))
+    return bool(taken)
+
+
+def test_a_task_is_taken_once_and_not_from_another_process(writer: Writer) -> None:
+    row = _make("due")
+    assert _takes(writer, row.task, 1)
+    assert not _takes(writer, row.task, 1)
+    assert not _takes(writer, row.task, 2), "the process before is not known to be dead"
+    Task.objects.filter(id=row.task).update(owner=NO_OWNER)
+    assert not _takes(writer, row.task, 1)
+    assert _takes(writer, row.task, 2)
+
+
+def test_no_round_begins_before_its_questions_are_answered_in_time(writer: Writer) -> None:
+    row = _make("waits")
+    late = CONDITIONS["answer"](row)
+    assert not _takes(writer, row.task, 2)
+    asked = TaskQuestion.objects.filter(task=row.task)
+    asked.update(expires_at=timezone.now() - timedelta(seconds=1))
+    assert submit(writer, (late, [])) == [False]
+    asked.update(expires_at=timezone.now() + timedelta(minutes=1))
+    assert submit(writer, (late, [])) == [True]
+    assert _takes(writer, row.task, 2)

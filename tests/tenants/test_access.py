@@ -105,6 +105,14 @@ def test_a_person_who_was_switched_off_may_nothing(cast: Cast, name: str) -> Non
     assert not any(_ids(user, permission) for permission in Permission)
 
 
+def test_a_person_who_was_switched_off_is_no_active_member(cast: Cast) -> None:
+    user = cast.member.user
+    assert access.is_active_member(user.pk, cast.acme.id)
+    assert not access.is_active_member(user.pk, cast.globex.id)
+    User.objects.filter(pk=user.pk).update(is_active=False)
+    assert not access.is_active_member(user.pk, cast.acme.id)
+
+
 def test_nobody_in_particular_may_nothing(cast: Cast) -> None:
     nobody = AnonymousUser()
     assert not any(access.allowed(nobody, cast.commons, permission) for permission in Permission)

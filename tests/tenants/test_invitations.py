@@ -261,6 +261,14 @@ def test_a_role_that_was_changed_since_is_not_changed_back_by_the_link(cast: Cas
     assert _role(user) == "member"
 
 
+def test_an_invitation_is_open_until_its_end(cast: Cast) -> None:
+    issued, user = _invite(cast), _newcomer()
+    end = issued.expires_at
+    assert invitations.offer(issued.link, user, end - timedelta(seconds=1)) is not None
+    assert invitations.offer(issued.link, user, end) is None
+    assert not invitations.accept(issued.link, user, end)
+
+
 def test_a_switched_off_account_accepts_nothing(cast: Cast) -> None:
     issued, user = _invite(cast), User.objects.create_user("newcomer", is_active=False)
     assert not invitations.accept(issued.link, user, timezone.now())

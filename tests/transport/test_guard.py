@@ -1,5 +1,6 @@
 """Requests that are refused before authentication, and the error texts."""
 
+import orjson
 import pytest
 from pytest_django import Settings
 
@@ -81,6 +82,19 @@ async def test_a_body_that_is_too_large_is_refused_while_it_comes(
     exchange.write(b"x" * 60, more=True)
     exchange.write(b"x" * 60, more=True)
     assert (await exchange.done()).status == 413
+
+
+@pytest.mark.parametrize("more", [0, 1])
+async def test_a_body_may_be_as_large_as_the_limit(
+    served: Cast, settings: Settings, more: int
+) -> None:
+    body = orjson.dumps(request("tools/list"))
+    settings.MCPHOST_BODY_LIMIT = len(body) - more
+    headers = headers_for(request("tools/list"), served.owner.mcp_token)
+    for length in ({}, {"content-length": str(len(body))}):
+        exchange = Exchange("/t/acme/mcp", {**headers, **length})
+        exchange.write(body)
+        assert (await exchange.done()).status == (413 if more else 200)
 
 
 async def test_a_body_that_does_not_come_is_given_up(served: Cast, settings: Settings) -> None:

@@ -1,7 +1,7 @@
 """One transaction, one pass and one reader do a limited part of the work, and the rest is done later."""
 
 from collections.abc import Collection
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from uuid import UUID, uuid4
 
@@ -18,7 +18,7 @@ from mcphost.audit.services import record
 from mcphost.audit.summaries import follower, rollups, selectors, sets, unseen
 from mcphost.audit.summaries.figures import Period
 from mcphost.audit.summaries.follower import FEW, LEASE, Follower, catch_up
-from mcphost.audit.summaries.rollups import By, Resolution
+from mcphost.audit.summaries.rollups import KEPT, By, Resolution
 from tests.audit.asking import HALF_HOUR, MINUTE, keep, row
 from tests.audit.summaries.test_follower import HOUR, asking, check, follow, plain
 
@@ -173,6 +173,17 @@ def test_entries_that_are_found_to_be_missing_while_others_are_read_are_read_too
     assert not Entry.objects.filter(id__gte=left.missing_until).exists()
     follow(one)
     check()
+
+
+def test_a_bucket_is_kept_for_as_long_as_its_resolution() -> None:
+    keep(plain())
+    follow()
+    minutes = RollUp.objects.filter(resolution=Resolution.MINUTE)
+    bucket = minutes.values_list("bucket", flat=True).distinct().get()
+    begun = datetime.fromtimestamp(bucket * Resolution.MINUTE.seconds, UTC)
+    assert rollups.prune(begun + KEPT[Resolution.MINUTE]) == 0
+    assert rollups.prune(begun + KEPT[Resolution.MINUTE] + MINUTE) > 0
+    assert not minutes.exists()
 
 
 def test_old_buckets_are_deleted_in_portions_that_one_index_finds(

@@ -221,7 +221,7 @@ def test_an_export_in_parts_is_recorded_at_its_beginning_and_at_its_end(
 
 @pytest.mark.usefixtures("small")
 def test_no_part_is_fetched_without_a_recorded_beginning(
-    auditor: Client, owner: Client, acme: Things
+    auditor: Client, owner: Client, cast: Cast, acme: Things, globex: Things
 ) -> None:
     for _ in range(4):
         recorded(acme.tenant, uuid4())
@@ -235,6 +235,8 @@ def test_no_part_is_fetched_without_a_recorded_beginning(
         assert auditor.get(other).status_code == 400
     assert auditor.get(f"{path[:-5]}csv?next={following}").status_code == 400
     assert owner.get(f"{path}?next={following}").status_code == 400
+    set_member(globex.tenant, cast.auditor.user, Role.AUDITOR, actor=ACTOR)
+    assert auditor.get(f"{path.replace('acme', 'globex')}?next={following}").status_code == 400
     assert auditor.get(f"{path}?next={following}").json()["calls"] == 4
 
 

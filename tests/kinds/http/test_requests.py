@@ -170,12 +170,12 @@ def test_a_json_body_that_is_a_missing_value_is_none():
 )
 def test_a_value_in_a_cookie_adds_none(value: Any, cookie: str):
     headers = [
-        {"name": "cookie", "value": "lang={arguments.v}; sid={secrets.sid}"},
+        {"name": "Cookie", "value": "lang={arguments.v}; sid={secrets.sid}"},
         {"name": "X-Cookie", "value": "{answers.v}"},
     ]
     request = filled({"v": "a; b"}, {"v": value}, headers=headers)
     assert request.headers == (
-        ("cookie", Template(("lang=", cookie, "; sid=", SecretHandle("sid")))),
+        ("Cookie", Template(("lang=", cookie, "; sid=", SecretHandle("sid")))),
         ("X-Cookie", "a; b"),
     )
 

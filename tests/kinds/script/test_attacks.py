@@ -12,7 +12,7 @@ from mcphost.kinds.script.program import MOST_PRINTED
 from mcphost.runtime.outcomes import Complete, Failed, FailureKind
 from mcphost.sandbox.frames import LARGEST
 from mcphost.sandbox.pool import Sandbox
-from tests.kinds.asking import asking_call
+from tests.kinds.asking import accept, asking_call
 from tests.kinds.rounds import TENANT
 from tests.kinds.script.driving import DrivenScript, compiled
 from tests.sandbox.processes import children_of, until
@@ -186,6 +186,24 @@ async def test_a_call_sends_a_limited_number_of_requests(sandbox: Sandbox):
     driven = DrivenScript(source, sandbox)
     assert await driven.completes() == MOST_REQUESTS
     assert len(driven.http.requests) == MOST_REQUESTS
+
+
+async def test_requests_of_all_rounds_of_a_call_count_together(sandbox: Sandbox):
+    source = """
+    def f() -> int:
+        http.get("https://x.example/first")
+        elicit("more", "More?", {"yes": bool})
+        sent = 1
+        try:
+            while True:
+                http.get(f"https://x.example/{sent}")
+                sent += 1
+        except RuntimeError:
+            return sent
+    """
+    driven = DrivenScript(source, sandbox)
+    assert await driven.asks() == ["more"]
+    assert await driven.completes(more=accept(yes=True)) == MOST_REQUESTS
 
 
 async def test_a_large_argument_is_refused(sandbox: Sandbox):

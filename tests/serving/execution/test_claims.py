@@ -410,6 +410,19 @@ async def spoilt(asked: WantedClaim, here: Process, change: Callable[[], Any]) -
     return raised.value
 
 
+async def test_the_outcome_of_another_round_of_the_call_is_not_told(
+    one: Process, cast: Cast
+) -> None:
+    other = wanted(cast.acme.id, round=1)
+    await one.conclude(await one.win(other), b"of the first", [])
+
+    def move() -> None:
+        Claim.objects.filter(round=2).update(outcome=Claim.objects.get(round=1).outcome)
+
+    error = await spoilt(wanted(cast.acme.id, call=other.call), one, move)
+    assert (error.code, error.message) == (INTERNAL_ERROR, claims.GONE)
+
+
 async def test_an_outcome_that_was_changed_is_not_told_and_the_round_not_run_again(
     one: Process, cast: Cast, caplog: pytest.LogCaptureFixture
 ) -> None:

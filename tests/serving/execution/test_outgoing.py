@@ -74,6 +74,17 @@ AFTERWARDS: dict[str, Callable[[UUID, UUID, str], object]] = {
 }
 
 
+async def test_no_secret_is_used_for_a_caller_without_a_credential(cast: Cast) -> None:
+    await in_database(partial(stored, cast.acme.id, hosts=["a.example"]))
+    http = TenantHttp(
+        await in_database(found, cast.acme.id),
+        Principal(PrincipalKind.ANONYMOUS, cast.acme.id),
+    )
+    sent = OutgoingRequest("https://a.example/", headers=(("X-Key", SecretHandle(NAME)),))
+    with pytest.raises(EgressSecretError, match="without a credential"):
+        await http.send(sent, EgressLimits())
+
+
 @pytest.mark.parametrize("kind", [PrincipalKind.TOKEN, PrincipalKind.ANONYMOUS])
 @pytest.mark.parametrize("afterwards", AFTERWARDS)
 async def test_a_secret_is_masked_whichever_name_of_the_service_shows_it_and_when(

@@ -5,7 +5,9 @@ import asyncio
 import pytest
 from pytest_django import Settings
 
+from mcphost.audit import selectors
 from mcphost.audit.writer.writer import writer
+from mcphost.serving.database import in_database
 from mcphost.serving.execution import audit_records
 from tests.cast import Cast
 from tests.mcp import Reply, begun, call, request, send
@@ -200,6 +202,14 @@ async def test_a_read_only_call_is_one_entry_and_another_is_two(served: Cast) ->
     assert entry.bytes_out == len('{"content":[{"type":"text","text":"hello"}]}')
     assert entry.token_id == served.owner.mcp_token.split("_")[1]
     assert len({entry.call for entry in written}) == 1
+
+
+async def test_an_argument_that_the_schema_calls_secret_is_not_recorded(served: Cast) -> None:
+    await _call(served, "write", {"text": "a secret text"})
+    _, finished = await entries("write")
+    recorded = await in_database(selectors.payload, finished.id, served.acme.id)
+    assert recorded is not None
+    assert recorded.content["arguments"] == {"text": "[redacted]"}
 
 
 @pytest.mark.requirement("base.trace-context")

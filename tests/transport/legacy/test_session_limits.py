@@ -140,6 +140,15 @@ async def test_so_many_sessions_are_begun_in_a_minute_and_no_more(
     assert (await begin("acme", served.owner.mcp_token, LAST)).id
 
 
+async def test_changes_of_one_credential_leave_room_for_those_of_another(
+    served: Cast, settings: Any
+) -> None:
+    settings.MCPHOST_SESSION_CHANGES_PER_MINUTE = 1
+    session = await begin("acme", served.owner.mcp_token, LAST)
+    refused(await another(session), "1 changes of sessions per minute")
+    assert (await begin("acme", served.member.mcp_token, LAST)).id
+
+
 async def test_subscriptions_log_levels_and_streams_count_as_changes(
     served: Cast, settings: Any
 ) -> None:
