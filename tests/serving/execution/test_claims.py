@@ -28,6 +28,7 @@ from mcphost.serving.execution.claims import (
     Won,
 )
 from mcphost.serving.process import lifecycle
+from mcphost.serving.process.housekeeping import Housekeeping
 from mcphost.vault import selectors as vault
 from mcphost.vault.models import TenantSecret
 from tests.audit.ciphers import GateCipher
@@ -363,15 +364,14 @@ async def test_a_process_that_ends_without_a_database_leaves_its_claims_to_their
     )
 
 
-async def test_a_process_that_serves_lets_go_and_forgets_as_it_should(served: Cast) -> None:
+async def test_a_process_lets_go_at_its_end_and_forgets_when_it_tidies_up(served: Cast) -> None:
     lifecycle.ensure_started()
     asked = wanted(served.acme.id)
     assert isinstance(await claims.claim(asked, [record()]), Won)
     await asyncio.to_thread(lifecycle.stop)
     assert (await in_database(Claim.objects.get)).state == "released"
     await in_database(expire_claims, timedelta(days=2))
-    lifecycle.ensure_started()
-    await asyncio.to_thread(lifecycle.stop)
+    await in_database(Housekeeping().work)
     assert not await in_database(Claim.objects.exists)
 
 
