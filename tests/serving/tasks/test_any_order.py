@@ -11,20 +11,21 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import chain, repeat
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mcphost.audit.writer.writer import writer
 from mcphost.feed.nodes import heartbeat
 from mcphost.serving.database import in_database
 from mcphost.serving.execution.held_task import running_tasks
 from mcphost.serving.process import lifecycle
 from mcphost.serving.tasks.runner import runner
-from mcphost.tasks import services
-from mcphost.tasks.changes import NO_OWNER
+from mcphost.tasks import changes, services
+from mcphost.tasks.changes import NO_OWNER, TaskOwner
 from mcphost.tasks.models import Task as TaskModel
 from mcphost.tasks.models import TaskQuestion
 from mcphost.tasks.states import AnswerState, TaskState
@@ -158,8 +159,15 @@ async def _crash(task: UUID) -> None:
     """End the round as a killed process does; another process finds that out."""
     running_tasks.cancel(task, "the process is killed")
     await running_tasks.over(task)
+    await _written()
     await in_database(_free, task)
     runner.on_gap()
+
+
+async def _written() -> None:
+    """Wait until what the round has submitted is written: a process that was killed writes nothing later."""
+    nobody = TaskOwner(uuid4(), uuid4(), uuid4(), 1)
+    assert not await writer.submit_if(changes.start(nobody, 1, ()))
 
 
 def _free(task: UUID) -> None:
