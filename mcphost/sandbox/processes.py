@@ -193,6 +193,7 @@ class SandboxWorker:
         try:
             await asyncio.get_running_loop().sock_sendall(self._socket, written)
         except OSError as error:
+            self.outcome = "lost"
             raise WorkerLost(str(error), unheard=not self._heard) from None
 
     async def _read(self, count: int) -> bytes:

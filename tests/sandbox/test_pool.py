@@ -320,6 +320,19 @@ def counted(name: str) -> dict[tuple[str, ...], float]:
     return {s.labels: s.amount for s in counters.metrics.families[name].read()}
 
 
+async def test_a_worker_that_ended_before_its_job_was_sent_is_counted_as_lost():
+    sandbox = Sandbox(1)
+    try:
+        with pytest.raises(WorkerLost):
+            async with sandbox.worker("acme") as worker:
+                os.kill(worker.process_id, signal.SIGKILL)
+                worker._process.wait(20)
+                await worker.begin({"do": "search", "expression": "a", "data": {}})
+        assert dict(sandbox.killed) == {"lost": 1}
+    finally:
+        sandbox.close()
+
+
 async def test_jobs_and_killed_workers_are_counted_by_how_they_ended():
     sandbox = Sandbox(2, wait_seconds=0.2)
     jobs, kills = counted("sandbox_jobs"), counted("sandbox_workers_killed")
