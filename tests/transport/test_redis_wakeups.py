@@ -149,7 +149,7 @@ class LosesCancellations(RedisPubSubChannelLayer):
         await self._get_layer().group_send(group, message)
         self.sends.set()
         with suppress(asyncio.CancelledError):
-            await asyncio.sleep(BEACON / 2)
+            await asyncio.sleep(BEACON / 2)  # a slow send, which takes no notice of being cancelled
 
     async def receive(self, channel: str) -> dict[str, object]:
         await self.sends.wait()  # so a cancellation finds the sender sending

@@ -47,7 +47,7 @@ WRITES: tuple[upkeep.Chore, ...] = (
     _write_uses_of_keys,
     session_uses.flush,
 )
-"""The chores that write what a process remembers. Those left out at its end would be lost."""
+"""The chores that write what a process remembers. They run at its end, too: the rest would be lost."""
 CHORES: tuple[upkeep.Chore, ...] = (
     *WRITES,
     _read_ring,
@@ -88,7 +88,8 @@ class Housekeeping:
 
     def work(self) -> None:
         """Run the chores once, and the platform's unless its queue does. In a database thread."""
-        self._run_chores((*CHORES, *(() if options().tasks.queued else upkeep.CHORES)))
+        shared = () if options().tasks.queued else upkeep.CHORES
+        self._run_chores((*CHORES, *shared))
 
     def _run_chores(self, chores: tuple[upkeep.Chore, ...]) -> None:
         """Run these chores. That the database is unreachable is logged once."""
