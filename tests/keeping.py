@@ -6,7 +6,8 @@ them.
 
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
-from typing import Any, Generic, NamedTuple, TypeVar
+from itertools import count
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from django.apps import apps
 from django.contrib.auth.models import User
@@ -15,14 +16,8 @@ from django.db import connection, transaction
 from mcphost.feed.loop import loop
 
 T = TypeVar("T")
+R = TypeVar("R")
 Rows = dict[str, Sequence[tuple[Any, ...]]]
-
-
-class _Copy(NamedTuple):
-    """The built value, and all rows that building it wrote, by table."""
-
-    value: Any
-    rows: Rows
 
 
 class Kept(Generic[T]):
@@ -33,22 +28,68 @@ class Kept(Generic[T]):
 
     def __init__(self, build: Callable[[], T]) -> None:
         self._build = build
-        self._copies: dict[bool, _Copy] = {}
+        self._committed: _Copy[T, _Tables] | None = None
+        self._uncommitted: _Copy[T, Rows] | None = None
 
     def put(self) -> T:
         """Write the rows to the database: the same ids and secrets in every test of a process."""
-        inside = connection.in_atomic_block
-        if any(_rows(_every()).values()):
+        if _has_rows(_every()):
             return self._build()
-        if inside not in self._copies:
+        if connection.in_atomic_block:
+            return self._put_uncommitted()
+        return self._put_committed()
+
+    def _put_committed(self) -> T:
+        if self._committed is None:
             value = self._build()
-            self._copies[inside] = _Copy(deepcopy(value), _rows(_every()))
+            self._committed = _Copy(deepcopy(value), _Tables.copied(_every()))
             return value
-        copy = self._copies[inside]
-        _insert(copy.rows)
-        if not inside:
-            loop.poll()
-        return deepcopy(copy.value)
+        self._committed.rows.insert()
+        loop.poll()
+        return deepcopy(self._committed.value)
+
+    def _put_uncommitted(self) -> T:
+        if self._uncommitted is None:
+            value = self._build()
+            self._uncommitted = _Copy(deepcopy(value), _rows(_every()))
+            return value
+        _insert(self._uncommitted.rows)
+        return deepcopy(self._uncommitted.value)
+
+
+class _Copy(NamedTuple, Generic[T, R]):
+    """The built value, and all rows that building it wrote."""
+
+    value: T
+    rows: R
+
+
+class _Tables:
+    """Copies of tables in the same database, from which one statement each inserts all rows again.
+
+    They are outside of any test's transaction and no model knows them, so no test empties them.
+    """
+
+    _numbers = count(1)
+
+    def __init__(self, names: Sequence[tuple[str, str]]) -> None:
+        self._names = names
+
+    @classmethod
+    def copied(cls, tables: Iterable[str]) -> Self:
+        """Copy those of the tables that have rows."""
+        number = next(cls._numbers)
+        names = [(table, f"kept_{number}_{table}") for table in tables if _has_rows([table])]
+        with connection.cursor() as cursor:
+            for table, copy in names:
+                cursor.execute(f"CREATE TABLE {copy} AS SELECT * FROM {table}")
+        return cls(names)
+
+    def insert(self) -> None:
+        """Insert all rows in one transaction, because foreign keys are checked at its end."""
+        with transaction.atomic(), connection.cursor() as cursor:
+            for table, copy in self._names:
+                cursor.execute(f"INSERT INTO {table} SELECT * FROM {copy}")
 
 
 class _Change(NamedTuple):
@@ -110,6 +151,14 @@ def _ours() -> list[str]:
 
 def _every() -> list[str]:
     return [User._meta.db_table, *_ours()]
+
+
+def _has_rows(tables: Iterable[str]) -> bool:
+    looks = " OR ".join(f"EXISTS (SELECT 1 FROM {table})" for table in tables)
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {looks}")
+        (has_rows,) = cursor.fetchone()
+        return bool(has_rows)
 
 
 def _rows(tables: Iterable[str]) -> Rows:
